@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Flashield's build. "make help" lists the targets.
+#
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT)
+#   CC=clang                          another compiler (kept apart from gcc's objects)
+#   WERROR=1                          warnings are errors
+#   V=1                               show the commands
+#   BUILD=dir                         build elsewhere than in build/
+#
+# A new source file needs no line here: each folder's *.c belong to the product named below.
+
+VARIANT ?= release
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+ifeq ($(filter $(VARIANT),release debug asan tsan),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan)
+endif
+
+compiler := $(notdir $(firstword $(CC)))
+tag := $(VARIANT)$(if $(filter gcc cc,$(compiler)),,-$(compiler))
+O := $(BUILD)/obj/$(tag)
+B := $(if $(filter release,$(tag)),$(BUILD),$(BUILD)/$(tag))
+T := $(BUILD)/$(tag)/tests
+
+# --- flags ------------------------------------------------------------------------------------
+
+warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wcast-qual -Wundef -Wvla -Wformat=2 -Wwrite-strings -Wimplicit-fallthrough \
+	-Wmissing-declarations -Wunused-result -Wold-style-definition -Wredundant-decls
+warnings += $(if $(filter 1,$(WERROR)),-Werror)
+
+cflags_release := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
+cflags_debug := -O1 -g -fstack-protector-strong -DFS_DEBUG -DFS_FAULTS
+cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
+cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
+	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
+ldflags_asan := -fsanitize=address,undefined
+ldflags_tsan := -fsanitize=thread
+malloc_lib := $(if $(filter asan tsan,$(VARIANT)),,-ljemalloc)
+
+all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
+all_cflags := -std=gnu11 -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
+all_ldflags := -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(ldflags_$(VARIANT)) $(LDFLAGS)
+
+# What the engine needs, what the daemon needs beside it, and what the tools do.
+engine_libs := -llinear -laio -linih $(malloc_lib) -lm
+server_libs := -levent -levent_pthreads
+tool_libs := -ljansson -lz
+
+# --- sources, by folder -----------------------------------------------------------------------
+
+engine_dirs := base conf classifier flashindex segments server/store
+server_dirs := server server/net server/proto server/admin
+tool_dirs := $(filter-out common check,$(patsubst tools/%/,%,$(dir $(wildcard tools/*/*.c))))
+tool_dirs := $(sort $(tool_dirs))
+
+sources = $(wildcard $(addsuffix /*.c,$(1)))
+objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1)))
+
+engine_objs := $(call objects,$(engine_dirs))
+server_objs := $(call objects,$(server_dirs))
+model_objs := $(call objects,tests/model)
+unit_srcs := $(wildcard tests/unit/*/test_*.c)
+unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
+all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common $(tool_dirs)) \
+	tests/model $(wildcard tests/unit/*)))
+
+lib_engine := $(B)/libflashield.a
+programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
+model := $(if $(model_objs),$(B)/model_client)
+
+# --- targets ----------------------------------------------------------------------------------
+
+.PHONY: all help run test check unit unit-build asan tsan install clean deps deps-test model format sample-config FORCE
+.DELETE_ON_ERROR:
+.SECONDEXPANSION:
+.SECONDARY:
+
+all: $(lib_engine) $(programs) ## builds the programs into build/ (default)
+
+help: ## lists the targets
+	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,8p'
+	@echo
+	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do \
+		printf '  %-24s %s\n' "$$name" "$$text"; done
+
+run: ## installs what is missing, builds, and shows a daemon under a generated load
+	+@$(MAKE) --no-print-directory deps
+	+@$(MAKE) --no-print-directory VARIANT=release all
+	@tools/run-demo.sh
+
+test: ## installs what is missing, builds, runs every test; last line "N passed, N failed"
+	+@$(MAKE) --no-print-directory deps-test
+	+@MAKE="$(MAKE)" tools/run-tests.sh
+
+check: ## style and consistency; silent when clean
+	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
+
+unit-build: $(unit_tests) ## builds the unit tests of VARIANT
+
+unit: unit-build ## runs the unit tests of VARIANT
+	@failed=0; for t in $(unit_tests); do "$$t" || failed=1; done; exit $$failed
+
+asan: ## unit tests under the address and undefined-behaviour sanitizers
+	+@$(MAKE) --no-print-directory VARIANT=asan unit
+
+tsan: ## unit tests under the thread sanitizer
+	+@$(MAKE) --no-print-directory VARIANT=tsan unit
+
+model: all $(model) ## builds the model test's client
+
+install: all ## copies programs and sample files below DESTDIR/PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/flashield
+	install -m 755 $(programs) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 conf/flashield.conf LICENSE $(DESTDIR)$(PREFIX)/share/flashield
+
+deps: ## installs the Debian packages that the build needs
+	@packaging/install-deps.sh build
+
+deps-test: ## installs those of the tests too
+	@packaging/install-deps.sh build test
+
+compile_commands.json: FORCE ## the commands of every source, for editors and clang tools
+	@{ sep='['; for f in $(all_srcs); do \
+		printf '%s\n{"directory": "%s", "file": "%s", "command": "%s -c %s"}' "$$sep" "$(CURDIR)" \
+			"$$f" "$(CC) $(all_cppflags) $(all_cflags)" "$$f"; sep=','; done; \
+		printf '\n]\n'; } > $@
+
+format: ## applies .clang-format to every source
+	clang-format -i $(all_srcs) $(wildcard $(addsuffix /*.h,$(sort $(dir $(all_srcs)))))
+
+sample-config: all ## writes conf/flashield.conf anew from conf/options.def
+	$(B)/flashield --print-sample-config > conf/flashield.conf.new
+	mv conf/flashield.conf.new conf/flashield.conf
+
+clean: ## removes what was built
+	rm -rf $(BUILD) compile_commands.json
+
+# --- rules ------------------------------------------------------------------------------------
+
+show = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
+
+# Rewritten only when compiler or flags change: everything depends on it.
+$(O)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(all_cppflags) $(all_cflags) $(all_ldflags)' > $@.$$$$; \
+	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv -f $@.$$$$ $@; fi
+
+# Written beside and moved, so that two builds at a time never see half an object.
+$(O)/%.o: %.c $(O)/flags
+	$(call show,CC,$<)mkdir -p $(@D) && $(CC) $(all_cppflags) $(all_cflags) -MMD -MP \
+		-MF $(@:.o=.d) -MT $@ -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
+
+archive = mkdir -p $(@D) && rm -f $@.$$$$ && ar qcs $@.$$$$ $(filter %.o,$^) && mv -f $@.$$$$ $@
+link = mkdir -p $(@D) && $(CC) $(all_cflags) $(all_ldflags) -o $@.$$$$ $(filter %.o,$^) \
+	$(filter %.a,$^) $(1) && mv -f $@.$$$$ $@
+
+$(lib_engine): $(engine_objs)
+	$(call show,AR,$@)$(archive)
+
+# An archive per folder as well: the unit tests of a module link that module and what lies below
+# it, so that a forbidden dependency fails to link.
+$(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
+	$(call show,AR,$@)$(archive)
+
+$(O)/lib/all-server.a: $(server_objs)
+	$(call show,AR,$@)$(archive)
+
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(tool_dirs)))
+	$(call show,AR,$@)$(archive)
+
+$(B)/flashield: $(server_objs) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(server_libs) $(engine_libs))
+
+$(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+$(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+# Which archives a module's unit tests link, in link order.
+below_store := $(lib_engine)
+below_server := $(O)/lib/all-server.a $(lib_engine)
+below_tools := $(O)/lib/all-tools.a $(lib_engine)
+unit_libs = $(if $(filter server tools store,$(1)),$(below_$(1)),\
+	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
+unit_module = $(patsubst %/,%,$(dir $(1)))
+# Sources of a test folder that are no test themselves are linked into each of its tests.
+unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard tests/unit/$(1)/*.c)))
+
+$(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
+		$$(call unit_libs,$$(call unit_module,$$*))
+	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(server_libs) $(engine_libs))
+
+-include $(patsubst %.c,$(O)/%.d,$(all_srcs))

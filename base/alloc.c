@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef FS_LIBC_MALLOC
+#include <malloc.h>
+#else
+#include <jemalloc/jemalloc.h>
+
+/* Read by jemalloc at start. Dirty pages go back after seconds instead of ten, so that resident
+   memory follows a shift of the size mix. */
+const char *malloc_conf = "dirty_decay_ms:2000,muzzy_decay_ms:0";
+#endif
+
+#include "base/assert.h"
+
+void *mem_alloc(size_t bytes)
+{
+	return malloc(bytes);
+}
+
+void *mem_zalloc(size_t bytes)
+{
+	return calloc(1, bytes);
+}
+
+void *mem_must_zalloc(size_t bytes)
+{
+	void *memory = calloc(1, bytes ? bytes : 1);
+
+	must(memory);
+	return memory;
+}
+
+void *mem_realloc(void *memory, size_t bytes)
+{
+	return realloc(memory, bytes);
+}
+
+void *mem_aligned(size_t alignment, size_t bytes)
+{
+	void *memory;
+
+	return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+}
+
+void mem_free(void *memory)
+{
+	free(memory);
+}
+
+#ifdef FS_LIBC_MALLOC
+
+size_t mem_cost(size_t bytes)
+{
+	/* glibc: an 8-byte head, then chunks of 16 bytes, at least 32. */
+	size_t cost = (bytes + 8 + 15) & ~(size_t)15;
+
+	return cost < 32 ? 32 : cost;
+}
+
+size_t mem_resident(void)
+{
+	unsigned long size, resident;
+	FILE *statm = fopen("/proc/self/statm", "re");
+	int fields;
+
+	if (!statm)
+		return 0;
+	fields = fscanf(statm, "%lu %lu", &size, &resident);
+	fclose(statm);
+	return fields == 2 ? resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+void mem_purge(void)
+{
+	malloc_trim(0);
+}
+
+#else
+
+size_t mem_cost(size_t bytes)
+{
+	return bytes ? nallocx(bytes, 0) : 0;
+}
+
+size_t mem_resident(void)
+{
+	uint64_t epoch = 1;
+	size_t resident = 0, length = sizeof(epoch);
+
+	/* jemalloc's figures are a snapshot, which writing the epoch renews. */
+	if (mallctl("epoch", &epoch, &length, &epoch, sizeof(epoch)) != 0)
+		return 0;
+	length = sizeof(resident);
+	return mallctl("stats.resident", &resident, &length, NULL, 0) == 0 ? resident : 0;
+}
+
+void mem_purge(void)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "arena.%u.purge", (unsigned)MALLCTL_ARENAS_ALL);
+	(void)mallctl(name, NULL, NULL, NULL, 0);
+}
+
+#endif
+
+void *mem_map(size_t bytes)
+{
+	void *memory;
+
+	if (bytes == 0)
+		return NULL;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		      -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	(void)madvise(memory, bytes, MADV_HUGEPAGE); /* an advice: older kernels lack it */
+	return memory;
+}
+
+void mem_unmap(void *memory, size_t bytes)
+{
+	if (memory)
+		must(munmap(memory, bytes) == 0);
+}

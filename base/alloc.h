@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory: jemalloc behind one header (libc's malloc in sanitizer builds).
+ *
+ * Threads: any. Ownership: the caller frees. mem_must_* aborts when memory is out; the
+ * others return NULL then.
+ */
+#ifndef FS_BASE_ALLOC_H
+#define FS_BASE_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+void *mem_alloc(size_t bytes);
+void *mem_zalloc(size_t bytes);
+void *mem_must_zalloc(size_t bytes); /* aborts when memory is out: for start-up and fixed structures */
+void *mem_realloc(void *memory, size_t bytes);
+/* alignment: a power of two, a multiple of sizeof(void *). Freed by mem_free. */
+void *mem_aligned(size_t alignment, size_t bytes);
+void mem_free(void *memory);
+
+/* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
+size_t mem_cost(size_t bytes);
+
+/* The allocator's resident bytes (jemalloc stats.resident; the process's RSS under libc).
+   Costs microseconds to milliseconds: for the cleaner, not for a request. */
+size_t mem_resident(void);
+
+/* Hands unused dirty pages back to the kernel. May take milliseconds. */
+void mem_purge(void);
+
+/* Zeroed, page-aligned, fully committed on touch, huge-page advised. Not from the heap. NULL when
+   the address space is out or bytes is 0. */
+void *mem_map(size_t bytes);
+void mem_unmap(void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asserts that stay on in production: for what can't happen in our own code.
+ * They never judge bytes from the network, the flash or a file.
+ */
+#ifndef FS_BASE_ASSERT_H
+#define FS_BASE_ASSERT_H
+
+/* Logs file, line and expression and aborts. */
+_Noreturn void assert_failed(const char *expression, const char *file, int line);
+
+#define must(expression) \
+	(__builtin_expect(!!(expression), 1) ? (void)0 : assert_failed(#expression, __FILE__, __LINE__))
+
+/* Costly checks, compiled in by -DFS_DEBUG only (debug and sanitizer builds). */
+#ifdef FS_DEBUG
+#define debug_must(expression) must(expression)
+#else
+#define debug_must(expression) ((void)sizeof(expression))
+#endif
+
+#endif

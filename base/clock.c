@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+
+#include <time.h>
+
+#include "base/assert.h"
+
+static uint64_t boot_now_us(const struct clk *clk)
+{
+	struct timespec now;
+
+	(void)clk;
+	must(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static uint64_t scripted_now_us(const struct clk *clk)
+{
+	return atomic_load_explicit(&clk->scripted_us, memory_order_acquire);
+}
+
+const struct clk *clk_boot(void)
+{
+	static const struct clk boot = {.now_us = boot_now_us};
+
+	return &boot;
+}
+
+void clk_scripted_init(struct clk *clk, uint64_t start_us)
+{
+	clk->now_us = scripted_now_us;
+	atomic_init(&clk->scripted_us, start_us);
+}
+
+void clk_scripted_advance(struct clk *clk, uint64_t us)
+{
+	atomic_fetch_add_explicit(&clk->scripted_us, us, memory_order_acq_rel);
+}
+
+int64_t clk_wall_seconds(void)
+{
+	struct timespec now;
+
+	must(clock_gettime(CLOCK_REALTIME, &now) == 0);
+	return now.tv_sec;
+}

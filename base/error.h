@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Error codes: one table, one text each.
+ *
+ * A function that can fail returns 0 (FS_OK) or one of these negative codes.
+ * A cache miss is a result, not an error. Threads: everything here is constant.
+ */
+#ifndef FS_BASE_ERROR_H
+#define FS_BASE_ERROR_H
+
+/* ERR(name, number, text) */
+#define FS_ERROR_TABLE(ERR) \
+	ERR(FS_OK, 0, "success") \
+	ERR(FS_ENOMEM, -1, "out of memory") \
+	ERR(FS_EINVAL, -2, "invalid argument") \
+	ERR(FS_EIO, -3, "input/output error") \
+	ERR(FS_ECORRUPT, -4, "stored data fails its check") \
+	ERR(FS_ESHORT, -5, "more bytes are needed") \
+	ERR(FS_EFULL, -6, "no room") \
+	ERR(FS_EAGAIN, -7, "not now, try again") \
+	ERR(FS_EBUSY, -8, "in use by another process or reader") \
+	ERR(FS_ENOTFOUND, -9, "no such entry") \
+	ERR(FS_EVERSION, -10, "unknown format version or feature") \
+	ERR(FS_ESYS, -11, "system call failed (see errno)") \
+	ERR(FS_EOFFLINE, -12, "device is offline") \
+	ERR(FS_ERANGE, -13, "value outside the accepted range")
+
+enum fs_error {
+#define FS_ERROR_ENUM(name, number, text) name = (number),
+	FS_ERROR_TABLE(FS_ERROR_ENUM)
+#undef FS_ERROR_ENUM
+};
+
+/* The text of a code, never NULL, static storage. Unknown codes get a text too. */
+const char *fs_strerror(int code);
+
+/* For functions whose result must not be dropped. */
+#define FS_MUST_CHECK __attribute__((warn_unused_result))
+
+#endif

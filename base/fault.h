@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fault points: named places where a test makes the rare thing happen.
+ *
+ * Compiled in when FS_FAULTS is defined (every build but release: debug, asan, tsan); else
+ * fault_fires() is the constant false. Armed from a test by fault_arm(), or from the
+ * environment: FLASHIELD_FAULTS="name=every:N,name=after:N,name=always,name=prob:PERMILLE".
+ *
+ * Threads: any (atomics).
+ */
+#ifndef FS_BASE_FAULT_H
+#define FS_BASE_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* FAULT(name, text), sorted. */
+#define FAULT_TABLE(FAULT) \
+	FAULT(cleaner_pause_before_commit, "between a segment's write and the move of its objects to the index") \
+	FAULT(device_read_again, "a submit answers EAGAIN, so that the submitter thread is used") \
+	FAULT(device_read_corrupt, "a read returns one flipped bit") \
+	FAULT(device_read_eio, "a read fails with EIO") \
+	FAULT(device_read_slow, "a completed read is held back for 20 ms") \
+	FAULT(device_write_eio, "a write fails with EIO") \
+	FAULT(index_force_relocation, "an insert relocates although there is room") \
+	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
+	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
+	FAULT(store_revalidation_fails, "a read-modify-write finds its slots changed: another round")
+
+enum fault_point {
+#define FAULT_ENUM(name, text) FAULT_##name,
+	FAULT_TABLE(FAULT_ENUM)
+#undef FAULT_ENUM
+	FAULT_POINTS
+};
+
+enum fault_mode { FAULT_OFF, FAULT_ALWAYS, FAULT_EVERY, FAULT_AFTER, FAULT_PROBABILITY };
+
+/* EVERY n: each n-th call fires. AFTER n: call n + 1 fires, once. PROBABILITY n: n of 1000, the
+   same calls in each run. Arming starts the point's counts anew. */
+void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n);
+void fault_disarm_all(void);
+uint64_t fault_fired(enum fault_point point); /* how often it fired */
+/* Reads FLASHIELD_FAULTS. 0, or FS_EINVAL with the offending word logged. */
+int fault_init_from_environment(void);
+
+#ifdef FS_FAULTS
+bool fault_fires(enum fault_point point);
+#else
+static inline bool fault_fires(enum fault_point point)
+{
+	(void)point;
+	return false;
+}
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/hist.h"
+
+#include "base/alloc.h"
+
+#define SUB_STEPS (1u << HIST_SUB_BITS)
+
+static uint64_t load(const _Atomic uint64_t *cell)
+{
+	return atomic_load_explicit(cell, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *cell, uint64_t value)
+{
+	atomic_store_explicit(cell, value, memory_order_relaxed);
+}
+
+/* Values below 64 have a step each; from there on every power of two has 64 steps. */
+static unsigned bucket_of(uint64_t value)
+{
+	unsigned shift;
+
+	if (value < SUB_STEPS)
+		return (unsigned)value;
+	shift = 63u - (unsigned)__builtin_clzll(value) - HIST_SUB_BITS;
+	return ((shift + 1) << HIST_SUB_BITS) + (unsigned)((value >> shift) & (SUB_STEPS - 1));
+}
+
+static uint64_t highest_value_of(unsigned bucket)
+{
+	unsigned shift;
+
+	if (bucket < SUB_STEPS)
+		return bucket;
+	shift = (bucket >> HIST_SUB_BITS) - 1;
+	return ((uint64_t)(SUB_STEPS + (bucket & (SUB_STEPS - 1))) << shift) + ((uint64_t)1 << shift) - 1;
+}
+
+struct hist *hist_create(void)
+{
+	return mem_must_zalloc(sizeof(struct hist));
+}
+
+void hist_destroy(struct hist *hist)
+{
+	mem_free(hist);
+}
+
+void hist_record(struct hist *hist, uint64_t value)
+{
+	_Atomic uint64_t *bucket = &hist->bucket[bucket_of(value)];
+
+	store(bucket, load(bucket) + 1);
+	store(&hist->sum, load(&hist->sum) + value);
+	if (value > load(&hist->max))
+		store(&hist->max, value);
+	store(&hist->count, load(&hist->count) + 1);
+}
+
+void hist_merge(struct hist *into, const struct hist *from)
+{
+	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+		uint64_t n = load(&from->bucket[i]);
+
+		if (n)
+			store(&into->bucket[i], load(&into->bucket[i]) + n);
+	}
+	store(&into->sum, load(&into->sum) + load(&from->sum));
+	store(&into->count, load(&into->count) + load(&from->count));
+	if (load(&from->max) > load(&into->max))
+		store(&into->max, load(&from->max));
+}
+
+void hist_reset(struct hist *hist)
+{
+	store(&hist->count, 0);
+	store(&hist->sum, 0);
+	store(&hist->max, 0);
+	for (unsigned i = 0; i < HIST_BUCKETS; i++)
+		store(&hist->bucket[i], 0);
+}
+
+uint64_t hist_quantile(const struct hist *hist, double quantile)
+{
+	uint64_t total = 0, rank, seen = 0, max = load(&hist->max);
+	double exact;
+
+	/* The buckets' own total, as a writer may be between a bucket and the count. */
+	for (unsigned i = 0; i < HIST_BUCKETS; i++)
+		total += load(&hist->bucket[i]);
+	if (total == 0)
+		return 0;
+	if (quantile < 0)
+		quantile = 0;
+	if (quantile > 1)
+		quantile = 1;
+	exact = quantile * (double)total;
+	rank = (uint64_t)exact;
+	if ((double)rank < exact || rank == 0)
+		rank++;
+	if (rank > total)
+		rank = total;
+	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+		seen += load(&hist->bucket[i]);
+		if (seen >= rank) {
+			uint64_t value = highest_value_of(i);
+
+			return value < max ? value : max;
+		}
+	}
+	return max;
+}
+
+double hist_mean(const struct hist *hist)
+{
+	uint64_t count = load(&hist->count);
+
+	return count ? (double)load(&hist->sum) / (double)count : 0;
+}

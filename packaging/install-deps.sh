@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# install-deps.sh SECTION... - installs the Debian packages of these sections of
+# debian-packages.txt that are missing. Quick and silent when there is nothing to do.
+set -eu
+
+list=$(dirname "$0")/debian-packages.txt
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+	echo "install-deps: not a Debian system; needed are the counterparts of the packages in $list" >&2
+	exit 0
+fi
+
+missing=
+for section in "$@"; do
+	for package in $(sed -n "s/^$section //p" "$list"); do
+		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' ||
+			missing="$missing $package"
+	done
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "install-deps: missing packages:$missing" >&2
+		echo "install-deps: neither root nor sudo is here to install them; run as root: apt-get install$missing" >&2
+		exit 1
+	fi
+	as_root=sudo
+fi
+
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # the list is words on purpose
+{
+	$as_root apt-get -q -o DPkg::Lock::Timeout=120 update &&
+		$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 \
+			install -y --no-install-recommends $missing </dev/null
+} >&2 || {
+	echo "install-deps: apt-get could not install:$missing" >&2
+	exit 1
+}
