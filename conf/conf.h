@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon's options: declared once in options.def, read from the command line and a file.
+ *
+ *   defaults (options.def)  <  file (--config)  <  command line
+ *
+ * Types, and what the operator may write for them:
+ *
+ *   FLAG    bool        yes no on off true false 1 0; alone on the command line it is yes
+ *   COUNT   int         on the command line each mention adds one (-vv); in the file a number
+ *   INT     int         a whole number, or auto (CONF_AUTO) where the row allows it
+ *   SIZE    uint64_t    bytes; suffixes k m g t p (powers of 1024); auto is 0
+ *   TIME    uint64_t    microseconds; suffixes us ms s m h d, bare numbers are seconds; auto is 0
+ *   RATE    uint64_t    bytes per second: a size, with or without "/s"
+ *   REAL    double      a decimal number
+ *   OCTAL   unsigned    octal digits
+ *   CHAR    char        one printable character
+ *   STRING  char *      NULL when not given; owned by the struct
+ *   ENUM    int         one of the row's words; its place in the row is the value (enums below)
+ *
+ * Threads: one thread loads; afterwards the struct is constant and any thread may read it.
+ * Ownership: the caller owns the struct, conf_free() frees what it holds.
+ * Errors: the operator's mistake is told on the error stream with option, given value and what is
+ * accepted; nothing is asserted about what the operator wrote.
+ */
+#ifndef FS_CONF_CONF_H
+#define FS_CONF_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+#define CONF_AUTO (-1) /* "auto" in an INT field */
+
+/* Values of the ENUM fields, in the order of the words in options.def. */
+enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
+enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
+enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };
+enum conf_reinsertion { CONF_REINSERTION_READ, CONF_REINSERTION_LIVE };
+enum conf_admission {
+	CONF_ADMISSION_SVM,
+	CONF_ADMISSION_READ_ONCE,
+	CONF_ADMISSION_SECOND_HIT,
+	CONF_ADMISSION_ALL
+};
+enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };
+
+enum conf_type {
+	CONF_TYPE_FLAG,
+	CONF_TYPE_COUNT,
+	CONF_TYPE_INT,
+	CONF_TYPE_SIZE,
+	CONF_TYPE_TIME,
+	CONF_TYPE_RATE,
+	CONF_TYPE_REAL,
+	CONF_TYPE_OCTAL,
+	CONF_TYPE_CHAR,
+	CONF_TYPE_STRING,
+	CONF_TYPE_ENUM
+};
+
+enum conf_flags {
+	CONF_AUTO_WORD = 1, /* "auto" is accepted */
+	CONF_LIST = 2,	    /* values are joined by commas */
+	CONF_PAGES = 4,	    /* a multiple of 4096 */
+	CONF_RELOAD = 8,    /* may change while the daemon runs */
+	CONF_IN_FILE = 16   /* an action that the file may have too */
+};
+
+#define CONF_C_FLAG bool
+#define CONF_C_COUNT int
+#define CONF_C_INT int
+#define CONF_C_SIZE uint64_t
+#define CONF_C_TIME uint64_t
+#define CONF_C_RATE uint64_t
+#define CONF_C_REAL double
+#define CONF_C_OCTAL unsigned
+#define CONF_C_CHAR char
+#define CONF_C_STRING char *
+#define CONF_C_ENUM int
+
+/* What loading has to tell the operator although it succeeded. */
+struct conf_note {
+	struct conf_note *next;
+	enum log_level level;
+	char text[];
+};
+
+/* One field per row of options.def, by the row's field name: conf.threads, conf.flash_path, ... */
+struct conf {
+#define OPTION(name, letter, type, field, def, min, max, unit, flags, text) CONF_C_##type field;
+#define ACTION(name, letter, argument, flags, text)
+#define HEADING(text)
+#include "conf/options.def"
+#undef OPTION
+#undef ACTION
+#undef HEADING
+	struct conf_note *notes; /* in the order in which they came up */
+	int exit_code;		 /* after CONF_EXIT */
+};
+
+/* A row of options.def. */
+struct conf_option {
+	const char *name; /* the long option, and the file's key */
+	char letter;	  /* 0: none */
+	enum conf_type type;
+	const char *default_text; /* NULL: no value */
+	double min, max;	  /* in the field's unit; for STRING its length */
+	const char *unit;
+	unsigned flags; /* enum conf_flags */
+	const char *text;
+	size_t offset; /* of its field in struct conf */
+};
+
+#define CONF_EXIT 1
+
+/*
+ * Sets all fields from defaults, file and command line, in this order.
+ *
+ * FS_OK: go on with starting. The log level then follows -v, and the notes have been logged.
+ * CONF_EXIT: the process is to end with conf->exit_code: 0 after -h, -V or --print-sample-config
+ * (printed on out), 64 after a bad value, 1 after an unknown option or suboption (told on err, in
+ * memcached's way). Call conf_free in every case. argv may be permuted. Reads files; blocks on them.
+ */
+int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
+
+/* All fields at their defaults, nothing read: for tests and tools. */
+void conf_init(struct conf *conf);
+
+/*
+ * Sets one option by its long name, as a line of the file would. FS_OK; FS_ENOTFOUND for no such
+ * option; FS_EINVAL with the reason in why (cut to why_bytes).
+ */
+int conf_set(struct conf *conf, const char *name, const char *value, char *why,
+	     size_t why_bytes) FS_MUST_CHECK;
+
+/* Frees strings and notes; the struct may be loaded again. A zeroed struct is fine too. */
+void conf_free(struct conf *conf);
+
+/*
+ * Calls each() for every option in the order of options.def with its present value as the file
+ * would have it ("64m", "1d", "auto", "yes"; "" for no value). The text lives until each() returns.
+ */
+typedef void conf_each_fn(void *context, const struct conf_option *option, const char *value);
+void conf_describe(const struct conf *conf, conf_each_fn *each, void *context);
+
+/* Prints what -h and --print-sample-config print. */
+void conf_print_help(FILE *out);
+void conf_print_sample(FILE *out);
+
+#endif
