@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The index of objects on flash: four bytes per object, two cache lines per lookup.
+ *
+ * A slot is 32 bits, from the top:
+ *
+ *   +----------------------+-----------+----------+-------+-------+
+ *   | segment number       | tag       | function | clock | ghost |
+ *   | segment_bits (<= 14) | tag_bits  | 4        | 2     | 1     |
+ *   +----------------------+-----------+----------+-------+-------+
+ *   segment number all ones = empty slot. The tag takes all bits left over (tests may set fewer).
+ *
+ *   clock/ghost: ghost = 0: live, not read since it was written to flash, CLOCK value 0..3;
+ *                ghost = 1, clock = 0: a ghost;
+ *                ghost = 1, clock = 1..3: live and read while on flash, CLOCK value 1..3.
+ *   (A ghost needs no CLOCK value, so the three spare states keep what reclaim wants to know.)
+ *
+ * Sixteen slots make a bucket of 64 bytes, searched with SIMD. A key has two buckets; the partner
+ * follows from bucket and tag alone, for any number of buckets: b2 = (H(tag) - b1) mod n. So slots
+ * are moved without knowing their keys (partial-key cuckoo hashing).
+ *
+ * Two keys with the same tag and the same unordered bucket pair are one to the index: they share
+ * "place", and a slot of one matches the other. A slot names exactly one place in a segment: its
+ * position follows from (place, function, segment sequence) and nothing else.
+ *
+ * Key stripes: fidx_key.stripe is a function of the tag, so all keys that can ever match one slot
+ * share a stripe. Who holds the key's stripe (server/store) sees the set of its matching slots
+ * only shrink (a full index drops a slot, a segment is closed), never grow: inserts need the same
+ * stripe. Relocation moves slots at any time.
+ *
+ * Threads and locks: every slot change is a compare-and-swap. Insert, clear, remove, revive and
+ * relocation hold the index stripes of both buckets (LOCK_INDEX_STRIPE, address order, taken
+ * inside); a CLOCK update takes no lock and gives up when it loses. Lookups take no lock: a
+ * sequence per index stripe, odd while a slot moves in it, tells them to look again. Inserts and
+ * relocation come from one thread at a time (the cleaner). Segment open/close/sweep and the hand
+ * likewise from the cleaner (the hand also from a worker that evicts inline: one at a time,
+ * fidx_hand answers 0 when another is in it).
+ *
+ * The slots lie in the caller's region memory (no pointers in them); filters, stripes, the table
+ * of known collisions and per-segment counts are process memory.
+ */
+#ifndef FS_FLASHINDEX_FLASHINDEX_H
+#define FS_FLASHINDEX_FLASHINDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FIDX_BUCKET_SLOTS 16
+#define FIDX_MAX_MATCHES (2 * FIDX_BUCKET_SLOTS)
+#define FIDX_MAX_FUNCTIONS 16
+
+struct fidx;
+
+enum fidx_clock_mode { FIDX_CLOCK_LRU, FIDX_CLOCK_MFU };
+
+struct fidx_config {
+	uint64_t buckets;     /* >= 2, < 2^32 */
+	uint32_t segments;    /* 1 .. 16383 */
+	unsigned tag_bits;    /* 0: all bits left over; else 2 .. those */
+	unsigned functions;   /* 1 .. 16 */
+	unsigned filter_bits; /* bits per key of a segment's resident Bloom unit; 0: none */
+	enum fidx_clock_mode clock_mode;
+	uint64_t seed;	      /* of the tag hash and filters; the same for the life of the flash file */
+	uint32_t extents;     /* capacity of the extent table (large objects), may be 0 */
+};
+
+/* Memory the region must give. */
+uint64_t fidx_slots_bytes(const struct fidx_config *config);
+uint64_t fidx_extents_bytes(const struct fidx_config *config);
+
+/* slots and extents: zeroed region memory of those sizes, 64-byte aligned; not owned.
+   0, FS_EINVAL, FS_ENOMEM. */
+int fidx_create(struct fidx **out, const struct fidx_config *config, void *slots, void *extents);
+void fidx_destroy(struct fidx *index);
+
+unsigned fidx_tag_bits(const struct fidx *index);
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+struct fidx_key {
+	uint64_t hash;	    /* hash64 of the key */
+	uint64_t place;	    /* what the two buckets and the tag are, as one number (plus table id) */
+	uint32_t bucket[2]; /* may be equal */
+	uint32_t tag;
+};
+
+void fidx_key_of(const struct fidx *index, uint64_t hash, struct fidx_key *out);
+
+/* The key stripe of a hash, 0 .. stripes - 1, stripes a power of two <= 65536: a function of the
+   tag alone. With more stripes than tags, only as many are used as there are tags. */
+uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes);
+
+/* ---- lookup and change ----------------------------------------------------------------------- */
+
+struct fidx_match {
+	uint64_t sequence; /* of the segment when matched: identity = (segment, sequence, function) */
+	uint32_t segment;
+	uint8_t function;
+	uint8_t clock;
+	bool ghost;
+	bool read_on_flash;
+};
+
+static inline bool fidx_same(const struct fidx_match *a, const struct fidx_match *b)
+{
+	return a->segment == b->segment && a->sequence == b->sequence && a->function == b->function;
+}
+
+/*
+ * The slots that may be this key's: tag equal, segment open, filter and collision table not
+ * against it. Returns how many, youngest segment first. Takes no lock.
+ */
+unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
+		     struct fidx_match out[FIDX_MAX_MATCHES]);
+
+/* Clears every slot that may be this key's, and its extents. Key stripe held. Returns how many.
+   With nothing to clear it takes no lock. */
+unsigned fidx_clear(struct fidx *index, const struct fidx_key *key);
+
+/* Removes the one slot with this identity. Key stripe held. False when it is not there. */
+bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
+
+/* Is a slot with this identity there? Fills clock, ghost and read_on_flash. */
+bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match *match);
+
+/*
+ * Inserts. Key stripe held; the segment is open. Makes room by relocation; when none can be made,
+ * the coldest of the candidates (ghosts first) is dropped and counted (index_drops): the new slot
+ * always finds its place.
+ */
+void fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function,
+		 unsigned clock);
+
+/* A hit on flash: CLOCK set (LRU: 3, MFU: + 1), marked read on flash. A ghost becomes live again
+   (under the index stripes; returns true then). */
+bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
+
+/*
+ * A read of match met another key's record, whose hash is owner_hash: from now on only that key
+ * may match this identity (a small bounded table; SpotKV's aim). No lock but a leaf.
+ */
+void fidx_learn(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
+		uint64_t owner_hash);
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+/*
+ * Builds a filter unit over n key hashes (filter_bits each). Returns bytes in memory of the
+ * caller's (mem_free), *length bytes; NULL with *length 0 when filter_bits is 0. Also what the
+ * segment's footer stores.
+ */
+void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
+uint64_t fidx_filter_length(const struct fidx *index, uint64_t n); /* bytes for n keys */
+
+/*
+ * From now on slots may name this segment. The index owns filter (made by fidx_filter_build or
+ * read back from a footer; NULL = none) until close. mean_bytes: mean record size, for the
+ * accounting of hot bytes.
+ */
+void fidx_segment_open(struct fidx *index, uint32_t segment, uint64_t sequence, uint32_t mean_bytes,
+		       void *filter, size_t filter_length);
+
+/* From now on every slot that names it counts as empty. The filter is freed once no lookup can be
+   in it any more (inside; lookups announce themselves). */
+void fidx_segment_close(struct fidx *index, uint32_t segment);
+
+/* How many slots and extents still name the segment, ghosts included. */
+uint64_t fidx_segment_slots(const struct fidx *index, uint32_t segment);
+
+/* Empties every slot and extent that names it (a full pass; milliseconds per GB of index).
+   Returns how many. */
+uint64_t fidx_sweep(struct fidx *index, uint32_t segment);
+
+/* ---- the CLOCK hand -------------------------------------------------------------------------- */
+
+/*
+ * Moves the hand over up to visits slots (live ones count): CLOCK values go down by one; a slot at
+ * zero becomes a ghost while ghost_bytes lasts (each takes its segment's mean_bytes off it).
+ * ghost_bytes 0: values only go down. Returns how many ghosts were made; *visited: live slots seen.
+ */
+uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited);
+
+/* ---- large objects --------------------------------------------------------------------------- */
+
+/*
+ * The extent table: key hash -> segment, offset, length, for objects too large for a slot's
+ * position. Same locks as slots (key stripe; a stripe of its own inside). Cleared by fidx_clear,
+ * counted by fidx_segment_slots, swept by fidx_sweep, moved by the hand.
+ */
+struct fidx_extent {
+	uint64_t sequence;
+	uint64_t offset; /* within the segment, bytes */
+	uint32_t length; /* of the record, bytes */
+	uint32_t segment;
+	uint8_t clock;
+	bool ghost;
+	bool read_on_flash;
+};
+
+bool fidx_extent_find(struct fidx *index, const struct fidx_key *key, struct fidx_extent *out);
+/* False when the table is full: the object stays in DRAM. */
+bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment,
+			uint64_t offset, uint32_t length, unsigned clock);
+bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
+bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+struct fidx_status {
+	uint64_t slots, used;		/* used: slots that name an open segment, ghosts included */
+	uint64_t ghosts;
+	int64_t live_bytes, hot_bytes;	/* all / without ghosts; by segments' mean sizes, extents exact */
+	uint64_t extents, extents_used;
+	uint64_t index_bytes, filter_bytes, other_bytes;
+	double filter_false_positive;	/* of the resident filters, weighted by slots; 1 without */
+};
+void fidx_get_status(const struct fidx *index, struct fidx_status *out); /* cheap: kept as counts */
+
+/* Debug and tests: walks all slots, recounts, returns false (and logs) when a count is wrong. Only
+   while nothing else runs. */
+bool fidx_verify(struct fidx *index);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments: objects packed into large units that are written sequentially, in FIFO order, to a
+ * preallocated file or a block device, and read back one record at a time.
+ *
+ *   device   | superblock | segment 0 | segment 1 | ... | segment n-1 |
+ *   segment  | header page | extents (large objects) | data: hash-placed records | footer |
+ *
+ * FORMAT.md has every offset. Where a record lies in the data area is a function of the slot that
+ * names it: position = f(place, function, segment sequence), in granules of the segment (seg_position).
+ *
+ * Life of a segment: FREE -> (seg_write_begin) WRITING -> (end) LIVE -> (seg_reclaim_begin)
+ * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes it RETIRED (its place
+ * is skipped from then on, until a restart). Numbers are handed out strictly in FIFO order.
+ *
+ * Threads: one cleaner plans, writes, walks and reclaims. Readers (one per worker, each with its
+ * own libaio context and eventfd) are used by their owner only. Pins are atomic and may be taken
+ * and dropped by any thread. The segment table lies in the caller's region memory; states and
+ * pins are process memory. LOCK_SEGMENT_TABLE is taken inside for state changes only.
+ *
+ * Errors: codes of base/error.h. Bytes from the device are never trusted.
+ */
+#ifndef FS_SEGMENTS_SEGMENTS_H
+#define FS_SEGMENTS_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define SEG_PAGE 4096u
+#define SEG_MAX_FUNCTIONS 16u
+#define SEG_MIN_BYTES (64u << 10)
+#define SEG_MAX_BYTES (512u << 20)
+#define SEG_MAX_SEGMENTS 16383u
+
+struct seg; /* all segments of one daemon, over its devices */
+
+enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
+enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
+
+struct seg_config {
+	const struct clk *clock;
+	const char *path;	/* file (made when missing) or block device */
+	uint64_t flash_bytes;	/* file: size to preallocate; block device: 0 = all of it */
+	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
+	unsigned functions;	/* 1 .. 16 */
+	enum seg_direct direct;
+	unsigned error_budget;	/* errors within a minute before the device is taken offline; 0: 16 */
+};
+
+/* How many segments a flash of this size has (the superblock's area taken off). */
+uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
+/* Size of the flash at path: of the block device, or flash_bytes for a file. Negative code on error. */
+int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
+
+uint64_t seg_region_bytes(uint32_t segments);
+
+/*
+ * Opens, locks against a second daemon (FS_EBUSY), preallocates by writing where the file is new
+ * or too small (FS_ESYS with errno ENOSPC when it doesn't fit: nothing is left behind that was not
+ * there), reads or makes the superblock. Every start is cold today: all segments start FREE and a
+ * present superblock gives UUID, secret, hash seed, next sequence and the CAS reserve; a broken or
+ * unknown one is reported and replaced.
+ * table: zeroed region memory of seg_region_bytes().
+ */
+FS_MUST_CHECK int seg_open(struct seg **out, const struct seg_config *config, void *table);
+void seg_close(struct seg *seg);
+
+struct seg_info {
+	uint32_t segments;
+	uint64_t segment_bytes, flash_bytes;
+	uint64_t hash_seed;	/* of keys: for the life of the flash file */
+	uint8_t uuid[16];
+	bool direct, block_device, offline;
+	uint64_t staging_bytes;	/* what a segment write holds in DRAM at the most */
+};
+void seg_get_info(const struct seg *seg, struct seg_info *out);
+
+/* CAS ids reserved durably: ids below the returned value may be given out. Extends the reserve in
+   the superblock by at least count before it returns (one page write). *first at open: where this
+   start may begin. Cleaner only. */
+FS_MUST_CHECK int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end);
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* What a record carries beside key and value. */
+struct seg_record {
+	const char *key;
+	const char *value;
+	uint32_t value_length;
+	uint8_t key_length;
+	uint8_t item_flags;	/* 5 bits, the store's */
+	uint32_t client_flags;
+	uint32_t expiry;	/* the store's seconds; 0 = never */
+	uint64_t cas;
+	uint8_t features[8];	/* quantised features: 7 of the classifier, one of the store */
+};
+
+#define SEG_RECORD_HEADER 32u
+static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_length)
+{
+	return SEG_RECORD_HEADER + key_length + value_length;
+}
+
+/*
+ * Reads the record at offset of the segment with that sequence from available bytes. FS_OK: checked
+ * (keyed check over sequence, offset, header, key and value), out points into bytes. FS_ESHORT:
+ * *needed bytes from offset would do (header plausible, not checked); when the key lies within the
+ * bytes it is filled in (key_length > 0), so that another key's record needs no second read.
+ * FS_ECORRUPT otherwise (counted by the caller: a gap, an older life, a forged or broken record).
+ */
+FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence,
+				  uint64_t offset, const void *bytes, uint64_t available,
+				  struct seg_record *out, uint64_t *needed);
+
+/* ---- placement ------------------------------------------------------------------------------- */
+
+/* A candidate of a plan; item is the caller's. */
+struct seg_candidate {
+	void *item;
+	uint64_t place;	 /* of the key, from the index */
+	uint32_t length; /* of the whole record */
+	uint32_t extent; /* 1: a large object, goes to the extents area */
+};
+
+/* Where it goes. */
+struct seg_placed {
+	uint32_t candidate; /* index into the candidates */
+	uint32_t offset;    /* from the segment's start, bytes */
+	uint8_t function;   /* 0 for extents */
+};
+
+struct seg_plan_stats {
+	uint64_t candidates, candidate_bytes;
+	uint64_t placed, placed_bytes, placed_extents;
+	uint64_t hashes;	/* positions tried or computed for the placed ones, paper 5.3: 8.2 each */
+	uint32_t granule, longest_999; /* L: covers 99.9 % of the hash-placed objects */
+	double fill;		/* placed bytes / bytes of the areas they may lie in */
+};
+
+struct seg_plan {
+	uint64_t sequence;
+	uint64_t data_offset, data_bytes; /* hash-placed area */
+	uint64_t footer_bytes;
+	uint32_t granule, longest_999;
+	uint32_t count;		 /* placed */
+	uint32_t extents;	 /* of these, the first ones, in the extents area */
+	struct seg_placed *placed; /* in order of offset */
+	struct seg_plan_stats stats;
+};
+
+/*
+ * Plans the next segment (number and sequence as seg_write_begin will use). Candidates in order
+ * of rank, best first; what finds no place waits for the next one. functions of them may be
+ * fewer than SEG_MAX_FUNCTIONS. filter_bytes_for(n): footer room for a filter over n keys.
+ * Deterministic. CPU and memory: see README. Pure computation, no I/O; the cleaner's thread.
+ */
+FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placement,
+				const struct seg_candidate *candidates, uint32_t count,
+				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
+				struct seg_plan *out);
+void seg_plan_fini(struct seg_plan *plan);
+/* The same without a seg, for studies: segment size and sequence given. */
+FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+				    enum seg_placement placement,
+				    const struct seg_candidate *candidates, uint32_t count,
+				    uint64_t (*filter_bytes_for)(void *context, uint64_t n),
+				    void *context, struct seg_plan *out);
+
+/* The offset within the segment where a slot's record begins. segment must be LIVE or RECLAIMING
+   with that sequence (pinned, or by the cleaner). */
+uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function);
+/* L of the segment: how many bytes to read from a position. */
+uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* The segment that comes next in FIFO order: *state tells whether it must be reclaimed first
+   (SEG_LIVE) or may be written (SEG_FREE). Skips retired ones; FS_EFULL when none is left. */
+enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
+FS_MUST_CHECK int seg_next(const struct seg *seg, uint32_t *segment, enum seg_state *state);
+
+struct seg_writer_ops {
+	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the
+	   next call. Called in order of offset. */
+	void (*record)(void *context, uint32_t n, struct seg_record *out);
+	/* Called between chunks with the bytes just issued: may sleep to pace. May be NULL. */
+	void (*pace)(void *context, uint64_t bytes);
+};
+
+/*
+ * Streams the planned segment out: header, extents, data, footer (record offsets, filter), with
+ * several aligned chunks in flight (staging_bytes at the most), and returns when all of it is
+ * written. 0: the segment is LIVE with plan->sequence and readable. FS_EIO / FS_EOFFLINE: it is
+ * RETIRED (or FREE when nothing was written) and the objects stay with the caller. *written: bytes
+ * issued. filter may be NULL.
+ */
+FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
+			    const void *filter, uint64_t filter_length,
+			    const struct seg_writer_ops *ops, void *context, uint64_t *written);
+
+/* ---- reclaim --------------------------------------------------------------------------------- */
+
+/*
+ * seg_walk: every record of a LIVE or RECLAIMING segment in order of offset, read in large pieces
+ * (bounded buffer). The footer's offsets step over bad records. visit returns false to stop.
+ * Result: FS_OK when count and all checks agree with header and footer; FS_ECORRUPT / FS_EIO when
+ * something was skipped (visit was called for all good ones); *visited counts.
+ */
+FS_MUST_CHECK int seg_walk(struct seg *seg, uint32_t segment,
+			   bool (*visit)(void *context, uint64_t offset, bool extent,
+					 const struct seg_record *record),
+			   void *context, uint64_t *visited);
+
+void seg_reclaim_begin(struct seg *seg, uint32_t segment);
+/* All slots that named it are gone. No new pin is given; waits until the last reader let go, at
+   most timeout_ms of real time (FS_EBUSY then: call again). After 0 it is FREE. */
+FS_MUST_CHECK int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms);
+uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Pins while sequence is what the segment holds and it is LIVE or RECLAIMING-not-ended: true, and it will not
+   be overwritten until seg_unpin. False: gone. Any thread, no lock. */
+bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence);
+void seg_unpin(struct seg *seg, uint32_t segment);
+
+/*
+ * A read in flight. The reader owns the buffer until seg_read_release. Embed or allocate; freed
+ * by the caller after release.
+ */
+struct seg_read {
+	/* set by the caller */
+	uint32_t segment; /* pinned by the caller, unpinned by the caller after done */
+	uint64_t offset;  /* within the segment, any byte */
+	uint64_t length;  /* wanted bytes from offset; clipped to the segment's end */
+	void (*done)(struct seg_read *read); /* on the reader's thread, from seg_reader_poll */
+	void *context;
+	/* set by the reader before done */
+	int result;	       /* 0 or FS_EIO, FS_EOFFLINE */
+	const uint8_t *bytes;  /* at offset */
+	uint64_t available;    /* valid bytes from there, >= length unless clipped */
+	unsigned pages;
+	/* the reader's own */
+	void *buffer;
+	uint64_t buffer_bytes;
+	struct seg_read *next;
+	struct seg_reader *reader;
+	uint64_t io[12];
+};
+
+struct seg_reader;
+
+/* depth: I/Os in flight at most, more wait in order inside. */
+FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth);
+void seg_reader_destroy(struct seg_reader *reader); /* waits for what is in flight */
+int seg_reader_fd(const struct seg_reader *reader); /* eventfd, readable when completions wait */
+
+/* Queues; nothing is submitted before the flush, so that a batch costs one system call. Never
+   blocks: what the kernel would block on goes to the submitter thread. done is never called from
+   here. Buffers come from a pool of the reader (bounded idle share), 4 KiB aligned. */
+void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
+void seg_reader_flush(struct seg_reader *reader);
+/* Runs done of what has completed. Returns how many. */
+unsigned seg_reader_poll(struct seg_reader *reader);
+void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
+uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */
+unsigned seg_reader_in_flight(const struct seg_reader *reader);
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+struct seg_status {
+	uint32_t total, free, live, retired;
+	uint64_t newest_sequence;
+	double fill;		/* mean over live segments */
+	uint64_t records_live;	/* records in live segments, dead ones included */
+	uint64_t record_bytes_live;
+	uint64_t residence_ms;	/* last measured: write to reclaim; 0 before the first */
+	bool offline;
+	char offline_reason[128];
+};
+void seg_get_status(const struct seg *seg, struct seg_status *out);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The store: one cache of objects in DRAM and on flash. It joins classifier, flashindex and
+ * segments; neither they nor it know of connections or protocols.
+ *
+ *   worker --store_execute--> key stripe: DRAM table --> index --> (pin) --> flash read
+ *                                 ^                                             |
+ *   cleaner: candidates -> plan -> segment -> index; reclaim; CLOCK             v
+ *                                                            done(request) on the same worker
+ *
+ * Model: a request names one key. store_execute either finishes it at once (DRAM hits, sets,
+ * clear misses) or starts flash reads and finishes it later, on the same thread, from
+ * store_worker_poll. Every command is atomic for its key: its effect and the decision about the
+ * key's slots happen in one critical section of the key's stripe. A slow flash read can never
+ * bring back a value that was overwritten or deleted meanwhile (DESIGN section 4).
+ *
+ * Threads: a store_worker belongs to one thread; store_* functions on the store may be called from
+ * any. One cleaner and one trainer thread inside (store_start), or none: store_clean_step() and
+ * store_tick() drive the same code in tests and in the simulator.
+ *
+ * Ordering that the caller keeps: a connection must not execute a command on a key (compare
+ * hashes) while a pending read-modify-write of the same connection on that key is not done. Plain
+ * gets may be in flight together and beside anything.
+ *
+ * Errors: codes of base/error.h for open; everything a client can cause is a store_result.
+ */
+#ifndef FS_STORE_STORE_H
+#define FS_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "classifier/classifier.h"
+#include "flashindex/flashindex.h"
+#include "segments/segments.h"
+
+#define STORE_KEY_MAX 250
+
+struct store;
+struct store_worker;
+struct item; /* an object in DRAM; opaque outside server/store */
+
+enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
+
+struct store_config {
+	const struct clk *clock;
+	uint64_t memory_bytes;	/* -m: all cache memory; >= 1 MiB */
+	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
+	bool evict;		/* false: -M, a set fails with STORE_NO_MEMORY instead */
+	bool cas;		/* false: -C, ids are given all the same but not shown or compared */
+	unsigned workers;	/* how many store_workers there will be */
+	uint64_t seed;		/* of randomness; 0: from the kernel */
+
+	const char *flash_path; /* NULL: a DRAM cache, all below is ignored */
+	uint64_t flash_bytes;
+	uint64_t segment_bytes; /* 0: DESIGN section 5's default */
+	uint32_t flash_object_bytes;
+	int filter_bits;	/* -1: automatic */
+	unsigned tag_bits;	/* 0: all left over */
+	unsigned functions;
+	enum seg_placement placement;
+	enum seg_direct direct;
+	enum fidx_clock_mode clock_mode;
+	enum store_reinsertion reinsertion;
+	double hot_fraction;	/* 0 .. 1, default 0.7 */
+	uint64_t flash_write_limit; /* bytes per second, 0: none */
+	uint32_t read_timeout_ms;
+
+	enum clf_label_mode label_mode;
+	enum clf_admission admission;
+	uint32_t flashiness_threshold;
+	uint64_t flashiness_horizon_ms, training_window_ms;
+	char app_delimiter;
+};
+
+/* Defaults of everything but clock. */
+void store_config_init(struct store_config *config);
+
+/* Opens flash, makes all tables. 0 or a code, with the reason (option and range where an operator
+   can mend it) in reason[256]. Logs the start line: flash, index, objects covered, -m for all. */
+FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
+void store_close(struct store *store); /* after store_stop and all workers are gone */
+FS_MUST_CHECK int store_start(struct store *store); /* cleaner, trainer, once-a-second tick */
+void store_stop(struct store *store);
+
+/* One step of the cleaner in the calling thread (not together with store_start). True when it did
+   something. */
+bool store_clean_step(struct store *store);
+void store_tick(struct store *store); /* what happens once a second: flush marks, budgets, crawler */
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+enum store_op {
+	STORE_GET,	/* value */
+	STORE_GAT,	/* get and touch: value, new expiry */
+	STORE_SET, STORE_ADD, STORE_REPLACE,
+	STORE_APPEND, STORE_PREPEND,
+	STORE_CAS,
+	STORE_INCR, STORE_DECR, /* number */
+	STORE_DELETE,
+	STORE_TOUCH
+};
+
+enum store_result {
+	STORE_HIT,	   /* GET, GAT: value is filled; INCR, DECR: number is */
+	STORE_MISS,	   /* the key is not there (GET, GAT, CAS, INCR, DECR, DELETE, TOUCH) */
+	STORE_STORED,
+	STORE_NOT_STORED,  /* ADD, REPLACE, APPEND, PREPEND: condition not met */
+	STORE_EXISTS,	   /* CAS: changed since */
+	STORE_DELETED,
+	STORE_TOUCHED,
+	STORE_NOT_NUMBER,  /* INCR, DECR on something else */
+	STORE_TOO_LARGE,   /* APPEND, PREPEND beyond the limit */
+	STORE_NO_MEMORY	   /* -M, or the allocator failed */
+};
+
+/* A value that was found; its bytes stay valid until store_value_release. */
+struct store_value {
+	const char *data;
+	uint32_t length;
+	uint32_t client_flags;
+	uint64_t cas;
+	bool from_flash;
+	struct item *item;	/* private: reference held, or ... */
+	struct seg_read *read;	/* ... the read buffer */
+};
+
+/* Owned by the caller, zeroed before first use, may be reused once done. No allocation is made for
+   a request that finishes at once. */
+struct store_request {
+	enum store_op op;
+	uint8_t key_length; /* 1 .. STORE_KEY_MAX */
+	const char *key;    /* stays valid until done */
+	uint64_t hash;	    /* store_hash(key) */
+	struct item *item;  /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; taken over */
+	uint64_t cas;	    /* CAS: the id to compare; out: the new object's id when stored */
+	uint64_t delta;	    /* INCR, DECR */
+	uint32_t expiry;    /* GAT, TOUCH: from store_expiry() */
+	void (*done)(struct store_request *request); /* called only when execute answered false */
+	void *owner;
+
+	enum store_result result;
+	struct store_value value;
+	uint64_t number;
+
+	struct store_lookup *lookup; /* private: flash reads under way */
+};
+
+uint64_t store_hash(const struct store *store, const char *key, size_t length);
+
+/* memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds)
+   as the store's seconds. */
+uint32_t store_expiry(const struct store *store, int64_t exptime);
+
+/*
+ * A new object with room for its value, to be filled by the caller through store_item_value() and
+ * given to a request, or dropped by store_item_drop. NULL with *why STORE_TOO_LARGE or
+ * STORE_NO_MEMORY. Counts in -m at once; evicts from DRAM inline when memory is short: never
+ * waits for the flash.
+ */
+struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length,
+			       uint32_t client_flags, uint32_t expiry, uint32_t value_length,
+			       enum store_result *why);
+char *store_item_value(struct item *item);
+void store_item_drop(struct store_worker *worker, struct item *item);
+/* Would such an object be over the limit? (Before its value is read from the network.) */
+bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
+/* A set whose value is too large or can't be stored invalidates the old value, as memcached does. */
+void store_invalidate(struct store_worker *worker, const char *key, size_t key_length);
+
+/* True: finished, result is there (done is not called). False: done(request) comes later. Counts
+   cmd_*, *_hits, *_misses and the flash counters. */
+bool store_execute(struct store_worker *worker, struct store_request *request);
+
+/* Gives a value back. Same worker. */
+void store_value_release(struct store_worker *worker, struct store_value *value);
+
+/* flush_all: what was stored before now (delay 0), or before now + delay seconds when that time
+   has come, is gone. A later call replaces a pending one. */
+void store_flush_all(struct store *store, int64_t exptime);
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+FS_MUST_CHECK int store_worker_create(struct store_worker **out, struct store *store);
+void store_worker_destroy(struct store_worker *worker); /* after its last request is done */
+int store_worker_fd(const struct store_worker *worker); /* readable when store_worker_poll has work; -1 without flash */
+/* At the top of each turn of the event loop: reads the clock once for the turn. */
+void store_worker_turn(struct store_worker *worker);
+/* At its end, before it sleeps: starts the flash reads gathered since. */
+void store_worker_flush(struct store_worker *worker);
+/* Completions: calls done of what is finished. */
+void store_worker_poll(struct store_worker *worker);
+unsigned store_worker_pending(const struct store_worker *worker); /* requests not done */
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+struct store_status {
+	uint64_t now_seconds;	/* since the start */
+	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
+	uint64_t memory_resident;
+	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
+	uint64_t hash_buckets;
+	uint64_t curr_items, curr_bytes; /* both tiers */
+	uint64_t hot_bytes, hot_threshold_bytes;
+	uint64_t plan_bytes, staging_bytes, reader_bytes;
+	uint64_t candidates, candidate_bytes; /* flashy objects waiting in DRAM */
+	double innocent_drops;	/* expected count of innocent slots cleared by sets so far */
+	double dram_bytes_per_flash_item;
+	double write_rate;	/* bytes per second, last 10 s */
+	bool flash;
+	struct fidx_status index;
+	unsigned tag_bits, filter_bits;
+	struct seg_status segments;
+	struct seg_info info;
+	struct clf_status classifier;
+};
+void store_get_status(struct store *store, struct store_status *out); /* any thread; may lock leaves */
+
+#endif
