@@ -56,6 +56,7 @@ struct clf_features_packed {
 	uint8_t age;	 /* from the last access to the packing */
 	uint8_t history; /* 4 bits short, 4 bits long window */
 };
+_Static_assert(sizeof(struct clf_features_packed) == 7, "part of the record on flash");
 
 /* The order of the vector. The first five are the paper's, in its order. */
 enum clf_feature {
@@ -115,6 +116,10 @@ void clf_stop(struct clf *clf);
 /* Trains now, in the calling thread, with what is labelled by now. True when a new model is in
    use afterwards. For tests and the simulator. */
 bool clf_train_now(struct clf *clf);
+
+/* What the thread does at each wake: trains if a training is due by the clock. For the simulator,
+   which has no thread but calls this as virtual time passes (cheap when nothing is due). */
+bool clf_train_if_due(struct clf *clf);
 
 /* The application of a key, 0..CLF_APPS-1 (0 = the shared one). One model today: all share it. */
 #define CLF_APPS 65

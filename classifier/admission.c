@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The score of an object, by the model in use or by a simple rule, less what the write budget asks.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "classifier/classifier_internal.h"
+#include "conf/counters.h"
+
+/*
+ * The budget controller, per second and per factor e of overshoot: it works on the logarithm of
+ * written / allowed, so that twice too much and half too much are errors of one size. Decision
+ * values have a spread of about one, ranks (below) of a few: a tenfold overshoot is through either
+ * within half a minute, and small errors move it slowly enough not to swing.
+ */
+#define BUDGET_PROPORTIONAL 0.2
+#define BUDGET_INTEGRAL 0.05
+#define BUDGET_ERROR_MAX 3.0
+#define BUDGET_STEP_MAX_S 5.0 /* a late call doesn't count for more */
+#define THRESHOLD_MAX 20.0    /* above every rank */
+#define THRESHOLD_STEP 0.005  /* smaller moves are not worth a new version */
+
+#define RANK_SCALE 64.0 /* ranks stay below it */
+
+/* A thread's copy of the model. One suffices: a process that serves has one classifier. */
+static _Thread_local struct {
+	uint64_t clf_id;
+	uint64_t version;
+	bool valid;
+	struct clf_model model;
+} cached;
+
+static const struct clf_model *current_model(struct clf *clf)
+{
+	uint64_t version = atomic_load_explicit(&clf->model_version, memory_order_acquire);
+
+	if (cached.clf_id != clf->id || cached.version != version) {
+		lock_acquire(&clf->model_lock);
+		cached.version = atomic_load(&clf->model_version);
+		cached.valid = clf->common.valid;
+		cached.model = clf->common.model;
+		lock_release(&clf->model_lock);
+		cached.clf_id = clf->id;
+	}
+	return cached.valid ? &cached.model : NULL;
+}
+
+void clf_state_fill(struct clf *clf, struct clf_state *state, uint64_t key,
+		    const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds)
+{
+	bool recent;
+
+	state->features = *features;
+	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* its five features and no others */
+		state->features.history_short = state->features.history_long = 0;
+		state->size_bytes = state->ttl_seconds = 0;
+		return;
+	}
+	uint8_t stays = (uint8_t)ghost_stays(&clf->ghost, key, &recent);
+	if (state->features.history_long < stays)
+		state->features.history_long = stays;
+	if (recent && state->features.history_short < stays)
+		state->features.history_short = stays;
+	state->size_bytes = size_bytes;
+	state->ttl_seconds = ttl_seconds;
+}
+
+/*
+ * Rank under the simple rules: by reads, among equals by the mean gap. Unread objects have nothing
+ * to be told apart by; their keys spread them over [0, 1), so that the budget has a scale to move
+ * on and a key's fate doesn't change from one call to the next.
+ */
+static double rank_of(uint64_t key, const struct clf_features *features)
+{
+	double vector[CLF_FEATURES];
+
+	if (features->reads == 0)
+		return (double)(mix64(key) >> 11) * 0x1.0p-53;
+	clf_features_vector(features, 0, 0, vector);
+	return log2(1 + vector[CLF_READS]) + 0.5 / (1 + vector[CLF_MEAN_GAP] / 60);
+}
+
+static double rule_score(const struct clf *clf, bool qualifies, uint64_t key,
+			 const struct clf_features *features)
+{
+	double rank = rank_of(key, features);
+
+	return (qualifies && rank >= budget_threshold(clf) ? 1 : -1) + rank / RANK_SCALE;
+}
+
+static bool seen_before(struct clf *clf, uint64_t key, const struct clf_features *features)
+{
+	bool recent;
+
+	return features->reads > 0 || features->history_long > 0 ||
+	       ghost_stays(&clf->ghost, key, &recent) > 0;
+}
+
+static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features,
+			uint32_t size_bytes, uint32_t ttl_seconds)
+{
+	const struct clf_model *model = current_model(clf);
+	struct clf_state state;
+
+	if (!model)
+		return rule_score(clf, features->reads > 0, key, features);
+	clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+	if (state.features.reads == 0 && state.features.history_long == 0)
+		return -1;
+	return model_decide(model, &state) - budget_threshold(clf);
+}
+
+float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
+		uint32_t size_bytes, uint32_t ttl_seconds)
+{
+	uint64_t key = sampler_key(&clf->sampler, hash);
+	double score = 0;
+
+	(void)app; /* every application uses the common model today */
+	switch (clf->config.admission) {
+	case CLF_ADMIT_SVM:
+		score = svm_score(clf, key, features, size_bytes, ttl_seconds);
+		break;
+	case CLF_ADMIT_READ_ONCE:
+		score = rule_score(clf, features->reads > 0, key, features);
+		break;
+	case CLF_ADMIT_SECOND_HIT:
+		score = rule_score(clf, seen_before(clf, key, features), key, features);
+		break;
+	case CLF_ADMIT_ALL:
+		score = rule_score(clf, true, key, features);
+		break;
+	}
+	ctr_add(CTR_objects_scored, 1);
+	if (score >= 0)
+		ctr_add(CTR_objects_admitted, 1);
+	return (float)score;
+}
+
+/* ---- write budget ---------------------------------------------------------------------------- */
+
+double budget_threshold(const struct clf *clf)
+{
+	uint32_t bits = atomic_load_explicit(&clf->budget.threshold_bits, memory_order_relaxed);
+	float threshold;
+
+	memcpy(&threshold, &bits, sizeof(threshold));
+	return (double)threshold;
+}
+
+static void set_threshold(struct clf *clf, double threshold)
+{
+	double present = budget_threshold(clf);
+	float value = (float)threshold;
+	uint32_t bits;
+
+	if (fabs(threshold - present) < THRESHOLD_STEP && (threshold > 0 || present <= 0))
+		return;
+	memcpy(&bits, &value, sizeof(bits));
+	atomic_store_explicit(&clf->budget.threshold_bits, bits, memory_order_relaxed);
+	atomic_fetch_add(&clf->version, 1);
+}
+
+static double clamp(double value, double low, double high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second)
+{
+	struct budget *budget = &clf->budget;
+	uint64_t now_ms = clk_now_ms(clf->config.clock);
+	double step_s = 1, error = -BUDGET_ERROR_MAX;
+
+	lock_acquire(&budget->lock);
+	if (budget->updated_ms)
+		step_s = clamp((double)(now_ms - budget->updated_ms) / 1000, 0, BUDGET_STEP_MAX_S);
+	budget->updated_ms = now_ms;
+	if (allowed_per_second <= 0) {
+		budget->integral = 0;
+		set_threshold(clf, 0);
+	} else {
+		if (written_per_second > 0)
+			error = clamp(log(written_per_second / allowed_per_second),
+				      -BUDGET_ERROR_MAX, BUDGET_ERROR_MAX);
+		/* The integral stays where the threshold can be: no wind-up at either end. */
+		budget->integral = clamp(budget->integral + BUDGET_INTEGRAL * error * step_s, 0,
+					 THRESHOLD_MAX);
+		set_threshold(clf, clamp(budget->integral + BUDGET_PROPORTIONAL * error, 0,
+					 THRESHOLD_MAX));
+	}
+	lock_release(&budget->lock);
+}

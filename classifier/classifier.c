@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The classifier as a whole: creation, the events of keys on their way to sampler and ghost list,
+ * and what it says about itself.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "classifier/classifier_internal.h"
+
+#define MEMORY_MIN (64u << 10)
+#define SAMPLER_BYTES_MAX (4u << 20) /* about 25 000 keys and 37 000 samples: more teach no more */
+#define TIME_MAX_MS (1ull << 40)     /* 35 years: sums of times never overflow */
+#define PAPER_HORIZON_MS 3600000ull
+
+static bool config_valid(const struct clf_config *config)
+{
+	return config->clock && config->threshold >= 1 && config->memory_bytes >= MEMORY_MIN &&
+	       config->training_window_ms > 0 && config->training_window_ms <= TIME_MAX_MS &&
+	       config->horizon_ms <= TIME_MAX_MS &&
+	       (unsigned)config->label_mode <= CLF_LABEL_PAPER &&
+	       (unsigned)config->admission <= CLF_ADMIT_ALL;
+}
+
+static void init_parts(struct clf *clf)
+{
+	static _Atomic uint64_t next_id = 1;
+
+	clf->id = atomic_fetch_add(&next_id, 1);
+	clf->start_ms = clk_now_ms(clf->config.clock);
+	atomic_init(&clf->version, 1);
+	atomic_init(&clf->model_version, 1);
+	snprintf(clf->reason, sizeof(clf->reason), "no model yet: what was read in DRAM is admitted");
+	lock_init(&clf->apps.lock, LOCK_LEAF);
+	lock_init(&clf->budget.lock, LOCK_LEAF);
+	lock_init(&clf->model_lock, LOCK_LEAF);
+	trainer_init(clf);
+}
+
+int clf_create(struct clf **out, const struct clf_config *config)
+{
+	if (!config_valid(config))
+		return FS_EINVAL;
+	struct clf *clf = mem_aligned(64, sizeof(*clf));
+	if (!clf)
+		return FS_ENOMEM;
+	memset(clf, 0, sizeof(*clf));
+	clf->config = *config;
+	init_parts(clf);
+
+	struct sampler_config sampler = {
+		.seed = mix64(config->seed + 1),
+		.start_ms = clf->start_ms,
+		.window_ms = config->training_window_ms,
+		.mode = config->label_mode,
+		.memory_bytes = config->memory_bytes / 2,
+	};
+	if (sampler.memory_bytes > SAMPLER_BYTES_MAX)
+		sampler.memory_bytes = SAMPLER_BYTES_MAX;
+	int error = sampler_init(&clf->sampler, &sampler);
+	if (!error)
+		error = ghost_init(&clf->ghost, config->memory_bytes - sampler.memory_bytes);
+	if (error) {
+		clf_destroy(clf);
+		return error;
+	}
+	*out = clf;
+	return FS_OK;
+}
+
+void clf_destroy(struct clf *clf)
+{
+	if (!clf)
+		return;
+	clf_stop(clf);
+	ghost_fini(&clf->ghost);
+	sampler_fini(&clf->sampler);
+	trainer_fini(clf);
+	lock_fini(&clf->model_lock);
+	lock_fini(&clf->budget.lock);
+	lock_fini(&clf->apps.lock);
+	mem_free(clf);
+}
+
+/*
+ * Until the residence on flash is known, samples get the daemon's age as their horizon, at least
+ * the training window: the longest time over which what was seen so far can be trusted.
+ */
+uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms)
+{
+	uint64_t residence_ms = atomic_load_explicit(&clf->residence_ms, memory_order_relaxed);
+	uint64_t age_ms = now_ms > clf->start_ms ? now_ms - clf->start_ms : 0;
+
+	if (clf->config.horizon_ms)
+		return clf->config.horizon_ms;
+	if (clf->config.label_mode == CLF_LABEL_PAPER)
+		return PAPER_HORIZON_MS;
+	if (residence_ms)
+		return residence_ms;
+	return age_ms > clf->config.training_window_ms ? age_ms : clf->config.training_window_ms;
+}
+
+void clf_set_residence(struct clf *clf, uint64_t residence_ms)
+{
+	if (residence_ms > TIME_MAX_MS)
+		residence_ms = TIME_MAX_MS;
+	atomic_store_explicit(&clf->residence_ms, residence_ms, memory_order_relaxed);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static bool sampled(const struct clf *clf, uint64_t key)
+{
+	return clf->config.admission == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);
+}
+
+static void note(struct clf *clf, uint64_t hash, enum sampler_event event, uint64_t now_ms)
+{
+	uint64_t key = sampler_key(&clf->sampler, hash);
+
+	if (sampled(clf, key))
+		sampler_note(&clf->sampler, key, event, NULL, now_ms, clf_horizon_ms(clf, now_ms));
+}
+
+/*
+ * A write is a moment at which the object could qualify only if the key has a history: without one
+ * and without a read it never does, and so is never a sample.
+ */
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *features,
+		      uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms)
+{
+	uint64_t key = sampler_key(&clf->sampler, hash);
+	struct clf_state state;
+
+	if (!sampled(clf, key))
+		return;
+	clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN,
+		     state.features.history_long ? &state : NULL, now_ms,
+		     clf_horizon_ms(clf, now_ms));
+}
+
+void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features,
+		   uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms)
+{
+	uint64_t key = sampler_key(&clf->sampler, hash);
+	struct clf_state state;
+
+	if (!sampled(clf, key))
+		return;
+	if (features)
+		clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+	sampler_note(&clf->sampler, key, SAMPLER_READ, features ? &state : NULL, now_ms,
+		     clf_horizon_ms(clf, now_ms));
+}
+
+void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)
+{
+	note(clf, hash, SAMPLER_MISSED, now_ms);
+}
+
+void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms)
+{
+	note(clf, hash, SAMPLER_DELETED, now_ms);
+}
+
+void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms)
+{
+	if (clf->config.admission == CLF_ADMIT_SVM || clf->config.admission == CLF_ADMIT_SECOND_HIT)
+		ghost_add(&clf->ghost, sampler_key(&clf->sampler, hash));
+	note(clf, hash, SAMPLER_EVICTED, now_ms);
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement)
+{
+	lock_acquire(&clf->model_lock);
+	clf->common.valid = model != NULL;
+	if (model)
+		clf->common.model = *model;
+	clf->judgement = *judgement;
+	atomic_fetch_add_explicit(&clf->model_version, 1, memory_order_release);
+	lock_release(&clf->model_lock);
+	atomic_fetch_add(&clf->version, 1);
+}
+
+uint64_t clf_version(const struct clf *clf)
+{
+	return atomic_load(&clf->version);
+}
+
+void clf_get_status(struct clf *clf, struct clf_status *out)
+{
+	uint64_t now_ms = clk_now_ms(clf->config.clock);
+	const struct clf_model *model = &clf->common.model;
+	const struct judgement *judgement = &clf->judgement;
+
+	memset(out, 0, sizeof(*out));
+	out->tracked_keys = out->samples_waiting = sampler_tracked(&clf->sampler);
+	out->threshold = budget_threshold(clf);
+	out->horizon_ms = clf_horizon_ms(clf, now_ms);
+	lock_acquire(&clf->model_lock);
+	out->model_in_use = clf->common.valid;
+	if (clf->common.valid) {
+		out->model_age_ms = now_ms - model->trained_ms;
+		out->model_samples = model->samples;
+		memcpy(out->weight, model->weight, sizeof(out->weight));
+		out->bias = model->bias;
+	}
+	out->precision = judgement->model.precision;
+	out->recall = judgement->model.recall;
+	out->admitted_share = judgement->model.share;
+	out->read_once_share = judgement->read_once.share;
+	out->read_once_precision = judgement->read_once.precision;
+	out->read_once_recall = judgement->read_once.recall;
+	out->second_hit_share = judgement->second_hit.share;
+	out->positive_share = clf->positive_share;
+	snprintf(out->reason, sizeof(out->reason), "%s", clf->reason);
+	lock_release(&clf->model_lock);
+}
+
+size_t clf_memory_bytes(const struct clf *clf)
+{
+	return sizeof(*clf) + sampler_bytes(&clf->sampler) +
+	       clf->ghost.buckets * sizeof(*clf->ghost.bucket);
+}

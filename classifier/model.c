@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The model: an L2-regularised linear SVM (liblinear) on log-scaled, standardised features.
+ *
+ * Counts, gaps and sizes span many powers of ten, and what matters about them is their ratio, so
+ * each goes through log(1 + x) first. An object that was never read has no gaps: there these
+ * features stand at their mean, so that they say nothing.
+ *
+ * This is the only file that knows liblinear. The primal solver is taken because the dual one
+ * draws from rand(), which threads share.
+ */
+#include <linear.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "classifier/classifier_internal.h"
+
+#define SAMPLES_MIN 100	 /* to train with and to hold out, together */
+#define CLASS_MIN 10	 /* of each label, to train with */
+#define COST 1.0	 /* liblinear's C: thousands of samples, nine features */
+#define TOLERANCE 0.01	 /* liblinear's default for this solver */
+#define TTL_NONE 31536000u /* an object without expiry counts as one of a year */
+
+static void silent(const char *text)
+{
+	(void)text;
+}
+
+static void silence_liblinear(void)
+{
+	set_print_string_function(silent);
+}
+
+static bool is_gap(unsigned feature)
+{
+	return feature == CLF_MEAN_GAP || feature == CLF_LAST_GAP || feature == CLF_MAX_GAP ||
+	       feature == CLF_FIRST_GAP;
+}
+
+static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
+{
+	clf_features_vector(&state->features, state->size_bytes,
+			    state->ttl_seconds ? state->ttl_seconds : TTL_NONE, out);
+	for (unsigned f = 0; f < CLF_FEATURES; f++)
+		out[f] = log1p(is_gap(f) ? out[f] * 1000 : out[f]);
+}
+
+static void standardised(const struct clf_model *model, const struct clf_state *state,
+			 double out[CLF_FEATURES])
+{
+	log_scaled(state, out);
+	for (unsigned f = 0; f < CLF_FEATURES; f++) {
+		if (is_gap(f) && state->features.reads == 0)
+			out[f] = 0;
+		else
+			out[f] = (out[f] - model->mean[f]) * model->scale[f];
+	}
+}
+
+double model_decide(const struct clf_model *model, const struct clf_state *state)
+{
+	double x[CLF_FEATURES], value = model->bias;
+
+	standardised(model, state, x);
+	for (unsigned f = 0; f < CLF_FEATURES; f++)
+		value += model->weight[f] * x[f];
+	return value;
+}
+
+static void find_scales(struct clf_model *model, const struct clf_sample *samples, size_t count)
+{
+	double sum[CLF_FEATURES] = {0}, squares[CLF_FEATURES] = {0}, n[CLF_FEATURES] = {0};
+	double x[CLF_FEATURES];
+
+	for (size_t i = 0; i < count; i++) {
+		if (sample_held_out(&samples[i]))
+			continue;
+		log_scaled(&samples[i].state, x);
+		for (unsigned f = 0; f < CLF_FEATURES; f++) {
+			if (is_gap(f) && samples[i].state.features.reads == 0)
+				continue;
+			n[f]++;
+			sum[f] += x[f];
+			squares[f] += x[f] * x[f];
+		}
+	}
+	for (unsigned f = 0; f < CLF_FEATURES; f++) {
+		double mean = n[f] > 0 ? sum[f] / n[f] : 0;
+		double variance = n[f] > 0 ? squares[f] / n[f] - mean * mean : 0;
+		model->mean[f] = mean;
+		model->scale[f] = variance > 1e-9 * (1 + mean * mean) ? 1 / sqrt(variance) : 0;
+	}
+}
+
+/* liblinear's problem: rows of (index from 1, value), the bias as one more feature, then -1. */
+struct rows {
+	struct problem problem;
+	struct feature_node (*node)[CLF_FEATURES + 2];
+};
+
+static void rows_fini(struct rows *rows)
+{
+	mem_free(rows->problem.y);
+	mem_free(rows->problem.x);
+	mem_free(rows->node);
+}
+
+static int rows_init(struct rows *rows, const struct clf_model *model,
+		     const struct clf_sample *samples, size_t count, uint32_t threshold)
+{
+	struct problem *problem = &rows->problem;
+
+	memset(rows, 0, sizeof(*rows));
+	problem->y = mem_alloc(count * sizeof(*problem->y));
+	problem->x = mem_alloc(count * sizeof(struct feature_node *));
+	rows->node = mem_alloc(count * sizeof(*rows->node));
+	if (!problem->y || !problem->x || !rows->node)
+		return FS_ENOMEM;
+	problem->n = CLF_FEATURES + 1;
+	problem->bias = 1;
+	for (size_t i = 0; i < count; i++) {
+		double x[CLF_FEATURES];
+		struct feature_node *node = rows->node[problem->l];
+		if (sample_held_out(&samples[i]))
+			continue;
+		standardised(model, &samples[i].state, x);
+		for (int f = 0; f < CLF_FEATURES; f++)
+			node[f] = (struct feature_node){.index = f + 1, .value = x[f]};
+		node[CLF_FEATURES] = (struct feature_node){.index = CLF_FEATURES + 1, .value = 1};
+		node[CLF_FEATURES + 1].index = -1;
+		problem->x[problem->l] = node;
+		problem->y[problem->l++] = samples[i].reads >= threshold ? 1 : -1;
+	}
+	return FS_OK;
+}
+
+static bool enough(const struct clf_sample *samples, size_t count, uint32_t threshold,
+		   size_t of[2], char reason[CLF_REASON_BYTES])
+{
+	of[0] = of[1] = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!sample_held_out(&samples[i]))
+			of[samples[i].reads >= threshold]++;
+	if (count >= SAMPLES_MIN && of[0] >= CLASS_MIN && of[1] >= CLASS_MIN)
+		return true;
+	if (count < SAMPLES_MIN)
+		snprintf(reason, CLF_REASON_BYTES, "%zu labelled samples, %d are needed", count,
+			 SAMPLES_MIN);
+	else
+		snprintf(reason, CLF_REASON_BYTES,
+			 "%zu flashy and %zu other samples, %d of each are needed", of[1], of[0],
+			 CLASS_MIN);
+	return false;
+}
+
+static void take_weights(struct clf_model *model, const struct model *trained)
+{
+	for (int f = 0; f < CLF_FEATURES; f++)
+		model->weight[f] = get_decfun_coef(trained, f + 1, 0);
+	model->bias = get_decfun_coef(trained, CLF_FEATURES + 1, 0);
+	if (trained->label[0] == 1)
+		return;
+	for (int f = 0; f < CLF_FEATURES; f++) /* the first row's class is the positive side */
+		model->weight[f] = -model->weight[f];
+	model->bias = -model->bias;
+}
+
+int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count,
+		uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES])
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int labels[2] = {-1, 1};
+	double weights[2] = {1, 1};
+	size_t of[2];
+	struct rows rows;
+
+	pthread_once(&once, silence_liblinear);
+	if (!enough(samples, count, threshold, of, reason))
+		return FS_EFULL;
+	for (unsigned c = 0; weighted && c < 2; c++)
+		weights[c] = (double)(of[0] + of[1]) / (2 * (double)of[c]);
+	memset(model, 0, sizeof(*model));
+	model->samples = of[0] + of[1];
+	find_scales(model, samples, count);
+
+	int error = rows_init(&rows, model, samples, count, threshold);
+	if (!error) {
+		struct parameter parameter = {
+			.solver_type = L2R_L2LOSS_SVC,
+			.eps = TOLERANCE,
+			.C = COST,
+			.nr_weight = 2,
+			.weight_label = labels,
+			.weight = weights,
+		};
+		struct model *trained = train(&rows.problem, &parameter);
+		take_weights(model, trained);
+		free_and_destroy_model(&trained);
+	} else {
+		snprintf(reason, CLF_REASON_BYTES, "no memory to train");
+	}
+	rows_fini(&rows);
+	return error;
+}

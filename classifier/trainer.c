@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When a model is trained, and the thread that does it.
+ *
+ *   full    first when the first window and the horizon of its samples are over, then four times
+ *           per window with the samples of the last few windows
+ *   paper   at the end of each horizon, with the samples of the window before it
+ *
+ * The thread wakes in real time; whether something is due is decided by the classifier's clock.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "classifier/classifier_internal.h"
+#include "conf/counters.h"
+
+#define TRAININGS_PER_WINDOW 4
+#define PAST_KEPT 4 /* times window and horizon: older samples are left out */
+#define WAKE_MIN_MS 20u
+#define WAKE_MAX_MS 1000u
+#define NICENESS 19
+
+static uint64_t training_step_ms(const struct clf *clf, uint64_t now_ms)
+{
+	if (clf->config.label_mode == CLF_LABEL_PAPER)
+		return clf->config.training_window_ms + clf_horizon_ms(clf, now_ms);
+	uint64_t step = clf->config.training_window_ms / TRAININGS_PER_WINDOW;
+	return step ? step : 1;
+}
+
+static void set_reason(struct clf *clf, const char *reason, double positive_share)
+{
+	lock_acquire(&clf->model_lock);
+	snprintf(clf->reason, sizeof(clf->reason), "%s", reason);
+	clf->positive_share = positive_share;
+	lock_release(&clf->model_lock);
+}
+
+/* A model that lost its ground is no better than a new one that never had it. */
+static void judge_former(struct clf *clf, const struct clf_sample *samples, size_t count)
+{
+	char reason[CLF_REASON_BYTES];
+	struct judgement judgement;
+	struct clf_model model;
+
+	lock_acquire(&clf->model_lock);
+	bool valid = clf->common.valid;
+	model = clf->common.model;
+	lock_release(&clf->model_lock);
+	if (!valid)
+		return;
+	guard_judge(&model, samples, count, clf->config.threshold, &judgement);
+	if (guard_accepts(&judgement, reason))
+		return;
+	clf_publish(clf, NULL, &judgement);
+	log_info("classifier: the former model is given up too (%s)", reason);
+}
+
+static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sample *samples,
+		  size_t count, char reason[CLF_REASON_BYTES])
+{
+	struct judgement judgement;
+
+	guard_judge(model, samples, count, clf->config.threshold, &judgement);
+	bool accepted = guard_accepts(&judgement, reason);
+	if (!accepted && clf->config.label_mode == CLF_LABEL_PAPER) {
+		/* The paper has no guard, and what it gives is what this mode is for. */
+		snprintf(reason, CLF_REASON_BYTES,
+			 "in use (mode paper has no guard): admits %.1f%%, recall %.2f",
+			 100 * judgement.model.share, judgement.model.recall);
+		accepted = true;
+	}
+	if (accepted) {
+		clf_publish(clf, model, &judgement);
+	} else {
+		ctr_add(CTR_models_rejected, 1);
+		judge_former(clf, samples, count);
+	}
+	return accepted;
+}
+
+static double share_of_positives(const struct clf *clf, const struct clf_sample *samples,
+				 size_t count, uint64_t *newest_ms)
+{
+	size_t positives = 0;
+
+	*newest_ms = 0;
+	for (size_t i = 0; i < count; i++) {
+		positives += samples[i].reads >= clf->config.threshold;
+		if (samples[i].complete_ms > *newest_ms)
+			*newest_ms = samples[i].complete_ms;
+	}
+	return count ? (double)positives / (double)count : 0;
+}
+
+static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t count,
+		       uint64_t now_ms)
+{
+	char reason[CLF_REASON_BYTES] = "";
+	bool weighted = clf->config.label_mode == CLF_LABEL_FULL;
+	struct clf_model model;
+	uint64_t newest_ms;
+	bool used = false;
+	double positive_share = share_of_positives(clf, samples, count, &newest_ms);
+
+	if (count && newest_ms == clf->trained_newest_ms)
+		return false; /* nothing new since the last one */
+	if (model_train(&model, samples, count, clf->config.threshold, weighted, reason) == FS_OK) {
+		model.trained_ms = now_ms;
+		clf->trained_newest_ms = newest_ms;
+		ctr_add(CTR_trainings, 1);
+		used = judge(clf, &model, samples, count, reason);
+	}
+	set_reason(clf, reason, positive_share);
+	log_debug("classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share,
+		  reason);
+	return used;
+}
+
+/* training_lock held */
+static bool train_at(struct clf *clf, uint64_t now_ms)
+{
+	uint64_t past_ms = PAST_KEPT * (clf->config.training_window_ms +
+					clf_horizon_ms(clf, now_ms));
+	struct clf_sample *samples = NULL;
+	bool used = false;
+
+	sampler_sweep(&clf->sampler, now_ms);
+	long count = sampler_collect(&clf->sampler, now_ms > past_ms ? now_ms - past_ms : 0,
+				     &samples);
+	if (count < 0)
+		set_reason(clf, fs_strerror((int)count), 0);
+	else
+		used = train_with(clf, samples, (size_t)count, now_ms);
+	mem_free(samples);
+	return used;
+}
+
+bool clf_train_now(struct clf *clf)
+{
+	lock_acquire(&clf->training_lock);
+	bool used = train_at(clf, clk_now_ms(clf->config.clock));
+	lock_release(&clf->training_lock);
+	return used;
+}
+
+bool clf_train_if_due(struct clf *clf)
+{
+	bool used = false;
+
+	if (clf->config.admission != CLF_ADMIT_SVM)
+		return false;
+	lock_acquire(&clf->training_lock);
+	uint64_t now_ms = clk_now_ms(clf->config.clock);
+	if (now_ms >= clf->next_training_ms) {
+		used = train_at(clf, now_ms);
+		do
+			clf->next_training_ms += training_step_ms(clf, now_ms);
+		while (clf->next_training_ms <= now_ms);
+	}
+	lock_release(&clf->training_lock);
+	return used;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static struct timespec wake_time(const struct clf *clf)
+{
+	uint64_t wait_ms = clf->config.training_window_ms / 16;
+	struct timespec at;
+
+	if (wait_ms < WAKE_MIN_MS)
+		wait_ms = WAKE_MIN_MS;
+	if (wait_ms > WAKE_MAX_MS)
+		wait_ms = WAKE_MAX_MS;
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	at.tv_nsec += (long)wait_ms * 1000000;
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	return at;
+}
+
+static void *trainer_main(void *argument)
+{
+	struct clf *clf = argument;
+
+	/* Linux gives each thread a niceness of its own. A refusal costs nothing but that. */
+	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS) != 0)
+		log_debug("classifier: the trainer keeps its priority: %s", strerror(errno));
+	lock_acquire(&clf->thread_lock);
+	while (!clf->stopping) {
+		struct timespec at = wake_time(clf);
+		pthread_cond_timedwait(&clf->wake, &clf->thread_lock.mutex, &at);
+		lock_release(&clf->thread_lock);
+		clf_train_if_due(clf);
+		lock_acquire(&clf->thread_lock);
+	}
+	lock_release(&clf->thread_lock);
+	return NULL;
+}
+
+int clf_start(struct clf *clf)
+{
+	must(!clf->running);
+	clf->stopping = false;
+	if (pthread_create(&clf->thread, NULL, trainer_main, clf) != 0)
+		return FS_ENOMEM;
+	clf->running = true;
+	return FS_OK;
+}
+
+void clf_stop(struct clf *clf)
+{
+	if (!clf->running)
+		return;
+	lock_acquire(&clf->thread_lock);
+	clf->stopping = true;
+	pthread_cond_signal(&clf->wake);
+	lock_release(&clf->thread_lock);
+	pthread_join(clf->thread, NULL);
+	clf->running = false;
+}
+
+void trainer_init(struct clf *clf)
+{
+	uint64_t first_ms = clf->start_ms + clf->config.training_window_ms;
+	pthread_condattr_t monotonic;
+
+	clf->next_training_ms = first_ms + clf_horizon_ms(clf, first_ms);
+	lock_init(&clf->training_lock, LOCK_STATE);
+	lock_init(&clf->thread_lock, LOCK_LEAF);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&clf->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void trainer_fini(struct clf *clf)
+{
+	pthread_cond_destroy(&clf->wake);
+	lock_fini(&clf->thread_lock);
+	lock_fini(&clf->training_lock);
+}
