@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bloom filter units.
+ *
+ *   +---------+---------+-----+---------+------------------------------+
+ *   | block 0 | block 1 | ... | block m | trailer: "FB", 1, probes, 0* |
+ *   | 64 B    | 64 B    |     | 64 B    | 8 B                          |
+ *   +---------+---------+-----+---------+------------------------------+
+ *
+ * Blocked: a key's bits all lie in one cache line, so asking costs one miss. The trailer says how
+ * many probes the unit was built with, because it may be read back by a process that was started
+ * with other options: asked with more probes than it was built with, it would reject its own keys.
+ *
+ * With b bits per key, round(b ln 2) probes, at least one. One or two bits: one probe, and the
+ * rate is that of a plain bit map, 1 - e^(-1/b): 0.632 and 0.393.
+ */
+#include "flashindex/flashindex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "flashindex/index_internal.h"
+
+#define BLOCK_BYTES 64
+#define BLOCK_BITS (BLOCK_BYTES * 8)
+#define TRAILER_BYTES 8
+#define TRAILER_VERSION 1
+#define PROBES_MAX 24
+
+struct filter {
+	uint8_t *bytes; /* mem_alloc'ed, owned */
+	uint64_t blocks;
+	unsigned probes;
+};
+
+static unsigned probes_for(unsigned bits)
+{
+	unsigned probes = (unsigned)(bits * 0.6931 + 0.5);
+
+	return probes ? probes : 1;
+}
+
+static uint64_t blocks_for(unsigned bits, uint64_t n)
+{
+	uint64_t blocks = (n * bits + BLOCK_BITS - 1) / BLOCK_BITS;
+
+	return blocks ? blocks : 1;
+}
+
+/* Where a key's bits are: its block, then nine bits of walk for each probe. */
+struct probe {
+	uint64_t block;
+	uint64_t walk;
+};
+
+static struct probe probe_start(const struct fidx *index, uint64_t blocks, uint64_t hash)
+{
+	uint64_t mixed = mix64(hash ^ index->filter_seed);
+
+	/* The block comes from the high bits of mixed; the walk must not repeat them. */
+	return (struct probe){reduce64(mixed, blocks), mix64(mixed)};
+}
+
+static unsigned probe_bit(struct probe *probe)
+{
+	unsigned bit = probe->walk % BLOCK_BITS;
+
+	probe->walk = probe->walk >> 9 | probe->walk << 55;
+	return bit;
+}
+
+uint64_t fidx_filter_length(const struct fidx *index, uint64_t n)
+{
+	if (!index->filter_bits)
+		return 0;
+	return blocks_for(index->filter_bits, n) * BLOCK_BYTES + TRAILER_BYTES;
+}
+
+void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length)
+{
+	unsigned probes = probes_for(index->filter_bits);
+	uint64_t blocks = blocks_for(index->filter_bits, n);
+	uint8_t *bytes;
+
+	*length = fidx_filter_length(index, n);
+	if (!*length)
+		return NULL;
+	bytes = mem_zalloc(*length);
+	if (!bytes) {
+		*length = 0;
+		return NULL;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		struct probe probe = probe_start(index, blocks, hashes[i]);
+		uint8_t *block = bytes + probe.block * BLOCK_BYTES;
+
+		for (unsigned p = 0; p < probes; p++) {
+			unsigned bit = probe_bit(&probe);
+
+			block[bit / 8] |= (uint8_t)(1u << bit % 8);
+		}
+	}
+	memcpy(bytes + blocks * BLOCK_BYTES,
+	       (uint8_t[TRAILER_BYTES]){'F', 'B', TRAILER_VERSION, (uint8_t)probes}, TRAILER_BYTES);
+	return bytes;
+}
+
+bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash)
+{
+	struct probe probe = probe_start(index, filter->blocks, hash);
+	const uint8_t *block = filter->bytes + probe.block * BLOCK_BYTES;
+
+	for (unsigned p = 0; p < filter->probes; p++) {
+		unsigned bit = probe_bit(&probe);
+
+		if (!(block[bit / 8] >> bit % 8 & 1))
+			return false;
+	}
+	return true;
+}
+
+/* ---- a unit in use --------------------------------------------------------------------------- */
+
+static bool trailer_is_valid(const uint8_t *bytes, size_t length)
+{
+	const uint8_t *trailer = bytes + length - TRAILER_BYTES;
+
+	return trailer[0] == 'F' && trailer[1] == 'B' && trailer[2] == TRAILER_VERSION && trailer[3] >= 1 &&
+	       trailer[3] <= PROBES_MAX;
+}
+
+struct filter *filter_wrap(void *bytes, size_t length)
+{
+	struct filter *filter = NULL;
+
+	if (bytes && length >= BLOCK_BYTES + TRAILER_BYTES && length % BLOCK_BYTES == TRAILER_BYTES &&
+	    trailer_is_valid(bytes, length))
+		filter = mem_alloc(sizeof(*filter));
+	if (!filter) {
+		mem_free(bytes);
+		return NULL;
+	}
+	filter->bytes = bytes;
+	filter->blocks = length / BLOCK_BYTES;
+	filter->probes = filter->bytes[length - TRAILER_BYTES + 3];
+	return filter;
+}
+
+void filter_free(struct filter *filter)
+{
+	if (filter)
+		mem_free(filter->bytes);
+	mem_free(filter);
+}
+
+size_t filter_bytes(const struct filter *filter)
+{
+	return sizeof(*filter) + filter->blocks * BLOCK_BYTES + TRAILER_BYTES;
+}
+
+/* Of this very unit, from the bits that are set in it: a strange key is in each block alike. */
+double filter_pass_rate(const struct filter *filter)
+{
+	double sum = 0;
+
+	for (uint64_t b = 0; b < filter->blocks; b++) {
+		unsigned ones = 0;
+		double pass = 1;
+
+		for (unsigned i = 0; i < BLOCK_BYTES; i++)
+			ones += (unsigned)__builtin_popcount(filter->bytes[b * BLOCK_BYTES + i]);
+		for (unsigned p = 0; p < filter->probes; p++)
+			pass *= (double)ones / BLOCK_BITS;
+		sum += pass;
+	}
+	return sum / (double)filter->blocks;
+}

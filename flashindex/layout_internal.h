@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bits of a slot (drawn in flashindex.h), its states, and the search of a bucket.
+ *
+ * The three low bits are the state; everything above them says what a slot names. The state of an
+ * extent has the same three bits and the same meaning.
+ *
+ *   state = clock << 1 | ghost
+ *   0 2 4 6: live, not read on flash, CLOCK 0..3     1: ghost     3 5 7: live, read, CLOCK 1..3
+ */
+#ifndef FS_FLASHINDEX_LAYOUT_INTERNAL_H
+#define FS_FLASHINDEX_LAYOUT_INTERNAL_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flashindex/flashindex.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define FIDX_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FIDX_TSAN 1
+#endif
+#endif
+
+#if defined(__SSE2__) && !defined(FIDX_TSAN)
+#define FIDX_SSE2 1
+#include <emmintrin.h>
+#endif
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+#define STATE_MASK 7u
+#define STATE_GHOST 1u
+#define STATE_COLD 0u /* live, unread, CLOCK 0 */
+#define CLOCK_MAX 3u
+
+static inline bool state_is_ghost(unsigned state)
+{
+	return state == STATE_GHOST;
+}
+
+static inline unsigned state_clock(unsigned state)
+{
+	return state >> 1;
+}
+
+static inline bool state_is_read(unsigned state)
+{
+	return (state & 1) && state != STATE_GHOST;
+}
+
+static inline unsigned state_unread(unsigned clock)
+{
+	return clock << 1;
+}
+
+/* What a hit makes of it. Never a ghost. */
+static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode)
+{
+	unsigned clock = state_clock(state);
+
+	if (mode == FIDX_CLOCK_LRU || clock == CLOCK_MAX)
+		return CLOCK_MAX << 1 | 1;
+	return (clock + 1) << 1 | 1;
+}
+
+/*
+ * What the hand makes of it. Read and CLOCK 0 is not a state: while nothing has to become a
+ * ghost, a read object stays at 1, so that reclaim knows that it was read; when ghosts are wanted,
+ * it goes to 0 and loses the mark, one pass before it would be a ghost.
+ */
+static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
+{
+	if (state == STATE_GHOST)
+		return state;
+	if (state == STATE_COLD)
+		return want_ghosts ? STATE_GHOST : STATE_COLD;
+	if (state == (1u << 1 | 1))
+		return want_ghosts ? STATE_COLD : state;
+	return state - (1u << 1);
+}
+
+/* Order of coldness: ghosts first, then by CLOCK, then unread before read. */
+static inline unsigned state_warmth(unsigned state)
+{
+	return state_is_ghost(state) ? 0 : 1 + state;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+#define SLOT_EMPTY UINT32_MAX
+#define SLOT_FUNCTION_SHIFT 3
+#define SLOT_FUNCTION_MASK 15u
+#define SLOT_TAG_SHIFT 7
+#define SLOT_FIXED_BITS 7 /* function, clock, ghost */
+#define SLOT_SEGMENT_BITS_MAX 14
+
+struct slot_layout {
+	unsigned segment_bits;
+	unsigned segment_shift;
+	unsigned tag_bits;
+	uint32_t segment_mask; /* in place; all of it set = empty */
+	uint32_t tag_mask;     /* in place */
+};
+
+/* False when the tag would be wider than what is left over, or narrower than two bits. */
+static inline bool layout_init(struct slot_layout *layout, uint32_t segments, unsigned tag_bits)
+{
+	unsigned bits = 1;
+	unsigned left;
+
+	*layout = (struct slot_layout){0};
+	while ((1u << bits) < segments + 1)
+		bits++;
+	left = 32 - SLOT_FIXED_BITS - bits;
+	if (bits > SLOT_SEGMENT_BITS_MAX || tag_bits > left || tag_bits == 1)
+		return false;
+	layout->segment_bits = bits;
+	layout->segment_shift = 32 - bits;
+	layout->tag_bits = tag_bits ? tag_bits : left;
+	layout->segment_mask = ~0u << layout->segment_shift;
+	layout->tag_mask = ((1u << layout->tag_bits) - 1) << SLOT_TAG_SHIFT;
+	return true;
+}
+
+static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t slot)
+{
+	return slot >> layout->segment_shift;
+}
+
+static inline uint32_t slot_tag(const struct slot_layout *layout, uint32_t slot)
+{
+	return (slot & layout->tag_mask) >> SLOT_TAG_SHIFT;
+}
+
+static inline unsigned slot_function(uint32_t slot)
+{
+	return slot >> SLOT_FUNCTION_SHIFT & SLOT_FUNCTION_MASK;
+}
+
+static inline unsigned slot_state(uint32_t slot)
+{
+	return slot & STATE_MASK;
+}
+
+/* What a slot names, state zero. */
+static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag,
+				 unsigned function)
+{
+	return segment << layout->segment_shift | tag << SLOT_TAG_SHIFT |
+	       (uint32_t)function << SLOT_FUNCTION_SHIFT;
+}
+
+/* ---- buckets --------------------------------------------------------------------------------- */
+
+struct bucket {
+	alignas(64) _Atomic uint32_t slot[FIDX_BUCKET_SLOTS];
+};
+
+_Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
+_Static_assert(sizeof(_Atomic uint32_t) == 4, "a slot is four bytes");
+
+static inline uint32_t slot_load(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_acquire);
+}
+
+/* On failure *expected is what is there. */
+static inline bool slot_swap(_Atomic uint32_t *at, uint32_t *expected, uint32_t desired)
+{
+	return atomic_compare_exchange_strong_explicit(at, expected, desired, memory_order_acq_rel,
+						       memory_order_acquire);
+}
+
+#ifdef FIDX_SSE2
+/*
+ * The loads go through assembly because C knows no atomic load of sixteen bytes. What is needed is
+ * less: each aligned lane of four bytes is whole on every x86-64, loads are not reordered with
+ * later loads (so they are acquire loads), and the compiler may neither repeat nor move them.
+ */
+static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter)
+{
+	const _Atomic uint32_t *from = &bucket->slot[4 * quarter];
+	__m128i lanes;
+
+	__asm__ volatile("movdqa (%1), %0" : "=x"(lanes) : "r"(from) : "memory");
+	return lanes;
+}
+
+static inline unsigned bucket_bits(const __m128i equal[4])
+{
+	__m128i low = _mm_packs_epi32(equal[0], equal[1]);
+	__m128i high = _mm_packs_epi32(equal[2], equal[3]);
+
+	return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high));
+}
+#endif
+
+/*
+ * Which of the 16 slots equal want under mask: one bit each. *occupied: which do not have all of
+ * the segment mask set. A match is not necessarily occupied.
+ */
+static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want,
+				     uint32_t segment_mask, unsigned *occupied)
+{
+#ifdef FIDX_SSE2
+	const __m128i masks = _mm_set1_epi32((int)mask), wants = _mm_set1_epi32((int)want);
+	const __m128i segments = _mm_set1_epi32((int)segment_mask);
+	__m128i equal[4], empty[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		__m128i lanes = bucket_load4(bucket, i);
+
+		equal[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, masks), wants);
+		empty[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, segments), segments);
+	}
+	*occupied = ~bucket_bits(empty) & 0xffff;
+	return bucket_bits(equal);
+#else
+	unsigned found = 0, full = 0;
+
+	for (unsigned i = 0; i < FIDX_BUCKET_SLOTS; i++) {
+		uint32_t slot = slot_load(&bucket->slot[i]);
+
+		found |= (unsigned)((slot & mask) == want) << i;
+		full |= (unsigned)((slot & segment_mask) != segment_mask) << i;
+	}
+	*occupied = full;
+	return found;
+#endif
+}
+
+#endif

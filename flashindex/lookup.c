@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finding slots, and the changes that need no room: clear, remove, touch.
+ *
+ * A lookup takes no lock. It may see a slot in neither bucket while the slot moves from the one
+ * it reads second to the one it read first; the stripe's move counter tells it to look again. The
+ * order that this rests on, without a fence: the mover makes the counter odd, writes the copy,
+ * clears the original (both with release), makes the counter even. A reader that saw the original
+ * cleared has acquired that, so its second load of the counter sees the odd value or a later one.
+ */
+#include "flashindex/flashindex.h"
+
+#include <sched.h>
+
+#include "base/assert.h"
+#include "conf/counters.h"
+#include "flashindex/index_internal.h"
+
+/* A slot as it was read, and where. */
+struct found {
+	uint32_t slot;
+	_Atomic uint32_t *at;
+};
+
+struct scan {
+	struct found found[FIDX_MAX_MATCHES];
+	unsigned n;
+	unsigned others; /* occupied slots that are not what was asked for */
+};
+
+/* Between first use and fini, no filter that was published is freed. */
+struct filter_use {
+	struct shard *shard; /* NULL: none used yet */
+};
+
+static void scan_bucket(const struct fidx *index, uint32_t number, uint32_t mask, uint32_t want,
+			struct scan *scan)
+{
+	struct bucket *bucket = &index->bucket[number];
+	unsigned occupied;
+	unsigned match = bucket_search(bucket, mask, want, index->layout.segment_mask, &occupied);
+
+	match &= occupied;
+	scan->others += (unsigned)__builtin_popcount(occupied ^ match);
+	for (; match; match &= match - 1) {
+		_Atomic uint32_t *at = &bucket->slot[__builtin_ctz(match)];
+		uint32_t slot = slot_load(at);
+
+		/* Its CLOCK may have changed since the search, or all of it. */
+		if ((slot & mask) == want && slot != SLOT_EMPTY)
+			scan->found[scan->n++] = (struct found){slot, at};
+	}
+}
+
+static void scan_both(const struct fidx *index, const struct fidx_key *key, uint32_t mask, uint32_t want,
+		      struct scan *scan)
+{
+	scan->n = 0;
+	scan->others = 0;
+	scan_bucket(index, key->bucket[0], mask, want, scan);
+	if (key->bucket[1] != key->bucket[0])
+		scan_bucket(index, key->bucket[1], mask, want, scan);
+}
+
+/* Without a lock. Waits out a move in its stripe, which is two stores long. */
+static void scan_settled(const struct fidx *index, const struct fidx_key *key, uint32_t mask, uint32_t want,
+			 struct scan *scan)
+{
+	uint32_t lower = key->bucket[0] < key->bucket[1] ? key->bucket[0] : key->bucket[1];
+	const _Atomic uint32_t *moves = &bucket_stripe(index, lower)->moves;
+
+	__builtin_prefetch(&index->bucket[key->bucket[0]]);
+	__builtin_prefetch(&index->bucket[key->bucket[1]]);
+	for (;;) {
+		uint32_t before = atomic_load_explicit(moves, memory_order_acquire);
+
+		if (before & 1) {
+			sched_yield();
+			continue;
+		}
+		scan_both(index, key, mask, want, scan);
+		if (atomic_load_explicit(moves, memory_order_acquire) == before)
+			return;
+	}
+}
+
+static bool filter_rejects(struct fidx *index, uint32_t segment, uint64_t hash, struct filter_use *use)
+{
+	const struct filter *filter;
+
+	if (!index->filter_bits)
+		return false;
+	if (!use->shard) {
+		use->shard = shard_self(index);
+		readers_enter(use->shard);
+	}
+	filter = atomic_load(&index->segment[segment].filter);
+	return filter && !filter_passes(index, filter, hash);
+}
+
+static void filter_use_end(struct filter_use *use)
+{
+	if (use->shard)
+		readers_leave(use->shard);
+}
+
+enum verdict { VERDICT_MATCH, VERDICT_CLOSED, VERDICT_FILTER, VERDICT_EXACT };
+
+/*
+ * May this slot, which has the key's tag, be the key's? Filters and collisions never reject the
+ * owner. The slot may have been emptied and its segment reopened since it was read: then the
+ * match is one that never was, and whoever reads there finds no record of the key.
+ */
+static enum verdict judge(struct fidx *index, const struct fidx_key *key, uint32_t slot,
+			  struct filter_use *use, struct fidx_match *match)
+{
+	unsigned state = slot_state(slot);
+
+	match->segment = slot_segment(&index->layout, slot);
+	match->sequence = segment_sequence(index, match->segment);
+	match->function = (uint8_t)slot_function(slot);
+	match->clock = (uint8_t)state_clock(state);
+	match->ghost = state_is_ghost(state);
+	match->read_on_flash = state_is_read(state);
+	if (match->sequence == SEGMENT_CLOSED)
+		return VERDICT_CLOSED;
+	if (filter_rejects(index, match->segment, key->hash, use))
+		return VERDICT_FILTER;
+	if (exact_rejects(index->exact, key->place, match, key->hash))
+		return VERDICT_EXACT;
+	return VERDICT_MATCH;
+}
+
+static uint32_t tag_in_place(const struct fidx_key *key)
+{
+	return key->tag << SLOT_TAG_SHIFT;
+}
+
+static void sort_youngest_first(struct fidx_match *match, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++) {
+		struct fidx_match moving = match[i];
+		unsigned at = i;
+
+		for (; at > 0 && match[at - 1].sequence < moving.sequence; at--)
+			match[at] = match[at - 1];
+		match[at] = moving;
+	}
+}
+
+unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
+		     struct fidx_match out[FIDX_MAX_MATCHES])
+{
+	struct filter_use use = {NULL};
+	unsigned n = 0, by_filter = 0, by_exact = 0;
+	struct scan scan;
+
+	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
+	for (unsigned i = 0; i < scan.n; i++) {
+		enum verdict verdict = judge(index, key, scan.found[i].slot, &use, &out[n]);
+
+		n += verdict == VERDICT_MATCH;
+		by_filter += verdict == VERDICT_FILTER;
+		by_exact += verdict == VERDICT_EXACT;
+	}
+	filter_use_end(&use);
+	if (scan.others)
+		ctr_add(CTR_tag_rejects, scan.others);
+	if (by_filter)
+		ctr_add(CTR_filter_rejects, by_filter);
+	if (by_exact)
+		ctr_add(CTR_exact_rejects, by_exact);
+	sort_youngest_first(out, n);
+	return n;
+}
+
+/* ---- taking slots out ------------------------------------------------------------------------ */
+
+/* Stripe held. Only the CLOCK can change under our hands, and a ghost stays a ghost. */
+static void take_out(struct fidx *index, const struct found *found)
+{
+	uint32_t slot = found->slot;
+
+	while (!slot_swap(found->at, &slot, SLOT_EMPTY))
+		must((slot & ~STATE_MASK) == (found->slot & ~STATE_MASK));
+	segment_account(index, slot_segment(&index->layout, slot), -1, -state_is_ghost(slot_state(slot)));
+}
+
+static bool any_match(struct fidx *index, const struct fidx_key *key)
+{
+	struct filter_use use = {NULL};
+	struct fidx_match match;
+	struct scan scan;
+	bool any = false;
+
+	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
+	for (unsigned i = 0; i < scan.n && !any; i++)
+		any = judge(index, key, scan.found[i].slot, &use, &match) == VERDICT_MATCH;
+	filter_use_end(&use);
+	return any;
+}
+
+unsigned fidx_clear(struct fidx *index, const struct fidx_key *key)
+{
+	unsigned cleared = extents_clear(index, key->hash);
+
+	/* Inserts of this place need the key stripe, which the caller holds: what is not there
+	   without a lock does not come while we look. */
+	if (any_match(index, key)) {
+		struct filter_use use = {NULL};
+		struct fidx_match match;
+		struct scan scan;
+
+		stripes_acquire(index, key->bucket[0], key->bucket[1]);
+		scan_both(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
+		for (unsigned i = 0; i < scan.n; i++)
+			if (judge(index, key, scan.found[i].slot, &use, &match) == VERDICT_MATCH) {
+				take_out(index, &scan.found[i]);
+				cleared++;
+			}
+		stripes_release(index, key->bucket[0], key->bucket[1]);
+		filter_use_end(&use);
+	}
+	if (cleared)
+		ctr_add(CTR_index_slots_cleared, cleared);
+	return cleared;
+}
+
+/* ---- one slot by its identity ---------------------------------------------------------------- */
+
+static bool identity_is_open(const struct fidx *index, const struct fidx_match *match)
+{
+	return match->segment < index->segments && match->function < index->functions &&
+	       match->sequence != SEGMENT_CLOSED &&
+	       segment_sequence(index, match->segment) == match->sequence;
+}
+
+static uint32_t name_of(const struct fidx *index, const struct fidx_key *key,
+			const struct fidx_match *match)
+{
+	return slot_name(&index->layout, match->segment, key->tag, match->function);
+}
+
+/*
+ * Takes both stripes, which the caller releases. With them held no slot of this place is inserted,
+ * and a segment is reopened only when all its slots are gone: so if the sequence is the segment's
+ * now, the slots found are of that sequence.
+ */
+static void scan_locked(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
+			struct scan *scan)
+{
+	stripes_acquire(index, key->bucket[0], key->bucket[1]);
+	scan_both(index, key, ~STATE_MASK, name_of(index, key, match), scan);
+	if (!identity_is_open(index, match))
+		scan->n = 0;
+}
+
+bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match *match)
+{
+	struct scan scan;
+	unsigned state;
+
+	if (!identity_is_open(index, match))
+		return false;
+	scan_settled(index, key, ~STATE_MASK, name_of(index, key, match), &scan);
+	if (!scan.n)
+		return false;
+	state = slot_state(scan.found[0].slot);
+	match->clock = (uint8_t)state_clock(state);
+	match->ghost = state_is_ghost(state);
+	match->read_on_flash = state_is_read(state);
+	return true;
+}
+
+bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+{
+	struct scan scan;
+
+	if (!identity_is_open(index, match))
+		return false;
+	scan_locked(index, key, match, &scan);
+	for (unsigned i = 0; i < scan.n; i++)
+		take_out(index, &scan.found[i]);
+	stripes_release(index, key->bucket[0], key->bucket[1]);
+	return scan.n > 0;
+}
+
+static bool revive(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+{
+	bool revived = false;
+	struct scan scan;
+
+	scan_locked(index, key, match, &scan);
+	if (scan.n && state_is_ghost(slot_state(scan.found[0].slot))) {
+		uint32_t slot = scan.found[0].slot;
+		uint32_t live = (slot & ~STATE_MASK) | state_after_hit(STATE_GHOST, index->clock_mode);
+
+		/* Nobody touches a ghost without the stripe. */
+		must(slot_swap(scan.found[0].at, &slot, live));
+		segment_account(index, match->segment, 0, -1);
+		revived = true;
+	}
+	stripes_release(index, key->bucket[0], key->bucket[1]);
+	if (revived)
+		ctr_add(CTR_flash_ghosts_revived, 1);
+	return revived;
+}
+
+bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+{
+	struct scan scan;
+	uint32_t slot, hit;
+
+	if (!identity_is_open(index, match))
+		return false;
+	scan_settled(index, key, ~STATE_MASK, name_of(index, key, match), &scan);
+	if (!scan.n)
+		return false;
+	slot = scan.found[0].slot;
+	if (state_is_ghost(slot_state(slot)))
+		return revive(index, key, match);
+	hit = (slot & ~STATE_MASK) | state_after_hit(slot_state(slot), index->clock_mode);
+	if (hit != slot)
+		slot_swap(scan.found[0].at, &slot, hit);
+	return false;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Segments: which may be named, what their slots weigh, and how the last of them is taken out. */
+#include "flashindex/flashindex.h"
+
+#include <sched.h>
+
+#include "base/assert.h"
+#include "flashindex/index_internal.h"
+
+#define SWEEP_BUCKETS 256 /* how many a sweep looks at under one hold of a stripe */
+
+/* ---- accounting ------------------------------------------------------------------------------ */
+
+static void sum_add(_Atomic int64_t *sum, int64_t by)
+{
+	if (by)
+		atomic_fetch_add_explicit(sum, by, memory_order_relaxed);
+}
+
+void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes,
+			  int64_t hot_bytes, int64_t filter_pass)
+{
+	struct shard *shard = shard_self(index);
+
+	sum_add(&shard->used, slots);
+	sum_add(&shard->ghosts, ghosts);
+	sum_add(&shard->live_bytes, live_bytes);
+	sum_add(&shard->hot_bytes, hot_bytes);
+	sum_add(&shard->filter_pass, filter_pass);
+}
+
+static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t mean_bytes,
+			 int64_t filter_pass)
+{
+	segment_account_sums(index, slots, ghosts, slots * mean_bytes, (slots - ghosts) * mean_bytes,
+			     slots * filter_pass);
+}
+
+void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
+{
+	struct segment *segment = &index->segment[number];
+	/* Read before the counts change: the segment can't be reopened until they have. */
+	int64_t mean_bytes = atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed);
+	int64_t filter_pass = atomic_load_explicit(&segment->filter_pass, memory_order_relaxed);
+	int64_t change = (int64_t)ghosts * (INT64_C(1) << COUNTS_GHOST_SHIFT) + slots;
+	uint64_t old = atomic_fetch_add_explicit(&segment->counts, (uint64_t)change, memory_order_acq_rel);
+
+	if (!(old & COUNTS_CLOSED))
+		account_sums(index, slots, ghosts, mean_bytes, filter_pass);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+void fidx_segment_open(struct fidx *index, uint32_t number, uint64_t sequence, uint32_t mean_bytes,
+		       void *filter_unit, size_t filter_length)
+{
+	struct segment *segment = &index->segment[number];
+	struct filter *filter = filter_wrap(filter_unit, filter_length);
+	double pass = filter ? filter_pass_rate(filter) : 1;
+
+	must(number < index->segments && sequence != SEGMENT_CLOSED);
+	must(segment_sequence(index, number) == SEGMENT_CLOSED);
+	must(fidx_segment_slots(index, number) == 0);
+	if (filter)
+		atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
+	atomic_store_explicit(&segment->mean_bytes, mean_bytes, memory_order_relaxed);
+	atomic_store_explicit(&segment->filter_pass, (uint32_t)(pass * FILTER_PASS_ALL + 0.5),
+			      memory_order_relaxed);
+	atomic_store_explicit(&segment->filter, filter, memory_order_release);
+	atomic_store_explicit(&segment->counts, 0, memory_order_release);
+	extents_segment_open(index, segment);
+	atomic_store_explicit(&segment->sequence, sequence, memory_order_release);
+}
+
+/*
+ * Waits until every thread that could have the filter has left: new ones find NULL. A thread is
+ * inside for some tens of nanoseconds, so each shard is soon seen empty once.
+ */
+static void retire_filter(struct fidx *index, struct filter *filter)
+{
+	for (unsigned i = 0; i < SHARDS; i++)
+		while (atomic_load(&index->shard[i].readers) != 0)
+			sched_yield();
+	atomic_fetch_sub_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
+	filter_free(filter);
+}
+
+void fidx_segment_close(struct fidx *index, uint32_t number)
+{
+	struct segment *segment = &index->segment[number];
+	struct filter *filter;
+	uint64_t counts;
+
+	must(number < index->segments && segment_sequence(index, number) != SEGMENT_CLOSED);
+	atomic_store_explicit(&segment->sequence, SEGMENT_CLOSED, memory_order_release);
+	counts = atomic_fetch_or_explicit(&segment->counts, COUNTS_CLOSED, memory_order_acq_rel);
+	account_sums(index, -(int64_t)COUNTS_SLOTS(counts), -(int64_t)COUNTS_GHOSTS(counts),
+		     atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed),
+		     atomic_load_explicit(&segment->filter_pass, memory_order_relaxed));
+	extents_segment_close(index, segment);
+	filter = atomic_exchange(&segment->filter, NULL);
+	if (filter)
+		retire_filter(index, filter);
+}
+
+uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
+{
+	const struct segment *segment = &index->segment[number];
+
+	return COUNTS_SLOTS(atomic_load_explicit(&segment->counts, memory_order_acquire)) +
+	       atomic_load_explicit(&segment->extents, memory_order_acquire);
+}
+
+/* ---- sweep ----------------------------------------------------------------------------------- */
+
+/* Stripe held. */
+static uint64_t sweep_bucket(struct fidx *index, uint32_t bucket, uint32_t segment)
+{
+	const struct slot_layout *layout = &index->layout;
+	uint32_t want = segment << layout->segment_shift;
+	unsigned occupied;
+	unsigned match = bucket_search(&index->bucket[bucket], layout->segment_mask, want,
+				       layout->segment_mask, &occupied);
+	uint64_t swept = 0;
+
+	for (; match; match &= match - 1) {
+		_Atomic uint32_t *at = &index->bucket[bucket].slot[__builtin_ctz(match)];
+		uint32_t slot = slot_load(at);
+
+		while (!slot_swap(at, &slot, SLOT_EMPTY))
+			; /* a CLOCK update came between */
+		segment_account(index, segment, -1, -state_is_ghost(slot_state(slot)));
+		swept++;
+	}
+	return swept;
+}
+
+/*
+ * Every stripe is held for its part. That also waits for whoever has taken out a slot of the
+ * segment but not yet accounted it: after a sweep the count of a closed segment is exactly zero.
+ */
+uint64_t fidx_sweep(struct fidx *index, uint32_t segment)
+{
+	uint64_t swept = extents_sweep(index, segment);
+
+	must(segment < index->segments);
+	for (uint64_t from = 0; from < index->buckets;) {
+		uint64_t stripe_end = ((from >> index->stripe_shift) + 1) << index->stripe_shift;
+		uint64_t to = from + SWEEP_BUCKETS;
+		struct lock *lock = &bucket_stripe(index, (uint32_t)from)->lock;
+
+		to = to < stripe_end ? to : stripe_end;
+		to = to < index->buckets ? to : index->buckets;
+		lock_acquire(lock);
+		for (uint64_t bucket = from; bucket < to; bucket++)
+			swept += sweep_bucket(index, (uint32_t)bucket, segment);
+		lock_release(lock);
+		from = to;
+	}
+	return swept;
+}

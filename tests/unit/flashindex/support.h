@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of the index share: an index with its memory, keys from a seed that is printed. */
+#ifndef FS_TESTS_FLASHINDEX_SUPPORT_H
+#define FS_TESTS_FLASHINDEX_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/fault.h"
+#include "base/rng.h"
+#include "conf/counters.h"
+#include "flashindex/flashindex.h"
+
+struct fixture {
+	struct fidx_config config;
+	struct fidx *index;
+	void *slots, *extents;
+	struct rng rng;
+};
+
+/* FLASHINDEX_SEED in the environment replaces the fixed seed. */
+static inline uint64_t test_seed(void)
+{
+	const char *given = getenv("FLASHINDEX_SEED");
+
+	return given ? strtoull(given, NULL, 0) : 20260;
+}
+
+static inline int fixture_try(struct fixture *f)
+{
+	uint64_t slots = fidx_slots_bytes(&f->config), extents = fidx_extents_bytes(&f->config);
+
+	f->slots = mem_aligned(64, slots);
+	f->extents = extents ? mem_aligned(64, extents) : NULL;
+	assert_non_null(f->slots);
+	memset(f->slots, 0, slots);
+	if (extents)
+		memset(f->extents, 0, extents);
+	rng_init(&f->rng, test_seed());
+	return fidx_create(&f->index, &f->config, f->slots, f->extents);
+}
+
+static inline struct fidx *fixture_open(struct fixture *f, uint64_t buckets, uint32_t segments)
+{
+	f->config.buckets = buckets;
+	f->config.segments = segments;
+	if (!f->config.functions)
+		f->config.functions = FIDX_MAX_FUNCTIONS;
+	f->config.seed = test_seed();
+	assert_int_equal(fixture_try(f), 0);
+	return f->index;
+}
+
+/* Verifies, then gives everything back. */
+static inline void fixture_close(struct fixture *f)
+{
+	assert_true(fidx_verify(f->index));
+	fidx_destroy(f->index);
+	mem_free(f->slots);
+	mem_free(f->extents);
+	fault_disarm_all();
+}
+
+static inline struct fidx_key key_next(struct fixture *f)
+{
+	struct fidx_key key;
+
+	fidx_key_of(f->index, rng_next(&f->rng), &key);
+	return key;
+}
+
+/* A key with the same place as another, by search. Small indexes and narrow tags only. */
+static inline struct fidx_key key_twin(struct fixture *f, const struct fidx_key *of)
+{
+	struct fidx_key key;
+
+	do
+		key = key_next(f);
+	while (key.place != of->place);
+	return key;
+}
+
+static inline struct fidx_match match_of(uint32_t segment, uint64_t sequence, unsigned function)
+{
+	struct fidx_match match = {.segment = segment, .sequence = sequence, .function = (uint8_t)function};
+
+	return match;
+}
+
+static inline struct fidx_status status_of(const struct fidx *index)
+{
+	struct fidx_status status;
+
+	fidx_get_status(index, &status);
+	return status;
+}
+
+#endif

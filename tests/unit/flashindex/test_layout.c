@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slot layouts, states, refused configurations, and where a key's slots may lie. */
+#include "support.h"
+
+#include "flashindex/index_internal.h"
+
+static void test_invalid_configurations_are_refused(void **state)
+{
+	const struct fidx_config good = {.buckets = 2, .segments = 1, .functions = 1};
+	static const struct {
+		const char *why;
+		struct fidx_config config;
+	} bad[] = {
+		{"one bucket", {.buckets = 1, .segments = 1, .functions = 1}},
+		{"no segment", {.buckets = 2, .segments = 0, .functions = 1}},
+		{"too many segments", {.buckets = 2, .segments = 16384, .functions = 1}},
+		{"tag of one bit", {.buckets = 2, .segments = 1, .functions = 1, .tag_bits = 1}},
+		{"tag too wide", {.buckets = 2, .segments = 16383, .functions = 1, .tag_bits = 12}},
+		{"no function", {.buckets = 2, .segments = 1, .functions = 0}},
+		{"too many functions", {.buckets = 2, .segments = 1, .functions = 17}},
+		{"absurd filter", {.buckets = 2, .segments = 1, .functions = 1, .filter_bits = 33}},
+	};
+	struct fixture f = {.config = good};
+	struct fidx *index;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		f.config = bad[i].config;
+		if (fixture_try(&f) != FS_EINVAL)
+			fail_msg("%s was accepted", bad[i].why);
+		mem_free(f.slots);
+		mem_free(f.extents);
+	}
+	f.config = good;
+	assert_int_equal(fixture_try(&f), 0);
+	assert_int_equal(fidx_create(&index, &good, NULL, NULL), FS_EINVAL);
+	assert_int_equal(fidx_create(&index, &good, (char *)f.slots + 4, NULL), FS_EINVAL);
+	f.config.extents = 8;
+	assert_int_equal(fidx_create(&index, &f.config, f.slots, NULL), FS_EINVAL);
+	f.config.buckets = UINT64_C(1) << 32; /* refused before the memory is looked at */
+	f.config.extents = 0;
+	assert_int_equal(fidx_create(&index, &f.config, f.slots, NULL), FS_EINVAL);
+	fixture_close(&f);
+}
+
+static void test_every_layout_keeps_its_fields_apart(void **state)
+{
+	(void)state;
+	for (uint32_t segments = 1; segments <= 16383; segments += segments < 40 ? 1 : segments / 7) {
+		struct slot_layout l;
+
+		assert_true(layout_init(&l, segments, 0));
+		for (unsigned tag_bits = 2, widest = l.tag_bits; tag_bits <= widest; tag_bits++) {
+			uint32_t segment = segments - 1, tag = (1u << tag_bits) - 1;
+
+			assert_true(layout_init(&l, segments, tag_bits));
+			for (unsigned function = 0; function < 16; function++) {
+				uint32_t slot = slot_name(&l, segment, tag, function) | 5;
+
+				assert_int_equal(slot_segment(&l, slot), segment);
+				assert_int_equal(slot_tag(&l, slot), tag);
+				assert_int_equal(slot_function(slot), function);
+				assert_int_equal(slot_state(slot), 5);
+				assert_int_not_equal(slot & l.segment_mask, l.segment_mask);
+			}
+			assert_int_equal(slot_name(&l, segment, 0, 0) >> l.segment_shift, segment);
+		}
+		assert_int_equal(l.segment_bits + l.tag_bits + SLOT_FIXED_BITS, 32);
+	}
+}
+
+static void test_tag_widths_are_those_of_the_design(void **state)
+{
+	struct slot_layout l;
+
+	(void)state;
+	assert_true(layout_init(&l, 16383, 0));
+	assert_int_equal(l.tag_bits, 11); /* 8 TiB of 512 MiB segments */
+	assert_true(layout_init(&l, 511, 0));
+	assert_int_equal(l.tag_bits, 16); /* 256 GiB */
+	assert_true(layout_init(&l, 1, 0));
+	assert_int_equal(l.tag_bits, 24);
+}
+
+static void test_states(void **state)
+{
+	static const unsigned ghost = 1, cold = 0, read1 = 3, read2 = 5, read3 = 7;
+
+	(void)state;
+	assert_true(state_is_ghost(ghost));
+	for (unsigned s = 0; s < 8; s++) {
+		assert_int_equal(state_is_read(s), s == read1 || s == read2 || s == read3);
+		assert_false(state_is_ghost(state_after_hit(s, FIDX_CLOCK_LRU)));
+		assert_int_equal(state_after_hit(s, FIDX_CLOCK_LRU), read3);
+		assert_true(state_is_read(state_after_hit(s, FIDX_CLOCK_MFU)));
+		assert_int_equal(state_clock(state_after_hit(s, FIDX_CLOCK_MFU)),
+				 state_clock(s) == 3 ? 3 : state_clock(s) + 1);
+	}
+	assert_int_equal(state_after_hand(cold, true), ghost);
+	assert_int_equal(state_after_hand(cold, false), cold);
+	assert_int_equal(state_after_hand(ghost, true), ghost);
+	assert_int_equal(state_after_hand(read3, false), read2);
+	assert_int_equal(state_after_hand(read1, false), read1); /* the mark is kept */
+	assert_int_equal(state_after_hand(read1, true), cold);
+	assert_int_equal(state_after_hand(state_unread(1), false), cold);
+	assert_true(state_warmth(ghost) < state_warmth(cold));
+	assert_true(state_warmth(cold) < state_warmth(state_unread(1)));
+	assert_true(state_warmth(state_unread(1)) < state_warmth(read1));
+	assert_true(state_warmth(read1) < state_warmth(state_unread(2)));
+}
+
+static void test_partner_is_its_own_inverse(void **state)
+{
+	static const uint64_t sizes[] = {2, 3, 4, 5, 7, 8, 100, 101, 4096, 65537};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct fixture f = {.config = {.tag_bits = 8}};
+		struct fidx *index = fixture_open(&f, sizes[i], 100);
+		unsigned equal = 0;
+
+		for (unsigned k = 0; k < 20000; k++) {
+			struct fidx_key key = key_next(&f);
+
+			assert_true(key.bucket[0] < sizes[i] && key.bucket[1] < sizes[i]);
+			assert_true(key.tag < 256);
+			assert_int_equal(bucket_partner(index, key.bucket[0], key.tag), key.bucket[1]);
+			assert_int_equal(bucket_partner(index, key.bucket[1], key.tag), key.bucket[0]);
+			equal += key.bucket[0] == key.bucket[1];
+		}
+		if (sizes[i] < 10)
+			assert_true(equal > 0); /* the case of one bucket does happen */
+		fixture_close(&f);
+	}
+}
+
+static void test_place_is_what_the_index_can_tell_apart(void **state)
+{
+	struct fixture f = {.config = {.tag_bits = 2}};
+	struct fidx_key keys[200];
+
+	(void)state;
+	fixture_open(&f, 5, 4);
+	for (unsigned i = 0; i < 200; i++)
+		keys[i] = key_next(&f);
+	for (unsigned i = 0; i < 200; i++)
+		for (unsigned j = 0; j < 200; j++) {
+			const struct fidx_key *a = &keys[i], *b = &keys[j];
+			bool same = a->tag == b->tag &&
+				    (a->bucket[0] == b->bucket[0] || a->bucket[0] == b->bucket[1]);
+
+			assert_int_equal(a->place == b->place, same);
+		}
+	fixture_close(&f);
+}
+
+static void test_key_stripe_follows_from_the_tag(void **state)
+{
+	struct fixture f = {.config = {.tag_bits = 6}};
+	int64_t of_tag[64];
+
+	(void)state;
+	memset(of_tag, -1, sizeof(of_tag));
+	fixture_open(&f, 1000, 100);
+	for (unsigned i = 0; i < 10000; i++) {
+		struct fidx_key key = key_next(&f);
+		uint32_t stripe = fidx_stripe_of(f.index, key.hash, 16);
+
+		assert_true(stripe < 16);
+		assert_true(of_tag[key.tag] < 0 || of_tag[key.tag] == stripe);
+		of_tag[key.tag] = stripe;
+		assert_true(fidx_stripe_of(f.index, key.hash, 65536) < 65536);
+		assert_int_equal(fidx_stripe_of(f.index, key.hash, 1), 0);
+	}
+	fixture_close(&f);
+}
+
+static void test_bucket_search_finds_what_a_loop_finds(void **state)
+{
+	struct rng rng;
+	struct bucket bucket;
+
+	(void)state;
+	rng_init(&rng, test_seed());
+	for (unsigned round = 0; round < 2000; round++) {
+		struct slot_layout l;
+		unsigned match = 0, full = 0, occupied;
+		uint32_t want;
+
+		assert_true(layout_init(&l, 1 + (uint32_t)rng_below(&rng, 16383), 0));
+		want = (uint32_t)rng_below(&rng, 4) << SLOT_TAG_SHIFT;
+		for (unsigned i = 0; i < 16; i++) {
+			uint32_t slot = rng_below(&rng, 3) ? (uint32_t)rng_next(&rng) : SLOT_EMPTY;
+
+			if (rng_below(&rng, 2))
+				slot = (slot & ~l.tag_mask) | want;
+			atomic_init(&bucket.slot[i], slot);
+			match |= (unsigned)((slot & l.tag_mask) == want) << i;
+			full |= (unsigned)((slot & l.segment_mask) != l.segment_mask) << i;
+		}
+		assert_int_equal(bucket_search(&bucket, l.tag_mask, want, l.segment_mask, &occupied),
+				 match);
+		assert_int_equal(occupied, full);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_invalid_configurations_are_refused),
+		cmocka_unit_test(test_every_layout_keeps_its_fields_apart),
+		cmocka_unit_test(test_tag_widths_are_those_of_the_design),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_partner_is_its_own_inverse),
+		cmocka_unit_test(test_place_is_what_the_index_can_tell_apart),
+		cmocka_unit_test(test_key_stripe_follows_from_the_tag),
+		cmocka_unit_test(test_bucket_search_finds_what_a_loop_finds),
+	};
+
+	print_message("seed %llu\n", (unsigned long long)test_seed());
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
