@@ -135,9 +135,8 @@ compile_commands.json: FORCE ## the commands of every source, for editors and cl
 format: ## applies .clang-format to every source
 	clang-format -i $(all_srcs) $(wildcard $(addsuffix /*.h,$(sort $(dir $(all_srcs)))))
 
-sample-config: all ## writes conf/flashield.conf anew from conf/options.def
-	$(B)/flashield --print-sample-config > conf/flashield.conf.new
-	mv conf/flashield.conf.new conf/flashield.conf
+sample-config: $(O)/print-sample ## writes conf/flashield.conf anew from conf/options.def
+	@$< > conf/flashield.conf.new && mv conf/flashield.conf.new conf/flashield.conf
 
 clean: ## removes what was built
 	rm -rf $(BUILD) compile_commands.json
@@ -182,6 +181,10 @@ $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
 
 $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+# What "flashield --print-sample-config" prints, without the daemon: for sample-config and check.
+$(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base.a
+	$(call show,LD,$@)$(call link,$(engine_libs))
 
 # Which archives a module's unit tests link, in link order.
 below_store := $(lib_engine)

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Reads digits with at most one dot between them. The rest of the text, or NULL. A long double
+   holds every 64-bit number exactly on x86-64. */
+static const char *parse_decimal(const char *text, long double *value)
+{
+	long double number = 0, place = 1;
+	const char *cursor = text;
+
+	if (*cursor < '0' || *cursor > '9')
+		return NULL;
+	for (; *cursor >= '0' && *cursor <= '9'; cursor++)
+		number = number * 10 + (*cursor - '0');
+	if (*cursor == '.') {
+		cursor++;
+		if (*cursor < '0' || *cursor > '9')
+			return NULL;
+		for (; *cursor >= '0' && *cursor <= '9'; cursor++)
+			number += (*cursor - '0') * (place /= 10);
+	}
+	*value = number;
+	return cursor;
+}
+
+static int store(long double value, uint64_t *out)
+{
+	if (value >= 0x1p64L)
+		return FS_ERANGE;
+	*out = (uint64_t)value;
+	return FS_OK;
+}
+
+static int parse_size_prefix(const char *text, uint64_t bare, long double *bytes, const char **rest)
+{
+	static const char suffixes[] = "kmgtp";
+	long double value;
+	const char *cursor = parse_decimal(text, &value);
+	const char *suffix;
+
+	if (!cursor)
+		return FS_EINVAL;
+	suffix = *cursor ? strchr(suffixes, *cursor | 0x20) : NULL;
+	if (suffix) {
+		value *= (long double)((uint64_t)1 << (10 * (suffix - suffixes + 1)));
+		cursor++;
+		if (strncasecmp(cursor, "ib", 2) == 0)
+			cursor += 2;
+		else if (strncasecmp(cursor, "b", 1) == 0)
+			cursor++;
+	} else {
+		value *= (long double)bare;
+	}
+	*bytes = value;
+	*rest = cursor;
+	return FS_OK;
+}
+
+int units_parse_size(const char *text, uint64_t bare, uint64_t *bytes)
+{
+	long double value;
+	const char *rest;
+
+	if (parse_size_prefix(text, bare, &value, &rest) != FS_OK || *rest)
+		return FS_EINVAL;
+	return store(value, bytes);
+}
+
+int units_parse_rate(const char *text, uint64_t *bytes_per_second)
+{
+	long double value;
+	const char *rest;
+
+	if (parse_size_prefix(text, 1, &value, &rest) != FS_OK)
+		return FS_EINVAL;
+	if (*rest && strcasecmp(rest, "/s") != 0)
+		return FS_EINVAL;
+	return store(value, bytes_per_second);
+}
+
+static const struct {
+	const char *suffix;
+	uint64_t us;
+} time_units[] = {
+	{"d", 86400000000u}, {"h", 3600000000u}, {"m", 60000000u}, {"s", 1000000u}, {"ms", 1000u}, {"us", 1u},
+};
+
+#define TIME_UNITS (sizeof(time_units) / sizeof(time_units[0]))
+
+int units_parse_time(const char *text, uint64_t *us)
+{
+	long double value;
+	const char *rest = parse_decimal(text, &value);
+
+	if (!rest)
+		return FS_EINVAL;
+	if (!*rest)
+		return store(value * 1000000, us);
+	for (size_t i = 0; i < TIME_UNITS; i++)
+		if (strcasecmp(rest, time_units[i].suffix) == 0)
+			return store(value * (long double)time_units[i].us, us);
+	return FS_EINVAL;
+}
+
+char *units_format_size(uint64_t bytes, char text[UNITS_TEXT_BYTES])
+{
+	static const char *const suffixes[] = {"", "k", "m", "g", "t", "p"};
+	unsigned power = 0;
+
+	while (bytes && power < 5 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		power++;
+	}
+	snprintf(text, UNITS_TEXT_BYTES, "%" PRIu64 "%s", bytes, suffixes[power]);
+	return text;
+}
+
+char *units_format_time(uint64_t us, char text[UNITS_TEXT_BYTES])
+{
+	if (us == 0) {
+		memcpy(text, "0", 2);
+		return text;
+	}
+	for (size_t i = 0; i < TIME_UNITS; i++) {
+		if (us % time_units[i].us)
+			continue;
+		snprintf(text, UNITS_TEXT_BYTES, "%" PRIu64 "%s", us / time_units[i].us, time_units[i].suffix);
+		break;
+	}
+	return text;
+}
+
+char *units_format_rate(uint64_t bytes_per_second, char text[UNITS_TEXT_BYTES])
+{
+	units_format_size(bytes_per_second, text);
+	if (bytes_per_second)
+		strcat(text, "/s");
+	return text;
+}
