@@ -97,7 +97,7 @@ struct seg_record {
 	uint32_t client_flags;
 	uint32_t expiry;	/* the store's seconds; 0 = never */
 	uint64_t cas;
-	uint8_t features[8];	/* quantised features: 7 of the classifier, one of the store */
+	uint8_t features[7];	/* quantised features of the classifier: what 32 bytes of header leave */
 };
 
 #define SEG_RECORD_HEADER 32u
@@ -224,6 +224,10 @@ uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The sequence of what the segment holds while it may be pinned; 0 otherwise. Any thread, no lock:
+   what a reader that followed a slot hands to seg_pin. */
+uint64_t seg_sequence(const struct seg *seg, uint32_t segment);
+
 /* Pins while sequence is what the segment holds and it is LIVE or RECLAIMING-not-ended: true, and it will not
    be overwritten until seg_unpin. False: gone. Any thread, no lock. */
 bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence);
@@ -250,7 +254,7 @@ struct seg_read {
 	uint64_t buffer_bytes;
 	struct seg_read *next;
 	struct seg_reader *reader;
-	uint64_t io[12];
+	uint64_t io[16];
 };
 
 struct seg_reader;

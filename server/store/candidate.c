@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Candidates for flash. An object is scored when it is read for the 1st, 2nd, 4th, 8th, ... time,
+ * when it is set with a history, and when the crawler passes after the model changed. What
+ * qualifies is marked and counted in its stripe and size group, so that the cleaner knows without
+ * a search whether a segment could be filled, and looks only where candidates are.
+ */
+#include "server/store/store_internal.h"
+
+unsigned item_group(const struct store *store, const struct item *item)
+{
+	uint64_t length = seg_record_length(item->key_length, item->value_length);
+
+	if (length > store->segment_bytes / 64 || length > 64u << 10)
+		return GROUP_LARGE;
+	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
+}
+
+static void candidate_account(struct store *store, const struct item *item, int sign)
+{
+	int64_t length = (int64_t)seg_record_length(item->key_length, item->value_length);
+
+	atomic_fetch_add_explicit(&store->candidate_bytes[item_group(store, item)], sign * length,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->candidate_count, sign, memory_order_relaxed);
+}
+
+void candidate_set(struct store *store, struct stripe *stripe, struct item *item)
+{
+	if (item->state & ITEM_CANDIDATE)
+		return;
+	item->state |= ITEM_CANDIDATE;
+	stripe->candidates++;
+	candidate_account(store, item, 1);
+}
+
+void candidate_clear(struct store *store, struct stripe *stripe, struct item *item)
+{
+	if (!(item->state & ITEM_CANDIDATE))
+		return;
+	item->state &= (uint8_t)~ITEM_CANDIDATE;
+	must(stripe->candidates > 0);
+	stripe->candidates--;
+	candidate_account(store, item, -1);
+}
+
+/* Objects over a quarter of a segment stay in DRAM, and so does what is there only for reading. */
+static bool eligible(const struct store *store, const struct item *item)
+{
+	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&
+	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
+}
+
+void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
+		     uint32_t now_seconds)
+{
+	lock_assert_held(&stripe->lock);
+	if (!eligible(store, item))
+		return;
+	unsigned app = clf_app(store->classifier, item_key(item), item->key_length);
+	float score = clf_score(store->classifier, app, hash, &item->features, item_object_bytes(item),
+				store_ttl(item->expiry, now_seconds));
+
+	if (score >= 0)
+		candidate_set(store, stripe, item);
+	else
+		candidate_clear(store, stripe, item);
+}
+
+uint64_t candidate_total(const struct store *store)
+{
+	int64_t sum = 0;
+
+	for (int g = 0; g < GROUPS; g++)
+		sum += atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
+	return sum > 0 ? (uint64_t)sum : 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The cleaner keeps DRAM free, off the path of requests (paper, 4; DESIGN section 9): when free
+ * memory falls below one segment and candidates for two are there (one, once free memory is below
+ * half of that) and the write budget allows, a segment is written; otherwise the CLOCK hand evicts.
+ */
+#include <errno.h>
+#include <math.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "server/store/store_internal.h"
+
+#define IDLE_MS 20
+#define WATCH_MS 250
+#define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
+#define CAS_RESERVE (1ull << 40)
+
+void cleaner_init(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	pthread_condattr_t attributes;
+
+	context_init(&cleaner->context, store, store->config.seed + 1);
+	lock_init(&cleaner->lock, LOCK_LEAF);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&cleaner->cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+	cleaner->ticked_at_ms = cleaner->watched_at_ms = cleaner->crawled_at_ms = clk_now_ms(store->clock);
+	cleaner->tokens_at_ms = cleaner->ticked_at_ms;
+}
+
+void cleaner_fini(struct store *store)
+{
+	pthread_cond_destroy(&store->cleaner.cond);
+	lock_fini(&store->cleaner.lock);
+}
+
+void cleaner_sleep(struct store *store, unsigned ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	struct timespec until;
+
+	if (!cleaner->threaded)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	lock_acquire(&cleaner->lock);
+	while (!cleaner->stop && pthread_cond_timedwait(&cleaner->cond, &cleaner->lock.mutex, &until) == 0 &&
+	       !cleaner->wake)
+		;
+	cleaner->wake = false;
+	lock_release(&cleaner->lock);
+	atomic_store(&cleaner->awake, false);
+}
+
+void cleaner_wake(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+
+	if (!cleaner->threaded || atomic_load_explicit(&cleaner->awake, memory_order_relaxed) ||
+	    atomic_exchange(&cleaner->awake, true))
+		return;
+	lock_acquire(&cleaner->lock);
+	cleaner->wake = true;
+	pthread_cond_signal(&cleaner->cond);
+	lock_release(&cleaner->lock);
+}
+
+/* ---- once a second --------------------------------------------------------------------------- */
+
+static double smooth(double old, double reading)
+{
+	return old + RATE_SMOOTHING * (reading - old);
+}
+
+static void tick_rates(struct store *store, double seconds)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t app = ctr_sum(CTR_app_bytes_written), flash = ctr_sum(CTR_flash_bytes_written);
+	uint64_t sets = ctr_sum(CTR_cmd_set);
+	double rate = (double)atomic_load_explicit(&cleaner->write_rate, memory_order_relaxed);
+
+	/* After "stats reset" the sums are smaller than they were. */
+	double app_rate = app >= cleaner->app_bytes_last ? (double)(app - cleaner->app_bytes_last) / seconds : 0;
+	double flash_rate = flash >= cleaner->flash_bytes_last ? (double)(flash - cleaner->flash_bytes_last) / seconds : 0;
+	uint64_t new_sets = sets >= cleaner->sets_last ? sets - cleaner->sets_last : 0;
+
+	cleaner->set_rate = fmax(app_rate, smooth(cleaner->set_rate, app_rate));
+	atomic_store_explicit(&cleaner->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
+	cleaner->app_bytes_last = app;
+	cleaner->flash_bytes_last = flash;
+	cleaner->sets_last = sets;
+	if (!store->index)
+		return;
+	struct fidx_status status;
+	fidx_get_status(store->index, &status);
+	double load = status.slots ? (double)status.used / (double)status.slots : 0;
+	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
+			  status.filter_false_positive;
+	atomic_fetch_add_explicit(&cleaner->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
+	if (store->config.flash_write_limit)
+		clf_budget(store->classifier, smooth(rate, flash_rate), (double)store->config.flash_write_limit);
+}
+
+static void tick_cas(struct store *store)
+{
+	uint64_t next = atomic_load(&store->cas_next), first, end;
+
+	if (!store->segments || next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))
+		return;
+	if (seg_reserve_cas(store->segments, CAS_RESERVE, &first, &end) == FS_OK)
+		atomic_store(&store->cas_reserved, end);
+}
+
+void store_tick(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t now_ms = clk_now_ms(store->clock);
+
+	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
+	if (now_ms > cleaner->ticked_at_ms)
+		tick_rates(store, (double)(now_ms - cleaner->ticked_at_ms) / 1000);
+	cleaner->ticked_at_ms = now_ms;
+	tick_cas(store);
+}
+
+/* ---- the crawler ----------------------------------------------------------------------------- */
+
+static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t now_seconds)
+{
+	uint64_t version = store->classifier ? clf_version(store->classifier) : 0, checked = 0;
+	struct item *garbage = NULL;
+
+	lock_acquire(&stripe->lock);
+	bool rescore = store->classifier && stripe->scored_version != version;
+	for (uint32_t b = 0; b <= stripe->mask; b++) {
+		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+			next = item->next;
+			checked++;
+			uint64_t hash = store_hash(store, item_key(item), item->key_length);
+			if (store_alive(store, item->expiry, item->cas, now_seconds)) {
+				if (rescore)
+					candidate_score(store, stripe, hash, item, now_seconds);
+				continue;
+			}
+			if (item->state & ITEM_PLANNED)
+				continue;
+			ctr_add(CTR_crawler_reclaimed, 1);
+			if (!(item->state & ITEM_FETCHED))
+				ctr_add(CTR_expired_unfetched, 1);
+			stripe_unlink(store, stripe, hash, item);
+			item->next = garbage;
+			garbage = item;
+		}
+	}
+	stripe->scored_version = version;
+	lock_release(&stripe->lock);
+	ctr_add(CTR_crawler_items_checked, checked);
+	while (garbage) {
+		struct item *item = garbage;
+
+		garbage = item->next;
+		item->next = NULL;
+		item_release(&store->cleaner.context, item);
+	}
+}
+
+/* A full pass takes a minute, or less where the training window is short. */
+void cleaner_crawl(struct store *store, uint64_t now_ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t pass_ms = store->config.training_window_ms / 4;
+	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+
+	pass_ms = pass_ms < 1000 ? 1000 : pass_ms > 60000 ? 60000 : pass_ms;
+	uint64_t due = (now_ms - cleaner->crawled_at_ms) * store->stripe_count / pass_ms;
+	if (due == 0)
+		return;
+	if (due > store->stripe_count)
+		due = store->stripe_count;
+	cleaner->crawled_at_ms = now_ms;
+	while (due-- > 0) {
+		crawl_stripe(store, &store->stripes[cleaner->crawl_stripe], now_seconds);
+		cleaner->crawl_stripe = (cleaner->crawl_stripe + 1) % store->stripe_count;
+	}
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+static void refill_tokens(struct store *store, uint64_t now_ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t limit = store->config.flash_write_limit;
+	int64_t most = (int64_t)(limit * 10 > store->segment_bytes ? limit * 10 : store->segment_bytes);
+
+	cleaner->write_tokens += (int64_t)((double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000);
+	cleaner->tokens_at_ms = now_ms;
+	if (cleaner->write_tokens > most)
+		cleaner->write_tokens = most;
+}
+
+static bool may_write(struct store *store, int64_t free_bytes, uint64_t now_ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t candidates = candidate_total(store);
+	uint64_t segment = store->segment_bytes;
+
+	if (now_ms < cleaner->offline_until_ms)
+		return false;
+	if (store->config.flash_write_limit && cleaner->write_tokens <= 0)
+		return false;
+	return candidates >= 2 * segment || (free_bytes < (int64_t)segment / 2 && candidates >= segment);
+}
+
+static bool keep_free(struct store *store, uint64_t now_ms)
+{
+	uint64_t want = store->index ? store->segment_bytes : store->config.memory_bytes / 256;
+	int64_t free_bytes = store_free_bytes(store);
+
+	if (free_bytes >= (int64_t)want)
+		return false;
+	if (store->index && may_write(store, free_bytes, now_ms) && write_segment(store, 2 * store->segment_bytes))
+		return true;
+	return store->config.evict && evict_round(&store->cleaner, store, want);
+}
+
+bool store_clean_step(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t now_ms = clk_now_ms(store->clock);
+	bool busy;
+
+	if (now_ms >= cleaner->ticked_at_ms + 1000)
+		store_tick(store);
+	if (now_ms >= cleaner->watched_at_ms + WATCH_MS) {
+		cleaner->watched_at_ms = now_ms;
+		store_watch_memory(store);
+	}
+	cleaner_crawl(store, now_ms);
+	refill_tokens(store, now_ms);
+	busy = store->index && store->config.evict && evict_excess_hot(store);
+	busy |= keep_free(store, now_ms);
+	context_settle(&cleaner->context);
+	return busy;
+}
+
+static void *cleaner_main(void *argument)
+{
+	struct store *store = argument;
+	struct cleaner *cleaner = &store->cleaner;
+
+	pthread_setname_np(pthread_self(), "cleaner");
+	while (!atomic_load(&cleaner->stopping))
+		if (!store_clean_step(store))
+			cleaner_sleep(store, IDLE_MS);
+	return NULL;
+}
+
+int cleaner_start(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+
+	cleaner->stop = false;
+	atomic_store(&cleaner->stopping, false);
+	cleaner->threaded = true;
+	if (pthread_create(&cleaner->thread, NULL, cleaner_main, store) != 0) {
+		cleaner->threaded = false;
+		return FS_ESYS;
+	}
+	return FS_OK;
+}
+
+void cleaner_stop(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+
+	if (!cleaner->threaded)
+		return;
+	atomic_store(&cleaner->stopping, true);
+	lock_acquire(&cleaner->lock);
+	cleaner->stop = true;
+	pthread_cond_signal(&cleaner->cond);
+	lock_release(&cleaner->lock);
+	pthread_join(cleaner->thread, NULL);
+	cleaner->threaded = false;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Eviction: CLOCK over all objects (paper, 4.3). The cleaner's hand visits DRAM and flash in
+ * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
+ * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
+ */
+#include "server/store/store_internal.h"
+
+#define BUCKETS_PER_LOCK 32u
+
+uint64_t store_dram_items(const struct store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < store->stripe_count; i++)
+		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
+	return sum;
+}
+
+uint64_t store_hot_bytes(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	struct fidx_status status;
+
+	if (!store->index)
+		return items > 0 ? (uint64_t)items : 0;
+	fidx_get_status(store->index, &status);
+	return (uint64_t)((items > 0 ? items : 0) + (status.hot_bytes > 0 ? status.hot_bytes : 0));
+}
+
+/* HDT = DRAM + hot * SSD; DRAM is what items may take less the free space kept for writes. */
+uint64_t store_hot_threshold(const struct store *store)
+{
+	uint64_t dram = store_item_budget(store);
+
+	dram = dram > store->segment_bytes ? dram - store->segment_bytes : 0;
+	return dram + (uint64_t)(store->config.hot_fraction * (double)store->flash_capacity);
+}
+
+struct round {
+	struct store_context *context;
+	uint64_t freed, want, visited;
+	uint32_t now_seconds;
+	bool spare, inline_by_worker;
+	struct item *garbage; /* chained by next, freed when the stripe is released */
+};
+
+static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item)
+{
+	stripe_unlink(round->context->store, stripe, hash, item);
+	item->next = round->garbage;
+	round->garbage = item;
+	round->freed += item_cost(item);
+}
+
+static void count_eviction(const struct round *round, const struct item *item)
+{
+	ctr_add(CTR_evictions, 1);
+	if (!(item->state & ITEM_FETCHED))
+		ctr_add(CTR_evicted_unfetched, 1);
+	if (round->inline_by_worker)
+		ctr_add(CTR_direct_reclaims, 1);
+}
+
+static void visit(struct round *round, struct stripe *stripe, struct item *item)
+{
+	struct store *store = round->context->store;
+
+	round->visited++;
+	if (item->state & ITEM_PLANNED)
+		return;
+	uint64_t hash = store_hash(store, item_key(item), item->key_length);
+	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
+		ctr_add(CTR_reclaimed, 1);
+		if (!(item->state & ITEM_FETCHED))
+			ctr_add(CTR_expired_unfetched, 1);
+		take_out(round, stripe, hash, item);
+	} else if (item_clock(item) > 0) {
+		item_set_clock(item, item_clock(item) - 1);
+	} else if (!(round->spare && item->state & ITEM_CANDIDATE)) {
+		bool clean = item->state & ITEM_CLEAN;
+
+		take_out(round, stripe, hash, item);
+		if (!clean) { /* a clean copy's object is still on flash */
+			count_eviction(round, item);
+			if (store->classifier)
+				clf_note_evicted(store->classifier, hash, clk_now_ms(store->clock));
+		}
+	}
+}
+
+static void free_garbage(struct round *round)
+{
+	while (round->garbage) {
+		struct item *item = round->garbage;
+
+		round->garbage = item->next;
+		item->next = NULL;
+		item_release(round->context, item);
+	}
+}
+
+/* Some buckets of the stripe under the hand. */
+static void advance(struct round *round)
+{
+	struct store_context *context = round->context;
+	struct store *store = context->store;
+	struct stripe *stripe = &store->stripes[context->hand_stripe];
+	uint32_t b = context->hand_bucket;
+
+	lock_acquire(&stripe->lock);
+	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
+		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+			next = item->next;
+			visit(round, stripe, item);
+		}
+	}
+	if (b > stripe->mask) {
+		b = 0;
+		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
+	}
+	lock_release(&stripe->lock);
+	context->hand_bucket = b;
+	free_garbage(round);
+}
+
+uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, bool spare,
+		    bool inline_by_worker, uint64_t *visited)
+{
+	struct store *store = context->store;
+	struct round round = { .context = context, .want = bytes, .spare = spare,
+			       .inline_by_worker = inline_by_worker,
+			       .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
+	uint64_t stripes_seen = 0;
+	uint32_t last = context->hand_stripe;
+
+	while (round.freed < bytes && round.visited < visits && stripes_seen <= store->stripe_count) {
+		advance(&round);
+		if (context->hand_stripe != last) {
+			last = context->hand_stripe;
+			stripes_seen++;
+		}
+	}
+	*visited = round.visited;
+	return round.freed;
+}
+
+/* CLOCK values go down from 3 at most: four turns meet everything that may go. */
+bool evict_inline(struct store_context *context, uint64_t bytes)
+{
+	struct store *store = context->store;
+	int64_t missing = (int64_t)bytes - (store_free_bytes(store) - context->item_bytes);
+	uint64_t visited, freed = 0;
+
+	if (missing <= 0)
+		return true;
+	if (!store->config.evict)
+		return false;
+	if (store->index)
+		cleaner_wake(store);
+	for (int turn = 0; turn < 5 && freed < (uint64_t)missing; turn++)
+		freed += evict_dram(context, (uint64_t)missing - freed, store_dram_items(store) + 1, turn < 1, true,
+				    &visited);
+	context_settle(context);
+	return true; /* what is in a plan can't go now: over by that much until it is committed */
+}
+
+bool evict_excess_hot(struct store *store)
+{
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited;
+	struct fidx_status status;
+
+	if (hot <= threshold + store->segment_bytes / 8)
+		return false;
+	fidx_get_status(store->index, &status);
+	return fidx_hand(store->index, status.used + FIDX_BUCKET_SLOTS, hot - threshold, &visited) > 0;
+}
+
+/*
+ * One round of the global hand, bounded: a batch of DRAM objects and as many flash objects as
+ * their share is. Candidates are spared while there aren't enough of them for a segment and the
+ * flash takes writes: they wait for it.
+ */
+bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free)
+{
+	int64_t missing = (int64_t)want_free - store_free_bytes(store);
+	uint64_t batch = 4096, visited = 0, seen, items = store_dram_items(store);
+	bool spare = store->index && clk_now_ms(store->clock) >= cleaner->offline_until_ms &&
+		     candidate_total(store) < 2 * store->segment_bytes;
+
+	if (missing <= 0 || items == 0)
+		return false;
+	uint64_t freed = evict_dram(&cleaner->context, (uint64_t)missing, batch, spare, false, &visited);
+	context_settle(&cleaner->context);
+	if (store->index && visited > 0) {
+		struct fidx_status status;
+		uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store);
+
+		fidx_get_status(store->index, &status);
+		uint64_t live = status.used - status.ghosts;
+		uint64_t share = (uint64_t)((double)visited * (double)live / (double)items) + 1;
+
+		if (live > 0)
+			fidx_hand(store->index, share, hot > threshold ? hot - threshold : 0, &seen);
+	}
+	return freed > 0 || visited > 0;
+}

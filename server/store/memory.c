@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Items and the account of -m. Each context adds what its items cost to a batch of its own and
+ * settles it with the store now and then, so that a set touches no line that all threads share.
+ * The account is off by at most a batch for each thread.
+ */
+#include "server/store/store_internal.h"
+
+/* Resident memory may be this far over -m before the item budget pays for it: threads' stacks,
+   connections and the program itself are not cache memory. */
+#define RESIDENT_SLACK (8u << 20)
+
+void context_init(struct store_context *context, struct store *store, uint64_t seed)
+{
+	memset(context, 0, sizeof(*context));
+	context->store = store;
+	rng_init(&context->rng, seed);
+	context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
+}
+
+void context_settle(struct store_context *context)
+{
+	if (context->item_bytes) {
+		atomic_fetch_add_explicit(&context->store->item_bytes, context->item_bytes, memory_order_relaxed);
+		context->item_bytes = 0;
+	}
+}
+
+static void context_account(struct store_context *context, int64_t bytes)
+{
+	int64_t batch = context->store->account_batch;
+
+	context->item_bytes += bytes;
+	if (context->item_bytes > batch || context->item_bytes < -batch) {
+		context_settle(context);
+		if (bytes > 0 && context->store->index &&
+		    store_free_bytes(context->store) < (int64_t)context->store->segment_bytes)
+			cleaner_wake(context->store);
+	}
+}
+
+struct item *item_new(struct store_context *context, const char *key, size_t key_length,
+		      uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+{
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length);
+	struct item *item = mem_alloc(bytes);
+
+	if (!item)
+		return NULL;
+	memset(item, 0, sizeof(*item));
+	atomic_init(&item->refs, 1);
+	item->value_length = (uint32_t)value_length;
+	item->has_flags = client_flags != 0;
+	item->expiry = expiry;
+	item->key_length = (uint8_t)key_length;
+	if (client_flags)
+		memcpy(item->data, &client_flags, sizeof(client_flags));
+	memcpy(item->data + item_flags_bytes(item), key, key_length);
+	context_account(context, (int64_t)mem_cost(bytes));
+	return item;
+}
+
+void item_release(struct store_context *context, struct item *item)
+{
+	if (!item_unref(item))
+		return;
+	context_account(context, -(int64_t)item_cost(item));
+	mem_free(item);
+}
+
+uint64_t store_item_budget(const struct store *store)
+{
+	uint64_t others = store->fixed_bytes + atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+			  atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
+			  atomic_load_explicit(&store->excess_bytes, memory_order_relaxed) +
+			  atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
+	uint64_t limit = store->config.memory_bytes;
+	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
+
+	return others + least < limit ? limit - others : least;
+}
+
+int64_t store_free_bytes(const struct store *store)
+{
+	return (int64_t)store_item_budget(store) -
+	       atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+}
+
+uint64_t store_used_bytes(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+
+	return (uint64_t)(items > 0 ? items : 0) + store->fixed_bytes +
+	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
+}
+
+/*
+ * The allocator keeps what eviction frees in partly used slabs, most of all when objects change
+ * their size. What is resident beyond the accounts (and a slack for threads and connections)
+ * can't hold objects: it comes off the item budget, so that eviction makes room for it. The
+ * allowance is taken in full and given back slowly, because the figure swings with each purge.
+ */
+void store_watch_memory(struct store *store)
+{
+	uint64_t allowed = store_used_bytes(store) + RESIDENT_SLACK + store->config.memory_bytes / 32;
+	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
+	uint64_t resident = mem_resident() + mapped;
+	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
+
+	if (resident > allowed && resident > store->config.memory_bytes) {
+		mem_purge();
+		resident = mem_resident() + mapped;
+	}
+	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
+	uint64_t over = resident > allowed && resident > store->config.memory_bytes ? resident - allowed : 0;
+
+	excess = over > excess ? over : excess - (excess - over) / 16;
+	if (excess > store->config.memory_bytes / 2)
+		excess = store->config.memory_bytes / 2;
+	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
+}
+
+struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length,
+			       uint32_t client_flags, uint32_t expiry, uint32_t value_length,
+			       enum store_result *why)
+{
+	struct store_context *context = &worker->context;
+	size_t cost = mem_cost(item_bytes_for(key_length, client_flags, value_length));
+
+	if (store_too_large(context->store, key_length, value_length)) {
+		*why = STORE_TOO_LARGE;
+		return NULL;
+	}
+	*why = STORE_NO_MEMORY;
+	if (!evict_inline(context, cost))
+		return NULL;
+	return item_new(context, key, key_length, client_flags, expiry, value_length);
+}
+
+char *store_item_value(struct item *item)
+{
+	return item_value(item);
+}
+
+void store_item_drop(struct store_worker *worker, struct item *item)
+{
+	item_release(&worker->context, item);
+}

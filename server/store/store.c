@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store's life: sizes, opening in order, closing in the mirrored order; time and flush. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/store/store_internal.h"
+
+#define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
+#define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
+#define INDEX_LOAD 0.95
+#define SEGMENTS_WANTED_MAX 16000u
+#define SEGMENT_MIB (1ull << 20)
+#define READER_DEPTH 128
+
+void store_config_init(struct store_config *config)
+{
+	*config = (struct store_config){ .clock = clk_boot(), .memory_bytes = 64ull << 20,
+					 .max_item_bytes = 1u << 20, .evict = true, .cas = true, .workers = 1,
+					 .flash_object_bytes = 400, .filter_bits = -1, .functions = 16,
+					 .hot_fraction = 0.7, .read_timeout_ms = 1000, .flashiness_threshold = 1,
+					 .training_window_ms = 86400000, .app_delimiter = ':' };
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
+{
+	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
+}
+
+uint32_t store_expiry(const struct store *store, int64_t exptime)
+{
+	int64_t now = store_now_seconds(store, clk_now_us(store->clock));
+	int64_t at;
+
+	if (exptime == 0)
+		return 0;
+	if (exptime < 0)
+		return ITEM_EXPIRED_ALWAYS;
+	at = exptime > RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
+	if (at <= (int64_t)ITEM_EXPIRED_ALWAYS)
+		return ITEM_EXPIRED_ALWAYS;
+	return at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
+}
+
+/* ---- flush_all ------------------------------------------------------------------------------- */
+
+static void flush_now(struct store *store)
+{
+	uint64_t mark = atomic_load(&store->cas_next) - 1;
+	uint64_t old = atomic_load(&store->flush_cas);
+
+	while (old < mark && !atomic_compare_exchange_weak(&store->flush_cas, &old, mark))
+		;
+}
+
+void store_apply_due_flush(struct store *store, uint32_t now_seconds)
+{
+	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
+
+	if (at != 0 && now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
+		flush_now(store);
+}
+
+void store_flush_all(struct store *store, int64_t exptime)
+{
+	ctr_add(CTR_cmd_flush, 1);
+	if (exptime > 0) {
+		atomic_store(&store->flush_at, store_expiry(store, exptime));
+		return;
+	}
+	atomic_store(&store->flush_at, 0);
+	flush_now(store);
+}
+
+/* ---- keys and sizes -------------------------------------------------------------------------- */
+
+uint64_t store_hash(const struct store *store, const char *key, size_t length)
+{
+	return hash64(key, length, store->hash_seed);
+}
+
+/* memcached counts its own header of 48 and 8 bytes of CAS id against -I; ours is as large. */
+bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length)
+{
+	uint64_t header = sizeof(struct item) + sizeof(uint64_t);
+
+	return value_length + key_length + header > store->config.max_item_bytes;
+}
+
+/* ---- what fits ------------------------------------------------------------------------------- */
+
+struct sizing {
+	uint64_t flash_given, flash_used, segment_bytes, buckets, objects_all, objects_covered, memory_for_all;
+	uint32_t segments;
+};
+
+static uint64_t pages(uint64_t bytes)
+{
+	return bytes / SEG_PAGE * SEG_PAGE;
+}
+
+/* DESIGN section 5: 512 MiB, or smaller for small set-ups. */
+static uint64_t default_segment(uint64_t flash, uint64_t memory)
+{
+	uint64_t size = memory / 8 < SEG_MAX_BYTES ? memory / 8 : SEG_MAX_BYTES;
+
+	if (size < flash / SEGMENTS_WANTED_MAX)
+		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
+	return pages(size < SEGMENT_MIB ? SEGMENT_MIB : size);
+}
+
+static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
+{
+	uint64_t slots = (uint64_t)((double)(flash / object_bytes) / INDEX_LOAD);
+
+	return slots / FIDX_BUCKET_SLOTS + 2;
+}
+
+static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
+{
+	uint64_t index = buckets_for(flash, object_bytes) * FIDX_BUCKET_SLOTS * sizeof(uint32_t);
+	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
+
+	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
+}
+
+/* Index at most half of -m, segment at most a quarter: what is over that is left unused. */
+static int make_sizing(const struct store_config *config, struct sizing *out, char reason[256])
+{
+	int64_t given = seg_flash_bytes(config->flash_path, config->flash_bytes);
+	uint64_t memory = config->memory_bytes;
+
+	if (given < 0) {
+		snprintf(reason, 256, "flash-path %.150s: %s%s%s", config->flash_path, fs_strerror((int)given),
+			 given == FS_ESYS ? ": " : "", given == FS_ESYS ? strerror(errno) : "");
+		return (int)given;
+	}
+	out->flash_given = out->flash_used = (uint64_t)given;
+	uint64_t most = (memory / 2 / (FIDX_BUCKET_SLOTS * sizeof(uint32_t)) - 2) * FIDX_BUCKET_SLOTS;
+	most = (uint64_t)((double)most * INDEX_LOAD) * config->flash_object_bytes;
+	if (out->flash_used > most)
+		out->flash_used = most;
+	if (out->flash_used > memory / 4 * SEGMENTS_WANTED_MAX)
+		out->flash_used = memory / 4 * SEGMENTS_WANTED_MAX;
+	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
+	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES || out->segment_bytes > memory / 4) {
+		snprintf(reason, 256, "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
+			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
+		return FS_ERANGE;
+	}
+	out->segments = seg_count_for(out->flash_used, out->segment_bytes);
+	if (out->segments > SEG_MAX_SEGMENTS) {
+		out->segments = SEG_MAX_SEGMENTS;
+		out->flash_used = (uint64_t)out->segments * out->segment_bytes + SEGMENT_MIB;
+	}
+	if (out->segments < 2) {
+		snprintf(reason, 256, "flash-size %llu: at least two segments of %llu bytes must fit",
+			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
+		return FS_ERANGE;
+	}
+	out->buckets = buckets_for(out->flash_used, config->flash_object_bytes);
+	out->objects_all = out->flash_given / config->flash_object_bytes;
+	out->objects_covered = (uint64_t)((double)(out->buckets * FIDX_BUCKET_SLOTS) * INDEX_LOAD);
+	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
+	return FS_OK;
+}
+
+static unsigned bits_for(uint64_t n)
+{
+	unsigned bits = 0;
+
+	while (n >> bits)
+		bits++;
+	return bits;
+}
+
+/* Reads per miss = occupied slots of two buckets * 2^-tag * filter: below 0.01 with the fewest bits. */
+static unsigned automatic_filter_bits(unsigned tag_bits)
+{
+	return tag_bits >= 12 ? 0 : tag_bits == 11 ? 1 : 2 * (12 - tag_bits);
+}
+
+static void log_start(const struct store *store, const struct sizing *sizing)
+{
+	char more[128] = "";
+
+	if (sizing->flash_used < sizing->flash_given)
+		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused, -m %llu would use all",
+			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
+			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
+	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; index of %.2f MiB covers %llu objects of %u bytes "
+		   "(tag %u bits, filters %u bits per key)%s",
+		   store->flash_path, (double)store->flash_capacity / (1 << 30), sizing->segments,
+		   (double)store->segment_bytes / (1 << 20),
+		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20),
+		   (unsigned long long)sizing->objects_covered, store->config.flash_object_bytes, store->tag_bits,
+		   store->filter_bits, more);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static struct fidx_config index_config(const struct store *store, const struct sizing *sizing)
+{
+	const struct store_config *config = &store->config;
+	unsigned segment_bits = bits_for(sizing->segments);
+	unsigned most = 32 - 7 - segment_bits;
+	unsigned tag_bits = config->tag_bits && config->tag_bits < most ? config->tag_bits : most;
+	uint64_t large = sizing->flash_used / (64 << 10), largest = sizing->segment_bytes / 64;
+
+	if (largest < 64 << 10)
+		large = sizing->flash_used / largest;
+	return (struct fidx_config){
+		.buckets = sizing->buckets, .segments = sizing->segments, .tag_bits = config->tag_bits,
+		.functions = config->functions, .clock_mode = config->clock_mode, .seed = store->hash_seed,
+		.filter_bits = config->filter_bits >= 0 ? (unsigned)config->filter_bits : automatic_filter_bits(tag_bits),
+		.extents = (uint32_t)(large > 1u << 24 ? 1u << 24 : large + 64),
+	};
+}
+
+static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index)
+{
+	const uint64_t bytes[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments),
+					       [REGION_INDEX] = fidx_slots_bytes(index),
+					       [REGION_EXTENTS] = fidx_extents_bytes(index) };
+	int result = region_create(&store->region, bytes);
+
+	if (result == FS_OK)
+		store->fixed_bytes += region_bytes(store->region);
+	return result;
+}
+
+static int open_segments(struct store *store, const struct sizing *sizing)
+{
+	const struct store_config *config = &store->config;
+	const struct seg_config segments = { .clock = store->clock, .path = store->flash_path,
+					     .flash_bytes = sizing->flash_used, .segment_bytes = sizing->segment_bytes,
+					     .functions = config->functions, .direct = config->direct };
+	struct seg_info info;
+	uint64_t first, end;
+	int result = seg_open(&store->segments, &segments, region_area(store->region, REGION_SEGMENTS));
+
+	if (result != FS_OK)
+		return result;
+	seg_get_info(store->segments, &info);
+	store->hash_seed = info.hash_seed;
+	store->fixed_bytes += info.staging_bytes;
+	store->segment_bytes = sizing->segment_bytes;
+	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
+	result = seg_reserve_cas(store->segments, 1ull << 40, &first, &end);
+	if (result != FS_OK)
+		return result;
+	atomic_store(&store->cas_next, first ? first : 1);
+	atomic_store(&store->cas_reserved, end);
+	atomic_store(&store->flush_cas, first ? first - 1 : 0);
+	return FS_OK;
+}
+
+static int open_classifier(struct store *store)
+{
+	const struct store_config *config = &store->config;
+	uint64_t memory = config->memory_bytes / 128;
+	const struct clf_config classifier = {
+		.clock = store->clock, .seed = config->seed, .label_mode = config->label_mode,
+		.admission = config->admission, .threshold = config->flashiness_threshold,
+		.training_window_ms = config->training_window_ms, .horizon_ms = config->flashiness_horizon_ms,
+		.memory_bytes = memory < 64 << 10 ? 64 << 10 : memory > 64 << 20 ? 64 << 20 : memory,
+		.app_delimiter = config->app_delimiter };
+	int result = clf_create(&store->classifier, &classifier);
+
+	if (result == FS_OK)
+		store->fixed_bytes += clf_memory_bytes(store->classifier);
+	return result;
+}
+
+static int open_flash(struct store *store, char reason[256])
+{
+	struct sizing sizing = { 0 };
+	struct fidx_config index;
+	int result = make_sizing(&store->config, &sizing, reason);
+
+	if (result != FS_OK)
+		return result;
+	index = index_config(store, &sizing);
+	if ((result = open_region(store, &sizing, &index)) != FS_OK || (result = open_segments(store, &sizing)) != FS_OK) {
+		snprintf(reason, 256, "flash-path %.150s: %s%s%s", store->flash_path, fs_strerror(result),
+			 result == FS_ESYS ? ": " : "", result == FS_ESYS ? strerror(errno) : "");
+		return result;
+	}
+	index.seed = store->hash_seed;
+	result = fidx_create(&store->index, &index, region_area(store->region, REGION_INDEX),
+			     region_area(store->region, REGION_EXTENTS));
+	if (result == FS_OK)
+		result = open_classifier(store);
+	if (result != FS_OK) {
+		snprintf(reason, 256, "index and classifier: %s", fs_strerror(result));
+		return result;
+	}
+	store->tag_bits = fidx_tag_bits(store->index);
+	store->filter_bits = index.filter_bits;
+	log_start(store, &sizing);
+	return FS_OK;
+}
+
+/* As much as the filters will take once the flash is full, so that the item budget never jumps. */
+static void reserve_filters(struct store *store)
+{
+	struct fidx_status status;
+
+	if (!store->index)
+		return;
+	fidx_get_status(store->index, &status);
+	store->fixed_bytes += status.other_bytes + status.slots / 8 * store->filter_bits;
+}
+
+int store_open(struct store **out, const struct store_config *config, char reason[256])
+{
+	struct store *store = mem_must_zalloc(sizeof(*store));
+	int result = FS_OK;
+
+	reason[0] = '\0';
+	store->config = *config;
+	store->clock = config->clock;
+	store->origin_us = clk_now_us(store->clock);
+	if (store->config.seed == 0)
+		rng_secret(&store->config.seed, sizeof(store->config.seed));
+	store->hash_seed = store->config.seed;
+	atomic_store(&store->cas_next, 1);
+	atomic_store(&store->cas_reserved, 1ull << 63);
+	store->account_batch = (int64_t)(config->memory_bytes / 1024 / (config->workers + 1));
+	if (store->account_batch > 64 << 10)
+		store->account_batch = 64 << 10;
+	if (config->flash_path) {
+		snprintf(store->flash_path, sizeof(store->flash_path), "%s", config->flash_path);
+		store->config.flash_path = store->flash_path;
+		result = open_flash(store, reason);
+	}
+	if (result == FS_OK)
+		result = stripes_init(store);
+	if (result != FS_OK) {
+		if (!reason[0])
+			snprintf(reason, 256, "%s", fs_strerror(result));
+		store->stripe_count = 0;
+		store_close(store);
+		return result;
+	}
+	reserve_filters(store);
+	cleaner_init(store);
+	*out = store;
+	return FS_OK;
+}
+
+void store_close(struct store *store)
+{
+	if (store->stripe_count) {
+		cleaner_fini(store);
+		stripes_fini(store);
+	}
+	if (store->classifier)
+		clf_destroy(store->classifier);
+	if (store->index)
+		fidx_destroy(store->index);
+	if (store->segments)
+		seg_close(store->segments);
+	if (store->region)
+		region_destroy(store->region);
+	mem_free(store);
+}
+
+int store_start(struct store *store)
+{
+	int result = cleaner_start(store);
+
+	if (result == FS_OK && store->classifier)
+		result = clf_start(store->classifier);
+	if (result != FS_OK)
+		cleaner_stop(store);
+	return result;
+}
+
+void store_stop(struct store *store)
+{
+	if (store->classifier)
+		clf_stop(store->classifier);
+	cleaner_stop(store);
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static int watch(struct store_worker *worker, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int store_worker_create(struct store_worker **out, struct store *store)
+{
+	struct store_worker *worker = mem_must_zalloc(sizeof(*worker));
+	static _Atomic uint64_t number;
+
+	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
+	worker->epoll_fd = worker->timer_fd = -1;
+	store_worker_turn(worker);
+	*out = worker;
+	if (!store->segments)
+		return FS_OK;
+	int result = seg_reader_create(&worker->reader, store->segments, READER_DEPTH);
+	if (result == FS_OK) {
+		worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		if (worker->epoll_fd < 0 || worker->timer_fd < 0 || watch(worker, worker->timer_fd) != 0 ||
+		    watch(worker, seg_reader_fd(worker->reader)) != 0)
+			result = FS_ESYS;
+	}
+	if (result != FS_OK)
+		store_worker_destroy(worker);
+	return result;
+}
+
+void store_worker_destroy(struct store_worker *worker)
+{
+	if (worker->reader)
+		seg_reader_destroy(worker->reader);
+	if (worker->timer_fd >= 0)
+		close(worker->timer_fd);
+	if (worker->epoll_fd >= 0)
+		close(worker->epoll_fd);
+	context_settle(&worker->context);
+	while (worker->free) {
+		struct store_lookup *lookup = worker->free;
+
+		worker->free = lookup->next;
+		mem_free(lookup);
+	}
+	mem_free(worker);
+}
+
+int store_worker_fd(const struct store_worker *worker)
+{
+	return worker->epoll_fd;
+}
+
+void store_worker_turn(struct store_worker *worker)
+{
+	struct store *store = worker->context.store;
+
+	worker->now_us = clk_now_us(store->clock);
+	worker->now_ms = worker->now_us / 1000;
+	worker->now_seconds = store_now_seconds(store, worker->now_us);
+	store_apply_due_flush(store, worker->now_seconds);
+}
+
+unsigned store_worker_pending(const struct store_worker *worker)
+{
+	return worker->pending;
+}

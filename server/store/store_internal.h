@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of server/store share: the store itself, stripes, contexts, lookups.
+ *
+ * Lock order: state (LOCK_STATE) -> key stripe -> index stripe -> segment table -> leaves.
+ * At most one key stripe is held at a time. Nothing is logged and no I/O is done under one.
+ */
+#ifndef FS_STORE_INTERNAL_H
+#define FS_STORE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/lock.h"
+#include "base/region.h"
+#include "base/rng.h"
+#include "conf/counters.h"
+#include "server/store/item.h"
+#include "server/store/store.h"
+
+/*
+ * Size groups of candidates: objects of one segment come from one group where that fills it, so
+ * that L, the bytes read for each get of the segment, stays near the objects' own size. Large
+ * objects ride along with any group: they have extents.
+ */
+enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
+#define GROUP_SMALL_MAX (2u << 10)
+#define GROUP_MEDIUM_MAX (12u << 10)
+
+/* Rounds of a read-modify-write whose slots changed, before commits have to wait for it. */
+#define LOOKUP_ROUNDS_MAX 3
+
+/*
+ * A stripe of keys with a hash table of its own, which grows by itself: no global resize, and no
+ * lock but this one on a DRAM hit.
+ */
+struct stripe {
+	struct lock lock;	/* covers all below and the items linked here */
+	struct item **buckets;
+	uint32_t mask;		/* buckets - 1 */
+	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
+	uint32_t frozen;	/* read-modify-writes that make commits of this stripe wait */
+	uint32_t candidates;	/* linked items with ITEM_CANDIDATE that are not in a plan */
+	uint64_t scored_version; /* clf_version of the last full rescoring */
+} __attribute__((aligned(64)));
+
+/* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
+struct store_context {
+	struct store *store;
+	struct rng rng;
+	int64_t item_bytes; /* not yet added to the store's account */
+	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
+};
+
+/* Flash reads for one request. Pooled per worker; outlives the request while its buffer is sent. */
+struct store_lookup {
+	struct store_lookup *next, *prev; /* the worker's list of running ones, oldest first */
+	struct store_worker *worker;
+	struct store_request *request; /* NULL once answered by a timeout */
+	struct seg_read read;
+	struct fidx_key key;
+	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_extent extent;
+	uint64_t started_us;
+	uint64_t position; /* of the read under way */
+	unsigned matches, at, reads, rounds;
+	bool has_extent;  /* an extent may be this key's ... */
+	bool extent_read; /* ... it is what is being read ... */
+	bool extent_done; /* ... it was read: not it */
+	bool frozen;		      /* this lookup holds its stripe's commits up */
+	bool running;
+};
+
+struct store_worker {
+	struct store_context context;
+	struct seg_reader *reader; /* NULL without flash */
+	int epoll_fd, timer_fd;
+	bool timer_armed;
+	uint64_t now_ms, now_us;
+	uint32_t now_seconds;
+	unsigned pending; /* requests not done */
+	uint64_t buffer_bytes; /* of the reader, as told to the store's account */
+	struct store_lookup *free;
+	struct store_lookup *oldest, *newest; /* running */
+};
+
+/* What a cleaner's plan keeps for each candidate beside seg_candidate. */
+struct plan_entry {
+	struct clf_features_packed features; /* as they were when it was gathered */
+	uint8_t fetched;
+	float score;
+};
+
+struct cleaner {
+	struct store_context context;
+	pthread_t thread;
+	bool threaded;
+	struct lock lock;     /* covers stop and wake */
+	pthread_cond_t cond;
+	bool stop, wake;
+	_Atomic bool stopping; /* stop, for those without the lock */
+	_Atomic bool awake;   /* set by workers who ask, so that one signal does */
+	uint32_t gather_stripe, crawl_stripe;
+	int64_t write_tokens; /* bytes that may be written now, under a write limit */
+	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
+	uint64_t app_bytes_last, flash_bytes_last, sets_last;
+	double set_rate; /* application bytes per second, smoothed */
+	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
+	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
+	uint64_t offline_until_ms;
+};
+
+struct store {
+	struct store_config config; /* constant after open, as are all without a word */
+	const struct clk *clock;
+	uint64_t origin_us; /* clock reading that is second STORE_SECOND_ZERO */
+	int64_t wall_origin;
+	uint64_t hash_seed;
+	uint32_t stripe_count;
+	struct stripe *stripes;
+	struct region *region;
+	struct fidx *index; /* NULL without flash, as is segments */
+	struct seg *segments;
+	struct clf *classifier; /* NULL without flash */
+	char flash_path[4096];
+	unsigned tag_bits, filter_bits;
+	uint64_t segment_bytes, flash_capacity;
+	uint64_t fixed_bytes; /* stripes, index, extents, staging: what -m gives beside items */
+	int64_t account_batch;
+
+	_Atomic uint64_t cas_next;
+	_Atomic uint64_t cas_reserved; /* ids below may be given */
+	_Atomic uint64_t flush_cas;    /* objects with ids up to this are gone */
+	_Atomic uint32_t flush_at;     /* seconds of a pending flush_all, 0 = none */
+
+	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
+	_Atomic uint64_t table_bytes;
+	_Atomic uint64_t plan_bytes;
+	_Atomic uint64_t excess_bytes; /* resident memory over the limit: off the budget */
+	_Atomic uint64_t reader_bytes;
+	_Atomic uint64_t resident_bytes; /* as last read */
+	_Atomic int64_t candidate_bytes[GROUPS];
+	_Atomic int64_t candidate_count;
+
+	struct cleaner cleaner;
+};
+
+/* ---- store.c, time and conditions ------------------------------------------------------------ */
+
+uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
+void store_apply_due_flush(struct store *store, uint32_t now_seconds);
+
+/* Is an object with this expiry and id still to be seen? */
+static inline bool store_alive(const struct store *store, uint32_t expiry, uint64_t cas, uint32_t now_seconds)
+{
+	return (expiry == 0 || expiry > now_seconds) &&
+	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
+}
+
+static inline uint64_t store_next_cas(struct store *store)
+{
+	uint64_t cas = atomic_fetch_add_explicit(&store->cas_next, 1, memory_order_acq_rel);
+
+	must(cas < atomic_load_explicit(&store->cas_reserved, memory_order_relaxed));
+	return cas;
+}
+
+static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
+{
+	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
+				  : (uint32_t)(hash & (store->stripe_count - 1));
+
+	return &store->stripes[n];
+}
+
+static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
+{
+	return expiry > now_seconds ? expiry - now_seconds : 0;
+}
+
+/* ---- memory.c: items and the account of -m --------------------------------------------------- */
+
+void context_init(struct store_context *context, struct store *store, uint64_t seed);
+void context_settle(struct store_context *context); /* adds its batch to the store's account */
+
+/* A new item with one reference, not linked; NULL when the allocator fails. Takes no lock. */
+struct item *item_new(struct store_context *context, const char *key, size_t key_length,
+		      uint32_t client_flags, uint32_t expiry, uint64_t value_length);
+void item_release(struct store_context *context, struct item *item);
+
+/* What items may cost now: -m less everything else that it pays for. */
+uint64_t store_item_budget(const struct store *store);
+/* Bytes that items may still take before workers evict; negative when over. */
+int64_t store_free_bytes(const struct store *store);
+/* Reads the allocator's figure and sets excess_bytes. Cleaner. */
+void store_watch_memory(struct store *store);
+uint64_t store_used_bytes(const struct store *store);
+
+/* ---- table.c: the DRAM table of one stripe (lock held) --------------------------------------- */
+
+int stripes_init(struct store *store);
+void stripes_fini(struct store *store);
+struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
+/* Links an item that is not there. The table's reference is the one given. */
+void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
+/* Takes it out; the table's reference passes to the caller. */
+void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
+/* Puts new in the place of old (linked): links new, unlinks old. */
+void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old,
+		    struct item *new);
+
+/* ---- candidate.c: which objects in DRAM are worth flash (lock held) -------------------------- */
+
+unsigned item_group(const struct store *store, const struct item *item);
+void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
+		     uint32_t now_seconds);
+void candidate_set(struct store *store, struct stripe *stripe, struct item *item);
+void candidate_clear(struct store *store, struct stripe *stripe, struct item *item);
+uint64_t candidate_total(const struct store *store);
+
+/* ---- apply.c: what a command does to its key, under the stripe ------------------------------- */
+
+/* What the key holds at the moment: an item in DRAM, a record read from flash, or nothing. */
+struct current {
+	struct item *item;
+	const struct seg_record *record;
+	uint64_t packed_ms; /* when the record was written */
+};
+
+/* A command under way in one critical section. */
+struct action {
+	struct store_context *context;
+	struct store *store;
+	struct stripe *stripe; /* held */
+	struct store_request *request;
+	const struct fidx_key *key; /* NULL without flash */
+	uint64_t now_ms;
+	uint32_t now_seconds;
+	struct item *garbage[2]; /* references to drop once the stripe is released */
+	unsigned garbage_count;
+};
+
+/* Executes request against current; result, value, number and cas are filled. Stripe held. */
+void action_apply(struct action *action, const struct current *current);
+/* An object that lies on flash comes into DRAM as its record says; unlinked, NULL without memory. */
+struct item *item_from_record(struct store_context *context, const struct seg_record *record,
+			      uint64_t packed_ms);
+/* After the stripe is released. */
+void action_finish(struct action *action);
+/* Unlinks a dead item and clears what slots a clean copy has. */
+void action_bury(struct action *action, struct item *item);
+
+/* ---- execute.c, lookup.c --------------------------------------------------------------------- */
+
+bool op_needs_value(enum store_op op);
+/* Starts the flash reads of a request. True: the stripe, held at the call, is released. False: no
+   segment could be pinned, so nothing is on flash; the stripe is still held. */
+bool lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
+		  const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
+		  const struct fidx_extent *extent);
+/* Stripe held: is there anything on flash that may be this key's? */
+bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
+		    unsigned *matches, struct fidx_extent *extent, bool *has_extent);
+void count_result(const struct store_request *request, bool from_flash);
+
+/* ---- evict.c --------------------------------------------------------------------------------- */
+
+/* Moves the context's hand over up to visits items; frees up to bytes. Returns bytes freed.
+   spare: candidates are left alone. */
+uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, bool spare,
+		    bool inline_by_worker, uint64_t *visited);
+/* A worker is short of memory: evicts inline. True when bytes fit now. */
+bool evict_inline(struct store_context *context, uint64_t bytes);
+/* The cleaner's round: DRAM and flash in proportion, until free. */
+bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free);
+/* Hot data over its threshold: makes ghosts on flash alone. */
+bool evict_excess_hot(struct store *store);
+uint64_t store_hot_bytes(const struct store *store);
+uint64_t store_hot_threshold(const struct store *store);
+uint64_t store_dram_items(const struct store *store);
+
+/* ---- cleaner.c, gather.c, commit.c, reclaim.c ------------------------------------------------ */
+
+void cleaner_init(struct store *store);
+void cleaner_fini(struct store *store);
+int cleaner_start(struct store *store);
+void cleaner_stop(struct store *store);
+void cleaner_wake(struct store *store);
+/* Sleeps up to ms, less when stopped; not at all without a thread. */
+void cleaner_sleep(struct store *store, unsigned ms);
+/* Expired and flushed items, and items whose score is of an older model: some stripes' worth. */
+void cleaner_crawl(struct store *store, uint64_t now_ms);
+
+/* The candidates of the next segment. */
+struct gathered {
+	struct seg_candidate *candidates;
+	struct plan_entry *entries;
+	uint32_t count, room;
+	uint64_t bytes;
+};
+void gather(struct store *store, uint64_t want_bytes, struct gathered *out);
+void gathered_release(struct store *store, struct gathered *gathered);
+/* Plans, writes and commits one segment. True when one was written. */
+bool write_segment(struct store *store, uint64_t want_bytes);
+bool reclaim_segment(struct store *store, uint32_t segment);
+
+#endif
