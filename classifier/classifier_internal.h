@@ -185,6 +185,8 @@ int model_train(struct clf_model *model, const struct clf_sample *samples, size_
 
 void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count,
 		 uint32_t threshold, struct judgement *out);
+/* False if too few of the samples are flashy. */
+bool guard_can_tell(const struct judgement *judgement);
 /* True if the model may be used; the reason is set either way. */
 bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES]);
 

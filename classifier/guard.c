@@ -89,11 +89,16 @@ static bool loses_to(const struct choice *model, const struct choice *rule, cons
 	return false;
 }
 
+bool guard_can_tell(const struct judgement *judgement)
+{
+	return judgement->positives >= POSITIVES_MIN;
+}
+
 bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES])
 {
 	const struct choice *model = &judgement->model;
 
-	if (judgement->positives < POSITIVES_MIN) {
+	if (!guard_can_tell(judgement)) {
 		snprintf(reason, CLF_REASON_BYTES, "not used: %zu flashy among %zu held-out samples",
 			 judgement->positives, judgement->samples);
 		return false;

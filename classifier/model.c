@@ -159,7 +159,7 @@ static void take_weights(struct clf_model *model, const struct model *trained)
 {
 	for (int f = 0; f < CLF_FEATURES; f++)
 		model->weight[f] = get_decfun_coef(trained, f + 1, 0);
-	model->bias = get_decfun_coef(trained, CLF_FEATURES + 1, 0);
+	model->bias = get_decfun_bias(trained, 0);
 	if (trained->label[0] == 1)
 		return;
 	for (int f = 0; f < CLF_FEATURES; f++) /* the first row's class is the positive side */

@@ -26,7 +26,7 @@
 
 struct sampler_entry {
 	uint64_t key;
-	uint64_t count_from_ms, count_until_ms; /* reads between the two count */
+	uint64_t count_from_ms, count_until_ms; /* reads from the one on and before the other count */
 	uint64_t complete_ms;			/* end of the horizon */
 	struct clf_state state;
 	uint32_t window;   /* the one it is sampled in */
@@ -223,7 +223,7 @@ static bool make_room(struct sampler *sampler, struct sampler_stripe *stripe, ui
 
 static void count_read(struct sampler_entry *entry, uint64_t now_ms)
 {
-	if (!entry->ended && now_ms >= entry->count_from_ms && now_ms <= entry->count_until_ms &&
+	if (!entry->ended && now_ms >= entry->count_from_ms && now_ms < entry->count_until_ms &&
 	    entry->reads < UINT32_MAX)
 		entry->reads++;
 }

@@ -58,7 +58,7 @@ static void judge_former(struct clf *clf, const struct clf_sample *samples, size
 	if (!valid)
 		return;
 	guard_judge(&model, samples, count, clf->config.threshold, &judgement);
-	if (guard_accepts(&judgement, reason))
+	if (!guard_can_tell(&judgement) || guard_accepts(&judgement, reason))
 		return;
 	clf_publish(clf, NULL, &judgement);
 	log_info("classifier: the former model is given up too (%s)", reason);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scores under the simple rules and before the first model, applications, and the write budget. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "classifier/classifier.h"
+
+static struct clk test_clock;
+static struct clf *clf;
+
+static struct clf_config config_of(enum clf_admission admission)
+{
+	clk_scripted_init(&test_clock, 1000000);
+	return (struct clf_config){
+		.clock = &test_clock,
+		.seed = 5,
+		.admission = admission,
+		.threshold = 1,
+		.training_window_ms = 10000,
+		.memory_bytes = 256 << 10,
+		.app_delimiter = ':',
+	};
+}
+
+static void open_clf(enum clf_admission admission)
+{
+	struct clf_config config = config_of(admission);
+
+	assert_int_equal(clf_create(&clf, &config), FS_OK);
+}
+
+static int close_clf(void **state)
+{
+	(void)state;
+	clf_destroy(clf);
+	clf = NULL;
+	return 0;
+}
+
+static float score_of(uint64_t hash, unsigned reads, uint64_t gap_ms)
+{
+	struct clf_features features;
+	uint64_t now_ms = 0;
+
+	clf_features_written(&features, now_ms);
+	for (unsigned i = 0; i < reads; i++)
+		clf_features_read(&features, now_ms += gap_ms);
+	return clf_score(clf, 0, hash, &features, 100, 0);
+}
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+static void bad_configurations_are_refused(void **state)
+{
+	(void)state;
+	struct clf_config config;
+
+	config = config_of(CLF_ADMIT_SVM), config.clock = NULL;
+	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
+	config = config_of(CLF_ADMIT_SVM), config.threshold = 0;
+	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
+	config = config_of(CLF_ADMIT_SVM), config.training_window_ms = 0;
+	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
+	config = config_of(CLF_ADMIT_SVM), config.memory_bytes = (64 << 10) - 1;
+	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
+	config = config_of(CLF_ADMIT_SVM), config.horizon_ms = UINT64_MAX;
+	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
+	assert_null(clf);
+	clf_destroy(NULL);
+}
+
+static void the_least_memory_is_enough_and_kept(void **state)
+{
+	(void)state;
+	struct clf_config config = config_of(CLF_ADMIT_SVM);
+
+	config.memory_bytes = 64 << 10;
+	assert_int_equal(clf_create(&clf, &config), FS_OK);
+	/* beside the tables there is the handle with its stripes, a few kilobytes */
+	assert_true(clf_memory_bytes(clf) <= config.memory_bytes + (12 << 10));
+	assert_true(clf_memory_bytes(clf) >= config.memory_bytes * 9 / 10);
+	close_clf(state);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static void before_the_first_model_unread_objects_dont_qualify(void **state)
+{
+	(void)state;
+	struct clf_status status;
+
+	open_clf(CLF_ADMIT_SVM);
+	assert_true(score_of(1, 0, 0) < 0);
+	assert_true(score_of(1, 1, 100) >= 1);
+	assert_true(score_of(1, 5, 100) > score_of(1, 1, 100));
+	clf_get_status(clf, &status);
+	assert_false(status.model_in_use);
+	assert_string_equal(status.reason, "no model yet: what was read in DRAM is admitted");
+}
+
+static void read_once_takes_no_history(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_READ_ONCE);
+	clf_note_evicted(clf, 1, 1000);
+	assert_true(score_of(1, 0, 0) < 0);
+	assert_true(score_of(1, 1, 100) >= 0);
+}
+
+static void second_hit_takes_who_was_here_before(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_SECOND_HIT);
+	assert_true(score_of(1, 0, 0) < 0);
+	assert_true(score_of(1, 1, 100) >= 0);
+	clf_note_evicted(clf, 1, 1000);
+	assert_true(score_of(1, 0, 0) >= 0);
+	assert_true(score_of(2, 0, 0) < 0);
+}
+
+static void all_takes_all(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_ALL);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_true(score_of(mix64(i), 0, 0) >= 0);
+}
+
+/* ---- applications ---------------------------------------------------------------------------- */
+
+static unsigned app_of(const char *key)
+{
+	return clf_app(clf, key, strlen(key));
+}
+
+static void keys_without_a_prefix_share_zero(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_SVM);
+	assert_int_equal(app_of(""), 0);
+	assert_int_equal(app_of("plain"), 0);
+	assert_int_equal(clf_app(clf, "a:b", 1), 0); /* the key ends before the delimiter */
+}
+
+static void the_65th_prefix_shares_zero(void **state)
+{
+	(void)state;
+	char key[32];
+
+	open_clf(CLF_ADMIT_SVM);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 200; i++) {
+			snprintf(key, sizeof(key), "app%u:%u", i, round);
+			assert_int_equal(app_of(key), i < 64 ? i + 1 : 0);
+		}
+	}
+}
+
+/* ---- write budget ---------------------------------------------------------------------------- */
+
+static void second(double written, double allowed)
+{
+	clk_scripted_advance(&test_clock, 1000000);
+	clf_budget(clf, written, allowed);
+}
+
+static double threshold_now(void)
+{
+	struct clf_status status;
+
+	clf_get_status(clf, &status);
+	return status.threshold;
+}
+
+static void no_limit_and_slack_leave_the_threshold_at_zero(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_READ_ONCE);
+	uint64_t version = clf_version(clf);
+	for (int i = 0; i < 100; i++)
+		second(1e9, 0);
+	for (int i = 0; i < 100; i++)
+		second(10, 1000);
+	for (int i = 0; i < 100; i++)
+		second(0, 1000);
+	assert_true(threshold_now() == 0);
+	assert_true(clf_version(clf) == version);
+	assert_true(score_of(1, 1, 100) >= 0);
+}
+
+/* What flash would take of a stream of objects, as a share, at the present threshold. */
+static double admitted_share(void)
+{
+	unsigned admitted = 0;
+	struct rng rng;
+
+	rng_init(&rng, 11);
+	for (unsigned i = 0; i < 500; i++) {
+		unsigned reads = (unsigned)exp(4 * rng_real(&rng));
+		admitted += score_of(rng_next(&rng), reads, 1 + rng_below(&rng, 100000)) >= 0;
+	}
+	return admitted / 500.0;
+}
+
+static void the_budget_is_met_and_left_again(void **state)
+{
+	(void)state;
+	double sum = 0;
+
+	open_clf(CLF_ADMIT_READ_ONCE);
+	uint64_t version = clf_version(clf);
+	for (int i = 0; i < 300; i++) {
+		double share = admitted_share();
+		second(share * 1000, 250);
+		if (i >= 200)
+			sum += share;
+	}
+	assert_true(fabs(sum / 100 - 0.25) < 0.05);
+	assert_true(threshold_now() > 0);
+	assert_true(clf_version(clf) > version);
+	assert_true(score_of(1, 0, 0) < 0);
+	/* The best are still taken. */
+	assert_true(score_of(1, 1000, 100) >= 0);
+	for (int i = 0; i < 300; i++)
+		second(admitted_share() * 1000, 5000);
+	assert_true(threshold_now() == 0);
+	assert_true(admitted_share() == 1);
+}
+
+static void the_limit_taken_away_frees_at_once(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_ALL);
+	for (int i = 0; i < 1000; i++)
+		second(1e9, 1);
+	double high = threshold_now();
+	assert_true(high > 1 && high <= 20);
+	assert_true(score_of(1, 3, 100) < 0);
+	second(1e9, 0);
+	assert_true(threshold_now() == 0);
+	assert_true(score_of(1, 3, 100) >= 0);
+}
+
+#define TEST(test) cmocka_unit_test_teardown(test, close_clf)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad_configurations_are_refused),
+		cmocka_unit_test(the_least_memory_is_enough_and_kept),
+		TEST(before_the_first_model_unread_objects_dont_qualify),
+		TEST(read_once_takes_no_history),
+		TEST(second_hit_takes_who_was_here_before),
+		TEST(all_takes_all),
+		TEST(keys_without_a_prefix_share_zero),
+		TEST(the_65th_prefix_shares_zero),
+		TEST(no_limit_and_slack_leave_the_threshold_at_zero),
+		TEST(the_budget_is_met_and_left_again),
+		TEST(the_limit_taken_away_frees_at_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
