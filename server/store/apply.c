@@ -27,12 +27,8 @@ static void garbage(struct action *action, struct item *item)
 
 static void clear_slots(struct action *action)
 {
-	if (action->key) {
-		unsigned cleared = fidx_clear(action->store->index, action->key);
-
-		if (cleared)
-			ctr_add(CTR_index_slots_cleared, cleared);
-	}
+	if (action->key)
+		fidx_clear(action->store->index, action->key);
 }
 
 struct item *item_from_record(struct store_context *context, const struct seg_record *record,
