@@ -182,13 +182,12 @@ void clf_budget(struct clf *clf, double written_per_second, double allowed_per_s
 		set_threshold(clf, 0);
 	} else {
 		if (written_per_second > 0)
-			error = clamp(log(written_per_second / allowed_per_second),
-				      -BUDGET_ERROR_MAX, BUDGET_ERROR_MAX);
+			error = clamp(log(written_per_second / allowed_per_second), -BUDGET_ERROR_MAX,
+				      BUDGET_ERROR_MAX);
 		/* The integral stays where the threshold can be: no wind-up at either end. */
-		budget->integral = clamp(budget->integral + BUDGET_INTEGRAL * error * step_s, 0,
-					 THRESHOLD_MAX);
-		set_threshold(clf, clamp(budget->integral + BUDGET_PROPORTIONAL * error, 0,
-					 THRESHOLD_MAX));
+		budget->integral =
+			clamp(budget->integral + BUDGET_INTEGRAL * error * step_s, 0, THRESHOLD_MAX);
+		set_threshold(clf, clamp(budget->integral + BUDGET_PROPORTIONAL * error, 0, THRESHOLD_MAX));
 	}
 	lock_release(&budget->lock);
 }

@@ -18,8 +18,7 @@ static bool config_valid(const struct clf_config *config)
 {
 	return config->clock && config->threshold >= 1 && config->memory_bytes >= MEMORY_MIN &&
 	       config->training_window_ms > 0 && config->training_window_ms <= TIME_MAX_MS &&
-	       config->horizon_ms <= TIME_MAX_MS &&
-	       (unsigned)config->label_mode <= CLF_LABEL_PAPER &&
+	       config->horizon_ms <= TIME_MAX_MS && (unsigned)config->label_mode <= CLF_LABEL_PAPER &&
 	       (unsigned)config->admission <= CLF_ADMIT_ALL;
 }
 
@@ -136,13 +135,12 @@ void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features 
 	if (!sampled(clf, key))
 		return;
 	clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
-	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN,
-		     state.features.history_long ? &state : NULL, now_ms,
-		     clf_horizon_ms(clf, now_ms));
+	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN, state.features.history_long ? &state : NULL,
+		     now_ms, clf_horizon_ms(clf, now_ms));
 }
 
-void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features,
-		   uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms)
+void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
+		   uint32_t ttl_seconds, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
 	struct clf_state state;

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 /* ---- features of one object ------------------------------------------------------------------ */
 
@@ -38,7 +39,7 @@
 struct clf_features {
 	uint32_t written_ms;
 	uint32_t last_read_ms; /* meaningful when reads > 0 */
-	uint16_t reads;	       /* saturating at 65535, then the mean is kept by rebasing */
+	uint16_t reads;        /* saturating at 65535, then the mean is kept by rebasing */
 	uint16_t first_gap;
 	uint16_t last_gap;
 	uint16_t max_gap;
@@ -53,7 +54,7 @@ struct clf_features_packed {
 	uint8_t last_gap;
 	uint8_t max_gap;
 	uint8_t mean_gap;
-	uint8_t age;	 /* from the last access to the packing */
+	uint8_t age;     /* from the last access to the packing */
 	uint8_t history; /* 4 bits short, 4 bits long window */
 };
 _Static_assert(sizeof(struct clf_features_packed) == 7, "part of the record on flash");
@@ -77,8 +78,8 @@ void clf_features_read(struct clf_features *features, uint64_t now_ms);
 
 /* The raw vector, gaps in seconds; size in bytes, ttl in seconds (0 = none). All zero gaps when
    never read. */
-void clf_features_vector(const struct clf_features *features, uint32_t size_bytes,
-			 uint32_t ttl_seconds, double out[CLF_FEATURES]);
+void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
+			 double out[CLF_FEATURES]);
 
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms,
 		       struct clf_features_packed *out);
@@ -97,20 +98,20 @@ struct clf_config {
 	const struct clk *clock;
 	uint64_t seed;
 	enum clf_label_mode label_mode;
-	enum clf_admission admission;	/* SVM, or one of the simple rules for comparison */
-	uint32_t threshold;		/* reads within the horizon that make an object flashy, >= 1 */
-	uint64_t training_window_ms;	/* > 0 */
-	uint64_t horizon_ms;		/* 0: mode full: measured residence on flash; paper: an hour */
-	size_t memory_bytes;		/* bound of sampler and second-hit ghost list; >= 64 KiB */
-	char app_delimiter;		/* application = key prefix up to it */
+	enum clf_admission admission; /* SVM, or one of the simple rules for comparison */
+	uint32_t threshold;           /* reads within the horizon that make an object flashy, >= 1 */
+	uint64_t training_window_ms;  /* > 0 */
+	uint64_t horizon_ms;          /* 0: mode full: measured residence on flash; paper: an hour */
+	size_t memory_bytes;          /* bound of sampler and second-hit ghost list; >= 64 KiB */
+	char app_delimiter;           /* application = key prefix up to it; NUL: all share one */
 };
 
 /* 0, FS_ENOMEM or FS_EINVAL. */
-int clf_create(struct clf **out, const struct clf_config *config);
+FS_MUST_CHECK int clf_create(struct clf **out, const struct clf_config *config);
 void clf_destroy(struct clf *clf); /* stops the trainer thread first */
 
-/* Starts and stops the trainer thread (nice 19). */
-int clf_start(struct clf *clf);
+/* Starts and stops the trainer thread (nice 19), both by one thread. 0 or FS_ENOMEM. */
+FS_MUST_CHECK int clf_start(struct clf *clf);
 void clf_stop(struct clf *clf);
 
 /* Trains now, in the calling thread, with what is labelled by now. True when a new model is in
@@ -126,20 +127,24 @@ bool clf_train_if_due(struct clf *clf);
 unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
 
 /*
- * What happens to keys, told by the store. Cheap for keys that are not sampled (one mask and
- * compare on the hash). Called with or without the key's stripe held; takes leaf locks only.
+ * What happens to keys, told by the store. Cheap for keys that are not sampled (one mix and compare
+ * of the hash, 8 ns). Called with or without the key's stripe held; takes leaf locks only. Nothing
+ * is sampled under the simple rules.
  *
- *  written: an application write. features is the object's new state.
+ *  written: an application write. features is the object's new state. In mode full a sample is
+ *    taken here too if the key has a history (it was evicted before), for then it could qualify.
  *  read: a get that hit, in DRAM or on flash; features is the state after this read where the
  *    object lies in DRAM, NULL for a hit on flash.
  *  missed: a get that found nothing (in mode full it counts as a read that flash could have
  *    served, and the set that follows is a refill, not an update).
  *  deleted, evicted: left the cache (mode paper stops counting; full goes on after evicted).
+ *    evicted is to be told of every key whose last copy goes for want of room, from DRAM or from
+ *    flash: the ghost list (second-hit, history) lives on it. Not of a move to flash.
  */
 void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *features,
 		      uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms);
-void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features,
-		   uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms);
+void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
+		   uint32_t ttl_seconds, uint64_t now_ms);
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms);
@@ -150,8 +155,10 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 /*
  * The score of an object: >= 0 qualifies, higher is better. Under SVM this is the decision value
  * of the model less the budget's threshold; without a usable model, and under the simple rules,
- * +1 or -1 with a little rank by reads. hash is asked by second-hit only (seen before within the
- * ghost list).
+ * +1 or -1 with a little rank by reads (and mean gap). By hash the ghost list is asked: second-hit
+ * admits what was evicted lately or read in DRAM, and the model sees the number of earlier stays as
+ * history. An object that was never read and has no history scores -1; before the first model, and
+ * in mode paper, history does not help it. 130 ns.
  */
 float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
 		uint32_t size_bytes, uint32_t ttl_seconds);
@@ -172,9 +179,9 @@ struct clf_status {
 	uint64_t model_samples;
 	uint64_t samples_waiting; /* sampled keys whose horizon still runs */
 	uint64_t tracked_keys;
-	double precision, recall; /* of the model in use, on held-out samples */
-	double positive_share;	  /* of the labels */
-	double admitted_share;	  /* of held-out samples the model admits */
+	double precision, recall;                 /* of the model in use, on held-out samples */
+	double positive_share;                    /* of the labels */
+	double admitted_share;                    /* of held-out samples the model admits */
 	double read_once_share, second_hit_share; /* what the simple rules admit of them */
 	double read_once_precision, read_once_recall;
 	double threshold;

@@ -37,18 +37,12 @@ struct clf_state {
 /* A sample whose horizon has passed. */
 struct clf_sample {
 	struct clf_state state;
-	uint64_t key;	      /* mixed hash: equal keys fall on the same side of the held-out split */
+	uint64_t key;         /* mixed hash: equal keys fall on the same side of the held-out split */
 	uint64_t complete_ms; /* end of the horizon */
-	uint32_t reads;	      /* within the horizon, up to the end of counting */
+	uint32_t reads;       /* within the horizon, up to the end of counting */
 };
 
-enum sampler_event {
-	SAMPLER_WRITTEN,
-	SAMPLER_READ,
-	SAMPLER_MISSED,
-	SAMPLER_DELETED,
-	SAMPLER_EVICTED
-};
+enum sampler_event { SAMPLER_WRITTEN, SAMPLER_READ, SAMPLER_MISSED, SAMPLER_DELETED, SAMPLER_EVICTED };
 
 struct sampler_config {
 	uint64_t seed;
@@ -66,8 +60,8 @@ struct sampler_stripe {
 	struct lock lock; /* LOCK_LEAF; covers all below */
 	struct rng rng;
 	struct sampler_entry *entry; /* open addressing, linear probing */
-	size_t used, used_most; /* now, and at most since the limit was last looked at */
-	uint64_t purged_to; /* entries at or above this hash are gone already */
+	size_t used, used_most;      /* now, and at most since the limit was last looked at */
+	uint64_t purged_to;          /* entries at or above this hash are gone already */
 	struct clf_sample *ring;
 	size_t ring_head, ring_used;
 } __attribute__((aligned(64)));
@@ -75,7 +69,7 @@ struct sampler_stripe {
 struct sampler {
 	struct sampler_config config;
 	size_t entries, ring_entries; /* of each stripe */
-	_Atomic uint64_t limit;	      /* keys whose mixed hash is below are sampled */
+	_Atomic uint64_t limit;       /* keys whose mixed hash is below are sampled */
 	uint64_t limit_looked_at_ms;  /* by the one thread that sweeps */
 	struct sampler_stripe stripe[SAMPLER_STRIPES];
 };
@@ -138,10 +132,10 @@ unsigned ghost_stays(struct ghost *ghost, uint64_t key, bool *recent);
 #define APPS_SLOTS 128 /* power of two, twice the 64 names: probes stay short */
 
 struct apps {
-	struct lock lock;			/* LOCK_LEAF; held to add one */
-	_Atomic uint64_t hash[APPS_SLOTS];	/* 0 = free; never changes once set */
-	_Atomic uint32_t id[APPS_SLOTS];	/* set before the hash is published */
-	_Atomic uint32_t count;			/* names known, at most CLF_APPS - 1 */
+	struct lock lock;                  /* LOCK_LEAF; held to add one */
+	_Atomic uint64_t hash[APPS_SLOTS]; /* 0 = free; never changes once set */
+	_Atomic uint32_t id[APPS_SLOTS];   /* set before the hash is published */
+	_Atomic uint32_t count;            /* names known, at most CLF_APPS - 1 */
 };
 
 /* ---- model and guard ------------------------------------------------------------------------- */
@@ -157,10 +151,10 @@ struct clf_model {
 
 /* What a choice among the held-out samples gets right. */
 struct choice {
-	double share;	  /* of the samples that it admits */
+	double share;     /* of the samples that it admits */
 	double precision; /* of the admitted, how many are flashy; 0 when none is admitted */
-	double recall;	  /* of the flashy, how many are admitted */
-	double hits;	  /* of all reads that follow (8 at most per object), those of admitted ones */
+	double recall;    /* of the flashy, how many are admitted */
+	double hits;      /* of all reads that follow (8 at most per object), those of admitted ones */
 };
 
 struct judgement {
@@ -180,8 +174,8 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 double model_decide(const struct clf_model *model, const struct clf_state *state);
 
 /* 0, FS_ENOMEM, or FS_EFULL when the samples don't suffice, with the reason. */
-int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count,
-		uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES]);
+int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		bool weighted, char reason[CLF_REASON_BYTES]);
 
 void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count,
 		 uint32_t threshold, struct judgement *out);
@@ -201,7 +195,7 @@ struct app_model {
 struct budget {
 	struct lock lock; /* LOCK_LEAF; covers the two below */
 	double integral;
-	uint64_t updated_ms; /* 0: never */
+	uint64_t updated_ms;             /* 0: never */
 	_Atomic uint32_t threshold_bits; /* a float */
 };
 
@@ -210,7 +204,7 @@ struct clf {
 	uint64_t id; /* never used twice in a process: keys the threads' caches */
 	uint64_t start_ms;
 	_Atomic uint64_t residence_ms;
-	_Atomic uint64_t version;	/* of scores */
+	_Atomic uint64_t version;       /* of scores */
 	_Atomic uint64_t model_version; /* of what model_lock covers */
 
 	struct sampler sampler;

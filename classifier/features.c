@@ -103,8 +103,8 @@ static double mean_gap_ms(const struct clf_features *features)
 	return (double)(uint32_t)(features->last_read_ms - features->written_ms) / features->reads;
 }
 
-void clf_features_vector(const struct clf_features *features, uint32_t size_bytes,
-			 uint32_t ttl_seconds, double out[CLF_FEATURES])
+void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
+			 double out[CLF_FEATURES])
 {
 	out[CLF_READS] = features->reads;
 	out[CLF_MEAN_GAP] = mean_gap_ms(features) / 1000;

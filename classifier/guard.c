@@ -15,10 +15,10 @@
 
 #include "classifier/classifier_internal.h"
 
-#define POSITIVES_MIN 5	     /* held-out flashy samples; with fewer, recall says nothing */
+#define POSITIVES_MIN 5      /* held-out flashy samples; with fewer, recall says nothing */
 #define HITS_MIN_SHARE 0.5   /* of the hits that the better rule would bring */
 #define PRECISION_SLACK 0.01 /* a rule has to be beaten by more than noise */
-#define HITS_COUNTED 8	     /* per object, so that one hot object doesn't decide */
+#define HITS_COUNTED 8       /* per object, so that one hot object doesn't decide */
 
 struct tally {
 	size_t admitted, flashy;
@@ -82,8 +82,8 @@ static bool loses_to(const struct choice *model, const struct choice *rule, cons
 	}
 	if (model->recall < rule->recall && model->precision < rule->precision - PRECISION_SLACK) {
 		snprintf(reason, CLF_REASON_BYTES,
-			 "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f",
-			 model->precision, model->recall, name, rule->precision, rule->recall);
+			 "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f", model->precision,
+			 model->recall, name, rule->precision, rule->recall);
 		return true;
 	}
 	return false;

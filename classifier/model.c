@@ -17,10 +17,10 @@
 #include "base/alloc.h"
 #include "classifier/classifier_internal.h"
 
-#define SAMPLES_MIN 100	 /* to train with and to hold out, together */
-#define CLASS_MIN 10	 /* of each label, to train with */
-#define COST 1.0	 /* liblinear's C: thousands of samples, nine features */
-#define TOLERANCE 0.01	 /* liblinear's default for this solver */
+#define SAMPLES_MIN 100    /* to train with and to hold out, together */
+#define CLASS_MIN 10       /* of each label, to train with */
+#define COST 1.0           /* liblinear's C: thousands of samples, nine features */
+#define TOLERANCE 0.01     /* liblinear's default for this solver */
 #define TTL_NONE 31536000u /* an object without expiry counts as one of a year */
 
 static void silent(const char *text)
@@ -107,8 +107,8 @@ static void rows_fini(struct rows *rows)
 	mem_free(rows->node);
 }
 
-static int rows_init(struct rows *rows, const struct clf_model *model,
-		     const struct clf_sample *samples, size_t count, uint32_t threshold)
+static int rows_init(struct rows *rows, const struct clf_model *model, const struct clf_sample *samples,
+		     size_t count, uint32_t threshold)
 {
 	struct problem *problem = &rows->problem;
 
@@ -136,8 +136,8 @@ static int rows_init(struct rows *rows, const struct clf_model *model,
 	return FS_OK;
 }
 
-static bool enough(const struct clf_sample *samples, size_t count, uint32_t threshold,
-		   size_t of[2], char reason[CLF_REASON_BYTES])
+static bool enough(const struct clf_sample *samples, size_t count, uint32_t threshold, size_t of[2],
+		   char reason[CLF_REASON_BYTES])
 {
 	of[0] = of[1] = 0;
 	for (size_t i = 0; i < count; i++)
@@ -167,8 +167,8 @@ static void take_weights(struct clf_model *model, const struct model *trained)
 	model->bias = -model->bias;
 }
 
-int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count,
-		uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES])
+int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		bool weighted, char reason[CLF_REASON_BYTES])
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int labels[2] = {-1, 1};

@@ -27,7 +27,7 @@
 struct sampler_entry {
 	uint64_t key;
 	uint64_t count_from_ms, count_until_ms; /* reads from the one on and before the other count */
-	uint64_t complete_ms;			/* end of the horizon */
+	uint64_t complete_ms;                   /* end of the horizon */
 	struct clf_state state;
 	uint32_t window;   /* the one it is sampled in */
 	uint32_t accesses; /* in that window; 0 = free entry */
@@ -101,8 +101,7 @@ static bool collecting(const struct sampler *sampler, uint64_t now_ms, uint64_t 
 }
 
 /* A sample may still be replaced until its window ends. */
-static bool finished(const struct sampler *sampler, const struct sampler_entry *entry,
-		     uint64_t now_ms)
+static bool finished(const struct sampler *sampler, const struct sampler_entry *entry, uint64_t now_ms)
 {
 	if (now_ms < entry->complete_ms)
 		return false;
@@ -138,13 +137,11 @@ static size_t distance(const struct sampler *sampler, size_t from, size_t to)
 	return to >= from ? to - from : to + sampler->entries - from;
 }
 
-static void drop(const struct sampler *sampler, struct sampler_stripe *stripe,
-		 struct sampler_entry *entry)
+static void drop(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
 {
 	size_t hole = (size_t)(entry - stripe->entry);
 
-	for (size_t at = next_of(sampler, hole); stripe->entry[at].accesses;
-	     at = next_of(sampler, at)) {
+	for (size_t at = next_of(sampler, hole); stripe->entry[at].accesses; at = next_of(sampler, at)) {
 		size_t home = home_of(sampler, stripe->entry[at].key);
 		if (distance(sampler, home, at) < distance(sampler, hole, at))
 			continue; /* the hole lies before its home: it stays reachable */
@@ -173,8 +170,7 @@ static void harvest(const struct sampler *sampler, struct sampler_stripe *stripe
 
 /* Entries move back over the end of the table when one is dropped: some may be met twice, and one
    that moves behind the hand is met next time. */
-static void harvest_finished(const struct sampler *sampler, struct sampler_stripe *stripe,
-			     uint64_t now_ms)
+static void harvest_finished(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t now_ms)
 {
 	for (size_t i = 0; i < sampler->entries;) {
 		struct sampler_entry *entry = &stripe->entry[i];
@@ -205,8 +201,7 @@ static size_t room(const struct sampler *sampler)
 }
 
 /* Makes room in a full stripe. False if the key is not sampled any more. */
-static bool make_room(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
-		      uint64_t now_ms)
+static bool make_room(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key, uint64_t now_ms)
 {
 	harvest_finished(sampler, stripe, now_ms);
 	while (stripe->used >= room(sampler)) {

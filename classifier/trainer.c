@@ -64,8 +64,8 @@ static void judge_former(struct clf *clf, const struct clf_sample *samples, size
 	log_info("classifier: the former model is given up too (%s)", reason);
 }
 
-static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sample *samples,
-		  size_t count, char reason[CLF_REASON_BYTES])
+static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sample *samples, size_t count,
+		  char reason[CLF_REASON_BYTES])
 {
 	struct judgement judgement;
 
@@ -87,8 +87,8 @@ static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sam
 	return accepted;
 }
 
-static double share_of_positives(const struct clf *clf, const struct clf_sample *samples,
-				 size_t count, uint64_t *newest_ms)
+static double share_of_positives(const struct clf *clf, const struct clf_sample *samples, size_t count,
+				 uint64_t *newest_ms)
 {
 	size_t positives = 0;
 
@@ -101,8 +101,7 @@ static double share_of_positives(const struct clf *clf, const struct clf_sample 
 	return count ? (double)positives / (double)count : 0;
 }
 
-static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t count,
-		       uint64_t now_ms)
+static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t count, uint64_t now_ms)
 {
 	char reason[CLF_REASON_BYTES] = "";
 	bool weighted = clf->config.label_mode == CLF_LABEL_FULL;
@@ -120,22 +119,19 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 		used = judge(clf, &model, samples, count, reason);
 	}
 	set_reason(clf, reason, positive_share);
-	log_debug("classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share,
-		  reason);
+	log_debug("classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share, reason);
 	return used;
 }
 
 /* training_lock held */
 static bool train_at(struct clf *clf, uint64_t now_ms)
 {
-	uint64_t past_ms = PAST_KEPT * (clf->config.training_window_ms +
-					clf_horizon_ms(clf, now_ms));
+	uint64_t past_ms = PAST_KEPT * (clf->config.training_window_ms + clf_horizon_ms(clf, now_ms));
 	struct clf_sample *samples = NULL;
 	bool used = false;
 
 	sampler_sweep(&clf->sampler, now_ms);
-	long count = sampler_collect(&clf->sampler, now_ms > past_ms ? now_ms - past_ms : 0,
-				     &samples);
+	long count = sampler_collect(&clf->sampler, now_ms > past_ms ? now_ms - past_ms : 0, &samples);
 	if (count < 0)
 		set_reason(clf, fs_strerror((int)count), 0);
 	else

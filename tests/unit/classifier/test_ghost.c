@@ -102,10 +102,8 @@ static void old_keys_age_and_are_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_memory_is_refused),
-		TEST(an_empty_list_knows_nobody),
-		TEST(few_strangers_are_taken_for_known),
-		TEST(stays_are_counted_up_to_15),
+		cmocka_unit_test(no_memory_is_refused),  TEST(an_empty_list_knows_nobody),
+		TEST(few_strangers_are_taken_for_known), TEST(stays_are_counted_up_to_15),
 		TEST(old_keys_age_and_are_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

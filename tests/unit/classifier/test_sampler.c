@@ -174,8 +174,7 @@ static void each_access_is_kept_equally_often(void **state)
 		for (long i = 0; i < count; i++) {
 			kept[samples[i].state.size_bytes]++;
 			/* the label counts exactly the reads after the kept one */
-			assert_int_equal(samples[i].reads,
-					 READS - 1 - samples[i].state.size_bytes);
+			assert_int_equal(samples[i].reads, READS - 1 - samples[i].state.size_bytes);
 		}
 		mem_free(samples);
 	}
@@ -204,7 +203,7 @@ static void full_counts_on_after_eviction(void **state)
 	(void)state;
 	at(0, SAMPLER_READ);
 	at(10, SAMPLER_EVICTED);
-	at(WINDOW_MS, SAMPLER_MISSED);  /* flash would have served it */
+	at(WINDOW_MS, SAMPLER_MISSED);      /* flash would have served it */
 	at(WINDOW_MS + 1, SAMPLER_WRITTEN); /* a refill */
 	at(WINDOW_MS + 2, SAMPLER_READ);
 	flash_hit(WINDOW_MS + 3);
@@ -340,7 +339,7 @@ static void a_million_keys_stay_in_bounds(void **state)
 	size_t tracked = sampler_tracked(&sampler), most = SAMPLER_STRIPES * sampler.entries;
 	assert_true(tracked <= most);
 	assert_true(tracked > most / 8); /* and the room is used */
-	assert_true(sampled < 100000);	 /* few keys took the lock */
+	assert_true(sampled < 100000);   /* few keys took the lock */
 }
 
 /* What is dropped is dropped by hash: every key below the limit that is left is still there. */
