@@ -63,12 +63,17 @@ static int set_path(struct conf *conf, const char *value, bool second, char *why
 		snprintf(why, why_bytes, "ext_path: \"%s\" is not FILE:SIZE with a size like 64m, 10g or 1t", value);
 		goto out;
 	}
-	if (rest || (bucket && !is_bucket(bucket))) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is no bucket; these are: default compact lowttl chunked "
-					 "coldcompact old", bucket);
+	if (rest) {
+		snprintf(why, why_bytes, "ext_path: \"%s\" is not FILE:SIZE[:bucket]", value);
 		goto out;
 	}
-	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK) {
+	if (bucket && !is_bucket(bucket)) {
+		snprintf(why, why_bytes,
+			 "ext_path: \"%s\" is no bucket; these are: default compact lowttl chunked coldcompact old", bucket);
+		goto out;
+	}
+	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
+	    bytes == 0) {
 		snprintf(why, why_bytes, "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "
 					 "ext_path=/data/flash:64g", size);
 		goto out;
@@ -89,8 +94,10 @@ static int set_path(struct conf *conf, const char *value, bool second, char *why
 			 conf_accepted(&conf_rows[conf_find_row("flash-size")].option, accepted));
 		goto out;
 	}
-	conf_note(conf, LOG_LEVEL_NOTICE, "ext_path is understood as --flash-path=%s --flash-size=%s%s%s", path, size,
-		  bucket ? "; objects aren't sorted into buckets, so no effect has :" : "", bucket ? bucket : "");
+	conf_note(conf, LOG_LEVEL_NOTICE, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
+	if (bucket)
+		conf_note(conf, LOG_LEVEL_NOTICE, "ext_path's bucket \"%s\" has no effect here: flash has no buckets",
+			  bucket);
 out:
 	free(copy);
 	return rc;

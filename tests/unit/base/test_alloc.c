@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Allocation and what it costs. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tests/unit/base/base_test.h"
+
+static void a_map_of_nothing_is_null(void **state)
+{
+	(void)state;
+	assert_null(mem_map(0));
+	mem_unmap(NULL, 0);
+	mem_free(NULL);
+}
+
+static void an_allocation_costs_at_least_its_size(void **state)
+{
+	size_t before = 0;
+
+	(void)state;
+	for (size_t bytes = 1; bytes < 100000; bytes += 7) {
+		size_t cost = mem_cost(bytes);
+
+		assert_true(cost >= bytes && cost >= before);
+		assert_true(cost <= bytes + bytes / 4 + 4096);
+		before = cost;
+	}
+}
+
+static void memory_is_zeroed_and_aligned_where_it_says(void **state)
+{
+	unsigned char *zeroed = mem_zalloc(1000), *fixed = mem_must_zalloc(0), *map = mem_map(100000);
+	void *aligned = mem_aligned(4096, 10000);
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(zeroed[i], 0);
+	assert_int_equal(map[99999], 0);
+	assert_non_null(fixed);
+	assert_int_equal((uintptr_t)aligned % 4096, 0);
+	zeroed = mem_realloc(zeroed, 100000);
+	assert_int_equal(zeroed[999], 0);
+	mem_free(zeroed);
+	mem_free(fixed);
+	mem_free(aligned);
+	mem_unmap(map, 100000);
+}
+
+static void resident_memory_follows_use(void **state)
+{
+	const size_t bytes = (size_t)64 << 20;
+	size_t before = mem_resident();
+	unsigned char *memory = mem_alloc(bytes);
+
+	(void)state;
+	assert_true(before > 0);
+	memset(memory, 1, bytes);
+	assert_true(mem_resident() >= before + bytes / 2);
+	mem_free(memory);
+	mem_purge();
+	assert_true(mem_resident() < before + bytes * 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_map_of_nothing_is_null),
+		cmocka_unit_test(an_allocation_costs_at_least_its_size),
+		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
+		cmocka_unit_test(resident_memory_follows_use),
+	};
+
+	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Histograms against exact quantiles. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/hist.h"
+#include "base/rng.h"
+#include "tests/unit/base/base_test.h"
+
+#define VALUES 20000
+
+static void an_empty_one_answers_zero(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	assert_int_equal(hist_quantile(hist, 0), 0);
+	assert_int_equal(hist_quantile(hist, 0.99), 0);
+	assert_true(hist_mean(hist) == 0);
+	hist_destroy(hist);
+}
+
+static void quantiles_outside_0_to_1_are_clamped(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	hist_record(hist, 3);
+	hist_record(hist, 5);
+	assert_int_equal(hist_quantile(hist, -1), 3);
+	assert_int_equal(hist_quantile(hist, 2), 5);
+	hist_destroy(hist);
+}
+
+static void extreme_values_have_a_bucket(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	hist_record(hist, 0);
+	hist_record(hist, UINT64_MAX);
+	assert_int_equal(hist_quantile(hist, 0), 0);
+	assert_true(hist_quantile(hist, 1) == UINT64_MAX);
+	hist_destroy(hist);
+}
+
+static void small_values_are_exact(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	for (uint64_t value = 0; value < 128; value++)
+		hist_record(hist, value);
+	for (uint64_t value = 0; value < 128; value++)
+		assert_int_equal(hist_quantile(hist, (double)(value + 1) / 128), value);
+	hist_destroy(hist);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void the_error_stays_below_one_step(void **state)
+{
+	static const double quantiles[] = {0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1};
+	uint64_t *values = malloc(VALUES * sizeof(*values));
+	struct hist *hist = hist_create();
+	struct rng rng;
+	double sum = 0;
+
+	(void)state;
+	rng_init(&rng, 42);
+	for (int i = 0; i < VALUES; i++) {
+		values[i] = (uint64_t)exp(rng_real(&rng) * 30); /* from 1 to 10^13 */
+		sum += (double)values[i];
+		hist_record(hist, values[i]);
+	}
+	qsort(values, VALUES, sizeof(*values), by_value);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+		double rank = ceil(quantiles[i] * VALUES);
+		uint64_t exact = values[rank < 1 ? 0 : (size_t)rank - 1];
+		uint64_t got = hist_quantile(hist, quantiles[i]);
+
+		assert_true(got >= exact);
+		assert_true((double)(got - exact) <= 0.016 * (double)exact);
+	}
+	assert_true(fabs(hist_mean(hist) - sum / VALUES) <= 1e-6 * sum / VALUES);
+	assert_int_equal(hist_quantile(hist, 1), values[VALUES - 1]);
+	hist_destroy(hist);
+	free(values);
+}
+
+static void a_merge_is_as_if_one_had_recorded_all(void **state)
+{
+	struct hist *one = hist_create(), *other = hist_create(), *all = hist_create();
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		hist_record(i % 3 ? one : other, i * i);
+		hist_record(all, i * i);
+	}
+	hist_merge(one, other);
+	assert_memory_equal(one, all, sizeof(*one));
+	hist_reset(one);
+	assert_int_equal(hist_quantile(one, 1), 0);
+	hist_destroy(one);
+	hist_destroy(other);
+	hist_destroy(all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_one_answers_zero),
+		cmocka_unit_test(quantiles_outside_0_to_1_are_clamped),
+		cmocka_unit_test(extreme_values_have_a_bucket),
+		cmocka_unit_test(small_values_are_exact),
+		cmocka_unit_test(the_error_stays_below_one_step),
+		cmocka_unit_test(a_merge_is_as_if_one_had_recorded_all),
+	};
+
+	return cmocka_run_group_tests_name("hist", tests, NULL, NULL);
+}

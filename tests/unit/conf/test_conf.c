@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options: each type, ranges, error texts, the file, and what overrides what. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/version.h"
+#include "tests/unit/conf/conf_test.h"
+
+static void a_bad_value_is_named_with_what_is_accepted(void **state)
+{
+	(void)state;
+	expect_refusal("-t 0", NULL, 64, "-t/--threads: \"0\" is not a whole number from 1 to 256\n");
+	expect_refusal("-t 257", NULL, 64, "-t/--threads: \"257\" is not a whole number from 1 to 256\n");
+	expect_refusal("-t 4x", NULL, 64, "-t/--threads: \"4x\" is not a whole number from 1 to 256\n");
+	expect_refusal("-t +4", NULL, 64, "-t/--threads: \"+4\" is not a whole number from 1 to 256\n");
+	expect_refusal("-p 65536", NULL, 64, "-p/--port: \"65536\" is not a whole number from -1 to 65535\n");
+	expect_refusal("-c 99999999999999999999", NULL, 64,
+		       "-c/--conn-limit: \"99999999999999999999\" is not a whole number from 1 to 10000000\n");
+	expect_refusal("-I 1023", NULL, 64,
+		       "-I/--max-item-size: \"1023\" is not a size from 1k to 1g (suffixes k m g t p)\n");
+	expect_refusal("-m 0", NULL, 64, "-m/--memory-limit: \"0\" is not a size from 1m to 1p (suffixes k m g t p)\n");
+	expect_refusal("--segment-size=65537", NULL, 64,
+		       "--segment-size: \"65537\" is not a size from 64k to 2g (suffixes k m g t p), a multiple of "
+		       "4096, or auto\n");
+	expect_refusal("--training-window 5y", NULL, 64,
+		       "--training-window: \"5y\" is not a time from 1ms to 365d (suffixes ms s m h d)\n");
+	expect_refusal("--training-window 0", NULL, 64,
+		       "--training-window: \"0\" is not a time from 1ms to 365d (suffixes ms s m h d)\n");
+	expect_refusal("--flash-write-limit fast", NULL, 64,
+		       "--flash-write-limit: \"fast\" is not a rate from 0 to 1p/s (suffixes k m g, /s)\n");
+	expect_refusal("--hot-fraction 1.01", NULL, 64, "--hot-fraction: \"1.01\" is not a number from 0 to 1\n");
+	expect_refusal("--hot-fraction nan", NULL, 64, "--hot-fraction: \"nan\" is not a number from 0 to 1\n");
+	expect_refusal("-a 8", NULL, 64, "-a/--unix-mask: \"8\" is not an octal number from 0 to 777\n");
+	expect_refusal("--clock-mode fifo", NULL, 64, "--clock-mode: \"fifo\" is not one of lru mfu\n");
+	expect_refusal("--clock-mode lr", NULL, 64, "--clock-mode: \"lr\" is not one of lru mfu\n");
+	expect_refusal("--app-delimiter ::", NULL, 64, "--app-delimiter: \"::\" is not one printable character\n");
+	expect_refusal("--daemon=maybe", NULL, 64, "-d/--daemon: \"maybe\" is not yes or no\n");
+	expect_refusal("--tag-bits 1", NULL, 64,
+		       "--tag-bits: \"1\" is not a whole number from 2 to 24, or auto\n");
+	expect_refusal("--flash-path=", NULL, 64, "--flash-path: \"\" is not text of 1 to 4095 bytes\n");
+}
+
+static void values_that_do_not_go_together_are_refused(void **state)
+{
+	(void)state;
+	expect_refusal("-U 11211", NULL, 64, "-U/--udp-port: \"11211\" is not 0: UDP is not offered\n");
+	expect_refusal("-m 1", NULL, 64,
+		       "-I/--max-item-size: it may be at most half of -m/--memory-limit: give a smaller -I, or -m 2\n");
+	expect_refusal("--flash-path=f --flash-size=1m --segment-size=512k", NULL, 64,
+		       "--segment-size: it may be at most a quarter of --flash-size\n");
+}
+
+static void unknown_options_end_as_in_memcached(void **state)
+{
+	(void)state;
+	expect_refusal("--nonsense", NULL, 1,
+		       "flashield: unrecognized option '--nonsense'\nIllegal argument \"?\"\n");
+	expect_refusal("-x", NULL, 1, "flashield: invalid option -- 'x'\nIllegal argument \"?\"\n");
+	expect_refusal("-p", NULL, 1, "flashield: option requires an argument -- 'p'\nIllegal argument \"?\"\n");
+	expect_refusal("--port", NULL, 1, "flashield: option '--port' requires an argument\nIllegal argument \"?\"\n");
+}
+
+static void mistakes_in_the_file_name_file_and_line(void **state)
+{
+	(void)state;
+	expect_refusal("--config /nonexistent/x", NULL, 64,
+		       "--config: \"/nonexistent/x\" can't be read: No such file or directory\n");
+	expect_refusal("--config /", NULL, 64, "--config: \"/\" can't be read: Is a directory\n");
+	expect_refusal("--config @", "# one\n\nthreads = 0\n", 64,
+		       "@:3: threads: \"0\" is not a whole number from 1 to 256\n");
+	expect_refusal("--config @", "port = 1\nthread = 4\n", 1, "@:2: there is no option \"thread\"\n");
+	expect_refusal("--config @", "port = 1\nnonsense\n", 64, "@:2: the line is not \"name = value\"\n");
+	expect_refusal("--config @", "[server]\nport = 1\n", 64, "@:2: [server]: the file has no sections\n");
+	expect_refusal("--config @", "port = 1\nport = 2\n", 64, "@:2: port is given a second time\n");
+	expect_refusal("--config @", "port = 1\n  threads = 0\n", 64,
+		       "@:2: threads: \"0\" is not a whole number from 1 to 256\n");
+	expect_refusal("--config @", "help = yes\n", 64, "@:1: help: it belongs on the command line\n");
+	expect_refusal("--config @", "port =\n", 64, "@:1: port: \"\" is not a whole number from -1 to 65535\n");
+	expect_refusal("--config @", "extended = foo\n", 64, "@:1: extended: Illegal suboption \"foo\"\n");
+}
+
+static void a_line_that_is_too_long_is_refused_not_cut(void **state)
+{
+	struct loaded loaded;
+	char text[6000] = "\nflash-path = ";
+
+	(void)state;
+	memset(text + strlen(text), 'p', 5000);
+	load(&loaded, "--config @", text);
+	assert_int_equal(loaded.rc, CONF_EXIT);
+	assert_int_equal(loaded.conf.exit_code, 64);
+	assert_non_null(strstr(loaded.err, ":2: the line is longer than "));
+	unload(&loaded);
+}
+
+static void defaults_are_memcacheds(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "", NULL);
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_int_equal(loaded.conf.port, 11211);
+	assert_int_equal(loaded.conf.udp_port, 0);
+	assert_int_equal(loaded.conf.threads, 4);
+	assert_int_equal(loaded.conf.memory_limit_bytes, 64 << 20);
+	assert_int_equal(loaded.conf.max_item_size_bytes, 1 << 20);
+	assert_int_equal(loaded.conf.conn_limit, 1024);
+	assert_int_equal(loaded.conf.max_reqs_per_event, 20);
+	assert_int_equal(loaded.conf.listen_backlog, 1024);
+	assert_int_equal(loaded.conf.unix_mask, 0700);
+	assert_int_equal(loaded.conf.verbose, 0);
+	assert_false(loaded.conf.disable_evictions);
+	assert_false(loaded.conf.disable_cas);
+	assert_false(loaded.conf.daemonize);
+	assert_null(loaded.conf.listen);
+	assert_null(loaded.conf.user);
+	assert_null(loaded.conf.notes);
+	unload(&loaded);
+}
+
+static void our_defaults(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	conf_init(&conf);
+	assert_null(conf.flash_path);
+	assert_int_equal(conf.flash_size_bytes, 0);
+	assert_int_equal(conf.segment_size_bytes, 0);
+	assert_int_equal(conf.flash_object_size_bytes, 400);
+	assert_int_equal(conf.flashiness_threshold, 1);
+	assert_int_equal(conf.flashiness_horizon_us, 0);
+	assert_int_equal(conf.training_window_us, 86400000000);
+	assert_int_equal(conf.flash_write_limit, 0);
+	assert_int_equal(conf.flash_read_timeout_us, 1000000);
+	assert_int_equal(conf.app_delimiter, ':');
+	assert_true(conf.hot_fraction > 0.69 && conf.hot_fraction < 0.71);
+	assert_int_equal(conf.filter_bits, CONF_AUTO);
+	assert_int_equal(conf.tag_bits, CONF_AUTO);
+	assert_int_equal(conf.hash_functions, 16);
+	assert_int_equal(conf.placement, CONF_PLACEMENT_SWEEP);
+	assert_int_equal(conf.clock_mode, CONF_CLOCK_LRU);
+	assert_int_equal(conf.label_mode, CONF_LABEL_FULL);
+	assert_int_equal(conf.admission, CONF_ADMISSION_SVM);
+	assert_int_equal(conf.reinsertion, CONF_REINSERTION_READ);
+	assert_int_equal(conf.direct_io, CONF_DIRECT_IO_AUTO);
+	conf_free(&conf);
+}
+
+static void every_type_is_read_from_the_command_line(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded,
+	     "-p 0 -t8 -m 128 -I 2m -c 10 -a 770 -d -u nobody -C -M -R 5 -b 7 -P /p -l 127.0.0.1,::1 -l [::]:12 "
+	     "--flash-path /f --flash-size 2g --segment-size=64k",
+	     NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_int_equal(loaded.conf.port, 0);
+	assert_int_equal(loaded.conf.threads, 8);
+	assert_int_equal(loaded.conf.memory_limit_bytes, 128 << 20);
+	assert_int_equal(loaded.conf.max_item_size_bytes, 2 << 20);
+	assert_int_equal(loaded.conf.unix_mask, 0770);
+	assert_true(loaded.conf.daemonize && loaded.conf.disable_cas && loaded.conf.disable_evictions);
+	assert_string_equal(loaded.conf.user, "nobody");
+	assert_string_equal(loaded.conf.listen, "127.0.0.1,::1,[::]:12");
+	assert_string_equal(loaded.conf.flash_path, "/f");
+	assert_true(loaded.conf.flash_size_bytes == 2ull << 30);
+	assert_int_equal(loaded.conf.segment_size_bytes, 65536);
+	unload(&loaded);
+
+	load(&loaded,
+	     "--flashiness-horizon 0 --training-window 3s --flash-write-limit 20MB/s --hot-fraction 0.5 --app-delimiter / "
+	     "--filter-bits auto --tag-bits 2 --admission read-once --placement PAPER --clock-mode=mfu --direct-io off",
+	     NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.conf.flashiness_horizon_us, 0);
+	assert_int_equal(loaded.conf.training_window_us, 3000000);
+	assert_int_equal(loaded.conf.flash_write_limit, 20 << 20);
+	assert_true(loaded.conf.hot_fraction > 0.49 && loaded.conf.hot_fraction < 0.51);
+	assert_int_equal(loaded.conf.app_delimiter, '/');
+	assert_int_equal(loaded.conf.filter_bits, CONF_AUTO);
+	assert_int_equal(loaded.conf.tag_bits, 2);
+	assert_int_equal(loaded.conf.admission, CONF_ADMISSION_READ_ONCE);
+	assert_int_equal(loaded.conf.placement, CONF_PLACEMENT_PAPER);
+	assert_int_equal(loaded.conf.clock_mode, CONF_CLOCK_MFU);
+	assert_int_equal(loaded.conf.direct_io, CONF_DIRECT_IO_OFF);
+	unload(&loaded);
+}
+
+static void the_file_takes_the_same_names(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "--config @",
+	     "# a comment\n; another\n\nthreads=3\n  port = 0 ; the rest of the line is a comment\n"
+	     "daemon = yes\nverbose = 2\nlisten = 127.0.0.1\nlisten = ::1\napp-delimiter = \";\"\n"
+	     "extended = ext_path=/f:64m\n");
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_int_equal(loaded.conf.threads, 3);
+	assert_int_equal(loaded.conf.port, 0);
+	assert_true(loaded.conf.daemonize);
+	assert_int_equal(loaded.conf.verbose, 2);
+	assert_string_equal(loaded.conf.listen, "127.0.0.1,::1");
+	assert_int_equal(loaded.conf.app_delimiter, ';');
+	assert_string_equal(loaded.conf.flash_path, "/f");
+	assert_int_equal(loaded.conf.flash_size_bytes, 64 << 20);
+	unload(&loaded);
+}
+
+static void the_command_line_overrides_the_file(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-t 5 --config @ -l ::1 -v --daemon=no",
+	     "threads = 3\nport = 7\nlisten = 127.0.0.1\nverbose = 3\ndaemon = on\nuser = nobody\n");
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.conf.threads, 5);
+	assert_int_equal(loaded.conf.port, 7);
+	assert_string_equal(loaded.conf.listen, "::1");
+	assert_int_equal(loaded.conf.verbose, 1);
+	assert_false(loaded.conf.daemonize);
+	assert_string_equal(loaded.conf.user, "nobody");
+	unload(&loaded);
+}
+
+static void verbosity_counts_and_sets_the_log_level(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-v", NULL);
+	assert_int_equal(log_level(), LOG_LEVEL_INFO);
+	unload(&loaded);
+	load(&loaded, "-vv", NULL);
+	assert_int_equal(loaded.conf.verbose, 2);
+	assert_int_equal(log_level(), LOG_LEVEL_DEBUG);
+	unload(&loaded);
+	load(&loaded, "", NULL);
+	assert_int_equal(log_level(), LOG_LEVEL_NOTICE);
+	unload(&loaded);
+}
+
+static void help_version_and_sample_end_the_start(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-V", NULL);
+	assert_int_equal(loaded.rc, CONF_EXIT);
+	assert_int_equal(loaded.conf.exit_code, 0);
+	assert_string_equal(loaded.out, "flashield " FS_VERSION "\n");
+	unload(&loaded);
+	load(&loaded, "-h -t 0", NULL); /* help comes before what is wrong */
+	assert_int_equal(loaded.conf.exit_code, 0);
+	assert_non_null(strstr(loaded.out, "--flash-path=FILE"));
+	assert_non_null(strstr(loaded.out, "-m, --memory-limit=SIZE"));
+	unload(&loaded);
+	load(&loaded, "--print-sample-config", NULL);
+	assert_int_equal(loaded.conf.exit_code, 0);
+	assert_non_null(strstr(loaded.out, "\n#threads = 4\n"));
+	unload(&loaded);
+}
+
+/* Takes the sample file's "#name = value" lines as an operator would who removes each "#". */
+static void the_sample_file_loads_and_changes_nothing(void **state)
+{
+	struct loaded sample, loaded;
+	struct conf conf;
+	char *line, *text;
+
+	(void)state;
+	load(&sample, "--print-sample-config", NULL);
+	for (line = sample.out; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (line[0] == '#' && line[1] >= 'a' && line[1] <= 'z' && strncmp(line + strcspn(line, "=\n"), "= ", 2) == 0)
+			line[0] = ' ';
+	}
+	text = strdup(sample.out);
+	load(&loaded, "--config @", text);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	conf_init(&conf);
+	conf.exit_code = loaded.conf.exit_code;
+	assert_memory_equal(&loaded.conf, &conf, sizeof(conf));
+	free(text);
+	conf_free(&conf);
+	unload(&loaded);
+	unload(&sample);
+}
+
+struct described {
+	int options;
+	bool auto_seen, memory_seen, empty_seen;
+};
+
+static void describe_one(void *context, const struct conf_option *option, const char *value)
+{
+	struct described *described = context;
+
+	described->options++;
+	if (strcmp(option->name, "segment-size") == 0)
+		described->auto_seen = strcmp(value, "auto") == 0;
+	if (strcmp(option->name, "memory-limit") == 0)
+		described->memory_seen = strcmp(value, "64m") == 0;
+	if (strcmp(option->name, "flash-path") == 0)
+		described->empty_seen = strcmp(value, "") == 0;
+	assert_true(option->text && *option->text);
+}
+
+static void describe_tells_what_set_takes(void **state)
+{
+	struct described described = {0};
+	struct conf conf;
+	char why[256];
+
+	(void)state;
+	conf_init(&conf);
+	conf_describe(&conf, describe_one, &described);
+	assert_true(described.options > 30);
+	assert_true(described.auto_seen && described.memory_seen && described.empty_seen);
+	assert_int_equal(conf_set(&conf, "nothing", "1", why, sizeof(why)), FS_ENOTFOUND);
+	assert_string_equal(why, "there is no option \"nothing\"");
+	assert_int_equal(conf_set(&conf, "threads", "x", why, sizeof(why)), FS_EINVAL);
+	assert_string_equal(why, "\"x\" is not a whole number from 1 to 256");
+	assert_int_equal(conf.threads, 4);
+	assert_int_equal(conf_set(&conf, "threads", "9", why, sizeof(why)), FS_OK);
+	assert_int_equal(conf.threads, 9);
+	conf_free(&conf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bad_value_is_named_with_what_is_accepted),
+		cmocka_unit_test(values_that_do_not_go_together_are_refused),
+		cmocka_unit_test(unknown_options_end_as_in_memcached),
+		cmocka_unit_test(mistakes_in_the_file_name_file_and_line),
+		cmocka_unit_test(a_line_that_is_too_long_is_refused_not_cut),
+		cmocka_unit_test(defaults_are_memcacheds),
+		cmocka_unit_test(our_defaults),
+		cmocka_unit_test(every_type_is_read_from_the_command_line),
+		cmocka_unit_test(the_file_takes_the_same_names),
+		cmocka_unit_test(the_command_line_overrides_the_file),
+		cmocka_unit_test(verbosity_counts_and_sets_the_log_level),
+		cmocka_unit_test(help_version_and_sample_end_the_start),
+		cmocka_unit_test(the_sample_file_loads_and_changes_nothing),
+		cmocka_unit_test(describe_tells_what_set_takes),
+	};
+
+	return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
+}
