@@ -46,24 +46,18 @@ static const struct clf_model *current_model(struct clf *clf)
 	return cached.valid ? &cached.model : NULL;
 }
 
-void clf_state_fill(struct clf *clf, struct clf_state *state, uint64_t key,
-		    const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds)
+struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features,
+			      uint32_t size_bytes, uint32_t ttl_seconds)
 {
-	bool recent;
+	struct clf_state state = {.features = *features};
 
-	state->features = *features;
 	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* its five features and no others */
-		state->features.history_short = state->features.history_long = 0;
-		state->size_bytes = state->ttl_seconds = 0;
-		return;
+		state.features.history_short = state.features.history_long = 0;
+		return state;
 	}
-	uint8_t stays = (uint8_t)ghost_stays(&clf->ghost, key, &recent);
-	if (state->features.history_long < stays)
-		state->features.history_long = stays;
-	if (recent && state->features.history_short < stays)
-		state->features.history_short = stays;
-	state->size_bytes = size_bytes;
-	state->ttl_seconds = ttl_seconds;
+	state.size_bytes = size_bytes;
+	state.ttl_seconds = ttl_seconds;
+	return state;
 }
 
 /*
@@ -101,11 +95,11 @@ static double svm_score(struct clf *clf, uint64_t key, const struct clf_features
 			uint32_t size_bytes, uint32_t ttl_seconds)
 {
 	const struct clf_model *model = current_model(clf);
-	struct clf_state state;
 
 	if (!model)
 		return rule_score(clf, features->reads > 0, key, features);
-	clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+
+	struct clf_state state = clf_state_of(clf, features, size_bytes, ttl_seconds);
 	if (state.features.reads == 0 && state.features.history_long == 0)
 		return -1;
 	return model_decide(model, &state) - budget_threshold(clf);

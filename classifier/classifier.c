@@ -122,19 +122,29 @@ static void note(struct clf *clf, uint64_t hash, enum sampler_event event, uint6
 		sampler_note(&clf->sampler, key, event, NULL, now_ms, clf_horizon_ms(clf, now_ms));
 }
 
+static bool wants_history(const struct clf *clf)
+{
+	return clf->config.admission == CLF_ADMIT_SECOND_HIT ||
+	       (clf->config.admission == CLF_ADMIT_SVM && clf->config.label_mode == CLF_LABEL_FULL);
+}
+
 /*
  * A write is a moment at which the object could qualify only if the key has a history: without one
  * and without a read it never does, and so is never a sample.
  */
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *features,
-		      uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms)
+void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
+		      uint32_t ttl_seconds, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
-	struct clf_state state;
+	bool recent;
 
+	if (wants_history(clf)) {
+		features->history_long = (uint8_t)ghost_stays(&clf->ghost, key, &recent);
+		features->history_short = recent ? features->history_long : 0;
+	}
 	if (!sampled(clf, key))
 		return;
-	clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+	struct clf_state state = clf_state_of(clf, features, size_bytes, ttl_seconds);
 	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN, state.features.history_long ? &state : NULL,
 		     now_ms, clf_horizon_ms(clf, now_ms));
 }
@@ -148,7 +158,7 @@ void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *fe
 	if (!sampled(clf, key))
 		return;
 	if (features)
-		clf_state_fill(clf, &state, key, features, size_bytes, ttl_seconds);
+		state = clf_state_of(clf, features, size_bytes, ttl_seconds);
 	sampler_note(&clf->sampler, key, SAMPLER_READ, features ? &state : NULL, now_ms,
 		     clf_horizon_ms(clf, now_ms));
 }
@@ -165,7 +175,7 @@ void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms)
 
 void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms)
 {
-	if (clf->config.admission == CLF_ADMIT_SVM || clf->config.admission == CLF_ADMIT_SECOND_HIT)
+	if (wants_history(clf))
 		ghost_add(&clf->ghost, sampler_key(&clf->sampler, hash));
 	note(clf, hash, SAMPLER_EVICTED, now_ms);
 }

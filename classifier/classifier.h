@@ -43,8 +43,8 @@ struct clf_features {
 	uint16_t first_gap;
 	uint16_t last_gap;
 	uint16_t max_gap;
-	uint8_t history_short; /* reads from before this stay in DRAM: recent ... */
-	uint8_t history_long;  /* ... and older window (from rotating sketches; 0 until they exist) */
+	uint8_t history_short;         /* earlier stays in the cache, if the last one ended lately; ... */
+	uint8_t history_long;          /* ... and if it ended at all within the ghost list's reach */
 } __attribute__((packed, aligned(2))); /* 18 bytes, so that the item header stays at 48 */
 
 /* The same in a record on flash: logarithmic steps, 7 bytes. */
@@ -128,11 +128,13 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
 
 /*
  * What happens to keys, told by the store. Cheap for keys that are not sampled (one mix and compare
- * of the hash, 8 ns). Called with or without the key's stripe held; takes leaf locks only. Nothing
+ * of the hash, 4 ns). Called with or without the key's stripe held; takes leaf locks only. Nothing
  * is sampled under the simple rules.
  *
- *  written: an application write. features is the object's new state. In mode full a sample is
- *    taken here too if the key has a history (it was evicted before), for then it could qualify.
+ *  written: an application write. features is the object's new state, just made; its history is
+ *    filled in here from the ghost list (a leaf lock and a cache line), except under read-once and
+ *    all and in mode paper. In mode full a key with a history is a candidate for a sample at its
+ *    write too, for then it could qualify.
  *  read: a get that hit, in DRAM or on flash; features is the state after this read where the
  *    object lies in DRAM, NULL for a hit on flash.
  *  missed: a get that found nothing (in mode full it counts as a read that flash could have
@@ -141,8 +143,8 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  *    evicted is to be told of every key whose last copy goes for want of room, from DRAM or from
  *    flash: the ghost list (second-hit, history) lives on it. Not of a move to flash.
  */
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *features,
-		      uint32_t size_bytes, uint32_t ttl_seconds, uint64_t now_ms);
+void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
+		      uint32_t ttl_seconds, uint64_t now_ms);
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
 		   uint32_t ttl_seconds, uint64_t now_ms);
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
@@ -155,10 +157,10 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 /*
  * The score of an object: >= 0 qualifies, higher is better. Under SVM this is the decision value
  * of the model less the budget's threshold; without a usable model, and under the simple rules,
- * +1 or -1 with a little rank by reads (and mean gap). By hash the ghost list is asked: second-hit
- * admits what was evicted lately or read in DRAM, and the model sees the number of earlier stays as
- * history. An object that was never read and has no history scores -1; before the first model, and
- * in mode paper, history does not help it. 130 ns.
+ * +1 or -1 with a little rank by reads (and mean gap). An object that was never read and has no
+ * history scores -1; before the first model, and in mode paper, history does not help it. Under
+ * second-hit a history counts like a read; where features holds none the ghost list is asked by
+ * hash.
  */
 float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
 		uint32_t size_bytes, uint32_t ttl_seconds);

@@ -231,9 +231,9 @@ struct clf {
 
 /* Length of the horizon of a sample taken now. */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms);
-/* The state with the history that the ghost list knows of. */
-void clf_state_fill(struct clf *clf, struct clf_state *state, uint64_t key,
-		    const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds);
+/* What a model may see of an object: in mode paper the paper's five features only. */
+struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features,
+			      uint32_t size_bytes, uint32_t ttl_seconds);
 /* Puts a model (NULL: none) in use. */
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
 void trainer_init(struct clf *clf);

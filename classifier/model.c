@@ -3,7 +3,7 @@
  * The model: an L2-regularised linear SVM (liblinear) on log-scaled, standardised features.
  *
  * Counts, gaps and sizes span many powers of ten, and what matters about them is their ratio, so
- * each goes through log(1 + x) first. An object that was never read has no gaps: there these
+ * each goes through a logarithm first. An object that was never read has no gaps: there these
  * features stand at their mean, so that they say nothing.
  *
  * This is the only file that knows liblinear. The primal solver is taken because the dual one
@@ -39,12 +39,25 @@ static bool is_gap(unsigned feature)
 	       feature == CLF_FIRST_GAP;
 }
 
+/*
+ * log2(1 + value), but straight between the powers of two: the bits of a float read as an integer.
+ * It is at most 0.09 off, which a linear model on such features doesn't notice, and costs nothing.
+ */
+static double log_scale(double value)
+{
+	float one_more = (float)value + 1;
+	uint32_t bits;
+
+	memcpy(&bits, &one_more, sizeof(bits));
+	return ((double)bits - 0x3f800000) * 0x1p-23;
+}
+
 static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
 {
 	clf_features_vector(&state->features, state->size_bytes,
 			    state->ttl_seconds ? state->ttl_seconds : TTL_NONE, out);
 	for (unsigned f = 0; f < CLF_FEATURES; f++)
-		out[f] = log1p(is_gap(f) ? out[f] * 1000 : out[f]);
+		out[f] = log_scale(is_gap(f) ? out[f] * 1000 : out[f]);
 }
 
 static void standardised(const struct clf_model *model, const struct clf_state *state,

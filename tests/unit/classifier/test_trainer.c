@@ -217,8 +217,11 @@ static void a_key_that_comes_back_is_a_sample_at_its_write(void **state)
 	assert_int_equal(status().tracked_keys, 0);
 	clf_note_evicted(clf, 1, now_ms());
 	clf_note_missed(clf, 1, now_ms());
+	clf_features_written(&features, now_ms());
 	clf_note_written(clf, 1, &features, 100, 0, now_ms());
 	assert_int_equal(status().tracked_keys, 1);
+	assert_int_equal(features.history_short, 1);
+	assert_int_equal(features.history_long, 1);
 }
 
 static void in_mode_paper_it_is_not(void **state)
@@ -231,6 +234,7 @@ static void in_mode_paper_it_is_not(void **state)
 	clf_note_evicted(clf, 1, now_ms());
 	clf_note_written(clf, 1, &features, 100, 0, now_ms());
 	assert_int_equal(status().tracked_keys, 0);
+	assert_int_equal(features.history_long, 0);
 	assert_true(clf_score(clf, 0, 1, &features, 100, 0) < 0);
 }
 
