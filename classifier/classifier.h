@@ -115,7 +115,7 @@ FS_MUST_CHECK int clf_start(struct clf *clf);
 void clf_stop(struct clf *clf);
 
 /* Trains now, in the calling thread, with what is labelled by now. True when a new model is in
-   use afterwards. For tests and the simulator. */
+   use afterwards. For tests and the simulator; called without a lock held. */
 bool clf_train_now(struct clf *clf);
 
 /* What the thread does at each wake: trains if a training is due by the clock. For the simulator,
