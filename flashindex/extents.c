@@ -101,7 +101,8 @@ void extents_segment_close(struct fidx *index, struct segment *segment)
 
 uint64_t extents_groups(uint32_t capacity)
 {
-	/* Without relocation eight-way groups with two choices take 0.85 and more: room to spare. */
+	/* Without relocation the first refusal comes at about 0.75: a quarter more, and few come earlier.
+	 */
 	uint64_t entries = capacity + capacity / 4 + 1;
 
 	return capacity ? (entries + EXTENT_WAYS - 1) / EXTENT_WAYS : 0;

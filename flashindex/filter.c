@@ -49,10 +49,14 @@ static uint64_t blocks_for(unsigned bits, uint64_t n)
 	return blocks ? blocks : 1;
 }
 
-/* Where a key's bits are: its block, then nine bits of walk for each probe. */
+#define PROBE_BITS 9 /* log2(BLOCK_BITS) */
+
+/* Where a key's bits are: its block, then nine bits of walk for each probe, mixed anew after seven. */
 struct probe {
 	uint64_t block;
+	uint64_t mixed;
 	uint64_t walk;
+	unsigned left;
 };
 
 static struct probe probe_start(const struct fidx *index, uint64_t blocks, uint64_t hash)
@@ -60,14 +64,19 @@ static struct probe probe_start(const struct fidx *index, uint64_t blocks, uint6
 	uint64_t mixed = mix64(hash ^ index->filter_seed);
 
 	/* The block comes from the high bits of mixed; the walk must not repeat them. */
-	return (struct probe){reduce64(mixed, blocks), mix64(mixed)};
+	return (struct probe){reduce64(mixed, blocks), mixed, 0, 0};
 }
 
 static unsigned probe_bit(struct probe *probe)
 {
-	unsigned bit = probe->walk % BLOCK_BITS;
+	unsigned bit;
 
-	probe->walk = probe->walk >> 9 | probe->walk << 55;
+	if (!probe->left--) {
+		probe->walk = probe->mixed = mix64(probe->mixed + 1);
+		probe->left = 64 / PROBE_BITS - 1;
+	}
+	bit = probe->walk % BLOCK_BITS;
+	probe->walk >>= PROBE_BITS;
 	return bit;
 }
 

@@ -13,7 +13,8 @@
  *   clock/ghost: ghost = 0: live, not read since it was written to flash, CLOCK value 0..3;
  *                ghost = 1, clock = 0: a ghost;
  *                ghost = 1, clock = 1..3: live and read while on flash, CLOCK value 1..3.
- *   (A ghost needs no CLOCK value, so the three spare states keep what reclaim wants to know.)
+ *   (A ghost needs no CLOCK value, so the three spare states keep what reclaim wants to know. Read
+ *   with a CLOCK value of 0 can't be said: see fidx_hand.)
  *
  * Sixteen slots make a bucket of 64 bytes, searched with SIMD. A key has two buckets; the partner
  * follows from bucket and tag alone, for any number of buckets: b2 = (H(tag) - b1) mod n. So slots
@@ -30,11 +31,14 @@
  *
  * Threads and locks: every slot change is a compare-and-swap. Insert, clear, remove, revive and
  * relocation hold the index stripes of both buckets (LOCK_INDEX_STRIPE, address order, taken
- * inside); a CLOCK update takes no lock and gives up when it loses. Lookups take no lock: a
- * sequence per index stripe, odd while a slot moves in it, tells them to look again. Inserts and
+ * inside), the making of a ghost that of its bucket; a CLOCK update takes no lock and gives up when
+ * it loses. Lookups take no lock: a sequence per index stripe, odd while a slot moves in it, tells
+ * them to look again. A slot that is there throughout a lookup is found, moved or not. Inserts and
  * relocation come from one thread at a time (the cleaner). Segment open/close/sweep and the hand
  * likewise from the cleaner (the hand also from a worker that evicts inline: one at a time,
- * fidx_hand answers 0 when another is in it).
+ * fidx_hand answers 0 when another is in it). Everything else: any thread, any time.
+ *
+ * Nothing here does I/O or allocates, but creation, fidx_filter_build, segment open and verify.
  *
  * The slots lie in the caller's region memory (no pointers in them); filters, stripes, the table
  * of known collisions and per-segment counts are process memory.
@@ -65,12 +69,13 @@ struct fidx_config {
 	uint32_t extents;     /* capacity of the extent table (large objects), may be 0 */
 };
 
-/* Memory the region must give. */
+/* Memory the region must give. Extents: 24 bytes each, and a quarter more of them than asked for. */
 uint64_t fidx_slots_bytes(const struct fidx_config *config);
 uint64_t fidx_extents_bytes(const struct fidx_config *config);
 
-/* slots and extents: zeroed region memory of those sizes, 64-byte aligned; not owned.
-   0, FS_EINVAL, FS_ENOMEM. */
+/* slots and extents: zeroed region memory of those sizes, 64-byte aligned; not owned, written all
+   over (an empty slot is all ones). extents may be NULL when none are asked for.
+   0, FS_EINVAL (a value out of the ranges above), FS_ENOMEM. */
 int fidx_create(struct fidx **out, const struct fidx_config *config, void *slots, void *extents);
 void fidx_destroy(struct fidx *index);
 
@@ -109,7 +114,11 @@ static inline bool fidx_same(const struct fidx_match *a, const struct fidx_match
 
 /*
  * The slots that may be this key's: tag equal, segment open, filter and collision table not
- * against it. Returns how many, youngest segment first. Takes no lock.
+ * against it. Returns how many, youngest segment first. Takes no lock. Adds to tag_rejects,
+ * filter_rejects and exact_rejects (the other calls don't: these count flash reads that were saved).
+ *
+ * A match can be out of date when it is returned; in the worst case its slot went and its segment
+ * was reopened meanwhile. Whoever reads there then finds no valid record of the key.
  */
 unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
 		     struct fidx_match out[FIDX_MAX_MATCHES]);
@@ -118,7 +127,8 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
    With nothing to clear it takes no lock. */
 unsigned fidx_clear(struct fidx *index, const struct fidx_key *key);
 
-/* Removes the one slot with this identity. Key stripe held. False when it is not there. */
+/* Removes the one slot with this identity. Key stripe held. False when it is not there, or its
+   segment is closed: reclaim removes first and closes then. */
 bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
 
 /* Is a slot with this identity there? Fills clock, ghost and read_on_flash. */
@@ -138,7 +148,9 @@ bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fid
 
 /*
  * A read of match met another key's record, whose hash is owner_hash: from now on only that key
- * may match this identity (a small bounded table; SpotKV's aim). No lock but a leaf.
+ * may match this identity (4096 of them, SpotKV's aim; a newer one may push an older one out, which
+ * costs a read some day and never an answer). owner_hash must come from a record whose check was
+ * right. No lock but a leaf.
  */
 void fidx_learn(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
 		uint64_t owner_hash);
@@ -147,29 +159,34 @@ void fidx_learn(struct fidx *index, const struct fidx_key *key, const struct fid
 
 /*
  * Builds a filter unit over n key hashes (filter_bits each). Returns bytes in memory of the
- * caller's (mem_free), *length bytes; NULL with *length 0 when filter_bits is 0. Also what the
- * segment's footer stores.
+ * caller's (mem_free), *length bytes; NULL with *length 0 when filter_bits is 0 or memory is out:
+ * the segment does without. Also what the segment's footer stores: the unit says itself how it is
+ * to be asked, so it stays valid when filter_bits changes. False positives: 0.63 with one bit, 0.39
+ * with two (one probe each), 0.15 with four, 0.024 with eight.
  */
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
 uint64_t fidx_filter_length(const struct fidx *index, uint64_t n); /* bytes for n keys */
 
 /*
  * From now on slots may name this segment. The index owns filter (made by fidx_filter_build or
- * read back from a footer; NULL = none) until close. mean_bytes: mean record size, for the
- * accounting of hot bytes.
+ * read back from a footer into mem_alloc memory; NULL = none) until close; one that is not well
+ * formed counts as none. mean_bytes: mean record size, for the accounting of hot bytes.
+ *
+ * The segment must be closed, and fidx_segment_slots 0: else its old slots would be valid again.
  */
 void fidx_segment_open(struct fidx *index, uint32_t segment, uint64_t sequence, uint32_t mean_bytes,
 		       void *filter, size_t filter_length);
 
 /* From now on every slot that names it counts as empty. The filter is freed once no lookup can be
-   in it any more (inside; lookups announce themselves). */
+   in it any more: waits for those that are (lookups announce themselves; tens of nanoseconds, or
+   until a preempted one runs on). */
 void fidx_segment_close(struct fidx *index, uint32_t segment);
 
 /* How many slots and extents still name the segment, ghosts included. */
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t segment);
 
-/* Empties every slot and extent that names it (a full pass; milliseconds per GB of index).
-   Returns how many. */
+/* Empties every slot and extent that names it (a full pass; 90 ms per GB of index, stripes held for
+   a few microseconds each). Returns how many. With the segment closed, fidx_segment_slots is 0 then. */
 uint64_t fidx_sweep(struct fidx *index, uint32_t segment);
 
 /* ---- the CLOCK hand -------------------------------------------------------------------------- */
@@ -177,7 +194,11 @@ uint64_t fidx_sweep(struct fidx *index, uint32_t segment);
 /*
  * Moves the hand over up to visits slots (live ones count): CLOCK values go down by one; a slot at
  * zero becomes a ghost while ghost_bytes lasts (each takes its segment's mean_bytes off it).
- * ghost_bytes 0: values only go down. Returns how many ghosts were made; *visited: live slots seen.
+ * ghost_bytes 0: values only go down. Returns how many ghosts were made; *visited: live slots seen
+ * (fewer than visits in a nearly empty index: at most 16 * visits + 1024 slots are looked at).
+ *
+ * A slot that was read and is at 1 stays there while ghost_bytes is 0, so that reclaim knows it was
+ * read; with ghost_bytes it goes to 0 and loses the mark, and the next pass makes it a ghost.
  */
 uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited);
 
@@ -185,8 +206,9 @@ uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, ui
 
 /*
  * The extent table: key hash -> segment, offset, length, for objects too large for a slot's
- * position. Same locks as slots (key stripe; a stripe of its own inside). Cleared by fidx_clear,
- * counted by fidx_segment_slots, swept by fidx_sweep, moved by the hand.
+ * position. Same locks as slots (key stripe; a stripe of its own inside, which reading takes too
+ * when there is something with the key's hash). Cleared by fidx_clear, counted by
+ * fidx_segment_slots, swept by fidx_sweep, moved by the hand. One extent per key.
  */
 struct fidx_extent {
 	uint64_t sequence;
@@ -199,7 +221,8 @@ struct fidx_extent {
 };
 
 bool fidx_extent_find(struct fidx *index, const struct fidx_key *key, struct fidx_extent *out);
-/* False when the table is full: the object stays in DRAM. */
+/* Takes the place of the key's older extent. False when both groups of the key are full (below the
+   capacity asked for, one in some thousand; then ever more): the object stays in DRAM. */
 bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment,
 			uint64_t offset, uint32_t length, unsigned clock);
 bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
@@ -209,10 +232,10 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
 
 struct fidx_status {
 	uint64_t slots, used;		/* used: slots that name an open segment, ghosts included */
-	uint64_t ghosts;
+	uint64_t ghosts;		/* slots and extents */
 	int64_t live_bytes, hot_bytes;	/* all / without ghosts; by segments' mean sizes, extents exact */
-	uint64_t extents, extents_used;
-	uint64_t index_bytes, filter_bytes, other_bytes;
+	uint64_t extents, extents_used; /* entries; those of open segments, ghosts included */
+	uint64_t index_bytes, filter_bytes, other_bytes; /* other: extents, stripes, segments, collisions */
 	double filter_false_positive;	/* of the resident filters, weighted by slots; 1 without */
 };
 void fidx_get_status(const struct fidx *index, struct fidx_status *out); /* cheap: kept as counts */

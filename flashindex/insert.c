@@ -86,10 +86,13 @@ static void move_slot(struct fidx *index, uint32_t from_bucket, _Atomic uint32_t
 	uint32_t slot = slot_load(from), copy = slot, last;
 
 	atomic_fetch_add_explicit(moves, 1, memory_order_acq_rel);
+	widen_race();
 	account_overwritten(index, overwrite(to, slot));
+	widen_race();
 	last = overwrite(from, SLOT_EMPTY);
 	if (last != slot) /* a CLOCK update came between: carried over, unless the copy had one too */
 		slot_swap(to, &copy, last);
+	widen_race();
 	atomic_fetch_add_explicit(moves, 1, memory_order_release);
 	ctr_add(CTR_index_moves, 1);
 }

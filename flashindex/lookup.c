@@ -58,6 +58,7 @@ static void scan_both(const struct fidx *index, const struct fidx_key *key, uint
 	scan->n = 0;
 	scan->others = 0;
 	scan_bucket(index, key->bucket[0], mask, want, scan);
+	widen_race();
 	if (key->bucket[1] != key->bucket[0])
 		scan_bucket(index, key->bucket[1], mask, want, scan);
 }

@@ -89,6 +89,13 @@ static inline struct fidx_key key_twin(struct fixture *f, const struct fidx_key 
 	return key;
 }
 
+/* Fault points are compiled into every build but release. */
+#ifdef FS_FAULTS
+#define HAVE_FAULTS true
+#else
+#define HAVE_FAULTS false
+#endif
+
 static inline struct fidx_match match_of(uint32_t segment, uint64_t sequence, unsigned function)
 {
 	struct fidx_match match = {.segment = segment, .sequence = sequence, .function = (uint8_t)function};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Slot layouts, states, refused configurations, and where a key's slots may lie. */
-#include "support.h"
+#include "tests/unit/flashindex/support.h"
 
 #include "flashindex/index_internal.h"
 

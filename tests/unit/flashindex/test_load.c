@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How full the index gets, what that costs, and what a tag lets through. */
-#include "support.h"
+#include "tests/unit/flashindex/support.h"
 
 #define BUCKETS 4099
 #define SLOTS ((uint64_t)BUCKETS * FIDX_BUCKET_SLOTS)
