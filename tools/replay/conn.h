@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection: a socket with an output and an input buffer, the requests under way on it in the
+ * order of their answers, and those that wait to be sent.
+ *
+ *   backlog  [ waits for its key | waits for room | ... ]   in trace order
+ *   ring     [ sent, oldest first ............... ]         at most `depth`
+ *
+ * Threads: one owner.
+ */
+#ifndef FS_TOOLS_REPLAY_CONN_H
+#define FS_TOOLS_REPLAY_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define CONN_BACKLOG 128
+
+enum op_kind { OP_GET, OP_SET, OP_ADD, OP_DELETE };
+
+struct op {
+	uint64_t ordinal; /* of the key: key * copies + copy */
+	uint64_t sent_ns;
+	uint32_t version; /* get: what it must find; set, add: what it writes */
+	uint32_t value_size;
+	uint32_t ttl_s;
+	uint16_t app;
+	uint8_t kind; /* enum op_kind */
+	uint8_t key_size;
+	bool measured;
+	bool fill;	/* a set that follows a miss */
+	bool exclusive; /* others on this key wait for its answer */
+};
+
+struct buffer {
+	char *bytes;
+	size_t start; /* of what is not consumed */
+	size_t end;
+	size_t capacity;
+};
+
+struct conn {
+	int fd;
+	bool waits_for_output; /* EPOLLOUT is asked for */
+	struct op *ring;
+	uint32_t ring_mask;
+	uint32_t head, tail; /* sent: head to tail, wrapping */
+	struct op backlog[CONN_BACKLOG];
+	uint32_t backlog_start, backlog_end;
+	struct buffer in, out;
+	uint64_t last_answer_ns;
+};
+
+/* A connected socket. server is HOST:PORT or the path of a unix socket. On failure a message is in
+   error. Blocks for at most timeout_us per address. */
+int conn_connect(const char *server, uint64_t timeout_us, int *fd, char error[256]) FS_MUST_CHECK;
+
+/* Takes the socket over and makes it non-blocking. */
+void conn_init(struct conn *conn, int fd, uint32_t depth);
+void conn_fini(struct conn *conn);
+
+static inline uint32_t conn_under_way(const struct conn *conn)
+{
+	return conn->tail - conn->head;
+}
+
+static inline uint32_t conn_backlog(const struct conn *conn)
+{
+	return conn->backlog_end - conn->backlog_start;
+}
+
+/* Room for `bytes` more behind buffer->end. Aborts when memory is out. */
+char *buffer_reserve(struct buffer *buffer, size_t bytes);
+
+/* Sends what is in the output buffer as far as the socket takes it. FS_ESYS: the connection is broken. */
+int conn_flush(struct conn *conn) FS_MUST_CHECK;
+
+/* Reads once. FS_OK, FS_EAGAIN (nothing there), FS_ESYS (see errno; 0 = closed by the server). */
+int conn_read(struct conn *conn) FS_MUST_CHECK;
+
+#endif

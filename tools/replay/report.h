@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a replay found, as text for an operator and as JSON. Threads: one, after the workers. */
+#ifndef FS_TOOLS_REPLAY_REPORT_H
+#define FS_TOOLS_REPLAY_REPORT_H
+
+#include <stdio.h>
+
+#include "tools/replay/measure.h"
+#include "tools/replay/options.h"
+#include "tools/replay/server_stats.h"
+#include "tools/replay/spool.h"
+
+/* A figure that the server may not give. */
+struct known {
+	bool is_known;
+	double value;
+};
+
+/* From the server's stats: differences over the measured window, or its state at the end. */
+struct server_report {
+	char version[64];
+	struct known cpu_us_per_request; /* user and system time of the server process */
+	struct known evictions, items, bytes_used, memory_limit, resident_bytes;
+	bool has_flash;
+	struct known clwa, flash_bytes_written, app_bytes_written;
+	struct known reads_per_hit, reads_per_miss, pages_per_hit;
+	struct known flash_hit_share; /* of the get hits */
+	struct known dram_bytes_per_flash_item, flash_items, segment_fill, index_load;
+	struct known read_errors, checksum_errors;
+	char model[64]; /* "" = the server has no classifier */
+	struct known precision, recall, trainings;
+	struct known training_window_s, horizon_s;
+};
+
+struct report {
+	const struct replay_options *options;
+	const struct spool *spool;
+	const struct measure *measure;
+	struct server_report server;
+	uint64_t played;	   /* requests with their answer, warm-up included */
+	double run_seconds;	   /* start to end */
+	double measured_seconds;
+	double tool_cpu_us;	   /* per request: this tool's own */
+	double behind_seconds;	   /* paced: the farthest it fell behind */
+	double trace_seconds;	   /* of trace time that were played */
+	bool interrupted;
+};
+
+void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after);
+void report_print(const struct report *report, FILE *out);
+
+/* Lines on the daemon's training window and horizon; the estimate before the end says so. */
+void report_advice(const struct report *report, double run_seconds, FILE *out);
+
+/* 0, or -1 with errno set. path "-" is standard output. */
+int report_json(const struct report *report, const char *path);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Worker threads: each an epoll loop over its connections, which takes the requests of its keys
+ * from a schedule of its own.
+ *
+ * Threads: the run is shared; what changes in it is atomic, or under its lock, or written before
+ * the workers start. Workers keep within WORKER_LEAD requests of each other.
+ */
+#ifndef FS_TOOLS_REPLAY_WORKER_H
+#define FS_TOOLS_REPLAY_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tools/replay/play.h"
+#include "tools/replay/server_stats.h"
+
+#define WORKER_LEAD 65536u
+
+struct run {
+	const struct replay_options *options;
+	const struct spool *spool;
+	uint32_t *keys;
+	uint64_t start_ns;
+	uint64_t total; /* requests from start to end */
+	uint64_t warmup_requests;
+	int64_t warmup_us;
+
+	pthread_mutex_t lock;
+	bool window_open;	       /* lock; the first measured request opens it */
+	uint64_t window_ns;	       /* lock; when that was */
+	struct server_stats *before;   /* lock; the server's stats at that time */
+	char error[320];	       /* lock; why the run failed, the first reason */
+	_Atomic bool failed;
+	_Atomic bool stop;	       /* no more requests: answers are waited for, then the end */
+};
+
+struct worker {
+	struct run *run;
+	pthread_t thread;
+	struct player player;
+	struct schedule schedule;
+	struct conn *conns; /* connection i of the run is conns[i / threads] of worker i % threads */
+	uint32_t conn_count;
+	uint32_t number;
+	struct schedule_item next;
+	bool has_next;
+	bool measuring;
+	int epoll_fd;
+	uint64_t checked_timeouts_ns;
+	int64_t behind_ns; /* paced: the farthest it fell behind */
+	struct worker *all; /* the run's workers, options->threads of them */
+	_Atomic uint64_t position; /* requests stepped over; UINT64_MAX at the end */
+	_Atomic uint64_t answered;
+};
+
+uint64_t worker_now_ns(void);
+
+/* Connects all. On failure a message is in error. */
+int workers_create(struct run *run, struct worker **workers, char error[256]) FS_MUST_CHECK;
+void workers_start(struct worker *workers);
+void workers_join(struct worker *workers);
+void workers_destroy(struct worker *workers);
+
+/* Whether all have come to their end. */
+bool workers_done(const struct worker *workers);
+uint64_t workers_answered(const struct worker *workers);
+
+#endif
