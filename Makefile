@@ -77,7 +77,7 @@ model := $(if $(model_objs),$(B)/model_client)
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run test check unit unit-build asan tsan install clean deps deps-test model format sample-config FORCE
+.PHONY: all help run test check unit unit-build list-unit-tests asan tsan install clean deps deps-test model format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -97,7 +97,7 @@ run: ## installs what is missing, builds, and shows a daemon under a generated l
 
 test: ## installs what is missing, builds, runs every test; last line "N passed, N failed"
 	+@$(MAKE) --no-print-directory deps-test
-	+@MAKE="$(MAKE)" tools/run-tests.sh
+	+@/usr/bin/python3 tools/run-tests.py
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
@@ -106,6 +106,9 @@ unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 
 unit: unit-build ## runs the unit tests of VARIANT
 	@failed=0; for t in $(unit_tests); do "$$t" || failed=1; done; exit $$failed
+
+list-unit-tests:
+	@printf '%s\n' $(unit_tests)
 
 asan: ## unit tests under the address and undefined-behaviour sanitizers
 	+@$(MAKE) --no-print-directory VARIANT=asan unit

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# check.sh - style and consistency, for "make check". Silent when clean; otherwise a line per
+# finding, and exit code 1. Run from the top folder.
+set -u
+
+here=$(dirname "$0")
+findings=$(mktemp)
+trap 'rm -f "$findings"' EXIT
+
+python3=/usr/bin/python3
+[ -x "$python3" ] || python3=python3
+
+"$python3" "$here/sources.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/sources.py failed" >>"$findings"
+sh "$here/headers.sh" >>"$findings" 2>&1
+sh "$here/sample_config.sh" >>"$findings" 2>&1
+
+if [ -s "$findings" ]; then
+	cat "$findings"
+	exit 1
+fi

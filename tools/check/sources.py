@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that need no compiler: include edges, heads, marks, tables, READMEs.
+
+Prints a line per finding and exits with 1; silent when clean. Run from the top folder. The rules
+are the tables below; an exception is a visible entry in one of them.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ENGINE = ["classifier", "flashindex", "segments", "conf", "base"]
+
+# Which folder may include which. The longest matching prefix counts, on both sides.
+EDGES = {
+    "base": ["base"],
+    "conf": ["conf", "base"],
+    "classifier": ["classifier", "conf", "base"],
+    "flashindex": ["flashindex", "conf", "base"],
+    "segments": ["segments", "conf", "base"],
+    "server/store": ["server/store"] + ENGINE,
+    "server": ["server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
+    "tools": ["tools", "server/store"] + ENGINE,
+    "tests/unit": ["tests", "tools", "server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
+    "tests": ["tests", "tools", "conf", "base", "server/store"],
+}
+
+# Which files alone may include a library's header. A folder ends in "/".
+LIBRARIES = [
+    (re.compile(r"^(event\.h|evutil\.h|event2/)"), ["server/net/"], "libevent"),
+    (re.compile(r"^libaio\.h"), ["segments/"], "libaio"),
+    (re.compile(r"^(linear\.h|liblinear/)"), ["classifier/"], "liblinear"),
+    (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
+    (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
+    (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/conf.c"], "inih"),
+]
+
+# Libraries that a single file wraps.
+ONE_FILE_ONLY = {"libaio"}
+
+README_FOLDERS = ["base", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging"]
+README_LINES = 60
+
+# This file names what it looks for.
+SELF = "tools/check/sources.py"
+
+MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(work|root|home)/[\w.]")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+SPDX = "SPDX-License-Identifier: BSD-3-Clause"
+NEEDS_SPDX = (".c", ".h", ".def", ".sh", ".py", ".cc")
+
+findings = []
+
+
+def find(path, line, text):
+    findings.append(f"{path}:{line}: {text}" if line else f"{path}: {text}")
+
+
+def listed():
+    """What git has or would have; outside of a checkout, all but what is built."""
+    try:
+        return subprocess.run(
+            ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            check=True, capture_output=True, text=True).stdout.split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        return [os.path.relpath(os.path.join(folder, name), ".")
+                for folder, _, names in os.walk(".") if not re.match(r"\./(\.git|build)(/|$)", folder)
+                for name in names]
+
+
+def files():
+    """Path and text of each text file; what was deleted but not yet committed is left out."""
+    for path in sorted(set(listed()) - {""}):
+        try:
+            with open(path, encoding="utf-8") as opened:
+                yield path, opened.read()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+
+
+def zone(path, zones):
+    fitting = [z for z in zones if path == z or path.startswith(z + "/")]
+    return max(fitting, key=len, default=None)
+
+
+def check_includes(path, text, users):
+    own = zone(path, EDGES)
+    targets = {t for allowed in EDGES.values() for t in allowed}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(2)
+        for pattern, allowed, library in LIBRARIES:
+            if not pattern.match(name):
+                continue
+            users.setdefault(library, set()).add(path)
+            if not any(path == a or (a.endswith("/") and path.startswith(a)) for a in allowed):
+                find(path, number, f"{library} belongs into {' '.join(allowed)} only")
+        if match.group(1) != '"':
+            continue
+        target = zone(name, targets)
+        beside = own and own.startswith("tests") and os.path.exists(os.path.join(os.path.dirname(path), name))
+        if beside:
+            continue  # tests may name what lies beside them
+        if target is None:
+            find(path, number, f'"{name}" is not named from the top folder')
+        elif own and target not in EDGES[own]:
+            find(path, number, f"{own} may not include {target}")
+        if own and name.endswith("_internal.h") and target != own and not own.startswith("tests"):
+            find(path, number, f"{name} is internal to {target}")
+
+
+def check_lines(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if MARKS.search(line):
+            find(path, number, "an open mark: do it, or open an issue")
+        if MACHINE_PATHS.search(line):
+            find(path, number, "a path of somebody's machine")
+        if line != line.rstrip() and path.endswith(NEEDS_SPDX):
+            find(path, number, "blanks at the end of the line")
+
+
+def check_fault_table(text):
+    names = re.findall(r"\bFAULT\((\w+), \"", text)
+    for before, after in zip(names, names[1:]):
+        if before >= after:
+            find("base/fault.h", 0, f"the fault table isn't sorted: {after} after {before}")
+
+
+def check_readmes(known):
+    for folder in README_FOLDERS:
+        readme = f"{folder}/README.md"
+        if readme not in known:
+            find(readme, 0, "is missing")
+        elif len(known[readme].splitlines()) > README_LINES:
+            find(readme, 0, f"is longer than {README_LINES} lines")
+
+
+def main():
+    users = {}
+    known = dict(files())
+    for path, text in known.items():
+        if path == SELF:
+            continue
+        if path.endswith(NEEDS_SPDX) and SPDX not in "\n".join(text.splitlines()[:3]):
+            find(path, 0, "its head has no SPDX line")
+        if path.endswith((".c", ".h", ".cc", ".def")):
+            check_includes(path, text, users)
+        check_lines(path, text)
+    for library in ONE_FILE_ONLY:
+        if len(users.get(library, ())) > 1:
+            find(" ".join(sorted(users[library])), 0, f"{library} belongs into one file")
+    check_fault_table(known.get("base/fault.h", ""))
+    check_readmes(known)
+    for line in findings:
+        print(line)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs every test, for "make test". The last line is "N passed, N failed"; exit code 1 on failures.
+
+Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
+ASan+UBSan and under TSan; the protocol tests (pytest); the model test (tests/model/run.sh). Each
+step is bounded in time, and so is the whole: what is left then counts as failed.
+
+Names on the command line choose steps: build check unit asan tsan protocol model.
+"""
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+CPUS = os.cpu_count() or 1
+WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "1380"))
+BUILD_SECONDS = 600
+UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
+PROTOCOL_SECONDS = 420
+MODEL_SECONDS = 300
+STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "model"]
+
+# Plain output of a test is shown only when it failed, and then its end.
+SHOWN_LINES = 60
+
+TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
+TAP_PLAN = re.compile(r"^1\.\.(\d+)")
+MODEL_LINE = re.compile(r"^(PASS|FAIL|SKIP)\b[:\s]*(.*)")
+
+started = time.monotonic()
+counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def left(seconds):
+    """The bound of a step: its own, or what the whole has left."""
+    return max(1.0, min(seconds, WHOLE_SECONDS - (time.monotonic() - started)))
+
+
+def tail(output):
+    lines = output.rstrip().splitlines()
+    cut = ["  ..."] if len(lines) > SHOWN_LINES else []
+    return "\n".join(cut + ["  " + line for line in lines[-SHOWN_LINES:]])
+
+
+def passed(n=1):
+    counts["passed"] += n
+
+
+def failed(name, output="", n=1):
+    counts["failed"] += n
+    say(f"FAILED {name}")
+    if output.strip():
+        say(tail(output))
+
+
+def skipped(name, why=""):
+    counts["skipped"] += 1
+    say(f"skipped {name}{': ' + why if why else ''}")
+
+
+def run(command, seconds, env=None):
+    """(exit code, output). A command that takes too long is ended with all its children: 124."""
+    full = dict(os.environ, **(env or {}))
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # the outer make's job server isn't ours
+        full.pop(name, None)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env=full, text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=left(seconds))
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return 124, output + f"\nended after {seconds:.0f} s\n"
+
+
+def make(*words, seconds=BUILD_SECONDS):
+    return run(["make", f"-j{CPUS}", "-k", "--no-print-directory", *words], seconds)
+
+
+def build(name, *words):
+    say(f"-- {name}")
+    code, output = make("WERROR=1", *words)
+    if code == 0:
+        passed()
+        return True
+    failed(name, "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|AR|LD) ", line)))
+    return False
+
+
+def step_build():
+    build("builds under gcc without a warning", "all")
+    build("builds under clang without a warning", "CC=clang", "all")
+
+
+def step_check():
+    say("-- check")
+    code, output = make("check")
+    if code == 0 and not output.strip():
+        passed()
+    else:
+        failed("make check", output)
+
+
+def unit_programs(variant):
+    """The programs that the sources make, so that one that didn't build is missed."""
+    listed = subprocess.run(["make", "-s", f"VARIANT={variant}", "list-unit-tests"], check=True, capture_output=True,
+                            text=True).stdout
+    return sorted(listed.split())
+
+
+def without_aslr():
+    """TSan of Debian 12 can't map its shadow where the kernel randomises more bits than it knows."""
+    command = ["setarch", "-R"]
+    try:
+        return command if subprocess.run(command + ["true"], capture_output=True).returncode == 0 else []
+    except FileNotFoundError:
+        return []
+
+
+def run_unit(program, variant):
+    env = {
+        "CMOCKA_MESSAGE_OUTPUT": "TAP",
+        "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": "second_deadlock_stack=1",
+    }
+    prefix = without_aslr() if variant == "tsan" else []
+    return program, run(prefix + [program], UNIT_SECONDS[variant], env)
+
+
+def count_unit(program, variant, code, output):
+    name = f"{'/'.join(program.split('/')[-2:])} ({variant})"
+    planned = seen = bad = 0
+    for line in output.splitlines():
+        plan = TAP_PLAN.match(line)
+        match = TAP.match(line)
+        if plan:
+            planned += int(plan.group(1))
+        if not match:
+            continue
+        seen += 1
+        if match.group(3):  # cmocka says "not ok" of a skipped test
+            skipped(f"{name} {match.group(4) or match.group(2) or ''}".rstrip())
+        elif match.group(1):
+            bad += 1
+        else:
+            passed()
+    missing = max(0, planned - seen)
+    if code != 0 and bad + missing == 0:
+        missing = 1  # all tests passed, and then something else was wrong: a leak, a race
+    if seen == 0 and missing == 0:
+        missing = 1
+    if bad + missing:
+        failed(f"{name}: {bad} failed, {missing} without a result, exit code {code}", output, bad + missing)
+
+
+def unit(variant):
+    if not build(f"unit tests build ({variant})", f"VARIANT={variant}", "unit-build"):
+        say("   what did build is run")
+    programs = unit_programs(variant)
+    present = [p for p in programs if os.access(p, os.X_OK)]
+    for program in sorted(set(programs) - set(present)):
+        failed(f"{program}: not built")
+    say(f"-- {len(present)} unit test programs ({variant})")
+    # The sanitizers' own threads and memory leave no room for more than the machine has.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
+        for program, (code, output) in pool.map(lambda p: run_unit(p, variant), present):
+            count_unit(program, variant, code, output)
+
+
+def step_unit():
+    unit("release")
+
+
+def step_asan():
+    unit("asan")
+
+
+def step_tsan():
+    unit("tsan")
+
+
+def step_protocol():
+    if not os.path.isdir("tests/protocol") or not any(f.endswith(".py") for f in os.listdir("tests/protocol")):
+        return
+    say("-- protocol tests")
+    report = "build/protocol.xml"
+    if os.path.exists(report):
+        os.remove(report)
+    code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+                        f"--junitxml={report}", "tests/protocol"], PROTOCOL_SECONDS)
+    bad = 0
+    try:
+        cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        failed("protocol tests: no report", output)
+        return
+    for case in cases:
+        if case.find("failure") is not None or case.find("error") is not None:
+            bad += 1
+        elif case.find("skipped") is not None:
+            skipped(f"{case.get('classname')}.{case.get('name')}", case.find("skipped").get("message") or "")
+        else:
+            passed()
+    if bad or code != 0:
+        failed(f"protocol tests: {bad} failed, exit code {code}", output, max(bad, 1))
+
+
+def step_model():
+    script = "tests/model/run.sh"
+    if not os.access(script, os.X_OK):
+        return
+    say("-- model test")
+    code, output = run([script], MODEL_SECONDS)
+    bad = seen = 0
+    for line in output.splitlines():
+        match = MODEL_LINE.match(line)
+        if not match:
+            continue
+        seen += 1
+        if match.group(1) == "PASS":
+            passed()
+        elif match.group(1) == "SKIP":
+            skipped(f"model test {match.group(2)}")
+        else:
+            bad += 1
+    if bad or code != 0 or not seen:
+        failed(f"model test: {bad} failed, exit code {code}", output, max(bad, 1))
+    else:
+        say("\n".join(line for line in output.splitlines() if MODEL_LINE.match(line)))
+
+
+def main():
+    steps = sys.argv[1:] or STEPS
+    for unknown in set(steps) - set(STEPS):
+        sys.exit(f"run-tests: {unknown} is not one of {' '.join(STEPS)}")
+    for step in steps:
+        if time.monotonic() - started > WHOLE_SECONDS:
+            failed(f"{step}: not run, as the {WHOLE_SECONDS} s for all tests are over")
+            continue
+        before = time.monotonic()
+        globals()[f"step_{step}"]()
+        say(f"   {step} took {time.monotonic() - before:.0f} s")
+    if counts["skipped"]:
+        say(f"{counts['skipped']} skipped")
+    say(f"{counts['passed']} passed, {counts['failed']} failed")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    sys.exit(main())
