@@ -254,7 +254,7 @@ struct seg_read {
 	uint64_t buffer_bytes;
 	struct seg_read *next;
 	struct seg_reader *reader;
-	uint64_t io[16];
+	uint64_t io[18];
 };
 
 struct seg_reader;

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The real device: a file or a block device, opened O_DIRECT where that works and locked against a
+ * second daemon.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "conf/counters.h"
+#include "segments/device_internal.h"
+
+struct file_dev {
+	struct dev dev;
+	int fd;
+	bool discards;
+};
+
+static int file_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int fd = ((struct file_dev *)dev)->fd;
+	uint8_t *to = buffer;
+
+	while (bytes > 0) {
+		ssize_t n = pread(fd, to, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO; /* a short file reads as an error */
+		to += n;
+		offset += (uint64_t)n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static int file_write(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int fd = ((struct file_dev *)dev)->fd;
+	const uint8_t *from = buffer;
+
+	while (bytes > 0) {
+		ssize_t n = pwrite(fd, from, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		from += n;
+		offset += (uint64_t)n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static int file_flush(struct dev *dev)
+{
+	return fdatasync(((struct file_dev *)dev)->fd) == 0 ? 0 : -errno;
+}
+
+/* Only raw devices: a file's holes would have to be allocated again. */
+static int file_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
+{
+	struct file_dev *file = (struct file_dev *)dev;
+	uint64_t range[2] = {offset, bytes};
+
+	if (!file->discards)
+		return 0;
+	if (ioctl(file->fd, BLKDISCARD, range) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP)
+		log_warn("flash: discard failed, not tried again: %s", strerror(errno));
+	file->discards = false;
+	return 0;
+}
+
+static int file_settle(struct dev *dev, uint64_t offset, uint64_t bytes)
+{
+	int fd = ((struct file_dev *)dev)->fd;
+
+	if (dev->direct)
+		return 0;
+	if (sync_file_range(fd, (off_t)offset, (off_t)bytes,
+			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				    SYNC_FILE_RANGE_WAIT_AFTER) != 0 &&
+	    errno == EIO)
+		return -EIO;
+	posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+static int file_queue_create(struct dev *dev, unsigned depth, int eventfd, struct dev_queue **out)
+{
+	return aio_queue_create(((struct file_dev *)dev)->fd, depth, eventfd, out);
+}
+
+static void file_close(struct dev *dev)
+{
+	struct file_dev *file = (struct file_dev *)dev;
+
+	close(file->fd);
+	mem_free(file);
+}
+
+static const struct dev_ops file_ops = {
+	.read = file_read,
+	.write = file_write,
+	.flush = file_flush,
+	.discard = file_discard,
+	.settle = file_settle,
+	.queue_create = file_queue_create,
+	.queue_destroy = aio_queue_destroy,
+	.submit = aio_submit,
+	.reap = aio_reap,
+	.close = file_close,
+};
+
+/* *created: the file is new. A block device is opened O_EXCL, which refuses a mounted one. */
+static int open_path(const char *path, bool direct, bool *created)
+{
+	int flags = O_RDWR | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
+		return open(path, flags | O_EXCL);
+	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	if (fd >= 0) {
+		*created = true;
+		return fd;
+	}
+	if (errno == EEXIST)
+		return open(path, flags);
+	return -1;
+}
+
+/* Open file description locks: another open in the same process is refused as well. */
+static int lock_file(int fd)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+		return FS_OK;
+	return errno == EAGAIN || errno == EACCES ? FS_EBUSY : FS_ESYS;
+}
+
+static int fit_block_device(struct file_dev *file, const struct seg_config *config)
+{
+	uint64_t bytes = 0;
+
+	if (ioctl(file->fd, BLKGETSIZE64, &bytes) != 0)
+		return FS_ESYS;
+	if (config->flash_bytes > bytes) {
+		log_error("flash: %s has %llu bytes, less than the configured size", config->path,
+			  (unsigned long long)bytes);
+		return FS_ERANGE;
+	}
+	file->dev.block_device = true;
+	file->dev.bytes = config->flash_bytes ? config->flash_bytes : bytes;
+	file->discards = true;
+	return FS_OK;
+}
+
+static int fit_file(struct file_dev *file, const struct seg_config *config)
+{
+	int error = file_preallocate(file->fd, config->flash_bytes);
+
+	if (error != 0) {
+		log_error("flash: %s: no room for %llu bytes: %s", config->path,
+			  (unsigned long long)config->flash_bytes, strerror(-error));
+		errno = -error;
+		return FS_ESYS;
+	}
+	file->dev.bytes = config->flash_bytes;
+	return FS_OK;
+}
+
+/* Whether a direct read works: some file systems accept the flag and refuse the I/O. */
+static bool direct_works(int fd)
+{
+	void *page = mem_aligned(SEG_PAGE, SEG_PAGE);
+	bool works = page && (pread(fd, page, SEG_PAGE, 0) >= 0 || errno != EINVAL);
+
+	mem_free(page);
+	return works;
+}
+
+static int open_file(struct file_dev *file, const struct seg_config *config, bool *created)
+{
+	bool direct = config->direct != SEG_DIRECT_OFF;
+
+	file->fd = open_path(config->path, direct, created);
+	if (direct && (file->fd >= 0 ? !direct_works(file->fd) : errno == EINVAL)) {
+		if (file->fd >= 0)
+			close(file->fd);
+		direct = false;
+		log_warn("flash: %s can't be opened O_DIRECT: reads and writes go through the page cache",
+			 config->path);
+		file->fd = open_path(config->path, false, created);
+	}
+	file->dev.direct = direct;
+	if (file->fd >= 0)
+		return FS_OK;
+	return errno == EBUSY ? FS_EBUSY : FS_ESYS;
+}
+
+int dev_open(struct dev **out, const struct seg_config *config)
+{
+	struct file_dev *file = mem_zalloc(sizeof(*file));
+	bool created = false;
+	struct stat st;
+	int rc, error;
+
+	*out = NULL;
+	if (!file)
+		return FS_ENOMEM;
+	file->dev.ops = &file_ops;
+	rc = open_file(file, config, &created);
+	if (rc == FS_OK)
+		rc = lock_file(file->fd);
+	if (rc == FS_EBUSY)
+		created = false; /* somebody else found the new file before we locked it: it is theirs */
+	if (rc == FS_OK && fstat(file->fd, &st) != 0)
+		rc = FS_ESYS;
+	if (rc == FS_OK && !S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
+		rc = FS_EINVAL;
+	if (rc == FS_OK)
+		rc = S_ISBLK(st.st_mode) ? fit_block_device(file, config) : fit_file(file, config);
+	if (rc == FS_OK) {
+		if (!file->dev.direct)
+			posix_fadvise(file->fd, 0, 0, POSIX_FADV_RANDOM);
+		*out = &file->dev;
+		return FS_OK;
+	}
+	error = errno;
+	if (created)
+		unlink(config->path);
+	if (file->fd >= 0)
+		close(file->fd);
+	mem_free(file);
+	errno = error;
+	return rc;
+}
+
+int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+	int fd, rc;
+
+	if (stat(path, &st) != 0)
+		return errno == ENOENT ? (int64_t)flash_bytes : FS_ESYS;
+	if (!S_ISBLK(st.st_mode))
+		return S_ISREG(st.st_mode) ? (int64_t)flash_bytes : FS_EINVAL;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return FS_ESYS;
+	rc = ioctl(fd, BLKGETSIZE64, &bytes);
+	close(fd);
+	if (rc != 0)
+		return FS_ESYS;
+	return (int64_t)(flash_bytes && flash_bytes < bytes ? flash_bytes : bytes);
+}
+
+void dev_read_faults(uint8_t *first, uint64_t bytes, int64_t *result)
+{
+	if (*result >= 0 && fault_fires(FAULT_device_read_eio))
+		*result = -EIO;
+	if (*result >= 0 && bytes > 0 && fault_fires(FAULT_device_read_corrupt))
+		first[bytes / 2] ^= 1;
+}
+
+int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int64_t result = dev->ops->read(dev, buffer, bytes, offset);
+
+	ctr_add(CTR_flash_bytes_read, bytes);
+	dev_read_faults(buffer, bytes, &result);
+	return (int)result;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device's health: a budget of errors within a minute. Beyond it the device is taken offline;
+ * reads and writes then fail at once, and the cleaner tries it again with back-off.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "segments/segments_internal.h"
+
+#define WINDOW_MS 60000u
+#define RETRY_FIRST_MS 1000u
+#define RETRY_MOST_MS 60000u
+#define BUDGET_DEFAULT 16u
+
+void health_init(struct seg_health *health, unsigned budget)
+{
+	memset(health, 0, sizeof(*health));
+	lock_init(&health->lock, LOCK_LEAF);
+	if (budget == 0)
+		budget = BUDGET_DEFAULT;
+	health->budget = budget < HEALTH_ERRORS_MAX ? budget : HEALTH_ERRORS_MAX;
+}
+
+void health_fini(struct seg_health *health)
+{
+	lock_fini(&health->lock);
+}
+
+/* True when this error is one more than the budget allows within the window. Times are kept plus
+   one, so that zero means none yet. */
+static bool over_budget(struct seg_health *health, uint64_t now_ms)
+{
+	uint64_t oldest = health->error_ms[health->next_error];
+
+	health->error_ms[health->next_error] = now_ms + 1;
+	health->next_error = (health->next_error + 1) % health->budget;
+	return oldest != 0 && now_ms + 1 - oldest < WINDOW_MS;
+}
+
+void health_error(struct seg *seg, const char *what, int error)
+{
+	struct seg_health *health = &seg->health;
+	uint64_t now_ms = clk_now_ms(seg->clock);
+	bool gone = false;
+
+	lock_acquire(&health->lock);
+	if (!health_offline(seg) && over_budget(health, now_ms)) {
+		gone = true;
+		snprintf(health->reason, sizeof(health->reason),
+			 "%s failed: %s (more than %u errors in a minute)", what, strerror(error),
+			 health->budget);
+		health->retry_after_ms = RETRY_FIRST_MS;
+		health->retry_at_ms = now_ms + RETRY_FIRST_MS;
+		atomic_store_explicit(&health->offline, true, memory_order_release);
+	}
+	lock_release(&health->lock);
+	if (gone)
+		log_error("flash is offline, serving from memory alone: %s failed: %s", what,
+			  strerror(error));
+	else
+		log_debug("flash: %s failed: %s", what, strerror(error));
+}
+
+/* A read and a write of the superblock: what a device must be able to do to be of use. */
+static bool probe(struct seg *seg)
+{
+	struct layout_super found;
+	uint64_t generation;
+	int rc = super_load(seg->device, &found, &generation);
+
+	if (rc == FS_OK && memcmp(found.uuid, seg->super.uuid, sizeof(found.uuid)) == 0)
+		return super_store(seg->device, &seg->super) == FS_OK;
+	return false;
+}
+
+bool health_online(struct seg *seg)
+{
+	struct seg_health *health = &seg->health;
+	uint64_t now_ms = clk_now_ms(seg->clock);
+	bool due, back;
+
+	if (!health_offline(seg))
+		return true;
+	lock_acquire(&health->lock);
+	due = now_ms >= health->retry_at_ms;
+	lock_release(&health->lock);
+	if (!due)
+		return false;
+	back = probe(seg);
+	lock_acquire(&health->lock);
+	if (back) {
+		memset(health->error_ms, 0, sizeof(health->error_ms));
+		atomic_store_explicit(&health->offline, false, memory_order_release);
+	} else {
+		health->retry_after_ms *= 2;
+		if (health->retry_after_ms > RETRY_MOST_MS)
+			health->retry_after_ms = RETRY_MOST_MS;
+		health->retry_at_ms = now_ms + health->retry_after_ms;
+	}
+	lock_release(&health->lock);
+	if (back)
+		log_notice("flash is online again");
+	return back;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two planners share: plan.c divides the segment into areas, chooses the granule, packs the
+ * extents, calls a planner for the rest and computes the figures.
+ */
+#ifndef FS_SEGMENTS_PLAN_INTERNAL_H
+#define FS_SEGMENTS_PLAN_INTERNAL_H
+
+#include "segments/layout.h"
+
+/* The longest record that may go to a slot; a longer one finds no place unless it is an extent. */
+#define PLAN_SLOT_MAX (1u << 20)
+
+struct plan_job {
+	const struct seg_candidate *candidates;
+	uint32_t count;
+	struct layout_grid grid;
+	uint32_t max_objects;  /* that the footer has room for, extents included */
+	struct seg_plan *plan; /* areas set; placed has room for max_objects */
+};
+
+/* Both append to plan->placed (in any order), add to plan->count and to stats.hashes. */
+FS_MUST_CHECK int plan_sweep(struct plan_job *job);
+FS_MUST_CHECK int plan_paper(struct plan_job *job);
+
+/* The granule for the sweep that is expected to lose the fewest bytes. */
+uint32_t plan_choose_granule(const struct seg_candidate *candidates, uint32_t count, uint64_t slot_count,
+			     uint64_t slot_bytes, uint64_t data_bytes, unsigned functions);
+
+static inline bool plan_is_slot(const struct seg_candidate *candidate)
+{
+	return !candidate->extent && candidate->length <= PLAN_SLOT_MAX;
+}
+
+static inline void plan_place(struct plan_job *job, uint32_t candidate, uint64_t offset, uint32_t function)
+{
+	job->plan->placed[job->plan->count++] = (struct seg_placed){
+		.candidate = candidate,
+		.offset = (uint32_t)offset,
+		.function = (uint8_t)function,
+	};
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Read buffers, page-aligned, by size class (steps of 1, 1.5, 2, 3, 4, 6, ... pages). An idle buffer
+ * is kept for the next read while the idle ones stay within IDLE_BYTES or what is in use.
+ */
+#include "base/alloc.h"
+#include "segments/pool_internal.h"
+
+#define IDLE_BYTES (1u << 20)
+
+/* Bytes of the class that pages belong to. */
+static uint64_t class_of(uint64_t bytes, unsigned *index)
+{
+	uint64_t pages = (bytes + SEG_PAGE - 1) / SEG_PAGE;
+	unsigned i = 0;
+	uint64_t size = 1;
+
+	/* 1, 2, 3, 4, 6, 8, 12, ...: odd steps are one and a half times the power of two before. */
+	while (size < pages) {
+		i++;
+		size = i < 2 ? i + 1 : (i % 2 ? 2ull << (i / 2) : 3ull << (i / 2 - 1));
+	}
+	*index = i;
+	return size * SEG_PAGE;
+}
+
+void pool_init(struct pool *pool)
+{
+	*pool = (struct pool){0};
+}
+
+void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
+{
+	unsigned index;
+	struct pool_idle *idle;
+
+	*size = class_of(bytes, &index);
+	idle = index < POOL_CLASSES ? pool->idle[index] : NULL;
+	if (idle) {
+		pool->idle[index] = idle->next;
+		pool->idle_bytes -= *size;
+	} else {
+		idle = mem_aligned(SEG_PAGE, *size);
+		if (!idle)
+			return NULL;
+		atomic_fetch_add_explicit(&pool->bytes, *size, memory_order_relaxed);
+	}
+	return idle;
+}
+
+void pool_give(struct pool *pool, void *buffer, uint64_t size)
+{
+	uint64_t used = atomic_load_explicit(&pool->bytes, memory_order_relaxed) - pool->idle_bytes - size;
+	struct pool_idle *idle = buffer;
+	unsigned index;
+
+	class_of(size, &index);
+	if (index < POOL_CLASSES && pool->idle_bytes + size <= (used > IDLE_BYTES ? used : IDLE_BYTES)) {
+		idle->next = pool->idle[index];
+		pool->idle[index] = idle;
+		pool->idle_bytes += size;
+		return;
+	}
+	mem_free(buffer);
+	atomic_fetch_sub_explicit(&pool->bytes, size, memory_order_relaxed);
+}
+
+void pool_fini(struct pool *pool)
+{
+	for (unsigned i = 0; i < POOL_CLASSES; i++) {
+		while (pool->idle[i]) {
+			struct pool_idle *idle = pool->idle[i];
+
+			pool->idle[i] = idle->next;
+			mem_free(idle);
+		}
+	}
+}

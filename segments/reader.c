@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Readers: one per worker, with a queue and an eventfd of its own.
+ *
+ *   submit -> waiting -> (flush: the device's queue, up to depth) -> reaped by poll -> done
+ *                              |  EAGAIN                    ^
+ *                              +-> submitter thread --------+  (through the queue, or handed_back)
+ *
+ * A read that can't be submitted at all goes to the finished list with its error; done is run by the
+ * next poll, never from within submit or flush.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "conf/counters.h"
+#include "segments/pool_internal.h"
+#include "segments/segments_internal.h"
+
+#define BATCH 64u
+#define SLOW_MS 20u
+
+struct list {
+	struct seg_read *first, *last;
+};
+
+struct seg_reader {
+	struct seg *seg;
+	struct dev_queue *queue;
+	int fd;
+	unsigned depth;
+	unsigned in_flight;   /* with the device or the submitter */
+	unsigned outstanding; /* done not yet run */
+	unsigned buffers;     /* not yet released */
+	struct list waiting, finished;
+	struct pool pool;
+	struct lock back_lock;
+	struct dev_io *back; /* from the submitter thread; covered by back_lock */
+};
+
+_Static_assert(sizeof(struct dev_io) <= sizeof(((struct seg_read *)0)->io), "seg_read.io holds a request");
+
+static struct dev_io *io_of(struct seg_read *read)
+{
+	return (struct dev_io *)read->io;
+}
+
+static struct seg_read *read_of(struct dev_io *io)
+{
+	return (struct seg_read *)((char *)io - offsetof(struct seg_read, io));
+}
+
+static void append(struct list *list, struct seg_read *read)
+{
+	read->next = NULL;
+	if (list->last)
+		list->last->next = read;
+	else
+		list->first = read;
+	list->last = read;
+}
+
+static struct seg_read *take(struct list *list)
+{
+	struct seg_read *read = list->first;
+
+	if (read) {
+		list->first = read->next;
+		if (!list->first)
+			list->last = NULL;
+	}
+	return read;
+}
+
+static void signal_fd(struct seg_reader *reader)
+{
+	/* It fails only when the count is at its limit, and then the descriptor is readable anyway. */
+	if (eventfd_write(reader->fd, 1) != 0)
+		must(errno == EAGAIN || errno == EINTR);
+}
+
+int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth)
+{
+	struct seg_reader *reader = mem_zalloc(sizeof(*reader));
+	int rc;
+
+	*out = NULL;
+	if (!reader)
+		return FS_ENOMEM;
+	reader->seg = seg;
+	reader->depth = depth ? depth : 1;
+	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = reader->fd < 0 ? -errno
+			    : seg->device->ops->queue_create(seg->device, reader->depth, reader->fd,
+							     &reader->queue);
+	if (rc != 0) {
+		if (reader->fd >= 0)
+			close(reader->fd);
+		mem_free(reader);
+		errno = -rc;
+		if (rc == -EAGAIN)
+			log_error("flash: no asynchronous I/O context left (see /proc/sys/fs/aio-max-nr)");
+		return FS_ESYS;
+	}
+	pool_init(&reader->pool);
+	lock_init(&reader->back_lock, LOCK_LEAF);
+	*out = reader;
+	return FS_OK;
+}
+
+void seg_reader_destroy(struct seg_reader *reader)
+{
+	if (!reader)
+		return;
+	seg_reader_flush(reader);
+	while (reader->outstanding > 0) {
+		struct pollfd ready = {.fd = reader->fd, .events = POLLIN};
+
+		if (seg_reader_poll(reader) == 0)
+			poll(&ready, 1, -1);
+	}
+	must(reader->buffers == 0);
+	/* The submitter thread may just be leaving the lock under which it handed the last one back. */
+	lock_acquire(&reader->back_lock);
+	lock_release(&reader->back_lock);
+	reader->seg->device->ops->queue_destroy(reader->queue);
+	lock_fini(&reader->back_lock);
+	close(reader->fd);
+	pool_fini(&reader->pool);
+	mem_free(reader);
+}
+
+int seg_reader_fd(const struct seg_reader *reader)
+{
+	return reader->fd;
+}
+
+/* From the submitter thread. All under the lock: after it the reader may be destroyed. */
+static void handed_back(struct dev_io *io)
+{
+	struct seg_reader *reader = read_of(io)->reader;
+
+	lock_acquire(&reader->back_lock);
+	io->next = reader->back;
+	reader->back = io;
+	signal_fd(reader);
+	lock_release(&reader->back_lock);
+}
+
+static void finish(struct seg_reader *reader, struct seg_read *read, int result)
+{
+	read->result = result;
+	if (result != FS_OK)
+		read->available = 0;
+	append(&reader->finished, read);
+}
+
+/* Fixes the range of pages and takes a buffer. */
+static int prepare(struct seg_reader *reader, struct seg_read *read)
+{
+	const struct seg *seg = reader->seg;
+	struct dev_io *io = io_of(read);
+	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
+	uint64_t end;
+
+	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
+		return FS_EINVAL;
+	end = read->length > seg->segment_bytes - read->offset
+		      ? seg->segment_bytes
+		      : layout_page_up(read->offset + read->length);
+	read->buffer = pool_take(&reader->pool, end - first, &read->buffer_bytes);
+	if (!read->buffer)
+		return FS_ENOMEM;
+	reader->buffers++;
+	read->pages = (unsigned)((end - first) / SEG_PAGE);
+	read->bytes = (const uint8_t *)read->buffer + (read->offset - first);
+	read->available = end - read->offset;
+	*io = (struct dev_io){
+		.buffer = read->buffer,
+		.bytes = end - first,
+		.offset = seg_offset(seg, read->segment) + first,
+		.queue = reader->queue,
+		.device = seg->device,
+		.handed_back = handed_back,
+	};
+	return FS_OK;
+}
+
+void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
+{
+	int rc;
+
+	read->reader = reader;
+	read->buffer = NULL;
+	read->bytes = NULL;
+	read->available = 0;
+	read->pages = 0;
+	reader->outstanding++;
+	rc = health_offline(reader->seg) ? FS_EOFFLINE : prepare(reader, read);
+	if (rc == FS_OK) {
+		append(&reader->waiting, read);
+		return;
+	}
+	finish(reader, read, rc);
+	signal_fd(reader);
+}
+
+static void defer(struct seg_reader *reader, struct seg_read *read)
+{
+	ctr_add(CTR_flash_reads_deferred, 1);
+	reader->in_flight++;
+	submitter_take(reader->seg->submitter, io_of(read), 0);
+}
+
+static void fail(struct seg_reader *reader, struct seg_read *read, int error)
+{
+	ctr_add(CTR_flash_read_errors, 1);
+	health_error(reader->seg, "a read", error);
+	finish(reader, read, FS_EIO);
+}
+
+/* The first of a batch was refused with this errno. */
+static void refused(struct seg_reader *reader, struct seg_read *read, int error)
+{
+	struct dev_io *io = io_of(read);
+
+	if (io->nowait && (error == EOPNOTSUPP || error == EINVAL)) {
+		atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed);
+		read->next = reader->waiting.first;
+		reader->waiting.first = read;
+		if (!reader->waiting.last)
+			reader->waiting.last = read;
+	} else if (error == EAGAIN) {
+		defer(reader, read);
+	} else {
+		fail(reader, read, error);
+		signal_fd(reader);
+	}
+}
+
+/* Hands waiting reads to the device while its queue has room. */
+static void pump(struct seg_reader *reader)
+{
+	struct dev_io *batch[BATCH];
+
+	while (reader->waiting.first && reader->in_flight < reader->depth) {
+		bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
+		unsigned room = reader->depth - reader->in_flight, n = 0;
+		struct seg_read *read = reader->waiting.first;
+		int taken;
+
+		if (fault_fires(FAULT_device_read_again)) {
+			defer(reader, take(&reader->waiting));
+			continue;
+		}
+		for (; read && n < BATCH && n < room; read = read->next) {
+			io_of(read)->nowait = nowait;
+			batch[n++] = io_of(read);
+		}
+		taken = reader->seg->device->ops->submit(reader->queue, batch, n);
+		for (int i = 0; i < taken; i++) {
+			take(&reader->waiting);
+			reader->in_flight++;
+		}
+		if (taken <= 0)
+			refused(reader, take(&reader->waiting), taken < 0 ? -taken : EAGAIN);
+	}
+}
+
+void seg_reader_flush(struct seg_reader *reader)
+{
+	pump(reader);
+}
+
+/* What came back from the device or the submitter. slow: may be held back by the fault point. */
+static void completed(struct seg_reader *reader, struct dev_io *io, bool slow)
+{
+	struct seg_read *read = read_of(io);
+
+	if (slow && fault_fires(FAULT_device_read_slow)) {
+		submitter_take(reader->seg->submitter, io, SLOW_MS);
+		return;
+	}
+	reader->in_flight--;
+	if (io->nowait && (io->result == -EAGAIN || io->result == -EOPNOTSUPP)) {
+		if (io->result == -EOPNOTSUPP)
+			atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed);
+		defer(reader, read);
+		return;
+	}
+	ctr_add(CTR_flash_bytes_read, io->bytes);
+	dev_read_faults((uint8_t *)read->buffer + (read->bytes - (const uint8_t *)read->buffer),
+			read->length < read->available ? read->length : read->available, &io->result);
+	if (io->result == (int64_t)io->bytes)
+		finish(reader, read, FS_OK);
+	else
+		fail(reader, read, io->result < 0 ? (int)-io->result : EIO);
+}
+
+static void reap(struct seg_reader *reader)
+{
+	struct dev_io *ready[BATCH], *back;
+	int n;
+
+	do {
+		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
+		for (int i = 0; i < n; i++)
+			completed(reader, ready[i], true);
+	} while (n == (int)BATCH);
+	lock_acquire(&reader->back_lock);
+	back = reader->back;
+	reader->back = NULL;
+	lock_release(&reader->back_lock);
+	while (back) {
+		struct dev_io *io = back;
+
+		back = io->next;
+		completed(reader, io, false);
+	}
+}
+
+unsigned seg_reader_poll(struct seg_reader *reader)
+{
+	struct list finished;
+	struct seg_read *read;
+	unsigned count = 0;
+	eventfd_t events;
+
+	if (eventfd_read(reader->fd, &events) != 0)
+		must(errno == EAGAIN || errno == EINTR);
+	reap(reader);
+	pump(reader);
+	/* What done submits and fails at once waits for the next poll, which its signal asks for. */
+	finished = reader->finished;
+	reader->finished = (struct list){0};
+	while ((read = take(&finished)) != NULL) {
+		reader->outstanding--;
+		count++;
+		read->done(read);
+	}
+	return count;
+}
+
+void seg_read_release(struct seg_reader *reader, struct seg_read *read)
+{
+	if (!read->buffer)
+		return;
+	pool_give(&reader->pool, read->buffer, read->buffer_bytes);
+	read->buffer = NULL;
+	read->bytes = NULL;
+	reader->buffers--;
+}
+
+uint64_t seg_reader_memory(const struct seg_reader *reader)
+{
+	return atomic_load_explicit(&reader->pool.bytes, memory_order_relaxed);
+}
+
+unsigned seg_reader_in_flight(const struct seg_reader *reader)
+{
+	return reader->outstanding;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing of a flash, its reserves, and what is told about it. */
+#include "segments/segments.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "segments/segments_internal.h"
+#include "segments/writer_internal.h"
+
+/* Sequence numbers are reserved in the superblock this many at a time. */
+#define SEQUENCE_BLOCK 1024u
+#define CAS_END ((uint64_t)1 << 63)
+
+uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes)
+{
+	uint64_t count = flash_bytes > LAYOUT_SUPER_BYTES && segment_bytes
+				 ? (flash_bytes - LAYOUT_SUPER_BYTES) / segment_bytes
+				 : 0;
+
+	return count < SEG_MAX_SEGMENTS ? (uint32_t)count : SEG_MAX_SEGMENTS;
+}
+
+static int check_config(const struct seg_config *config)
+{
+	if (!config->clock || config->functions < 1 || config->functions > SEG_MAX_FUNCTIONS ||
+	    config->segment_bytes < SEG_MIN_BYTES || config->segment_bytes > SEG_MAX_BYTES ||
+	    config->segment_bytes % SEG_PAGE)
+		return FS_EINVAL;
+	return FS_OK;
+}
+
+static void report_lost(const char *path, int why)
+{
+	switch (why) {
+	case FS_ENOTFOUND:
+		log_info("flash: %s is new", path);
+		break;
+	case FS_EVERSION:
+		log_warn("flash: %s has a format or features that this version doesn't know: starts empty",
+			 path);
+		break;
+	default:
+		log_warn("flash: the superblock of %s is broken: starts empty", path);
+	}
+}
+
+/* Reads the superblock or makes a new one. fresh: no copy of ours lies on the device. */
+static int attach(struct seg *seg, const struct seg_config *config, bool *fresh)
+{
+	const char *path = config->path ? config->path : "device";
+	uint64_t generation;
+	int rc = super_load(seg->device, &seg->super, &generation);
+
+	*fresh = rc != FS_OK;
+	if (rc == FS_EIO || rc == FS_ENOMEM)
+		return rc;
+	if (rc != FS_OK) {
+		report_lost(path, rc);
+		super_make(&seg->super, generation);
+		return FS_OK;
+	}
+	if (seg->super.segment_bytes == seg->segment_bytes && seg->super.segments == seg->segments &&
+	    seg->super.functions == seg->functions)
+		return FS_OK;
+	/* Saved state that names the old layout must not fit any more. Secret, seeds and reserves stay:
+	   neither a sequence number nor a CAS id comes again. */
+	log_notice("flash: %s was laid out in another way: starts empty", path);
+	rng_secret(seg->super.uuid, sizeof(seg->super.uuid));
+	return FS_OK;
+}
+
+/* The attach epoch and the first sequence numbers, durable before anything is written. A fresh
+   superblock is written twice, so that no copy of what lay there before is left. */
+static int start_super(struct seg *seg, bool fresh)
+{
+	struct layout_super *super = &seg->super;
+	int rc;
+
+	super->segment_bytes = seg->segment_bytes;
+	super->segments = seg->segments;
+	super->functions = seg->functions;
+	super->flash_bytes = seg->device->bytes;
+	super->attach_epoch++;
+	super->clean_epoch = 0;
+	seg->next_sequence = super->sequence_end;
+	super->sequence_end += SEQUENCE_BLOCK;
+	rc = super_store(seg->device, super);
+	if (rc == FS_OK && fresh)
+		rc = super_store(seg->device, super);
+	return rc;
+}
+
+static void init_locks(struct seg *seg, unsigned error_budget)
+{
+	pthread_condattr_t attributes;
+
+	lock_init(&seg->lock, LOCK_SEGMENT_TABLE);
+	lock_init(&seg->pins_lock, LOCK_LEAF);
+	health_init(&seg->health, error_budget);
+	must(pthread_condattr_init(&attributes) == 0);
+	must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+	must(pthread_cond_init(&seg->pins_gone, &attributes) == 0);
+	pthread_condattr_destroy(&attributes);
+}
+
+void seg_close(struct seg *seg)
+{
+	if (!seg)
+		return;
+	submitter_destroy(seg->submitter);
+	pthread_cond_destroy(&seg->pins_gone);
+	health_fini(&seg->health);
+	lock_fini(&seg->pins_lock);
+	lock_fini(&seg->lock);
+	seg->device->ops->close(seg->device);
+	mem_free(seg->live);
+	mem_free(seg);
+}
+
+int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device)
+{
+	struct seg *seg = mem_zalloc(sizeof(*seg));
+	int rc = FS_ENOMEM;
+	bool fresh;
+
+	*out = NULL;
+	if (!seg) {
+		device->ops->close(device);
+		return FS_ENOMEM;
+	}
+	seg->device = device;
+	seg->clock = config->clock;
+	seg->segment_bytes = config->segment_bytes;
+	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
+	seg->functions = config->functions;
+	seg->table = table;
+	atomic_init(&seg->nowait, true);
+	init_locks(seg, config->error_budget);
+	seg->submitter = submitter_create();
+	seg->live = mem_aligned(_Alignof(struct seg_live), (seg->segments + 1) * sizeof(*seg->live));
+	if (seg->submitter && seg->live) {
+		memset(seg->live, 0, (seg->segments + 1) * sizeof(*seg->live));
+		rc = check_config(config);
+	}
+	if (rc == FS_OK && seg->segments == 0)
+		rc = FS_ERANGE;
+	if (rc == FS_OK)
+		rc = attach(seg, config, &fresh);
+	if (rc == FS_OK)
+		rc = start_super(seg, fresh);
+	if (rc != FS_OK) {
+		int error = errno;
+
+		seg_close(seg);
+		errno = error;
+		return rc;
+	}
+	memset(table, 0, seg_region_bytes(seg->segments));
+	seg->table->segments = seg->segments;
+	*out = seg;
+	return FS_OK;
+}
+
+int seg_open(struct seg **out, const struct seg_config *config, void *table)
+{
+	struct seg_config rounded = *config;
+	struct dev *device;
+	int rc = check_config(config);
+
+	*out = NULL;
+	rounded.flash_bytes &= ~(uint64_t)(SEG_PAGE - 1);
+	if (rc == FS_OK)
+		rc = dev_open(&device, &rounded);
+	return rc == FS_OK ? seg_open_on(out, &rounded, table, device) : rc;
+}
+
+void seg_get_info(const struct seg *seg, struct seg_info *out)
+{
+	*out = (struct seg_info){
+		.segments = seg->segments,
+		.segment_bytes = seg->segment_bytes,
+		.flash_bytes = seg->device->bytes,
+		.hash_seed = seg->super.hash_seed,
+		.direct = seg->device->direct,
+		.block_device = seg->device->block_device,
+		.offline = health_offline(seg),
+		.staging_bytes = writer_staging_bytes(seg->segment_bytes),
+	};
+	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
+}
+
+int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end)
+{
+	uint64_t begin = seg->super.cas_end;
+	int rc;
+
+	if (count == 0 || count > CAS_END || begin > CAS_END - count)
+		return FS_ERANGE;
+	seg->super.cas_end = begin + count;
+	rc = super_store(seg->device, &seg->super);
+	if (rc != FS_OK) {
+		/* Whether the write arrived is unknown: the range is given up, never given out twice. */
+		health_error(seg, "a superblock write", errno);
+		return rc;
+	}
+	*first = begin;
+	*end = begin + count;
+	return FS_OK;
+}
+
+int seg_reserve_sequence(struct seg *seg)
+{
+	int rc;
+
+	if (seg->next_sequence < seg->super.sequence_end)
+		return FS_OK;
+	seg->super.sequence_end = seg->next_sequence + SEQUENCE_BLOCK;
+	rc = super_store(seg->device, &seg->super);
+	if (rc != FS_OK) {
+		seg->super.sequence_end = seg->next_sequence;
+		health_error(seg, "a superblock write", errno);
+	}
+	return rc;
+}

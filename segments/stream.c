@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chunks of a segment on their way out, several in flight. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/fault.h"
+#include "conf/counters.h"
+#include "segments/writer_internal.h"
+
+uint64_t stream_chunk_bytes(uint64_t segment_bytes)
+{
+	uint64_t bytes = layout_page_up(segment_bytes / 8);
+
+	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
+}
+
+int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const struct seg_writer_ops *ops,
+		void *context)
+{
+	int error;
+
+	*stream = (struct stream){
+		.seg = seg,
+		.ops = ops,
+		.context = context,
+		.chunk_bytes = stream_chunk_bytes(seg->segment_bytes),
+		.start = seg_offset(seg, segment),
+		.barrier = seg->segment_bytes - SEG_PAGE,
+	};
+	stream->memory = mem_aligned(SEG_PAGE, STREAM_BUFFERS * stream->chunk_bytes);
+	if (!stream->memory)
+		return FS_ENOMEM;
+	error = seg->device->ops->queue_create(seg->device, STREAM_BUFFERS, -1, &stream->queue);
+	if (error != 0) {
+		mem_free(stream->memory);
+		errno = -error;
+		return FS_ESYS;
+	}
+	return FS_OK;
+}
+
+void stream_fini(struct stream *stream)
+{
+	must(stream->in_flight == 0);
+	stream->seg->device->ops->queue_destroy(stream->queue);
+	mem_free(stream->memory);
+}
+
+/* Waits for at least one chunk. */
+static void reap(struct stream *stream)
+{
+	struct dev_io *done[STREAM_BUFFERS];
+	int n = stream->seg->device->ops->reap(stream->queue, done, STREAM_BUFFERS, true);
+
+	must(n > 0); /* the kernel owns the buffers until it says so: there is no way on without it */
+	for (int i = 0; i < n; i++) {
+		stream->busy[done[i] - stream->io] = false;
+		stream->in_flight--;
+		if (done[i]->result == (int64_t)done[i]->bytes || stream->error)
+			continue;
+		stream->error = done[i]->result < 0 ? (int)done[i]->result : -EIO;
+	}
+}
+
+/* A chunk that the queue doesn't take is written in place. */
+static void write_in_place(struct stream *stream, const struct dev_io *io)
+{
+	struct dev *device = stream->seg->device;
+
+	stream->error = device->ops->write(device, io->buffer, io->bytes, io->offset);
+}
+
+static void issue(struct stream *stream)
+{
+	struct dev_io *io = &stream->io[stream->current];
+	uint64_t bytes = stream->filled;
+
+	if (bytes == 0 || stream->error)
+		return;
+	if (fault_fires(FAULT_device_write_eio)) {
+		stream->error = -EIO;
+		return;
+	}
+	*io = (struct dev_io){
+		.buffer = stream->memory + stream->current * stream->chunk_bytes,
+		.bytes = bytes,
+		.offset = stream->start + stream->position - bytes,
+		.write = true,
+		.queue = stream->queue,
+		.device = stream->seg->device,
+	};
+	if (stream->seg->device->ops->submit(stream->queue, &io, 1) == 1) {
+		stream->busy[stream->current] = true;
+		stream->in_flight++;
+	} else {
+		write_in_place(stream, io);
+	}
+	stream->issued += bytes;
+	stream->filled = 0;
+	ctr_add(CTR_flash_bytes_written, bytes);
+	if (stream->ops->pace)
+		stream->ops->pace(stream->context, bytes);
+	stream->current = (stream->current + 1) % STREAM_BUFFERS;
+	while (stream->busy[stream->current])
+		reap(stream);
+}
+
+/* bytes NULL: zeros. */
+static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
+{
+	while (length > 0) {
+		uint64_t room = stream->chunk_bytes - stream->filled;
+		uint64_t n = length < room ? length : room;
+		uint64_t to_barrier = stream->barrier - stream->position;
+		uint8_t *to = stream->memory + stream->current * stream->chunk_bytes + stream->filled;
+
+		if (stream->position < stream->barrier && n > to_barrier)
+			n = to_barrier;
+		if (bytes) {
+			memcpy(to, bytes, n);
+			bytes += n;
+		} else {
+			memset(to, 0, n);
+		}
+		stream->position += n;
+		stream->filled += n;
+		length -= n;
+		if (n == room)
+			issue(stream);
+		if (stream->position == stream->barrier)
+			stream_drain(stream);
+		if (stream->error)
+			return;
+	}
+}
+
+void stream_put(struct stream *stream, const void *bytes, uint64_t length)
+{
+	if (!stream->error)
+		put(stream, bytes, length);
+}
+
+void stream_zero_to(struct stream *stream, uint64_t position)
+{
+	must(stream->error || position >= stream->position);
+	if (!stream->error)
+		put(stream, NULL, position - stream->position);
+}
+
+void stream_drain(struct stream *stream)
+{
+	if (!stream->error) {
+		must(stream->filled % SEG_PAGE == 0);
+		issue(stream);
+	}
+	while (stream->in_flight > 0)
+		reap(stream);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The superblock: two copies, written in turn, so that one is whole whenever the power goes. The
+ * valid copy with the higher generation counts.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "conf/counters.h"
+#include "segments/segments_internal.h"
+
+#define FIRST_CAS_SHIFT 24
+
+static uint64_t checksum_of(const struct layout_super *super)
+{
+	return hash64(super, offsetof(struct layout_super, checksum), LAYOUT_CHECK_SEED);
+}
+
+static bool is_blank(const void *page)
+{
+	const uint8_t *bytes = page;
+
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, SEG_PAGE - 1) == 0;
+}
+
+/* FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */
+static int judge(const struct layout_super *super)
+{
+	if (is_blank(super))
+		return FS_ENOTFOUND;
+	if (memcmp(super->magic, LAYOUT_SUPER_MAGIC, sizeof(super->magic)) != 0 ||
+	    super->checksum != checksum_of(super))
+		return FS_ECORRUPT;
+	if (super->version != LAYOUT_VERSION || super->header_bytes != sizeof(*super) ||
+	    (super->features.incompatible & ~LAYOUT_KNOWN_INCOMPATIBLE) ||
+	    (super->features.ro_compatible & ~LAYOUT_KNOWN_RO_COMPATIBLE))
+		return FS_EVERSION;
+	return FS_OK;
+}
+
+int super_load(struct dev *device, struct layout_super *out, uint64_t *generation)
+{
+	struct layout_super *page = mem_aligned(SEG_PAGE, SEG_PAGE);
+	int best = FS_ENOTFOUND;
+	bool read_any = false;
+
+	*generation = 0;
+	memset(out, 0, sizeof(*out));
+	if (!page)
+		return FS_ENOMEM;
+	for (unsigned copy = 0; copy < LAYOUT_SUPER_COPIES; copy++) {
+		int rc;
+
+		if (device->ops->read(device, page, SEG_PAGE, copy * LAYOUT_SUPER_COPY_OFFSET) != 0)
+			continue;
+		read_any = true;
+		rc = judge(page);
+		if ((rc == FS_OK || rc == FS_EVERSION) && page->generation > *generation)
+			*generation = page->generation;
+		if (rc == FS_OK && (best != FS_OK || page->generation > out->generation))
+			*out = *page;
+		if (rc == FS_OK || (rc != FS_ENOTFOUND && best == FS_ENOTFOUND))
+			best = rc;
+	}
+	mem_free(page);
+	return read_any ? best : FS_EIO;
+}
+
+void super_make(struct layout_super *super, uint64_t generation)
+{
+	uint64_t now_s = (uint64_t)clk_wall_seconds();
+
+	memset(super, 0, sizeof(*super));
+	memcpy(super->magic, LAYOUT_SUPER_MAGIC, sizeof(super->magic));
+	super->version = LAYOUT_VERSION;
+	super->header_bytes = sizeof(*super);
+	super->generation = generation;
+	rng_secret(super->uuid, sizeof(super->uuid));
+	rng_secret(super->secret, sizeof(super->secret));
+	rng_secret(&super->hash_seed, sizeof(super->hash_seed));
+	/* A client may still hold a CAS id of a flash that was lost: the wall clock stands for the reserve
+	   that went with it. 2^24 a second is more than any server writes, and stays below 2^63. */
+	super->cas_end = now_s << FIRST_CAS_SHIFT;
+	super->sequence_end = 1;
+	super->created_s = now_s;
+}
+
+int super_store(struct dev *device, struct layout_super *super)
+{
+	struct layout_super *page = mem_aligned(SEG_PAGE, SEG_PAGE);
+	int error;
+
+	if (!page)
+		return FS_ENOMEM;
+	super->generation++;
+	super->checksum = checksum_of(super);
+	*page = *super;
+	error = device->ops->write(device, page, SEG_PAGE,
+				   super->generation % LAYOUT_SUPER_COPIES * LAYOUT_SUPER_COPY_OFFSET);
+	if (error == 0)
+		error = device->ops->flush(device);
+	ctr_add(CTR_flash_bytes_written, SEG_PAGE);
+	mem_free(page);
+	errno = -error;
+	return error == 0 ? FS_OK : FS_EIO;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The segment table: states in FIFO order, positions, pins and reclaim.
+ *
+ * A pin raises the count first and looks at the sequence then; reclaim takes the sequence away first
+ * and looks at the count then. Both sequentially consistent, so at least one sees the other: either
+ * the pin fails, or reclaim waits for it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "conf/counters.h"
+#include "segments/segments_internal.h"
+
+uint64_t seg_region_bytes(uint32_t segments)
+{
+	return sizeof(struct seg_table) + (uint64_t)segments * sizeof(struct seg_entry);
+}
+
+int seg_next(const struct seg *seg, uint32_t *segment, enum seg_state *state)
+{
+	uint32_t at = seg->cursor;
+
+	/* The states are the cleaner's own writes; it is the caller. */
+	for (uint32_t n = 0; n < seg->segments; n++, at = (at + 1) % seg->segments) {
+		if (seg->live[at].state == SEG_RETIRED)
+			continue;
+		*segment = at;
+		*state = seg->live[at].state;
+		return FS_OK;
+	}
+	return FS_EFULL;
+}
+
+uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function)
+{
+	const struct seg_entry *entry = &seg->table->entry[segment];
+
+	if (entry->grid.parts == 0)
+		return entry->data_offset; /* a segment of extents alone: nothing is found there */
+	return entry->data_offset +
+	       (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
+}
+
+uint32_t seg_read_length(const struct seg *seg, uint32_t segment)
+{
+	uint32_t length = seg->table->entry[segment].longest_999;
+
+	return length > SEG_RECORD_HEADER ? length : SEG_RECORD_HEADER;
+}
+
+uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment)
+{
+	return seg->table->entry[segment].written_at_ms;
+}
+
+uint64_t seg_sequence(const struct seg *seg, uint32_t segment)
+{
+	return atomic_load_explicit(&seg->live[segment].sequence, memory_order_acquire);
+}
+
+bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence)
+{
+	struct seg_live *live = &seg->live[segment];
+
+	atomic_fetch_add(&live->pins, 1);
+	if (sequence != 0 && atomic_load(&live->sequence) == sequence)
+		return true;
+	seg_unpin(seg, segment);
+	return false;
+}
+
+void seg_unpin(struct seg *seg, uint32_t segment)
+{
+	struct seg_live *live = &seg->live[segment];
+	uint32_t before = atomic_fetch_sub(&live->pins, 1);
+
+	must(before > 0);
+	if (before > 1 || atomic_load(&live->sequence) != 0)
+		return;
+	/* Taken and dropped, so that the signal can't fall between the waiter's look and its wait. */
+	lock_acquire(&seg->pins_lock);
+	pthread_cond_broadcast(&seg->pins_gone);
+	lock_release(&seg->pins_lock);
+}
+
+void seg_reclaim_begin(struct seg *seg, uint32_t segment)
+{
+	lock_acquire(&seg->lock);
+	must(seg->live[segment].state == SEG_LIVE);
+	seg->live[segment].state = SEG_RECLAIMING;
+	lock_release(&seg->lock);
+}
+
+static struct timespec deadline(unsigned timeout_ms)
+{
+	struct timespec until;
+
+	must(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	return until;
+}
+
+static bool wait_for_pins(struct seg *seg, struct seg_live *live, unsigned timeout_ms)
+{
+	struct timespec until = deadline(timeout_ms);
+	bool gone;
+
+	lock_acquire(&seg->pins_lock);
+	while (!(gone = atomic_load(&live->pins) == 0))
+		if (pthread_cond_timedwait(&seg->pins_gone, &seg->pins_lock.mutex, &until) == ETIMEDOUT)
+			break;
+	lock_release(&seg->pins_lock);
+	return gone || atomic_load(&live->pins) == 0;
+}
+
+int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
+{
+	struct seg_live *live = &seg->live[segment];
+	struct seg_entry *entry = &seg->table->entry[segment];
+
+	must(live->state == SEG_RECLAIMING);
+	atomic_store(&live->sequence, 0);
+	if (!wait_for_pins(seg, live, timeout_ms))
+		return FS_EBUSY;
+	lock_acquire(&seg->lock);
+	seg->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
+	live->state = SEG_FREE;
+	entry->sequence = 0;
+	lock_release(&seg->lock);
+	ctr_add(CTR_segments_reclaimed, 1);
+	return FS_OK;
+}
+
+void seg_get_status(const struct seg *seg, struct seg_status *out)
+{
+	/* Locks are state of their own: taking one changes nothing that the caller sees. */
+	struct seg *mutable = (struct seg *)(uintptr_t)seg;
+	double fill = 0;
+
+	*out = (struct seg_status){.total = seg->segments};
+	lock_acquire(&mutable->lock);
+	for (uint32_t i = 0; i < seg->segments; i++) {
+		const struct seg_entry *entry = &seg->table->entry[i];
+		enum seg_state state = seg->live[i].state;
+		uint64_t areas = entry->extents_bytes + entry->data_bytes;
+
+		out->free += state == SEG_FREE;
+		out->retired += state == SEG_RETIRED;
+		if (state != SEG_LIVE && state != SEG_RECLAIMING)
+			continue;
+		out->live++;
+		out->records_live += entry->objects;
+		out->record_bytes_live += entry->record_bytes;
+		fill += areas ? (double)entry->record_bytes / (double)areas : 0;
+	}
+	out->fill = out->live ? fill / out->live : 0;
+	out->newest_sequence = seg->newest_sequence;
+	out->residence_ms = seg->residence_ms;
+	lock_release(&mutable->lock);
+	lock_acquire(&mutable->health.lock);
+	out->offline = health_offline(seg);
+	if (out->offline)
+		memcpy(out->offline_reason, seg->health.reason, sizeof(out->offline_reason));
+	lock_release(&mutable->health.lock);
+}

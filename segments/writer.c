@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writes a planned segment: header page, extents, data, footer, in order of offset. The last page
+ * goes out after everything else is written, so that a whole footer means a whole segment.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "conf/counters.h"
+#include "segments/writer_internal.h"
+
+#define DISCARD_BYTES (32u << 20)
+
+struct job {
+	struct seg *seg;
+	uint32_t segment;
+	const struct seg_plan *plan;
+	const void *filter;
+	uint64_t filter_length;
+	const struct seg_writer_ops *ops;
+	void *context;
+	struct stream stream;
+	struct offsets_list offsets;
+};
+
+uint64_t writer_staging_bytes(uint64_t segment_bytes)
+{
+	/* The chunks and the list of offsets, which is within a 64th for records of 64 B and more. */
+	return STREAM_BUFFERS * stream_chunk_bytes(segment_bytes) + segment_bytes / 64;
+}
+
+/* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
+static int check_plan(const struct seg *seg, uint32_t segment, const struct seg_plan *plan,
+		      uint64_t filter_length)
+{
+	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
+	enum seg_state state;
+	uint32_t next;
+
+	if (seg_next(seg, &next, &state) != FS_OK || next != segment || state != SEG_FREE ||
+	    plan->sequence != seg->next_sequence)
+		return FS_EINVAL;
+	if (plan->data_offset + plan->data_bytes + plan->footer_bytes != seg->segment_bytes ||
+	    layout_align8(list) + layout_align8(filter_length) + sizeof(struct layout_footer) >
+		    plan->footer_bytes)
+		return FS_EINVAL;
+	return FS_OK;
+}
+
+static void set_state(struct seg *seg, uint32_t segment, enum seg_state state)
+{
+	lock_acquire(&seg->lock);
+	seg->live[segment].state = state;
+	if (state == SEG_LIVE || state == SEG_RETIRED)
+		seg->cursor = (segment + 1) % seg->segments;
+	lock_release(&seg->lock);
+}
+
+/* In steps, so that reads in between are not held up for long. */
+static void discard(const struct job *job)
+{
+	const struct seg *seg = job->seg;
+
+	if (!seg->device->block_device)
+		return;
+	for (uint64_t done = 0; done < seg->segment_bytes; done += DISCARD_BYTES) {
+		uint64_t left = seg->segment_bytes - done;
+
+		(void)seg->device->ops->discard(seg->device, seg_offset(seg, job->segment) + done,
+						left < DISCARD_BYTES ? left : DISCARD_BYTES);
+		if (job->ops->pace)
+			job->ops->pace(job->context, 0);
+	}
+}
+
+static uint64_t put_record(struct job *job, uint32_t n)
+{
+	const struct seg_placed *placed = &job->plan->placed[n];
+	struct layout_record header;
+	struct seg_record record;
+
+	job->ops->record(job->context, n, &record);
+	record_header(&job->seg->super, job->plan->sequence, placed->offset, &record, &header);
+	stream_zero_to(&job->stream, placed->offset);
+	stream_put(&job->stream, &header, sizeof(header));
+	stream_put(&job->stream, record.key, record.key_length);
+	stream_put(&job->stream, record.value, record.value_length);
+	return seg_record_length(record.key_length, record.value_length);
+}
+
+static void put_records(struct job *job)
+{
+	const struct seg_plan *plan = job->plan;
+	uint64_t before = SEG_PAGE, bytes = 0;
+
+	for (uint32_t n = 0; n < plan->count && !job->stream.error; n++) {
+		uint64_t offset = plan->placed[n].offset;
+
+		if (n == plan->extents)
+			before = plan->data_offset;
+		offsets_put(&job->offsets,
+			    (offset - before) / (n < plan->extents ? LAYOUT_EXTENT_ALIGN : plan->granule));
+		before = offset;
+		bytes += put_record(job, n);
+	}
+	must(job->stream.error || bytes == plan->stats.placed_bytes);
+}
+
+static void put_footer(struct job *job, const struct layout_header *header)
+{
+	struct stream *stream = &job->stream;
+	uint64_t end = job->seg->segment_bytes;
+	struct layout_footer footer;
+
+	footer_make(job->seg, header, &job->offsets, job->filter, job->filter_length, &footer);
+	stream_zero_to(stream, header->footer_offset);
+	stream_put(stream, job->offsets.bytes, job->offsets.length);
+	stream_zero_to(stream, header->footer_offset + layout_align8(job->offsets.length));
+	stream_put(stream, job->filter, job->filter_length);
+	stream_zero_to(stream, end - sizeof(footer));
+	stream_put(stream, &footer, sizeof(footer));
+	stream_drain(stream);
+}
+
+static void fill_entry(const struct job *job, const struct layout_header *header)
+{
+	struct seg *seg = job->seg;
+	struct seg_entry *entry = &seg->table->entry[job->segment];
+
+	*entry = (struct seg_entry){
+		.sequence = header->sequence,
+		.data_offset = header->data_offset,
+		.data_bytes = header->data_bytes,
+		.footer_offset = header->footer_offset,
+		.extents_bytes = header->extents_bytes,
+		.record_bytes = header->record_bytes,
+		.written_at_ms = clk_now_ms(seg->clock),
+		.granule = header->granule,
+		.longest_999 = header->longest_999,
+		.objects = header->objects,
+		.extents = header->extents,
+		.functions = header->functions,
+		.table_id = header->table_id,
+		.grid = layout_grid(header->sequence, header->data_bytes, header->granule,
+				    header->functions),
+	};
+}
+
+static int start(struct job *job)
+{
+	const struct seg_plan *plan = job->plan;
+	int rc;
+
+	rc = seg_reserve_sequence(job->seg);
+	if (rc != FS_OK)
+		return rc;
+	job->offsets.capacity =
+		layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
+	job->offsets.bytes = mem_alloc(job->offsets.capacity);
+	if (!job->offsets.bytes)
+		return FS_ENOMEM;
+	rc = stream_init(&job->stream, job->seg, job->segment, job->ops, job->context);
+	if (rc != FS_OK)
+		mem_free(job->offsets.bytes);
+	return rc;
+}
+
+/* Sends all of it. A negative errno, or 0. */
+static int send(struct job *job, struct layout_header *header)
+{
+	struct seg *seg = job->seg;
+
+	header_make(seg, job->segment, job->plan, job->plan->stats.placed_bytes, header);
+	discard(job);
+	stream_put(&job->stream, header, sizeof(*header));
+	put_records(job);
+	if (!job->stream.error)
+		put_footer(job, header);
+	stream_drain(&job->stream);
+	if (!job->stream.error)
+		job->stream.error = seg->device->ops->settle(seg->device, seg_offset(seg, job->segment),
+							     seg->segment_bytes);
+	return job->stream.error;
+}
+
+static int end_well(struct job *job, const struct layout_header *header)
+{
+	struct seg *seg = job->seg;
+
+	fill_entry(job, header);
+	lock_acquire(&seg->lock);
+	seg->newest_sequence = header->sequence;
+	lock_release(&seg->lock);
+	set_state(seg, job->segment, SEG_LIVE);
+	/* From here on it may be pinned: publishes the entry. */
+	atomic_store(&seg->live[job->segment].sequence, header->sequence);
+	ctr_add(CTR_segments_written, 1);
+	ctr_add(CTR_segment_hashes, job->plan->stats.hashes);
+	return FS_OK;
+}
+
+static int end_badly(struct job *job, int error)
+{
+	set_state(job->seg, job->segment, SEG_RETIRED);
+	ctr_add(CTR_flash_write_errors, 1);
+	log_warn("flash: segment %u could not be written and is not used any more: %s", job->segment,
+		 strerror(-error));
+	health_error(job->seg, "a write", -error);
+	return FS_EIO;
+}
+
+int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+	      uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written)
+{
+	struct job job = {
+		.seg = seg,
+		.segment = segment,
+		.plan = plan,
+		.filter = filter,
+		.filter_length = filter ? filter_length : 0,
+		.ops = ops,
+		.context = context,
+	};
+	struct layout_header *header;
+	int rc, error;
+
+	*written = 0;
+	rc = check_plan(seg, segment, plan, job.filter_length);
+	if (rc == FS_OK && !health_online(seg))
+		rc = FS_EOFFLINE;
+	if (rc == FS_OK)
+		rc = start(&job);
+	if (rc != FS_OK)
+		return rc;
+	header = mem_must_zalloc(sizeof(*header));
+	set_state(seg, segment, SEG_WRITING);
+	seg->next_sequence++;
+	error = send(&job, header);
+	*written = job.stream.issued;
+	rc = error == 0 ? end_well(&job, header) : end_badly(&job, error);
+	mem_free(header);
+	stream_fini(&job.stream);
+	mem_free(job.offsets.bytes);
+	return rc;
+}

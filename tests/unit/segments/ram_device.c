@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/unit/segments/ram_device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+struct dev_queue {
+	struct ram_device *ram;
+	int eventfd;
+	pthread_mutex_t mutex; /* submit may come from the submitter thread */
+	struct dev_io *done;
+};
+
+static int ram_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	struct ram_device *ram = (struct ram_device *)dev;
+
+	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
+	__atomic_fetch_add(&ram->reads, 1, __ATOMIC_RELAXED);
+	if (ram->fail_reads || offset + bytes > dev->bytes)
+		return -EIO;
+	memcpy(buffer, ram->bytes + offset, bytes);
+	return 0;
+}
+
+static int ram_write(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset)
+{
+	struct ram_device *ram = (struct ram_device *)dev;
+
+	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
+	ram->writes++;
+	if (ram->fail_writes)
+		return -EIO;
+	if (offset + bytes > ram->limit || offset + bytes > dev->bytes)
+		return -ENOSPC;
+	for (uint64_t at = 0; at < bytes; at += SEG_PAGE) {
+		if (ram->power == 0) {
+			memcpy(ram->bytes + offset + at, (const uint8_t *)buffer + at, SEG_PAGE / 2);
+			ram->fail_writes = true;
+			return -EIO;
+		}
+		if (ram->power != UINT64_MAX)
+			ram->power--;
+		memcpy(ram->bytes + offset + at, (const uint8_t *)buffer + at, SEG_PAGE);
+	}
+	return 0;
+}
+
+static int ram_flush(struct dev *dev)
+{
+	((struct ram_device *)dev)->flushes++;
+	return ((struct ram_device *)dev)->fail_writes ? -EIO : 0;
+}
+
+static int ram_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
+{
+	struct ram_device *ram = (struct ram_device *)dev;
+
+	must(offset + bytes <= dev->bytes);
+	ram->discards++;
+	if (bytes > ram->largest_discard)
+		ram->largest_discard = bytes;
+	memset(ram->bytes + offset, 0, bytes);
+	return 0;
+}
+
+static int ram_settle(struct dev *dev, uint64_t offset, uint64_t bytes)
+{
+	(void)dev, (void)offset, (void)bytes;
+	return 0;
+}
+
+static int ram_queue_create(struct dev *dev, unsigned depth, int eventfd, struct dev_queue **out)
+{
+	struct dev_queue *queue = mem_must_zalloc(sizeof(*queue));
+
+	(void)depth;
+	queue->ram = (struct ram_device *)dev;
+	queue->eventfd = eventfd;
+	must(pthread_mutex_init(&queue->mutex, NULL) == 0);
+	*out = queue;
+	return 0;
+}
+
+static void ram_queue_destroy(struct dev_queue *queue)
+{
+	must(!queue->done);
+	pthread_mutex_destroy(&queue->mutex);
+	mem_free(queue);
+}
+
+static int64_t perform(struct ram_device *ram, struct dev_io *io)
+{
+	int error;
+
+	if (io->nowait && ram->again)
+		return -EAGAIN;
+	error = io->write ? ram_write(&ram->dev, io->buffer, io->bytes, io->offset)
+			  : ram_read(&ram->dev, io->buffer, io->bytes, io->offset);
+	return error ? error : (int64_t)io->bytes;
+}
+
+static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
+{
+	struct ram_device *ram = queue->ram;
+
+	if (ram->refuse)
+		return -EAGAIN;
+	if (n && ios[0]->nowait && ram->no_nowait)
+		return -EOPNOTSUPP;
+	for (unsigned i = 0; i < n; i++) {
+		struct dev_io *io = ios[i];
+		struct dev_io **link;
+
+		io->result = perform(ram, io);
+		pthread_mutex_lock(&queue->mutex);
+		link = &queue->done;
+		while (*link && !ram->reverse)
+			link = &(*link)->next;
+		io->next = *link;
+		*link = io;
+		if (queue->eventfd >= 0)
+			must(eventfd_write(queue->eventfd, 1) == 0);
+		pthread_mutex_unlock(&queue->mutex);
+	}
+	return (int)n;
+}
+
+static int ram_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait)
+{
+	int n = 0;
+
+	if (queue->ram->hold && !wait)
+		return 0;
+	pthread_mutex_lock(&queue->mutex);
+	while (queue->done && n < (int)max) {
+		out[n] = queue->done;
+		queue->done = queue->done->next;
+		n++;
+	}
+	pthread_mutex_unlock(&queue->mutex);
+	return n;
+}
+
+static void ram_close(struct dev *dev)
+{
+	struct ram_device *ram = (struct ram_device *)dev;
+
+	if (!ram->keep)
+		mem_free(ram->bytes);
+	mem_free(ram);
+}
+
+static const struct dev_ops ram_ops = {
+	.read = ram_read,
+	.write = ram_write,
+	.flush = ram_flush,
+	.discard = ram_discard,
+	.settle = ram_settle,
+	.queue_create = ram_queue_create,
+	.queue_destroy = ram_queue_destroy,
+	.submit = ram_submit,
+	.reap = ram_reap,
+	.close = ram_close,
+};
+
+uint8_t *ram_memory(uint64_t bytes)
+{
+	return mem_must_zalloc(bytes);
+}
+
+struct ram_device *ram_device_create(uint64_t bytes, uint8_t *memory)
+{
+	struct ram_device *ram = mem_must_zalloc(sizeof(*ram));
+
+	ram->dev.ops = &ram_ops;
+	ram->dev.bytes = bytes;
+	ram->dev.direct = true;
+	ram->bytes = memory ? memory : ram_memory(bytes);
+	ram->keep = memory != NULL;
+	ram->power = UINT64_MAX;
+	ram->limit = UINT64_MAX;
+	return ram;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* seg_walk: finds every record of a whole segment, and what is left of a broken one. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "tests/unit/segments/fixture.h"
+
+#define SEGMENT (256u << 10)
+
+struct setup {
+	struct flash flash;
+	struct batch batch;
+	uint32_t segment;
+	uint32_t n; /* of the next record expected */
+	uint32_t skipped;
+	uint32_t stop_after;
+};
+
+static void start_with_extents(struct setup *setup, uint32_t objects, uint32_t extents_from)
+{
+	memset(setup, 0, sizeof(*setup));
+	setup->stop_after = UINT32_MAX;
+	assert_int_equal(flash_open_ram(&setup->flash, 4, SEGMENT, 16, NULL), FS_OK);
+	batch_make(&setup->batch, 1, objects, 0, 500);
+	batch_make_extents(&setup->batch, extents_from);
+	assert_int_equal(batch_write(&setup->batch, &setup->flash, &setup->segment), FS_OK);
+}
+
+static void start(struct setup *setup)
+{
+	start_with_extents(setup, 1500, UINT32_MAX);
+}
+
+static void end(struct setup *setup)
+{
+	fault_disarm_all();
+	flash_close(&setup->flash);
+	batch_fini(&setup->batch);
+}
+
+/* Records come in order of offset, perhaps with some left out, and are what was written. */
+static bool expect_next(void *context, uint64_t offset, bool extent, const struct seg_record *record)
+{
+	struct setup *setup = context;
+
+	while (setup->n < setup->batch.plan.count && setup->batch.plan.placed[setup->n].offset != offset) {
+		setup->n++;
+		setup->skipped++;
+	}
+	assert_in_range(setup->n, 0, setup->batch.plan.count - 1);
+	assert_int_equal(extent, setup->n < setup->batch.plan.extents);
+	assert_is_object(batch_placed(&setup->batch, setup->n), record);
+	setup->n++;
+	return setup->n < setup->stop_after;
+}
+
+static int walk(struct setup *setup, uint64_t *visited)
+{
+	setup->n = setup->skipped = 0;
+	return seg_walk(setup->flash.seg, setup->segment, expect_next, setup, visited);
+}
+
+static uint8_t *segment_bytes(struct setup *setup)
+{
+	return setup->flash.ram->bytes + LAYOUT_SUPER_BYTES + (uint64_t)setup->segment * SEGMENT;
+}
+
+static void a_broken_record_is_stepped_over(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start(&setup);
+	segment_bytes(&setup)[setup.batch.plan.placed[100].offset + SEG_RECORD_HEADER + 2] ^= 4;
+	assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count - 1);
+	assert_int_equal(setup.skipped, 1);
+	/* A length that points beyond the next record doesn't take that one along. */
+	segment_bytes(&setup)[setup.batch.plan.placed[200].offset + 6] ^= 0x10;
+	assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count - 2);
+	end(&setup);
+}
+
+static void a_broken_footer_leaves_every_record_to_find(void **state)
+{
+	static const unsigned from_end[] = {1, 8, 60, 100, 120, 127};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(from_end) / sizeof(from_end[0]); i++) {
+		struct setup setup;
+		uint64_t visited;
+
+		start_with_extents(&setup, 900, 890);
+		assert_in_range(setup.batch.plan.extents, 1, 10);
+		segment_bytes(&setup)[SEGMENT - from_end[i]] ^= 1;
+		assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+		assert_int_equal(visited, setup.batch.plan.count);
+		end(&setup);
+	}
+}
+
+static void a_broken_list_leaves_every_record_to_find(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start(&setup);
+	segment_bytes(&setup)[SEGMENT - setup.batch.plan.footer_bytes + 17] ^= 0x80;
+	assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count);
+	end(&setup);
+}
+
+static void each_bit_of_the_header_page_is_checked(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start(&setup);
+	for (unsigned byte = 0; byte < SEG_PAGE; byte += byte < 176 ? 1 : 97) {
+		segment_bytes(&setup)[byte] ^= (uint8_t)(1u << byte % 8);
+		assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+		assert_int_equal(visited, setup.batch.plan.count);
+		segment_bytes(&setup)[byte] ^= (uint8_t)(1u << byte % 8);
+	}
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	end(&setup);
+}
+
+static void each_bit_of_the_footer_is_checked(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start(&setup);
+	for (unsigned byte = SEGMENT - sizeof(struct layout_footer); byte < SEGMENT; byte++) {
+		segment_bytes(&setup)[byte] ^= (uint8_t)(1u << byte % 8);
+		assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+		segment_bytes(&setup)[byte] ^= (uint8_t)(1u << byte % 8);
+	}
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	end(&setup);
+}
+
+static void an_unreadable_device_ends_the_walk(void **state)
+{
+	struct setup setup;
+	uint64_t visited, before;
+
+	(void)state;
+	start(&setup);
+	setup.flash.ram->fail_reads = true;
+	before = setup.flash.ram->reads;
+	assert_int_equal(walk(&setup, &visited), FS_EIO);
+	assert_int_equal(visited, 0);
+	/* The error budget bounds how often it tries. */
+	assert_in_range(setup.flash.ram->reads - before, 1, 10);
+	end(&setup);
+}
+
+static void the_fault_point_ends_it_half_way(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+#ifndef FS_FAULTS
+	skip();
+#endif
+	start(&setup);
+	fault_arm(FAULT_reclaim_walk_fails, FAULT_ALWAYS, 0);
+	assert_int_equal(walk(&setup, &visited), FS_EIO);
+	assert_int_equal(visited, setup.batch.plan.count / 2);
+	end(&setup);
+}
+
+static void it_stops_when_told(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start(&setup);
+	setup.stop_after = 10;
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	assert_int_equal(visited, 10);
+	end(&setup);
+}
+
+static void all_records_come_in_order(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start_with_extents(&setup, 1500, 1480);
+	assert_in_range(setup.batch.plan.extents, 1, 20);
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	assert_int_equal(visited, setup.batch.plan.count);
+	assert_int_equal(setup.skipped, 0);
+	end(&setup);
+}
+
+static void an_empty_segment_has_none(void **state)
+{
+	struct setup setup;
+	uint64_t visited;
+
+	(void)state;
+	start_with_extents(&setup, 0, 0);
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	assert_int_equal(visited, 0);
+	end(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_broken_record_is_stepped_over),
+		cmocka_unit_test(a_broken_footer_leaves_every_record_to_find),
+		cmocka_unit_test(a_broken_list_leaves_every_record_to_find),
+		cmocka_unit_test(each_bit_of_the_header_page_is_checked),
+		cmocka_unit_test(each_bit_of_the_footer_is_checked),
+		cmocka_unit_test(an_unreadable_device_ends_the_walk),
+		cmocka_unit_test(the_fault_point_ends_it_half_way),
+		cmocka_unit_test(it_stops_when_told),
+		cmocka_unit_test(all_records_come_in_order),
+		cmocka_unit_test(an_empty_segment_has_none),
+	};
+
+	return cmocka_run_group_tests_name("walk", tests, NULL, NULL);
+}
