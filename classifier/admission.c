@@ -9,17 +9,25 @@
 #include "conf/counters.h"
 
 /*
- * The budget controller, per second and per factor e of overshoot: it works on the logarithm of
- * written / allowed, so that twice too much and half too much are errors of one size. Decision
- * values have a spread of about one, ranks (below) of a few: a tenfold overshoot is through either
- * within half a minute, and small errors move it slowly enough not to swing.
+ * The budget controller: proportional-integral, on the smoothed written / allowed less one.
+ *
+ * Segments come in bursts, possibly hours apart, so the rate is smoothed over two periods of the
+ * largest burst seen lately, and the error is linear in it: its mean is zero exactly if the mean
+ * rate is the allowed one. (The mean logarithm of a rate that is mostly zero is far below the
+ * logarithm of its mean: a controller on that lets too much pass.)
+ *
+ * Decision values have a spread of about one, ranks (below) of a few. The integral moves 0.3 per
+ * smoothing time and unit of error, slow enough not to swing behind the smoothing's delay.
  */
-#define BUDGET_PROPORTIONAL 0.2
-#define BUDGET_INTEGRAL 0.05
+#define SMOOTHING_MIN_S 30.0
+#define SMOOTHING_MAX_S 7200.0
+#define BURST_FORGET_S 14400.0
+#define BUDGET_PROPORTIONAL 0.1
+#define BUDGET_INTEGRAL 0.3 /* per smoothing time */
 #define BUDGET_ERROR_MAX 3.0
-#define BUDGET_STEP_MAX_S 5.0 /* a late call doesn't count for more */
-#define THRESHOLD_MAX 20.0    /* above every rank */
-#define THRESHOLD_STEP 0.005  /* smaller moves are not worth a new version */
+#define BUDGET_STEP_MAX_S 60.0 /* a late call doesn't count for more */
+#define THRESHOLD_MAX 20.0     /* above every rank */
+#define THRESHOLD_STEP 0.005   /* smaller moves are not worth a new version */
 
 #define RANK_SCALE 64.0 /* ranks stay below it */
 
@@ -161,26 +169,36 @@ static double clamp(double value, double low, double high)
 	return value < low ? low : value > high ? high : value;
 }
 
+/* Smooths what was written over step_s seconds. Returns the smoothing time. */
+static double smooth_rate(struct budget *budget, double written, double allowed, double step_s)
+{
+	double kept = budget->largest_burst * (1 - clamp(step_s / BURST_FORGET_S, 0, 1));
+
+	budget->largest_burst = fmax(kept, written * step_s);
+	double time_s = clamp(2 * budget->largest_burst / allowed, SMOOTHING_MIN_S, SMOOTHING_MAX_S);
+	budget->rate += (written - budget->rate) * step_s / (time_s + step_s);
+	return time_s;
+}
+
 void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second)
 {
 	struct budget *budget = &clf->budget;
 	uint64_t now_ms = clk_now_ms(clf->config.clock);
-	double step_s = 1, error = -BUDGET_ERROR_MAX;
+	double step_s = 1;
 
 	lock_acquire(&budget->lock);
 	if (budget->updated_ms)
 		step_s = clamp((double)(now_ms - budget->updated_ms) / 1000, 0, BUDGET_STEP_MAX_S);
 	budget->updated_ms = now_ms;
 	if (allowed_per_second <= 0) {
-		budget->integral = 0;
+		budget->integral = budget->rate = budget->largest_burst = 0;
 		set_threshold(clf, 0);
 	} else {
-		if (written_per_second > 0)
-			error = clamp(log(written_per_second / allowed_per_second), -BUDGET_ERROR_MAX,
-				      BUDGET_ERROR_MAX);
+		double time_s = smooth_rate(budget, written_per_second, allowed_per_second, step_s);
+		double error = clamp(budget->rate / allowed_per_second - 1, -1, BUDGET_ERROR_MAX);
+		double change = BUDGET_INTEGRAL * error * step_s / time_s;
 		/* The integral stays where the threshold can be: no wind-up at either end. */
-		budget->integral =
-			clamp(budget->integral + BUDGET_INTEGRAL * error * step_s, 0, THRESHOLD_MAX);
+		budget->integral = clamp(budget->integral + change, 0, THRESHOLD_MAX);
 		set_threshold(clf, clamp(budget->integral + BUDGET_PROPORTIONAL * error, 0, THRESHOLD_MAX));
 	}
 	lock_release(&budget->lock);

@@ -169,9 +169,10 @@ float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_f
 uint64_t clf_version(const struct clf *clf);
 
 /*
- * The write budget (section 8): the store tells how many bytes per second flash writes took and
- * how many are allowed (0 = no limit); a controller moves the score threshold. Called about once a
- * second by the cleaner.
+ * The write budget (section 8): the store tells how many bytes per second flash writes took since
+ * the last call (unsmoothed, and counted before any cap of its own holds them back: a rate that
+ * can't exceed the limit never raises the threshold) and how many are allowed (0 = no limit); a
+ * controller moves the score threshold. Called about once a second by the cleaner.
  */
 void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second);
 

@@ -193,8 +193,10 @@ struct app_model {
 };
 
 struct budget {
-	struct lock lock; /* LOCK_LEAF; covers the two below */
+	struct lock lock; /* LOCK_LEAF; covers the four below */
 	double integral;
+	double rate;                     /* bytes per second written, smoothed */
+	double largest_burst;            /* bytes written between two calls, forgotten within hours */
 	uint64_t updated_ms;             /* 0: never */
 	_Atomic uint32_t threshold_bits; /* a float */
 };
