@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read buffers, page-aligned, by size class (steps of 1, 1.5, 2, 3, 4, 6, ... pages). An idle buffer
- * is kept for the next read while the idle ones stay within IDLE_BYTES or what is in use.
+ * Read buffers, page-aligned, by size class (1, 2, 3, 4, 6, 8, 12, ... pages). An idle buffer is kept
+ * for the next read while the idle ones stay within IDLE_BYTES.
  */
 #include "base/alloc.h"
 #include "segments/pool_internal.h"
@@ -50,12 +50,11 @@ void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
 
 void pool_give(struct pool *pool, void *buffer, uint64_t size)
 {
-	uint64_t used = atomic_load_explicit(&pool->bytes, memory_order_relaxed) - pool->idle_bytes - size;
 	struct pool_idle *idle = buffer;
 	unsigned index;
 
 	class_of(size, &index);
-	if (index < POOL_CLASSES && pool->idle_bytes + size <= (used > IDLE_BYTES ? used : IDLE_BYTES)) {
+	if (index < POOL_CLASSES && pool->idle_bytes + size <= IDLE_BYTES) {
 		idle->next = pool->idle[index];
 		pool->idle[index] = idle;
 		pool->idle_bytes += size;

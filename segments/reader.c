@@ -161,11 +161,10 @@ static void finish(struct seg_reader *reader, struct seg_read *read, int result)
 	append(&reader->finished, read);
 }
 
-/* Fixes the range of pages and takes a buffer. */
+/* Fixes the range of pages. The buffer comes later, so that only what is in flight has one. */
 static int prepare(struct seg_reader *reader, struct seg_read *read)
 {
 	const struct seg *seg = reader->seg;
-	struct dev_io *io = io_of(read);
 	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
 	uint64_t end;
 
@@ -174,15 +173,9 @@ static int prepare(struct seg_reader *reader, struct seg_read *read)
 	end = read->length > seg->segment_bytes - read->offset
 		      ? seg->segment_bytes
 		      : layout_page_up(read->offset + read->length);
-	read->buffer = pool_take(&reader->pool, end - first, &read->buffer_bytes);
-	if (!read->buffer)
-		return FS_ENOMEM;
-	reader->buffers++;
 	read->pages = (unsigned)((end - first) / SEG_PAGE);
-	read->bytes = (const uint8_t *)read->buffer + (read->offset - first);
 	read->available = end - read->offset;
-	*io = (struct dev_io){
-		.buffer = read->buffer,
+	*io_of(read) = (struct dev_io){
 		.bytes = end - first,
 		.offset = seg_offset(seg, read->segment) + first,
 		.queue = reader->queue,
@@ -190,6 +183,21 @@ static int prepare(struct seg_reader *reader, struct seg_read *read)
 		.handed_back = handed_back,
 	};
 	return FS_OK;
+}
+
+static bool take_buffer(struct seg_reader *reader, struct seg_read *read)
+{
+	struct dev_io *io = io_of(read);
+
+	if (read->buffer)
+		return true;
+	read->buffer = pool_take(&reader->pool, io->bytes, &read->buffer_bytes);
+	if (!read->buffer)
+		return false;
+	reader->buffers++;
+	read->bytes = (const uint8_t *)read->buffer + read->offset % SEG_PAGE;
+	io->buffer = read->buffer;
+	return true;
 }
 
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
@@ -244,24 +252,40 @@ static void refused(struct seg_reader *reader, struct seg_read *read, int error)
 	}
 }
 
+/* The next reads for the device, with buffers. They stay in the waiting list. */
+static unsigned gather(struct seg_reader *reader, struct dev_io **batch)
+{
+	bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
+	unsigned room = reader->depth - reader->in_flight;
+	unsigned n = 0;
+
+	for (struct seg_read *read = reader->waiting.first; read && n < BATCH && n < room;
+	     read = read->next) {
+		if (!take_buffer(reader, read))
+			break;
+		io_of(read)->nowait = nowait;
+		batch[n++] = io_of(read);
+	}
+	return n;
+}
+
 /* Hands waiting reads to the device while its queue has room. */
 static void pump(struct seg_reader *reader)
 {
 	struct dev_io *batch[BATCH];
 
 	while (reader->waiting.first && reader->in_flight < reader->depth) {
-		bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
-		unsigned room = reader->depth - reader->in_flight, n = 0;
-		struct seg_read *read = reader->waiting.first;
+		unsigned n = gather(reader, batch);
 		int taken;
 
+		if (n == 0) {
+			finish(reader, take(&reader->waiting), FS_ENOMEM);
+			signal_fd(reader);
+			continue;
+		}
 		if (fault_fires(FAULT_device_read_again)) {
 			defer(reader, take(&reader->waiting));
 			continue;
-		}
-		for (; read && n < BATCH && n < room; read = read->next) {
-			io_of(read)->nowait = nowait;
-			batch[n++] = io_of(read);
 		}
 		taken = reader->seg->device->ops->submit(reader->queue, batch, n);
 		for (int i = 0; i < taken; i++) {
