@@ -104,6 +104,7 @@ static bool visit(void *context, uint64_t offset, bool is_extent, const struct s
 			walk->reinserted++;
 		} else {
 			walk->dropped++;
+			clf_note_evicted(store->classifier, hash, clk_now_ms(store->clock));
 		}
 		if (is_extent)
 			fidx_extent_remove(store->index, &key, walk->segment, offset);
