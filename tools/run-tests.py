@@ -25,6 +25,9 @@ PROTOCOL_SECONDS = 420
 MODEL_SECONDS = 300
 STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "model"]
 
+# Slower programs than this are named, so that somebody looks at them.
+SLOW_SECONDS = 20
+
 # Plain output of a test is shown only when it failed, and then its end.
 SHOWN_LINES = 60
 
@@ -135,7 +138,12 @@ def run_unit(program, variant):
         "TSAN_OPTIONS": "second_deadlock_stack=1",
     }
     prefix = without_aslr() if variant == "tsan" else []
-    return program, run(prefix + [program], UNIT_SECONDS[variant], env)
+    before = time.monotonic()
+    result = run(prefix + [program], UNIT_SECONDS[variant], env)
+    took = time.monotonic() - before
+    if took > SLOW_SECONDS:
+        say(f"   {program} took {took:.0f} s")
+    return program, result
 
 
 def count_unit(program, variant, code, output):

@@ -109,7 +109,7 @@ def check_includes(path, text, users):
             find(path, number, f'"{name}" is not named from the top folder')
         elif own and target not in EDGES[own]:
             find(path, number, f"{own} may not include {target}")
-        if own and name.endswith("_internal.h") and target != own and not own.startswith("tests"):
+        if own and name.endswith("_internal.h") and not path.startswith((target + "/", "tests/")):
             find(path, number, f"{name} is internal to {target}")
 
 
