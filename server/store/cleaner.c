@@ -15,6 +15,7 @@
 #define IDLE_MS 20
 #define WATCH_MS 250
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
+#define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_init(struct store *store)
@@ -81,6 +82,22 @@ static double smooth(double old, double reading)
 	return old + RATE_SMOOTHING * (reading - old);
 }
 
+/*
+ * The token bucket keeps the limit whatever comes; the classifier's threshold is to rise so that
+ * what goes through is the best. While the bucket held a segment up, more was wanted than allowed.
+ */
+static void tick_budget(struct store *store, double flash_rate)
+{
+	double limit = (double)store->config.flash_write_limit;
+
+	if (limit <= 0)
+		return;
+	if (store->cleaner.held_up)
+		flash_rate = fmax(flash_rate, limit * BUDGET_HELD_UP);
+	store->cleaner.held_up = false;
+	clf_budget(store->classifier, flash_rate, limit);
+}
+
 static void tick_rates(struct store *store, double seconds)
 {
 	struct cleaner *cleaner = &store->cleaner;
@@ -106,8 +123,7 @@ static void tick_rates(struct store *store, double seconds)
 	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
 			  status.filter_false_positive;
 	atomic_fetch_add_explicit(&cleaner->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
-	if (store->config.flash_write_limit)
-		clf_budget(store->classifier, smooth(rate, flash_rate), (double)store->config.flash_write_limit);
+	tick_budget(store, flash_rate);
 }
 
 static void tick_cas(struct store *store)
@@ -215,9 +231,13 @@ static bool may_write(struct store *store, int64_t free_bytes, uint64_t now_ms)
 
 	if (now_ms < cleaner->offline_until_ms)
 		return false;
-	if (store->config.flash_write_limit && cleaner->write_tokens <= 0)
+	if (candidates < 2 * segment && !(free_bytes < (int64_t)segment / 2 && candidates >= segment))
 		return false;
-	return candidates >= 2 * segment || (free_bytes < (int64_t)segment / 2 && candidates >= segment);
+	if (store->config.flash_write_limit && cleaner->write_tokens <= 0) {
+		cleaner->held_up = true;
+		return false;
+	}
+	return true;
 }
 
 static bool keep_free(struct store *store, uint64_t now_ms)

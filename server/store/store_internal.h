@@ -104,6 +104,7 @@ struct cleaner {
 	_Atomic bool awake;   /* set by workers who ask, so that one signal does */
 	uint32_t gather_stripe, crawl_stripe;
 	int64_t write_tokens; /* bytes that may be written now, under a write limit */
+	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
 	uint64_t app_bytes_last, flash_bytes_last, sets_last;
 	double set_rate; /* application bytes per second, smoothed */
