@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BAR_WIDTH 30
@@ -82,9 +83,18 @@ char *text_option_time(double seconds, char out[TEXT_BYTES])
 	return out;
 }
 
+static int64_t seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 void progress_init(struct progress *progress, bool quiet)
 {
 	*progress = (struct progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO)};
+	progress->start_s = seconds_now();
 }
 
 void progress_show(struct progress *progress, double fraction, const char *note)
@@ -96,7 +106,7 @@ void progress_show(struct progress *progress, double fraction, const char *note)
 	if (progress->quiet)
 		return;
 	if (!progress->terminal) {
-		if (tenth > progress->last_tenth)
+		if (tenth > progress->last_tenth && seconds_now() > progress->start_s + 2)
 			fprintf(stderr, "%3d %%  %s\n", tenth * 10, note);
 		progress->last_tenth = tenth > progress->last_tenth ? tenth : progress->last_tenth;
 		return;

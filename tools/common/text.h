@@ -21,13 +21,14 @@ char *text_grouped(uint64_t value, char out[TEXT_BYTES]);  /* "3 778 763" */
 char *text_option_time(double seconds, char out[TEXT_BYTES]); /* "12.3s", "350ms" */
 
 /*
- * Progress on standard error: a bar that is redrawn on a terminal, a line at every tenth
- * otherwise. Threads: one.
+ * Progress on standard error: a bar that is redrawn on a terminal; otherwise a line at every tenth
+ * of what takes longer than two seconds. Threads: one.
  */
 struct progress {
 	bool quiet;
 	bool terminal;
 	int last_tenth;
+	int64_t start_s;
 	int drawn_width;
 };
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an application's share of the trace is made of, in counts.
+ *
+ *   keys   = silent (seen by a miss alone) + unread (one get of known size) + core (two or more)
+ *   gets   = births (misses) + refills (misses) + known
+ *   sets   = births + refills + overwrites
+ *
+ * The shares of silent and unread keys are not published per application. They are chosen, once
+ * for all twenty, so that the whole has the published shares of writes and unread writes.
+ *
+ * Threads: pure functions.
+ */
+#ifndef FS_TOOLS_TRACEGEN_PLAN_H
+#define FS_TOOLS_TRACEGEN_PLAN_H
+
+#include <stdint.h>
+
+#include "tools/tracegen/apps.h"
+
+/* Shares that hold for the whole trace. */
+struct plan_shares {
+	double silent;	     /* of the keys of every application */
+	double unread;	     /* of the other keys, in the applications that take the one-shots */
+	double unread_rest;  /* the same in the others */
+	double small_unread; /* value size of an unread key, relative to a core key's */
+	double update;	     /* gets that find another size than before, where an application has room for them */
+};
+
+struct plan {
+	const struct app *app;
+	double scale;
+	double span_s;
+	uint64_t keys, silent, unread, core;
+	uint64_t birth_sets; /* keys whose life starts with a miss and a set; the others are just there */
+	uint64_t known;	     /* gets with a known size */
+	uint64_t refills, overwrites, deletes;
+	uint64_t adds, incrs, others;
+	uint64_t allocation;
+	double small_unread;
+	double update; /* share of the known gets that are to find another size than the one before */
+	/* What is fitted: */
+	double alpha; /* of the core keys' popularity */
+	double late;  /* share of the keys born after the first seventh of the span */
+	double pace;  /* length of the keys' lives: 1 = hours to days of a week */
+};
+
+/* Fitted to the published table. */
+void plan_shares(struct plan_shares *shares);
+
+void plan_make(struct plan *plan, const struct app *app, const struct plan_shares *shares, double scale,
+	       double span_s);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The statistics reached beside the published ones. */
+#ifndef FS_TOOLS_TRACEGEN_REPORT_H
+#define FS_TOOLS_TRACEGEN_REPORT_H
+
+#include <stdio.h>
+
+#include "tools/tracegen/options.h"
+#include "tools/tracegen/tally.h"
+
+/* tallies: of the chosen applications, in app_table's order. */
+void tracegen_report(const struct tracegen_options *options, const struct tally *tallies, uint32_t count,
+		     uint64_t left_out, FILE *out);
+
+#endif
