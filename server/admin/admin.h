@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the operator sees: the reports behind "stats". Names and meanings are memcached's where it
+ * has them, with the flash counted in; what is Flashield's own is in reports of its own.
+ *
+ * Threads: any. May lock leaves and read /proc; not for the hot path.
+ */
+#ifndef FS_SERVER_ADMIN_ADMIN_H
+#define FS_SERVER_ADMIN_ADMIN_H
+
+#include "server/server.h"
+
+/* Where rows go: the protocol gives them its form. */
+struct stats_out {
+	void (*row)(struct stats_out *out, const char *name, const char *value);
+	void *context;
+};
+
+/*
+ * The report that the words in [words, end) ask for ("" is the general one), row by row. Returns the
+ * line to end the answer with, line end included: END, RESET, OK, or an error.
+ */
+const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out);
+
+/* One row with a formatted value. */
+void stats_add(struct stats_out *out, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The reports (stats_*.c). */
+void stats_general(const struct server *server, struct stats_out *out);
+void stats_settings(const struct server *server, struct stats_out *out);
+void stats_flash(const struct server *server, struct stats_out *out);
+void stats_classifier(const struct server *server, struct stats_out *out);
+void stats_segments(const struct server *server, struct stats_out *out);
+
+#endif

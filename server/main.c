@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon: start order, and its mirror image. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "server/net/net.h"
+#include "server/process.h"
+#include "server/server.h"
+#include "server/store/store.h"
+
+static void store_config_from(const struct conf *conf, struct store_config *out)
+{
+	store_config_init(out);
+	out->memory_bytes = conf->memory_limit_bytes;
+	out->max_item_bytes = (uint32_t)conf->max_item_size_bytes;
+	out->evict = !conf->disable_evictions;
+	out->cas = !conf->disable_cas;
+	out->workers = (unsigned)conf->threads;
+	out->flash_path = conf->flash_path;
+	out->flash_bytes = conf->flash_size_bytes;
+	out->segment_bytes = conf->segment_size_bytes;
+	out->flash_object_bytes = (uint32_t)conf->flash_object_size_bytes;
+	out->filter_bits = conf->filter_bits;
+	out->tag_bits = conf->tag_bits == CONF_AUTO ? 0 : (unsigned)conf->tag_bits;
+	out->functions = (unsigned)conf->hash_functions;
+	out->placement = conf->placement == CONF_PLACEMENT_PAPER ? SEG_PLACE_PAPER : SEG_PLACE_SWEEP;
+	out->direct = conf->direct_io == CONF_DIRECT_IO_OFF ? SEG_DIRECT_OFF : SEG_DIRECT_AUTO;
+	out->clock_mode = conf->clock_mode == CONF_CLOCK_MFU ? FIDX_CLOCK_MFU : FIDX_CLOCK_LRU;
+	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
+	out->hot_fraction = conf->hot_fraction;
+	out->flash_write_limit = conf->flash_write_limit;
+	out->read_timeout_ms = (uint32_t)(conf->flash_read_timeout_us / 1000);
+	out->label_mode = conf->label_mode == CONF_LABEL_PAPER ? CLF_LABEL_PAPER : CLF_LABEL_FULL;
+	out->admission = (enum clf_admission)conf->admission;
+	out->flashiness_threshold = (uint32_t)conf->flashiness_threshold;
+	out->flashiness_horizon_ms = conf->flashiness_horizon_us / 1000;
+	out->training_window_ms = conf->training_window_us / 1000;
+	out->app_delimiter = conf->app_delimiter;
+}
+
+_Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
+		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT &&
+		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL,
+	       "the option's words stand in the order of the classifier's rules");
+
+static int complain(const char *reason, int exit_code)
+{
+	fprintf(stderr, "%s\n", reason);
+	return exit_code;
+}
+
+static void on_ready(void *context)
+{
+	process_detach_done(context);
+}
+
+/* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
+static int serve(const struct conf *conf, struct process *process)
+{
+	struct server server = { .conf = conf, .started_seconds = clk_wall_seconds() };
+	struct store_config config;
+	char reason[256] = "";
+	int exit_code = EX_OSERR, code;
+
+	if (net_listen(&server.net, &server, reason) != FS_OK)
+		return complain(reason, EX_OSERR);
+	store_config_from(conf, &config);
+	code = store_open(&server.store, &config, reason);
+	if (code != FS_OK) {
+		exit_code = complain(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		goto out_net;
+	}
+	exit_code = process_become_user(process, reason);
+	if (exit_code != 0 || process_write_pid(process, reason) != 0) {
+		exit_code = complain(reason, EX_OSERR);
+		goto out_store;
+	}
+	if (store_start(server.store) != FS_OK) {
+		exit_code = complain("can't start the cleaner", EX_OSERR);
+		goto out_pid;
+	}
+	if (net_serve(server.net, on_ready, process, reason) != FS_OK)
+		exit_code = complain(reason, EX_OSERR);
+	store_stop(server.store);
+out_pid:
+	process_remove_pid(process);
+out_store:
+	store_close(server.store);
+out_net:
+	net_close(server.net);
+	return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+	struct conf conf = { 0 };
+	struct process process;
+	int exit_code;
+
+	if (conf_load(&conf, argc, argv, stdout, stderr) != FS_OK) {
+		exit_code = conf.exit_code;
+		goto out;
+	}
+#ifdef FS_FAULTS
+	if (fault_init_from_environment() != FS_OK) {
+		exit_code = EX_USAGE;
+		goto out;
+	}
+#endif
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	exit_code = process_prepare(&process, &conf);
+	if (exit_code == 0)
+		exit_code = serve(&conf, &process);
+out:
+	conf_free(&conf);
+	return exit_code;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection's life: opening, reading, its turns, closing. */
+#include "server/net/net_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "conf/counters.h"
+#include "server/proto/proto.h"
+
+#define ROOM_BYTES 4096u /* least room in the input before reading */
+
+static struct socket_conn *sock_of(struct conn *conn)
+{
+	return (struct socket_conn *)conn;
+}
+
+/* ---- input buffer ---------------------------------------------------------------------------- */
+
+static void free_input(struct conn *conn)
+{
+	struct input *input = &conn->input;
+
+	if (input->capacity == CONN_BUFFER_BYTES)
+		worker_buffer_give(conn->worker, input->bytes);
+	else
+		mem_free(input->bytes);
+	*input = (struct input){ 0 };
+}
+
+/* Moves what is there into a buffer of this capacity. */
+static bool rebuffer(struct conn *conn, uint32_t capacity)
+{
+	struct input *input = &conn->input;
+	uint32_t length = input->end - input->start;
+	char *bytes = capacity == CONN_BUFFER_BYTES ? worker_buffer_take(conn->worker) : mem_alloc(capacity);
+
+	if (!bytes)
+		return false;
+	if (length > 0)
+		memcpy(bytes, input->bytes + input->start, length);
+	if (input->bytes)
+		free_input(conn);
+	*input = (struct input){ .bytes = bytes, .end = length, .capacity = capacity };
+	return true;
+}
+
+static bool make_room(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	uint32_t length = input->end - input->start;
+
+	if (!input->bytes)
+		return rebuffer(conn, CONN_BUFFER_BYTES);
+	if (input->capacity - input->end >= ROOM_BYTES)
+		return true;
+	if (input->capacity - length >= input->capacity / 2) {
+		memmove(input->bytes, input->bytes + input->start, length);
+		input->start = 0;
+		input->end = length;
+		return true;
+	}
+	return rebuffer(conn, input->capacity * 2);
+}
+
+/* A buffer is borrowed for as long as there are bytes in it. */
+static void shrink_input(struct conn *conn)
+{
+	struct input *input = &conn->input;
+
+	if (!input->bytes)
+		return;
+	if (input->start == input->end)
+		free_input(conn);
+	else if (input->capacity > CONN_BUFFER_BYTES && input->end - input->start < CONN_BUFFER_BYTES / 2 &&
+		 conn->session.state == SESSION_LINE)
+		rebuffer(conn, CONN_BUFFER_BYTES);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A value goes straight into its item; what follows it, into the buffer. */
+static ssize_t receive_body(struct conn *conn, size_t *wanted)
+{
+	struct input *input = &conn->input;
+	struct iovec piece[2] = { { conn->body, conn->body_left },
+				  { input->bytes + input->end, input->capacity - input->end } };
+	ssize_t got = readv(sock_of(conn)->fd, piece, 2);
+	uint32_t body;
+
+	*wanted = piece[0].iov_len + piece[1].iov_len;
+	if (got <= 0)
+		return got;
+	body = (size_t)got < conn->body_left ? (uint32_t)got : conn->body_left;
+	conn->body += body;
+	conn->body_left -= body;
+	input->end += (uint32_t)got - body;
+	return got;
+}
+
+/* Bytes read, 0 at the end of the stream, -1 with errno. *more: the socket may hold more. */
+static ssize_t receive(struct conn *conn, bool *more)
+{
+	struct input *input = &conn->input;
+	size_t wanted;
+	ssize_t got;
+
+	if (!make_room(conn)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	if (conn->body_left > 0 && input->start == input->end) {
+		got = receive_body(conn, &wanted);
+	} else {
+		wanted = input->capacity - input->end;
+		got = recv(sock_of(conn)->fd, input->bytes + input->end, wanted, 0);
+		if (got > 0)
+			input->end += (uint32_t)got;
+	}
+	*more = got > 0 && (size_t)got == wanted;
+	if (got > 0)
+		ctr_add(CTR_bytes_read, (uint64_t)got);
+	return got;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static enum conn_verdict parse(struct conn *conn)
+{
+	struct input *input = &conn->input;
+
+	conn->wait = CONN_WAIT_NONE;
+	if (conn->finishing)
+		return CONN_MORE;
+	if (!conn->protocol) {
+		if (input->start == input->end)
+			return CONN_MORE;
+		conn->protocol = proto_choose((unsigned char)input->bytes[input->start]);
+		if (!conn->protocol)
+			return CONN_CLOSE;
+	}
+	return conn->protocol->input(conn);
+}
+
+/* What the connection waits for from here on. */
+static void settle(struct conn *conn, enum conn_verdict verdict)
+{
+	struct socket_conn *sock = sock_of(conn);
+
+	if (conn->blocked)
+		event_add(&sock->writable, NULL);
+	if (verdict == CONN_YIELD) {
+		ctr_add(CTR_conn_yields, 1);
+		worker_make_ready(sock);
+	}
+	if (!sock->reading && !conn->finishing && conn->wait == CONN_WAIT_NONE) {
+		event_add(&sock->readable, NULL);
+		sock->reading = true;
+	}
+	shrink_input(conn);
+	conn_shrink_output(conn);
+}
+
+bool conn_step(struct conn *conn)
+{
+	enum conn_verdict verdict;
+
+	do {
+		verdict = parse(conn);
+		if (verdict == CONN_CLOSE) {
+			conn->finishing = true;
+			conn->input.start = conn->input.end;
+		}
+		if (verdict != CONN_YIELD || conn_output_bytes(conn) >= CONN_FLUSH_BYTES)
+			conn_flush(conn);
+	} while (conn->wait == CONN_WAIT_OUTPUT && !conn->failed && conn_may_go(conn));
+	if (conn->failed || (conn->finishing && conn_output_empty(conn))) {
+		conn_kill(conn);
+		return false;
+	}
+	settle(conn, verdict);
+	return true;
+}
+
+static void start_turn(struct conn *conn)
+{
+	worker_wake(conn->worker);
+	conn->turns = conn->worker->turns;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *context)
+{
+	struct socket_conn *sock = context;
+	struct conn *conn = &sock->conn;
+	bool more = true;
+
+	(void)fd;
+	(void)what;
+	start_turn(conn);
+	while (more && conn->wait == CONN_WAIT_NONE && !sock->ready && !conn->finishing) {
+		ssize_t got = receive(conn, &more);
+
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+			shrink_input(conn);
+			return;
+		}
+		conn->failed = conn->failed || got < 0;
+		conn->finishing = conn->finishing || got == 0; /* answers what it has asked for so far */
+		if (!conn_step(conn))
+			return;
+	}
+	/* Nobody reads for now: without this the loop would spin. */
+	if (sock->reading && (conn->wait != CONN_WAIT_NONE || conn->finishing)) {
+		event_del(&sock->readable);
+		sock->reading = false;
+	}
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *context)
+{
+	struct socket_conn *sock = context;
+
+	(void)fd;
+	(void)what;
+	sock->conn.blocked = false;
+	start_turn(&sock->conn);
+	conn_step(&sock->conn);
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+void conn_open(struct worker *worker, int fd)
+{
+	struct socket_conn *sock = mem_zalloc(sizeof(*sock));
+
+	if (!sock || event_assign(&sock->readable, worker->base, fd, EV_READ | EV_PERSIST, on_readable, sock) != 0 ||
+	    event_assign(&sock->writable, worker->base, fd, EV_WRITE, on_writable, sock) != 0 ||
+	    event_add(&sock->readable, NULL) != 0) {
+		log_warn("connection refused: out of memory");
+		mem_free(sock);
+		close(fd);
+		net_connection_closed(worker->net);
+		return;
+	}
+	sock->fd = fd;
+	sock->reading = true;
+	sock->conn.worker = worker;
+	sock->conn.store = worker->store;
+	sock->conn.server = worker->net->server;
+	LIST_INSERT_HEAD(&worker->conns, sock, link);
+}
+
+void conn_kill(struct conn *conn)
+{
+	struct socket_conn *sock = sock_of(conn);
+	struct worker *worker = conn->worker;
+
+	event_del(&sock->readable);
+	event_del(&sock->writable);
+	close(sock->fd);
+	LIST_REMOVE(sock, link);
+	if (sock->ready)
+		TAILQ_REMOVE(&worker->ready, sock, ready_link);
+	if (conn->protocol)
+		conn->protocol->abandon(conn);
+	conn_drop_output(conn);
+	if (conn->input.bytes)
+		free_input(conn);
+	conn->dead = true;
+	net_connection_closed(worker->net);
+	if (conn->pending == 0)
+		mem_free(sock);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The main thread's part of the network: start, signals, stop. */
+#include "server/net/net_internal.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "conf/conf.h"
+
+static void on_signal(evutil_socket_t signal_number, short what, void *context)
+{
+	struct net *net = context;
+
+	(void)what;
+	log_notice("signal %d (%s): stopping", (int)signal_number, strsignal((int)signal_number));
+	event_base_loopbreak(net->base);
+}
+
+int net_listen(struct net **out, const struct server *server, char reason[256])
+{
+	struct net *net = mem_must_zalloc(sizeof(*net));
+	int code;
+
+	net->server = server;
+	listen_raise_limit(net);
+	code = listen_open(net, reason);
+	if (code != FS_OK) {
+		net_close(net);
+		return code;
+	}
+	*out = net;
+	return FS_OK;
+}
+
+static int take_signals(struct net *net)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGUSR1 };
+
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (event_assign(&net->signals[i], net->base, numbers[i], EV_SIGNAL | EV_PERSIST, on_signal, net) != 0 ||
+		    event_add(&net->signals[i], NULL) != 0)
+			return FS_ENOMEM;
+	return FS_OK;
+}
+
+static int start(struct net *net)
+{
+	unsigned count = (unsigned)net->server->conf->threads;
+	int code;
+
+	net->base = event_base_new();
+	net->workers = mem_zalloc(count * sizeof(*net->workers));
+	if (!net->base || !net->workers)
+		return FS_ENOMEM;
+	code = take_signals(net);
+	for (; code == FS_OK && net->worker_count < count; net->worker_count++)
+		code = worker_init(&net->workers[net->worker_count], net);
+	for (unsigned i = 0; code == FS_OK && i < count; i++)
+		code = worker_start(&net->workers[i]);
+	return code == FS_OK ? listen_start(net) : code;
+}
+
+static void stop(struct net *net)
+{
+	listen_stop(net);
+	for (unsigned i = 0; i < net->worker_count; i++)
+		worker_stop(&net->workers[i]);
+	for (unsigned i = 0; i < net->worker_count; i++)
+		worker_fini(&net->workers[i]);
+	mem_free(net->workers);
+	net->workers = NULL;
+	net->worker_count = 0;
+	for (unsigned i = 0; i < sizeof(net->signals) / sizeof(net->signals[0]); i++)
+		if (event_initialized(&net->signals[i]))
+			event_del(&net->signals[i]);
+	if (net->base)
+		event_base_free(net->base);
+	net->base = NULL;
+}
+
+int net_serve(struct net *net, void (*ready)(void *context), void *context, char reason[256])
+{
+	int code = start(net);
+
+	if (code == FS_OK) {
+		if (ready)
+			ready(context);
+		event_base_loop(net->base, 0);
+	} else {
+		snprintf(reason, 256, "can't start the workers: %s", fs_strerror(code));
+	}
+	stop(net);
+	return code;
+}
+
+void net_close(struct net *net)
+{
+	if (!net)
+		return;
+	listen_close(net);
+	mem_free(net);
+}
+
+void net_get_status(const struct net *net, struct net_status *out)
+{
+	*out = (struct net_status){
+		.connections = atomic_load(&net->connections),
+		.connection_peak = atomic_load(&net->connection_peak),
+		.accepting = atomic_load(&net->accepting_shown),
+		.not_accepting_us = atomic_load(&net->not_accepting_us),
+		.tcp_port = net->tcp_port,
+		.event_version = event_get_version(),
+	};
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the network: workers, and what a connection is beside its protocol's view (conn.h).
+ *
+ * One turn of a worker:
+ *
+ *   event_base_loop(ONCE): sockets, the store's completions, new connections
+ *   connections that are ready again: had to give way, or one of their replies is done
+ *   store_worker_flush: the flash reads gathered in this turn start together
+ *
+ * The store's clock is read at the first thing that happens in a turn (worker_wake), not before
+ * the loop sleeps: otherwise it would stand still for as long as nothing happens.
+ */
+#ifndef FS_SERVER_NET_NET_INTERNAL_H
+#define FS_SERVER_NET_NET_INTERNAL_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/lock.h"
+#include "server/net/conn.h"
+#include "server/net/net.h"
+
+#define SPARE_BUFFERS 64   /* kept per worker, 16 KiB each */
+#define SPARE_REPLIES 1024 /* kept per worker */
+
+struct socket_conn {
+	struct conn conn; /* first: the two pointers are one */
+	LIST_ENTRY(socket_conn) link;	    /* all of the worker */
+	TAILQ_ENTRY(socket_conn) ready_link;
+	struct event readable, writable;
+	int fd;
+	bool ready;	/* in the worker's ready list */
+	bool reading;	/* readable is added */
+};
+
+struct worker {
+	struct net *net;
+	struct store_worker *store;
+	struct event_base *base;
+	struct event wake_event, store_event;
+	pthread_t thread;
+	unsigned turns;	 /* commands per turn (-R) */
+	bool running;	 /* thread was started: net_serve's */
+	bool woken;	 /* this turn's clock has been read */
+	LIST_HEAD(, socket_conn) conns;
+	TAILQ_HEAD(ready_list, socket_conn) ready;
+	char *buffers[SPARE_BUFFERS];
+	unsigned buffer_count;
+	struct reply *replies;
+	unsigned reply_count;
+	int64_t flash_value_bytes; /* mean length of values that came late: what pending ones may be */
+
+	/* From the main thread: */
+	int wake_fd;
+	struct lock lock; /* covers queue */
+	struct { int *fds; unsigned count, capacity; } queue;
+	atomic_bool stopping;
+};
+
+struct listener {
+	struct listener *next;
+	struct event event;
+	struct net *net;
+	int fd;
+	bool local; /* a UNIX socket */
+};
+
+struct net {
+	const struct server *server;
+	struct event_base *base; /* the main thread's */
+	struct listener *listeners;
+	struct event signals[3];
+	struct event retry; /* accepting again, after the limit or want of descriptors */
+	struct worker *workers;
+	unsigned worker_count, next_worker;
+	int tcp_port;
+	char *unix_path; /* to be removed */
+	bool accepting;
+	atomic_bool accepting_shown; /* the same for net_get_status */
+	uint64_t stopped_us; /* when accepting stopped */
+	_Atomic uint64_t not_accepting_us;
+	atomic_uint connections, connection_peak;
+};
+
+/* ---- connections (conn.c, output.c) ---------------------------------------------------------- */
+
+/* Takes the descriptor over. On failure it is closed. */
+void conn_open(struct worker *worker, int fd);
+/* At once: what is pending is finished without an answer. The struct may be freed. */
+void conn_kill(struct conn *conn);
+/* Gives a connection its turn: parses, sends, and finds out what it waits for. False: it is gone. */
+bool conn_step(struct conn *conn);
+
+/* Sends what is ready. Sets blocked or failed. */
+void conn_flush(struct conn *conn);
+/* Bytes that wait to be sent. */
+static inline uint64_t conn_output_bytes(const struct conn *conn)
+{
+	return conn->output.tail - conn->output.head + conn->output.value_bytes;
+}
+static inline bool conn_output_empty(const struct conn *conn)
+{
+	return conn->output.head == conn->output.tail && !conn->output.first;
+}
+/* Gives back the output's memory when it is empty. */
+void conn_shrink_output(struct conn *conn);
+/* Drops all output; pending replies stay alive, out of the queue. */
+void conn_drop_output(struct conn *conn);
+void reply_free_all(struct worker *worker);
+
+/* ---- workers (worker.c) ---------------------------------------------------------------------- */
+
+FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
+FS_MUST_CHECK int worker_start(struct worker *worker);
+void worker_stop(struct worker *worker); /* returns when its thread has ended */
+void worker_fini(struct worker *worker);
+/* Hands a descriptor over, from the main thread. False when memory is out. */
+bool worker_give(struct worker *worker, int fd);
+
+static inline void worker_wake(struct worker *worker)
+{
+	if (!worker->woken) {
+		worker->woken = true;
+		store_worker_turn(worker->store);
+	}
+}
+
+static inline void worker_make_ready(struct socket_conn *sock)
+{
+	if (!sock->ready) {
+		sock->ready = true;
+		TAILQ_INSERT_TAIL(&sock->conn.worker->ready, sock, ready_link);
+	}
+}
+
+char *worker_buffer_take(struct worker *worker); /* CONN_BUFFER_BYTES; NULL when memory is out */
+void worker_buffer_give(struct worker *worker, char *buffer);
+
+/* ---- listeners (listen.c) -------------------------------------------------------------------- */
+
+FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
+void listen_close(struct net *net);
+FS_MUST_CHECK int listen_start(struct net *net);
+void listen_stop(struct net *net);
+/* Raises RLIMIT_NOFILE for the connection limit. */
+void listen_raise_limit(const struct net *net);
+
+/* The connection is gone: called by its worker. */
+void net_connection_closed(struct net *net);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection's answers: output bytes, the queue of replies, and how both are sent in order. */
+#include "server/net/net_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "conf/counters.h"
+
+#define PIECES 96 /* of one sendmsg; a reply has up to three, beside the bytes before it */
+
+/* ---- output bytes ---------------------------------------------------------------------------- */
+
+static char *fail(struct conn *conn)
+{
+	static _Thread_local char sink[CONN_ROOM_BYTES];
+
+	conn->failed = true;
+	return sink;
+}
+
+/* Moves what waits to the front; positions in the stream stay what they are. */
+static void compact(struct output *output)
+{
+	memmove(output->bytes, output->bytes + output->head, output->tail - output->head);
+	output->origin += output->head;
+	output->tail -= output->head;
+	output->head = 0;
+}
+
+static bool grow(struct conn *conn)
+{
+	struct output *output = &conn->output;
+	uint32_t capacity = output->capacity * 2;
+	char *bytes;
+
+	if (output->capacity == CONN_BUFFER_BYTES) {
+		bytes = mem_alloc(capacity);
+		if (bytes) {
+			memcpy(bytes, output->bytes, output->tail);
+			worker_buffer_give(conn->worker, output->bytes);
+		}
+	} else {
+		bytes = mem_realloc(output->bytes, capacity);
+	}
+	if (!bytes)
+		return false;
+	output->bytes = bytes;
+	output->capacity = capacity;
+	return true;
+}
+
+char *conn_make_room(struct conn *conn, uint32_t bytes)
+{
+	struct output *output = &conn->output;
+
+	must(bytes <= CONN_ROOM_BYTES);
+	if (conn->failed)
+		return fail(conn);
+	if (!output->bytes) {
+		output->bytes = worker_buffer_take(conn->worker);
+		if (!output->bytes)
+			return fail(conn);
+		output->capacity = CONN_BUFFER_BYTES;
+	}
+	if (output->capacity - output->tail < bytes && output->head > output->capacity / 2)
+		compact(output);
+	while (output->capacity - output->tail < bytes)
+		if (!grow(conn))
+			return fail(conn);
+	return output->bytes + output->tail;
+}
+
+static void free_output_bytes(struct conn *conn)
+{
+	struct output *output = &conn->output;
+
+	if (output->capacity == CONN_BUFFER_BYTES)
+		worker_buffer_give(conn->worker, output->bytes);
+	else
+		mem_free(output->bytes);
+	output->origin += output->tail;
+	output->bytes = NULL;
+	output->head = output->tail = output->capacity = 0;
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static uint32_t reply_bytes(const struct reply *reply)
+{
+	return reply->text_length + (reply->has_value ? reply->request.value.length + 2 : 0);
+}
+
+static void on_done(struct store_request *request);
+
+struct reply *conn_reply_take(struct conn *conn)
+{
+	struct worker *worker = conn->worker;
+	struct reply *reply = worker->replies;
+
+	if (reply) {
+		worker->replies = reply->next;
+		worker->reply_count--;
+	} else {
+		reply = mem_zalloc(sizeof(*reply));
+		if (!reply) {
+			conn->failed = true;
+			return NULL;
+		}
+		reply->request.done = on_done;
+		reply->request.owner = reply;
+	}
+	reply->conn = conn;
+	return reply;
+}
+
+void conn_reply_give(struct conn *conn, struct reply *reply)
+{
+	struct worker *worker = conn->worker;
+
+	if (worker->reply_count >= SPARE_REPLIES) {
+		mem_free(reply);
+		return;
+	}
+	reply->next = worker->replies;
+	worker->replies = reply;
+	worker->reply_count++;
+}
+
+void reply_free_all(struct worker *worker)
+{
+	while (worker->replies) {
+		struct reply *reply = worker->replies;
+
+		worker->replies = reply->next;
+		mem_free(reply);
+	}
+	worker->reply_count = 0;
+}
+
+void conn_queue(struct conn *conn, struct reply *reply)
+{
+	struct output *output = &conn->output;
+
+	reply->position = output->origin + output->tail;
+	reply->sent = 0;
+	reply->next = NULL;
+	if (output->first)
+		output->last->next = reply;
+	else
+		output->first = reply;
+	output->last = reply;
+	if (!reply->pending) {
+		output->value_bytes += reply_bytes(reply);
+		return;
+	}
+	conn->pending++;
+	if (reply->ordered) {
+		conn->ordered++;
+		conn->ordered_mask |= 1ull << (reply->request.hash >> 58);
+	}
+}
+
+bool conn_must_wait(const struct conn *conn, uint64_t hash)
+{
+	if (conn->ordered == 0 || !(conn->ordered_mask >> (hash >> 58) & 1))
+		return false;
+	for (const struct reply *reply = conn->output.first; reply; reply = reply->next)
+		if (reply->pending && reply->ordered && reply->request.hash == hash)
+			return true;
+	return false;
+}
+
+/* An item's or flash buffer's bytes were sent, or nobody wants them any more. */
+static void finish(struct conn *conn, struct reply *reply)
+{
+	if (reply->has_value)
+		store_value_release(conn->store, &reply->request.value);
+	conn_reply_give(conn, reply);
+}
+
+static void on_done(struct store_request *request)
+{
+	struct reply *reply = request->owner;
+	struct conn *conn = reply->conn;
+
+	reply->pending = false;
+	conn->pending--;
+	if (reply->ordered && --conn->ordered == 0)
+		conn->ordered_mask = 0;
+	conn->protocol->compose(reply);
+	if (reply->has_value) /* a moving average over eight */
+		conn->worker->flash_value_bytes += (int64_t)(reply->request.value.length -
+							     conn->worker->flash_value_bytes) / 8;
+	if (conn->dead) {
+		finish(conn, reply);
+		if (conn->pending == 0)
+			mem_free(conn);
+		return;
+	}
+	conn->output.value_bytes += reply_bytes(reply);
+	worker_make_ready((struct socket_conn *)conn);
+}
+
+void conn_drop_output(struct conn *conn)
+{
+	while (conn->output.first) {
+		struct reply *reply = conn->output.first;
+
+		conn->output.first = reply->next;
+		if (!reply->pending)
+			finish(conn, reply);
+	}
+	conn->output.value_bytes = 0;
+	if (conn->output.bytes)
+		free_output_bytes(conn);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+struct pieces {
+	struct iovec piece[PIECES];
+	unsigned count;
+	size_t bytes;
+};
+
+/* Adds what is left of length bytes after those of *skip that were sent before. */
+static void add_piece(struct pieces *pieces, const char *bytes, size_t length, size_t *skip)
+{
+	size_t cut = *skip < length ? *skip : length;
+
+	*skip -= cut;
+	if (length == cut)
+		return;
+	pieces->piece[pieces->count++] =
+		(struct iovec){ .iov_base = (void *)(uintptr_t)(bytes + cut), .iov_len = length - cut };
+	pieces->bytes += length - cut;
+}
+
+static void add_output(struct pieces *pieces, const struct output *output, uint32_t from, uint32_t to)
+{
+	size_t skip = 0;
+
+	if (from < to)
+		add_piece(pieces, output->bytes + from, to - from, &skip);
+}
+
+/* What may be sent now, in order: up to the first reply that is pending. */
+static void gather(const struct conn *conn, struct pieces *pieces)
+{
+	const struct output *output = &conn->output;
+	uint32_t at = output->head;
+	const struct reply *reply;
+
+	pieces->count = 0;
+	pieces->bytes = 0;
+	for (reply = output->first; reply && pieces->count + 4 <= PIECES; reply = reply->next) {
+		uint32_t position = (uint32_t)(reply->position - output->origin);
+		size_t skip = reply->sent;
+
+		add_output(pieces, output, at, position);
+		at = position;
+		if (reply->pending)
+			return;
+		add_piece(pieces, reply->text, reply->text_length, &skip);
+		if (reply->has_value) {
+			add_piece(pieces, reply->request.value.data, reply->request.value.length, &skip);
+			add_piece(pieces, "\r\n", 2, &skip);
+		}
+	}
+	if (!reply)
+		add_output(pieces, output, at, output->tail);
+}
+
+/* So many bytes, from the front, are written. Replies without any bytes left go with them. */
+static void consume(struct conn *conn, size_t bytes)
+{
+	struct output *output = &conn->output;
+
+	while (output->first) {
+		struct reply *reply = output->first;
+		uint32_t before = (uint32_t)(reply->position - output->origin) - output->head;
+		uint32_t left;
+
+		if (bytes < before || (bytes == before && reply->pending))
+			break;
+		output->head += before;
+		bytes -= before;
+		left = reply_bytes(reply) - reply->sent;
+		if (bytes < left) {
+			reply->sent += (uint32_t)bytes;
+			output->value_bytes -= bytes;
+			return;
+		}
+		bytes -= left;
+		output->value_bytes -= left;
+		output->first = reply->next;
+		finish(conn, reply);
+	}
+	output->head += (uint32_t)bytes;
+	if (output->head == output->tail) {
+		output->origin += output->tail;
+		output->head = output->tail = 0;
+	}
+}
+
+static ssize_t send_pieces(struct conn *conn, struct pieces *pieces)
+{
+	int fd = ((struct socket_conn *)conn)->fd;
+	struct msghdr message = { .msg_iov = pieces->piece, .msg_iovlen = pieces->count };
+
+	if (pieces->count == 1)
+		return send(fd, pieces->piece[0].iov_base, pieces->piece[0].iov_len, MSG_NOSIGNAL);
+	return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+static bool sendable(const struct output *output)
+{
+	const struct reply *first = output->first;
+
+	if (!first)
+		return output->head < output->tail;
+	return !first->pending || first->position > output->origin + output->head;
+}
+
+void conn_flush(struct conn *conn)
+{
+	struct pieces pieces;
+
+	while (sendable(&conn->output) && !conn->blocked && !conn->failed) {
+		ssize_t sent = 0;
+
+		gather(conn, &pieces);
+		if (pieces.count > 0)
+			sent = send_pieces(conn, &pieces);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0) {
+			conn->blocked = errno == EAGAIN || errno == EWOULDBLOCK;
+			conn->failed = !conn->blocked;
+			return;
+		}
+		ctr_add(CTR_bytes_written, (uint64_t)sent);
+		consume(conn, (size_t)sent);
+		conn->blocked = (size_t)sent < pieces.bytes;
+	}
+}
+
+bool conn_may_go_slow(struct conn *conn)
+{
+	const struct output *output = &conn->output;
+	bool stuck = conn->blocked || (output->first && output->first->pending);
+
+	if (__builtin_expect(conn_output_bytes(conn) >= (stuck ? CONN_OUTPUT_BYTES : CONN_FLUSH_BYTES), 0)) {
+		conn->wait = CONN_WAIT_OUTPUT;
+		return false;
+	}
+	if (__builtin_expect(conn->pending == 0, 1))
+		return true;
+	if (conn->pending >= CONN_PENDING ||
+	    conn->pending * (uint64_t)conn->worker->flash_value_bytes >= CONN_PENDING_BYTES) {
+		conn->wait = CONN_WAIT_REPLIES;
+		return false;
+	}
+	return true;
+}
+
+void conn_shrink_output(struct conn *conn)
+{
+	if (conn->output.bytes && conn->output.head == conn->output.tail && !conn->output.first)
+		free_output_bytes(conn);
+}

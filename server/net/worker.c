@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker: its loop, and the queue through which the main thread hands it connections. */
+#include "server/net/net_internal.h"
+
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "conf/conf.h"
+
+/* ---- pooled buffers -------------------------------------------------------------------------- */
+
+char *worker_buffer_take(struct worker *worker)
+{
+	if (worker->buffer_count > 0)
+		return worker->buffers[--worker->buffer_count];
+	return mem_alloc(CONN_BUFFER_BYTES);
+}
+
+void worker_buffer_give(struct worker *worker, char *buffer)
+{
+	if (worker->buffer_count < SPARE_BUFFERS)
+		worker->buffers[worker->buffer_count++] = buffer;
+	else
+		mem_free(buffer);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void close_all(struct worker *worker)
+{
+	struct socket_conn *sock;
+
+	while ((sock = LIST_FIRST(&worker->conns)))
+		conn_kill(&sock->conn);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *context)
+{
+	struct worker *worker = context;
+	uint64_t count;
+	int *fds;
+	unsigned n;
+
+	(void)what;
+	worker_wake(worker);
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+	lock_acquire(&worker->lock);
+	fds = worker->queue.fds;
+	n = worker->queue.count;
+	worker->queue.fds = NULL;
+	worker->queue.count = worker->queue.capacity = 0;
+	lock_release(&worker->lock);
+	for (unsigned i = 0; i < n; i++)
+		conn_open(worker, fds[i]);
+	mem_free(fds);
+	if (atomic_load(&worker->stopping))
+		close_all(worker);
+}
+
+static void on_store(evutil_socket_t fd, short what, void *context)
+{
+	struct worker *worker = context;
+
+	(void)fd;
+	(void)what;
+	worker_wake(worker);
+	store_worker_poll(worker->store);
+}
+
+/* Each connection that is ready by now gets one turn. */
+static void run_ready(struct worker *worker)
+{
+	struct socket_conn *last = TAILQ_LAST(&worker->ready, ready_list), *sock;
+	bool more = last != NULL;
+
+	if (more)
+		worker_wake(worker);
+	while (more) {
+		sock = TAILQ_FIRST(&worker->ready);
+		more = sock != last;
+		TAILQ_REMOVE(&worker->ready, sock, ready_link);
+		sock->ready = false;
+		sock->conn.turns = worker->turns;
+		conn_step(&sock->conn);
+	}
+}
+
+static void *worker_main(void *context)
+{
+	struct worker *worker = context;
+
+	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed) ||
+	       !LIST_EMPTY(&worker->conns) || store_worker_pending(worker->store) > 0) {
+		worker->woken = false;
+		event_base_loop(worker->base, EVLOOP_ONCE | (TAILQ_EMPTY(&worker->ready) ? 0 : EVLOOP_NONBLOCK));
+		run_ready(worker);
+		store_worker_flush(worker->store);
+	}
+	return NULL;
+}
+
+/* ---- from the main thread -------------------------------------------------------------------- */
+
+static void ring(struct worker *worker)
+{
+	uint64_t one = 1;
+
+	/* A full eventfd wakes just as well. */
+	if (write(worker->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+bool worker_give(struct worker *worker, int fd)
+{
+	bool ok = true;
+
+	lock_acquire(&worker->lock);
+	if (worker->queue.count == worker->queue.capacity) {
+		unsigned capacity = worker->queue.capacity ? worker->queue.capacity * 2 : 16;
+		int *fds = mem_realloc(worker->queue.fds, capacity * sizeof(*fds));
+
+		ok = fds != NULL;
+		if (ok) {
+			worker->queue.fds = fds;
+			worker->queue.capacity = capacity;
+		}
+	}
+	if (ok)
+		worker->queue.fds[worker->queue.count++] = fd;
+	lock_release(&worker->lock);
+	if (ok)
+		ring(worker);
+	return ok;
+}
+
+static int add_event(struct worker *worker, struct event *event, int fd, event_callback_fn callback)
+{
+	if (event_assign(event, worker->base, fd, EV_READ | EV_PERSIST, callback, worker) != 0)
+		return FS_ENOMEM;
+	return event_add(event, NULL) == 0 ? FS_OK : FS_ENOMEM;
+}
+
+static int make_base(struct worker *worker)
+{
+	struct event_config *config = event_config_new();
+
+	if (!config)
+		return FS_ENOMEM;
+	/* One thread per base, and no timers: neither locks nor the time are needed in it. */
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
+	worker->base = event_base_new_with_config(config);
+	event_config_free(config);
+	return worker->base ? FS_OK : FS_ENOMEM;
+}
+
+int worker_init(struct worker *worker, struct net *net)
+{
+	int code;
+
+	worker->net = net;
+	worker->turns = (unsigned)net->server->conf->max_reqs_per_event;
+	worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	lock_init(&worker->lock, LOCK_LEAF);
+	LIST_INIT(&worker->conns);
+	TAILQ_INIT(&worker->ready);
+	if (worker->wake_fd < 0)
+		return FS_ESYS;
+	code = make_base(worker);
+	if (code == FS_OK)
+		code = store_worker_create(&worker->store, net->server->store);
+	if (code == FS_OK)
+		code = add_event(worker, &worker->wake_event, worker->wake_fd, on_wake);
+	if (code == FS_OK && store_worker_fd(worker->store) >= 0)
+		code = add_event(worker, &worker->store_event, store_worker_fd(worker->store), on_store);
+	return code;
+}
+
+int worker_start(struct worker *worker)
+{
+	char name[16];
+
+	if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0)
+		return FS_ESYS;
+	snprintf(name, sizeof(name), "worker %u", (unsigned)(worker - worker->net->workers) % 1000);
+	pthread_setname_np(worker->thread, name);
+	worker->running = true;
+	return FS_OK;
+}
+
+void worker_stop(struct worker *worker)
+{
+	if (!worker->running)
+		return;
+	atomic_store(&worker->stopping, true);
+	ring(worker);
+	pthread_join(worker->thread, NULL);
+	worker->running = false;
+}
+
+void worker_fini(struct worker *worker)
+{
+	for (unsigned i = 0; i < worker->queue.count; i++)
+		close(worker->queue.fds[i]);
+	mem_free(worker->queue.fds);
+	reply_free_all(worker);
+	while (worker->buffer_count > 0)
+		mem_free(worker->buffers[--worker->buffer_count]);
+	if (worker->store)
+		store_worker_destroy(worker->store);
+	if (worker->base) {
+		if (event_initialized(&worker->wake_event))
+			event_del(&worker->wake_event);
+		if (event_initialized(&worker->store_event))
+			event_del(&worker->store_event);
+		event_base_free(worker->base);
+	}
+	if (worker->wake_fd >= 0)
+		close(worker->wake_fd);
+	lock_fini(&worker->lock);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protocols. A connection's first byte decides which one it speaks (proto_choose); each is a
+ * struct protocol (net/conn.h). This header has the text protocol's parser, a pure function from a
+ * line to a struct: it knows neither connections nor the store. Specification: protocol.txt of
+ * memcached 1.6; what that leaves open follows what memcached 1.6.18 was seen to answer.
+ */
+#ifndef FS_SERVER_PROTO_PROTO_H
+#define FS_SERVER_PROTO_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct protocol;
+
+/* The protocol of a connection that starts with this byte. NULL: not spoken here, close. */
+const struct protocol *proto_choose(unsigned char first);
+
+extern const struct protocol proto_text;
+
+/*
+ * The commands. COMMAND(name, ID, SHAPE, least, most): how many words may follow the name. The
+ * most frequent come first, as the table is searched in order. Shapes:
+ *
+ *   KEYS       <key>+                                       one or more keys
+ *   EXPIRY_KEYS  <exptime> <key>*
+ *   STORE      <key> <flags> <exptime> <bytes> [noreply]    and a data block
+ *   STORE_CAS  <key> <flags> <exptime> <bytes> <cas> [noreply]
+ *   DELTA      <key> <number> [noreply]
+ *   KEY        <key> [0] [noreply]
+ *   TOUCH      <key> <exptime> [noreply]
+ *   DELAY      [<exptime>] [noreply]
+ *   LEVEL      <number> [noreply]
+ *   WORDS      anything: for the command to look at
+ */
+#define TEXT_MANY 0xffff
+#define TEXT_COMMAND_TABLE(COMMAND) \
+	COMMAND("get", GET, KEYS, 1, TEXT_MANY) \
+	COMMAND("set", SET, STORE, 4, 5) \
+	COMMAND("gets", GETS, KEYS, 1, TEXT_MANY) \
+	COMMAND("delete", DELETE, KEY, 1, 3) \
+	COMMAND("add", ADD, STORE, 4, 5) \
+	COMMAND("incr", INCR, DELTA, 2, 3) \
+	COMMAND("decr", DECR, DELTA, 2, 3) \
+	COMMAND("cas", CAS, STORE_CAS, 5, 6) \
+	COMMAND("touch", TOUCH, TOUCH, 2, 3) \
+	COMMAND("gat", GAT, EXPIRY_KEYS, 1, TEXT_MANY) \
+	COMMAND("gats", GATS, EXPIRY_KEYS, 1, TEXT_MANY) \
+	COMMAND("replace", REPLACE, STORE, 4, 5) \
+	COMMAND("append", APPEND, STORE, 4, 5) \
+	COMMAND("prepend", PREPEND, STORE, 4, 5) \
+	COMMAND("bget", BGET, KEYS, 1, TEXT_MANY) \
+	COMMAND("mn", META_NOOP, WORDS, 0, TEXT_MANY) \
+	COMMAND("version", VERSION, WORDS, 0, TEXT_MANY) \
+	COMMAND("stats", STATS, WORDS, 0, TEXT_MANY) \
+	COMMAND("flush_all", FLUSH_ALL, DELAY, 0, 2) \
+	COMMAND("verbosity", VERBOSITY, LEVEL, 1, 2) \
+	COMMAND("quit", QUIT, WORDS, 0, TEXT_MANY) \
+	COMMAND("shutdown", SHUTDOWN, WORDS, 0, TEXT_MANY)
+
+enum text_id {
+#define TEXT_COMMAND_ENUM(name, id, shape, least, most) TEXT_##id,
+	TEXT_COMMAND_TABLE(TEXT_COMMAND_ENUM)
+#undef TEXT_COMMAND_ENUM
+	TEXT_COMMANDS
+};
+
+/* What a line can be wrong with, and the answer. ERR(ID, answer) */
+#define TEXT_ERROR_TABLE(ERR) \
+	ERR(OK, "") \
+	ERR(UNKNOWN, "ERROR\r\n") \
+	ERR(FORMAT, "CLIENT_ERROR bad command line format\r\n") \
+	ERR(EXPTIME, "CLIENT_ERROR invalid exptime argument\r\n") \
+	ERR(DELTA, "CLIENT_ERROR invalid numeric delta argument\r\n") \
+	ERR(USAGE_DELETE, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n")
+
+enum text_error {
+#define TEXT_ERROR_ENUM(id, answer) TEXT_ERROR_##id,
+	TEXT_ERROR_TABLE(TEXT_ERROR_ENUM)
+#undef TEXT_ERROR_ENUM
+	TEXT_ERRORS
+};
+
+const char *text_error_answer(enum text_error error);
+
+#define TEXT_KEY_MAX 250
+#define TEXT_LINE_MAX 2048 /* without a line end, and not a multiget */
+#define TEXT_VALUE_MAX (INT32_MAX - 2)
+
+/* Pointers lead into the line. Fields that the command's shape has are set, others are not. */
+struct text_command {
+	enum text_id id;
+	bool noreply;
+	uint8_t key_length; /* 1 .. TEXT_KEY_MAX */
+	const char *key; /* NULL where the shape has no key of its own */
+	uint32_t flags;
+	uint32_t value_length;
+	int64_t exptime;
+	uint64_t number; /* cas id, delta or level */
+	const char *rest; /* KEYS: the keys; EXPIRY_KEYS: the keys after exptime; WORDS: the words */
+	const char *rest_end;
+};
+
+/*
+ * Parses a line (without its line end). TEXT_ERROR_OK, or what is wrong; noreply is valid in both
+ * cases: memcached stays silent about a line that ends in it. No side effects, reads
+ * [line, line + length) only.
+ */
+enum text_error text_parse(const char *line, size_t length, struct text_command *out);
+
+/* The next word in [*at, end), separated by spaces. False at the end. Moves *at behind it. */
+bool text_word(const char **at, const char *end, const char **word, size_t *length);
+
+/* May this start of a line grow beyond TEXT_LINE_MAX? (It is a multiget.) */
+bool text_may_be_long(const char *line, size_t length);
+
+/* Decimal digits of a number, at most 20, without a terminator. Returns how many. */
+unsigned text_number(char *out, uint64_t number);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a protocol remembers between two calls of its input(): it lies in the connection, so that a
+ * connection is one allocation. Zeroed when the connection opens. Owner: the connection's worker.
+ */
+#ifndef FS_SERVER_PROTO_SESSION_H
+#define FS_SERVER_PROTO_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum session_state {
+	SESSION_LINE,	/* a command starts */
+	SESSION_KEYS,	/* in the keys of a multiget; the line stays in the input until the last one */
+	SESSION_BODY,	/* a value is being read into its item */
+	SESSION_SWALLOW /* a value that nobody wants is being skipped */
+};
+
+struct session {
+	uint8_t state;
+	uint8_t op;		/* KEYS: GET or GAT */
+	bool show_cas;		/* KEYS: gets, gats */
+	uint32_t expiry;	/* KEYS: of gat, as the store's seconds */
+	uint32_t scanned;	/* LINE: bytes of the input that are known to hold no line end */
+	uint32_t keys_end;	/* KEYS: where they end, from the start of the buffer ... */
+	uint32_t line_end;	/* ... and where the next command starts */
+	uint64_t swallow;	/* SWALLOW: bytes to go */
+	struct reply *reply;	/* BODY: the command, with its item */
+};
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text protocol: finds the commands in the input, and runs those that name no key. */
+#include "server/proto/text_internal.h"
+
+#include "base/log.h"
+#include "server/admin/admin.h"
+
+/* ---- commands without keys ------------------------------------------------------------------- */
+
+static void stats_row(struct stats_out *out, const char *name, const char *value)
+{
+	struct conn *conn = out->context;
+
+	conn_put_text(conn, "STAT ");
+	conn_put(conn, name, (uint32_t)strnlen(name, 256));
+	conn_put_text(conn, " ");
+	conn_put(conn, value, (uint32_t)strnlen(value, CONN_ROOM_BYTES));
+	conn_put_text(conn, "\r\n");
+}
+
+static enum text_step stats(struct conn *conn, const struct text_command *command)
+{
+	struct stats_out out = { .row = stats_row, .context = conn };
+	const char *answer = admin_stats(conn->server, command->rest, command->rest_end, &out);
+
+	conn_put(conn, answer, (uint32_t)strlen(answer));
+	return TEXT_NEXT;
+}
+
+static enum text_step set_verbosity(struct conn *conn, const struct text_command *command)
+{
+	log_set_level(command->number >= 2   ? LOG_LEVEL_DEBUG
+		      : command->number == 1 ? LOG_LEVEL_INFO
+					     : LOG_LEVEL_NOTICE);
+	if (!command->noreply)
+		conn_put_text(conn, "OK\r\n");
+	return TEXT_NEXT;
+}
+
+static enum text_step flush_all(struct conn *conn, const struct text_command *command)
+{
+	store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
+	if (!command->noreply)
+		conn_put_text(conn, "OK\r\n");
+	return TEXT_NEXT;
+}
+
+static enum text_step version(struct conn *conn, const struct text_command *command)
+{
+	(void)command;
+	conn_put_text(conn, "VERSION " SERVER_MEMCACHED_VERSION "\r\n");
+	return TEXT_NEXT;
+}
+
+static enum text_step meta_noop(struct conn *conn, const struct text_command *command)
+{
+	(void)command;
+	conn_put_text(conn, "MN\r\n");
+	return TEXT_NEXT;
+}
+
+static enum text_step refuse_shutdown(struct conn *conn, const struct text_command *command)
+{
+	(void)command;
+	conn_put_text(conn, "ERROR: shutdown not enabled\r\n");
+	return TEXT_NEXT;
+}
+
+static enum text_step quit(struct conn *conn, const struct text_command *command)
+{
+	(void)conn;
+	(void)command;
+	return TEXT_CLOSE;
+}
+
+/* A barrier takes effect after all that came before it, and is seen by all that comes after. */
+static const struct handler {
+	enum text_step (*run)(struct conn *conn, const struct text_command *command);
+	bool barrier;
+} handlers[TEXT_COMMANDS] = {
+	[TEXT_GET] = { text_keys_begin, false },
+	[TEXT_GETS] = { text_keys_begin, false },
+	[TEXT_BGET] = { text_keys_begin, false },
+	[TEXT_GAT] = { text_keys_begin, false },
+	[TEXT_GATS] = { text_keys_begin, false },
+	[TEXT_SET] = { text_store_begin, false },
+	[TEXT_ADD] = { text_store_begin, false },
+	[TEXT_REPLACE] = { text_store_begin, false },
+	[TEXT_APPEND] = { text_store_begin, false },
+	[TEXT_PREPEND] = { text_store_begin, false },
+	[TEXT_CAS] = { text_store_begin, false },
+	[TEXT_INCR] = { text_change, false },
+	[TEXT_DECR] = { text_change, false },
+	[TEXT_DELETE] = { text_change, false },
+	[TEXT_TOUCH] = { text_change, false },
+	[TEXT_VERSION] = { version, false },
+	[TEXT_META_NOOP] = { meta_noop, false },
+	[TEXT_STATS] = { stats, true },
+	[TEXT_FLUSH_ALL] = { flush_all, true },
+	[TEXT_VERBOSITY] = { set_verbosity, true },
+	[TEXT_SHUTDOWN] = { refuse_shutdown, true },
+	[TEXT_QUIT] = { quit, true },
+};
+
+/* ---- finding commands ------------------------------------------------------------------------ */
+
+/* Must this command wait for one before it? Then nothing of it may happen yet. gets ask for each
+   of their keys. */
+static bool must_wait(struct conn *conn, const struct text_command *command)
+{
+	if (conn->pending == 0)
+		return false;
+	if (handlers[command->id].barrier)
+		return !conn_settled(conn);
+	if (!command->key || conn->ordered == 0 ||
+	    !conn_must_wait(conn, store_hash(conn->server->store, command->key, command->key_length)))
+		return false;
+	conn->wait = CONN_WAIT_REPLIES;
+	return true;
+}
+
+/* The line [start, newline) without its line end. */
+static enum text_step run_line(struct conn *conn, const char *newline)
+{
+	struct input *input = &conn->input;
+	const char *line = input->bytes + input->start;
+	size_t length = (size_t)(newline - line);
+	struct text_command command;
+	enum text_error error;
+	const char *answer;
+
+	if (length > 0 && line[length - 1] == '\r')
+		length--;
+	error = text_parse(line, length, &command);
+	if (error == TEXT_ERROR_OK) {
+		if (must_wait(conn, &command))
+			return TEXT_WAIT;
+		conn->turns--;
+		input->start = (uint32_t)(newline + 1 - input->bytes);
+		return handlers[command.id].run(conn, &command);
+	}
+	conn->turns--;
+	input->start = (uint32_t)(newline + 1 - input->bytes);
+	answer = text_error_answer(error);
+	if (!command.noreply)
+		conn_put(conn, answer, (uint32_t)strlen(answer));
+	return TEXT_NEXT;
+}
+
+/* No line end yet: more is to come, unless no command is that long. */
+static enum conn_verdict part_of_line(struct conn *conn)
+{
+	const struct input *input = &conn->input;
+	uint32_t length = input->end - input->start;
+
+	conn->session.scanned = length;
+	if (length > CONN_INPUT_MAX_BYTES)
+		return CONN_CLOSE;
+	if (length > TEXT_LINE_MAX && !text_may_be_long(input->bytes + input->start, length))
+		return CONN_CLOSE;
+	return CONN_MORE;
+}
+
+static enum conn_verdict verdict_of(enum text_step step)
+{
+	return step == TEXT_WAIT ? CONN_WAIT : CONN_CLOSE;
+}
+
+/* One command's line. *step is TEXT_NEXT when it is done with. */
+static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
+{
+	struct input *input = &conn->input;
+	uint32_t from = input->start + conn->session.scanned;
+	const char *newline = from < input->end ? memchr(input->bytes + from, '\n', input->end - from) : NULL;
+
+	*step = TEXT_WAIT;
+	if (!newline)
+		return input->start < input->end ? part_of_line(conn) : CONN_MORE;
+	if (conn->turns == 0)
+		return CONN_YIELD;
+	if (!conn_may_go(conn))
+		return CONN_WAIT;
+	*step = run_line(conn, newline);
+	if (*step != TEXT_NEXT)
+		return verdict_of(*step);
+	conn->session.scanned = 0;
+	return CONN_MORE;
+}
+
+static bool swallow(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->session.swallow ? there : (uint32_t)conn->session.swallow;
+
+	input->start += take;
+	conn->session.swallow -= take;
+	if (conn->session.swallow > 0)
+		return false;
+	conn->session.state = SESSION_LINE;
+	return true;
+}
+
+static enum conn_verdict text_input(struct conn *conn)
+{
+	for (;;) {
+		enum conn_verdict verdict;
+		enum text_step step;
+
+		switch (conn->session.state) {
+		case SESSION_LINE:
+			verdict = next_line(conn, &step);
+			if (step != TEXT_NEXT)
+				return verdict;
+			break;
+		case SESSION_KEYS:
+			step = text_keys_go_on(conn);
+			if (step != TEXT_NEXT)
+				return verdict_of(step);
+			conn->session.scanned = 0;
+			break;
+		case SESSION_BODY:
+			if (!text_store_go_on(conn))
+				return CONN_MORE;
+			break;
+		default:
+			if (!swallow(conn))
+				return CONN_MORE;
+		}
+	}
+}
+
+static void text_abandon(struct conn *conn)
+{
+	struct reply *reply = conn->session.reply;
+
+	if (!reply)
+		return;
+	store_item_drop(conn->store, reply->request.item);
+	conn_reply_give(conn, reply);
+	conn->session.reply = NULL;
+}
+
+const struct protocol proto_text = {
+	.name = "text",
+	.input = text_input,
+	.compose = text_compose,
+	.abandon = text_abandon,
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text protocol's answers to requests on keys. */
+#include "server/proto/text_internal.h"
+
+#include "conf/conf.h"
+
+struct text {
+	const char *bytes;
+	uint8_t length;
+};
+
+#define TEXT(literal) { literal, sizeof(literal) - 1 }
+
+/* By result. A hit of incr and decr is a number; misses and hits of gets have no line. */
+static const struct text by_result[] = {
+	[STORE_HIT] = TEXT(""),
+	[STORE_MISS] = TEXT("NOT_FOUND\r\n"),
+	[STORE_STORED] = TEXT("STORED\r\n"),
+	[STORE_NOT_STORED] = TEXT("NOT_STORED\r\n"),
+	[STORE_EXISTS] = TEXT("EXISTS\r\n"),
+	[STORE_DELETED] = TEXT("DELETED\r\n"),
+	[STORE_TOUCHED] = TEXT("TOUCHED\r\n"),
+	[STORE_NOT_NUMBER] = TEXT("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: what memcached says of it */
+	[STORE_NO_MEMORY] = TEXT("SERVER_ERROR out of memory storing object\r\n"),
+};
+
+static bool is_get(const struct reply *reply)
+{
+	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
+}
+
+/* One digit or two is what flags and lengths mostly have. */
+static char *put_number(char *at, uint64_t number)
+{
+	if (number < 10) {
+		*at = (char)('0' + number);
+		return at + 1;
+	}
+	return at + text_number(at, number);
+}
+
+/* Completes "VALUE <key>", which stands in the reply's text, at "out". Returns the head's length. */
+static uint16_t make_head(const struct reply *reply, char *out)
+{
+	const struct store_value *value = &reply->request.value;
+	char *at = out + TEXT_HEAD + reply->request.key_length;
+
+	if (out != reply->text)
+		memcpy(out, reply->text, TEXT_HEAD + reply->request.key_length);
+	*at++ = ' ';
+	at = put_number(at, value->client_flags);
+	*at++ = ' ';
+	at = put_number(at, value->length);
+	if (reply->show_cas) {
+		*at++ = ' ';
+		at = put_number(at, reply->conn->server->conf->disable_cas ? 0 : value->cas);
+	}
+	*at++ = '\r';
+	*at++ = '\n';
+	return (uint16_t)(at - out);
+}
+
+static void answer_get(struct conn *conn, struct reply *reply)
+{
+	struct store_value *value = &reply->request.value;
+	char *at;
+
+	if (reply->request.result != STORE_HIT) {
+		conn_reply_give(conn, reply);
+		return;
+	}
+	if (value->length > CONN_COPY_BYTES) {
+		reply->text_length = make_head(reply, reply->text);
+		reply->has_value = true;
+		conn_queue(conn, reply);
+		return;
+	}
+	at = conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
+	at += make_head(reply, at);
+	memcpy(at, value->data, value->length);
+	at += value->length;
+	*at++ = '\r';
+	*at++ = '\n';
+	if (!conn->failed)
+		conn->output.tail = (uint32_t)(at - conn->output.bytes);
+	store_value_release(conn->store, value);
+	conn_reply_give(conn, reply);
+}
+
+/* The line of a request that is no get; at most 70 bytes. */
+static uint16_t make_line(const struct reply *reply, char *out)
+{
+	const struct store_request *request = &reply->request;
+	const struct text *text = &by_result[request->result];
+
+	if (reply->noreply)
+		return 0;
+	if (request->result == STORE_HIT) {
+		unsigned length = text_number(out, request->number);
+
+		memcpy(out + length, "\r\n", 2);
+		return (uint16_t)(length + 2);
+	}
+	memcpy(out, text->bytes, text->length);
+	return text->length;
+}
+
+void text_answer(struct conn *conn, struct reply *reply)
+{
+	if (is_get(reply)) {
+		answer_get(conn, reply);
+		return;
+	}
+	if (!reply->noreply) {
+		char *out = conn_room(conn, REPLY_TEXT_BYTES);
+
+		conn_commit(conn, make_line(reply, out));
+	}
+	conn_reply_give(conn, reply);
+}
+
+void text_compose(struct reply *reply)
+{
+	if (!is_get(reply)) {
+		reply->text_length = make_line(reply, reply->text);
+		return;
+	}
+	reply->has_value = reply->request.result == STORE_HIT;
+	reply->text_length = reply->has_value ? make_head(reply, reply->text) : 0;
+}

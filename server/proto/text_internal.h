@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the text protocol: text.c finds the commands in the input and runs the admin commands,
+ * text_keys.c those on keys, text_answer.c makes the answers. All on the connection's worker.
+ */
+#ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
+#define FS_SERVER_PROTO_TEXT_INTERNAL_H
+
+#include "server/net/conn.h"
+#include "server/proto/proto.h"
+
+#define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
+
+enum text_step {
+	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
+	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
+	TEXT_CLOSE
+};
+
+#define conn_put_text(conn, literal) conn_put((conn), (literal), sizeof(literal) - 1)
+
+/* get, gets, gat, gats: the keys lie in [at, end) of the input. */
+enum text_step text_keys_begin(struct conn *conn, const struct text_command *command);
+enum text_step text_keys_go_on(struct conn *conn);
+
+/* set ... cas: makes the item, reads what is there of its value. */
+enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
+/* Goes on with the value. False: it is not complete. */
+bool text_store_go_on(struct conn *conn);
+
+/* incr, decr, delete, touch. */
+enum text_step text_change(struct conn *conn, const struct text_command *command);
+
+/* Answers a finished request into the output, and gives the reply back or queues it. */
+void text_answer(struct conn *conn, struct reply *reply);
+/* The same for one that was pending: into the reply. */
+void text_compose(struct reply *reply);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text protocol's commands on keys: parsed ones in, requests to the store out. */
+#include "server/proto/text_internal.h"
+
+#include "conf/counters.h"
+
+static const uint8_t op_of[TEXT_COMMANDS] = {
+	[TEXT_SET] = STORE_SET,		[TEXT_ADD] = STORE_ADD,		[TEXT_REPLACE] = STORE_REPLACE,
+	[TEXT_APPEND] = STORE_APPEND,	[TEXT_PREPEND] = STORE_PREPEND, [TEXT_CAS] = STORE_CAS,
+	[TEXT_INCR] = STORE_INCR,	[TEXT_DECR] = STORE_DECR,	[TEXT_DELETE] = STORE_DELETE,
+	[TEXT_TOUCH] = STORE_TOUCH,	[TEXT_GET] = STORE_GET,		[TEXT_GETS] = STORE_GET,
+	[TEXT_BGET] = STORE_GET,	[TEXT_GAT] = STORE_GAT,		[TEXT_GATS] = STORE_GAT,
+};
+
+/* A reply for a request on this key, the key copied: the input may be gone before it is done. */
+static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
+				 uint64_t hash)
+{
+	struct reply *reply = conn_reply_take(conn);
+
+	if (!reply)
+		return NULL;
+	memcpy(reply->text, "VALUE ", TEXT_HEAD);
+	memcpy(reply->text + TEXT_HEAD, key, length);
+	reply->request.op = op;
+	reply->request.key = reply->text + TEXT_HEAD;
+	reply->request.key_length = (uint8_t)length;
+	reply->request.hash = hash;
+	reply->request.item = NULL;
+	reply->text_length = 0;
+	reply->pending = reply->ordered = false;
+	reply->has_value = reply->noreply = reply->show_cas = false;
+	return reply;
+}
+
+static void execute(struct conn *conn, struct reply *reply)
+{
+	if (store_execute(conn->store, &reply->request)) {
+		text_answer(conn, reply);
+		return;
+	}
+	reply->pending = true;
+	reply->ordered = reply->request.op != STORE_GET;
+	conn_queue(conn, reply);
+}
+
+/* ---- get, gets, gat, gats -------------------------------------------------------------------- */
+
+static enum text_step get_key(struct conn *conn, const char *key, size_t length)
+{
+	uint64_t hash = store_hash(conn->server->store, key, length);
+	struct reply *reply;
+
+	if (conn_must_wait(conn, hash)) {
+		conn->wait = CONN_WAIT_REPLIES;
+		return TEXT_WAIT;
+	}
+	reply = new_request(conn, conn->session.op, key, length, hash);
+	if (!reply)
+		return TEXT_CLOSE;
+	reply->request.expiry = conn->session.expiry;
+	reply->show_cas = conn->session.show_cas;
+	execute(conn, reply);
+	return TEXT_NEXT;
+}
+
+/* The line stays in the input, which is not read into meanwhile: it may take several turns. */
+enum text_step text_keys_go_on(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	struct session *session = &conn->session;
+	const char *end = input->bytes + session->keys_end, *at, *key;
+	size_t length = 0;
+
+	for (;;) {
+		enum text_step step;
+
+		at = input->bytes + input->start;
+		if (!text_word(&at, end, &key, &length))
+			break;
+		if (!conn_may_go(conn))
+			return TEXT_WAIT;
+		step = get_key(conn, key, length);
+		if (step != TEXT_NEXT)
+			return step;
+		input->start = (uint32_t)(at - input->bytes);
+	}
+	input->start = session->line_end;
+	session->state = SESSION_LINE;
+	conn_put_text(conn, "END\r\n");
+	return TEXT_NEXT;
+}
+
+enum text_step text_keys_begin(struct conn *conn, const struct text_command *command)
+{
+	struct session *session = &conn->session;
+	bool touches = op_of[command->id] == STORE_GAT;
+
+	session->state = SESSION_KEYS;
+	session->op = op_of[command->id];
+	session->show_cas = command->id == TEXT_GETS || command->id == TEXT_GATS;
+	session->expiry = touches ? store_expiry(conn->server->store, command->exptime) : 0;
+	session->keys_end = (uint32_t)(command->rest_end - conn->input.bytes);
+	session->line_end = conn->input.start;
+	conn->input.start = (uint32_t)(command->rest - conn->input.bytes);
+	return text_keys_go_on(conn);
+}
+
+/* ---- set, add, replace, append, prepend, cas ------------------------------------------------- */
+
+static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
+{
+	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
+	conn->session.state = SESSION_SWALLOW;
+	conn->session.swallow = (uint64_t)command->value_length + 2;
+	/* The client thinks of the old value as gone. */
+	if (command->id == TEXT_SET)
+		store_invalidate(conn->store, command->key, command->key_length);
+	if (command->noreply)
+		return;
+	if (why == STORE_TOO_LARGE)
+		conn_put_text(conn, "SERVER_ERROR object too large for cache\r\n");
+	else
+		conn_put_text(conn, "SERVER_ERROR out of memory storing object\r\n");
+}
+
+enum text_step text_store_begin(struct conn *conn, const struct text_command *command)
+{
+	const struct store *store = conn->server->store;
+	uint64_t hash = store_hash(store, command->key, command->key_length);
+	enum store_result why;
+	struct reply *reply;
+	struct item *item;
+
+	item = store_item_create(conn->store, command->key, command->key_length, command->flags,
+				 store_expiry(store, command->exptime), command->value_length, &why);
+	if (!item) {
+		refuse_store(conn, command, why);
+		return TEXT_NEXT;
+	}
+	reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+	if (!reply) {
+		store_item_drop(conn->store, item);
+		return TEXT_CLOSE;
+	}
+	reply->request.item = item;
+	reply->request.cas = command->number;
+	reply->noreply = command->noreply;
+	conn->session.reply = reply;
+	conn->session.state = SESSION_BODY;
+	conn->body = store_item_value(item);
+	conn->body_left = command->value_length;
+	return TEXT_NEXT;
+}
+
+bool text_store_go_on(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	struct reply *reply = conn->session.reply;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->body_left ? there : conn->body_left;
+	bool complete;
+
+	if (take > 0) {
+		memcpy(conn->body, input->bytes + input->start, take);
+		conn->body += take;
+		conn->body_left -= take;
+		input->start += take;
+		there -= take;
+	}
+	if (conn->body_left > 0 || there < 2)
+		return false;
+	complete = memcmp(input->bytes + input->start, "\r\n", 2) == 0;
+	input->start += 2;
+	conn->session.state = SESSION_LINE;
+	conn->session.reply = NULL;
+	if (complete) {
+		execute(conn, reply);
+		return true;
+	}
+	if (!reply->noreply)
+		conn_put_text(conn, "CLIENT_ERROR bad data chunk\r\n");
+	store_item_drop(conn->store, reply->request.item);
+	conn_reply_give(conn, reply);
+	return true;
+}
+
+/* ---- incr, decr, delete, touch --------------------------------------------------------------- */
+
+enum text_step text_change(struct conn *conn, const struct text_command *command)
+{
+	const struct store *store = conn->server->store;
+	uint64_t hash = store_hash(store, command->key, command->key_length);
+	struct reply *reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+
+	if (!reply)
+		return TEXT_CLOSE;
+	reply->request.delta = command->number;
+	reply->request.expiry = command->id == TEXT_TOUCH ? store_expiry(store, command->exptime) : 0;
+	reply->noreply = command->noreply;
+	execute(conn, reply);
+	return TEXT_NEXT;
+}

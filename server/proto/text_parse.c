@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text protocol's parser: a line in, a struct out. */
+#include "server/proto/proto.h"
+
+#include <string.h>
+
+enum shape { KEYS, EXPIRY_KEYS, STORE, STORE_CAS, DELTA, KEY, TOUCH, DELAY, LEVEL, WORDS };
+
+struct row {
+	char name[12]; /* zero-padded: the first eight bytes are compared as one number */
+	uint8_t length;
+	uint8_t shape;
+	uint16_t least, most;
+};
+
+static const struct row rows[TEXT_COMMANDS] = {
+#define TEXT_COMMAND_ROW(name, id, shape, least, most) \
+	[TEXT_##id] = { name, sizeof(name) - 1, shape, least, most },
+	TEXT_COMMAND_TABLE(TEXT_COMMAND_ROW)
+#undef TEXT_COMMAND_ROW
+};
+
+static const char *const answers[TEXT_ERRORS] = {
+#define TEXT_ERROR_ANSWER(id, answer) answer,
+	TEXT_ERROR_TABLE(TEXT_ERROR_ANSWER)
+#undef TEXT_ERROR_ANSWER
+};
+
+const char *text_error_answer(enum text_error error)
+{
+	return answers[error];
+}
+
+/* ---- words and numbers ----------------------------------------------------------------------- */
+
+#define MOST_WORDS 7 /* cas with noreply has six; one more shows that there were too many */
+
+struct words {
+	struct {
+		const char *text;
+		size_t length;
+	} word[MOST_WORDS];
+	unsigned count;
+};
+
+bool text_word(const char **at, const char *end, const char **word, size_t *length)
+{
+	const char *start = *at, *stop;
+
+	while (start < end && *start == ' ')
+		start++;
+	if (start == end) {
+		*at = end;
+		return false;
+	}
+	stop = memchr(start, ' ', (size_t)(end - start));
+	if (!stop)
+		stop = end;
+	*word = start;
+	*length = (size_t)(stop - start);
+	*at = stop;
+	return true;
+}
+
+static void split(const char *at, const char *end, struct words *words)
+{
+	words->count = 0;
+	while (words->count < MOST_WORDS &&
+	       text_word(&at, end, &words->word[words->count].text, &words->word[words->count].length))
+		words->count++;
+}
+
+static bool word_is(const struct words *words, unsigned i, const char *text, size_t length)
+{
+	return words->word[i].length == length && memcmp(words->word[i].text, text, length) == 0;
+}
+
+static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (length == 0)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		unsigned digit = (unsigned char)text[i] - (unsigned)'0';
+
+		if (digit > 9 || value > (most - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return true;
+}
+
+static bool parse_unsigned(const struct words *words, unsigned i, uint64_t *out)
+{
+	const char *text = words->word[i].text;
+	size_t length = words->word[i].length;
+
+	if (length > 0 && *text == '+') {
+		text++;
+		length--;
+	}
+	return digits(text, length, UINT64_MAX, out);
+}
+
+static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
+{
+	const char *text = words->word[i].text;
+	size_t length = words->word[i].length;
+	bool negative = length > 0 && *text == '-';
+	uint64_t value;
+
+	if (length > 0 && (*text == '-' || *text == '+')) {
+		text++;
+		length--;
+	}
+	if (!digits(text, length, negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, &value))
+		return false;
+	*out = negative ? (int64_t)(0 - value) : (int64_t)value;
+	return true;
+}
+
+unsigned text_number(char *out, uint64_t number)
+{
+	char reversed[20];
+	unsigned length = 0;
+
+	do {
+		reversed[length++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	for (unsigned i = 0; i < length; i++)
+		out[i] = reversed[length - 1 - i];
+	return length;
+}
+
+/* ---- the command word ------------------------------------------------------------------------ */
+
+/* The row of the word at the line's start, and where the word ends. */
+static const struct row *find_row(const char *line, size_t length, size_t *word_length)
+{
+	uint64_t word = 0, name;
+	size_t bytes = 0;
+
+	while (bytes < length && bytes < sizeof(rows[0].name) && line[bytes] != ' ')
+		bytes++;
+	*word_length = bytes;
+	memcpy(&word, line, bytes < sizeof(word) ? bytes : sizeof(word));
+	for (const struct row *row = rows; row < rows + TEXT_COMMANDS; row++) {
+		memcpy(&name, row->name, sizeof(name));
+		if (name == word && row->length == bytes &&
+		    (bytes <= sizeof(word) || memcmp(row->name, line, bytes) == 0))
+			return row;
+	}
+	return NULL;
+}
+
+bool text_may_be_long(const char *line, size_t length)
+{
+	const char *at = line, *word;
+	size_t word_length, bytes;
+	const struct row *row;
+
+	if (!text_word(&at, line + length, &word, &word_length))
+		return false;
+	row = find_row(word, word_length, &bytes);
+	return row && bytes == word_length && (row->shape == KEYS || row->shape == EXPIRY_KEYS);
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static enum text_error parse_key(const struct words *words, struct text_command *out)
+{
+	if (words->word[0].length > TEXT_KEY_MAX)
+		return TEXT_ERROR_FORMAT;
+	out->key = words->word[0].text;
+	out->key_length = (uint8_t)words->word[0].length;
+	return TEXT_ERROR_OK;
+}
+
+/* A key that is too long fails the command before any of its keys is answered. */
+static enum text_error parse_keys(const char *at, const char *end, struct text_command *out)
+{
+	const char *rest = at, *key;
+	size_t length = 0;
+
+	if (end - at <= TEXT_KEY_MAX) {
+		if (!text_word(&rest, end, &key, &length))
+			return TEXT_ERROR_UNKNOWN;
+	} else {
+		unsigned keys = 0;
+
+		for (; text_word(&rest, end, &key, &length); keys++)
+			if (length > TEXT_KEY_MAX)
+				return TEXT_ERROR_FORMAT;
+		if (keys == 0)
+			return TEXT_ERROR_UNKNOWN;
+	}
+	out->rest = at;
+	out->rest_end = end;
+	return TEXT_ERROR_OK;
+}
+
+static enum text_error parse_expiry_keys(const char *at, const char *end, struct text_command *out)
+{
+	struct words words;
+	enum text_error error;
+
+	words.count = 1;
+	if (!text_word(&at, end, &words.word[0].text, &words.word[0].length))
+		return TEXT_ERROR_UNKNOWN;
+	error = parse_keys(at, end, out);
+	if (error == TEXT_ERROR_FORMAT)
+		return error;
+	if (!parse_signed(&words, 0, &out->exptime))
+		return TEXT_ERROR_EXPTIME;
+	out->rest = at;
+	out->rest_end = end;
+	return TEXT_ERROR_OK;
+}
+
+static enum text_error parse_store(const struct words *words, bool cas, struct text_command *out)
+{
+	uint64_t flags;
+	int64_t length;
+
+	if (parse_key(words, out) != TEXT_ERROR_OK || !parse_unsigned(words, 1, &flags) ||
+	    !parse_signed(words, 2, &out->exptime) || !parse_signed(words, 3, &length))
+		return TEXT_ERROR_FORMAT;
+	if (length < 0 || length > TEXT_VALUE_MAX)
+		return TEXT_ERROR_FORMAT;
+	if (cas && !parse_unsigned(words, 4, &out->number))
+		return TEXT_ERROR_FORMAT;
+	out->flags = (uint32_t)flags;
+	out->value_length = (uint32_t)length;
+	return TEXT_ERROR_OK;
+}
+
+static enum text_error parse_delete(const struct words *words, struct text_command *out)
+{
+	unsigned extra = words->count - 1 - out->noreply;
+
+	/* Once there was a time after the key; a zero is still taken. */
+	if (extra > 1 || (extra == 1 && !word_is(words, 1, "0", 1)))
+		return TEXT_ERROR_USAGE_DELETE;
+	return parse_key(words, out);
+}
+
+static enum text_error parse_delay(const struct words *words, struct text_command *out)
+{
+	out->exptime = 0;
+	if (words->count > out->noreply && !parse_signed(words, 0, &out->exptime))
+		return TEXT_ERROR_EXPTIME;
+	return TEXT_ERROR_OK;
+}
+
+static enum text_error parse_words(const struct words *words, enum shape shape, struct text_command *out)
+{
+	switch (shape) {
+	case STORE:
+		return parse_store(words, false, out);
+	case STORE_CAS:
+		return parse_store(words, true, out);
+	case DELTA:
+		if (parse_key(words, out) != TEXT_ERROR_OK)
+			return TEXT_ERROR_FORMAT;
+		return parse_unsigned(words, 1, &out->number) ? TEXT_ERROR_OK : TEXT_ERROR_DELTA;
+	case TOUCH:
+		if (parse_key(words, out) != TEXT_ERROR_OK)
+			return TEXT_ERROR_FORMAT;
+		return parse_signed(words, 1, &out->exptime) ? TEXT_ERROR_OK : TEXT_ERROR_EXPTIME;
+	case KEY:
+		return parse_delete(words, out);
+	case DELAY:
+		return parse_delay(words, out);
+	default:
+		return parse_unsigned(words, 0, &out->number) ? TEXT_ERROR_OK : TEXT_ERROR_FORMAT;
+	}
+}
+
+enum text_error text_parse(const char *line, size_t length, struct text_command *out)
+{
+	const char *end = line + length, *at;
+	const struct row *row;
+	struct words words;
+	size_t bytes;
+
+	out->noreply = false;
+	out->key = NULL;
+	while (line < end && *line == ' ')
+		line++;
+	row = find_row(line, (size_t)(end - line), &bytes);
+	if (!row)
+		return TEXT_ERROR_UNKNOWN;
+	out->id = (enum text_id)(row - rows);
+	at = line + bytes;
+	if (row->shape == KEYS)
+		return parse_keys(at, end, out);
+	if (row->shape == EXPIRY_KEYS)
+		return parse_expiry_keys(at, end, out);
+	if (row->shape == WORDS) {
+		out->rest = at;
+		out->rest_end = end;
+		return TEXT_ERROR_OK;
+	}
+	split(at, end, &words);
+	if (words.count < row->least || words.count > row->most)
+		return TEXT_ERROR_UNKNOWN;
+	out->noreply = words.count > (row->shape == KEY) && word_is(&words, words.count - 1, "noreply", 7);
+	return parse_words(&words, row->shape, out);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of the daemon share: one struct, filled by main() before any thread starts and
+ * constant from then on.
+ */
+#ifndef FS_SERVER_SERVER_H
+#define FS_SERVER_SERVER_H
+
+#include <stdint.h>
+
+struct conf;
+struct net;
+struct store;
+
+struct server {
+	const struct conf *conf;
+	struct store *store;
+	struct net *net;
+	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
+};
+
+/* The protocol's level of compatibility: what "version" answers, as clients parse it. */
+#define SERVER_MEMCACHED_VERSION "1.6.18"
+
+#endif
