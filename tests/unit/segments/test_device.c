@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The real device: opened once, preallocated, left as it was when there is no room. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "tests/unit/segments/fixture.h"
+
+#define SEGMENT (64u << 10)
+#define BYTES (LAYOUT_SUPER_BYTES + 8 * SEGMENT)
+
+static char directory[] = "/tmp/flashield-device-XXXXXX";
+static char path[sizeof(directory) + 8];
+
+static int make_directory(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/flash", directory);
+	return 0;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(directory);
+}
+
+static int64_t file_size(void)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+static void put_file(uint64_t bytes, int fill)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	for (uint64_t i = 0; i < bytes; i++)
+		fputc(fill, file);
+	fclose(file);
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+	struct flash flash;
+
+	(void)state;
+	assert_int_equal(flash_open_file(&flash, directory, BYTES, SEGMENT), FS_ESYS);
+	assert_int_equal(flash_open_file(&flash, "/dev/null", BYTES, SEGMENT), FS_EINVAL);
+	assert_int_equal(flash_open_file(&flash, "/nowhere/at/all", BYTES, SEGMENT), FS_ESYS);
+	assert_true(seg_flash_bytes("/dev/null", 1) < 0);
+	assert_int_equal(seg_flash_bytes("/nowhere/at/all", 77), 77);
+}
+
+static void a_bad_configuration_touches_nothing(void **state)
+{
+	struct flash flash;
+
+	(void)state;
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT + 1), FS_EINVAL);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT / 2), FS_EINVAL);
+	assert_int_equal(file_size(), -1);
+	/* Room for no segment at all. */
+	assert_int_equal(flash_open_file(&flash, path, SEGMENT, SEGMENT), FS_ERANGE);
+	unlink(path);
+}
+
+static void a_second_opener_is_refused(void **state)
+{
+	struct flash first, second;
+
+	(void)state;
+	assert_int_equal(flash_open_file(&first, path, BYTES, SEGMENT), FS_OK);
+	assert_int_equal(flash_open_file(&second, path, BYTES, SEGMENT), FS_EBUSY);
+	assert_int_equal(file_size(), BYTES);
+	flash_close(&first);
+	assert_int_equal(flash_open_file(&second, path, BYTES, SEGMENT), FS_OK);
+	flash_close(&second);
+	unlink(path);
+}
+
+/* The limit of a file's size stands for a full file system. */
+static void without_room_nothing_is_left_behind(void **state)
+{
+	struct rlimit old, small = {BYTES / 2, BYTES / 2};
+	struct flash flash;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_ESYS);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(file_size(), -1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	/* One that was there has its old size and bytes. */
+	put_file(10000, 'x');
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_ESYS);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(file_size(), 10000);
+	unlink(path);
+}
+
+static void a_file_is_allocated_in_full(void **state)
+{
+	struct flash flash;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, BYTES);
+	assert_true(st.st_blocks * 512 >= (int64_t)BYTES);
+	assert_int_equal(st.st_mode & 077, 0); /* values are nobody else's */
+	flash_close(&flash);
+	unlink(path);
+}
+
+static void a_short_file_grows_and_a_long_one_stays(void **state)
+{
+	struct flash flash;
+	struct seg_info info;
+
+	(void)state;
+	put_file(SEG_PAGE + 5, 0);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	flash_close(&flash);
+	assert_int_equal(file_size(), BYTES);
+	assert_int_equal(flash_open_file(&flash, path, BYTES - SEGMENT, SEGMENT), FS_OK);
+	seg_get_info(flash.seg, &info);
+	assert_int_equal(info.segments, 7);
+	flash_close(&flash);
+	assert_int_equal(file_size(), BYTES);
+	unlink(path);
+}
+
+static void holes_are_filled_and_data_is_kept(void **state)
+{
+	uint8_t page[SEG_PAGE], read_back[SEG_PAGE];
+	struct flash flash;
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+	(void)state;
+	memset(page, 'k', sizeof(page));
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, page, sizeof(page), LAYOUT_SUPER_BYTES + 3 * SEGMENT), SEG_PAGE);
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	flash_close(&flash);
+	assert_int_equal(pread(fd, read_back, sizeof(page), LAYOUT_SUPER_BYTES + 3 * SEGMENT), SEG_PAGE);
+	assert_memory_equal(page, read_back, sizeof(page));
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(st.st_blocks * 512 >= (int64_t)BYTES);
+	close(fd);
+	unlink(path);
+}
+
+static bool always(void *context, uint64_t offset, bool extent, const struct seg_record *record)
+{
+	(void)offset, (void)extent, (void)record;
+	++*(uint32_t *)context;
+	return true;
+}
+
+static void write_and_walk(struct flash *flash)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		struct batch batch;
+		uint32_t segment, seen = 0;
+		uint64_t visited;
+
+		batch_make(&batch, i * 1000, 500, 0, 500);
+		assert_int_equal(batch_write(&batch, flash, &segment), FS_OK);
+		assert_int_equal(seg_walk(flash->seg, segment, always, &seen, &visited), FS_OK);
+		assert_int_equal(visited, batch.plan.count);
+		batch_fini(&batch);
+	}
+}
+
+static void segments_pass_through_direct_io_and_the_page_cache(void **state)
+{
+	(void)state;
+	for (int direct = 0; direct < 2; direct++) {
+		struct flash flash = {0};
+		struct seg_info info;
+
+		assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+		if (!direct) {
+			seg_close(flash.seg);
+			flash.config.direct = SEG_DIRECT_OFF;
+			assert_int_equal(seg_open(&flash.seg, &flash.config, flash.table), FS_OK);
+			seg_get_info(flash.seg, &info);
+			assert_false(info.direct);
+		}
+		write_and_walk(&flash);
+		flash_close(&flash);
+		unlink(path);
+	}
+}
+
+/* The first line of what a command prints, or an empty string. */
+static void output_of(const char *command, char *line, int size)
+{
+	FILE *pipe = popen(command, "r");
+
+	line[0] = 0;
+	if (pipe && fgets(line, size, pipe))
+		line[strcspn(line, "\n")] = 0;
+	if (pipe)
+		pclose(pipe);
+}
+
+static void a_block_device_works_like_a_file(void **state)
+{
+	char command[200], device[64], rest[64];
+	struct flash flash;
+	struct seg_info info;
+
+	(void)state;
+	put_file(BYTES, 0);
+	snprintf(command, sizeof(command), "losetup --show -f %s 2>/dev/null", path);
+	output_of(command, device, sizeof(device));
+	if (strncmp(device, "/dev/", 5) != 0) {
+		print_message("skipped: no loop device can be set up here\n");
+		unlink(path);
+		skip();
+	}
+	assert_int_equal(seg_flash_bytes(device, 0), BYTES);
+	assert_int_equal(flash_open_file(&flash, device, BYTES + SEGMENT, SEGMENT), FS_ERANGE);
+	assert_int_equal(flash_open_file(&flash, device, BYTES, SEGMENT), FS_OK);
+	seg_get_info(flash.seg, &info);
+	assert_true(info.block_device);
+	assert_int_equal(info.segments, 8);
+	write_and_walk(&flash);
+	flash_close(&flash);
+	snprintf(command, sizeof(command), "losetup -d %s 2>&1", device);
+	output_of(command, rest, sizeof(rest));
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_no_file_is_refused),
+		cmocka_unit_test(a_bad_configuration_touches_nothing),
+		cmocka_unit_test(a_second_opener_is_refused),
+		cmocka_unit_test(without_room_nothing_is_left_behind),
+		cmocka_unit_test(a_file_is_allocated_in_full),
+		cmocka_unit_test(a_short_file_grows_and_a_long_one_stays),
+		cmocka_unit_test(holes_are_filled_and_data_is_kept),
+		cmocka_unit_test(segments_pass_through_direct_io_and_the_page_cache),
+		cmocka_unit_test(a_block_device_works_like_a_file),
+	};
+
+	return cmocka_run_group_tests_name("device", tests, make_directory, remove_directory);
+}

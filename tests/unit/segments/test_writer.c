@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* seg_write: failures retire the place, power cuts leave no segment that looks whole. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "conf/counters.h"
+#include "segments/writer_internal.h"
+#include "tests/unit/segments/fixture.h"
+
+#define SEGMENT (256u << 10)
+
+static void begin(struct batch *batch, struct flash *flash)
+{
+	batch_make(batch, 1, 1000, 0, 500);
+	assert_int_equal(batch_plan(batch, flash->seg, SEG_PLACE_SWEEP), FS_OK);
+}
+
+static int write_it(struct flash *flash, uint32_t segment, struct batch *batch, uint64_t *written)
+{
+	return seg_write(flash->seg, segment, &batch->plan, NULL, 0, &batch_ops, batch, written);
+}
+
+static void the_wrong_segment_or_plan_is_refused(void **state)
+{
+	struct flash flash;
+	struct batch batch;
+	uint64_t written;
+	uint8_t filter[1] = {0};
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	begin(&batch, &flash);
+	assert_int_equal(write_it(&flash, 1, &batch, &written), FS_EINVAL);
+	batch.plan.sequence++;
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_EINVAL);
+	batch.plan.sequence--;
+	assert_int_equal(
+		seg_write(flash.seg, 0, &batch.plan, filter, 1u << 20, &batch_ops, &batch, &written),
+		FS_EINVAL);
+	assert_int_equal(written, 0);
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_OK);
+	/* A plan is used once. */
+	assert_int_equal(write_it(&flash, 1, &batch, &written), FS_EINVAL);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void a_failed_write_retires_the_place(void **state)
+{
+	struct flash flash;
+	struct batch batch;
+	struct seg_status status;
+	uint64_t written, before = ctr_sum(CTR_flash_write_errors);
+	enum seg_state what;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	begin(&batch, &flash);
+	flash.ram->limit = LAYOUT_SUPER_BYTES + SEGMENT / 2; /* as a full device */
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_EIO);
+	assert_int_equal(ctr_sum(CTR_flash_write_errors), before + 1);
+	assert_int_equal(seg_sequence(flash.seg, 0), 0);
+	seg_get_status(flash.seg, &status);
+	assert_int_equal(status.retired, 1);
+	assert_int_equal(seg_next(flash.seg, &next, &what), FS_OK);
+	assert_int_equal(next, 1);
+	flash.ram->limit = UINT64_MAX;
+	seg_plan_fini(&batch.plan);
+	batch.paced = 0;
+	assert_int_equal(batch_write(&batch, &flash, &next), FS_OK);
+	assert_int_equal(next, 1);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void the_fault_point_fails_each_chunk(void **state)
+{
+	struct flash flash;
+
+	(void)state;
+#ifndef FS_FAULTS
+	skip();
+#endif
+	assert_int_equal(flash_open_ram(&flash, 16, SEGMENT, 16, NULL), FS_OK);
+	flash.seg->health.budget = HEALTH_ERRORS_MAX;
+	for (uint64_t chunk = 0; chunk < 9; chunk++) {
+		struct batch batch;
+		uint32_t segment;
+
+		batch_make(&batch, 1, 1000, 0, 500);
+		fault_arm(FAULT_device_write_eio, FAULT_AFTER, chunk);
+		assert_int_equal(batch_write(&batch, &flash, &segment), FS_EIO);
+		batch_fini(&batch);
+	}
+	fault_disarm_all();
+	flash_close(&flash);
+}
+
+static void with_all_retired_there_is_no_next(void **state)
+{
+	struct flash flash;
+	struct batch batch;
+	enum seg_state what;
+	uint64_t written;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 1, SEGMENT, 16, NULL), FS_OK);
+	begin(&batch, &flash);
+	flash.ram->fail_writes = true;
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_EIO);
+	assert_int_equal(seg_next(flash.seg, &next, &what), FS_EFULL);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+/* Cut after every number of pages: never a valid footer over a segment that is not whole. */
+static void a_torn_segment_has_no_footer(void **state)
+{
+	const uint64_t pages = SEGMENT / SEG_PAGE;
+	uint8_t *memory = ram_memory(LAYOUT_SUPER_BYTES + SEGMENT);
+
+	(void)state;
+	for (uint64_t power = 0; power <= pages; power++) {
+		struct flash flash;
+		struct batch batch;
+		struct layout_footer footer;
+		uint64_t written;
+		int rc;
+
+		memset(memory, 0, LAYOUT_SUPER_BYTES + SEGMENT);
+		assert_int_equal(flash_open_ram(&flash, 1, SEGMENT, 16, memory), FS_OK);
+		begin(&batch, &flash);
+		flash.ram->power = power;
+		rc = write_it(&flash, 0, &batch, &written);
+		assert_int_equal(rc, power >= pages ? FS_OK : FS_EIO);
+		memcpy(&footer, memory + LAYOUT_SUPER_BYTES + SEGMENT - sizeof(footer), sizeof(footer));
+		assert_int_equal(footer_valid(flash.seg, &footer, batch.plan.sequence), rc == FS_OK);
+		batch_fini(&batch);
+		flash_close(&flash);
+	}
+	mem_free(memory);
+}
+
+static void an_offline_device_is_tried_with_back_off(void **state)
+{
+	struct flash flash;
+	struct batch batch;
+	struct seg_status status;
+	enum seg_state what;
+	uint64_t written, before;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 8, SEGMENT, 16, NULL), FS_OK);
+	flash.ram->fail_writes = true;
+	for (int i = 0; i < 5; i++) {
+		begin(&batch, &flash);
+		assert_int_equal(seg_next(flash.seg, &next, &what), FS_OK);
+		assert_int_equal(write_it(&flash, next, &batch, &written), FS_EIO);
+		batch_fini(&batch);
+	}
+	seg_get_status(flash.seg, &status);
+	assert_true(status.offline);
+	assert_non_null(strstr(status.offline_reason, "a write failed"));
+	begin(&batch, &flash);
+	assert_int_equal(seg_next(flash.seg, &next, &what), FS_OK);
+	before = flash.ram->writes;
+	assert_int_equal(write_it(&flash, next, &batch, &written), FS_EOFFLINE);
+	assert_int_equal(flash.ram->writes, before); /* not even tried */
+	clk_scripted_advance(&flash.clock, 1000000);
+	assert_int_equal(write_it(&flash, next, &batch, &written), FS_EOFFLINE);
+	assert_int_equal(flash.ram->writes, before + 1); /* the probe */
+	clk_scripted_advance(&flash.clock, 1000000);
+	assert_int_equal(write_it(&flash, next, &batch, &written), FS_EOFFLINE);
+	assert_int_equal(flash.ram->writes, before + 1); /* the next one after two seconds */
+	clk_scripted_advance(&flash.clock, 1000000);
+	flash.ram->fail_writes = false;
+	assert_int_equal(write_it(&flash, next, &batch, &written), FS_OK);
+	seg_get_status(flash.seg, &status);
+	assert_false(status.offline);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void errors_far_apart_are_no_reason(void **state)
+{
+	struct flash flash;
+	struct seg_status status;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 1, SEGMENT, 16, NULL), FS_OK);
+	for (int i = 0; i < 50; i++) {
+		health_error(flash.seg, "a test", 5);
+		clk_scripted_advance(&flash.clock, 16000000); /* four within a minute: the budget */
+	}
+	seg_get_status(flash.seg, &status);
+	assert_false(status.offline);
+	flash_close(&flash);
+}
+
+static void a_block_device_is_discarded_in_steps(void **state)
+{
+	struct ram_device *ram = ram_device_create(LAYOUT_SUPER_BYTES + (80u << 20), NULL);
+	struct flash flash;
+	struct batch batch;
+	uint32_t segment;
+
+	(void)state;
+	ram->dev.block_device = true;
+	assert_int_equal(flash_open_on(&flash, ram, 80u << 20, 16), FS_OK);
+	batch_make(&batch, 1, 100, 10, 20);
+	assert_int_equal(batch_write(&batch, &flash, &segment), FS_OK);
+	assert_int_equal(ram->discards, 3);
+	assert_int_equal(ram->largest_discard, 32u << 20);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void bytes_and_hashes_are_counted(void **state)
+{
+	struct flash flash;
+	struct batch batch;
+	uint64_t written, bytes, segments, hashes;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	begin(&batch, &flash);
+	bytes = ctr_sum(CTR_flash_bytes_written);
+	segments = ctr_sum(CTR_segments_written);
+	hashes = ctr_sum(CTR_segment_hashes);
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_OK);
+	assert_int_equal(written, SEGMENT);
+	assert_int_equal(ctr_sum(CTR_flash_bytes_written) - bytes, SEGMENT);
+	assert_int_equal(ctr_sum(CTR_segments_written) - segments, 1);
+	assert_int_equal(ctr_sum(CTR_segment_hashes) - hashes, batch.plan.stats.hashes);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void gaps_are_zero(void **state)
+{
+	uint8_t *memory = ram_memory(LAYOUT_SUPER_BYTES + SEGMENT);
+	struct flash flash;
+	struct batch batch;
+	uint64_t at = SEG_PAGE, written;
+
+	(void)state;
+	memset(memory + LAYOUT_SUPER_BYTES, 0xaa, SEGMENT);
+	assert_int_equal(flash_open_ram(&flash, 1, SEGMENT, 16, memory), FS_OK);
+	begin(&batch, &flash);
+	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_OK);
+	for (uint32_t n = 0; n < batch.plan.count; n++) {
+		for (; at < batch.plan.placed[n].offset; at++)
+			assert_int_equal(memory[LAYOUT_SUPER_BYTES + at], 0);
+		at += batch.candidates[batch.plan.placed[n].candidate].length;
+	}
+	batch_fini(&batch);
+	flash_close(&flash);
+	mem_free(memory);
+}
+
+/* Chunks: a few pages for the smallest segments, 4 MiB and three in flight for large ones. */
+static void staging_follows_the_segment(void **state)
+{
+	(void)state;
+	assert_int_equal(stream_chunk_bytes(SEG_MIN_BYTES), 2 * SEG_PAGE);
+	assert_int_equal(stream_chunk_bytes(SEG_MAX_BYTES), 4u << 20);
+	assert_true(writer_staging_bytes(SEG_MIN_BYTES) < SEG_MIN_BYTES);
+	assert_in_range(writer_staging_bytes(SEG_MAX_BYTES), 16u << 20, 24u << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_wrong_segment_or_plan_is_refused),
+		cmocka_unit_test(a_failed_write_retires_the_place),
+		cmocka_unit_test(the_fault_point_fails_each_chunk),
+		cmocka_unit_test(with_all_retired_there_is_no_next),
+		cmocka_unit_test(a_torn_segment_has_no_footer),
+		cmocka_unit_test(an_offline_device_is_tried_with_back_off),
+		cmocka_unit_test(errors_far_apart_are_no_reason),
+		cmocka_unit_test(a_block_device_is_discarded_in_steps),
+		cmocka_unit_test(bytes_and_hashes_are_counted),
+		cmocka_unit_test(gaps_are_zero),
+		cmocka_unit_test(staging_follows_the_segment),
+	};
+
+	return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
+}
