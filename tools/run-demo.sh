@@ -72,8 +72,8 @@ done
 answers || die "the daemon doesn't answer after $start_seconds s; see $run/flashield.log"
 cat "$run/flashield.log"
 
-say "a Memcachier-like sample: $run/sample.csv.gz"
-build/flashield-tracegen --scale "$scale" --seed 1 --format memcachier --output "$run/sample.csv.gz"
+say "a Memcachier-like sample ($scale of the published trace): $run/sample.csv.gz"
+build/flashield-tracegen --scale "$scale" --seed 1 --format memcachier --quiet --output "$run/sample.csv.gz"
 
 say "its replay"
 build/flashield-replay --server "127.0.0.1:$port" --mode look-aside --connections 8 --warmup 0.15 \
