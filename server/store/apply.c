@@ -49,6 +49,13 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 	return item;
 }
 
+/* What a command itself brings into DRAM: under -M only while there is room, as nothing would ever
+   evict it. Elsewhere the cleaner or the next set makes room. */
+static bool room_for(const struct action *action, size_t bytes)
+{
+	return action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;
+}
+
 /* Links new as the key's value with a new id; whatever was there before is gone from both tiers. */
 static void put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
@@ -90,7 +97,7 @@ static void store_new(struct action *action, const struct current *current)
 
 	request->item = NULL;
 	clf_features_written(&new->features, action->now_ms);
-	put(action, current, new, store_next_cas(action->store));
+	put(action, current, new, action->cas);
 	note_written(action, new);
 	ctr_add(CTR_total_items, 1);
 	request->result = STORE_STORED;
@@ -185,6 +192,8 @@ static struct item *touched(struct action *action, const struct current *current
 		copy->state |= item->state & (ITEM_FETCHED | ITEM_CLOCK);
 		put(action, current, copy, item->cas);
 	} else {
+		if (!room_for(action, seg_record_length(current->record->key_length, current->record->value_length)))
+			return NULL;
 		copy = item_from_record(action->context, current->record, current->packed_ms);
 		if (!copy)
 			return NULL;
@@ -253,7 +262,8 @@ static void apply_join(struct action *action, const struct current *current)
 		request->result = STORE_TOO_LARGE;
 		return;
 	}
-	joined = item_new(action->context, item_key(piece), piece->key_length, flags, record_expiry(current),
+	joined = !room_for(action, (size_t)old_length + piece->value_length) ? NULL :
+		 item_new(action->context, item_key(piece), piece->key_length, flags, record_expiry(current),
 			  (uint64_t)old_length + piece->value_length);
 	if (!joined) {
 		request->result = STORE_NO_MEMORY;
@@ -341,7 +351,8 @@ static void apply_number(struct action *action, const struct current *current)
 	unsigned count = format_number(number, digits);
 	length = count > old_length ? count : old_length; /* a shorter number keeps its length, with spaces */
 	if (!item || !exclusive(item) || length != old_length) {
-		struct item *new = item_new(action->context, request->key, request->key_length, flags,
+		struct item *new = !room_for(action, length) ? NULL :
+				   item_new(action->context, request->key, request->key_length, flags,
 					    record_expiry(current), length);
 
 		if (!new) {
@@ -349,10 +360,10 @@ static void apply_number(struct action *action, const struct current *current)
 			return;
 		}
 		clf_features_written(&new->features, action->now_ms);
-		put(action, current, new, store_next_cas(action->store));
+		put(action, current, new, action->cas);
 		item = new;
 	} else {
-		item->cas = store_next_cas(action->store);
+		item->cas = action->cas;
 		clf_features_written(&item->features, action->now_ms);
 		candidate_clear(action->store, action->stripe, item);
 		request->cas = item->cas;
@@ -428,12 +439,45 @@ void action_apply(struct action *action, const struct current *current)
 	}
 }
 
-void action_bury(struct action *action, struct item *item)
+/*
+ * A write takes its id before it looks at what is there. flush_all reads the newest id and then
+ * publishes it as the mark; with the id first, a write that found the old value alive either has an
+ * id that the mark covers, or the mark was out when it looked. So nothing derived from a flushed
+ * value survives the flush.
+ */
+void action_begin(struct action *action)
 {
+	enum store_op op = action->request->op;
+
+	if (op == STORE_GET || op == STORE_GAT || op == STORE_TOUCH || op == STORE_DELETE)
+		return;
+	action->cas = store_next_cas(action->store);
+	store_await_flush(action->store);
+}
+
+static void count_dead(const struct action *action, const struct item *item)
+{
+	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
+
+	if (action->request->op == STORE_GET || action->request->op == STORE_GAT)
+		ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
+	if (!(item->state & ITEM_FETCHED))
+		ctr_add(CTR_expired_unfetched, 1);
+}
+
+struct item *action_find(struct action *action)
+{
+	struct store_request *request = action->request;
+	struct item *item = stripe_find(action->stripe, request->hash, request->key, request->key_length);
+
+	if (!item || store_alive(action->store, item->expiry, item->cas, action->now_seconds))
+		return item;
+	count_dead(action, item);
 	if (item->state & ITEM_CLEAN)
 		clear_slots(action);
-	stripe_unlink(action->store, action->stripe, action->request->hash, item);
+	stripe_unlink(action->store, action->stripe, request->hash, item);
 	garbage(action, item);
+	return NULL;
 }
 
 void action_finish(struct action *action)

@@ -76,16 +76,6 @@ void count_result(const struct store_request *request, bool from_flash)
 	}
 }
 
-static void count_dead(const struct action *action, const struct item *item)
-{
-	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
-
-	if (action->request->op == STORE_GET || action->request->op == STORE_GAT)
-		ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
-	if (!(item->state & ITEM_FETCHED))
-		ctr_add(CTR_expired_unfetched, 1);
-}
-
 bool store_execute(struct store_worker *worker, struct store_request *request)
 {
 	struct store *store = worker->context.store;
@@ -102,13 +92,8 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 		action.key = &key;
 	}
 	lock_acquire(&stripe->lock);
-	current.item = stripe_find(stripe, request->hash, request->key, request->key_length);
-	if (current.item &&
-	    !store_alive(store, current.item->expiry, current.item->cas, worker->now_seconds)) {
-		count_dead(&action, current.item);
-		action_bury(&action, current.item);
-		current.item = NULL;
-	}
+	action_begin(&action);
+	current.item = action_find(&action);
 	if (!current.item && store->index && request->op != STORE_SET) {
 		struct fidx_match match[FIDX_MAX_MATCHES];
 		struct fidx_extent extent;

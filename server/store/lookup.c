@@ -275,9 +275,8 @@ static void again(struct store_lookup *lookup, struct stripe *stripe, const stru
 	read_next(lookup);
 }
 
-/* record: what was found on flash, NULL when every match was another key's, dead or unreadable.
-   force: act on that even though a read is missing (timeout): the slots are cleared with it. */
-static void decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms, bool force)
+/* record: what was found on flash, NULL when every match was another key's, dead or unreadable. */
+static void decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_worker *worker = lookup->worker;
 	struct store *store = worker->context.store;
@@ -291,14 +290,11 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 	bool has_extent = false;
 
 	lock_acquire(&stripe->lock);
-	current.item = stripe_find(stripe, request->hash, request->key, request->key_length);
-	if (current.item && !store_alive(store, current.item->expiry, current.item->cas, worker->now_seconds)) {
-		action_bury(&action, current.item);
-		current.item = NULL;
-	}
-	if (!current.item && force) {
-		fidx_clear(store->index, &lookup->key);
-	} else if (!current.item) {
+	action_begin(&action);
+	current.item = action_find(&action);
+	if (record && !store_alive(store, record->expiry, record->cas, worker->now_seconds))
+		record = NULL; /* flushed since it was read */
+	if (!current.item) {
 		bool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
 		if ((!truth || fault_fires(FAULT_store_revalidation_fails)) && !lookup->frozen) {
@@ -327,7 +323,7 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 static void exhausted(struct store_lookup *lookup)
 {
 	if (op_needs_value(lookup->request->op))
-		decide(lookup, NULL, 0, false);
+		decide(lookup, NULL, 0);
 	else
 		get_miss(lookup);
 }
@@ -398,7 +394,7 @@ static void found(struct store_lookup *lookup, const struct seg_record *record)
 		drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
 		read_on(lookup);
 	} else if (op_needs_value(lookup->request->op)) {
-		decide(lookup, record, packed_ms, false);
+		decide(lookup, record, packed_ms);
 	} else {
 		get_hit(lookup, record, packed_ms);
 	}
@@ -534,11 +530,8 @@ static void time_out(struct store_lookup *lookup)
 	ctr_add(CTR_flash_read_timeouts, 1);
 	unrun(lookup);
 	lock_acquire(&stripe->lock);
-	current.item = stripe_find(stripe, request->hash, request->key, request->key_length);
-	if (current.item && !store_alive(store, current.item->expiry, current.item->cas, worker->now_seconds)) {
-		action_bury(&action, current.item);
-		current.item = NULL;
-	}
+	action_begin(&action);
+	current.item = action_find(&action);
 	/* What a command answers about an absent key must be true from then on. */
 	if (!current.item && op_needs_value(request->op))
 		fidx_clear(store->index, &lookup->key);

@@ -51,11 +51,14 @@ uint32_t store_expiry(const struct store *store, int64_t exptime)
 
 static void flush_now(struct store *store)
 {
-	uint64_t mark = atomic_load(&store->cas_next) - 1;
-	uint64_t old = atomic_load(&store->flush_cas);
+	uint64_t mark, old;
 
+	atomic_fetch_add(&store->flushing, 1);
+	mark = atomic_load(&store->cas_next) - 1;
+	old = atomic_load(&store->flush_cas);
 	while (old < mark && !atomic_compare_exchange_weak(&store->flush_cas, &old, mark))
 		;
+	atomic_fetch_sub(&store->flushing, 1);
 }
 
 void store_apply_due_flush(struct store *store, uint32_t now_seconds)
@@ -263,12 +266,12 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 static int open_classifier(struct store *store)
 {
 	const struct store_config *config = &store->config;
-	uint64_t memory = config->memory_bytes / 128;
+	uint64_t memory = config->memory_bytes / 32;
 	const struct clf_config classifier = {
 		.clock = store->clock, .seed = config->seed, .label_mode = config->label_mode,
 		.admission = config->admission, .threshold = config->flashiness_threshold,
 		.training_window_ms = config->training_window_ms, .horizon_ms = config->flashiness_horizon_ms,
-		.memory_bytes = memory < 64 << 10 ? 64 << 10 : memory > 64 << 20 ? 64 << 20 : memory,
+		.memory_bytes = memory < 64 << 10 ? 64 << 10 : memory > 256 << 20 ? 256 << 20 : memory,
 		.app_delimiter = config->app_delimiter };
 	int result = clf_create(&store->classifier, &classifier);
 

@@ -9,6 +9,7 @@
 #define FS_STORE_INTERNAL_H
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/assert.h"
 #include "base/fault.h"
@@ -134,6 +135,7 @@ struct store {
 	_Atomic uint64_t cas_next;
 	_Atomic uint64_t cas_reserved; /* ids below may be given */
 	_Atomic uint64_t flush_cas;    /* objects with ids up to this are gone */
+	_Atomic unsigned flushing;     /* flushes between reading the newest id and publishing it */
 	_Atomic uint32_t flush_at;     /* seconds of a pending flush_all, 0 = none */
 
 	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
@@ -153,6 +155,13 @@ struct store {
 uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
 void store_apply_due_flush(struct store *store, uint32_t now_seconds);
 
+/* Waits out a flush_all that is between two loads: see action_begin. */
+static inline void store_await_flush(const struct store *store)
+{
+	while (__builtin_expect(atomic_load(&store->flushing) != 0, 0))
+		sched_yield();
+}
+
 /* Is an object with this expiry and id still to be seen? */
 static inline bool store_alive(const struct store *store, uint32_t expiry, uint64_t cas, uint32_t now_seconds)
 {
@@ -162,7 +171,7 @@ static inline bool store_alive(const struct store *store, uint32_t expiry, uint6
 
 static inline uint64_t store_next_cas(struct store *store)
 {
-	uint64_t cas = atomic_fetch_add_explicit(&store->cas_next, 1, memory_order_acq_rel);
+	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
 
 	must(cas < atomic_load_explicit(&store->cas_reserved, memory_order_relaxed));
 	return cas;
@@ -239,6 +248,7 @@ struct action {
 	const struct fidx_key *key; /* NULL without flash */
 	uint64_t now_ms;
 	uint32_t now_seconds;
+	uint64_t cas; /* of what a writing command stores; taken by action_begin */
 	struct item *garbage[2]; /* references to drop once the stripe is released */
 	unsigned garbage_count;
 };
@@ -250,8 +260,10 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 			      uint64_t packed_ms);
 /* After the stripe is released. */
 void action_finish(struct action *action);
-/* Unlinks a dead item and clears what slots a clean copy has. */
-void action_bury(struct action *action, struct item *item);
+/* First of all in the critical section: gives a writing command its id. */
+void action_begin(struct action *action);
+/* The key's item in DRAM; a dead one is unlinked, with the slots that a clean copy has. */
+struct item *action_find(struct action *action);
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 
