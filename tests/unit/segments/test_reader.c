@@ -78,9 +78,10 @@ static void begin(struct setup *setup, unsigned depth, uint32_t objects, uint32_
 	assert_int_equal(batch_write(&setup->batch, &setup->flash, &setup->segment), FS_OK);
 	setup->sequence = setup->batch.plan.sequence;
 	placed = setup->batch.plan.placed;
-	assert_int_equal(placed[0].offset,
-			 seg_position(setup->flash.seg, setup->segment,
-				      batch_placed(&setup->batch, 0)->place, placed[0].function));
+	for (uint32_t n = 0; n < setup->batch.plan.count; n++)
+		assert_int_equal(placed[n].offset,
+				 seg_position(setup->flash.seg, setup->segment,
+					      batch_placed(&setup->batch, n)->place, placed[n].function));
 }
 
 static void start(struct setup *setup, unsigned depth)
