@@ -61,7 +61,8 @@ static double unread_share(const struct plan_shares *shares)
    part of the misses that a published hit ratio has. */
 static double app_update_share(const struct app *app, const struct shape *shape, double wanted)
 {
-	double share = fmin(wanted, 0.4 * (shape->overwrites + shape->refills) / shape->known);
+	double between_gets = 0.3 * (1 - shape->unread / shape->known);
+	double share = fmin(wanted, between_gets * (shape->overwrites + shape->refills) / shape->known);
 
 	return app->hit > 0 ? fmin(share, 0.25 * (1 - app->hit / 100)) : share;
 }

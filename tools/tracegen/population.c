@@ -58,11 +58,12 @@ static void deal_the_rest(struct life *lives, const struct plan *plan)
 	}
 }
 
-static double normal(struct rng *rng)
+/* The normal quantile, by Winitzki's approximation of the inverse error function (2e-3). */
+static double normal_quantile(double u)
 {
-	double u = 1 - rng_real(rng);
+	double x = 2 * u - 1, a = 0.147, l = log(1 - x * x), b = 2 / (M_PI * a) + l / 2;
 
-	return sqrt(-2 * log(u)) * cos(2 * M_PI * rng_real(rng));
+	return copysign(sqrt(2) * sqrt(sqrt(b * b - l / a) - b), x);
 }
 
 static double rows_of(const struct life *life)
@@ -75,17 +76,21 @@ static uint32_t clamp_size(double size)
 	return size < 1 ? 1 : size > MAX_VALUE_BYTES ? MAX_VALUE_BYTES : (uint32_t)lround(size);
 }
 
-/* Log-normal sizes, then scaled so that the mean over all rows is the published one: with few keys
-   the draw alone would miss it. The cap makes it a second and third round. */
+/* Log-normal sizes, then scaled so that the mean over all rows is the published one. Quantiles are
+   a golden-ratio sequence over the keys by popularity: popular and unpopular keys alike get the whole
+   spread of sizes, where a random draw would leave the mean to the luck of a few. The cap and the
+   rounding make it several rounds. */
 static void draw_sizes(struct life *lives, const struct plan *plan, struct rng *rng)
 {
-	double sigma = plan->app->size_sigma;
+	double sigma = plan->app->size_sigma, offset = rng_real(rng), whole;
 
 	for (uint64_t i = 0; i < plan->keys; i++) {
 		double factor = i < plan->core ? 1 : plan->small_unread;
+		double u = modf(offset + (double)i * 0.6180339887498949, &whole);
 
 		lives[i].size = clamp_size(factor * plan->app->mean_value *
-					   exp(sigma * normal(rng) - sigma * sigma / 2));
+					   exp(sigma * normal_quantile(fmin(fmax(u, 1e-9), 1 - 1e-9)) -
+					       sigma * sigma / 2));
 		lives[i].key_size = (uint8_t)(plan->app->key_low +
 					      rng_below(rng, plan->app->key_high - plan->app->key_low + 1));
 	}
@@ -132,7 +137,7 @@ void population_make(struct life *lives, const struct plan *plan, struct rng *rn
 	draw_sizes(lives, plan, rng);
 	for (uint64_t i = 0; i < plan->keys; i++)
 		lives[i].first_size = lives[i].size;
-	/* A key with more than a part in 500 of the gets would be a storm if it lived for an hour. */
+	/* A key with more than a hundredth of the gets would be a storm if it lived for an hour. */
 	for (uint64_t i = 0; i < plan->keys; i++)
-		draw_times(&lives[i], plan, rng, lives[i].gets > 2 && lives[i].gets > plan->known / 500);
+		draw_times(&lives[i], plan, rng, lives[i].gets > 2 && lives[i].gets > plan->known / 100);
 }

@@ -178,19 +178,19 @@ static void fill_event(const struct source *source, uint32_t key, enum event_op 
 	};
 }
 
-/* Every so often a set brings another size, half to one and a half of the first. */
+/* Every so often a set brings another size, within a tenth of the first: a hot key's changes would
+   move the mean value otherwise. */
 static void maybe_change_size(struct source *source, uint32_t key)
 {
 	struct life *life = &source->lives[key];
-	uint32_t size;
+	double size = life->first_size * (0.9 + 0.2 * rng_real(&source->rng)) + 0.5;
 
-	if (life->is_changed || life->gets == 0 ||
+	if (!life->is_read || life->is_changed || life->gets == 0 ||
 	    (double)source->updates >= source->plan.update * (double)source->known)
 		return;
-	size = (uint32_t)lround(life->first_size * (0.5 + rng_real(&source->rng)));
-	if (size == life->size || size == 0)
-		size = life->size + 1;
-	life->size = size < MAX_VALUE_BYTES ? size : MAX_VALUE_BYTES - 1;
+	if ((uint32_t)size == life->size)
+		size += rng_next(&source->rng) & 1 && size >= 2 ? -1 : 1;
+	life->size = size < MAX_VALUE_BYTES ? (uint32_t)size : MAX_VALUE_BYTES - 1;
 	life->is_changed = true;
 	source->updates++;
 }
@@ -237,6 +237,7 @@ static void live(struct source *source, uint32_t key, struct event *event)
 	} else {
 		life->gets--;
 		life->is_changed = false;
+		life->is_read = true;
 		source->known++;
 		fill_event(source, key, EVENT_GET, event);
 	}

@@ -22,6 +22,7 @@ struct life {
 	bool is_silent;
 	bool is_born;
 	bool is_absent; /* deleted, and not set again yet */
+	bool is_read;	 /* with a known size, at least once */
 	bool is_changed; /* its size, and not read since */
 };
 

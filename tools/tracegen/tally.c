@@ -6,7 +6,7 @@
 #define SEEN 1u
 #define READ 2u
 #define SMALL_BYTES 1024u
-#define LEAST_OBJECTS 20
+#define LEAST_OBJECTS 50
 
 void tally_init(struct tally *tally, const struct plan *plan)
 {
