@@ -16,6 +16,7 @@
 #define WATCH_MS 250
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
+#define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_init(struct store *store)
@@ -223,31 +224,40 @@ static void refill_tokens(struct store *store, uint64_t now_ms)
 		cleaner->write_tokens = most;
 }
 
-static bool may_write(struct store *store, int64_t free_bytes, uint64_t now_ms)
+/*
+ * The size groups that the next segment is to be filled from, 0: none now. About two segments of
+ * candidates are wanted, as many of one group as fill a segment well; when memory is short, one
+ * segment's worth of whatever there is.
+ */
+static unsigned may_write(struct store *store, int64_t free_bytes, uint64_t now_ms)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	uint64_t candidates = candidate_total(store);
-	uint64_t segment = store->segment_bytes;
+	uint64_t segment = store->segment_bytes, total = candidate_total(store);
+	unsigned groups = 0;
 
 	if (now_ms < cleaner->offline_until_ms)
-		return false;
-	if (candidates < 2 * segment && !(free_bytes < (int64_t)segment / 2 && candidates >= segment))
-		return false;
-	if (store->config.flash_write_limit && cleaner->write_tokens <= 0) {
+		return 0;
+	if (total >= 2 * segment)
+		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment ? segment : segment + segment / 2);
+	if (!groups && free_bytes < (int64_t)segment / 2)
+		groups = choose_groups(store, segment);
+	if (groups && store->config.flash_write_limit && cleaner->write_tokens <= 0) {
 		cleaner->held_up = true;
-		return false;
+		return 0;
 	}
-	return true;
+	return groups;
 }
 
 static bool keep_free(struct store *store, uint64_t now_ms)
 {
 	uint64_t want = store->index ? store->segment_bytes : store->config.memory_bytes / 256;
 	int64_t free_bytes = store_free_bytes(store);
+	unsigned groups;
 
 	if (free_bytes >= (int64_t)want)
 		return false;
-	if (store->index && may_write(store, free_bytes, now_ms) && write_segment(store, 2 * store->segment_bytes))
+	groups = store->index ? may_write(store, free_bytes, now_ms) : 0;
+	if (groups && write_segment(store, groups))
 		return true;
 	return store->config.evict && evict_round(&store->cleaner, store, want);
 }

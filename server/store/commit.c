@@ -187,7 +187,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	return true;
 }
 
-bool write_segment(struct store *store, uint64_t want_bytes)
+bool write_segment(struct store *store, unsigned groups)
 {
 	struct gathered gathered;
 	struct seg_plan plan;
@@ -196,7 +196,7 @@ bool write_segment(struct store *store, uint64_t want_bytes)
 
 	if (!next_segment(store, &segment))
 		return false;
-	gather(store, want_bytes, &gathered);
+	gather(store, groups, 2 * store->segment_bytes, &gathered);
 	if (gathered.bytes >= store->segment_bytes - store->segment_bytes / 8 &&
 	    seg_plan_make(store->segments, store->config.placement, gathered.candidates, gathered.count, filter_room,
 			  store, &plan) == FS_OK) {

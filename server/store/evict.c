@@ -7,6 +7,7 @@
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 32u
+#define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
 {
@@ -186,7 +187,7 @@ bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_fre
 	int64_t missing = (int64_t)want_free - store_free_bytes(store);
 	uint64_t batch = 4096, visited = 0, seen, items = store_dram_items(store);
 	bool spare = store->index && clk_now_ms(store->clock) >= cleaner->offline_until_ms &&
-		     candidate_total(store) < 2 * store->segment_bytes;
+		     candidate_total(store) < CANDIDATES_SPARED * store->segment_bytes;
 
 	if (missing <= 0 || items == 0)
 		return false;

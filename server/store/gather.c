@@ -8,27 +8,28 @@
 
 #include "server/store/store_internal.h"
 
-/* The groups a segment is filled from: one if that fills it, else the fullest with its neighbours. */
-static unsigned choose_groups(const struct store *store, uint64_t want)
+/*
+ * The groups that a segment of this many bytes is filled from. Small objects are most of what is
+ * read: they share a segment with larger ones only when neither fills one (and the caller can't
+ * wait), because each of their reads is as long as the segment's longest objects. Large objects
+ * ride along with any group.
+ */
+unsigned choose_groups(const struct store *store, uint64_t bytes)
 {
-	int64_t bytes[GROUPS];
-	int best = GROUP_SMALL;
+	uint64_t of[GROUPS];
+	unsigned ride = 1u << GROUP_LARGE, others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
 
-	for (int g = 0; g < GROUPS; g++)
-		bytes[g] = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
-	for (int g = GROUP_SMALL; g <= GROUP_LARGE; g++)
-		if (bytes[g] > bytes[best])
-			best = g;
-	unsigned groups = 1u << best;
-	int64_t sum = bytes[best];
+	for (int g = 0; g < GROUPS; g++) {
+		int64_t now = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
 
-	for (int g = GROUP_SMALL; g <= GROUP_LARGE && sum < (int64_t)want; g++) {
-		if (g != best) {
-			groups |= 1u << g;
-			sum += bytes[g];
-		}
+		of[g] = now > 0 ? (uint64_t)now : 0;
 	}
-	return groups;
+	for (int g = GROUP_SMALL; g < GROUP_LARGE; g++)
+		if (of[g] >= bytes)
+			return 1u << g | ride;
+	if (of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes)
+		return others;
+	return of[GROUP_SMALL] + of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes ? others | 1u << GROUP_SMALL : 0;
 }
 
 static bool grow(struct store *store, struct gathered *out)
@@ -143,12 +144,12 @@ static void rank(struct gathered *out)
 	mem_free(entries);
 }
 
-void gather(struct store *store, uint64_t want_bytes, struct gathered *out)
+void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct gathered *out)
 {
 	struct cleaner *cleaner = &store->cleaner;
 	struct gather_round round = { .store = store, .out = out, .now_ms = clk_now_ms(store->clock),
 				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
-				      .groups = choose_groups(store, want_bytes) };
+				      .groups = groups };
 
 	memset(out, 0, sizeof(*out));
 	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {

@@ -313,10 +313,12 @@ struct gathered {
 	uint32_t count, room;
 	uint64_t bytes;
 };
-void gather(struct store *store, uint64_t want_bytes, struct gathered *out);
+/* Which size groups fill a segment of so many bytes; 0: all together they don't. */
+unsigned choose_groups(const struct store *store, uint64_t bytes);
+void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct gathered *out);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */
-bool write_segment(struct store *store, uint64_t want_bytes);
+bool write_segment(struct store *store, unsigned groups);
 bool reclaim_segment(struct store *store, uint32_t segment);
 
 #endif
