@@ -13,10 +13,13 @@
 #include "segments/segments_internal.h"
 
 #define PAPER_GRANULE 8u
+#define PILOT_SHARE 16u
+#define PILOT_LEAST_BYTES (16u << 20)
 
 struct sums {
 	uint64_t slots, slot_bytes;
 	uint64_t extents, extent_bytes; /* extents' bytes aligned */
+	double mean_placed;             /* length that the slot objects placed will have on average */
 };
 
 static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count)
@@ -32,20 +35,50 @@ static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count
 			sums.slot_bytes += candidates[i].length;
 		}
 	}
+	sums.mean_placed = sums.slots ? (double)sums.slot_bytes / (double)sums.slots : 1;
 	return sums;
 }
 
-/* How many slot objects to keep footer room for. Planners prefer the long ones, so that the mean is
-   a bound but for a little. */
+/*
+ * Planners prefer long records: those placed may be several times as long as the mean, and footer
+ * room for as many as the mean would ask for costs half a percent of the flash. A small segment is
+ * planned with a sample of the candidates first; its mean is the better guess.
+ */
+static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		 enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count)
+{
+	uint32_t n = 0, most = count / PILOT_SHARE + 1;
+	struct seg_candidate *sample;
+	struct seg_plan plan;
+	int rc;
+
+	if (segment_bytes < PILOT_LEAST_BYTES || sums->slot_bytes <= segment_bytes)
+		return FS_OK;
+	sample = mem_alloc(most * sizeof(*sample));
+	if (!sample)
+		return FS_ENOMEM;
+	for (uint32_t i = 0; i < count; i += PILOT_SHARE)
+		if (plan_is_slot(&candidates[i]))
+			sample[n++] = candidates[i];
+	rc = seg_plan_simulate(layout_page_up(segment_bytes / PILOT_SHARE), sequence, functions, placement,
+			       sample, n, NULL, NULL, &plan);
+	if (rc == FS_OK && plan.count > 0)
+		sums->mean_placed = (double)plan.stats.placed_bytes / plan.count;
+	if (rc == FS_OK)
+		seg_plan_fini(&plan);
+	mem_free(sample);
+	return rc;
+}
+
+/* How many slot objects to keep footer room for, in that much data area. */
 static uint64_t expected_slots(const struct sums *sums, uint64_t data_bytes)
 {
-	uint64_t mean, expected;
+	uint64_t expected;
 
 	if (sums->slots == 0)
 		return 0;
-	mean = sums->slot_bytes / sums->slots;
-	expected = data_bytes / mean;
-	expected += expected / 32 + 16;
+	expected = (uint64_t)((double)data_bytes / sums->mean_placed);
+	expected += expected / 10 + 16;
 	return expected < sums->slots ? expected : sums->slots;
 }
 
@@ -187,6 +220,9 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	if (functions < 1 || functions > SEG_MAX_FUNCTIONS || count > SEG_PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
+	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count);
+	if (rc != FS_OK)
+		return rc;
 	/* The most that can be placed: what fits, and what is there. */
 	job.max_objects = (uint32_t)(sums.extents + expected_slots(&sums, room));
 	out->placed = mem_alloc(((uint64_t)job.max_objects + 1) * sizeof(*out->placed));

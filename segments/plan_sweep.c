@@ -24,6 +24,7 @@
 #define UNITS_PER_BYTE 256u /* of coverage; ties are broken below one byte */
 #define STRADDLE_UNITS 64u
 #define RANK_UNITS 60u
+#define PREFETCH 24u
 #define NONE UINT32_MAX
 
 struct start {
@@ -34,6 +35,7 @@ struct start {
 struct local {
 	uint32_t next; /* another one of the same position */
 	uint32_t length;
+	uint32_t steps; /* granules it takes */
 	uint32_t gain;
 	uint32_t who;
 };
@@ -150,11 +152,15 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 		uint64_t position = part_first + starts[i].position;
 		uint32_t at = (uint32_t)(position - base);
 
+		/* They come in no order: each would be a miss in the cache. */
+		if (i + PREFETCH < count)
+			__builtin_prefetch(&job->candidates[starts[i + PREFETCH].who >> 4].length);
 		if (position < sweep->frontier || position * granule + length > job->plan->data_bytes)
 			continue;
 		sweep->local[n] = (struct local){
 			.next = sweep->head[at],
 			.length = length,
+			.steps = (length + granule - 1) / granule,
 			.gain = bonus(sweep, candidate, position * granule, length),
 			.who = starts[i].who,
 		};
@@ -166,9 +172,8 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 static inline uint32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at,
 				uint32_t width)
 {
-	uint32_t granule = sweep->job->grid.granule;
-	uint64_t end = at + (local->length + granule - 1) / granule;
-	uint64_t room = (uint64_t)(width - at) * granule;
+	uint64_t end = at + local->steps;
+	uint64_t room = (uint64_t)(width - at) * sweep->job->grid.granule;
 
 	if (end >= width)
 		return (uint32_t)(local->length < room ? local->length : room) * UNITS_PER_BYTE +
@@ -229,7 +234,7 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 		plan_place(job, candidate, job->plan->data_offset + sweep->frontier * granule,
 			   sweep->local[i].who & 15);
 		job->plan->stats.hashes += part + 1;
-		sweep->frontier += (sweep->local[i].length + granule - 1) / granule;
+		sweep->frontier += sweep->local[i].steps;
 	}
 }
 
