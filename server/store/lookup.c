@@ -297,7 +297,9 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 	if (!current.item) {
 		bool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
-		if ((!truth || fault_fires(FAULT_store_revalidation_fails)) && !lookup->frozen) {
+		/* Frozen, no slot can have come; but one that the table of known collisions rejected may
+		   match again, as that table forgets. What was found is enough to know then. */
+		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
 			if (truth) /* the fault: read the same again */
 				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
 			again(lookup, stripe, match, matches, has_extent ? &extent : NULL);
@@ -305,7 +307,6 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 				item_release(&worker->context, action.garbage[i]);
 			return;
 		}
-		must(truth || record); /* frozen: no slot can have come; only the one found can be gone */
 		if (truth)
 			current.record = record;
 	}
