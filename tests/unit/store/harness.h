@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A store in the test's own process: scripted clock, a small flash file, two workers, no threads
+ * but those a test makes. Commands are synchronous (run) or held between their reads' submission
+ * and completion (start, finish). move() puts a key's object on flash; a hook runs commands while
+ * a segment is being written, that is, between gathering and commit, in the same thread: it hangs
+ * on the clock, which the cleaner reads at both points without a lock.
+ */
+#ifndef FS_TESTS_STORE_HARNESS_H
+#define FS_TESTS_STORE_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/store/store_internal.h"
+
+#define KIB(n) ((uint64_t)(n) << 10)
+#define MIB(n) ((uint64_t)(n) << 20)
+#define WORKERS 2
+#define REPLY_BYTES 512
+
+/* Fault points are compiled into every build but release. */
+#ifdef FS_FAULTS
+#define HAVE_FAULTS true
+#else
+#define HAVE_FAULTS false
+#endif
+
+enum phase {
+	PHASE_NONE,
+	PHASE_GATHERED, /* planned, nothing written yet */
+	PHASE_WRITTEN	/* written, nothing committed yet */
+};
+
+struct harness {
+	struct clk clk;
+	struct store_config config;
+	struct store *store;
+	struct store_worker *worker[WORKERS];
+	char path[64], reason[256];
+	uint32_t fillers; /* how many were stored */
+	enum phase phase; /* when to call the hook, once */
+	void (*hook)(struct harness *h);
+	void *hook_argument;
+	bool in_hook, seen_gathered;
+	uint32_t writing; /* the segment being written */
+};
+
+struct reply {
+	enum store_result result;
+	bool from_flash;
+	uint32_t length, flags;
+	uint64_t cas, number;
+	char value[REPLY_BYTES]; /* its beginning, with a 0 behind it */
+	uint64_t value_hash;
+};
+
+/* A command under way. */
+struct flight {
+	struct store_request request;
+	unsigned worker;
+	bool done;
+	char key[STORE_KEY_MAX + 1];
+	struct reply reply;
+};
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* 8 MiB of memory, 16 segments of 64 KiB on flash, everything admitted. The file is made anew. */
+void harness_init(struct harness *h);
+void harness_open(struct harness *h);	 /* with h->config, as the test has changed it */
+int harness_try_open(struct harness *h); /* the store only; reason in h->reason */
+void harness_close(struct harness *h);	 /* checks that nothing is left over */
+void harness_fini(struct harness *h);	 /* removes the file */
+void harness_workers(struct harness *h, unsigned n);
+/* cmocka fixtures: a default harness in *state. */
+int setup(void **state);
+int teardown(void **state);
+
+/* Everything deleted or released: the accounts are back where they began. */
+void assert_nothing_left(struct harness *h);
+void seconds_pass(struct harness *h, uint64_t seconds);
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* True when it finished at once. */
+bool start(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key);
+/* With an object: value is copied. False too when the object was refused: then reply says why. */
+bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
+		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas);
+/* Runs the worker's loop until it is done. */
+struct reply finish(struct harness *h, struct flight *f);
+void turn(struct harness *h, unsigned worker);	/* one turn of the loop, without waiting */
+void drain(struct harness *h, unsigned worker); /* until nothing is in flight */
+
+struct reply run(struct harness *h, enum store_op op, const char *key);
+struct reply run_with(struct harness *h, enum store_op op, const char *key, const char *value);
+struct reply run_full(struct harness *h, enum store_op op, const char *key, const void *value, uint32_t length,
+		      uint32_t flags, int64_t exptime, uint64_t cas);
+struct reply run_number(struct harness *h, enum store_op op, const char *key, uint64_t delta);
+struct reply run_expiry(struct harness *h, enum store_op op, const char *key, int64_t exptime);
+struct reply get(struct harness *h, const char *key);
+struct reply set(struct harness *h, const char *key, const char *value);
+#define assert_value(h, key, text) assert_value_at(h, key, text, __FILE__, __LINE__)
+void assert_value_at(struct harness *h, const char *key, const char *text, const char *file, int line);
+#define assert_missing(h, key) assert_int_equal(get(h, key).result, STORE_MISS)
+
+/* ---- where an object lies -------------------------------------------------------------------- */
+
+enum where { NOWHERE, DRAM, CLEAN_COPY, PLANNED, FLASH };
+/* Without touching anything. FLASH: DRAM lacks it and a slot or extent may be its. */
+enum where where(struct harness *h, const char *key);
+unsigned slots_of(struct harness *h, const char *key); /* that may be its, extents included */
+bool slot_of(struct harness *h, const char *key, struct fidx_match *match);
+
+/* Stores objects of that size under new names. */
+void fill(struct harness *h, unsigned objects, uint32_t value_bytes);
+/* Writes segments (with fillers) until the key's object has left DRAM. */
+void move(struct harness *h, const char *key);
+void set_on_flash(struct harness *h, const char *key, const char *value);
+/* One segment: gathered, planned, written, committed. */
+bool write_one(struct harness *h);
+/* While the key's object is planned, at that phase, runs hook. */
+void while_planned(struct harness *h, const char *key, enum phase phase, void (*hook)(struct harness *h));
+/* Promoted for reading: DRAM holds a clean copy. Needs fault points. */
+void make_clean_copy(struct harness *h, const char *key);
+/* Writes until the segment that the key's object lies in has been reclaimed. */
+void reclaim_of(struct harness *h, uint32_t segment);
+uint32_t segment_of(struct harness *h, const char *key);
+
+#endif
