@@ -7,14 +7,19 @@
 #include "segments/pool_internal.h"
 
 #define IDLE_BYTES (1u << 20)
+#define POOL_PAGES_MAX 1024u
 
-/* Bytes of the class that pages belong to. */
+/* Bytes of the class that a buffer of bytes belongs to. */
 static uint64_t class_of(uint64_t bytes, unsigned *index)
 {
 	uint64_t pages = (bytes + SEG_PAGE - 1) / SEG_PAGE;
 	unsigned i = 0;
 	uint64_t size = 1;
 
+	/* Larger ones are rare, and rounding them up would cost megabytes. */
+	*index = POOL_CLASSES;
+	if (pages > POOL_PAGES_MAX)
+		return pages * SEG_PAGE;
 	/* 1, 2, 3, 4, 6, 8, 12, ...: odd steps are one and a half times the power of two before. */
 	while (size < pages) {
 		i++;

@@ -80,9 +80,10 @@ struct seg_info {
 };
 void seg_get_info(const struct seg *seg, struct seg_info *out);
 
-/* CAS ids reserved durably: ids below the returned value may be given out. Extends the reserve in
-   the superblock by at least count before it returns (one page write). *first at open: where this
-   start may begin. Cleaner only. */
+/* Reserves the CAS ids from *first to below *end (count of them) durably, with one page write, before
+   it returns; each call gives a range that no call gave before, in this life of the flash or an earlier
+   one. FS_EIO: nothing may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Before
+   other threads run, or the cleaner only. */
 FS_MUST_CHECK int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end);
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -154,10 +155,14 @@ struct seg_plan {
 };
 
 /*
- * Plans the next segment (number and sequence as seg_write_begin will use). Candidates in order
- * of rank, best first; what finds no place waits for the next one. functions of them may be
- * fewer than SEG_MAX_FUNCTIONS. filter_bytes_for(n): footer room for a filter over n keys.
- * Deterministic. CPU and memory: see README. Pure computation, no I/O; the cleaner's thread.
+ * Plans the next segment (with the sequence that seg_write will use: a plan is written before the next
+ * one is written, or thrown away). Candidates in order of rank, best first; what finds no place waits
+ * for the next one. The sweep covers the most bytes it can, which prefers the longer of two that fit;
+ * rank decides among equals. Records over 1 MiB that are no extents find no place. At most 2^28 - 1
+ * candidates. filter_bytes_for(n): footer room for a filter over n keys (asked with the most that may be
+ * placed; seg_write takes a filter of up to what it said for plan->count); may be NULL for none.
+ * FS_EINVAL, FS_ENOMEM. Deterministic. CPU and memory: see README. Pure computation, no I/O; the
+ * cleaner's thread. The caller calls seg_plan_fini after success.
  */
 FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
@@ -195,9 +200,12 @@ struct seg_writer_ops {
 /*
  * Streams the planned segment out: header, extents, data, footer (record offsets, filter), with
  * several aligned chunks in flight (staging_bytes at the most), and returns when all of it is
- * written. 0: the segment is LIVE with plan->sequence and readable. FS_EIO / FS_EOFFLINE: it is
- * RETIRED (or FREE when nothing was written) and the objects stay with the caller. *written: bytes
- * issued. filter may be NULL.
+ * written. A block device's range is discarded first; ops->pace is called with 0 between the steps.
+ * 0: the segment is LIVE with plan->sequence and readable. FS_EIO: it is RETIRED (or still FREE when
+ * *written is 0 and seg_next names it again); FS_EOFFLINE: it is FREE, nothing was tried. The objects
+ * stay with the caller, as after FS_ENOMEM and FS_ESYS (FREE). FS_EINVAL: not the segment that seg_next names, not FREE, another sequence than
+ * the next, or the filter is larger than the plan has room for. *written: bytes issued. filter may be
+ * NULL. Offline, this is also what tries the device again when its time has come.
  */
 FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
 			    const void *filter, uint64_t filter_length,
@@ -245,9 +253,9 @@ struct seg_read {
 	void (*done)(struct seg_read *read); /* on the reader's thread, from seg_reader_poll */
 	void *context;
 	/* set by the reader before done */
-	int result;	       /* 0 or FS_EIO, FS_EOFFLINE */
+	int result;	       /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment) */
 	const uint8_t *bytes;  /* at offset */
-	uint64_t available;    /* valid bytes from there, >= length unless clipped */
+	uint64_t available;    /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages;
 	/* the reader's own */
 	void *buffer;
@@ -261,7 +269,9 @@ struct seg_reader;
 
 /* depth: I/Os in flight at most, more wait in order inside. */
 FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth);
-void seg_reader_destroy(struct seg_reader *reader); /* waits for what is in flight */
+/* Waits for what is in flight, however long the device takes, and runs done for it. Every read must
+   have been released when the last done returns. */
+void seg_reader_destroy(struct seg_reader *reader);
 int seg_reader_fd(const struct seg_reader *reader); /* eventfd, readable when completions wait */
 
 /* Queues; nothing is submitted before the flush, so that a batch costs one system call. Never
@@ -269,7 +279,8 @@ int seg_reader_fd(const struct seg_reader *reader); /* eventfd, readable when co
    here. Buffers come from a pool of the reader (bounded idle share), 4 KiB aligned. */
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
 void seg_reader_flush(struct seg_reader *reader);
-/* Runs done of what has completed. Returns how many. */
+/* Runs done of what has completed. Returns how many. Not from within done; seg_read_submit and
+   seg_reader_flush may be called there. */
 unsigned seg_reader_poll(struct seg_reader *reader);
 void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
 uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */

@@ -150,12 +150,13 @@ void seg_get_status(const struct seg *seg, struct seg_status *out)
 	for (uint32_t i = 0; i < seg->segments; i++) {
 		const struct seg_entry *entry = &seg->table->entry[i];
 		enum seg_state state = seg->live[i].state;
-		uint64_t areas = entry->extents_bytes + entry->data_bytes;
+		uint64_t areas;
 
 		out->free += state == SEG_FREE;
 		out->retired += state == SEG_RETIRED;
 		if (state != SEG_LIVE && state != SEG_RECLAIMING)
 			continue;
+		areas = entry->extents_bytes + entry->data_bytes;
 		out->live++;
 		out->records_live += entry->objects;
 		out->record_bytes_live += entry->record_bytes;

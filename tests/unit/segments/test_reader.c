@@ -376,6 +376,34 @@ static void every_record_can_be_read(void **state)
 	end(&setup);
 }
 
+static void large_objects_are_read_whole(void **state)
+{
+	struct setup setup;
+	struct one ones[8];
+	uint32_t count;
+
+	(void)state;
+	memset(&setup, 0, sizeof(setup));
+	assert_int_equal(flash_open_ram(&setup.flash, 1, 32u << 20, 16, NULL), FS_OK);
+	assert_int_equal(seg_reader_create(&setup.reader, setup.flash.seg, 4), FS_OK);
+	batch_make(&setup.batch, 1, 8, 100000, 7u << 20);
+	batch_make_extents(&setup.batch, 0);
+	assert_int_equal(batch_write(&setup.batch, &setup.flash, &setup.segment), FS_OK);
+	setup.sequence = setup.batch.plan.sequence;
+	count = setup.batch.plan.extents;
+	assert_in_range(count, 3, 8);
+	for (uint32_t n = 0; n < count; n++) {
+		ask(&setup, &ones[n], n);
+		ones[n].read.length = setup.batch.candidates[setup.batch.plan.placed[n].candidate].length;
+	}
+	seg_reader_flush(setup.reader);
+	await(&setup, count);
+	assert_int_equal(setup.good, count);
+	for (uint32_t n = 0; n < count; n++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	end(&setup);
+}
+
 static void idle_buffers_are_bounded(void **state)
 {
 	struct setup setup;
@@ -426,6 +454,7 @@ int main(void)
 		cmocka_unit_test(completions_come_in_any_order),
 		cmocka_unit_test(depth_bounds_what_the_device_has),
 		cmocka_unit_test(every_record_can_be_read),
+		cmocka_unit_test(large_objects_are_read_whole),
 		cmocka_unit_test(idle_buffers_are_bounded),
 		cmocka_unit_test(a_file_is_read_through_libaio),
 	};
