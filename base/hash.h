@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The seed is a secret that keeps clients from choosing collisions, not a second key: of inputs up to
+   16 bytes XXH3 mixes it in so simply that hash64(x, seed 1) may meet hash64(y, seed 2). To hash a
+   pair, mix64() one hash with the other value. */
 uint64_t hash64(const void *data, size_t length, uint64_t seed);
 
 #define HASH_SECRET_BYTES 192
