@@ -107,10 +107,11 @@ static uint64_t pages(uint64_t bytes)
 	return bytes / SEG_PAGE * SEG_PAGE;
 }
 
-/* DESIGN section 5: 512 MiB, or smaller for small set-ups. */
+/* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
+   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md). */
 static uint64_t default_segment(uint64_t flash, uint64_t memory)
 {
-	uint64_t size = memory / 8 < SEG_MAX_BYTES ? memory / 8 : SEG_MAX_BYTES;
+	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
 
 	if (size < flash / SEGMENTS_WANTED_MAX)
 		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
