@@ -192,6 +192,13 @@ static uint32_t app_id(struct trace_reader *reader, const struct trace_row *row)
 	return id;
 }
 
+/* The application is mixed in afterwards: as the seed it would not do, because XXH3 of up to three
+   bytes only xors the seed in, and (key 5, app 1) would meet (key 6, app 2). */
+static uint64_t key_hash_of(const struct trace_row *row, uint32_t app)
+{
+	return mix64(hash64(row->key, row->key_length, 0) + (app + 1) * 0x9e3779b97f4a7c15ull);
+}
+
 static void to_request(struct trace_reader *reader, const struct trace_row *row, struct trace_request *request)
 {
 	uint32_t app = app_id(reader, row);
@@ -199,7 +206,7 @@ static void to_request(struct trace_reader *reader, const struct trace_row *row,
 	*request = (struct trace_request){
 		.time_us = row->time_us,
 		.app = app,
-		.key = intern_id(&reader->keys, hash64(row->key, row->key_length, app + 2)),
+		.key = intern_id(&reader->keys, key_hash_of(row, app)),
 		.key_size = row->key_size,
 		.value_size = row->value_size,
 		.ttl_s = row->ttl_s,

@@ -198,7 +198,7 @@ static void print_server(const struct report *report, FILE *out)
 		fprintf(out, "  %-24s %.2f %%\n", "hits from flash", 100 * server->flash_hit_share.value);
 	print_known(out, "flash reads per hit", 4, server->reads_per_hit, "");
 	print_known(out, "flash reads per miss", 4, server->reads_per_miss, "");
-	print_known(out, "pages per flash read", 2, server->pages_per_hit, "");
+	print_known(out, "pages per flash read", 2, server->pages_per_read, "");
 	print_known(out, "items on flash", 0, server->flash_items, "");
 	print_known(out, "DRAM per item on flash", 2, server->dram_bytes_per_flash_item, " B");
 	print_known(out, "segment fill", 4, server->segment_fill, "");

@@ -18,16 +18,16 @@ struct known {
 
 /* From the server's stats: differences over the measured window, or its state at the end. */
 struct server_report {
-	char version[64];
+	char version[80];
 	struct known cpu_us_per_request; /* user and system time of the server process */
 	struct known evictions, items, bytes_used, memory_limit, resident_bytes;
 	bool has_flash;
 	struct known clwa, flash_bytes_written, app_bytes_written;
-	struct known reads_per_hit, reads_per_miss, pages_per_hit;
+	struct known reads_per_hit, reads_per_miss, pages_per_read;
 	struct known flash_hit_share; /* of the get hits */
 	struct known dram_bytes_per_flash_item, flash_items, segment_fill, index_load;
 	struct known read_errors, checksum_errors;
-	char model[64]; /* "" = the server has no classifier */
+	char model[192]; /* "" = the server has no classifier */
 	struct known precision, recall, trainings;
 	struct known training_window_s, horizon_s;
 };

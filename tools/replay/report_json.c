@@ -118,7 +118,7 @@ static json_t *server_report(const struct server_report *server)
 	PUT(app_bytes_written);
 	PUT(reads_per_hit);
 	PUT(reads_per_miss);
-	PUT(pages_per_hit);
+	PUT(pages_per_read);
 	PUT(flash_hit_share);
 	PUT(flash_items);
 	PUT(dram_bytes_per_flash_item);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's stats to the figures of the report. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf/units.h"
@@ -57,19 +56,20 @@ static struct known first(struct known a, struct known b)
 
 static void read_flash(struct server_report *server, const struct both *stats)
 {
+	struct known enabled = at_end(stats, STATS_FLASH, "flash_enabled");
 	struct known flash_hits = added(stats, STATS_FLASH, "flash_hits");
 	struct known dram_hits = added(stats, STATS_FLASH, "dram_hits");
 	struct known lookups_hit = first(added(stats, STATS_FLASH, "flash_lookups_hit"), flash_hits);
 	struct known lookups_miss = first(added(stats, STATS_FLASH, "flash_lookups_miss"),
 					  added(stats, STATS_GENERAL, "get_misses"));
 
-	server->has_flash = flash_hits.is_known;
+	server->has_flash = flash_hits.is_known && enabled.value > 0;
 	server->flash_bytes_written = added(stats, STATS_FLASH, "flash_bytes_written");
 	server->app_bytes_written = added(stats, STATS_FLASH, "app_bytes_written");
 	server->clwa = ratio(server->flash_bytes_written, server->app_bytes_written);
 	server->reads_per_hit = ratio(added(stats, STATS_FLASH, "flash_reads_on_hit"), lookups_hit);
 	server->reads_per_miss = ratio(added(stats, STATS_FLASH, "flash_reads_on_miss"), lookups_miss);
-	server->pages_per_hit = ratio(added(stats, STATS_FLASH, "flash_pages_read"),
+	server->pages_per_read = ratio(added(stats, STATS_FLASH, "flash_pages_read"),
 				      added(stats, STATS_FLASH, "flash_reads"));
 	server->flash_hit_share = ratio(flash_hits, dram_hits.is_known
 							    ? sum(flash_hits, dram_hits)
@@ -84,23 +84,22 @@ static void read_flash(struct server_report *server, const struct both *stats)
 
 static void read_classifier(struct server_report *server, const struct both *stats)
 {
-	const char *in_use = server_stats_text(stats->after, STATS_CLASSIFIER, "model_in_use");
-	const char *reason = server_stats_text(stats->after, STATS_CLASSIFIER, "model_state");
+	const char *model = server_stats_text(stats->after, STATS_CLASSIFIER, "model");
+	const char *reason = server_stats_text(stats->after, STATS_CLASSIFIER, "reason");
 
-	if (in_use) {
-		bool is_used = strcmp(in_use, "yes") == 0 || atoi(in_use) > 0;
-
-		snprintf(server->model, sizeof(server->model), "%s", is_used ? "trained, in use" : "none in use");
-	} else if (reason) {
-		snprintf(server->model, sizeof(server->model), "%.60s", reason);
-	}
+	if (model)
+		snprintf(server->model, sizeof(server->model), "%s%s%.100s", model, reason ? ", " : "",
+			 reason ? reason : "");
 	server->precision = at_end(stats, STATS_CLASSIFIER, "precision");
 	server->recall = at_end(stats, STATS_CLASSIFIER, "recall");
 	server->trainings = at_end(stats, STATS_CLASSIFIER, "trainings");
-	server->training_window_s = first(setting_seconds(stats, "training_window"),
-					  setting_seconds(stats, "training-window"));
-	server->horizon_s = first(setting_seconds(stats, "flashiness_horizon"),
-				  setting_seconds(stats, "flashiness-horizon"));
+	server->training_window_s = setting_seconds(stats, "training_window");
+	server->horizon_s = setting_seconds(stats, "flashiness_horizon");
+	/* The setting may be "auto": then what it has come to. */
+	if (!server->horizon_s.is_known) {
+		server->horizon_s = at_end(stats, STATS_CLASSIFIER, "horizon_ms");
+		server->horizon_s.value /= 1000;
+	}
 }
 
 void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after)
@@ -108,11 +107,13 @@ void report_read_server(struct report *report, const struct server_stats *before
 	const struct both stats = {before, after};
 	struct server_report *server = &report->server;
 	const char *version = server_stats_text(after, STATS_GENERAL, "version");
+	const char *ours = server_stats_text(after, STATS_GENERAL, "flashield_version");
 	struct known cpu = sum(added(&stats, STATS_GENERAL, "rusage_user"),
 			       added(&stats, STATS_GENERAL, "rusage_system"));
 
 	*server = (struct server_report){0};
-	snprintf(server->version, sizeof(server->version), "%s", version ? version : "unknown");
+	snprintf(server->version, sizeof(server->version), "%s %.40s", ours ? "flashield" : "memcached",
+		 ours ? ours : version ? version : "of unknown version");
 	if (cpu.is_known && report->measure->all.requests)
 		server->cpu_us_per_request =
 			(struct known){true, cpu.value * 1e6 / (double)report->measure->all.requests};
@@ -120,8 +121,7 @@ void report_read_server(struct report *report, const struct server_stats *before
 	server->items = at_end(&stats, STATS_GENERAL, "curr_items");
 	server->bytes_used = at_end(&stats, STATS_GENERAL, "bytes");
 	server->memory_limit = at_end(&stats, STATS_GENERAL, "limit_maxbytes");
-	server->resident_bytes = first(at_end(&stats, STATS_FLASH, "memory_resident"),
-				       at_end(&stats, STATS_FLASH, "resident_bytes"));
+	server->resident_bytes = at_end(&stats, STATS_GENERAL, "memory_resident");
 	read_flash(server, &stats);
 	read_classifier(server, &stats);
 }

@@ -72,10 +72,13 @@ static uint64_t write_rows(const struct tracegen_options *options, struct stream
 	for (struct stream *stream; (stream = earliest(streams, count));) {
 		uint32_t *id = &stream->ids[stream->next.key];
 
-		if (!*id)
-			*id = ++last_id;
-		if (!output_event(output, &stream->next, stream->plan.app->id, *id - 1))
+		if (output_takes(output, stream->next.op)) {
+			if (!*id)
+				*id = ++last_id;
+			output_event(output, &stream->next, stream->plan.app->id, *id - 1);
+		} else {
 			left_out++;
+		}
 		tally_event(&stream->tally, &stream->next);
 		if ((++rows & 0xffff) == 0)
 			progress_show(progress, stream->next.time_s / options->span_s, "writing");

@@ -138,19 +138,21 @@ static char *memcachier_row(char *out, const struct event *event, uint32_t app_i
 	return put_word(out, event->op == EVENT_GET && !event->hit ? ",0\n" : ",1\n");
 }
 
-bool output_event(struct output *output, const struct event *event, uint32_t app_id, uint64_t key)
+bool output_takes(const struct output *output, enum event_op op)
+{
+	return output->format != TRACE_FLASHIELD || op <= EVENT_ADD;
+}
+
+void output_event(struct output *output, const struct event *event, uint32_t app_id, uint64_t key)
 {
 	char *out;
 
-	if (output->format == TRACE_FLASHIELD && event->op > EVENT_ADD)
-		return false;
 	if (output->used + ROW_BYTES > BUFFER_BYTES)
 		write_out(output);
 	out = output->buffer + output->used;
 	out = output->format == TRACE_FLASHIELD ? flashield_row(out, event, app_id, key)
 						: memcachier_row(out, event, app_id, key);
 	output->used = (size_t)(out - output->buffer);
-	return true;
 }
 
 void output_close(struct output *output)

@@ -14,9 +14,12 @@ struct output;
 /* path "-" is standard output; format: TRACE_FLASHIELD or TRACE_MEMCACHIER. */
 struct output *output_open(const char *path, enum trace_format format);
 
-/* One row. Our columns know get, set and delete: an add is written as a set, the rest left out and
-   false returned. */
-bool output_event(struct output *output, const struct event *event, uint32_t app_id, uint64_t key);
+/* Whether the format has a word for it: our columns know get, set (an add is written as one) and
+   delete only. */
+bool output_takes(const struct output *output, enum event_op op);
+
+/* One row, of an operation that it takes. */
+void output_event(struct output *output, const struct event *event, uint32_t app_id, uint64_t key);
 
 /* Flushes and closes. */
 void output_close(struct output *output);
