@@ -3,10 +3,10 @@
 """Runs every test, for "make test". The last line is "N passed, N failed"; exit code 1 on failures.
 
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
-ASan+UBSan and under TSan; the protocol tests (pytest); the model test (tests/model/run.sh). Each
+ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; the model test (tests/model/run.sh). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
-Names on the command line choose steps: build check unit asan tsan protocol model.
+Names on the command line choose steps: build check unit asan tsan protocol protocol-asan model.
 """
 import concurrent.futures
 import os
@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree
 
@@ -22,8 +23,8 @@ WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "1380"))
 BUILD_SECONDS = 600
 UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
 PROTOCOL_SECONDS = 420
-MODEL_SECONDS = 300
-STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "model"]
+MODEL_SECONDS = 480
+STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "model"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
@@ -33,7 +34,7 @@ SHOWN_LINES = 60
 
 TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.(\d+)")
-MODEL_LINE = re.compile(r"^(PASS|FAIL|SKIP)\b[:\s]*(.*)")
+MODEL_LINE = re.compile(r"^(PASS|FAIL|SKIP|skip)\b[:\s]*(.*)")
 
 started = time.monotonic()
 counts = {"passed": 0, "failed": 0, "skipped": 0}
@@ -198,20 +199,50 @@ def step_tsan():
     unit("tsan")
 
 
-def step_protocol():
-    if not os.path.isdir("tests/protocol") or not any(f.endswith(".py") for f in os.listdir("tests/protocol")):
+def sanitizer_options(folder):
+    """Reports go to files, as daemons are ended by their tests; any file is a failure."""
+    log = f"log_path={os.path.join(folder, 'report')}"
+    return {
+        "ASAN_OPTIONS": f"detect_stack_use_after_return=1:strict_string_checks=1:{log}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:{log}",
+        "TSAN_OPTIONS": f"second_deadlock_stack=1:{log}",
+    }
+
+
+def count_reports(name, folder):
+    for report in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, report), encoding="utf-8", errors="replace") as opened:
+            failed(f"{name}: a sanitizer's report", opened.read())
+
+
+def protocol(variant, seconds, *pytest_options):
+    if not any(f.startswith("test_") for f in os.listdir("tests/protocol")):
         return
-    say("-- protocol tests")
-    report = "build/protocol.xml"
-    if os.path.exists(report):
-        os.remove(report)
-    code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
-                        f"--junitxml={report}", "tests/protocol"], PROTOCOL_SECONDS)
+    name = f"protocol tests ({variant})"
+    if variant != "release" and not build(f"builds ({variant})", f"VARIANT={variant}", "all"):
+        return
+    say(f"-- {name}")
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "junit.xml")
+        reports = os.path.join(folder, "sanitizer")
+        os.mkdir(reports)
+        os.chmod(folder, 0o755)
+        os.chmod(reports, 0o777)  # the daemon may have become another user
+        env = dict(sanitizer_options(reports))
+        if variant != "release":
+            env["FLASHIELD_BIN"] = os.path.abspath(f"build/{variant}/flashield")
+        code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+                            f"--junitxml={report}", *pytest_options, "tests/protocol"], seconds, env)
+        count_protocol(name, report, code, output)
+        count_reports(name, reports)
+
+
+def count_protocol(name, report, code, output):
     bad = 0
     try:
         cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
     except (OSError, xml.etree.ElementTree.ParseError):
-        failed("protocol tests: no report", output)
+        failed(f"{name}: no report", output)
         return
     for case in cases:
         if case.find("failure") is not None or case.find("error") is not None:
@@ -221,13 +252,25 @@ def step_protocol():
         else:
             passed()
     if bad or code != 0:
-        failed(f"protocol tests: {bad} failed, exit code {code}", output, max(bad, 1))
+        failed(f"{name}: {bad} failed, exit code {code}", output, max(bad, 1))
+
+
+def step_protocol():
+    protocol("release", PROTOCOL_SECONDS)
+
+
+def step_protocol_asan():
+    # The tools' own tests are left out: they say nothing more about the daemon.
+    protocol("asan", PROTOCOL_SECONDS, "--ignore=tests/protocol/test_replay.py",
+             "--ignore=tests/protocol/test_tracegen.py")
 
 
 def step_model():
     script = "tests/model/run.sh"
     if not os.access(script, os.X_OK):
         return
+    for variant in ("debug", "asan", "tsan"):
+        build(f"the model test's programs build ({variant})", f"VARIANT={variant}", "model")
     say("-- model test")
     code, output = run([script], MODEL_SECONDS)
     bad = seen = 0
@@ -238,10 +281,10 @@ def step_model():
         seen += 1
         if match.group(1) == "PASS":
             passed()
-        elif match.group(1) == "SKIP":
-            skipped(f"model test {match.group(2)}")
-        else:
+        elif match.group(1) == "FAIL":
             bad += 1
+        else:
+            skipped(match.group(2))
     if bad or code != 0 or not seen:
         failed(f"model test: {bad} failed, exit code {code}", output, max(bad, 1))
     else:
@@ -257,7 +300,7 @@ def main():
             failed(f"{step}: not run, as the {WHOLE_SECONDS} s for all tests are over")
             continue
         before = time.monotonic()
-        globals()[f"step_{step}"]()
+        globals()[f"step_{step.replace('-', '_')}"]()
         say(f"   {step} took {time.monotonic() - before:.0f} s")
     if counts["skipped"]:
         say(f"{counts['skipped']} skipped")
