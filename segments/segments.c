@@ -49,14 +49,13 @@ static void report_lost(const char *path, int why)
 	}
 }
 
-/* Reads the superblock or makes a new one. fresh: no copy of ours lies on the device. */
-static int attach(struct seg *seg, const struct seg_config *config, bool *fresh)
+/* Reads the superblock or makes a new one. */
+static int attach(struct seg *seg, const struct seg_config *config)
 {
 	const char *path = config->path ? config->path : "device";
 	uint64_t generation;
 	int rc = super_load(seg->device, &seg->super, &generation);
 
-	*fresh = rc != FS_OK;
 	if (rc == FS_EIO || rc == FS_ENOMEM)
 		return rc;
 	if (rc != FS_OK) {
@@ -74,12 +73,10 @@ static int attach(struct seg *seg, const struct seg_config *config, bool *fresh)
 	return FS_OK;
 }
 
-/* The attach epoch and the first sequence numbers, durable before anything is written. A fresh
-   superblock is written twice, so that no copy of what lay there before is left. */
-static int start_super(struct seg *seg, bool fresh)
+/* The attach epoch and the first sequence numbers, durable before anything is written. */
+static int start_super(struct seg *seg)
 {
 	struct layout_super *super = &seg->super;
-	int rc;
 
 	super->segment_bytes = seg->segment_bytes;
 	super->segments = seg->segments;
@@ -89,10 +86,7 @@ static int start_super(struct seg *seg, bool fresh)
 	super->clean_epoch = 0;
 	seg->next_sequence = super->sequence_end;
 	super->sequence_end += SEQUENCE_BLOCK;
-	rc = super_store(seg->device, super);
-	if (rc == FS_OK && fresh)
-		rc = super_store(seg->device, super);
-	return rc;
+	return super_store(seg->device, super);
 }
 
 static void init_locks(struct seg *seg, unsigned error_budget)
@@ -126,7 +120,6 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 {
 	struct seg *seg = mem_zalloc(sizeof(*seg));
 	int rc = FS_ENOMEM;
-	bool fresh;
 
 	*out = NULL;
 	if (!seg) {
@@ -150,9 +143,9 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 	if (rc == FS_OK && seg->segments == 0)
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
-		rc = attach(seg, config, &fresh);
+		rc = attach(seg, config);
 	if (rc == FS_OK)
-		rc = start_super(seg, fresh);
+		rc = start_super(seg);
 	if (rc != FS_OK) {
 		int error = errno;
 

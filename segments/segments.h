@@ -80,7 +80,7 @@ struct seg_info {
 };
 void seg_get_info(const struct seg *seg, struct seg_info *out);
 
-/* Reserves the CAS ids from *first to below *end (count of them) durably, with one page write, before
+/* Reserves the CAS ids from *first to below *end (count of them) durably (two page writes) before
    it returns; each call gives a range that no call gave before, in this life of the flash or an earlier
    one. FS_EIO: nothing may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Before
    other threads run, or the cleaner only. */

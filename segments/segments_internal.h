@@ -105,7 +105,7 @@ static inline uint64_t seg_offset(const struct seg *seg, uint32_t segment)
    the highest seen in any valid copy. */
 FS_MUST_CHECK int super_load(struct dev *device, struct layout_super *out, uint64_t *generation);
 void super_make(struct layout_super *super, uint64_t generation);
-/* Writes the copy that the next generation belongs to and makes it durable. */
+/* Writes both copies with the next generation, each durable before the next. */
 FS_MUST_CHECK int super_store(struct dev *device, struct layout_super *super);
 
 /* ---- health.c ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The superblock: two copies, written in turn, so that one is whole whenever the power goes. The
- * valid copy with the higher generation counts.
+ * The superblock: two equal copies, written one after the other, so that one is whole whenever the
+ * power goes, and either may be lost without a reserve being forgotten. The valid copy with the higher
+ * generation counts.
  */
 #include <errno.h>
 #include <string.h>
@@ -66,6 +67,9 @@ int super_load(struct dev *device, struct layout_super *out, uint64_t *generatio
 			best = rc;
 	}
 	mem_free(page);
+	/* A newer daemon's copy beside an old one of ours: its reserves are beyond ours. */
+	if (best == FS_OK && *generation > out->generation)
+		best = FS_EVERSION;
 	return read_any ? best : FS_EIO;
 }
 
@@ -91,18 +95,19 @@ void super_make(struct layout_super *super, uint64_t generation)
 int super_store(struct dev *device, struct layout_super *super)
 {
 	struct layout_super *page = mem_aligned(SEG_PAGE, SEG_PAGE);
-	int error;
+	int error = 0;
 
 	if (!page)
 		return FS_ENOMEM;
 	super->generation++;
 	super->checksum = checksum_of(super);
 	*page = *super;
-	error = device->ops->write(device, page, SEG_PAGE,
-				   super->generation % LAYOUT_SUPER_COPIES * LAYOUT_SUPER_COPY_OFFSET);
-	if (error == 0)
-		error = device->ops->flush(device);
-	ctr_add(CTR_flash_bytes_written, SEG_PAGE);
+	for (unsigned copy = 0; copy < LAYOUT_SUPER_COPIES && error == 0; copy++) {
+		error = device->ops->write(device, page, SEG_PAGE, copy * LAYOUT_SUPER_COPY_OFFSET);
+		if (error == 0)
+			error = device->ops->flush(device);
+		ctr_add(CTR_flash_bytes_written, SEG_PAGE);
+	}
 	mem_free(page);
 	errno = -error;
 	return error == 0 ? FS_OK : FS_EIO;

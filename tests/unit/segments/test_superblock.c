@@ -118,6 +118,40 @@ static void unknown_incompatible_features_start_anew(void **state)
 	}
 }
 
+/* A newer daemon that was stopped between its two writes: our old copy's reserves don't count. */
+static void a_newer_copy_beside_ours_starts_anew(void **state)
+{
+	uint8_t *memory = ram_memory(BYTES);
+	struct life before = live_once(memory, 1), after;
+
+	(void)state;
+	copy_of(memory, 0)->version++;
+	copy_of(memory, 0)->generation++;
+	seal(copy_of(memory, 0));
+	after = live_once(memory, 1);
+	assert_false(same_flash(&before, &after));
+	mem_free(memory);
+}
+
+static void either_copy_may_be_lost(void **state)
+{
+	uint8_t *memory = ram_memory(BYTES);
+	struct life before = live_once(memory, 1000);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct life after;
+
+		copy_of(memory, i % 2)->secret[i] ^= 1;
+		after = live_once(memory, 1000);
+		assert_true(same_flash(&before, &after));
+		assert_int_equal(after.first_cas, before.first_cas + 1000);
+		assert_true(after.sequence > before.sequence);
+		before = after;
+	}
+	mem_free(memory);
+}
+
 static void another_layout_is_another_flash(void **state)
 {
 	uint8_t *memory = ram_memory(BYTES + SEGMENT);
@@ -251,6 +285,8 @@ int main(void)
 		cmocka_unit_test(every_flipped_bit_spoils_a_copy),
 		cmocka_unit_test(both_copies_broken_start_anew),
 		cmocka_unit_test(unknown_incompatible_features_start_anew),
+		cmocka_unit_test(a_newer_copy_beside_ours_starts_anew),
+		cmocka_unit_test(either_copy_may_be_lost),
 		cmocka_unit_test(another_layout_is_another_flash),
 		cmocka_unit_test(a_start_on_a_dead_device_fails),
 		cmocka_unit_test(a_power_cut_never_loses_the_superblock),
