@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads, the barrier for flush_all, the report of a violation, the summary. */
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tests/model/model.h"
+#include "tests/model/options.h"
+
+uint64_t start_ns;
+static struct thread *threads;
+static pthread_barrier_t barrier;
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static double seconds(void)
+{
+	return (double)(now_ns() - start_ns) / 1e9;
+}
+
+/* ---- violations ------------------------------------------------------------------------------ */
+
+static void print_key(const struct conn *conn, uint32_t code)
+{
+	char name[KEY_NAME_MAX + 1];
+
+	key_name(code, name);
+	fprintf(stderr, "  key %s\n", name);
+	switch (key_area(code)) {
+	case AREA_OWNED:
+		if (conn)
+			owned_print(&conn->key[key_number(code) / (options.threads * options.connections)], code);
+		break;
+	case AREA_SHARED: shared_print(code); break;
+	case AREA_COUNTER: counter_print(code); break;
+	}
+}
+
+void violation(const struct conn *conn, const struct op *op, uint32_t code, const char *format, ...)
+{
+	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER; /* never released: the process ends */
+	va_list list;
+
+	pthread_mutex_lock(&once);
+	fprintf(stderr, "VIOLATION (%s, seed %" PRIu64 ", at %.6f s): ", options.name, options.seed, seconds());
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fprintf(stderr, "\n");
+	if (op)
+		fprintf(stderr, "  command: %s%s%s, sent at %.6f, %u bytes, id %" PRIu64 ", delta %" PRIu64
+			", exptime %" PRId64 ", %u keys\n", OP_NAMES[op->kind], op->with_cas ? "s" : "",
+			op->noreply ? " noreply" : "", (double)(op->sent_ns - start_ns) / 1e9,
+			value_length(&op->value), op->cas, op->delta, op->exptime, op->count);
+	if (conn)
+		fprintf(stderr, "  connection %u, %u commands under way, depth %u%s\n", conn->number, conn->count,
+			conn->depth, conn->quitting ? ", quit was sent" : "");
+	if (op || code)
+		print_key(conn, code);
+	fflush(stderr);
+	_exit(1);
+}
+
+/* ---- a thread -------------------------------------------------------------------------------- */
+
+static unsigned under_way(const struct thread *thread)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < options.connections; i++)
+		sum += thread->conn[i].count;
+	return sum;
+}
+
+static void turn(struct thread *thread)
+{
+	struct pollfd pollers[CONNECTIONS_MAX];
+
+	for (unsigned i = 0; i < options.connections; i++) {
+		struct conn *conn = &thread->conn[i];
+
+		pollers[i] = (struct pollfd){ .fd = conn->wire.fd, .events = POLLIN };
+		if (wire_unsent(&conn->wire) > 0)
+			pollers[i].events |= POLLOUT;
+	}
+	poll(pollers, options.connections, options.rate > 0 ? 1 : 20);
+	for (unsigned i = 0; i < options.connections; i++)
+		conn_run(&thread->conn[i], pollers[i].revents);
+	zombies_poll(thread);
+}
+
+static void drain(struct thread *thread)
+{
+	for (unsigned i = 0; i < options.connections; i++)
+		thread->conn[i].draining = true;
+	while (under_way(thread) > 0)
+		turn(thread);
+	for (unsigned i = 0; i < options.connections; i++)
+		thread->conn[i].draining = false;
+}
+
+/* All that was written before is gone. Delayed: once its second has come. */
+static void flush(struct thread *thread, unsigned number)
+{
+	bool delayed = number % 4 == 3;
+	char line[128];
+	uint64_t start;
+
+	drain(thread);
+	pthread_barrier_wait(&barrier);
+	if (thread->number == number % options.threads) {
+		start = now_ns();
+		if (!wire_ask(&thread->conn[0].wire, delayed ? "flush_all 1\r\n" : "flush_all\r\n", line, sizeof(line)) ||
+		    strcmp(line, "OK") != 0)
+			violation(&thread->conn[0], NULL, 0, "flush_all was answered with %s", line);
+		if (delayed)
+			usleep(3000000);
+		shared_flushed(start, now_ns());
+		thread->flushes++;
+	}
+	pthread_barrier_wait(&barrier);
+	for (unsigned i = 0; i < options.connections; i++) {
+		owned_flushed(&thread->conn[i]);
+		thread->conn[i].progress_ns = now_ns();
+	}
+}
+
+static void *run(void *context)
+{
+	struct thread *thread = context;
+	unsigned flushed = 0;
+
+	for (unsigned i = 0; i < options.connections; i++)
+		conn_open(&thread->conn[i]);
+	for (;;) {
+		double next = options.flush_every > 0 ? options.flush_every * (flushed + 1) : options.seconds;
+
+		/* All threads meet at the same flushes, however late they are. */
+		if (next < options.seconds && seconds() >= next)
+			flush(thread, flushed++);
+		else if (seconds() >= options.seconds)
+			break;
+		else
+			turn(thread);
+	}
+	drain(thread);
+	return NULL;
+}
+
+static void thread_init(struct thread *thread, unsigned number)
+{
+	unsigned all = options.threads * options.connections;
+
+	thread->number = number;
+	thread->control.fd = -1;
+	rng_init(&thread->rng, mix64(options.seed + number));
+	thread->conn = calloc(options.connections, sizeof(*thread->conn));
+	if (!thread->conn)
+		abort();
+	for (unsigned i = 0; i < options.connections; i++) {
+		struct conn *conn = &thread->conn[i];
+
+		conn->thread = thread;
+		conn->wire.fd = -1;
+		conn->number = number * options.connections + i;
+		conn->keys = options.keys / all;
+		conn->depth = 16;
+		conn->key = calloc(conn->keys, sizeof(*conn->key));
+		if (!conn->key)
+			abort();
+	}
+}
+
+/* ---- the summary ----------------------------------------------------------------------------- */
+
+struct figure {
+	char name[48];
+	double value;
+};
+static struct figure figures[512];
+static unsigned figure_count;
+
+static void keep_figure(void *context, const char *name, const char *value)
+{
+	(void)context;
+	if (figure_count < sizeof(figures) / sizeof(figures[0])) {
+		snprintf(figures[figure_count].name, sizeof(figures[0].name), "%s", name);
+		figures[figure_count++].value = strtod(value, NULL);
+	}
+}
+
+static double figure(const char *name)
+{
+	for (unsigned i = 0; i < figure_count; i++)
+		if (strcmp(figures[i].name, name) == 0)
+			return figures[i].value;
+	return 0;
+}
+
+static void print_summary(void)
+{
+	static const char *const shown[] = {
+		"dram_hits", "flash_hits", "segments_written", "segments_reclaimed", "segments_swept",
+		"flash_objects_written", "flash_objects_reinserted", "flash_dead_on_commit", "flash_revalidations",
+		"flash_freezes", "false_matches", "flash_promotions", "index_moves", "index_drops", "exact_rejects",
+		"flash_reads_deferred", "flash_read_timeouts", "flash_read_errors", "flash_checksum_errors",
+		"flash_write_errors", "evictions", "flash_ghosts_revived",
+	};
+	struct thread sum = { 0 };
+
+	for (unsigned i = 0; i < options.threads; i++) {
+		const struct thread *t = &threads[i];
+
+		sum.ops += t->ops, sum.hits += t->hits, sum.misses += t->misses, sum.stored += t->stored;
+		sum.drops += t->drops, sum.flushes += t->flushes, sum.reappeared += t->reappeared;
+		sum.wild += t->wild, sum.unverifiable += t->unverifiable, sum.blind += t->blind;
+	}
+	printf("%s: seed %" PRIu64 ", %.1f s, ops %" PRIu64 ", hits %" PRIu64 ", misses %" PRIu64 ", stored %" PRIu64
+	       ", drops %" PRIu64 ", flushes %" PRIu64 ", back after a miss %" PRIu64 ", wild %" PRIu64
+	       ", blind hits %" PRIu64 ", unverifiable %" PRIu64, options.name, options.seed, seconds(), sum.ops, sum.hits,
+	       sum.misses, sum.stored, sum.drops, sum.flushes, sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		printf(", %s %.0f", shown[i], figure(shown[i]));
+	printf("\n");
+}
+
+/* A configuration that did not provoke what it is there for proves nothing. */
+static bool reached_all(void)
+{
+	char *list = strdup(options.require ? options.require : ""), *rest = list, *word;
+	bool all = true;
+
+	while (list && (word = strsep(&rest, ",")) != NULL) {
+		if (*word && figure(word) <= 0) {
+			printf("%s: WARNING: %s is 0: this run did not reach what it is for\n", options.name, word);
+			all = false;
+		}
+	}
+	free(list);
+	return all;
+}
+
+static bool summary(void)
+{
+	struct wire wire = { .fd = -1 };
+
+	if (!wire_open(&wire, options.host, options.port) || !wire_stats(&wire, "stats\r\n", keep_figure, NULL) ||
+	    !wire_stats(&wire, "stats flash\r\n", keep_figure, NULL))
+		violation(NULL, NULL, 0, "no statistics at the end");
+	wire_fini(&wire);
+	print_summary();
+	return reached_all();
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t ids[256];
+
+	options_parse(argc, argv);
+	start_ns = now_ns();
+	printf("%s: seed %" PRIu64 "\n", options.name, options.seed);
+	fflush(stdout);
+	if (options.threads > sizeof(ids) / sizeof(ids[0]))
+		return 2;
+	shared_init(options.shared_keys);
+	counter_init(options.counters);
+	server_prepare();
+	threads = calloc(options.threads, sizeof(*threads));
+	if (!threads)
+		abort();
+	pthread_barrier_init(&barrier, NULL, options.threads);
+	for (unsigned i = 0; i < options.threads; i++) {
+		thread_init(&threads[i], i);
+		if (pthread_create(&ids[i], NULL, run, &threads[i]) != 0)
+			abort();
+	}
+	for (unsigned i = 0; i < options.threads; i++)
+		pthread_join(ids[i], NULL);
+	return summary() ? 0 : 1;
+}

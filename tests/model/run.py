@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The model test in all its configurations: a fresh daemon, tiny memory and flash, model_client.
+
+One line each: "PASS model/plain ..." or "FAIL model/plain ...", then what there is to see.
+FLASHIELD_BIN names the daemon; the client beside it is used. Exit code 1 if one failed.
+"""
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(HERE, "..", "..", "build")
+ITEM_LIMIT = 128 << 10
+RATE = {"release": 20000, "debug": 15000, "asan": 6000, "tsan": 2500}  # commands per second, each thread
+MOVING = "flash_hits,segments_written,segments_reclaimed"
+MIB = 1 << 20
+
+
+def config(name, daemon="", faults="", client="", require=MOVING, strict=True, m=4, flash="3m", segment="128k",
+           short=True):
+    return dict(name=name, daemon=daemon.split(), faults=faults, client=client.split(), require=require,
+                strict=strict, m=m, flash=flash, segment=segment, short=short)
+
+
+FEW_TAGS = "--tag-bits 2 --hash-functions 2"
+REVALIDATE = "index_force_relocation=every:3,store_revalidation_fails=every:7"
+DEVICE = ("device_read_again=every:5,device_read_slow=every:50,device_read_eio=prob:5,"
+          "device_read_corrupt=prob:5,reclaim_walk_fails=every:5000")
+CONFIGS = [
+    config("plain", require=MOVING + ",flash_objects_reinserted"),
+    config("tags", FEW_TAGS, flash="1280k", segment="256k", require=MOVING + ",false_matches,exact_rejects"),
+    config("paused", faults="cleaner_pause_before_commit=always", require=MOVING + ",flash_dead_on_commit"),
+    config("revalidate", faults=REVALIDATE, require=MOVING + ",flash_revalidations,index_moves"),
+    config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2",
+           flash="1280k", segment="256k", require=MOVING + ",flash_freezes"),
+    config("promote", faults="store_promote=every:2", require=MOVING + ",flash_promotions"),
+    config("device", faults=DEVICE, strict=False,
+           require=MOVING + ",flash_reads_deferred,flash_read_errors,flash_checksum_errors"),
+    config("timeout", "--flash-read-timeout 5ms", "device_read_slow=every:20,device_read_again=every:7",
+           strict=False, require=MOVING + ",flash_read_timeouts"),
+    config("write-errors", faults="device_write_eio=prob:20", strict=False,
+           require="flash_hits,segments_written,flash_write_errors"),
+    config("live", "--reinsertion live --clock-mode mfu --placement paper",
+           require=MOVING + ",flash_objects_reinserted"),
+    config("everything", FEW_TAGS + " --reinsertion live",
+           REVALIDATE + ",store_promote=every:2,cleaner_pause_before_commit=every:3", flash="1280k", segment="256k",
+           require=MOVING + ",false_matches,flash_promotions,flash_revalidations"),
+    config("trouble", FEW_TAGS, REVALIDATE + ",store_promote=every:3,cleaner_pause_before_commit=every:3,"
+           "device_write_eio=prob:5," + DEVICE, flash="1280k", segment="256k", strict=False, short=False,
+           require="flash_hits,segments_written,flash_promotions,flash_revalidations"),
+    config("sweep", faults="reclaim_walk_fails=every:40,store_promote=every:2", short=False,
+           require=MOVING + ",segments_swept"),
+    config("no-filters", FEW_TAGS + " --filter-bits 0 --admission read-once", flash="1280k", segment="256k",
+           short=False, require=MOVING + ",false_matches"),
+    config("small-segments", "--reinsertion live", "store_promote=every:3", segment="64k", flash="16m", m=2,
+           short=False),
+    config("buffered", "--direct-io off --admission second-hit --filter-bits 8", short=False),
+    config("write-limit", "--flash-write-limit 512k", short=False, require="flash_hits,segments_written"),
+    config("trained", "--admission svm --training-window 2s --flashiness-horizon 2s", short=False,
+           require="flash_hits,segments_written"),
+    config("dram-only", flash=None, short=False, require="evictions"),
+    config("tiny", m=1, segment="64k", flash="1m", short=False),
+]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def resident(pid):
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class Daemon:
+    """One daemon for one configuration; its resident memory is looked at ten times a second."""
+
+    def __init__(self, binary, c, directory):
+        self.port = free_port()
+        self.log = open(os.path.join(directory, "daemon.log"), "wb+")
+        command = [binary, "-l", "127.0.0.1", "-p", str(self.port), "-t", "2", "-m", str(c["m"]), "-I",
+                   str(ITEM_LIMIT)]
+        if os.geteuid() == 0:
+            command += ["-u", "root"]
+        if c["flash"]:
+            command += ["--flash-path", os.path.join(directory, "flash"), "--flash-size", c["flash"],
+                        "--segment-size", c["segment"]]
+            if "--admission" not in c["daemon"]:
+                command += ["--admission", "all"]
+        self.command = command + c["daemon"]
+        env = dict(os.environ, FLASHIELD_FAULTS=c["faults"])
+        self.process = subprocess.Popen(self.command, stderr=self.log, stdout=self.log, env=env)
+        self.peak = 0
+        self.running = True
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+
+    def watch(self):
+        while self.running:
+            self.peak = max(self.peak, resident(self.process.pid))
+            time.sleep(0.1)
+
+    def wait_until_up(self):
+        for _ in range(300):
+            if self.process.poll() is not None:
+                return False
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return True
+            except OSError:
+                time.sleep(0.1)
+        return False
+
+    def stop(self):
+        """Its exit code after SIGTERM; None when it had to be killed."""
+        self.running = False
+        self.watcher.join()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return None
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read().decode("utf-8", "replace")
+
+
+def client_command(client, c, port, arguments):
+    command = [client, "--server", f"127.0.0.1:{port}", "--name", c["name"], "--seconds", str(arguments.seconds),
+               "--item-limit", str(ITEM_LIMIT), "--value-max", str(100_000), "--large", "2048", "--keys", "16000",
+               "--rate", str(arguments.rate), "--flush-every", str(max(3.0, arguments.seconds * 0.6)),
+               "--require", c["require"]]
+    if arguments.seed:
+        command += ["--seed", str(arguments.seed)]
+    if c["strict"] and arguments.variant in ("release", "debug"):
+        command.append("--strict-miss")
+    if arguments.variant in ("asan", "tsan"):
+        command += ["--patience", "90"]
+    return command + c["client"]
+
+
+def judge(daemon, code, exit_code, c, variant):
+    """What is wrong, in a few words each."""
+    wrong = []
+    log = daemon.text()
+    if code != 0:
+        wrong.append(f"client ended with {code}")
+    if exit_code != 0:
+        wrong.append("daemon did not stop" if exit_code is None else f"daemon ended with {exit_code}")
+    if re.search(r"Sanitizer|runtime error:", log):
+        wrong.append("sanitizer report")
+    limit = int(1.1 * c["m"] * MIB) + 24 * MIB
+    if variant in ("release", "debug") and daemon.peak > limit:
+        wrong.append(f"resident memory {daemon.peak / MIB:.1f} MiB, limit {limit / MIB:.1f}")
+    return wrong
+
+
+def run_one(binary, client, c, arguments):
+    with tempfile.TemporaryDirectory(prefix="flashield-model-", dir=arguments.directory) as directory:
+        daemon = Daemon(binary, c, directory)
+        output, code = "the daemon did not start\n", 1
+        if daemon.wait_until_up():
+            try:
+                done = subprocess.run(client_command(client, c, daemon.port, arguments), stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 300, check=False)
+                output, code = done.stdout.decode("utf-8", "replace"), done.returncode
+            except subprocess.TimeoutExpired as late:
+                output, code = (late.stdout or b"").decode("utf-8", "replace"), "no end"
+        wrong = judge(daemon, code, daemon.stop(), c, arguments.variant)
+        summary = output.strip().splitlines()[-1] if output.strip() else ""
+        name = f"model/{arguments.variant}/{c['name']}"
+        if not wrong:
+            print(f"PASS {name} (peak {daemon.peak / MIB:.1f} MiB) {summary}", flush=True)
+            return True
+        print(f"FAIL {name}: {'; '.join(wrong)}", flush=True)
+        print(f"  {' '.join(daemon.command)}\n  FLASHIELD_FAULTS={c['faults']}")
+        print("".join(f"  {line}\n" for line in output.splitlines()))
+        print("".join(f"  daemon: {line}\n" for line in daemon.text().splitlines()[-60:]), flush=True)
+        return False
+
+
+def find_binaries(arguments):
+    """The daemon, its variant and the client beside it."""
+    binary = os.environ.get("FLASHIELD_BIN")
+    if not binary:
+        folder = BUILD if arguments.variant == "release" else os.path.join(BUILD, arguments.variant or "debug")
+        binary = os.path.join(folder, "flashield")
+    binary = os.path.abspath(binary)
+    if not arguments.variant:
+        words = re.split(r"[/-]", os.path.dirname(binary))
+        arguments.variant = next((v for v in ("debug", "asan", "tsan") if v in words), "release")
+    client = arguments.client or os.path.join(os.path.dirname(binary), "model_client")
+    return binary, os.path.abspath(client)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="configurations; all that fit by default")
+    parser.add_argument("--seconds", type=float, help="for each configuration (default 6; 90 with --long)")
+    parser.add_argument("--long", action="store_true", help="all configurations, about half an hour")
+    parser.add_argument("--variant", choices=sorted(RATE), help="of the daemon (default debug)")
+    parser.add_argument("--rate", type=float, help="commands per second of each of two threads")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--client", help="model_client to use (default: beside the daemon)")
+    parser.add_argument("--directory", help="where flash files are made (default: the system's)")
+    parser.add_argument("--list", action="store_true", help="names the configurations")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.list:
+        print("\n".join(c["name"] for c in CONFIGS))
+        return 0
+    binary, client = find_binaries(arguments)
+    arguments.rate = RATE[arguments.variant] if arguments.rate is None else arguments.rate
+    arguments.seconds = arguments.seconds or (90 if arguments.long else 6)
+    chosen = [c for c in CONFIGS if c["name"] in arguments.names] if arguments.names else \
+        [c for c in CONFIGS if c["short"] or arguments.long]
+    failed = 0
+    for c in chosen:
+        if c["faults"] and arguments.variant == "release":
+            print(f"skip model/release/{c['name']}: a release build has no fault points", flush=True)
+            continue
+        failed += not run_one(binary, client, c, arguments)
+    return 1 if failed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
