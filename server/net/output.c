@@ -257,7 +257,7 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 
 	pieces->count = 0;
 	pieces->bytes = 0;
-	for (reply = output->first; reply && pieces->count + 4 <= PIECES; reply = reply->next) {
+	for (reply = output->first; reply && pieces->count + 5 <= PIECES; reply = reply->next) {
 		uint32_t position = (uint32_t)(reply->position - output->origin);
 		size_t skip = reply->sent;
 

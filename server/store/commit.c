@@ -42,17 +42,27 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	memcpy(out->features, &entry->features, sizeof(entry->features));
 }
 
-/* Spreads the write over half of the time in which sets would use up the free memory, so that hits
-   see little of it; at most five seconds for a segment. */
+/*
+ * Spreads the write over half of the time in which sets would use up the free memory, so that hits
+ * see little of it; at most five seconds for a segment, and not at all while the rate of sets is
+ * unknown. Between chunks the cleaner's other duties go on.
+ */
 static void pace(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
-	double rate = store->cleaner.set_rate;
 	int64_t free_bytes = store_free_bytes(store);
-	double seconds = rate > 0 && free_bytes > 0 ? (double)free_bytes / rate / 2 : free_bytes > 0 ? 5 : 0;
+	double rate, seconds;
 
 	write->issued += bytes;
+	if (clk_now_ms(store->clock) >= store->cleaner.ticked_at_ms + 1000)
+		store_tick(store);
+	if (store->config.evict && free_bytes < (int64_t)store->segment_bytes / 4)
+		evict_round(&store->cleaner, store, store->segment_bytes / 2);
+	rate = store->cleaner.set_rate;
+	if (rate <= 0 || free_bytes <= 0)
+		return;
+	seconds = (double)free_bytes / rate / 2;
 	if (seconds > 5)
 		seconds = 5;
 	double due_ms = seconds * 1000 * (double)write->issued / (double)write->segment_bytes;
@@ -187,26 +197,33 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	return true;
 }
 
+/* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
+static bool plan_and_write(struct store *store, const struct gathered *gathered)
+{
+	struct seg_plan plan;
+	uint64_t plan_bytes;
+	uint32_t segment;
+	bool done;
+
+	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !next_segment(store, &segment) ||
+	    seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count, filter_room,
+			  store, &plan) != FS_OK)
+		return false;
+	plan_bytes = plan.count * sizeof(*plan.placed);
+	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	done = plan.count > 0 && write_planned(store, segment, &plan, gathered);
+	atomic_fetch_sub_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	seg_plan_fini(&plan);
+	return done;
+}
+
 bool write_segment(struct store *store, unsigned groups)
 {
 	struct gathered gathered;
-	struct seg_plan plan;
-	uint32_t segment;
-	bool done = false;
+	bool done;
 
-	if (!next_segment(store, &segment))
-		return false;
 	gather(store, groups, 2 * store->segment_bytes, &gathered);
-	if (gathered.bytes >= store->segment_bytes - store->segment_bytes / 8 &&
-	    seg_plan_make(store->segments, store->config.placement, gathered.candidates, gathered.count, filter_room,
-			  store, &plan) == FS_OK) {
-		uint64_t plan_bytes = plan.count * sizeof(*plan.placed);
-
-		atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
-		done = plan.count > 0 && write_planned(store, segment, &plan, &gathered);
-		atomic_fetch_sub_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
-		seg_plan_fini(&plan);
-	}
+	done = plan_and_write(store, &gathered);
 	gathered_release(store, &gathered);
 	return done;
 }

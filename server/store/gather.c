@@ -83,9 +83,12 @@ static void consider(struct gather_round *round, struct stripe *stripe, struct i
 	struct store *store = round->store;
 
 	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED ||
-	    !(round->groups & 1u << item_group(store, item)) ||
-	    !store_alive(store, item->expiry, item->cas, round->now_seconds))
+	    !(round->groups & 1u << item_group(store, item)))
 		return;
+	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
+		candidate_clear(store, stripe, item);
+		return;
+	}
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	float score = clf_score(store->classifier, clf_app(store->classifier, item_key(item), item->key_length), hash,
 				&item->features, item_object_bytes(item), store_ttl(item->expiry, round->now_seconds));

@@ -532,7 +532,10 @@ static void time_out(struct store_lookup *lookup)
 	unrun(lookup);
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
-	current.item = action_find(&action);
+	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
+	   since is not its answer. */
+	if (op_needs_value(request->op))
+		current.item = action_find(&action);
 	/* What a command answers about an absent key must be true from then on. */
 	if (!current.item && op_needs_value(request->op))
 		fidx_clear(store->index, &lookup->key);
