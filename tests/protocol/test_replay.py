@@ -51,6 +51,12 @@ def server(request, tmp_path):
         process.wait(10)
 
 
+STATS = {
+    b"stats": b"STAT version fake\r\nEND\r\n",
+    b"settings": b"STAT training_window 1d\r\nSTAT flashiness_horizon auto\r\nEND\r\n",
+}
+
+
 class Fake:
     """A server in Python: answer(command words, stored, state) gives the bytes of an answer."""
 
@@ -62,7 +68,7 @@ class Fake:
                 for line in self.rfile:
                     words = line.split()
                     if words[0] == b"stats":
-                        self.wfile.write(b"STAT version fake\r\nEND\r\n" if len(words) == 1 else b"ERROR\r\n")
+                        self.wfile.write(STATS.get(words[-1], b"ERROR\r\n"))
                         continue
                     stored = self.rfile.read(int(words[4]) + 2)[:-2] if words[0] in (b"set", b"add") else None
                     reply = answer(words, stored, state)
@@ -362,3 +368,12 @@ def test_the_report_is_complete_and_advises(server, tmp_path):
     assert done.returncode == 0
     for part in ("requests/s", "Hit ratio", "app 1", "p99.9", "--training-window", "--flashiness-horizon", "memory"):
         assert part in done.stdout
+
+
+def test_a_run_too_short_for_the_servers_training_window_warns(tmp_path):
+    trace = write_trace(tmp_path / "t.csv", zipf_rows(100, 30))
+    with Fake(honest) as address:
+        done = subprocess.run([REPLAY, "--server", address, "--quiet", trace], capture_output=True, text=True,
+                              timeout=60)
+    assert done.returncode == 0
+    assert "WARNING" in done.stdout and "training window" in done.stdout

@@ -39,7 +39,8 @@ uint64_t arg_count(const char *option, const char *text, uint64_t low, uint64_t 
 	}
 	if (!rest || *rest || errno || !unit || value > UINT64_MAX / unit || value * unit < low ||
 	    value * unit > high)
-		arg_die("--%s: \"%s\" is not a whole number from %" PRIu64 " to %" PRIu64 " (k, m, g: thousands)",
+		arg_die("--%s: \"%s\" is not a whole number from %" PRIu64 " to %" PRIu64
+			" (k, m, g: thousands)",
 			option, text, low, high);
 	return value * unit;
 }

@@ -22,8 +22,11 @@ static char *scaled(double value, double step, const char *const *units, int las
 	if (unit == 0 && value == floor(value))
 		snprintf(out, TEXT_BYTES, "%.0f%s", value, units[unit]);
 	else
-		snprintf(out, TEXT_BYTES, "%.*f%s", fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0, value,
-			 units[unit]);
+		snprintf(out, TEXT_BYTES, "%.*f%s",
+			 fabs(value) < 10    ? 2
+			 : fabs(value) < 100 ? 1
+					     : 0,
+			 value, units[unit]);
 	return out;
 }
 
@@ -51,7 +54,8 @@ char *text_duration(double seconds, char out[TEXT_BYTES])
 		snprintf(out, TEXT_BYTES, "%.0f h %02.0f min", floor(seconds / 3600),
 			 floor(fmod(seconds, 3600) / 60));
 	else if (seconds >= 120)
-		snprintf(out, TEXT_BYTES, "%.0f min %02.0f s", floor(seconds / 60), floor(fmod(seconds, 60)));
+		snprintf(out, TEXT_BYTES, "%.0f min %02.0f s", floor(seconds / 60),
+			 floor(fmod(seconds, 60)));
 	else
 		scaled(seconds * 1e6, 1000, units, 2, out);
 	return out;

@@ -63,7 +63,7 @@ int trace_parse_row(enum trace_format format, const struct trace_columns *column
 		    size_t length, struct trace_row *row, const char **why) FS_MUST_CHECK;
 
 /* The format of a trace from its first line; TRACE_AUTO if it is none of them.
-   *is_header: that line is no request. */
+ *is_header: that line is no request. */
 enum trace_format trace_detect(const char *line, size_t length, bool *is_header);
 
 /* A request with dense ids in place of texts: keys and applications count from 0, in the order of
@@ -82,8 +82,8 @@ struct trace_request {
 struct trace_reader;
 
 /* path "-" is standard input. On failure a message for the user is in error. */
-int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out, char error[256])
-	FS_MUST_CHECK;
+int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out,
+		      char error[256]) FS_MUST_CHECK;
 void trace_reader_close(struct trace_reader *reader);
 
 /* 1 = a request, 0 = the end, FS_EIO / FS_ECORRUPT = see trace_reader_error. Blocks for I/O. */

@@ -111,11 +111,11 @@ static bool op_field(struct field field, enum trace_op *op)
 		const char *word;
 		enum trace_op op;
 	} words[] = {
-		{"get", TRACE_GET},	  {"set", TRACE_SET},	    {"delete", TRACE_DELETE},
-		{"add", TRACE_ADD},	  {"gets", TRACE_GET},	    {"get_lease", TRACE_GET},
+		{"get", TRACE_GET},       {"set", TRACE_SET},       {"delete", TRACE_DELETE},
+		{"add", TRACE_ADD},       {"gets", TRACE_GET},      {"get_lease", TRACE_GET},
 		{"set_lease", TRACE_SET}, {"replace", TRACE_SET},   {"cas", TRACE_SET},
-		{"append", TRACE_SET},	  {"prepend", TRACE_SET},   {"incr", TRACE_INCR},
-		{"decr", TRACE_INCR},	  {"lease_get", TRACE_GET}, {"lease_set", TRACE_SET},
+		{"append", TRACE_SET},    {"prepend", TRACE_SET},   {"incr", TRACE_INCR},
+		{"decr", TRACE_INCR},     {"lease_get", TRACE_GET}, {"lease_set", TRACE_SET},
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -231,8 +231,8 @@ static int parse_twitter(const char *line, size_t length, struct trace_row *row,
 	return set_key(row, f[1], app, why);
 }
 
-static int parse_meta(const struct trace_columns *c, const struct field *f, int fields, struct trace_row *row,
-		      const char **why)
+static int parse_meta(const struct trace_columns *c, const struct field *f, int fields,
+		      struct trace_row *row, const char **why)
 {
 	const struct field none = {"-", 1}, minus_one = {"-1", 2}, zero = {"0", 1}, one = {"1", 1};
 	int64_t count;
@@ -294,7 +294,7 @@ int trace_parse_meta_header(const char *line, size_t length, struct trace_column
 	} names[] = {{"op_time", &columns->op_time},   {"key", &columns->key},
 		     {"key_size", &columns->key_size}, {"op", &columns->op},
 		     {"op_count", &columns->op_count}, {"size", &columns->size},
-		     {"ttl", &columns->ttl},	       {"usecase", &columns->usecase}};
+		     {"ttl", &columns->ttl},           {"usecase", &columns->usecase}};
 
 	memset(columns, -1, sizeof(*columns));
 	for (int i = 0; i < count && i < MAX_FIELDS; i++)

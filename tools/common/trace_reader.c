@@ -87,8 +87,9 @@ static int next_line(struct trace_reader *reader, const char **line, size_t *len
 		if (reader->at_end)
 			return 0;
 		if (unread == BUFFER_BYTES) {
-			snprintf(reader->error, sizeof(reader->error), "%s: line %llu is longer than 256 KiB",
-				 reader->path, (unsigned long long)reader->line + 1);
+			snprintf(reader->error, sizeof(reader->error),
+				 "%s: line %llu is longer than 256 KiB", reader->path,
+				 (unsigned long long)reader->line + 1);
 			return FS_ECORRUPT;
 		}
 		code = fill(reader);
@@ -128,7 +129,8 @@ static int start_format(struct trace_reader *reader, enum trace_format wanted)
 	return FS_OK;
 }
 
-int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out, char error[256])
+int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out,
+		      char error[256])
 {
 	struct trace_reader *reader = mem_must_zalloc(sizeof(*reader));
 	bool is_stdin = strcmp(path, "-") == 0;
@@ -199,7 +201,8 @@ static uint64_t key_hash_of(const struct trace_row *row, uint32_t app)
 	return mix64(hash64(row->key, row->key_length, 0) + (app + 1) * 0x9e3779b97f4a7c15ull);
 }
 
-static void to_request(struct trace_reader *reader, const struct trace_row *row, struct trace_request *request)
+static void to_request(struct trace_reader *reader, const struct trace_row *row,
+		       struct trace_request *request)
 {
 	uint32_t app = app_id(reader, row);
 

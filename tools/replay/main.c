@@ -46,7 +46,8 @@ static void connect_control(const struct replay_options *options, struct server_
 		arg_die("the server at %s did not accept flush_all", options->server);
 	server_stats_read(stats);
 	if (stats->count == 0)
-		arg_die("the server at %s does not answer \"stats\": is it a memcached server?", options->server);
+		arg_die("the server at %s does not answer \"stats\": is it a memcached server?",
+			options->server);
 }
 
 static void init_run(struct run *run, const struct replay_options *options, const struct spool *spool,
@@ -63,6 +64,14 @@ static void init_run(struct run *run, const struct replay_options *options, cons
 	if (!run->keys)
 		arg_die("no memory for the versions of %zu keys", key_bytes / sizeof(*run->keys));
 	run->start_ns = worker_now_ns();
+}
+
+/* Trace time from the first request to the last: a limit cuts it. */
+static double trace_seconds(const struct run *run)
+{
+	double all = (double)schedule_total(run->spool, run->options->copies, UINT64_MAX);
+
+	return (double)run->spool->span_us / 1e6 * (double)run->total / all;
 }
 
 /* For an unpaced run the matching options can be told only once its length can be. */
@@ -101,8 +110,8 @@ static void watch(struct run *run, struct worker *workers, struct report *report
 	progress_clear(progress);
 }
 
-static void conclude(struct report *report, struct run *run, struct worker *workers, struct measure *measure,
-		     double cpu_seconds)
+static void conclude(struct report *report, struct run *run, struct worker *workers,
+		     struct measure *measure, double cpu_seconds)
 {
 	const struct replay_options *options = run->options;
 	uint64_t end_ns = worker_now_ns();
@@ -117,9 +126,6 @@ static void conclude(struct report *report, struct run *run, struct worker *work
 	report->interrupted = interrupted;
 	report->run_seconds = (double)(end_ns - run->start_ns) / 1e9;
 	report->measured_seconds = run->window_open ? (double)(end_ns - run->window_ns) / 1e9 : 0;
-	report->trace_seconds =
-		(double)run->spool->span_us / 1e6 * (double)run->total /
-		(double)schedule_total(run->spool, options->copies, UINT64_MAX);
 	report->tool_cpu_us = report->played ? cpu_seconds * 1e6 / (double)report->played : 0;
 }
 
@@ -159,7 +165,7 @@ int main(int argc, char **argv)
 		arg_die("%s", error);
 	report = (struct report){.options = &options, .spool = &spool, .measure = &measure};
 	report_read_server(&report, &before, &before);
-	report.trace_seconds = (double)spool.span_us / 1e6;
+	report.trace_seconds = trace_seconds(&run);
 	signal(SIGINT, on_interrupt);
 	signal(SIGTERM, on_interrupt);
 	if (options.speed > 0 && !options.quiet)

@@ -43,15 +43,17 @@ static void print_head(const struct report *report, FILE *out)
 	const struct replay_options *options = report->options;
 	char text[TEXT_BYTES], time[TEXT_BYTES], keys[TEXT_BYTES];
 
-	fprintf(out, "\nReplay of %s (%s, %s)%s\n", options->trace_path, trace_format_names[report->spool->format],
-		modes[options->mode], report->interrupted ? ", interrupted" : "");
+	fprintf(out, "\nReplay of %s (%s, %s)%s\n", options->trace_path,
+		trace_format_names[report->spool->format], modes[options->mode],
+		report->interrupted ? ", interrupted" : "");
 	fprintf(out, "  %-24s %s at %s\n", "server", report->server.version, options->server);
 	fprintf(out, "  %-24s %s in %s, %s keys", "played", text_grouped(report->played, text),
 		text_duration(report->run_seconds, time),
 		text_count((double)report->spool->keys * options->copies, keys));
 	if (options->copies > 1)
 		fprintf(out, " (%u copies)", options->copies);
-	fprintf(out, "\n  %-24s %s requests in %s\n", "measured", text_grouped(report->measure->all.requests, text),
+	fprintf(out, "\n  %-24s %s requests in %s\n", "measured",
+		text_grouped(report->measure->all.requests, text),
 		text_duration(report->measured_seconds, time));
 	fprintf(out, "  %-24s %s requests/s, %.2f us CPU each in this tool", "throughput",
 		text_count(report->measured_seconds > 0
@@ -63,8 +65,8 @@ static void print_head(const struct report *report, FILE *out)
 		fprintf(out, ", %.2f us in the server", report->server.cpu_us_per_request.value);
 	fputc('\n', out);
 	if (options->speed > 0)
-		fprintf(out, "  %-24s %g trace seconds per second; farthest behind: %s\n", "pace", options->speed,
-			text_duration(report->behind_seconds, time));
+		fprintf(out, "  %-24s %g trace seconds per second; farthest behind: %s\n", "pace",
+			options->speed, text_duration(report->behind_seconds, time));
 }
 
 static int by_requests(const void *a, const void *b)
@@ -102,7 +104,8 @@ static void print_apps(const struct report *report, FILE *out)
 	fprintf(out, "\n%-26s %12s %12s %12s %12s\n", "Hit ratio", "requests", "gets", "sets", "hits/gets");
 	for (uint32_t i = 0; i < measure->app_count && order[i]->requests; i++) {
 		if (shown < MAX_APP_LINES) {
-			snprintf(name, sizeof(name), "app %s", report->spool->apps[order[i] - measure->apps].name);
+			snprintf(name, sizeof(name), "app %s",
+				 report->spool->apps[order[i] - measure->apps].name);
 			print_app(out, name, order[i]);
 			shown++;
 			continue;
@@ -126,8 +129,8 @@ static void print_latencies(const struct report *report, FILE *out)
 	static const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
 	char text[TEXT_BYTES];
 
-	fprintf(out, "\n%-26s %12s %12s %12s %12s %12s %12s\n", "Latency", "count", "p50", "p90", "p99", "p99.9",
-		"max");
+	fprintf(out, "\n%-26s %12s %12s %12s %12s %12s %12s\n", "Latency", "count", "p50", "p90", "p99",
+		"p99.9", "max");
 	for (int kind = 0; kind < LATENCY_KINDS; kind++) {
 		const struct hist *hist = report->measure->latency[kind];
 
@@ -159,7 +162,8 @@ static void print_values(const struct report *report, FILE *out)
 	if (report->options->check_values)
 		fprintf(out, "  %-24s %s right, %" PRIu64 " older, %" PRIu64 " wrong\n", "checked",
 			text_grouped(measure->checked, text), measure->older, measure->wrong);
-	print_count(out, "of these from before", measure->from_before, "keys that this run had not written yet");
+	print_count(out, "of these from before", measure->from_before,
+		    "keys that this run had not written yet");
 	print_size(out, "read", (struct known){true, (double)measure->bytes_read});
 	print_size(out, "set, keys included", (struct known){true, (double)measure->bytes_set});
 	print_count(out, "fills after a miss", measure->fills, "");
@@ -183,7 +187,8 @@ static void print_server(const struct report *report, FILE *out)
 
 	fprintf(out, "\nServer\n");
 	if (server->bytes_used.is_known && server->memory_limit.is_known)
-		fprintf(out, "  %-24s %s in items, limit %s\n", "memory", text_size(server->bytes_used.value, used),
+		fprintf(out, "  %-24s %s in items, limit %s\n", "memory",
+			text_size(server->bytes_used.value, used),
 			text_size(server->memory_limit.value, limit));
 	print_size(out, "resident memory", server->resident_bytes);
 	print_known(out, "items", 0, server->items, "");
@@ -223,13 +228,16 @@ void report_advice(const struct report *report, double run_seconds, FILE *out)
 
 	if (!(run_seconds > 0))
 		return;
-	fprintf(out, "  matching options         --training-window %s --flashiness-horizon %s  (trace time runs %s times as fast)\n",
+	fprintf(out,
+		"  matching options         --training-window %s --flashiness-horizon %s  (trace time runs "
+		"%s times as fast)\n",
 		text_option_time(run_seconds / SECONDS_PER_WEEK_TRAINING, window),
 		text_option_time(run_seconds / SECONDS_PER_WEEK_HORIZON, horizon),
 		text_count(report->trace_seconds / run_seconds, speed));
 	if (server->training_window_s.is_known && run_seconds < needed)
 		fprintf(out,
-			"  WARNING                  the run takes %s, less than the server's training window and horizon (%s): no model can come of it\n",
+			"  WARNING                  the run takes %s, less than the server's training "
+			"window and horizon (%s): no model can come of it\n",
 			text_duration(run_seconds, window), text_duration(needed, horizon));
 }
 

@@ -70,10 +70,10 @@ static void read_flash(struct server_report *server, const struct both *stats)
 	server->reads_per_hit = ratio(added(stats, STATS_FLASH, "flash_reads_on_hit"), lookups_hit);
 	server->reads_per_miss = ratio(added(stats, STATS_FLASH, "flash_reads_on_miss"), lookups_miss);
 	server->pages_per_read = ratio(added(stats, STATS_FLASH, "flash_pages_read"),
-				      added(stats, STATS_FLASH, "flash_reads"));
-	server->flash_hit_share = ratio(flash_hits, dram_hits.is_known
-							    ? sum(flash_hits, dram_hits)
-							    : added(stats, STATS_GENERAL, "get_hits"));
+				       added(stats, STATS_FLASH, "flash_reads"));
+	server->flash_hit_share =
+		ratio(flash_hits, dram_hits.is_known ? sum(flash_hits, dram_hits)
+						     : added(stats, STATS_GENERAL, "get_hits"));
 	server->dram_bytes_per_flash_item = at_end(stats, STATS_FLASH, "dram_bytes_per_flash_item");
 	server->flash_items = at_end(stats, STATS_FLASH, "flash_items");
 	server->segment_fill = at_end(stats, STATS_FLASH, "segment_fill");
@@ -102,7 +102,8 @@ static void read_classifier(struct server_report *server, const struct both *sta
 	}
 }
 
-void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after)
+void report_read_server(struct report *report, const struct server_stats *before,
+			const struct server_stats *after)
 {
 	const struct both stats = {before, after};
 	struct server_report *server = &report->server;
@@ -113,7 +114,9 @@ void report_read_server(struct report *report, const struct server_stats *before
 
 	*server = (struct server_report){0};
 	snprintf(server->version, sizeof(server->version), "%s %.40s", ours ? "flashield" : "memcached",
-		 ours ? ours : version ? version : "of unknown version");
+		 ours      ? ours
+		 : version ? version
+			   : "of unknown version");
 	if (cpu.is_known && report->measure->all.requests)
 		server->cpu_us_per_request =
 			(struct known){true, cpu.value * 1e6 / (double)report->measure->all.requests};

@@ -72,7 +72,8 @@ void server_stats_read(struct server_stats *stats)
 	stats->count = 0;
 	for (int group = 0; group < STATS_GROUPS; group++) {
 		ask(stats->fd, commands[group], answer);
-		for (char *line = answer; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		for (char *line = answer; line && *line;
+		     line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 			add_entry(stats, (enum stats_group)group, line);
 	}
 	mem_free(answer);
@@ -102,7 +103,8 @@ const char *server_stats_text(const struct server_stats *stats, enum stats_group
 	return NULL;
 }
 
-bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name, double *value)
+bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name,
+			 double *value)
 {
 	const char *text = server_stats_text(stats, group, name);
 	char *rest;
@@ -118,7 +120,8 @@ bool server_stats_added(const struct server_stats *before, const struct server_s
 {
 	double was;
 
-	if (!server_stats_number(before, group, name, &was) || !server_stats_number(after, group, name, value))
+	if (!server_stats_number(before, group, name, &was) ||
+	    !server_stats_number(after, group, name, value))
 		return false;
 	*value -= was;
 	return true;

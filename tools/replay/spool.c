@@ -47,7 +47,7 @@ static struct spool_record to_record(struct spool *spool, const struct replay_op
 	bool is_write = request->op == TRACE_SET || request->op == TRACE_ADD;
 	int32_t key_size = request->key_size < 0 ? (int32_t)options->default_key_size : request->key_size;
 	uint32_t value_size = request->value_size >= 0 ? (uint32_t)request->value_size
-			      : is_write	       ? options->default_value_size
+			      : is_write               ? options->default_value_size
 						       : SPOOL_UNKNOWN_SIZE;
 
 	spool->requests += request->repeat;
@@ -85,7 +85,8 @@ static void show_reading(struct progress *progress, const struct spool *spool)
 
 	if (!progress->terminal)
 		return;
-	snprintf(note, sizeof(note), "reading the trace: %s requests", text_count((double)spool->requests, count));
+	snprintf(note, sizeof(note), "reading the trace: %s requests",
+		 text_count((double)spool->requests, count));
 	progress_show(progress, 0, note);
 }
 

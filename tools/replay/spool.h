@@ -17,7 +17,7 @@
 #include "tools/replay/options.h"
 
 struct spool_record {
-	uint64_t time_app;  /* microseconds since the trace's start << 16 | app */
+	uint64_t time_app; /* microseconds since the trace's start << 16 | app */
 	uint32_t key;
 	uint32_t value_size; /* SPOOL_UNKNOWN_SIZE = unknown */
 	uint32_t ttl_s;
@@ -38,7 +38,7 @@ struct spool_app {
 struct spool {
 	const struct spool_record *records;
 	struct spool_app *apps;
-	uint64_t count;	   /* records */
+	uint64_t count;    /* records */
 	uint64_t requests; /* repeats counted */
 	uint64_t left_out; /* rows that the mode doesn't play (stats, incr, unknown sizes) */
 	uint64_t backward; /* rows whose time was before the row above: taken as its time */

@@ -64,9 +64,11 @@ static bool take_next(struct worker *worker)
 	uint32_t connections = run->options->connections, threads = run->options->threads;
 
 	while (!worker->has_next && schedule_next(&worker->schedule, &worker->next)) {
-		uint64_t ordinal = (uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
+		uint64_t ordinal =
+			(uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
 
-		worker->has_next = threads == 1 || reduce64(mix64(ordinal), connections) % threads == worker->number;
+		worker->has_next =
+			threads == 1 || reduce64(mix64(ordinal), connections) % threads == worker->number;
 		if ((worker->next.number & 1023) == 0)
 			atomic_store_explicit(&worker->position, worker->next.number, memory_order_relaxed);
 	}
@@ -81,7 +83,8 @@ static bool leads(const struct worker *worker)
 	if (worker->run->options->threads == 1 || number < WORKER_LEAD)
 		return false;
 	for (uint32_t i = 0; i < worker->run->options->threads; i++)
-		if (atomic_load_explicit(&worker->all[i].position, memory_order_relaxed) < number - WORKER_LEAD)
+		if (atomic_load_explicit(&worker->all[i].position, memory_order_relaxed) <
+		    number - WORKER_LEAD)
 			return true;
 	return false;
 }
@@ -109,8 +112,10 @@ static int64_t take_requests(struct worker *worker, bool *done)
 
 	*done = false;
 	while (take_next(worker)) {
-		uint64_t ordinal = (uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
-		uint64_t place = reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
+		uint64_t ordinal =
+			(uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
+		uint64_t place =
+			reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
 		struct conn *conn = &worker->conns[place];
 		int64_t wait_ns;
 

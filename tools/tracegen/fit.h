@@ -3,7 +3,8 @@
  * Fits a plan to its published hit ratio: the Zipf exponent of its core keys by bisection. Where no
  * exponent in range gives it, the share of the keys that are born after the first day is moved (if
  * first requests alone cost too many misses, or too few), or the lives of the keys are shortened (if
- * the allocation can't hold what is alive at a time). Large plans are fitted on a part of theirs, keys and allocation reduced alike.
+ * the allocation can't hold what is alive at a time). Large plans are fitted on a part of theirs, keys and
+ * allocation reduced alike.
  */
 #ifndef FS_TOOLS_TRACEGEN_FIT_H
 #define FS_TOOLS_TRACEGEN_FIT_H

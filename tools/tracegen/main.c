@@ -20,7 +20,8 @@ struct stream {
 	uint32_t *ids; /* of its keys in the whole trace, + 1; given by first appearance */
 };
 
-static uint32_t plan_all(const struct tracegen_options *options, struct stream *streams, struct progress *progress)
+static uint32_t plan_all(const struct tracegen_options *options, struct stream *streams,
+			 struct progress *progress)
 {
 	struct plan_shares shares;
 	uint32_t count = 0;

@@ -69,7 +69,8 @@ static void parse_apps(struct tracegen_options *options, const char *text)
 		int place = rest == text || id > UINT32_MAX ? -1 : app_find((uint32_t)id);
 
 		if (place < 0 || (*rest && *rest != ','))
-			arg_die("--apps: \"%s\" does not begin with one of the published applications; see --help",
+			arg_die("--apps: \"%s\" does not begin with one of the published applications; see "
+				"--help",
 				text);
 		options->chosen[place] = true;
 		if (!*rest)

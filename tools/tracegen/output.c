@@ -2,6 +2,7 @@
 #include "tools/tracegen/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,29 +43,33 @@ static void write_out(struct output *output)
 	output->used = 0;
 }
 
+static int open_file(const char *path)
+{
+	int fd = strcmp(path, "-") == 0 ? dup(STDOUT_FILENO)
+					: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		arg_die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
 struct output *output_open(const char *path, enum trace_format format)
 {
+	int fd = open_file(path);
 	struct output *output = mem_must_zalloc(sizeof(*output));
 	size_t length = strlen(path);
-	FILE *file = NULL;
 
 	output->path = strcmp(path, "-") == 0 ? "standard output" : path;
 	output->format = format;
-	if (strcmp(path, "-") == 0)
-		output->fd = dup(STDOUT_FILENO);
-	else if ((file = fopen(path, "we")))
-		output->fd = dup(fileno(file));
-	if (file)
-		fclose(file);
-	if (output->fd <= 0)
-		arg_die("%s: %s", output->path, strerror(errno));
+	output->fd = fd;
 	if (length > 3 && strcmp(path + length - 3, ".gz") == 0) {
-		output->gzip = gzdopen(output->fd, "wb1");
+		output->gzip = gzdopen(fd, "wb1");
 		if (!output->gzip)
 			arg_die("%s: no memory for compression", output->path);
 	}
 	if (format == TRACE_FLASHIELD)
-		output->used = (size_t)sprintf(output->buffer, "time_ms,app,op,key,key_size,value_size,ttl_s\n");
+		output->used =
+			(size_t)sprintf(output->buffer, "time_ms,app,op,key,key_size,value_size,ttl_s\n");
 	return output;
 }
 

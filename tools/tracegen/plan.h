@@ -20,11 +20,11 @@
 
 /* Shares that hold for the whole trace. */
 struct plan_shares {
-	double silent;	     /* of the keys of every application */
-	double unread;	     /* of the other keys, in the applications that take the one-shots */
+	double silent;       /* of the keys of every application */
+	double unread;       /* of the other keys, in the applications that take the one-shots */
 	double unread_rest;  /* the same in the others */
 	double small_unread; /* value size of an unread key, relative to a core key's */
-	double update;	     /* gets that find another size than before, where an application has room for them */
+	double update; /* gets that find another size than before, where an application has room for them */
 };
 
 struct plan {
@@ -33,7 +33,7 @@ struct plan {
 	double span_s;
 	uint64_t keys, silent, unread, core;
 	uint64_t birth_sets; /* keys whose life starts with a miss and a set; the others are just there */
-	uint64_t known;	     /* gets with a known size */
+	uint64_t known;      /* gets with a known size */
 	uint64_t refills, overwrites, deletes;
 	uint64_t adds, incrs, others;
 	uint64_t allocation;

@@ -88,9 +88,9 @@ static void draw_sizes(struct life *lives, const struct plan *plan, struct rng *
 		double factor = i < plan->core ? 1 : plan->small_unread;
 		double u = modf(offset + (double)i * 0.6180339887498949, &whole);
 
-		lives[i].size = clamp_size(factor * plan->app->mean_value *
-					   exp(sigma * normal_quantile(fmin(fmax(u, 1e-9), 1 - 1e-9)) -
-					       sigma * sigma / 2));
+		lives[i].size = clamp_size(
+			factor * plan->app->mean_value *
+			exp(sigma * normal_quantile(fmin(fmax(u, 1e-9), 1 - 1e-9)) - sigma * sigma / 2));
 		lives[i].key_size = (uint8_t)(plan->app->key_low +
 					      rng_below(rng, plan->app->key_high - plan->app->key_low + 1));
 	}

@@ -23,7 +23,16 @@
 
 #include "tools/tracegen/plan.h"
 
-enum event_op { EVENT_GET, EVENT_SET, EVENT_DELETE, EVENT_ADD, EVENT_INCR, EVENT_STATS, EVENT_OTHER, EVENT_OPS };
+enum event_op {
+	EVENT_GET,
+	EVENT_SET,
+	EVENT_DELETE,
+	EVENT_ADD,
+	EVENT_INCR,
+	EVENT_STATS,
+	EVENT_OTHER,
+	EVENT_OPS
+};
 
 struct event {
 	double time_s;

@@ -10,19 +10,19 @@
 #define MAX_VALUE_BYTES 1000000u
 
 struct life {
-	double next_s; /* of the next request */
-	float birth, length; /* before the daily wave */
-	float progress;	     /* 0 at birth, 1 at the end */
+	double next_s;                         /* of the next request */
+	float birth, length;                   /* before the daily wave */
+	float progress;                        /* 0 at birth, 1 at the end */
 	uint32_t gets, sets, refills, deletes; /* to come */
 	uint32_t size;
 	uint32_t first_size; /* what changes go out from, so that they don't drift */
-	uint32_t link; /* the next key of the same slice */
+	uint32_t link;       /* the next key of the same slice */
 	uint8_t key_size;
 	bool starts_with_set; /* born by a miss and a set, otherwise just there */
 	bool is_silent;
 	bool is_born;
-	bool is_absent; /* deleted, and not set again yet */
-	bool is_read;	 /* with a known size, at least once */
+	bool is_absent;  /* deleted, and not set again yet */
+	bool is_read;    /* with a known size, at least once */
 	bool is_changed; /* its size, and not read since */
 };
 

@@ -42,7 +42,8 @@ static int tear_down(void **state)
 
 static void request(enum trace_op op, uint32_t key, uint32_t value_size)
 {
-	struct spool_record record = {.key = key, .value_size = value_size, .op = (uint8_t)op, .key_size = 8};
+	struct spool_record record = {
+		.key = key, .value_size = value_size, .op = (uint8_t)op, .key_size = 8};
 	struct schedule_item item = {.record = &record};
 
 	play_request(&player, &conn, &item, true);
@@ -81,7 +82,8 @@ static const char *sent(void)
 {
 	static char text[4096];
 
-	snprintf(text, sizeof(text), "%.*s", (int)(conn.out.end - conn.out.start), conn.out.bytes + conn.out.start);
+	snprintf(text, sizeof(text), "%.*s", (int)(conn.out.end - conn.out.start),
+		 conn.out.bytes + conn.out.start);
 	conn.out.start = conn.out.end = 0;
 	return text;
 }

@@ -56,9 +56,16 @@ static void broken_flashield_lines_are_refused(void **state)
 
 static void broken_memcachier_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"", "1.0,1,1,20,50,7", "1.0,1,1,20,50,7,1,1", "1.0,1,0,20,50,7,1",
-					    "1.0,1,8,20,50,7,1", "1.0.0,1,1,20,50,7,1", "a,1,1,20,50,7,1",
-					    "1.0,1,get,20,50,7,1", "1.0,1,1,20,50,k,1", NULL};
+	static const char *const lines[] = {"",
+					    "1.0,1,1,20,50,7",
+					    "1.0,1,1,20,50,7,1,1",
+					    "1.0,1,0,20,50,7,1",
+					    "1.0,1,8,20,50,7,1",
+					    "1.0.0,1,1,20,50,7,1",
+					    "a,1,1,20,50,7,1",
+					    "1.0,1,get,20,50,7,1",
+					    "1.0,1,1,20,50,k,1",
+					    NULL};
 
 	(void)state;
 	assert_broken(TRACE_MEMCACHIER, lines);
@@ -66,9 +73,16 @@ static void broken_memcachier_lines_are_refused(void **state)
 
 static void broken_twitter_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"", ",", ",,,,,,", "1,k,5,10,2,get", "1,,5,10,2,get,0",
-					    "t,k,5,10,2,get,0", "1,k,five,10,2,get,0", "1,k,5,10,2,7,0",
-					    "1,k,5,10,2,get,soon", NULL};
+	static const char *const lines[] = {"",
+					    ",",
+					    ",,,,,,",
+					    "1,k,5,10,2,get",
+					    "1,,5,10,2,get,0",
+					    "t,k,5,10,2,get,0",
+					    "1,k,five,10,2,get,0",
+					    "1,k,5,10,2,7,0",
+					    "1,k,5,10,2,get,soon",
+					    NULL};
 
 	(void)state;
 	assert_broken(TRACE_TWITTER, lines);
@@ -76,9 +90,14 @@ static void broken_twitter_lines_are_refused(void **state)
 
 static void broken_meta_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"", "1,k,5", "1,,5,GET,1,10,0,0,4,2", "1,k,5,9,1,10,0,0,4",
-					    "1,k,5,GET,0,10,0,0,4", "1,k,5,GET,99999,10,0,0,4",
-					    "1,k,5,GET,1,ten,0,0,4", NULL};
+	static const char *const lines[] = {"",
+					    "1,k,5",
+					    "1,,5,GET,1,10,0,0,4,2",
+					    "1,k,5,9,1,10,0,0,4",
+					    "1,k,5,GET,0,10,0,0,4",
+					    "1,k,5,GET,99999,10,0,0,4",
+					    "1,k,5,GET,1,ten,0,0,4",
+					    NULL};
 
 	(void)state;
 	assert_broken(TRACE_META, lines);
@@ -128,7 +147,7 @@ static void flashield_rows_are_read(void **state)
 
 static void memcachier_rows_are_read(void **state)
 {
-	static const enum trace_op ops[] = {TRACE_GET,	TRACE_SET,   TRACE_DELETE, TRACE_ADD,
+	static const enum trace_op ops[] = {TRACE_GET,  TRACE_SET,   TRACE_DELETE, TRACE_ADD,
 					    TRACE_INCR, TRACE_OTHER, TRACE_OTHER};
 	struct trace_row row;
 	char line[] = "604799.123456,19,1,24,-1,88,0";
@@ -206,7 +225,8 @@ static void each_format_is_known_by_its_first_line(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(trace_detect(cases[i].line, strlen(cases[i].line), &is_header), cases[i].format);
+		assert_int_equal(trace_detect(cases[i].line, strlen(cases[i].line), &is_header),
+				 cases[i].format);
 		assert_int_equal(is_header, cases[i].is_header);
 	}
 }
