@@ -228,6 +228,22 @@ bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store
 	return execute(h, f);
 }
 
+bool start_delta(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
+		 uint64_t delta)
+{
+	prepare(h, worker, f, op, key);
+	f->request.delta = delta;
+	return execute(h, f);
+}
+
+bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
+		    int64_t exptime)
+{
+	prepare(h, worker, f, op, key);
+	f->request.expiry = store_expiry(h->store, exptime);
+	return execute(h, f);
+}
+
 static void wait_and_turn(struct harness *h, unsigned worker)
 {
 	struct store_worker *w = h->worker[worker];
@@ -288,9 +304,7 @@ struct reply run_number(struct harness *h, enum store_op op, const char *key, ui
 {
 	struct flight f;
 
-	prepare(h, 0, &f, op, key);
-	f.request.delta = delta;
-	execute(h, &f);
+	start_delta(h, 0, &f, op, key, delta);
 	return finish(h, &f);
 }
 
@@ -298,9 +312,7 @@ struct reply run_expiry(struct harness *h, enum store_op op, const char *key, in
 {
 	struct flight f;
 
-	prepare(h, 0, &f, op, key);
-	f.request.expiry = store_expiry(h->store, exptime);
-	execute(h, &f);
+	start_expiring(h, 0, &f, op, key, exptime);
 	return finish(h, &f);
 }
 

@@ -92,6 +92,10 @@ void seconds_pass(struct harness *h, uint64_t seconds);
 
 /* True when it finished at once. */
 bool start(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key);
+bool start_delta(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
+		 uint64_t delta);
+bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
+		    int64_t exptime);
 /* With an object: value is copied. False too when the object was refused: then reply says why. */
 bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas);

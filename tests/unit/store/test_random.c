@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random commands against the store and a dictionary, with so few tags, functions and segments that
+ * every collision happens, and objects on their way to flash and back all the time. A command may
+ * find less than the dictionary (a cache forgets), never anything else. STORE_SEED and
+ * STORE_OPERATIONS in the environment replace seed and length.
+ */
+#include "base/rng.h"
+#include "harness.h"
+
+#define KEYS 900
+#define FLIGHTS 12
+#define VALUE_MAX 24000
+
+struct entry {
+	bool present;
+	bool busy; /* a command on it is under way */
+	uint64_t value_hash, cas, number;
+	uint32_t length, flags, expiry; /* 0: never */
+	bool is_number;
+};
+
+struct trial {
+	struct harness *h;
+	struct rng rng;
+	struct entry entry[KEYS];
+	struct flight flight[FLIGHTS];
+	unsigned key[FLIGHTS];	/* whose flight it is */
+	bool used[FLIGHTS];
+	struct entry next[FLIGHTS]; /* what the key holds when it succeeds */
+	bool read_errors; /* a get that misses may hit later */
+	uint64_t hits, flash_hits, misses, lost;
+};
+
+static char value[VALUE_MAX], joined[2 * VALUE_MAX];
+
+static uint64_t number_in_environment(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static uint32_t now(struct trial *t)
+{
+	return store_now_seconds(t->h->store, clk_now_us(&t->h->clk));
+}
+
+static bool alive(struct trial *t, const struct entry *e)
+{
+	return e->present && (e->expiry == 0 || e->expiry > now(t));
+}
+
+/* ---- values, made anew from their description ------------------------------------------------ */
+
+static uint32_t make_value(struct trial *t, unsigned key)
+{
+	uint64_t dice = rng_below(&t->rng, 100);
+	uint32_t length = dice < 90 ? 1 + (uint32_t)rng_below(&t->rng, 500)
+				    : dice < 98 ? (uint32_t)rng_below(&t->rng, 6000) : (uint32_t)rng_below(&t->rng, VALUE_MAX);
+
+	memset(value, 'a' + (int)(key % 26), length);
+	snprintf(joined, sizeof(joined), "v%u:%llx:", key, (unsigned long long)rng_next(&t->rng));
+	memcpy(value, joined, length < strlen(joined) ? length : strlen(joined));
+	return length;
+}
+
+static uint64_t hash_number(uint64_t number, uint32_t length)
+{
+	char text[24];
+	int digits = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+
+	while ((uint32_t)digits < length)
+		text[digits++] = ' ';
+	return hash64(text, (size_t)digits, 0);
+}
+
+static uint32_t digits_of(uint64_t number)
+{
+	uint32_t digits = 1;
+
+	while (number /= 10)
+		digits++;
+	return digits;
+}
+
+/* ---- what an answer says --------------------------------------------------------------------- */
+
+static void forget(struct trial *t, struct entry *e)
+{
+	t->lost += e->present;
+	e->present = false;
+}
+
+static void check_value(struct trial *t, const struct entry *e, const struct reply *reply)
+{
+	assert_true(alive(t, e));
+	assert_int_equal(reply->length, e->length);
+	assert_int_equal(reply->value_hash, e->value_hash);
+	assert_int_equal(reply->flags, e->flags);
+	assert_int_equal(reply->cas, e->cas);
+	t->hits++;
+	t->flash_hits += reply->from_flash;
+}
+
+static void take_over(struct entry *e, const struct entry *next, const struct reply *reply)
+{
+	bool busy = e->busy;
+
+	*e = *next;
+	e->busy = busy;
+	e->present = true;
+	e->cas = reply->cas;
+}
+
+static void settle(struct trial *t, unsigned n)
+{
+	struct flight *f = &t->flight[n];
+	struct entry *e = &t->entry[t->key[n]], *next = &t->next[n];
+	bool needs = f->request.op != STORE_SET && f->request.op != STORE_ADD;
+
+	t->used[n] = false;
+	e->busy = false;
+	switch (f->reply.result) {
+	case STORE_HIT:
+		if (f->request.op == STORE_GET || f->request.op == STORE_GAT)
+			check_value(t, e, &f->reply);
+		if (f->request.op == STORE_GAT)
+			e->expiry = next->expiry;
+		if (f->request.op == STORE_INCR || f->request.op == STORE_DECR) {
+			assert_true(alive(t, e) && e->is_number);
+			assert_int_equal(f->reply.number, next->number);
+			assert_true(f->reply.cas > e->cas);
+			take_over(e, next, &f->reply);
+		}
+		break;
+	case STORE_STORED:
+		assert_true(!needs || alive(t, e));
+		assert_true(!e->present || f->reply.cas > e->cas);
+		take_over(e, next, &f->reply);
+		break;
+	case STORE_MISS:
+		t->misses++;
+		if (f->request.op != STORE_GET || !t->read_errors)
+			forget(t, e);
+		break;
+	case STORE_NOT_STORED: /* add: it is there; the others: it is not */
+		assert_true(f->request.op != STORE_ADD || alive(t, e));
+		if (f->request.op != STORE_ADD)
+			forget(t, e);
+		break;
+	case STORE_EXISTS:
+		assert_true(alive(t, e) && f->request.cas != e->cas);
+		break;
+	case STORE_DELETED:
+		assert_true(alive(t, e));
+		e->present = false;
+		break;
+	case STORE_TOUCHED:
+		assert_true(alive(t, e));
+		e->expiry = next->expiry;
+		break;
+	case STORE_NOT_NUMBER:
+		assert_true(alive(t, e) && !e->is_number);
+		break;
+	case STORE_TOO_LARGE:
+		assert_true(f->request.op == STORE_APPEND || f->request.op == STORE_PREPEND);
+		break;
+	default:
+		fail_msg("unexpected result %d of op %d", (int)f->reply.result, (int)f->request.op);
+	}
+}
+
+/* ---- starting one ---------------------------------------------------------------------------- */
+
+static int64_t random_exptime(struct trial *t)
+{
+	return rng_below(&t->rng, 4) ? 0 : 1 + (int64_t)rng_below(&t->rng, 400);
+}
+
+static bool start_storing(struct trial *t, unsigned n, enum store_op op, const char *name)
+{
+	const struct entry *e = &t->entry[t->key[n]];
+	struct entry *next = &t->next[n];
+	int64_t exptime = random_exptime(t);
+	uint64_t cas = op == STORE_CAS ? e->cas + (rng_below(&t->rng, 3) == 0) : 0;
+
+	*next = (struct entry){.flags = rng_below(&t->rng, 2) ? (uint32_t)rng_next(&t->rng) : 0,
+			       .expiry = store_expiry(t->h->store, exptime)};
+	next->is_number = rng_below(&t->rng, 4) == 0;
+	if (next->is_number) {
+		next->number = rng_below(&t->rng, 2000);
+		next->length = (uint32_t)snprintf(value, sizeof(value), "%llu", (unsigned long long)next->number);
+	} else {
+		next->length = make_value(t, t->key[n]);
+	}
+	next->value_hash = hash64(value, next->length, 0);
+	return start_with(t->h, n % WORKERS, &t->flight[n], op, name, value, next->length, next->flags, exptime, cas);
+}
+
+/* Appends to numbers only: their bytes can be made again. */
+static bool start_joining(struct trial *t, unsigned n, const char *name)
+{
+	const struct entry *e = &t->entry[t->key[n]];
+	struct entry *next = &t->next[n];
+
+	if (!e->is_number || e->length > 15 || digits_of(e->number) != e->length)
+		return start(t->h, n % WORKERS, &t->flight[n], STORE_GET, name);
+	*next = *e;
+	next->number = e->number * 10 + 7;
+	next->length = e->length + 1;
+	next->value_hash = hash_number(next->number, next->length);
+	return start_with(t->h, n % WORKERS, &t->flight[n], STORE_APPEND, name, "7", 1, 0, 0, 0);
+}
+
+static bool start_counting(struct trial *t, unsigned n, enum store_op op, const char *name)
+{
+	const struct entry *e = &t->entry[t->key[n]];
+	struct entry *next = &t->next[n];
+	uint64_t delta = rng_below(&t->rng, 300);
+
+	*next = *e;
+	if (!e->is_number)
+		return start_delta(t->h, n % WORKERS, &t->flight[n], op, name, delta);
+	next->number = op == STORE_INCR ? e->number + delta : e->number > delta ? e->number - delta : 0;
+	if (digits_of(next->number) > next->length)
+		next->length = digits_of(next->number);
+	next->value_hash = hash_number(next->number, next->length);
+	return start_delta(t->h, n % WORKERS, &t->flight[n], op, name, delta);
+}
+
+static bool start_random(struct trial *t, unsigned n, const char *name)
+{
+	uint64_t dice = rng_below(&t->rng, 100);
+	struct harness *h = t->h;
+	int64_t exptime;
+
+	if (dice < 45)
+		return start(h, n % WORKERS, &t->flight[n], STORE_GET, name);
+	if (dice < 65)
+		return start_storing(t, n, STORE_SET, name);
+	if (dice < 80) {
+		static const enum store_op ops[] = {STORE_ADD, STORE_REPLACE, STORE_CAS};
+
+		return start_storing(t, n, ops[dice % 3], name);
+	}
+	if (dice < 84)
+		return start(h, n % WORKERS, &t->flight[n], STORE_DELETE, name);
+	if (dice < 88)
+		return start_joining(t, n, name);
+	if (dice < 94)
+		return start_counting(t, n, dice % 2 ? STORE_INCR : STORE_DECR, name);
+	exptime = random_exptime(t);
+	t->next[n].expiry = store_expiry(h->store, exptime);
+	return start_expiring(h, n % WORKERS, &t->flight[n], dice % 2 ? STORE_TOUCH : STORE_GAT, name, exptime);
+}
+
+/* ---- the trial ------------------------------------------------------------------------------- */
+
+static void collect_done(struct trial *t)
+{
+	for (unsigned n = 0; n < FLIGHTS; n++)
+		if (t->used[n] && t->flight[n].done)
+			settle(t, n);
+}
+
+static void land_all(struct trial *t)
+{
+	for (unsigned i = 0; i < WORKERS; i++)
+		drain(t->h, i);
+	collect_done(t);
+}
+
+static void one_command(struct trial *t)
+{
+	unsigned n = (unsigned)rng_below(&t->rng, FLIGHTS), key;
+	char name[24];
+
+	if (t->used[n]) {
+		finish(t->h, &t->flight[n]);
+		collect_done(t);
+	}
+	do /* some keys are asked for much more often */
+		key = (unsigned)(rng_below(&t->rng, KEYS) * rng_below(&t->rng, KEYS) / KEYS);
+	while (t->entry[key].busy);
+	snprintf(name, sizeof(name), "key:%u", key);
+	t->key[n] = key;
+	t->used[n] = true;
+	t->entry[key].busy = true;
+	if (start_random(t, n, name))
+		settle(t, n);
+}
+
+static struct trial *in_hook;
+
+static void commands_while_planned(struct harness *h)
+{
+	(void)h;
+	for (int i = 0; i < 30; i++)
+		one_command(in_hook);
+}
+
+/* A reclaim waits for the reads that it meets: none may be this thread's. */
+static void one_segment(struct trial *t)
+{
+	enum seg_state state;
+	uint32_t segment;
+
+	if (seg_next(t->h->store->segments, &segment, &state) != FS_OK || state != SEG_FREE)
+		land_all(t);
+	in_hook = t;
+	t->h->hook = commands_while_planned;
+	t->h->phase = rng_below(&t->rng, 2) ? PHASE_GATHERED : PHASE_WRITTEN;
+	t->h->seen_gathered = false;
+	write_segment(t->h->store, (1u << GROUPS) - 1);
+	t->h->phase = PHASE_NONE;
+	t->h->hook = NULL;
+}
+
+static void housekeeping(struct trial *t)
+{
+	struct harness *h = t->h;
+	uint64_t dice = rng_below(&t->rng, 1000), visited;
+
+	if (dice < 15)
+		one_segment(t);
+	else if (dice < 18)
+		evict_dram(&h->store->cleaner.context, 20000, 200, false, false, &visited);
+	else if (dice < 25)
+		fidx_hand(h->store->index, 300, 8000, &visited);
+	else if (dice < 30)
+		seconds_pass(h, rng_below(&t->rng, 3) ? 0 : 1 + rng_below(&t->rng, 20));
+	else if (dice == 30 && rng_below(&t->rng, 20) == 0) {
+		land_all(t);
+		store_flush_all(h->store, 0);
+		for (unsigned i = 0; i < KEYS; i++)
+			t->entry[i].present = false;
+	} else if (dice == 31) {
+		land_all(t);
+		store_clean_step(h->store);
+	}
+}
+
+static void run_trial(struct harness *h, bool read_errors)
+{
+	static struct trial t;
+	uint64_t seed = number_in_environment("STORE_SEED", 20261120 + read_errors);
+	uint64_t operations = number_in_environment("STORE_OPERATIONS", 100000);
+
+	print_message("seed %llu, %llu operations\n", (unsigned long long)seed, (unsigned long long)operations);
+	memset(&t, 0, sizeof(t));
+	t.h = h;
+	t.read_errors = read_errors;
+	rng_init(&t.rng, seed);
+	h->config.read_timeout_ms = 3600 * 1000;
+	h->config.reinsertion = seed % 2 ? STORE_REINSERT_READ : STORE_REINSERT_LIVE;
+	h->config.max_item_bytes = 1 << 16;
+	harness_open(h);
+	for (uint64_t i = 0; i < operations; i++) {
+		one_command(&t);
+		housekeeping(&t);
+	}
+	land_all(&t);
+	print_message("%llu hits, %llu of them on flash, %llu misses, %llu objects lost, %llu segments written\n",
+		      (unsigned long long)t.hits, (unsigned long long)t.flash_hits, (unsigned long long)t.misses,
+		      (unsigned long long)t.lost, (unsigned long long)ctr_sum(CTR_segments_written));
+	assert_true(t.hits > operations / 20);
+	assert_true(t.flash_hits > operations / 200);
+	for (uint32_t i = 0; i < h->store->stripe_count; i++)
+		assert_int_equal(h->store->stripes[i].frozen, 0);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void be_narrow(struct harness *h)
+{
+	h->config.tag_bits = 2;
+	h->config.functions = 2;
+	h->config.filter_bits = 0;
+	h->config.flash_bytes = 4 * KIB(64) + KIB(64);
+	h->config.flash_object_bytes = 60;
+	h->config.placement = SEG_PLACE_SWEEP;
+}
+
+static void common_faults(void)
+{
+	fault_arm(FAULT_index_force_relocation, FAULT_EVERY, 3);
+	fault_arm(FAULT_store_promote, FAULT_EVERY, 4);
+	fault_arm(FAULT_store_revalidation_fails, FAULT_EVERY, 5);
+	fault_arm(FAULT_device_read_again, FAULT_EVERY, 7);
+}
+
+static void may_miss_never_wrong(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.placement = SEG_PLACE_SWEEP;
+	h->config.flash_object_bytes = 400;
+	run_trial(h, false);
+}
+
+static void may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segments(void **state)
+{
+	struct harness *h = *state;
+
+	be_narrow(h);
+	common_faults();
+	run_trial(h, false);
+}
+
+static void may_miss_never_wrong_with_filters_and_an_index_that_is_full(void **state)
+{
+	struct harness *h = *state;
+	uint64_t drops = ctr_sum(CTR_index_drops);
+
+	be_narrow(h);
+	h->config.filter_bits = 4;
+	h->config.flash_object_bytes = 6000;
+	common_faults();
+	run_trial(h, false);
+	assert_true(ctr_sum(CTR_index_drops) > drops);
+}
+
+static void may_miss_never_wrong_while_reads_and_walks_fail(void **state)
+{
+	struct harness *h = *state;
+
+	be_narrow(h);
+	common_faults();
+	fault_arm(FAULT_device_read_corrupt, FAULT_PROBABILITY, 10);
+	fault_arm(FAULT_reclaim_walk_fails, FAULT_EVERY, 200);
+	run_trial(h, true);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(may_miss_never_wrong),
+		TEST(may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segments),
+		TEST(may_miss_never_wrong_with_filters_and_an_index_that_is_full),
+		TEST(may_miss_never_wrong_while_reads_and_walks_fail),
+	};
+
+	return cmocka_run_group_tests_name("store: random commands", tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DESIGN sections 5 and 9: what becomes of the objects of a segment whose place is needed. */
+#include "harness.h"
+
+/* Until the next segment to be written is the oldest live one. */
+static uint32_t fill_flash(struct harness *h)
+{
+	enum seg_state state;
+	uint32_t segment;
+
+	for (;;) {
+		assert_int_equal(seg_next(h->store->segments, &segment, &state), FS_OK);
+		if (state == SEG_LIVE)
+			return segment;
+		assert_true(write_one(h));
+	}
+}
+
+/* Puts the key into the oldest segment, and returns that. */
+static uint32_t put_in_oldest(struct harness *h, const char *key, const char *value)
+{
+	set_on_flash(h, key, value);
+	uint32_t segment = segment_of(h, key);
+	for (int i = 0; i < 100 && fill_flash(h) != segment; i++)
+		assert_true(write_one(h));
+	assert_int_equal(fill_flash(h), segment);
+	assert_int_equal(where(h, key), FLASH);
+	return segment;
+}
+
+static struct clf_features features_of(struct harness *h, const char *key)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+	struct item *item = stripe_find(store_stripe(h->store, hash), hash, key, strlen(key));
+
+	assert_non_null(item);
+	return item->features;
+}
+
+static unsigned clock_of(struct harness *h, const char *key)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+
+	return item_clock(stripe_find(store_stripe(h->store, hash), hash, key, strlen(key)));
+}
+
+/* ---- what goes ------------------------------------------------------------------------------- */
+
+static void a_failed_walk_sweeps_the_index_and_no_slot_names_the_segment(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	uint64_t swept = ctr_sum(CTR_segments_swept), sequence = seg_sequence(h->store->segments, segment);
+	fault_arm(FAULT_reclaim_walk_fails, FAULT_ALWAYS, 0);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(ctr_sum(CTR_segments_swept), swept + 1);
+	assert_int_equal(fidx_segment_slots(h->store->index, segment), 0);
+	assert_true(seg_sequence(h->store->segments, segment) != sequence);
+	assert_true(fidx_verify(h->store->index));
+	struct reply reply = get(h, "key");
+	assert_true(reply.result == STORE_MISS || strcmp(reply.value, "value") == 0);
+	assert_true(write_one(h)); /* the number is used again */
+}
+
+static void a_corrupt_segment_is_walked_as_far_as_it_goes_and_swept(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	fault_arm(FAULT_device_read_eio, FAULT_ALWAYS, 0);
+	assert_true(reclaim_segment(h->store, segment));
+	fault_disarm_all();
+	assert_int_equal(fidx_segment_slots(h->store->index, segment), 0);
+	assert_true(fidx_verify(h->store->index));
+	assert_missing(h, "key");
+}
+
+static void an_object_unread_on_flash_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	assert_missing(h, "key");
+}
+
+static void a_ghost_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+	struct fidx_status status;
+	uint64_t visited;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	fidx_get_status(h->store->index, &status);
+	for (int i = 0; i < 8; i++)
+		fidx_hand(h->store->index, status.slots, UINT64_MAX / 2, &visited);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
+static void what_was_overwritten_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	get(h, "key");
+	set(h, "key", "new");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_value(h, "key", "new");
+	run(h, STORE_DELETE, "key");
+	assert_missing(h, "key");
+}
+
+/* Its record is still there, and a slot of the key too, but that leads to another place. */
+static void only_the_record_that_a_slot_leads_to_is_live(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	set(h, "key", "newer");
+	run(h, STORE_DELETE, "key");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	segment = put_in_oldest(h, "key", "value");
+	set(h, "key", "newer");
+	get(h, "key");
+	while (where(h, "key") == DRAM) /* each write reclaims the oldest first */
+		assert_true(write_one(h));
+	assert_value(h, "key", "newer");
+}
+
+static void what_expired_or_was_flushed_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	store_flush_all(h->store, 0);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	run_full(h, STORE_SET, "key", "value", 5, 0, 10, 0);
+	move(h, "key");
+	segment = segment_of(h, "key");
+	while (fill_flash(h) != segment)
+		assert_true(write_one(h));
+	seconds_pass(h, 10);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
+/* ---- what comes back ------------------------------------------------------------------------- */
+
+static void what_was_read_on_flash_comes_back_with_clock_and_features(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	run_full(h, STORE_SET, "key", "value", 5, 42, 1000, 0);
+	seconds_pass(h, 3);
+	get(h, "key");
+	seconds_pass(h, 3);
+	uint64_t cas = get(h, "key").cas;
+	struct clf_features before = features_of(h, "key");
+	move(h, "key");
+	uint32_t segment = segment_of(h, "key");
+	while (fill_flash(h) != segment)
+		assert_true(write_one(h));
+	assert_true(get(h, "key").from_flash);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_int_equal(clock_of(h, "key"), 3);
+	struct clf_features after = features_of(h, "key");
+	assert_int_equal(after.reads, before.reads);
+	assert_int_not_equal(after.first_gap, 0);
+	struct reply reply = get(h, "key");
+	assert_string_equal(reply.value, "value");
+	assert_int_equal(reply.flags, 42);
+	assert_int_equal(reply.cas, cas);
+	seconds_pass(h, 993);
+	assert_value(h, "key", "value");
+	seconds_pass(h, 1);
+	assert_missing(h, "key");
+}
+
+static void every_live_object_comes_back_where_the_option_says_so(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_value(h, "key", "value");
+}
+
+static void a_large_object_read_on_flash_comes_back(void **state)
+{
+	struct harness *h = *state;
+	static char value[KIB(10)];
+
+	harness_open(h);
+	memset(value, 'L', sizeof(value));
+	run_full(h, STORE_SET, "large", value, sizeof(value), 0, 0, 0);
+	move(h, "large");
+	uint32_t segment = segment_of(h, "large");
+	while (fill_flash(h) != segment)
+		assert_true(write_one(h));
+	assert_true(get(h, "large").from_flash);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "large"), DRAM);
+	assert_int_equal(get(h, "large").value_hash, hash64(value, sizeof(value), 0));
+}
+
+static void a_promoted_copy_survives_reclaim_as_an_original(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	make_clean_copy(h, "key");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_value(h, "key", "value");
+	move(h, "key"); /* and is written again */
+	assert_value(h, "key", "value");
+}
+
+static void a_promoted_copy_survives_a_reclaim_that_failed(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	make_clean_copy(h, "key");
+	fault_arm(FAULT_device_read_eio, FAULT_ALWAYS, 0);
+	assert_true(reclaim_segment(h->store, segment));
+	fault_disarm_all();
+	assert_value(h, "key", "value");
+	assert_int_equal(run_with(h, STORE_APPEND, "key", "+").result, STORE_STORED);
+	for (int i = 0; i < 100 && !write_one(h); i++)
+		seconds_pass(h, 10); /* the device was taken offline, and is tried again */
+	move(h, "key");
+	assert_value(h, "key", "value+");
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static void segments_are_written_strictly_in_fifo_order(void **state)
+{
+	struct harness *h = *state;
+	uint64_t last = 0;
+
+	harness_open(h);
+	for (int i = 0; i < 40; i++) {
+		enum seg_state st;
+		uint32_t segment;
+
+		assert_int_equal(seg_next(h->store->segments, &segment, &st), FS_OK);
+		assert_int_equal(segment, i % 16);
+		assert_true(write_one(h));
+		assert_true(seg_sequence(h->store->segments, segment) > last);
+		last = seg_sequence(h->store->segments, segment);
+	}
+	assert_true(fidx_verify(h->store->index));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_failed_walk_sweeps_the_index_and_no_slot_names_the_segment),
+		TEST(a_corrupt_segment_is_walked_as_far_as_it_goes_and_swept),
+		TEST(an_object_unread_on_flash_does_not_come_back),
+		TEST(a_ghost_does_not_come_back),
+		TEST(what_was_overwritten_does_not_come_back),
+		TEST(only_the_record_that_a_slot_leads_to_is_live),
+		TEST(what_expired_or_was_flushed_does_not_come_back),
+		TEST(what_was_read_on_flash_comes_back_with_clock_and_features),
+		TEST(every_live_object_comes_back_where_the_option_says_so),
+		TEST(a_large_object_read_on_flash_comes_back),
+		TEST(a_promoted_copy_survives_reclaim_as_an_original),
+		TEST(a_promoted_copy_survives_a_reclaim_that_failed),
+		TEST(segments_are_written_strictly_in_fifo_order),
+	};
+
+	return cmocka_run_group_tests_name("store: reclaim", tests, NULL, NULL);
+}
