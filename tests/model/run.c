@@ -157,6 +157,10 @@ static void *run(void *context)
 			turn(thread);
 	}
 	drain(thread);
+	for (unsigned i = 0; i < options.connections; i++)
+		wire_fini(&thread->conn[i].wire);
+	wire_fini(&thread->control);
+	value_thread_end();
 	return NULL;
 }
 
@@ -233,7 +237,8 @@ static void print_summary(void)
 	       ", blind hits %" PRIu64 ", unverifiable %" PRIu64, options.name, options.seed, seconds(), sum.ops, sum.hits,
 	       sum.misses, sum.stored, sum.drops, sum.flushes, sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		printf(", %s %.0f", shown[i], figure(shown[i]));
+		if (figure(shown[i]) > 0)
+			printf(", %s %.0f", shown[i], figure(shown[i]));
 	printf("\n");
 }
 

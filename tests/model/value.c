@@ -135,17 +135,24 @@ void value_bytes(const struct value *value, uint32_t code, char *out)
 	}
 }
 
+static _Thread_local char *scratch; /* what a value should look like */
+static _Thread_local size_t scratch_room;
+
+void value_thread_end(void)
+{
+	free(scratch);
+	scratch = NULL;
+	scratch_room = 0;
+}
+
 bool value_equals(const struct value *value, uint32_t code, const char *data, size_t length)
 {
-	static _Thread_local char *scratch;
-	static _Thread_local size_t room;
-
 	if (value_length(value) != length)
 		return false;
-	if (room < length) {
+	if (scratch_room < length) {
 		free(scratch);
-		room = length * 2;
-		scratch = malloc(room);
+		scratch_room = length * 2;
+		scratch = malloc(scratch_room);
 		if (!scratch)
 			abort();
 	}

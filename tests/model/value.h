@@ -7,7 +7,7 @@
  *         | NUMBER (number, width)        decimal digits, then spaces up to width
  *
  * So a byte that belongs to another key, another version or another place shows at once.
- * Threads: pure functions.
+ * Threads: any; no shared state.
  */
 #ifndef MODEL_VALUE_H
 #define MODEL_VALUE_H
@@ -69,6 +69,7 @@ bool value_is_number(const struct value *value, uint64_t *number);
 /* length bytes at out. */
 void value_bytes(const struct value *value, uint32_t code, char *out);
 bool value_equals(const struct value *value, uint32_t code, const char *data, size_t length);
+void value_thread_end(void); /* frees what value_equals keeps for the calling thread */
 
 /* A value of a shared key says by itself who it is: "s12 w3 v456 l789 " and filler. */
 #define SHARED_VALUE_MIN 48
