@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the protocol tests: daemons of their own, on free ports, ended by their pid.
+
+    FLASHIELD_BIN   the daemon under test (build/flashield)
+    MEMCACHED_BIN   what it is compared with (memcached; its tests are skipped where it is missing)
+
+The helpers are in helpers.py. Tests that say where an object lies take `placed`: they run once
+with the object in DRAM and once with it on flash.
+"""
+import pathlib
+import shutil
+import tempfile
+
+import pytest
+
+from helpers import SEGMENT, Daemon, Placer, memcached_command
+
+FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
+
+
+@pytest.fixture(scope="session")
+def dram_daemon(tmp_path_factory):
+    """A daemon without flash, shared by tests that don't mind others' keys."""
+    with Daemon(["-m", "64"]) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="session")
+def flash_daemon(tmp_path_factory):
+    """A daemon with little memory and a small flash file, so that objects move."""
+    path = tmp_path_factory.mktemp("flash") / "flash"
+    with Daemon(["--flash-path", str(path), *FLASH]) as daemon:
+        yield daemon
+
+
+@pytest.fixture(params=["dram", "flash"])
+def placed(request):
+    """A Placer: put(kind) gives an object that lies where the parameter says. The module's KINDS
+    are made together, as it takes a turn of the memory to get one of them to flash."""
+    daemon = request.getfixturevalue(f"{request.param}_daemon")
+    placer = Placer(daemon, request.param, request.module.KINDS)
+    yield placer
+    placer.client.close()
+
+
+@pytest.fixture
+def start():
+    """Starts daemons of a test's own: start("-c", "10") -> Daemon. All end with the test."""
+    daemons = []
+
+    def start_one(*options, **keywords):
+        daemon = Daemon(list(options), **keywords)
+        daemons.append(daemon)
+        return daemon.start()
+
+    yield start_one
+    for daemon in daemons:
+        daemon.stop()
+
+
+@pytest.fixture
+def flash_options(tmp_path):
+    """Options that make a daemon of a test's own like flash_daemon."""
+    return ["--flash-path", str(tmp_path / "flash"), *FLASH]
+
+
+@pytest.fixture
+def open_folder():
+    """A folder where the daemon may make files as the user it has become."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        folder.chmod(0o777)
+        yield folder
+
+
+@pytest.fixture
+def client(dram_daemon):
+    with dram_daemon.client() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def memcached():
+    """Debian's memcached."""
+    command = memcached_command()
+    if not shutil.which(command):
+        pytest.skip("memcached is not installed")
+    with Daemon(["-m", "64", "-U", "0"], program=command) as daemon:
+        yield daemon

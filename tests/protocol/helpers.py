@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A daemon under test, a client on a raw socket, and objects that lie where a test wants them."""
+import itertools
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 30.0  # seconds; generous, as sanitizer builds on a busy machine are slow
+
+
+def flashield_command():
+    return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
+
+
+def memcached_command():
+    return os.environ.get("MEMCACHED_BIN", "memcached")
+
+
+def until(condition, what, patience=PATIENCE):
+    """Asks again until condition() is true; returns what it returned."""
+    end = time.monotonic() + patience
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, f"waited {patience} s for: {what}"
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Daemon:
+    """A process that serves on 127.0.0.1; `with` starts and stops it."""
+
+    def __init__(self, options, program=None, port=None, listen=True):
+        self.program = program or flashield_command()
+        self.options = options
+        self.port = port
+        self.listen = listen
+        self.process = None
+
+    def command(self):
+        command = [self.program, *self.options]
+        if self.listen:
+            command += ["-l", "127.0.0.1", "-p", str(self.port)]
+        if os.geteuid() == 0 and "-u" not in self.options:
+            command += ["-u", "nobody"]
+        return command
+
+    def start(self):
+        self.port = self.port or free_port()
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL)
+        if self.listen:
+            until(self.answers, f"an answer of {self.program}")
+        return self
+
+    def answers(self):
+        assert self.process.poll() is None, f"{self.command()} ended with {self.process.returncode}"
+        try:
+            with self.client() as client:
+                return client.ask(b"version\r\n").startswith(b"VERSION")
+        except OSError:
+            return False
+
+    def stop(self, signal_number=signal.SIGTERM):
+        """Its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def client(self):
+        return Client(self.port)
+
+    def resident_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS")
+
+    def stats(self, report=b""):
+        with self.client() as client:
+            return client.stats(report)
+
+
+class Client:
+    """A raw socket with a buffered reader."""
+
+    def __init__(self, port, path=None):
+        if path:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(PATIENCE)
+            self.socket.connect(path)
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.reader = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.reader.close()
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def line(self):
+        return self.reader.readline()
+
+    def ask(self, data):
+        """One line for an answer."""
+        self.send(data)
+        return self.line()
+
+    def all(self, data):
+        """All that comes before the answer to a last command, or before the end of the stream."""
+        self.send(data + b"mn\r\n")
+        answer = b""
+        while True:
+            line = self.line()
+            if line in (b"MN\r\n", b""):
+                return answer
+            answer += line
+
+    def ends(self):
+        """True when the daemon has closed the connection and nothing is left to read."""
+        try:
+            return self.reader.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def values(self):
+        """The answer to a get: [(key, flags, data, cas or None)]."""
+        found = []
+        while True:
+            words = self.line().split()
+            if words == [b"END"]:
+                return found
+            assert words and words[0] == b"VALUE", words
+            data = self.reader.read(int(words[3]) + 2)
+            assert data.endswith(b"\r\n")
+            found.append((words[1], int(words[2]), data[:-2], int(words[4]) if len(words) > 4 else None))
+
+    def get(self, *keys, command=b"get"):
+        self.send(command + b" " + b" ".join(keys) + b"\r\n")
+        return self.values()
+
+    def set(self, key, value, flags=0, exptime=0, command=b"set", cas=None):
+        head = b"%s %s %d %d %d" % (command, key, flags, exptime, len(value))
+        tail = b"" if cas is None else b" %d" % cas
+        return self.ask(head + tail + b"\r\n" + value + b"\r\n")
+
+    def stats(self, report=b""):
+        self.send(b"stats " + report + b"\r\n")
+        rows = {}
+        while True:
+            line = self.line()
+            if line == b"END\r\n":
+                return rows
+            stat, name, value = line.decode().rstrip("\r\n").split(" ", 2)
+            assert stat == "STAT"
+            rows[name] = value
+
+    def count(self, name, report=b"flash"):
+        return int(self.stats(report)[name])
+
+
+class Kind:
+    """What an object is like. In the value, %key stands for its key."""
+
+    def __init__(self, value, flags=0, key_length=0):
+        self.template = value
+        self.flags = flags
+        self.key_length = key_length
+        self.waiting = []  # keys that were set and may lie on flash by now
+
+    def key(self):
+        return (b"object-%d-" % next(serial)).ljust(self.key_length, b"k")
+
+    def value(self, key):
+        return self.template.replace(b"%key", key)
+
+    def store(self, client):
+        key = self.key()
+        assert client.set(key, self.value(key), self.flags) == b"STORED\r\n"
+        return key
+
+
+serial = itertools.count()
+COPIES = 30  # of each kind are set: the cleaner writes many of them to flash, some are evicted
+FILLER = 900
+SEGMENT = 64 << 10
+
+
+def fill(client, bytes_):
+    """Other objects, that push the ones before them out of DRAM."""
+    value = b"f" * FILLER
+    client.all(b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (next(serial), FILLER, value)
+                        for _ in range(bytes_ // FILLER + 1)))
+
+
+def fill_turn(client):
+    """Fills the memory once, not faster than the cleaner writes segments."""
+    filled = 0
+    while filled < client.count("limit_maxbytes", b""):
+        before = client.count("segments_written")
+        fill(client, SEGMENT // 2)
+        filled += SEGMENT // 2
+        end = time.monotonic() + 0.1
+        while client.count("segments_written") == before and time.monotonic() < end:
+            time.sleep(0.001)
+
+
+def on_flash(client, key):
+    """Does this key's value come from flash? (A get counts one flash hit then.)"""
+    before = client.count("flash_hits")
+    return bool(client.get(key)) and client.count("flash_hits") == before + 1
+
+
+class Placer:
+    """Gives objects that lie in DRAM, or on flash."""
+
+    def __init__(self, daemon, where, kinds):
+        self.daemon = daemon
+        self.where = where
+        self.kinds = kinds
+        self.client = daemon.client()
+
+    def find(self, kind):
+        while kind.waiting:
+            key = kind.waiting.pop()
+            if on_flash(self.client, key):
+                return key
+        return None
+
+    def refill(self):
+        for kind in self.kinds:
+            if not kind.waiting:
+                kind.waiting = [kind.store(self.client) for _ in range(COPIES)]
+        fill_turn(self.client)
+
+    def put(self, kind):
+        """The key of a new object of this kind, lying where it should."""
+        if self.where == "dram":
+            return kind.store(self.client)
+        for _ in range(20):
+            key = self.find(kind)
+            if key:
+                return key
+            self.refill()
+        raise AssertionError("no object got to flash")

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The process: options, limits, sockets, background, exit codes."""
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from helpers import PATIENCE, Client, Daemon, free_port, flashield_command, until
+
+USER = ["-u", "nobody"] if os.geteuid() == 0 else []
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def run(*options):
+    return subprocess.run([flashield_command(), *options], capture_output=True, text=True, timeout=PATIENCE,
+                          check=False)
+
+
+@as_root
+def test_root_needs_a_user():
+    """As root it refuses without -u, in memcached's words and with its exit code."""
+    done = run("-p", str(free_port()))
+    assert done.returncode == 64
+    assert "can't run as root without the -u switch" in done.stderr
+
+
+@as_root
+def test_unknown_user():
+    """A user that isn't there: exit code 67."""
+    assert run("-u", "no-such-user", "-p", str(free_port())).returncode == 67
+
+
+@as_root
+def test_privileges_are_dropped(start):
+    """It serves as the user that -u names."""
+    daemon = start("-u", "nobody")
+    assert os.stat(f"/proc/{daemon.process.pid}").st_uid != 0
+
+
+def test_port_in_use(dram_daemon):
+    """A port that is taken: a reason and exit code 71."""
+    done = run(*USER, "-l", "127.0.0.1", "-p", str(dram_daemon.port))
+    assert done.returncode == 71
+    assert str(dram_daemon.port) in done.stderr
+
+
+def test_bad_option():
+    """A value out of range: exit code 64."""
+    assert run(*USER, "-p", "70000").returncode == 64
+
+
+def test_flash_path_that_cannot_be():
+    """A flash file that can't be made: a reason, and not zero."""
+    done = run(*USER, "-l", "127.0.0.1", "-p", str(free_port()), "--flash-path", "/nonexistent/x", "--flash-size", "64m")
+    assert done.returncode != 0
+    assert "/nonexistent/x" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signals_stop_it(start, number):
+    """Each asks it to stop, with exit code 0."""
+    assert start().stop(number) == 0
+
+
+def test_unix_socket(open_folder):
+    """-s serves on a UNIX socket with the mode of -a, and removes it at the end."""
+    path = open_folder / "socket"
+    with Daemon(["-s", str(path), "-a", "0777"], listen=False) as daemon:
+        until(path.exists, "the socket")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o777
+        with Client(0, str(path)) as client:
+            assert client.ask(b"version\r\n").startswith(b"VERSION")
+        assert daemon.stop() == 0
+    assert not path.exists()
+
+
+def test_background_and_pid_file(open_folder):
+    """-d returns when it serves; -P holds its pid until it ends."""
+    port, pid_file = free_port(), open_folder / "pid"
+    done = run(*USER, "-d", "-P", str(pid_file), "-l", "127.0.0.1", "-p", str(port))
+    assert done.returncode == 0
+    pid = int(pid_file.read_text())
+    try:
+        with Client(port) as client:
+            assert client.count("pid", b"") == pid
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    until(lambda: not pid_file.exists(), "the pid file's end")
+    until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process's end")
+
+
+def test_background_tells_what_goes_wrong(dram_daemon):
+    """With -d, too, an error at the start is seen and is the exit code."""
+    done = run(*USER, "-d", "-l", "127.0.0.1", "-p", str(dram_daemon.port))
+    assert done.returncode == 71
+    assert "can't listen" in done.stderr
+
+
+def test_several_addresses():
+    """-l may name several addresses, with ports of their own."""
+    ports = [free_port(), free_port()]
+    with Daemon(["-l", f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}"], port=ports[0], listen=False) as daemon:
+        until(daemon.answers, "an answer")
+        with Client(ports[1]) as client:
+            assert client.ask(b"version\r\n").startswith(b"VERSION")
+
+
+def test_connection_limit(start):
+    """Beyond -c a connection is told so and closed; when one ends there is room again."""
+    daemon = start("-c", "5")
+    clients = [daemon.client() for _ in range(5)]
+    for client in clients:
+        assert client.ask(b"version\r\n").startswith(b"VERSION")
+    with daemon.client() as one_more:
+        assert one_more.line() == b"ERROR Too many open connections\r\n"
+        assert one_more.ends()
+    assert clients[0].count("rejected_connections", b"") == 1
+    clients.pop().close()
+    until(lambda: clients[0].count("curr_connections", b"") == 4, "the connection's end")
+    with daemon.client() as again:
+        assert again.ask(b"version\r\n").startswith(b"VERSION")
+    for client in clients:
+        client.close()
+
+
+def test_turns(start):
+    """A pipeline of more than -R commands gives way, and is counted."""
+    with start("-R", "5", "-t", "1").client() as client:
+        answer = client.all(b"set a 0 0 1\r\nx\r\n" * 50)
+        assert answer == b"STORED\r\n" * 50
+        assert client.count("conn_yields", b"") >= 9
+
+
+def test_item_size_limit(start):
+    """-I moves the limit of values."""
+    with start("-I", "8m", "-m", "64").client() as client:
+        value = b"x" * 4_000_000
+        assert client.set(b"big", value) == b"STORED\r\n"
+        assert client.get(b"big")[0][2] == value
+    with start("-I", "2k").client() as client:
+        assert client.set(b"big", b"x" * 2000) == b"SERVER_ERROR object too large for cache\r\n"
+
+
+def test_verbosity(start):
+    """verbosity moves the log level."""
+    with start().client() as client:
+        assert client.ask(b"verbosity 1\r\n") == b"OK\r\n"
+        assert client.stats(b"settings")["verbosity"] == "1"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reports behind stats, with memcached's names and meanings."""
+import re
+
+import pytest
+
+from helpers import Kind
+
+PLAIN = Kind(b"a value of some length")
+KINDS = [PLAIN]
+
+FLASH_NAMES = """flash_items flash_ghosts flash_live_bytes flash_hits flash_reads flash_reads_on_hit
+    flash_reads_on_miss flash_pages_read flash_bytes_written flash_bytes_read app_bytes_written clwa segments_total
+    segments_used segment_fill index_slots index_load index_bytes index_drops filter_bytes
+    dram_bytes_per_flash_item innocent_drops flash_read_errors flash_checksum_errors""".split()
+
+EXPORTED = """version uptime time get_hits get_misses delete_hits delete_misses incr_hits incr_misses decr_hits
+    decr_misses cas_hits cas_misses cas_badval touch_hits touch_misses cmd_get cmd_flush cmd_set cmd_touch rusage_user
+    rusage_system bytes limit_maxbytes curr_items total_items bytes_read bytes_written curr_connections max_connections
+    total_connections rejected_connections conn_yields listen_disabled_num evictions reclaimed store_too_large
+    store_no_memory direct_reclaims crawler_items_checked crawler_reclaimed accepting_conns threads pid libevent
+    pointer_size connection_structures hash_power_level hash_bytes hash_is_expanding expired_unfetched
+    evicted_unfetched time_in_listen_disabled_us""".split()
+
+SETTINGS = """maxbytes maxconns tcpport udpport inter verbosity evictions domain_socket umask num_threads cas_enabled
+    tcp_backlog item_size_max detail_enabled reqs_per_event flush_enabled""".split()
+
+
+def test_general_report_has_what_exporters_read(client):
+    """The names of memcached's that exporters read are there, once each."""
+    client.send(b"stats\r\n")
+    names = []
+    while (line := client.line()) != b"END\r\n":
+        names.append(line.decode().split(" ")[1])
+    assert len(names) == len(set(names))
+    assert not set(EXPORTED) - set(names)
+
+
+def test_values_are_numbers(client):
+    """All but versions parse as numbers; times have one dot."""
+    rows = client.stats()
+    for name in ("version", "flashield_version", "libevent"):
+        rows.pop(name)
+    for name, value in rows.items():
+        assert re.fullmatch(r"\d+(\.\d{6})?", value), name
+    assert "." in rows["rusage_user"]
+
+
+def test_version_is_memcacheds(client):
+    """Clients parse it; ours stands beside it."""
+    assert client.stats()["version"] == client.ask(b"version\r\n").decode().split()[1] == "1.6.18"
+
+
+def test_settings(client, dram_daemon):
+    """memcached's settings, and every option of ours."""
+    rows = client.stats(b"settings")
+    assert not set(SETTINGS) - set(rows)
+    assert rows["maxbytes"] == str(64 << 20) and rows["tcpport"] == str(dram_daemon.port)
+    assert rows["flashiness_threshold"] == "1"
+
+
+def test_flash_report_is_complete(placed):
+    """The names are there with flash and without."""
+    assert not set(FLASH_NAMES) - set(placed.client.stats(b"flash"))
+
+
+def test_classifier_report(placed):
+    """It says which model is in use, why, and what it weighs."""
+    rows = placed.client.stats(b"classifier")
+    assert rows["model"] == "none" and rows["reason"]
+    assert not {"precision", "recall", "weight_reads", "weight_mean_gap", "samples_taken", "threshold"} - set(rows)
+
+
+def test_segments_report(placed):
+    """Totals of the segments."""
+    rows = placed.client.stats(b"segments")
+    assert (rows["segments_total"] == "0") == (placed.where == "dram")
+
+
+@pytest.mark.parametrize("command, name", [
+    (b"get %s\r\n", "get_hits"), (b"get none\r\n", "get_misses"), (b"delete none\r\n", "delete_misses"),
+    (b"incr none 1\r\n", "incr_misses"), (b"decr none 1\r\n", "decr_misses"), (b"touch none 0\r\n", "touch_misses"),
+    (b"cas none 0 0 1 1\r\nx\r\n", "cas_misses"), (b"touch %s 0\r\n", "touch_hits"), (b"delete %s\r\n", "delete_hits"),
+    (b"set none-%s 0 0 1\r\nx\r\n", "cmd_set"), (b"gat 0 %s\r\n", "cmd_touch")], ids=lambda value: str(value))
+def test_a_command_counts_once(placed, command, name):
+    """Each command moves its counter by one, wherever its object lies."""
+    key = placed.put(PLAIN)
+    before = placed.client.count(name, b"")
+    placed.client.all(command.replace(b"%s", key))
+    assert placed.client.count(name, b"") == before + 1
+
+
+def test_flash_counts_in_curr_items(placed):
+    """curr_items covers both tiers."""
+    placed.put(PLAIN)
+    rows, flash = placed.client.stats(), placed.client.stats(b"flash")
+    assert int(rows["curr_items"]) >= int(flash["flash_items"]) + (placed.where == "dram")
+
+
+def test_reset(start):
+    """stats reset starts the counters anew."""
+    with start().client() as client:
+        client.get(b"none")
+        assert client.count("get_misses", b"") == 1
+        assert client.ask(b"stats reset\r\n") == b"RESET\r\n"
+        assert client.count("get_misses", b"") == 0
+
+
+@pytest.mark.parametrize("report", [b"items", b"slabs", b"conns", b"sizes"])
+def test_reports_of_slabs_end(client, report):
+    """Reports on what is not here are empty, but well-formed."""
+    client.stats(report)
