@@ -18,13 +18,31 @@ const char *malloc_conf = "dirty_decay_ms:2000,muzzy_decay_ms:0";
 
 #include "base/assert.h"
 
+#ifdef FS_DEBUG
+static _Thread_local unsigned long allocations;
+#define COUNT_ALLOCATION() (allocations++)
+#else
+#define COUNT_ALLOCATION() ((void)0)
+#endif
+
+unsigned long mem_allocations(void)
+{
+#ifdef FS_DEBUG
+	return allocations;
+#else
+	return 0;
+#endif
+}
+
 void *mem_alloc(size_t bytes)
 {
+	COUNT_ALLOCATION();
 	return malloc(bytes);
 }
 
 void *mem_zalloc(size_t bytes)
 {
+	COUNT_ALLOCATION();
 	return calloc(1, bytes);
 }
 
@@ -32,12 +50,14 @@ void *mem_must_zalloc(size_t bytes)
 {
 	void *memory = calloc(1, bytes ? bytes : 1);
 
+	COUNT_ALLOCATION();
 	must(memory);
 	return memory;
 }
 
 void *mem_realloc(void *memory, size_t bytes)
 {
+	COUNT_ALLOCATION();
 	return realloc(memory, bytes);
 }
 
@@ -45,6 +65,7 @@ void *mem_aligned(size_t alignment, size_t bytes)
 {
 	void *memory;
 
+	COUNT_ALLOCATION();
 	return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
 }
 

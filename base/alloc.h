@@ -34,4 +34,7 @@ void mem_purge(void);
 void *mem_map(size_t bytes);
 void mem_unmap(void *memory, size_t bytes);
 
+/* Debug builds: how many blocks the calling thread has allocated here so far; else 0. */
+unsigned long mem_allocations(void);
+
 #endif

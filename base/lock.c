@@ -12,6 +12,7 @@
 
 static _Thread_local const struct lock *held[HELD_MAX];
 static _Thread_local unsigned held_count;
+static _Thread_local unsigned long acquired[LOCK_RANKS];
 
 static const char *rank_name(enum lock_rank rank)
 {
@@ -43,6 +44,7 @@ static void note_acquired(const struct lock *lock)
 {
 	must(held_count < HELD_MAX);
 	held[held_count++] = lock;
+	acquired[lock->rank]++;
 }
 
 static void note_released(const struct lock *lock)
@@ -119,5 +121,15 @@ void lock_assert_held(const struct lock *lock)
 	must(!"the calling thread holds this lock");
 #else
 	(void)lock;
+#endif
+}
+
+unsigned long lock_acquisitions(enum lock_rank rank)
+{
+#ifdef FS_DEBUG
+	return acquired[rank];
+#else
+	(void)rank;
+	return 0;
 #endif
 }

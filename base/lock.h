@@ -44,4 +44,7 @@ void lock_release(struct lock *lock);
 /* Debug builds assert that the calling thread holds it; otherwise nothing. */
 void lock_assert_held(const struct lock *lock);
 
+/* Debug builds: how many locks of this rank the calling thread has acquired so far; else 0. */
+unsigned long lock_acquisitions(enum lock_rank rank);
+
 #endif
