@@ -115,7 +115,9 @@ static uint64_t default_segment(uint64_t flash, uint64_t memory)
 
 	if (size < flash / SEGMENTS_WANTED_MAX)
 		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
-	return pages(size < SEGMENT_MIB ? SEGMENT_MIB : size);
+	if (size < SEGMENT_MIB)
+		size = SEGMENT_MIB;
+	return pages(size < memory / 4 ? size : memory / 4); /* a small -m starts, with small segments */
 }
 
 static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
