@@ -27,7 +27,7 @@ struct run {
 	int64_t warmup_us;
 
 	pthread_mutex_t lock;
-	bool window_open;            /* lock; the first measured request opens it */
+	_Atomic bool window_open;    /* set under lock; the first measured request opens it */
 	uint64_t window_ns;          /* lock; when that was */
 	struct server_stats *before; /* lock; the server's stats at that time */
 	char error[320];             /* lock; why the run failed, the first reason */
