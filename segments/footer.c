@@ -54,7 +54,7 @@ void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan 
 	out->extents_bytes = plan->data_offset - SEG_PAGE;
 	out->data_offset = plan->data_offset;
 	out->data_bytes = plan->data_bytes;
-	out->footer_offset = plan->data_offset + plan->data_bytes;
+	out->footer_offset = seg->segment_bytes - plan->footer_bytes;
 	out->footer_bytes = plan->footer_bytes;
 	out->objects = plan->count;
 	out->extents = plan->extents;

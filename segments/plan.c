@@ -52,7 +52,8 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	struct seg_plan plan;
 	int rc;
 
-	if (segment_bytes < PILOT_LEAST_BYTES || sums->slot_bytes <= segment_bytes)
+	if (placement != SEG_PLACE_SWEEP || segment_bytes < PILOT_LEAST_BYTES ||
+	    sums->slot_bytes <= segment_bytes)
 		return FS_OK;
 	sample = mem_alloc(most * sizeof(*sample));
 	if (!sample)
@@ -70,7 +71,7 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	return rc;
 }
 
-/* How many slot objects to keep footer room for, in that much data area. */
+/* How many slot objects to keep footer room for, in that much data area. The sweep may place more. */
 static uint64_t expected_slots(const struct sums *sums, uint64_t data_bytes)
 {
 	uint64_t expected;
@@ -78,8 +79,17 @@ static uint64_t expected_slots(const struct sums *sums, uint64_t data_bytes)
 	if (sums->slots == 0)
 		return 0;
 	expected = (uint64_t)((double)data_bytes / sums->mean_placed);
-	expected += expected / 10 + 16;
+	expected += expected / 32 + 16;
 	return expected < sums->slots ? expected : sums->slots;
+}
+
+uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects)
+{
+	const struct seg_plan *plan = job->plan;
+	uint64_t room = job->segment_bytes - plan->data_offset;
+
+	return plan_footer_bytes(objects, plan->extents, room / plan->granule,
+				 job->filter_bytes_for ? job->filter_bytes_for(job->context, objects) : 0);
 }
 
 uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t positions, uint64_t filter_bytes)
@@ -168,6 +178,8 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 	int rc = measure_lengths(job);
 	uint64_t areas = extents_bytes + (sums->slots ? plan->data_bytes : 0);
 
+	if (plan->count > job->expected_objects)
+		plan->footer_bytes = plan_footer_for(job, plan->count);
 	plan->stats.candidates = job->count;
 	plan->stats.candidate_bytes = sums->slot_bytes + sums->extent_bytes;
 	plan->stats.placed = plan->count;
@@ -180,11 +192,10 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 
 /* The data area and the footer after it, each taking the other into account. */
 static void divide(struct plan_job *job, const struct sums *sums, enum seg_placement placement,
-		   unsigned functions, uint64_t segment_bytes,
-		   uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context)
+		   unsigned functions)
 {
 	struct seg_plan *plan = job->plan;
-	uint64_t room = segment_bytes - plan->data_offset;
+	uint64_t room = job->segment_bytes - plan->data_offset;
 	uint64_t objects = plan->extents;
 
 	plan->granule = placement == SEG_PLACE_PAPER
@@ -194,16 +205,23 @@ static void divide(struct plan_job *job, const struct sums *sums, enum seg_place
 	plan->data_bytes = room;
 	for (int round = 0; round < 3; round++) {
 		objects = plan->extents + expected_slots(sums, plan->data_bytes);
-		plan->footer_bytes =
-			plan_footer_bytes(objects, plan->extents, room / plan->granule,
-					  filter_bytes_for ? filter_bytes_for(context, objects) : 0);
+		plan->footer_bytes = plan_footer_for(job, objects);
 		plan->data_bytes = room > plan->footer_bytes ? room - plan->footer_bytes : 0;
 	}
 	if (plan->footer_bytes > room)
 		objects = plan->extents; /* extents alone: their footer was kept free */
 	plan->footer_bytes = room - plan->data_bytes;
-	job->max_objects = (uint32_t)objects;
+	job->expected_objects = (uint32_t)objects;
 	job->grid = layout_grid(plan->sequence, plan->data_bytes, plan->granule, functions);
+}
+
+/* As many objects as a plan may place: half as many again as candidates of mean length would be. */
+static uint32_t most_objects(const struct sums *sums, uint64_t room)
+{
+	uint64_t most = sums->slots ? room / (sums->slot_bytes / sums->slots) : 0;
+
+	most += most / 2 + 16;
+	return (uint32_t)(sums->extents + (most < sums->slots ? most : sums->slots));
 }
 
 int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
@@ -211,7 +229,14 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 		      uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		      struct seg_plan *out)
 {
-	struct plan_job job = {.candidates = candidates, .count = count, .plan = out};
+	struct plan_job job = {
+		.candidates = candidates,
+		.count = count,
+		.segment_bytes = segment_bytes,
+		.filter_bytes_for = filter_bytes_for,
+		.context = context,
+		.plan = out,
+	};
 	struct sums sums = sum_up(candidates, count);
 	uint64_t room = segment_bytes - SEG_PAGE, tail, extents_bytes;
 	int rc;
@@ -223,8 +248,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count);
 	if (rc != FS_OK)
 		return rc;
-	/* The most that can be placed: what fits, and what is there. */
-	job.max_objects = (uint32_t)(sums.extents + expected_slots(&sums, room));
+	job.max_objects = most_objects(&sums, room);
 	out->placed = mem_alloc(((uint64_t)job.max_objects + 1) * sizeof(*out->placed));
 	if (!out->placed)
 		return FS_ENOMEM;
@@ -234,7 +258,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	room -= tail < room ? tail : room;
 	extents_bytes = place_extents(&job, extents_room(&sums, room), room);
 	out->data_offset = layout_page_up(SEG_PAGE + extents_bytes);
-	divide(&job, &sums, placement, functions, segment_bytes, filter_bytes_for, context);
+	divide(&job, &sums, placement, functions);
 	rc = placement == SEG_PLACE_PAPER ? plan_paper(&job) : plan_sweep(&job);
 	if (rc == FS_OK && placement == SEG_PLACE_PAPER)
 		qsort(out->placed, out->count, sizeof(*out->placed), by_offset);

@@ -15,9 +15,32 @@ struct plan_job {
 	const struct seg_candidate *candidates;
 	uint32_t count;
 	struct layout_grid grid;
-	uint32_t max_objects;  /* that the footer has room for, extents included */
-	struct seg_plan *plan; /* areas set; placed has room for max_objects */
+	uint64_t segment_bytes;
+	uint32_t max_objects;      /* room in plan->placed */
+	uint32_t expected_objects; /* that the footer has room for as planned, extents included */
+	uint64_t (*filter_bytes_for)(void *context, uint64_t n); /* may be NULL */
+	void *context;
+	struct seg_plan *plan; /* areas set */
 };
+
+/* The footer's bytes for that many objects. */
+uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects);
+
+/*
+ * Whether one more record may be placed that ends at end (in the data area, and no other ends later).
+ * More records than expected make the footer grow into the tail of the data area, as far as that is
+ * still free: only a planner that goes in order of offset can have more.
+ */
+static inline bool plan_fits(const struct plan_job *job, uint64_t end)
+{
+	const struct seg_plan *plan = job->plan;
+
+	if (plan->count >= job->max_objects || end > plan->data_bytes)
+		return false;
+	return plan->count < job->expected_objects ||
+	       plan->data_offset + end + plan_footer_for(job, (uint64_t)plan->count + 1) <=
+		       job->segment_bytes;
+}
 
 /* Both append to plan->placed (in any order), add to plan->count and to stats.hashes. */
 FS_MUST_CHECK int plan_sweep(struct plan_job *job);

@@ -86,7 +86,7 @@ int plan_paper(struct plan_job *job)
 			order[n++] = (struct by_length){job->candidates[i].length, i};
 	qsort(order, n, sizeof(*order), longer);
 	if (job->grid.positions > 0)
-		for (uint32_t i = 0; i < n && job->plan->count < job->max_objects; i++)
+		for (uint32_t i = 0; i < n && job->plan->count < job->expected_objects; i++)
 			place_one(job, used, order[i].candidate);
 	rc = FS_OK;
 out:

@@ -221,11 +221,11 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 
 	if (sweep->frontier < base)
 		sweep->frontier = base;
-	while (sweep->frontier < base + width && job->plan->count < job->max_objects) {
+	while (sweep->frontier < base + width) {
 		uint32_t i = choose(sweep, (uint32_t)(sweep->frontier - base), width);
 		uint32_t candidate;
 
-		if (i == NONE) {
+		if (i == NONE || !plan_fits(job, sweep->frontier * granule + sweep->local[i].length)) {
 			sweep->frontier++;
 			continue;
 		}

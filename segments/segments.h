@@ -145,8 +145,8 @@ struct seg_plan_stats {
 
 struct seg_plan {
 	uint64_t sequence;
-	uint64_t data_offset, data_bytes; /* hash-placed area */
-	uint64_t footer_bytes;
+	uint64_t data_offset, data_bytes; /* hash-placed area: what positions are computed over */
+	uint64_t footer_bytes; /* up to the segment's end; may reach into the data area's unused tail */
 	uint32_t granule, longest_999;
 	uint32_t count;		 /* placed */
 	uint32_t extents;	 /* of these, the first ones, in the extents area */

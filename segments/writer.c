@@ -42,7 +42,8 @@ static int check_plan(const struct seg *seg, uint32_t segment, const struct seg_
 	if (seg_next(seg, &next, &state) != FS_OK || next != segment || state != SEG_FREE ||
 	    plan->sequence != seg->next_sequence)
 		return FS_EINVAL;
-	if (plan->data_offset + plan->data_bytes + plan->footer_bytes != seg->segment_bytes ||
+	if (plan->data_offset + plan->data_bytes + plan->footer_bytes < seg->segment_bytes ||
+	    plan->data_offset + plan->footer_bytes > seg->segment_bytes ||
 	    layout_align8(list) + layout_align8(filter_length) + sizeof(struct layout_footer) >
 		    plan->footer_bytes)
 		return FS_EINVAL;

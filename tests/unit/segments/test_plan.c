@@ -53,7 +53,7 @@ static void check(const struct seg_plan *plan, const struct seg_candidate *candi
 		assert_true(placed->offset >= free_from);
 		free_from = placed->offset + candidate->length;
 		assert_true(free_from <=
-			    (n < plan->extents ? plan->data_offset : plan->data_offset + plan->data_bytes));
+			    (n < plan->extents ? plan->data_offset : segment_bytes - plan->footer_bytes));
 		assert_int_equal(candidate->extent, n < plan->extents);
 		assert_in_range(placed->function, 0, functions - 1);
 		if (n >= plan->extents)
