@@ -85,6 +85,9 @@ static struct iocb *prepare(struct dev_queue *queue, struct dev_io *io)
 int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 {
 	struct iocb *batch[BATCH];
+	/* Read before the requests are released: once they are, they may complete, and on the
+	   submitter thread the reader and its queue may be gone before io_submit returns. */
+	io_context_t context = queue->context;
 	int rc;
 
 	if (n > BATCH)
@@ -92,7 +95,7 @@ int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		batch[i] = prepare(queue, ios[i]);
 	do
-		rc = io_submit(queue->context, (long)n, batch);
+		rc = io_submit(context, (long)n, batch);
 	while (rc == -EINTR);
 	return rc;
 }
