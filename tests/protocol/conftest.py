@@ -54,8 +54,8 @@ def start():
         return daemon.start()
 
     yield start_one
-    for daemon in daemons:
-        daemon.stop()
+    codes = [daemon.stop() for daemon in daemons]
+    assert not any(codes), "not a clean end (sanitizers tell here too)"
 
 
 @pytest.fixture

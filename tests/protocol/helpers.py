@@ -85,7 +85,7 @@ class Daemon:
         return self.start()
 
     def __exit__(self, *_):
-        self.stop()
+        assert self.stop() == 0, "not a clean end (sanitizers tell here too)"
 
     def client(self):
         return Client(self.port)
@@ -191,10 +191,11 @@ class Client:
 class Kind:
     """What an object is like. In the value, %key stands for its key."""
 
-    def __init__(self, value, flags=0, key_length=0):
+    def __init__(self, value, flags=0, key_length=0, copies=30):
         self.template = value
         self.flags = flags
         self.key_length = key_length
+        self.copies = copies  # set at a time: the cleaner writes many of them to flash, some are evicted
         self.waiting = []  # keys that were set and may lie on flash by now
 
     def key(self):
@@ -210,7 +211,6 @@ class Kind:
 
 
 serial = itertools.count()
-COPIES = 30  # of each kind are set: the cleaner writes many of them to flash, some are evicted
 FILLER = 900
 SEGMENT = 64 << 10
 
@@ -259,8 +259,19 @@ class Placer:
     def refill(self):
         for kind in self.kinds:
             if not kind.waiting:
-                kind.waiting = [kind.store(self.client) for _ in range(COPIES)]
+                kind.waiting = [kind.store(self.client) for _ in range(kind.copies)]
         fill_turn(self.client)
+
+    def put_many(self, kind, count):
+        """Keys of so many objects of this kind. Who waits for the last may lose the first to an
+        eviction: such a one is replaced."""
+        keys = []
+        for _ in range(20):
+            keys += [self.put(kind) for _ in range(count - len(keys))]
+            keys = [key for key in keys if self.client.get(key)]
+            if len(keys) == count:
+                return keys
+        raise AssertionError(f"never {count} objects at a time")
 
     def put(self, kind):
         """The key of a new object of this kind, lying where it should."""

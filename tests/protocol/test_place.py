@@ -130,7 +130,7 @@ def test_gat_answers_and_touches(placed):
 
 def test_multiget_answers_in_the_order_of_the_keys(placed):
     """get of many keys answers in their order, missing ones left out, one given twice twice."""
-    keys = [placed.put(NAMED) for _ in range(5)]
+    keys = placed.put_many(NAMED, 5)
     found = placed.client.get(keys[3], b"nothing-here", keys[0], keys[4], keys[3], keys[1])
     assert [key for key, *_ in found] == [keys[3], keys[0], keys[4], keys[3], keys[1]]
     assert all(value == b"value of " + key for key, _, value, _ in found)
@@ -138,7 +138,7 @@ def test_multiget_answers_in_the_order_of_the_keys(placed):
 
 def test_noreply_changes_are_made_in_silence(placed):
     """Commands with noreply act, and only the last one is answered."""
-    keys = [placed.put(NUMBER) for _ in range(4)]
+    keys = placed.put_many(NUMBER, 4)
     answer = placed.client.all(b"incr %s 2 noreply\r\ndelete %s noreply\r\ntouch %s -1 noreply\r\n"
                                b"append %s 0 0 1 noreply\r\n6\r\n" % tuple(keys))
     assert answer == b""

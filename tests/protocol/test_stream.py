@@ -8,7 +8,7 @@ import pytest
 
 from helpers import PATIENCE, Kind, until
 
-NAMED = Kind(b"value of %key" + b"." * 200)
+NAMED = Kind(b"value of %key" + b"." * 200, copies=150)
 KINDS = [NAMED]
 
 
@@ -22,14 +22,14 @@ def test_pipeline_of_a_thousand_commands(client):
 
 def test_multiget_of_a_hundred_keys(placed):
     """100 keys of one get are answered in order."""
-    keys = [placed.put(NAMED) for _ in range(100)]
+    keys = placed.put_many(NAMED, 100)
     found = placed.client.get(*keys)
     assert [(key, value) for key, _, value, _ in found] == [(key, NAMED.value(key)) for key in keys]
 
 
 def test_pipelined_gets_between_changes(placed):
     """Gets in a pipeline see neither more nor less than what was set before them."""
-    keys = [placed.put(NAMED) for _ in range(20)]
+    keys = placed.put_many(NAMED, 20)
     placed.client.send(b"".join(b"get %s\r\nset %s 0 0 3\r\nnew\r\nget %s\r\n" % (key, key, key) for key in keys))
     for key in keys:
         assert placed.client.values() == [(key, 0, NAMED.value(key), None)]
@@ -74,7 +74,7 @@ def test_quit_answers_what_came_before(placed):
 
 def test_half_closed_connection_gets_its_answers(placed):
     """A client may shut its side down and still read all answers."""
-    keys = [placed.put(NAMED) for _ in range(20)]
+    keys = placed.put_many(NAMED, 20)
     with placed.daemon.client() as other:
         other.send(b"get " + b" ".join(keys) + b"\r\n")
         other.socket.shutdown(socket.SHUT_WR)
@@ -94,7 +94,7 @@ def test_drop_in_a_value_stores_nothing(dram_daemon, client):
 
 def test_drop_with_reads_in_flight(placed):
     """Connections that go away while their answers are read from flash do no harm."""
-    keys = [placed.put(NAMED) for _ in range(20)]
+    keys = placed.put_many(NAMED, 20)
     for _ in range(20):
         with placed.daemon.client() as other:
             other.send(b"get " + b" ".join(keys) + b"\r\nincr %s 1\r\n" % keys[0])
