@@ -14,7 +14,9 @@ const char *const ANSWER_NAMES[ANSWERS] = { "-", "hit", "miss", "STORED", "NOT_S
 static void pop(struct conn *conn)
 {
 	free(conn->queue[conn->head].codes);
+	free(conn->queue[conn->head].versions);
 	conn->queue[conn->head].codes = NULL;
+	conn->queue[conn->head].versions = NULL;
 	conn->head = (conn->head + 1) % QUEUE;
 	conn->count--;
 	conn->progress_ns = now_ns();
@@ -76,6 +78,7 @@ static bool fits(const struct op *op, enum answer answer)
 		return answer == ANSWER_NUMBER || answer == ANSWER_NOT_FOUND || answer == ANSWER_NOT_NUMBER;
 	case OP_DELETE: return answer == ANSWER_DELETED || answer == ANSWER_NOT_FOUND;
 	case OP_TOUCH: return answer == ANSWER_TOUCHED || answer == ANSWER_NOT_FOUND;
+	case OP_FLUSH: return answer == ANSWER_OK;
 	default: return false;
 	}
 }
@@ -120,6 +123,12 @@ static bool take_line(struct conn *conn, const struct op *op)
 	if (!fits(op, answer))
 		violation(conn, op, op->code, "unexpected answer: %.*s", (int)(length < 100 ? length : 100), text);
 	wire_consume(&conn->wire, length + 2);
+	if (op->kind == OP_FLUSH) {
+		shared_flush_end(conn, op, op->versions, now_ns());
+		owned_flushed(conn);
+		conn->thread->flushes++;
+		return true;
+	}
 	switch (key_area(op->code)) {
 	case AREA_OWNED: owned_answer(conn, op, answer, number); break;
 	case AREA_SHARED: shared_answer(conn, op, answer); break;

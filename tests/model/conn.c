@@ -93,11 +93,12 @@ static void bury(struct zombie *zombie, uint32_t code, uint64_t version)
 
 static void lose(struct conn *conn, const struct op *op, struct zombie *zombie)
 {
-	for (uint32_t i = 0; i < op->count; i++) {
+	for (uint32_t i = 0; i < options.shared_keys && op->versions; i++)
+		if (op->versions[i])
+			bury(zombie, key_code(AREA_SHARED, i), op->versions[i]);
+	for (uint32_t i = 0; i < op->count && op->kind != OP_QUIT && op->kind != OP_FLUSH; i++) {
 		uint32_t code = op->codes ? op->codes[i] : op->code;
 
-		if (op->kind == OP_QUIT)
-			continue;
 		if (key_area(code) == AREA_OWNED) {
 			owned_lost(conn, op, code);
 			owned_find(conn, code)->quarantine = zombie->serial;
@@ -107,6 +108,7 @@ static void lose(struct conn *conn, const struct op *op, struct zombie *zombie)
 		}
 	}
 	free(op->codes);
+	free(op->versions);
 }
 
 static struct conn *conn_of(struct thread *thread, uint32_t code)

@@ -10,6 +10,7 @@
 
 #define BATCH_BYTES_MAX (1u << 20)
 #define MANY_MAX 100
+#define MOMENT_NS 10000000u
 
 const char *const OP_NAMES[OP_KINDS] = { "get", "gat", "set", "add", "replace", "append", "prepend", "cas",
 					 "incr", "decr", "delete", "touch", "quit", "flush_all" };
@@ -71,6 +72,8 @@ static int64_t some_exptime(struct conn *conn)
 {
 	static const uint8_t weights[] = { 90, 3, 3, 2, 2 };
 
+	if (options.ttl_percent > 0 && chance(conn, options.ttl_percent))
+		return 1;
 	switch (pick(conn, weights, sizeof(weights))) {
 	case 1: return -1;
 	case 2: return 1;
@@ -303,6 +306,16 @@ static void one_counter(struct conn *conn, uint32_t code)
 	}
 }
 
+/* Most of the time all connections pick the same shared key for a moment, and then another one, so
+   that a key that has gone to flash meanwhile is met by many commands at once. */
+static uint32_t some_shared(struct conn *conn)
+{
+	uint64_t moment = now_ns() / MOMENT_NS;
+	uint64_t die = chance(conn, 75) ? mix64(options.seed + moment) : rng_next(&conn->thread->rng);
+
+	return key_code(AREA_SHARED, (uint32_t)reduce64(die, options.shared_keys));
+}
+
 /* ---- batches --------------------------------------------------------------------------------- */
 
 static uint32_t some_key(struct conn *conn)
@@ -312,8 +325,20 @@ static uint32_t some_key(struct conn *conn)
 	if (die < 70)
 		return some_owned(conn);
 	if (die < 92)
-		return key_code(AREA_SHARED, (uint32_t)below(conn, options.shared_keys));
+		return some_shared(conn);
 	return key_code(AREA_COUNTER, (uint32_t)below(conn, options.counters));
+}
+
+/* Among other commands and beside other connections: what was stored before is gone for all. */
+static void flush_midway(struct conn *conn)
+{
+	uint64_t start = now_ns();
+	uint64_t *versions = shared_flush_begin(start);
+	struct op *op = push(conn, OP_FLUSH, 0);
+
+	op->sent_ns = start;
+	op->versions = versions;
+	wire_put(&conn->wire, "flush_all\r\n", 11);
 }
 
 void gen_batch(struct conn *conn)
@@ -323,9 +348,13 @@ void gen_batch(struct conn *conn)
 
 	if (chance(conn, 10))
 		conn->depth = 1 + (unsigned)below(conn, chance(conn, 50) ? 64 : 8);
+	bool flush = options.flush_every > 0 && below(conn, 15000) == 0;
+
 	for (unsigned i = 0; i < conn->depth && room(conn) && wire_unsent(&conn->wire) < BATCH_BYTES_MAX; i++) {
 		uint32_t code = chance(conn, of_focus) ? focus : some_key(conn);
 
+		if (flush && i == conn->depth / 2)
+			flush_midway(conn);
 		switch (key_area(code)) {
 		case AREA_OWNED: one_owned(conn, code); break;
 		case AREA_SHARED: one_shared(conn, code); break;

@@ -57,6 +57,7 @@ struct op {
 	int64_t exptime;
 	uint64_t sent_ns;
 	uint64_t version;    /* shared: of the write; counter: the number it starts with */
+	uint64_t *versions;  /* of flush_all: one for each shared key, 0 where it has none */
 	uint64_t seen;	     /* shared cas: version whose id is used; counter: floor at the start */
 };
 
@@ -166,7 +167,9 @@ uint64_t shared_shown(struct conn *conn, const struct op *op, uint32_t code, con
 void shared_cas_stored(struct conn *conn, const struct op *op, uint64_t end);
 /* An id to use in a cas. False: none is known. */
 bool shared_cas_of(uint32_t code, struct rng *rng, uint64_t *version, uint64_t *cas);
-void shared_flushed(uint64_t start, uint64_t end);
+/* flush_all deletes every shared key: versions[options.shared_keys], to be freed. */
+uint64_t *shared_flush_begin(uint64_t start);
+void shared_flush_end(const struct conn *conn, const struct op *op, const uint64_t *versions, uint64_t end);
 void shared_print(uint32_t code);
 
 /* ---- counter.c ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 struct options options = {
 	.host = "127.0.0.1", .port = 11211, .threads = 2, .connections = 4, .keys = 20000,
-	.shared_keys = 200, .counters = 20, .item_limit = 1 << 20, .large = 4096, .value_max = 60000,
+	.shared_keys = 300, .counters = 20, .item_limit = 1 << 20, .large = 4096, .value_max = 60000,
 	.seconds = 10, .flush_every = 5, .patience = 30, .drops = true, .name = "model",
 };
 
@@ -29,6 +29,7 @@ static const struct {
 	{ { "item-limit", 1, NULL, 'I' }, "the server's item size limit in bytes" },
 	{ { "large", 1, NULL, 'L' }, "size in bytes from which on a value is large" },
 	{ { "value-max", 1, NULL, 'M' }, "largest value that is to be stored" },
+	{ { "ttl-percent", 1, NULL, 'x' }, "share of writes that expire after a second, beside the usual few" },
 	{ { "rate", 1, NULL, 'R' }, "commands per second of each thread, 0 for all that go" },
 	{ { "flush-every", 1, NULL, 'f' }, "seconds between flush_alls, 0 for none" },
 	{ { "patience", 1, NULL, 'p' }, "seconds without an answer that are a failure" },
@@ -77,6 +78,7 @@ static void set(int letter, const char *text)
 	case 'I': options.item_limit = number; break;
 	case 'L': options.large = number; break;
 	case 'M': options.value_max = number; break;
+	case 'x': options.ttl_percent = number; break;
 	case 'R': options.rate = strtod(text, NULL); break;
 	case 'f': options.flush_every = strtod(text, NULL); break;
 	case 'p': options.patience = strtod(text, NULL); break;

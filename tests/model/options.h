@@ -19,6 +19,7 @@ struct options {
 	uint32_t value_max;	 /* largest that is to be stored */
 	uint64_t seed;
 	double seconds;
+	unsigned ttl_percent;	 /* of writes that expire within a second, beside the usual few */
 	double rate;		 /* commands per second of each thread, 0 = all it can */
 	double flush_every;	 /* seconds between flush_alls, 0 = none */
 	double patience;	 /* seconds without an answer that are a failure */

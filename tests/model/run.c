@@ -117,18 +117,19 @@ static void flush(struct thread *thread, unsigned number)
 {
 	bool delayed = number % 4 == 3;
 	char line[128];
-	uint64_t start;
+	uint64_t *versions;
 
 	drain(thread);
 	pthread_barrier_wait(&barrier);
 	if (thread->number == number % options.threads) {
-		start = now_ns();
+		versions = shared_flush_begin(now_ns());
 		if (!wire_ask(&thread->conn[0].wire, delayed ? "flush_all 1\r\n" : "flush_all\r\n", line, sizeof(line)) ||
 		    strcmp(line, "OK") != 0)
 			violation(&thread->conn[0], NULL, 0, "flush_all was answered with %s", line);
 		if (delayed)
 			usleep(3000000);
-		shared_flushed(start, now_ns());
+		shared_flush_end(NULL, &(struct op){ .kind = OP_FLUSH }, versions, now_ns());
+		free(versions);
 		thread->flushes++;
 	}
 	pthread_barrier_wait(&barrier);

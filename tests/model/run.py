@@ -19,7 +19,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "..", "build")
 ITEM_LIMIT = 128 << 10
-RATE = {"release": 20000, "debug": 15000, "asan": 6000, "tsan": 2500}  # commands per second, each thread
+RATE = {"release": 20000, "debug": 15000, "asan": 8000, "tsan": 5000}  # commands per second, each thread
 MOVING = "flash_hits,segments_written,segments_reclaimed"
 MIB = 1 << 20
 
@@ -48,6 +48,10 @@ CONFIGS = [
            strict=False, require=MOVING + ",flash_read_timeouts"),
     config("write-errors", faults="device_write_eio=prob:20", strict=False,
            require="flash_hits,segments_written,flash_write_errors"),
+    config("race", FEW_TAGS, "device_read_slow=every:8,index_force_relocation=every:5,store_promote=every:4",
+           client="--connections 8 --keys 12000", require=MOVING + ",flash_revalidations"),
+    config("expiry", faults="cleaner_pause_before_commit=every:2", client="--ttl-percent 25", flash="12m",
+           require="flash_hits,segments_written,flash_dead_on_commit"),
     config("live", "--reinsertion live --clock-mode mfu --placement paper",
            require=MOVING + ",flash_objects_reinserted"),
     config("everything", FEW_TAGS + " --reinsertion live",

@@ -245,15 +245,22 @@ bool shared_cas_of(uint32_t code, struct rng *rng, uint64_t *version, uint64_t *
 	return found;
 }
 
-void shared_flushed(uint64_t start, uint64_t end)
+uint64_t *shared_flush_begin(uint64_t start)
 {
-	for (uint32_t i = 0; i < options.shared_keys; i++) {
-		uint32_t code = key_code(AREA_SHARED, i);
-		uint64_t version = shared_begin(code, true, start);
+	uint64_t *versions = calloc(options.shared_keys, sizeof(*versions));
 
-		if (version)
-			shared_end(NULL, &(struct op){ .kind = OP_FLUSH }, code, version, true, end);
-	}
+	if (!versions)
+		abort();
+	for (uint32_t i = 0; i < options.shared_keys; i++)
+		versions[i] = shared_begin(key_code(AREA_SHARED, i), true, start);
+	return versions;
+}
+
+void shared_flush_end(const struct conn *conn, const struct op *op, const uint64_t *versions, uint64_t end)
+{
+	for (uint32_t i = 0; i < options.shared_keys; i++)
+		if (versions[i])
+			shared_end(conn, op, key_code(AREA_SHARED, i), versions[i], true, end);
 }
 
 /* The lock is held by the thread that prints, or by nobody who matters any more. */
