@@ -279,27 +279,33 @@ static void apply_join(struct action *action, const struct current *current)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Decimal digits, then nothing or the spaces that a shrinking decr leaves. */
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/*
+ * What memcached takes for a number, which is what strtoull does: blanks and a plus may come first,
+ * and behind the digits anything after a blank (such as the spaces that a shrinking decr leaves).
+ */
 static bool parse_number(const char *text, uint32_t length, uint64_t *number)
 {
 	uint64_t n = 0;
-	uint32_t i = 0;
+	uint32_t i = 0, first;
 
-	if (length > NUMBER_DIGITS_MAX)
-		return false;
-	for (; i < length && text[i] >= '0' && text[i] <= '9'; i++) {
+	while (i < length && is_blank(text[i]))
+		i++;
+	if (i < length && text[i] == '+')
+		i++;
+	for (first = i; i < length && text[i] >= '0' && text[i] <= '9'; i++) {
 		uint64_t digit = (uint64_t)(text[i] - '0');
 
 		if (n > (UINT64_MAX - digit) / 10)
 			return false;
 		n = n * 10 + digit;
 	}
-	if (i == 0)
-		return false;
-	while (i < length && text[i] == ' ')
-		i++;
 	*number = n;
-	return i == length;
+	return i > first && (i == length || is_blank(text[i]));
 }
 
 static unsigned format_number(uint64_t number, char out[NUMBER_DIGITS_MAX])

@@ -7,6 +7,7 @@
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 32u
+#define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
@@ -146,12 +147,15 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 	return round.freed;
 }
 
-/* CLOCK values go down from 3 at most: four turns meet everything that may go. */
+/*
+ * First a short look for something that is no candidate, then whatever stands at zero: CLOCK values
+ * go down from 3 at most, so four turns meet everything that may go.
+ */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
 	struct store *store = context->store;
 	int64_t missing = (int64_t)bytes - (store_free_bytes(store) - context->item_bytes);
-	uint64_t visited, freed = 0;
+	uint64_t visited, freed;
 
 	if (missing <= 0)
 		return true;
@@ -159,10 +163,10 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		return false;
 	if (store->index)
 		cleaner_wake(store);
-	for (int turn = 0; turn < 5 && freed < (uint64_t)missing; turn++)
-		freed += evict_dram(context, (uint64_t)missing - freed, store_dram_items(store) + 1, turn < 1, true,
+	freed = evict_dram(context, (uint64_t)missing, INLINE_SPARING_VISITS, true, true, &visited);
+	for (int turn = 0; turn < 4 && freed < (uint64_t)missing; turn++)
+		freed += evict_dram(context, (uint64_t)missing - freed, store_dram_items(store) + 1, false, true,
 				    &visited);
-	context_settle(context);
 	return true; /* what is in a plan can't go now: over by that much until it is committed */
 }
 

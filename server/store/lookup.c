@@ -556,8 +556,10 @@ static void arm_timer(struct store_worker *worker)
 	uint64_t ns = worker->context.store->config.read_timeout_ms * 500000ull;
 	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) } };
 
-	if (!worker->timer_armed && worker->oldest && timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0)
+	if (!worker->timer_armed && worker->oldest && timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0) {
 		worker->timer_armed = true;
+		worker->timer_due_us = worker->now_us + ns / 1000;
+	}
 }
 
 /* Read buffers are cache memory too. */
@@ -590,7 +592,8 @@ void store_worker_poll(struct store_worker *worker)
 	if (!worker->reader)
 		return;
 	seg_reader_poll(worker->reader);
-	if (worker->timer_armed && read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
+	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&
+	    read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
 		worker->timer_armed = false;
 	while (worker->oldest && worker->now_us > worker->oldest->started_us + limit_us)
 		time_out(worker->oldest);

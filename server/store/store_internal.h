@@ -79,6 +79,7 @@ struct store_worker {
 	struct seg_reader *reader; /* NULL without flash */
 	int epoll_fd, timer_fd;
 	bool timer_armed;
+	uint64_t timer_due_us; /* not to be read before */
 	uint64_t now_ms, now_us;
 	uint32_t now_seconds;
 	unsigned pending; /* requests not done */
