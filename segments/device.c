@@ -258,8 +258,10 @@ int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes)
 
 	if (stat(path, &st) != 0)
 		return errno == ENOENT ? (int64_t)flash_bytes : FS_ESYS;
+	if (S_ISREG(st.st_mode))
+		return (int64_t)(flash_bytes ? flash_bytes : (uint64_t)st.st_size);
 	if (!S_ISBLK(st.st_mode))
-		return S_ISREG(st.st_mode) ? (int64_t)flash_bytes : FS_EINVAL;
+		return FS_EINVAL;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return FS_ESYS;

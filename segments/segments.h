@@ -54,7 +54,8 @@ struct seg_config {
 
 /* How many segments a flash of this size has (the superblock's area taken off). */
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
-/* Size of the flash at path: of the block device, or flash_bytes for a file. Negative code on error. */
+/* Size of the flash at path: of the block device, or flash_bytes for a file (0: what a file has that
+   is there, 0 again if none is). Negative code on error; FS_EINVAL: neither file nor block device. */
 int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
 
 uint64_t seg_region_bytes(uint32_t segments);

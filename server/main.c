@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon: start order, and its mirror image. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -97,12 +99,26 @@ out_net:
 	return exit_code;
 }
 
+/* Started with 0, 1 or 2 closed, the next file opened would get that number: a socket or the flash
+   file, and the log would be written into it. */
+static bool fill_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct conf conf = { 0 };
 	struct process process;
 	int exit_code;
 
+	if (!fill_standard_files())
+		return EX_OSERR;
 	if (conf_load(&conf, argc, argv, stdout, stderr) != FS_OK) {
 		exit_code = conf.exit_code;
 		goto out;
@@ -115,6 +131,8 @@ int main(int argc, char **argv)
 #endif
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
+	signal(SIGXFSZ, SIG_IGN); /* beyond ulimit -f a write fails with EFBIG */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
 		exit_code = serve(&conf, &process);

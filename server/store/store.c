@@ -11,9 +11,6 @@
 
 #define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
 #define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
-#define INDEX_LOAD 0.95
-#define SEGMENTS_WANTED_MAX 16000u
-#define SEGMENT_MIB (1ull << 20)
 #define READER_DEPTH 128
 
 void store_config_init(struct store_config *config)
@@ -95,86 +92,7 @@ bool store_too_large(const struct store *store, size_t key_length, uint64_t valu
 	return value_length + key_length + header > store->config.max_item_bytes;
 }
 
-/* ---- what fits ------------------------------------------------------------------------------- */
-
-struct sizing {
-	uint64_t flash_given, flash_used, segment_bytes, buckets, objects_all, objects_covered, memory_for_all;
-	uint32_t segments;
-};
-
-static uint64_t pages(uint64_t bytes)
-{
-	return bytes / SEG_PAGE * SEG_PAGE;
-}
-
-/* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
-   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md). */
-static uint64_t default_segment(uint64_t flash, uint64_t memory)
-{
-	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
-
-	if (size < flash / SEGMENTS_WANTED_MAX)
-		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
-	if (size < SEGMENT_MIB)
-		size = SEGMENT_MIB;
-	return pages(size < memory / 4 ? size : memory / 4); /* a small -m starts, with small segments */
-}
-
-static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
-{
-	uint64_t slots = (uint64_t)((double)(flash / object_bytes) / INDEX_LOAD);
-
-	return slots / FIDX_BUCKET_SLOTS + 2;
-}
-
-static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
-{
-	uint64_t index = buckets_for(flash, object_bytes) * FIDX_BUCKET_SLOTS * sizeof(uint32_t);
-	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
-
-	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
-}
-
-/* Index at most half of -m, segment at most a quarter: what is over that is left unused. */
-static int make_sizing(const struct store_config *config, struct sizing *out, char reason[256])
-{
-	int64_t given = seg_flash_bytes(config->flash_path, config->flash_bytes);
-	uint64_t memory = config->memory_bytes;
-
-	if (given < 0) {
-		snprintf(reason, 256, "flash-path %.150s: %s%s%s", config->flash_path, fs_strerror((int)given),
-			 given == FS_ESYS ? ": " : "", given == FS_ESYS ? strerror(errno) : "");
-		return (int)given;
-	}
-	out->flash_given = out->flash_used = (uint64_t)given;
-	uint64_t most = (memory / 2 / (FIDX_BUCKET_SLOTS * sizeof(uint32_t)) - 2) * FIDX_BUCKET_SLOTS;
-	most = (uint64_t)((double)most * INDEX_LOAD) * config->flash_object_bytes;
-	if (out->flash_used > most)
-		out->flash_used = most;
-	if (out->flash_used > memory / 4 * SEGMENTS_WANTED_MAX)
-		out->flash_used = memory / 4 * SEGMENTS_WANTED_MAX;
-	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
-	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES || out->segment_bytes > memory / 4) {
-		snprintf(reason, 256, "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
-			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
-		return FS_ERANGE;
-	}
-	out->segments = seg_count_for(out->flash_used, out->segment_bytes);
-	if (out->segments > SEG_MAX_SEGMENTS) {
-		out->segments = SEG_MAX_SEGMENTS;
-		out->flash_used = (uint64_t)out->segments * out->segment_bytes + SEGMENT_MIB;
-	}
-	if (out->segments < 2) {
-		snprintf(reason, 256, "flash-size %llu: at least two segments of %llu bytes must fit",
-			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
-		return FS_ERANGE;
-	}
-	out->buckets = buckets_for(out->flash_used, config->flash_object_bytes);
-	out->objects_all = out->flash_given / config->flash_object_bytes;
-	out->objects_covered = (uint64_t)((double)(out->buckets * FIDX_BUCKET_SLOTS) * INDEX_LOAD);
-	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
-	return FS_OK;
-}
+/* ---- index, tags and filters ------------------------------------------------------------------ */
 
 static unsigned bits_for(uint64_t n)
 {
@@ -287,14 +205,14 @@ static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
 	struct fidx_config index;
-	int result = make_sizing(&store->config, &sizing, reason);
+	int result = sizing_make(&store->config, &sizing, reason);
 
 	if (result != FS_OK)
 		return result;
 	index = index_config(store, &sizing);
 	if ((result = open_region(store, &sizing, &index)) != FS_OK || (result = open_segments(store, &sizing)) != FS_OK) {
-		snprintf(reason, 256, "flash-path %.150s: %s%s%s", store->flash_path, fs_strerror(result),
-			 result == FS_ESYS ? ": " : "", result == FS_ESYS ? strerror(errno) : "");
+		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
+			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		return result;
 	}
 	index.seed = store->hash_seed;

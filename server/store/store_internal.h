@@ -191,6 +191,21 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 	return expiry > now_seconds ? expiry - now_seconds : 0;
 }
 
+/* ---- sizing.c -------------------------------------------------------------------------------- */
+
+#define INDEX_LOAD 0.95 /* that the index is sized for */
+
+struct sizing {
+	uint64_t flash_given, flash_used; /* what is there, and what -m can serve of it */
+	uint64_t segment_bytes, buckets;
+	uint64_t objects_covered, memory_for_all;
+	uint32_t segments;
+};
+
+/* Index at most half of -m, segment at most a quarter: what is over that is left unused. 0, or a
+   code and the reason, with the option and its accepted range. */
+FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
+
 /* ---- memory.c: items and the account of -m --------------------------------------------------- */
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed);

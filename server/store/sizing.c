@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much of the flash a given memory can serve, in segments of which size (DESIGN section 5). */
+#include <errno.h>
+#include <stdio.h>
+
+#include "server/store/store_internal.h"
+
+#define SEGMENTS_WANTED_MAX 16000u
+#define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
+#define SEGMENT_MIB (1ull << 20)
+
+static uint64_t pages(uint64_t bytes)
+{
+	return bytes / SEG_PAGE * SEG_PAGE;
+}
+
+/* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
+   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md). */
+static uint64_t default_segment(uint64_t flash, uint64_t memory)
+{
+	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
+
+	if (size < flash / SEGMENTS_WANTED_MAX)
+		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
+	if (size < SEGMENT_MIB)
+		size = SEGMENT_MIB;
+	if (size > memory / 4)
+		size = memory / 4; /* a small -m starts, and so does a small flash, with small segments */
+	if (size > flash / SEGMENTS_LEAST)
+		size = flash / SEGMENTS_LEAST;
+	return pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
+}
+
+static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
+{
+	uint64_t slots = (uint64_t)((double)(flash / object_bytes) / INDEX_LOAD);
+
+	return slots / FIDX_BUCKET_SLOTS + 2;
+}
+
+static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
+{
+	uint64_t index = buckets_for(flash, object_bytes) * FIDX_BUCKET_SLOTS * sizeof(uint32_t);
+	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
+
+	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
+}
+
+static int flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
+{
+	int64_t given = seg_flash_bytes(config->flash_path, config->flash_bytes);
+
+	if (given < 0) {
+		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,
+			 given == FS_ESYS    ? strerror(errno)
+			 : given == FS_EINVAL ? "is neither a regular file nor a block device"
+					      : fs_strerror((int)given));
+		return (int)given;
+	}
+	if (given == 0) {
+		snprintf(reason, 256, "flash-path %.150s: is not there yet or empty: --flash-size must say how large it is to be",
+			 config->flash_path);
+		return FS_ERANGE;
+	}
+	*bytes = (uint64_t)given;
+	return FS_OK;
+}
+
+int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
+{
+	uint64_t memory = config->memory_bytes, given = 0;
+	int result = flash_given(config, &given, reason);
+
+	if (result != FS_OK)
+		return result;
+	out->flash_given = out->flash_used = given;
+	uint64_t most = (memory / 2 / (FIDX_BUCKET_SLOTS * sizeof(uint32_t)) - 2) * FIDX_BUCKET_SLOTS;
+	most = (uint64_t)((double)most * INDEX_LOAD) * config->flash_object_bytes;
+	if (out->flash_used > most)
+		out->flash_used = most;
+	if (out->flash_used > memory / 4 * SEGMENTS_WANTED_MAX)
+		out->flash_used = memory / 4 * SEGMENTS_WANTED_MAX;
+	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
+	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES || out->segment_bytes > memory / 4) {
+		snprintf(reason, 256, "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
+			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
+		return FS_ERANGE;
+	}
+	out->segments = seg_count_for(out->flash_used, out->segment_bytes);
+	if (out->segments > SEG_MAX_SEGMENTS) {
+		out->segments = SEG_MAX_SEGMENTS;
+		out->flash_used = (uint64_t)out->segments * out->segment_bytes + SEGMENT_MIB;
+	}
+	if (out->segments < 2) {
+		snprintf(reason, 256, "flash-size %llu: at least two segments of %llu bytes must fit",
+			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
+		return FS_ERANGE;
+	}
+	out->buckets = buckets_for(out->flash_used, config->flash_object_bytes);
+	out->objects_covered = (uint64_t)((double)(out->buckets * FIDX_BUCKET_SLOTS) * INDEX_LOAD);
+	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
+	return FS_OK;
+}
