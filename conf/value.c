@@ -177,7 +177,8 @@ static int set_real(const struct conf_option *option, const char *value, double 
 
 static int set_string(const struct conf_option *option, const char *value, bool append, char **field)
 {
-	const char *before = append && *field ? *field : NULL;
+	bool joins = append && option->flags & CONF_LIST;
+	const char *before = joins && *field ? *field : NULL;
 	size_t length = strlen(value);
 	char *text;
 
