@@ -184,6 +184,14 @@ static int bind_host(struct net *net, const char *host, const char *port, char r
 	return bound > 0 ? FS_OK : FS_ESYS;
 }
 
+/* getaddrinfo would take 70000 for 4464. */
+static bool is_port(const char *text)
+{
+	size_t length = strspn(text, "0123456789");
+
+	return length > 0 && length <= 5 && !text[length] && atoi(text) <= UINT16_MAX;
+}
+
 /*
  * One of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. memcached's "notls:"
  * before it changes nothing here.
@@ -210,6 +218,10 @@ static int bind_address(struct net *net, char *address, const char *port, char r
 			*colon = 0;
 			port = colon + 1;
 		}
+	}
+	if (!is_port(port)) {
+		snprintf(reason, 256, "can't listen on %s: \"%s\" is not a port from 0 to 65535", host, port);
+		return FS_EINVAL;
 	}
 	return bind_host(net, *host && strcmp(host, "*") != 0 ? host : NULL, port, reason);
 }
@@ -252,7 +264,7 @@ static int bind_unix(struct net *net, char reason[256])
 		snprintf(reason, 256, "can't listen on %s: %m", conf->unix_socket);
 	umask(mask);
 	if (ok) {
-		net->unix_path = strdup(conf->unix_socket);
+		net->unix_path = realpath(conf->unix_socket, NULL); /* -d goes to another directory */
 		ok = add_listener(net, fd, true);
 	}
 	if (!ok && fd >= 0)
