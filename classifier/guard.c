@@ -8,8 +8,11 @@
  *               neither is never a sample (and neither rule nor model admits it).
  *
  * A rule is cheap and never far off; a model that keeps most of the later hits from flash, or that
- * picks no better than the rule although it picks less, has nothing to offer.
+ * picks no better than the rule although it picks less, has nothing to offer. With little memory
+ * there are only some hundred samples to tell by: a model loses when it is worse by more than twice
+ * the standard error, or a coin would take turns with it.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,16 +74,31 @@ void guard_judge(const struct clf_model *model, const struct clf_sample *samples
 	out->second_hit = choice_of(&all, &all);
 }
 
-static bool loses_to(const struct choice *model, const struct choice *rule, const char *name,
+/* Twice the standard error of a share p among n. */
+static double noise(double p, double n)
+{
+	return n >= 1 ? 2 * sqrt(p * (1 - p) / n) : 1;
+}
+
+static double precision_noise(const struct choice *choice, size_t samples)
+{
+	return noise(choice->precision, choice->share * (double)samples);
+}
+
+static bool loses_to(const struct judgement *judgement, const struct choice *rule, const char *name,
 		     char reason[CLF_REASON_BYTES])
 {
-	if (model->hits < HITS_MIN_SHARE * rule->hits) {
+	const struct choice *model = &judgement->model;
+	double slack = fmax(PRECISION_SLACK, hypot(precision_noise(model, judgement->samples),
+						   precision_noise(rule, judgement->samples)));
+
+	if (model->hits + noise(model->hits, (double)judgement->positives) < HITS_MIN_SHARE * rule->hits) {
 		snprintf(reason, CLF_REASON_BYTES,
 			 "not used: admits %.1f%% for %.0f%% of the hits, %s has %.0f%%",
 			 100 * model->share, 100 * model->hits, name, 100 * rule->hits);
 		return true;
 	}
-	if (model->recall < rule->recall && model->precision < rule->precision - PRECISION_SLACK) {
+	if (model->recall < rule->recall && model->precision < rule->precision - slack) {
 		snprintf(reason, CLF_REASON_BYTES,
 			 "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f", model->precision,
 			 model->recall, name, rule->precision, rule->recall);
@@ -103,8 +121,8 @@ bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYT
 			 judgement->positives, judgement->samples);
 		return false;
 	}
-	if (loses_to(model, &judgement->read_once, "read-once", reason) ||
-	    loses_to(model, &judgement->second_hit, "second-hit", reason))
+	if (loses_to(judgement, &judgement->read_once, "read-once", reason) ||
+	    loses_to(judgement, &judgement->second_hit, "second-hit", reason))
 		return false;
 	snprintf(reason, CLF_REASON_BYTES, "in use: admits %.1f%%, precision %.2f, recall %.2f",
 		 100 * model->share, model->precision, model->recall);

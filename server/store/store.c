@@ -134,10 +134,9 @@ static struct fidx_config index_config(const struct store *store, const struct s
 	unsigned segment_bits = bits_for(sizing->segments);
 	unsigned most = 32 - 7 - segment_bits;
 	unsigned tag_bits = config->tag_bits && config->tag_bits < most ? config->tag_bits : most;
-	uint64_t large = sizing->flash_used / (64 << 10), largest = sizing->segment_bytes / 64;
-
-	if (largest < 64 << 10)
-		large = sizing->flash_used / largest;
+	uint64_t largest = sizing->segment_bytes / 64 < 64 << 10 ? sizing->segment_bytes / 64 : 64 << 10;
+	/* As many as a flash full of objects of twice the least size takes. */
+	uint64_t large = sizing->flash_used / (2 * largest);
 	return (struct fidx_config){
 		.buckets = sizing->buckets, .segments = sizing->segments, .tag_bits = config->tag_bits,
 		.functions = config->functions, .clock_mode = config->clock_mode, .seed = store->hash_seed,
