@@ -144,7 +144,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info)
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY);
 	if (info->ai_family == AF_INET6)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, net->server->conf->listen_backlog) == 0 &&
+	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && add_listener(net, fd, false)) {
 		if (net->tcp_port == 0)
 			net->tcp_port = ntohs(info->ai_family == AF_INET6 ?
@@ -258,8 +258,7 @@ static int bind_unix(struct net *net, char reason[256])
 	if (lstat(conf->unix_socket, &old) == 0 && S_ISSOCK(old.st_mode))
 		unlink(conf->unix_socket);
 	mask = umask((mode_t)~conf->unix_mask & 0777);
-	ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	     listen(fd, conf->listen_backlog) == 0;
+	ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	if (!ok)
 		snprintf(reason, 256, "can't listen on %s: %m", conf->unix_socket);
 	umask(mask);
@@ -298,8 +297,13 @@ void listen_close(struct net *net)
 	net->unix_path = NULL;
 }
 
+/* Bound long before, so that a port in use is seen first of all; but who connects while a large
+   flash file is being made is refused, not kept waiting. */
 int listen_start(struct net *net)
 {
+	for (struct listener *l = net->listeners; l; l = l->next)
+		if (listen(l->fd, net->server->conf->listen_backlog) != 0)
+			return FS_ESYS;
 	for (struct listener *l = net->listeners; l; l = l->next)
 		if (event_assign(&l->event, net->base, l->fd, EV_READ | EV_PERSIST, on_connection, l) != 0 ||
 		    event_add(&l->event, NULL) != 0)

@@ -2,8 +2,10 @@
 /* The main thread's part of the network: start, signals, stop. */
 #include "server/net/net_internal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -90,7 +92,7 @@ int net_serve(struct net *net, void (*ready)(void *context), void *context, char
 			ready(context);
 		event_base_loop(net->base, 0);
 	} else {
-		snprintf(reason, 256, "can't start the workers: %s", fs_strerror(code));
+		snprintf(reason, 256, "can't start to serve: %s", code == FS_ESYS ? strerror(errno) : fs_strerror(code));
 	}
 	stop(net);
 	return code;

@@ -74,10 +74,7 @@ SESSIONS = [
     b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\ny\r\nget a none b\r\ngets none\r\n",
     b"set a 0 0 1\r\nx\r\nget" + b" a" * 100 + b"\r\n",
     b"set a 0 0 1 noreply\r\nx\r\nappend a 0 0 1 noreply\r\ny\r\nget a\r\ndelete a noreply\r\nget a\r\n",
-]
-
-# Values that memcached's use of strtoull takes as numbers: signs, spaces before, what follows a space.
-LEFT_OPEN = [
+    # strtoull takes these for numbers: signs, spaces before, what follows a space.
     b"set n 0 0 2\r\n 5\r\nincr n 1\r\nget n\r\n", b"set n 0 0 3\r\n5 x\r\nincr n 1\r\nget n\r\n",
     b"set n 0 0 2\r\n+5\r\nincr n 1\r\nget n\r\n", b"set n 0 0 30\r\n000000000000000000000000000005\r\nincr n 1\r\n",
 ]
