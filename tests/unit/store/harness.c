@@ -15,7 +15,9 @@
 
 static bool written(struct harness *h)
 {
-	return seg_sequence(h->store->segments, h->writing) != 0;
+	uint64_t sequence = seg_sequence(h->store->segments, h->writing);
+
+	return sequence != 0 && sequence != h->old_sequence;
 }
 
 static void consider_hook(struct harness *h)
@@ -28,6 +30,7 @@ static void consider_hook(struct harness *h)
 	if (!h->seen_gathered) {
 		h->seen_gathered = true;
 		assert_int_equal(seg_next(h->store->segments, &h->writing, &state), FS_OK);
+		h->old_sequence = seg_sequence(h->store->segments, h->writing);
 		if (h->phase == PHASE_GATHERED)
 			h->hook(h);
 	} else if (h->phase == PHASE_WRITTEN && written(h)) {
@@ -64,7 +67,8 @@ void harness_init(struct harness *h)
 	clk_scripted_init(&h->clk, START_US);
 	h->clk.now_us = harness_now;
 	store_config_init(&h->config);
-	snprintf(h->path, sizeof(h->path), "/tmp/flashield-store-%d-%u", (int)getpid(), number++);
+	snprintf(h->path, sizeof(h->path), "%.30s/flashield-%d-%u", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+		 (int)getpid(), number++);
 	unlink(h->path);
 	h->config.clock = &h->clk;
 	h->config.memory_bytes = MIB(8);

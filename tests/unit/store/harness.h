@@ -35,7 +35,7 @@
 
 enum phase {
 	PHASE_NONE,
-	PHASE_GATHERED, /* planned, nothing written yet */
+	PHASE_GATHERED, /* the place may still have to be reclaimed */
 	PHASE_WRITTEN	/* written, nothing committed yet */
 };
 
@@ -44,13 +44,14 @@ struct harness {
 	struct store_config config;
 	struct store *store;
 	struct store_worker *worker[WORKERS];
-	char path[64], reason[256];
+	char path[80], reason[256];
 	uint32_t fillers; /* how many were stored */
 	enum phase phase; /* when to call the hook, once */
 	void (*hook)(struct harness *h);
 	void *hook_argument;
 	bool in_hook, seen_gathered;
-	uint32_t writing; /* the segment being written */
+	uint32_t writing; /* the segment to be written ... */
+	uint64_t old_sequence; /* ... and what it held when the plan was gathered */
 };
 
 struct reply {
