@@ -17,10 +17,10 @@
 #define ZOMBIE_NS_MIN 1500000000ull /* a slow flash read of a connection that is gone may go on */
 #define ZOMBIE_POLL_NS 250000000ull
 
-static _Atomic int alive;	     /* open, and known to the server */
-static _Atomic unsigned changes;     /* of alive */
+static _Atomic int alive;        /* open, and known to the server */
+static _Atomic unsigned changes; /* of alive */
 static _Atomic uint32_t last_serial;
-static long others;		     /* connections that the server counts beside ours */
+static long others; /* connections that the server counts beside ours */
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ static long server_counts(struct wire *control)
 
 void server_prepare(void)
 {
-	struct wire control = { .fd = -1 };
+	struct wire control = {.fd = -1};
 	char line[64];
 
 	open_wire(&control);
@@ -169,7 +169,8 @@ void zombies_poll(struct thread *thread)
 	thread->zombies_polled_ns = now;
 	for (struct zombie *zombie = thread->zombies; zombie; zombie = zombie->next)
 		if ((double)(now - zombie->closed_ns) / 1e9 > options.patience * 2)
-			violation(NULL, NULL, 0, "the server still counts a connection that was reset %.0f s ago",
+			violation(NULL, NULL, 0,
+				  "the server still counts a connection that was reset %.0f s ago",
 				  (double)(now - zombie->closed_ns) / 1e9);
 	if (!only_the_living(thread))
 		return;
@@ -232,6 +233,17 @@ static bool too_fast(const struct thread *thread)
 	return options.rate > 0 && (double)thread->ops > allowed;
 }
 
+/* Does the connection do what it should? */
+static void look_after(const struct conn *conn, bool broke)
+{
+	const struct op *op = conn->count ? &conn->queue[conn->head] : NULL;
+
+	if (broke)
+		violation(conn, op, op ? op->code : 0, "the connection broke");
+	if (op && (double)(now_ns() - conn->progress_ns) / 1e9 > options.patience)
+		violation(conn, op, op->code, "no answer for %.0f s", options.patience);
+}
+
 void conn_run(struct conn *conn, short events)
 {
 	bool broke = false;
@@ -244,12 +256,7 @@ void conn_run(struct conn *conn, short events)
 		reopen(conn);
 		return;
 	}
-	if (broke)
-		violation(conn, conn->count ? &conn->queue[conn->head] : NULL, conn->count ? conn->queue[conn->head].code : 0,
-			  "the connection broke");
-	if ((double)(now_ns() - conn->progress_ns) / 1e9 > options.patience && conn->count > 0)
-		violation(conn, &conn->queue[conn->head], conn->queue[conn->head].code, "no answer for %.0f s",
-			  options.patience);
+	look_after(conn, broke);
 	if (conn->draining || conn->quitting || too_fast(conn->thread))
 		return;
 	if (conn->count <= conn->depth / 2) {

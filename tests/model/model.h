@@ -33,15 +33,39 @@
 #include "tests/model/wire.h"
 
 enum op_kind {
-	OP_GET, OP_GAT, OP_SET, OP_ADD, OP_REPLACE, OP_APPEND, OP_PREPEND, OP_CAS,
-	OP_INCR, OP_DECR, OP_DELETE, OP_TOUCH, OP_QUIT, OP_FLUSH, OP_KINDS
+	OP_GET,
+	OP_GAT,
+	OP_SET,
+	OP_ADD,
+	OP_REPLACE,
+	OP_APPEND,
+	OP_PREPEND,
+	OP_CAS,
+	OP_INCR,
+	OP_DECR,
+	OP_DELETE,
+	OP_TOUCH,
+	OP_QUIT,
+	OP_FLUSH,
+	OP_KINDS
 };
 extern const char *const OP_NAMES[OP_KINDS];
 
 enum answer {
 	ANSWER_NONE, /* not seen: noreply, or the connection broke */
-	ANSWER_HIT, ANSWER_MISS, ANSWER_STORED, ANSWER_NOT_STORED, ANSWER_EXISTS, ANSWER_NOT_FOUND,
-	ANSWER_DELETED, ANSWER_TOUCHED, ANSWER_NUMBER, ANSWER_NOT_NUMBER, ANSWER_TOO_LARGE, ANSWER_OK, ANSWERS
+	ANSWER_HIT,
+	ANSWER_MISS,
+	ANSWER_STORED,
+	ANSWER_NOT_STORED,
+	ANSWER_EXISTS,
+	ANSWER_NOT_FOUND,
+	ANSWER_DELETED,
+	ANSWER_TOUCHED,
+	ANSWER_NUMBER,
+	ANSWER_NOT_NUMBER,
+	ANSWER_TOO_LARGE,
+	ANSWER_OK,
+	ANSWERS
 };
 extern const char *const ANSWER_NAMES[ANSWERS];
 
@@ -49,16 +73,16 @@ extern const char *const ANSWER_NAMES[ANSWERS];
 struct op {
 	enum op_kind kind;
 	bool noreply, with_cas, too_large;
-	uint32_t code;	     /* key; of a get with many, the first */
-	uint32_t *codes;     /* of a get or gat: all keys, owned; NULL when one */
+	uint32_t code;        /* key; of a get with many, the first */
+	uint32_t *codes;      /* of a get or gat: all keys, owned; NULL when one */
 	uint32_t count, next; /* keys, and the one that an answer is expected for */
 	struct value value;
 	uint64_t delta, cas;
 	int64_t exptime;
 	uint64_t sent_ns;
-	uint64_t version;    /* shared: of the write; counter: the number it starts with */
-	uint64_t *versions;  /* of flush_all: one for each shared key, 0 where it has none */
-	uint64_t seen;	     /* shared cas: version whose id is used; counter: floor at the start */
+	uint64_t version;   /* shared: of the write; counter: the number it starts with */
+	uint64_t *versions; /* of flush_all: one for each shared key, 0 where it has none */
+	uint64_t seen;      /* shared cas: version whose id is used; counter: floor at the start */
 };
 
 /* What a get showed. */
@@ -103,12 +127,12 @@ struct zombie {
 struct conn {
 	struct wire wire;
 	struct thread *thread;
-	unsigned number; /* over all threads; the writer's id */
+	unsigned number;        /* over all threads; the writer's id */
 	struct op queue[QUEUE]; /* sent, in order; from head on count */
 	unsigned head, count;
-	uint32_t keys;	 /* owned: numbers number, number + all, ... */
+	uint32_t keys; /* owned: numbers number, number + all, ... */
 	struct owned_key *key;
-	unsigned depth;	 /* commands of a batch at the moment */
+	unsigned depth; /* commands of a batch at the moment */
 	uint64_t progress_ns;
 	bool draining, quitting; /* no new commands; the server will close */
 };
@@ -157,8 +181,8 @@ void shared_init(uint32_t keys);
 /* A new version of a write (or delete) that starts now. 0: too many are under way. */
 uint64_t shared_begin(uint32_t code, bool is_delete, uint64_t start);
 /* Was carried out (effective) or surely not, by end. */
-void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version, bool effective,
-		uint64_t end);
+void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version,
+		bool effective, uint64_t end);
 /* Its connection broke; it was carried out before end, or never will be. */
 void shared_lost(uint32_t code, uint64_t version, uint64_t end);
 /* A get sent at start showed it; returns its version. */
@@ -179,7 +203,8 @@ void counter_init(uint32_t keys);
 bool counter_begin(uint32_t code, uint64_t *first);
 void counter_end(uint32_t code);
 uint64_t counter_floor(uint32_t code); /* no answer of a command sent from now on may be below it */
-void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number, bool incremented);
+void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number,
+		    bool incremented);
 void counter_print(uint32_t code);
 
 /* ---- gen.c, check.c, conn.c ------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 uint64_t start_ns;
 static struct thread *threads;
 static pthread_barrier_t barrier;
+static atomic_bool stopping;
 
 uint64_t now_ns(void)
 {
@@ -42,10 +44,15 @@ static void print_key(const struct conn *conn, uint32_t code)
 	switch (key_area(code)) {
 	case AREA_OWNED:
 		if (conn)
-			owned_print(&conn->key[key_number(code) / (options.threads * options.connections)], code);
+			owned_print(&conn->key[key_number(code) / (options.threads * options.connections)],
+				    code);
 		break;
-	case AREA_SHARED: shared_print(code); break;
-	case AREA_COUNTER: counter_print(code); break;
+	case AREA_SHARED:
+		shared_print(code);
+		break;
+	case AREA_COUNTER:
+		counter_print(code);
+		break;
 	}
 }
 
@@ -55,19 +62,22 @@ void violation(const struct conn *conn, const struct op *op, uint32_t code, cons
 	va_list list;
 
 	pthread_mutex_lock(&once);
-	fprintf(stderr, "VIOLATION (%s, seed %" PRIu64 ", at %.6f s): ", options.name, options.seed, seconds());
+	fprintf(stderr, "VIOLATION (%s, seed %" PRIu64 ", at %.6f s): ", options.name, options.seed,
+		seconds());
 	va_start(list, format);
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fprintf(stderr, "\n");
 	if (op)
-		fprintf(stderr, "  command: %s%s%s, sent at %.6f, %u bytes, id %" PRIu64 ", delta %" PRIu64
-			", exptime %" PRId64 ", %u keys\n", OP_NAMES[op->kind], op->with_cas ? "s" : "",
-			op->noreply ? " noreply" : "", (double)(op->sent_ns - start_ns) / 1e9,
-			value_length(&op->value), op->cas, op->delta, op->exptime, op->count);
+		fprintf(stderr,
+			"  command: %s%s%s, sent at %.6f, %u bytes, id %" PRIu64 ", delta %" PRIu64
+			", exptime %" PRId64 ", %u keys\n",
+			OP_NAMES[op->kind], op->with_cas ? "s" : "", op->noreply ? " noreply" : "",
+			(double)(op->sent_ns - start_ns) / 1e9, value_length(&op->value), op->cas,
+			op->delta, op->exptime, op->count);
 	if (conn)
-		fprintf(stderr, "  connection %u, %u commands under way, depth %u%s\n", conn->number, conn->count,
-			conn->depth, conn->quitting ? ", quit was sent" : "");
+		fprintf(stderr, "  connection %u, %u commands under way, depth %u%s\n", conn->number,
+			conn->count, conn->depth, conn->quitting ? ", quit was sent" : "");
 	if (op || code)
 		print_key(conn, code);
 	fflush(stderr);
@@ -92,7 +102,7 @@ static void turn(struct thread *thread)
 	for (unsigned i = 0; i < options.connections; i++) {
 		struct conn *conn = &thread->conn[i];
 
-		pollers[i] = (struct pollfd){ .fd = conn->wire.fd, .events = POLLIN };
+		pollers[i] = (struct pollfd){.fd = conn->wire.fd, .events = POLLIN};
 		if (wire_unsent(&conn->wire) > 0)
 			pollers[i].events |= POLLOUT;
 	}
@@ -123,12 +133,13 @@ static void flush(struct thread *thread, unsigned number)
 	pthread_barrier_wait(&barrier);
 	if (thread->number == number % options.threads) {
 		versions = shared_flush_begin(now_ns());
-		if (!wire_ask(&thread->conn[0].wire, delayed ? "flush_all 1\r\n" : "flush_all\r\n", line, sizeof(line)) ||
+		if (!wire_ask(&thread->conn[0].wire, delayed ? "flush_all 1\r\n" : "flush_all\r\n", line,
+			      sizeof(line)) ||
 		    strcmp(line, "OK") != 0)
 			violation(&thread->conn[0], NULL, 0, "flush_all was answered with %s", line);
 		if (delayed)
 			usleep(3000000);
-		shared_flush_end(NULL, &(struct op){ .kind = OP_FLUSH }, versions, now_ns());
+		shared_flush_end(NULL, &(struct op){.kind = OP_FLUSH}, versions, now_ns());
 		free(versions);
 		thread->flushes++;
 	}
@@ -147,12 +158,13 @@ static void *run(void *context)
 	for (unsigned i = 0; i < options.connections; i++)
 		conn_open(&thread->conn[i]);
 	for (;;) {
-		double next = options.flush_every > 0 ? options.flush_every * (flushed + 1) : options.seconds;
+		double next =
+			options.flush_every > 0 ? options.flush_every * (flushed + 1) : options.seconds;
 
 		/* All threads meet at the same flushes, however late they are. */
 		if (next < options.seconds && seconds() >= next)
 			flush(thread, flushed++);
-		else if (seconds() >= options.seconds)
+		else if (atomic_load(&stopping))
 			break;
 		else
 			turn(thread);
@@ -218,13 +230,30 @@ static double figure(const char *name)
 static void print_summary(void)
 {
 	static const char *const shown[] = {
-		"dram_hits", "flash_hits", "segments_written", "segments_reclaimed", "segments_swept",
-		"flash_objects_written", "flash_objects_reinserted", "flash_dead_on_commit", "flash_revalidations",
-		"flash_freezes", "false_matches", "flash_promotions", "index_moves", "index_drops", "exact_rejects",
-		"flash_reads_deferred", "flash_read_timeouts", "flash_read_errors", "flash_checksum_errors",
-		"flash_write_errors", "evictions", "flash_ghosts_revived",
+		"dram_hits",
+		"flash_hits",
+		"segments_written",
+		"segments_reclaimed",
+		"segments_swept",
+		"flash_objects_written",
+		"flash_objects_reinserted",
+		"flash_dead_on_commit",
+		"flash_revalidations",
+		"flash_freezes",
+		"false_matches",
+		"flash_promotions",
+		"index_moves",
+		"index_drops",
+		"exact_rejects",
+		"flash_reads_deferred",
+		"flash_read_timeouts",
+		"flash_read_errors",
+		"flash_checksum_errors",
+		"flash_write_errors",
+		"evictions",
+		"flash_ghosts_revived",
 	};
-	struct thread sum = { 0 };
+	struct thread sum = {0};
 
 	for (unsigned i = 0; i < options.threads; i++) {
 		const struct thread *t = &threads[i];
@@ -233,10 +262,11 @@ static void print_summary(void)
 		sum.drops += t->drops, sum.flushes += t->flushes, sum.reappeared += t->reappeared;
 		sum.wild += t->wild, sum.unverifiable += t->unverifiable, sum.blind += t->blind;
 	}
-	printf("%s: seed %" PRIu64 ", %.1f s, ops %" PRIu64 ", hits %" PRIu64 ", misses %" PRIu64 ", stored %" PRIu64
-	       ", drops %" PRIu64 ", flushes %" PRIu64 ", back after a miss %" PRIu64 ", wild %" PRIu64
-	       ", blind hits %" PRIu64 ", unverifiable %" PRIu64, options.name, options.seed, seconds(), sum.ops, sum.hits,
-	       sum.misses, sum.stored, sum.drops, sum.flushes, sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
+	printf("%s: seed %" PRIu64 ", %.1f s, ops %" PRIu64 ", hits %" PRIu64 ", misses %" PRIu64
+	       ", stored %" PRIu64 ", drops %" PRIu64 ", flushes %" PRIu64 ", back after a miss %" PRIu64
+	       ", wild %" PRIu64 ", blind hits %" PRIu64 ", unverifiable %" PRIu64,
+	       options.name, options.seed, seconds(), sum.ops, sum.hits, sum.misses, sum.stored, sum.drops,
+	       sum.flushes, sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (figure(shown[i]) > 0)
 			printf(", %s %.0f", shown[i], figure(shown[i]));
@@ -244,56 +274,81 @@ static void print_summary(void)
 }
 
 /* A configuration that did not provoke what it is there for proves nothing. */
-static bool reached_all(void)
+static bool reached_all(bool say)
 {
 	char *list = strdup(options.require ? options.require : ""), *rest = list, *word;
 	bool all = true;
 
 	while (list && (word = strsep(&rest, ",")) != NULL) {
-		if (*word && figure(word) <= 0) {
-			printf("%s: WARNING: %s is 0: this run did not reach what it is for\n", options.name, word);
-			all = false;
-		}
+		if (!*word || figure(word) > 0)
+			continue;
+		if (say)
+			printf("%s: WARNING: %s is 0: this run did not reach what it is for\n",
+			       options.name, word);
+		all = false;
 	}
 	free(list);
 	return all;
 }
 
-static bool summary(void)
+static void ask_figures(struct wire *control)
 {
-	struct wire wire = { .fd = -1 };
-
-	if (!wire_open(&wire, options.host, options.port) || !wire_stats(&wire, "stats\r\n", keep_figure, NULL) ||
-	    !wire_stats(&wire, "stats flash\r\n", keep_figure, NULL))
-		violation(NULL, NULL, 0, "no statistics at the end");
-	wire_fini(&wire);
-	print_summary();
-	return reached_all();
+	figure_count = 0;
+	if (!wire_stats(control, "stats\r\n", keep_figure, NULL) ||
+	    !wire_stats(control, "stats flash\r\n", keep_figure, NULL))
+		violation(NULL, NULL, 0, "no statistics");
 }
 
-int main(int argc, char **argv)
+/* Until the time is over, and on a slow machine a while longer. */
+static void supervise(struct wire *control)
 {
-	pthread_t ids[256];
+	while (seconds() < options.seconds)
+		usleep(20000);
+	for (;;) {
+		ask_figures(control);
+		if (reached_all(false) || seconds() >= options.seconds + options.wait)
+			break;
+		usleep(300000);
+	}
+	atomic_store(&stopping, true);
+}
 
-	options_parse(argc, argv);
-	start_ns = now_ns();
-	printf("%s: seed %" PRIu64 "\n", options.name, options.seed);
-	fflush(stdout);
-	if (options.threads > sizeof(ids) / sizeof(ids[0]))
-		return 2;
+static void start(pthread_t *ids)
+{
 	shared_init(options.shared_keys);
 	counter_init(options.counters);
-	server_prepare();
+	pthread_barrier_init(&barrier, NULL, options.threads);
 	threads = calloc(options.threads, sizeof(*threads));
 	if (!threads)
 		abort();
-	pthread_barrier_init(&barrier, NULL, options.threads);
 	for (unsigned i = 0; i < options.threads; i++) {
 		thread_init(&threads[i], i);
 		if (pthread_create(&ids[i], NULL, run, &threads[i]) != 0)
 			abort();
 	}
+}
+
+int main(int argc, char **argv)
+{
+	static pthread_t ids[THREADS_MAX];
+	struct wire control = {.fd = -1};
+	bool reached;
+
+	options_parse(argc, argv);
+	start_ns = now_ns();
+	printf("%s: seed %" PRIu64 "\n", options.name, options.seed);
+	fflush(stdout);
+	if (!wire_open(&control, options.host, options.port))
+		violation(NULL, NULL, 0, "no connection to %s:%u", options.host, options.port);
+	server_prepare();
+	start(ids);
+	supervise(&control);
 	for (unsigned i = 0; i < options.threads; i++)
 		pthread_join(ids[i], NULL);
-	return summary() ? 0 : 1;
+	ask_figures(&control);
+	wire_fini(&control);
+	print_summary();
+	reached = reached_all(true);
+	fflush(stdout);
+	return reached ? 0 : 1;
 }

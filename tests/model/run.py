@@ -24,7 +24,7 @@ MOVING = "flash_hits,segments_written,segments_reclaimed"
 MIB = 1 << 20
 
 
-def config(name, daemon="", faults="", client="", require=MOVING, strict=True, m=4, flash="3m", segment="128k",
+def config(name, daemon="", faults="", client="", require=MOVING, strict=True, m=4, flash="2m", segment="128k",
            short=True):
     return dict(name=name, daemon=daemon.split(), faults=faults, client=client.split(), require=require,
                 strict=strict, m=m, flash=flash, segment=segment, short=short)
@@ -64,7 +64,7 @@ CONFIGS = [
            require=MOVING + ",segments_swept"),
     config("no-filters", FEW_TAGS + " --filter-bits 0 --admission read-once", flash="1280k", segment="256k",
            short=False, require=MOVING + ",false_matches"),
-    config("small-segments", "--reinsertion live", "store_promote=every:3", segment="64k", flash="16m", m=2,
+    config("small-segments", "--reinsertion live", "store_promote=every:3", segment="64k", flash="6m", m=2,
            short=False),
     config("buffered", "--direct-io off --admission second-hit --filter-bits 8", short=False),
     config("write-limit", "--flash-write-limit 512k", short=False, require="flash_hits,segments_written"),
@@ -147,8 +147,10 @@ class Daemon:
 
 
 def client_command(client, c, port, arguments):
+    wait = min(arguments.seconds * 3, arguments.extra)
     command = [client, "--server", f"127.0.0.1:{port}", "--name", c["name"], "--seconds", str(arguments.seconds),
-               "--item-limit", str(ITEM_LIMIT), "--value-max", str(100_000), "--large", "2048", "--keys", "16000",
+               "--wait", f"{wait:.1f}", "--item-limit", str(ITEM_LIMIT), "--value-max", "100000", "--large", "2048",
+               "--keys", "16000",
                "--rate", str(arguments.rate), "--flush-every", str(max(3.0, arguments.seconds * 0.6)),
                "--require", c["require"]]
     if arguments.seed:
@@ -179,6 +181,7 @@ def judge(daemon, code, exit_code, c, variant):
 def run_one(binary, client, c, arguments):
     with tempfile.TemporaryDirectory(prefix="flashield-model-", dir=arguments.directory) as directory:
         daemon = Daemon(binary, c, directory)
+        began = time.monotonic()
         output, code = "the daemon did not start\n", 1
         if daemon.wait_until_up():
             try:
@@ -187,6 +190,7 @@ def run_one(binary, client, c, arguments):
                 output, code = done.stdout.decode("utf-8", "replace"), done.returncode
             except subprocess.TimeoutExpired as late:
                 output, code = (late.stdout or b"").decode("utf-8", "replace"), "no end"
+        arguments.extra -= max(0, time.monotonic() - began - arguments.seconds - 2)
         wrong = judge(daemon, code, daemon.stop(), c, arguments.variant)
         summary = output.strip().splitlines()[-1] if output.strip() else ""
         name = f"model/{arguments.variant}/{c['name']}"
@@ -217,7 +221,7 @@ def find_binaries(arguments):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="configurations; all that fit by default")
-    parser.add_argument("--seconds", type=float, help="for each configuration (default 6; 90 with --long)")
+    parser.add_argument("--seconds", type=float, help="for each configuration (default 6; 80 with --long)")
     parser.add_argument("--long", action="store_true", help="all configurations, about half an hour")
     parser.add_argument("--variant", choices=sorted(RATE), help="of the daemon (default debug)")
     parser.add_argument("--rate", type=float, help="commands per second of each of two threads")
@@ -235,7 +239,8 @@ def main():
         return 0
     binary, client = find_binaries(arguments)
     arguments.rate = RATE[arguments.variant] if arguments.rate is None else arguments.rate
-    arguments.seconds = arguments.seconds or (90 if arguments.long else 6)
+    arguments.seconds = arguments.seconds or (80 if arguments.long else 6)
+    arguments.extra = 600 if arguments.long else 80  # seconds in all, for what is not reached in time
     chosen = [c for c in CONFIGS if c["name"] in arguments.names] if arguments.names else \
         [c for c in CONFIGS if c["short"] or arguments.long]
     failed = 0

@@ -53,7 +53,7 @@ struct value {
 	struct piece piece[PIECES_MAX];
 	unsigned pieces;
 	uint32_t flags;
-	uint64_t cas;	      /* as a gets showed it, 0 = not seen yet */
+	uint64_t cas;         /* as a gets showed it, 0 = not seen yet */
 	uint64_t cas_floor;   /* its id is above this one */
 	uint64_t deadline_ms; /* must be gone after it, 0 = never */
 };
