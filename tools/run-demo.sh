@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 run=build/run
 port=${RUN_PORT:-11211}
-scale=${RUN_SCALE:-0.01}
+scale=${RUN_SCALE:-0.005}
 start_seconds=120 # a slow disk takes its time to preallocate the flash file
 stop_seconds=30
 daemon=
