@@ -15,6 +15,7 @@
 #include "tests/model/options.h"
 
 #define ZOMBIE_NS_MIN 1500000000ull /* a slow flash read of a connection that is gone may go on */
+#define LAZY_NS_MAX 200000000
 #define ZOMBIE_POLL_NS 250000000ull
 
 static _Atomic int alive;        /* open, and known to the server */
@@ -43,6 +44,9 @@ static void close_wire(struct wire *wire, bool abrupt)
 void conn_open(struct conn *conn)
 {
 	open_wire(&conn->wire);
+	if (rng_below(&conn->thread->rng, 6) == 0)
+		wire_narrow(&conn->wire, 16384 << rng_below(&conn->thread->rng, 3));
+	conn->lazy_until_ns = 0;
 	conn->head = conn->count = 0;
 	conn->quitting = false;
 	conn->progress_ns = now_ns();
@@ -93,6 +97,7 @@ static void bury(struct zombie *zombie, uint32_t code, uint64_t version)
 
 static void lose(struct conn *conn, const struct op *op, struct zombie *zombie)
 {
+	zombie->flushes += op->versions != NULL;
 	for (uint32_t i = 0; i < options.shared_keys && op->versions; i++)
 		if (op->versions[i])
 			bury(zombie, key_code(AREA_SHARED, i), op->versions[i]);
@@ -138,6 +143,8 @@ static void release(struct thread *thread, struct zombie *zombie)
 			break;
 		}
 	}
+	while (zombie->flushes-- > 0)
+		flush_over();
 	free(zombie->codes);
 	free(zombie->versions);
 	free(zombie);
@@ -244,6 +251,16 @@ static void look_after(const struct conn *conn, bool broke)
 		violation(conn, op, op->code, "no answer for %.0f s", options.patience);
 }
 
+/* Commands come in pieces now and then, and answers wait to be read. */
+static void be_difficult(struct conn *conn)
+{
+	struct rng *rng = &conn->thread->rng;
+
+	conn->wire.chunk = rng_below(rng, 12) ? 0 : wire_unsent(&conn->wire) / (1 + rng_below(rng, 40)) + 1;
+	if (rng_below(rng, 300) == 0)
+		conn->lazy_until_ns = now_ns() + rng_below(rng, LAZY_NS_MAX);
+}
+
 void conn_run(struct conn *conn, short events)
 {
 	bool broke = false;
@@ -263,6 +280,7 @@ void conn_run(struct conn *conn, short events)
 		if (conn->count == 0)
 			conn->progress_ns = now_ns();
 		gen_batch(conn);
+		be_difficult(conn);
 		if (!wire_send(&conn->wire))
 			return; /* seen again in the next turn */
 		if (options.drops && rng_below(&conn->thread->rng, 3000) == 0)

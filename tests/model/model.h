@@ -121,6 +121,7 @@ struct zombie {
 	uint32_t *codes; /* keys that it wrote, shared ones with their version */
 	uint64_t *versions;
 	size_t count, room;
+	unsigned flushes; /* flush_alls that it may still carry out */
 };
 
 #define QUEUE 1024
@@ -132,9 +133,9 @@ struct conn {
 	unsigned head, count;
 	uint32_t keys; /* owned: numbers number, number + all, ... */
 	struct owned_key *key;
-	unsigned depth; /* commands of a batch at the moment */
-	uint64_t progress_ns;
-	bool draining, quitting; /* no new commands; the server will close */
+	unsigned depth;                      /* commands of a batch at the moment */
+	uint64_t progress_ns, lazy_until_ns; /* last answer; until then it does not read */
+	bool draining, quitting;             /* no new commands; the server will close */
 };
 
 struct thread {
@@ -191,6 +192,9 @@ uint64_t shared_shown(struct conn *conn, const struct op *op, uint32_t code, con
 void shared_cas_stored(struct conn *conn, const struct op *op, uint64_t end);
 /* An id to use in a cas. False: none is known. */
 bool shared_cas_of(uint32_t code, struct rng *rng, uint64_t *version, uint64_t *cas);
+/* May a flush_all of any connection have met a command sent then? */
+bool flush_since(uint64_t sent_ns);
+void flush_over(void); /* of a broken connection: carried out by now, or never */
 /* flush_all deletes every shared key: versions[options.shared_keys], to be freed. */
 uint64_t *shared_flush_begin(uint64_t start);
 void shared_flush_end(const struct conn *conn, const struct op *op, const uint64_t *versions, uint64_t end);

@@ -95,17 +95,20 @@ static unsigned under_way(const struct thread *thread)
 	return sum;
 }
 
+static short wanted_events(const struct conn *conn)
+{
+	short events = now_ns() < conn->lazy_until_ns ? 0 : POLLIN;
+
+	return wire_unsent(&conn->wire) > 0 ? (short)(events | POLLOUT) : events;
+}
+
 static void turn(struct thread *thread)
 {
 	struct pollfd pollers[CONNECTIONS_MAX];
 
-	for (unsigned i = 0; i < options.connections; i++) {
-		struct conn *conn = &thread->conn[i];
-
-		pollers[i] = (struct pollfd){.fd = conn->wire.fd, .events = POLLIN};
-		if (wire_unsent(&conn->wire) > 0)
-			pollers[i].events |= POLLOUT;
-	}
+	for (unsigned i = 0; i < options.connections; i++)
+		pollers[i] = (struct pollfd){.fd = thread->conn[i].wire.fd,
+					     .events = wanted_events(&thread->conn[i])};
 	poll(pollers, options.connections, options.rate > 0 ? 1 : 20);
 	for (unsigned i = 0; i < options.connections; i++)
 		conn_run(&thread->conn[i], pollers[i].revents);

@@ -10,13 +10,14 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/model/model.h"
 #include "tests/model/options.h"
 
-#define ZONES 64
+#define ZONES 128
 
 enum zone_state {
 	ZONE_FREE,
@@ -252,12 +253,27 @@ bool shared_cas_of(uint32_t code, struct rng *rng, uint64_t *version, uint64_t *
 	return found;
 }
 
+static _Atomic int flushes_under_way;
+static _Atomic uint64_t flush_ended_ns;
+
+bool flush_since(uint64_t sent_ns)
+{
+	return atomic_load(&flushes_under_way) > 0 || atomic_load(&flush_ended_ns) >= sent_ns;
+}
+
+void flush_over(void)
+{
+	atomic_store(&flush_ended_ns, now_ns());
+	atomic_fetch_sub(&flushes_under_way, 1);
+}
+
 uint64_t *shared_flush_begin(uint64_t start)
 {
 	uint64_t *versions = calloc(options.shared_keys, sizeof(*versions));
 
 	if (!versions)
 		abort();
+	atomic_fetch_add(&flushes_under_way, 1);
 	for (uint32_t i = 0; i < options.shared_keys; i++)
 		versions[i] = shared_begin(key_code(AREA_SHARED, i), true, start);
 	return versions;
@@ -268,6 +284,7 @@ void shared_flush_end(const struct conn *conn, const struct op *op, const uint64
 	for (uint32_t i = 0; i < options.shared_keys; i++)
 		if (versions[i])
 			shared_end(conn, op, key_code(AREA_SHARED, i), versions[i], true, end);
+	flush_over();
 }
 
 /* The lock is held by the thread that prints, or by nobody who matters any more. */

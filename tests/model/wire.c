@@ -33,12 +33,18 @@ bool wire_open(struct wire *wire, const char *host, unsigned port)
 
 	wire->out_length = wire->out_sent = wire->in_length = wire->in_at = 0;
 	wire->ended = false;
+	wire->chunk = 0;
 	wire->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (wire->fd < 0 || inet_pton(AF_INET, host, &address.sin_addr) != 1 ||
 	    connect(wire->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
 		return false;
 	setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return wire_ask(wire, "version\r\n", line, sizeof(line)) && strncmp(line, "VERSION", 7) == 0;
+}
+
+void wire_narrow(struct wire *wire, int bytes)
+{
+	setsockopt(wire->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
 void wire_close(struct wire *wire, bool abrupt)
@@ -93,12 +99,15 @@ void wire_print(struct wire *wire, const char *format, ...)
 bool wire_send(struct wire *wire)
 {
 	while (wire_unsent(wire) > 0) {
-		ssize_t n = send(wire->fd, wire->out + wire->out_sent, wire_unsent(wire),
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
+		size_t length =
+			wire->chunk && wire->chunk < wire_unsent(wire) ? wire->chunk : wire_unsent(wire);
+		ssize_t n = send(wire->fd, wire->out + wire->out_sent, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
 		wire->out_sent += (size_t)n;
+		if (wire->chunk)
+			break;
 	}
 	return true;
 }

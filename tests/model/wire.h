@@ -15,11 +15,14 @@ struct wire {
 	char *out, *in;
 	size_t out_room, out_length, out_sent;
 	size_t in_room, in_length, in_at;
-	bool ended; /* the server closed its side */
+	size_t chunk; /* wire_send gives the socket at most this much at a time, 0 = all */
+	bool ended;   /* the server closed its side */
 };
 
 /* Connects (blocking) and asks for the version, so that the server surely knows the connection. */
 bool wire_open(struct wire *wire, const char *host, unsigned port);
+/* The kernel takes no more than about so many bytes for us: the server's sends are cut short. */
+void wire_narrow(struct wire *wire, int bytes);
 /* Abrupt: with a reset, whatever is under way. */
 void wire_close(struct wire *wire, bool abrupt);
 void wire_fini(struct wire *wire);
