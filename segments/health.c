@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device's health: a budget of errors within a minute. Beyond it the device is taken offline;
- * reads and writes then fail at once, and the cleaner tries it again with back-off.
+ * The device's health: a budget of errors within a minute. Beyond it, or without a segment left that
+ * could be written, the device is taken offline; reads and writes then fail at once, and the cleaner
+ * tries it again with back-off. A superblock that could be written says little about the segments:
+ * the back-off begins anew only when one of them was written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,10 +42,32 @@ static bool over_budget(struct seg_health *health, uint64_t now_ms)
 	return oldest != 0 && now_ms + 1 - oldest < WINDOW_MS;
 }
 
+/* Under the lock. */
+static void set_retry(struct seg_health *health, uint64_t now_ms)
+{
+	health->retry_after_ms = health->retry_after_ms ? 2 * health->retry_after_ms : RETRY_FIRST_MS;
+	if (health->retry_after_ms > RETRY_MOST_MS)
+		health->retry_after_ms = RETRY_MOST_MS;
+	health->retry_at_ms = now_ms + health->retry_after_ms;
+}
+
+/* Under the lock, the reason given. */
+static void go_offline(struct seg_health *health, uint64_t now_ms)
+{
+	set_retry(health, now_ms);
+	atomic_store_explicit(&health->offline, true, memory_order_release);
+}
+
+static void log_offline(const char *reason)
+{
+	log_error("flash is offline, serving from memory alone: %s", reason);
+}
+
 void health_error(struct seg *seg, const char *what, int error)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
+	char reason[sizeof(health->reason)];
 	bool gone = false;
 
 	lock_acquire(&health->lock);
@@ -52,16 +76,42 @@ void health_error(struct seg *seg, const char *what, int error)
 		snprintf(health->reason, sizeof(health->reason),
 			 "%s failed: %s (more than %u errors in a minute)", what, strerror(error),
 			 health->budget);
-		health->retry_after_ms = RETRY_FIRST_MS;
-		health->retry_at_ms = now_ms + RETRY_FIRST_MS;
-		atomic_store_explicit(&health->offline, true, memory_order_release);
+		memcpy(reason, health->reason, sizeof(reason));
+		go_offline(health, now_ms);
 	}
 	lock_release(&health->lock);
 	if (gone)
-		log_error("flash is offline, serving from memory alone: %s failed: %s", what,
-			  strerror(error));
+		log_offline(reason);
 	else
 		log_debug("flash: %s failed: %s", what, strerror(error));
+}
+
+void health_no_place(struct seg *seg, int error)
+{
+	struct seg_health *health = &seg->health;
+	uint64_t now_ms = clk_now_ms(seg->clock);
+	char reason[sizeof(health->reason)];
+	bool gone = false;
+
+	lock_acquire(&health->lock);
+	if (!health_offline(seg)) {
+		gone = true;
+		snprintf(health->reason, sizeof(health->reason),
+			 "no segment is left that could be written: %s", strerror(error));
+		memcpy(reason, health->reason, sizeof(reason));
+		go_offline(health, now_ms);
+	}
+	lock_release(&health->lock);
+	if (gone)
+		log_offline(reason);
+}
+
+void health_proven(struct seg *seg)
+{
+	lock_acquire(&seg->health.lock);
+	if (!health_offline(seg))
+		seg->health.retry_after_ms = 0;
+	lock_release(&seg->health.lock);
 }
 
 /* A read and a write of the superblock: what a device must be able to do to be of use. */
@@ -80,6 +130,7 @@ bool health_online(struct seg *seg)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
+	uint32_t revived = 0;
 	bool due, back;
 
 	if (!health_offline(seg))
@@ -90,18 +141,20 @@ bool health_online(struct seg *seg)
 	if (!due)
 		return false;
 	back = probe(seg);
+	if (back)
+		revived = seg_revive(seg);
 	lock_acquire(&health->lock);
 	if (back) {
 		memset(health->error_ms, 0, sizeof(health->error_ms));
 		atomic_store_explicit(&health->offline, false, memory_order_release);
 	} else {
-		health->retry_after_ms *= 2;
-		if (health->retry_after_ms > RETRY_MOST_MS)
-			health->retry_after_ms = RETRY_MOST_MS;
-		health->retry_at_ms = now_ms + health->retry_after_ms;
+		set_retry(health, now_ms);
 	}
 	lock_release(&health->lock);
-	if (back)
+	if (back && revived)
+		log_notice("flash is online again; segments that could not be written are tried again: %u",
+			   (unsigned)revived);
+	else if (back)
 		log_notice("flash is online again");
 	return back;
 }

@@ -10,8 +10,9 @@
  * names it: position = f(place, function, segment sequence), in granules of the segment (seg_position).
  *
  * Life of a segment: FREE -> (seg_write_begin) WRITING -> (end) LIVE -> (seg_reclaim_begin)
- * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes it RETIRED (its place
- * is skipped from then on, until a restart). Numbers are handed out strictly in FIFO order.
+ * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes it RETIRED: its
+ * place is skipped until the device comes back from being offline, and then FREE. With all places RETIRED
+ * the device is offline. Numbers are handed out strictly in FIFO order.
  *
  * Threads: one cleaner plans, writes, walks and reclaims. Readers (one per worker, each with its
  * own libaio context and eventfd) are used by their owner only. Pins are atomic and may be taken
@@ -186,9 +187,10 @@ uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* The segment that comes next in FIFO order: *state tells whether it must be reclaimed first
-   (SEG_LIVE) or may be written (SEG_FREE). Skips retired ones; FS_EFULL when none is left. */
+   (SEG_LIVE) or may be written (SEG_FREE). Skips retired ones. FS_EOFFLINE when none is left: it
+   tries the device again when its time has come, after which they are FREE. The cleaner's. */
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
-FS_MUST_CHECK int seg_next(const struct seg *seg, uint32_t *segment, enum seg_state *state);
+FS_MUST_CHECK int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state);
 
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the

@@ -60,7 +60,8 @@ struct seg_health {
 	unsigned budget;
 	uint64_t error_ms[HEALTH_ERRORS_MAX]; /* a ring of the last budget errors */
 	unsigned next_error;
-	uint64_t retry_at_ms, retry_after_ms;
+	uint64_t retry_at_ms;
+	uint64_t retry_after_ms; /* 0: the next time offline begins with the shortest */
 	char reason[128];
 };
 
@@ -118,8 +119,20 @@ static inline bool health_offline(const struct seg *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
 }
-/* The cleaner's: true while online. Offline, tries the device again when it is time to. */
+/* A write failed with this errno and every place is retired: takes the device offline. Cleaner. */
+void health_no_place(struct seg *seg, int error);
+/* A segment was written: the next time offline, the back-off begins anew. Cleaner. */
+void health_proven(struct seg *seg);
+/* The cleaner's: true while online. Offline, tries the device again when it is time to; when it is
+   back, retired places are free again. */
 FS_MUST_CHECK bool health_online(struct seg *seg);
+
+/* ---- table.c ---- */
+
+FS_MUST_CHECK bool seg_all_retired(const struct seg *seg); /* cleaner */
+/* Makes retired places free: nothing names them, their objects were never committed, nobody can pin
+   them. How many there were. Cleaner. */
+uint32_t seg_revive(struct seg *seg);
 
 /* ---- record.c ---- */
 

@@ -19,19 +19,54 @@ uint64_t seg_region_bytes(uint32_t segments)
 	return sizeof(struct seg_table) + (uint64_t)segments * sizeof(struct seg_entry);
 }
 
-int seg_next(const struct seg *seg, uint32_t *segment, enum seg_state *state)
+/* The first place from the cursor on that isn't retired. The states are the cleaner's own writes; it is
+   the caller. */
+static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)
 {
 	uint32_t at = seg->cursor;
 
-	/* The states are the cleaner's own writes; it is the caller. */
 	for (uint32_t n = 0; n < seg->segments; n++, at = (at + 1) % seg->segments) {
 		if (seg->live[at].state == SEG_RETIRED)
 			continue;
 		*segment = at;
 		*state = seg->live[at].state;
-		return FS_OK;
+		return true;
 	}
-	return FS_EFULL;
+	return false;
+}
+
+bool seg_all_retired(const struct seg *seg)
+{
+	enum seg_state state;
+	uint32_t segment;
+
+	return !next_place(seg, &segment, &state);
+}
+
+int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state)
+{
+	if (next_place(seg, segment, state))
+		return FS_OK;
+	/* Nothing but this call tries the device then: there is no place to try a write at. */
+	return health_online(seg) && next_place(seg, segment, state) ? FS_OK : FS_EOFFLINE;
+}
+
+uint32_t seg_revive(struct seg *seg)
+{
+	uint32_t revived = 0;
+
+	lock_acquire(&seg->lock);
+	for (uint32_t i = 0; i < seg->segments; i++) {
+		struct seg_live *live = &seg->live[i];
+
+		if (live->state != SEG_RETIRED)
+			continue;
+		must(atomic_load(&live->sequence) == 0);
+		live->state = SEG_FREE;
+		revived++;
+	}
+	lock_release(&seg->lock);
+	return revived;
 }
 
 uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function)

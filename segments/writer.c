@@ -32,7 +32,7 @@ uint64_t writer_staging_bytes(uint64_t segment_bytes)
 }
 
 /* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
-static int check_plan(const struct seg *seg, uint32_t segment, const struct seg_plan *plan,
+static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
 		      uint64_t filter_length)
 {
 	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
@@ -197,6 +197,7 @@ static int end_well(struct job *job, const struct layout_header *header)
 	set_state(seg, job->segment, SEG_LIVE);
 	/* From here on it may be pinned: publishes the entry. */
 	atomic_store(&seg->live[job->segment].sequence, header->sequence);
+	health_proven(seg);
 	ctr_add(CTR_segments_written, 1);
 	ctr_add(CTR_segment_hashes, job->plan->stats.hashes);
 	return FS_OK;
@@ -206,9 +207,11 @@ static int end_badly(struct job *job, int error)
 {
 	set_state(job->seg, job->segment, SEG_RETIRED);
 	ctr_add(CTR_flash_write_errors, 1);
-	log_warn("flash: segment %u could not be written and is not used any more: %s", job->segment,
+	log_warn("flash: segment %u could not be written and is passed over: %s", job->segment,
 		 strerror(-error));
 	health_error(job->seg, "a write", -error);
+	if (seg_all_retired(job->seg))
+		health_no_place(job->seg, -error);
 	return FS_EIO;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* seg_write: failures retire the place, power cuts leave no segment that looks whole. */
+/* seg_write: failures retire the place until the device is back, power cuts leave no segment that looks whole. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,6 +19,13 @@ static void begin(struct batch *batch, struct flash *flash)
 static int write_it(struct flash *flash, uint32_t segment, struct batch *batch, uint64_t *written)
 {
 	return seg_write(flash->seg, segment, &batch->plan, NULL, 0, &batch_ops, batch, written);
+}
+
+static bool count_record(void *context, uint64_t offset, bool extent, const struct seg_record *record)
+{
+	(void)offset, (void)extent, (void)record;
+	++*(uint64_t *)context;
+	return true;
 }
 
 static void the_wrong_segment_or_plan_is_refused(void **state)
@@ -98,21 +105,146 @@ static void the_fault_point_fails_each_chunk(void **state)
 	flash_close(&flash);
 }
 
-static void with_all_retired_there_is_no_next(void **state)
+/* A write into the next place, whatever it was; how it ended. */
+static int write_next(struct flash *flash, uint32_t *segment, uint64_t *sequence)
 {
-	struct flash flash;
 	struct batch batch;
 	enum seg_state what;
-	uint64_t written;
+	int rc = seg_next(flash->seg, segment, &what);
+
+	if (rc != FS_OK)
+		return rc;
+	if (what == SEG_LIVE) {
+		seg_reclaim_begin(flash->seg, *segment);
+		assert_int_equal(seg_reclaim_end(flash->seg, *segment, 0), FS_OK);
+	}
+	batch_make(&batch, 1, 1000, 0, 500);
+	rc = batch_write(&batch, flash, segment);
+	*sequence = batch.plan.sequence;
+	batch_fini(&batch);
+	return rc;
+}
+
+static void assert_status(const struct flash *flash, uint32_t free, uint32_t retired, const char *reason)
+{
+	struct seg_status status;
+
+	seg_get_status(flash->seg, &status);
+	assert_int_equal(status.free, free);
+	assert_int_equal(status.retired, retired);
+	assert_int_equal(status.offline, reason != NULL);
+	assert_true(!reason || strstr(status.offline_reason, reason));
+}
+
+static void with_all_retired_the_device_is_offline(void **state)
+{
+	struct flash flash;
+	uint64_t sequence;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, NULL), FS_OK);
+	flash.ram->fail_writes = true;
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EIO);
+	assert_status(&flash, 1, 1, NULL);
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EIO);
+	assert_status(&flash, 0, 2, "no segment is left");
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EOFFLINE);
+	clk_scripted_advance(&flash.clock, 1000000);
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EOFFLINE); /* the probe fails */
+	assert_status(&flash, 0, 2, "no segment is left");
+	flash_close(&flash);
+}
+
+static void retired_places_are_free_when_the_device_is_back(void **state)
+{
+	struct flash flash;
+	uint64_t sequence, last;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, NULL), FS_OK);
+	flash.ram->fail_writes = true;
+	assert_int_equal(write_next(&flash, &next, &last), FS_EIO);
+	assert_int_equal(write_next(&flash, &next, &last), FS_EIO);
+	flash.ram->fail_writes = false;
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EOFFLINE); /* its time has not come */
+	clk_scripted_advance(&flash.clock, 1000000);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(write_next(&flash, &next, &sequence), FS_OK);
+		assert_int_equal(next, i % 2);
+		assert_true(sequence > last);
+		last = sequence;
+	}
+	assert_status(&flash, 0, 0, NULL);
+	flash_close(&flash);
+}
+
+/* The superblock can be written and segments can't: the time between attempts grows all the same, until
+   one of them succeeds. */
+static void the_back_off_grows_until_a_segment_is_written(void **state)
+{
+	struct flash flash;
+	uint64_t sequence;
 	uint32_t next;
 
 	(void)state;
 	assert_int_equal(flash_open_ram(&flash, 1, SEGMENT, 16, NULL), FS_OK);
-	begin(&batch, &flash);
-	flash.ram->fail_writes = true;
-	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_EIO);
-	assert_int_equal(seg_next(flash.seg, &next, &what), FS_EFULL);
-	batch_fini(&batch);
+	flash.ram->limit = LAYOUT_SUPER_BYTES;
+	for (unsigned round = 0; round < 9; round++) {
+		uint64_t seconds = round < 6 ? 1u << round : 60;
+
+		assert_int_equal(write_next(&flash, &next, &sequence), FS_EIO);
+		clk_scripted_advance(&flash.clock, seconds * 1000000 - 1000);
+		assert_int_equal(write_next(&flash, &next, &sequence), FS_EOFFLINE);
+		clk_scripted_advance(&flash.clock, 1000);
+	}
+	flash.ram->limit = UINT64_MAX;
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_OK);
+	flash.ram->limit = LAYOUT_SUPER_BYTES;
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_EIO);
+	clk_scripted_advance(&flash.clock, 1000000);
+	flash.ram->limit = UINT64_MAX;
+	assert_int_equal(write_next(&flash, &next, &sequence), FS_OK);
+	flash_close(&flash);
+}
+
+/* Retired between live ones, over what was reclaimed: half of it new, half of it old. */
+static void a_place_half_overwritten_comes_back_in_order(void **state)
+{
+	struct flash flash;
+	uint64_t sequence[3], last, visited, seen = 0;
+	uint32_t next;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(write_next(&flash, &next, &sequence[i]), FS_OK);
+	flash.ram->limit = LAYOUT_SUPER_BYTES + SEGMENT / 2;
+	assert_int_equal(write_next(&flash, &next, &last), FS_EIO);
+	flash.ram->limit = UINT64_MAX;
+	assert_int_equal(next, 0);
+	assert_status(&flash, 0, 1, NULL);
+	/* An offline period for another reason. */
+	for (int i = 0; i < 6; i++)
+		health_error(flash.seg, "a test", 5);
+	assert_status(&flash, 0, 1, "a test failed");
+	clk_scripted_advance(&flash.clock, 1000000);
+	for (uint32_t i = 1; i < 4; i++) {
+		uint64_t before = last;
+
+		assert_int_equal(write_next(&flash, &next, &last), FS_OK);
+		assert_int_equal(next, i % 3);
+		assert_true(last > before);
+		if (i == 1)
+			assert_status(&flash, 1, 0, NULL); /* place 0, which the cursor has passed */
+	}
+	/* Place 0 holds the new ones alone. */
+	assert_false(seg_pin(flash.seg, 0, sequence[0]));
+	assert_int_equal(seg_sequence(flash.seg, 0), last);
+	assert_int_equal(seg_walk(flash.seg, 0, count_record, &seen, &visited), FS_OK);
+	assert_int_equal(visited, seen);
+	assert_true(seen > 0);
 	flash_close(&flash);
 }
 
@@ -278,7 +410,10 @@ int main(void)
 		cmocka_unit_test(the_wrong_segment_or_plan_is_refused),
 		cmocka_unit_test(a_failed_write_retires_the_place),
 		cmocka_unit_test(the_fault_point_fails_each_chunk),
-		cmocka_unit_test(with_all_retired_there_is_no_next),
+		cmocka_unit_test(with_all_retired_the_device_is_offline),
+		cmocka_unit_test(retired_places_are_free_when_the_device_is_back),
+		cmocka_unit_test(the_back_off_grows_until_a_segment_is_written),
+		cmocka_unit_test(a_place_half_overwritten_comes_back_in_order),
 		cmocka_unit_test(a_torn_segment_has_no_footer),
 		cmocka_unit_test(an_offline_device_is_tried_with_back_off),
 		cmocka_unit_test(errors_far_apart_are_no_reason),
