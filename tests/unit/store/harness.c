@@ -407,18 +407,6 @@ enum where where(struct harness *h, const char *key)
 
 /* ---- movement -------------------------------------------------------------------------------- */
 
-void fill(struct harness *h, unsigned objects, uint32_t value_bytes)
-{
-	char key[32], value[4096];
-
-	assert_true(value_bytes <= sizeof(value));
-	memset(value, 'f', sizeof(value));
-	while (objects-- > 0) {
-		snprintf(key, sizeof(key), "filler:%u", h->fillers++);
-		assert_int_equal(run_full(h, STORE_SET, key, value, value_bytes, 0, 0, 0).result, STORE_STORED);
-	}
-}
-
 /*
  * Fillers are as small as a record can be with names that differ (two bytes above 127, used again
  * after 16,000): where all are longer than they, none waits for a place behind them.

@@ -125,8 +125,6 @@ enum where where(struct harness *h, const char *key);
 unsigned slots_of(struct harness *h, const char *key); /* that may be its, extents included */
 bool slot_of(struct harness *h, const char *key, struct fidx_match *match);
 
-/* Stores objects of that size under new names. */
-void fill(struct harness *h, unsigned objects, uint32_t value_bytes);
 /* Writes segments (with fillers) until the key's object has left DRAM. */
 void move(struct harness *h, const char *key);
 void set_on_flash(struct harness *h, const char *key, const char *value);

@@ -66,13 +66,16 @@ static void without_eviction_flash_objects_do_not_grow_dram_past_the_limit(void 
 	h->config.flash_object_bytes = 400;
 	harness_open(h);
 	unsigned n = 0;
-	for (; n < 4000; n++) {
-		if (store_sized(h, n, 350) != STORE_STORED)
-			break;
-		if (n % 100 == 99)
+	for (int rounds = 0; rounds < 8000; rounds++) { /* until the flash is full, and then DRAM */
+		if (store_sized(h, n, 350) == STORE_STORED)
+			n++;
+		if (candidate_total(h->store) > KIB(128))
 			write_segment(h->store, (1u << GROUPS) - 1);
 	}
 	uint64_t budget = store_item_budget(h->store);
+	struct fidx_status status;
+	fidx_get_status(h->store->index, &status);
+	assert_true(status.used * 400 > budget + budget / 2); /* there is much to be touched */
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "object:%u", i);
 		run_expiry(h, STORE_TOUCH, key, 1000);

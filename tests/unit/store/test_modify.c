@@ -78,7 +78,7 @@ static void each_command_on_a_flushed_object(void **state)
 
 static void what_is_no_number_is_not_counted_on(void **state)
 {
-	static const char *const no_numbers[] = {"", " ", "x", "1x", "-1", " 1", "18446744073709551616",
+	static const char *const no_numbers[] = {"", " ", "x", "1x", "-1", "+", "18446744073709551616",
 						 "123456789012345678901"};
 	struct harness *h = *state;
 

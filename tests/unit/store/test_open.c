@@ -138,7 +138,7 @@ static void the_default_segment_follows_from_memory_and_is_a_mebibyte_at_least(v
 
 	h->config.memory_bytes = MIB(64);
 	h->config.segment_bytes = 0;
-	h->config.flash_bytes = MIB(12);
+	h->config.flash_bytes = MIB(20);
 	harness_open(h);
 	store_get_status(h->store, &status);
 	assert_int_equal(status.info.segment_bytes, MIB(2));

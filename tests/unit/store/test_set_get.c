@@ -141,9 +141,8 @@ static void a_set_clears_every_slot_that_may_be_the_keys(void **state)
 
 	open_with_narrow_tags(h);
 	set_on_flash(h, "k", "old");
-	for (int i = 0; i < 6; i++) /* with two bits many slots are there that may be its */
-		write_one(h);
-	assert_true(slots_of(h, "k") > 0);
+	for (int i = 0; i < 6 || slots_of(h, "k") == 0; i++) /* with two bits many others' may be its */
+		assert_true(write_one(h));
 	assert_int_equal(set(h, "k", "new").result, STORE_STORED);
 	assert_int_equal(slots_of(h, "k"), 0);
 	assert_int_equal(where(h, "k"), DRAM);
