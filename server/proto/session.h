@@ -20,6 +20,7 @@ struct session {
 	uint8_t state;
 	uint8_t op;		/* KEYS: GET or GAT */
 	bool show_cas;		/* KEYS: gets, gats */
+	uint8_t keys;		/* KEYS: how many since one of them counted as a command */
 	uint32_t expiry;	/* KEYS: of gat, as the store's seconds */
 	uint32_t scanned;	/* LINE: bytes of the input that are known to hold no line end */
 	uint32_t keys_end;	/* KEYS: where they end, from the start of the buffer ... */

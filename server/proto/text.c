@@ -163,7 +163,7 @@ static enum conn_verdict part_of_line(struct conn *conn)
 
 static enum conn_verdict verdict_of(enum text_step step)
 {
-	return step == TEXT_WAIT ? CONN_WAIT : CONN_CLOSE;
+	return step == TEXT_WAIT ? CONN_WAIT : step == TEXT_YIELD ? CONN_YIELD : CONN_CLOSE;
 }
 
 /* One command's line. *step is TEXT_NEXT when it is done with. */

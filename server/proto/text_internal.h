@@ -10,10 +10,12 @@
 #include "server/proto/proto.h"
 
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
+#define TEXT_COMMAND_KEYS 100 /* so many keys of a multiget take as much of a turn as a command */
 
 enum text_step {
 	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
 	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
+	TEXT_YIELD, /* it had its turn */
 	TEXT_CLOSE
 };
 

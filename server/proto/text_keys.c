@@ -64,6 +64,21 @@ static enum text_step get_key(struct conn *conn, const char *key, size_t length)
 	return TEXT_NEXT;
 }
 
+/* False: the turn ends before this key. */
+static bool count_key(struct conn *conn)
+{
+	struct session *session = &conn->session;
+
+	if (session->keys == TEXT_COMMAND_KEYS) {
+		if (conn->turns == 0)
+			return false;
+		conn->turns--;
+		session->keys = 0;
+	}
+	session->keys++;
+	return true;
+}
+
 /* The line stays in the input, which is not read into meanwhile: it may take several turns. */
 enum text_step text_keys_go_on(struct conn *conn)
 {
@@ -80,9 +95,13 @@ enum text_step text_keys_go_on(struct conn *conn)
 			break;
 		if (!conn_may_go(conn))
 			return TEXT_WAIT;
+		if (!count_key(conn))
+			return TEXT_YIELD;
 		step = get_key(conn, key, length);
-		if (step != TEXT_NEXT)
+		if (step != TEXT_NEXT) {
+			session->keys--;
 			return step;
+		}
 		input->start = (uint32_t)(at - input->bytes);
 	}
 	input->start = session->line_end;
@@ -98,6 +117,7 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 
 	session->state = SESSION_KEYS;
 	session->op = op_of[command->id];
+	session->keys = 0;
 	session->show_cas = command->id == TEXT_GETS || command->id == TEXT_GATS;
 	session->expiry = touches ? store_expiry(conn->server->store, command->exptime) : 0;
 	session->keys_end = (uint32_t)(command->rest_end - conn->input.bytes);

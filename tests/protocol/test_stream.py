@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Connections as streams: pipelines, pieces, slow readers, endings."""
 import random
+import select
 import socket
 import threading
 
@@ -60,6 +61,31 @@ def test_long_multiget_line(client):
     """A get may have more keys than the input buffer has room."""
     client.set(b"many", b"x")
     assert len(client.get(*[b"many"] * 50_000)) == 50_000
+
+
+def test_long_multiget_gives_way(start):
+    """A get of millions of keys takes its worker in many short turns; the others are served between them."""
+    daemon = start("-t", "1")
+    with daemon.client() as greedy, daemon.client() as other:
+        greedy.send(b"get" + b" a" * 5_000_000 + b"\r\n")
+        answers = 0
+        while not select.select([greedy.socket], [], [], 0)[0]:
+            assert other.ask(b"version\r\n").startswith(b"VERSION")
+            answers += 1
+        assert greedy.values() == []
+        assert other.count("conn_yields", b"") >= 2000
+        assert answers >= 10
+
+
+def test_long_multiget_in_order(start):
+    """Turns in the middle of a line change nothing: each key once, in order, and then the next command."""
+    daemon = start("-t", "1", "-R", "1")
+    with daemon.client() as client:
+        client.all(b"".join(b"set o%d 0 0 2 noreply\r\nxx\r\n" % i for i in range(0, 5000, 3)))
+        client.send(b"get " + b" ".join(b"o%d" % i for i in range(5000)) + b"\r\ngets o0 o1\r\nversion\r\n")
+        assert [key for key, *_ in client.values()] == [b"o%d" % i for i in range(0, 5000, 3)]
+        assert len(client.values()) == 1
+        assert client.line().startswith(b"VERSION")
 
 
 def test_quit_answers_what_came_before(placed):
