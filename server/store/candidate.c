@@ -7,11 +7,16 @@
  */
 #include "server/store/store_internal.h"
 
+uint64_t slot_record_max(const struct store *store)
+{
+	return store->segment_bytes / 64 < 64 << 10 ? store->segment_bytes / 64 : 64 << 10;
+}
+
 unsigned item_group(const struct store *store, const struct item *item)
 {
 	uint64_t length = seg_record_length(item->key_length, item->value_length);
 
-	if (length > store->segment_bytes / 64 || length > 64u << 10)
+	if (length > slot_record_max(store))
 		return GROUP_LARGE;
 	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
 }

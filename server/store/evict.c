@@ -8,6 +8,8 @@
 
 #define BUCKETS_PER_LOCK 32u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
+#define INLINE_VISITS 512
+#define INLINE_EXTRA_BYTES (16u << 10)
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
@@ -43,7 +45,8 @@ struct round {
 	struct store_context *context;
 	uint64_t freed, want, visited;
 	uint32_t now_seconds;
-	bool spare, inline_by_worker;
+	enum evict_how how;
+	bool inline_by_worker;
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
 
@@ -77,9 +80,9 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 		if (!(item->state & ITEM_FETCHED))
 			ctr_add(CTR_expired_unfetched, 1);
 		take_out(round, stripe, hash, item);
-	} else if (item_clock(item) > 0) {
+	} else if (item_clock(item) > 0 && round->how != EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
-	} else if (!(round->spare && item->state & ITEM_CANDIDATE)) {
+	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
 		bool clean = item->state & ITEM_CLEAN;
 
 		take_out(round, stripe, hash, item);
@@ -126,11 +129,11 @@ static void advance(struct round *round)
 	free_garbage(round);
 }
 
-uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, bool spare,
+uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited)
 {
 	struct store *store = context->store;
-	struct round round = { .context = context, .want = bytes, .spare = spare,
+	struct round round = { .context = context, .want = bytes, .how = how,
 			       .inline_by_worker = inline_by_worker,
 			       .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
 	uint64_t stripes_seen = 0;
@@ -147,15 +150,26 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 	return round.freed;
 }
 
+/* Over the budget by no more than what a plan keeps from being evicted, and a slack? */
+static bool within_reason(const struct store *store, int64_t missing)
+{
+	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
+
+	return missing <= (int64_t)(planned + store->config.memory_bytes / 16);
+}
+
 /*
- * First a short look for something that is no candidate, then whatever stands at zero: CLOCK values
- * go down from 3 at most, so four turns meet everything that may go.
+ * The work of one set is bounded: a short look for something that is no candidate, a longer one for
+ * something at zero, then whatever the hand meets. It evicts for itself and a little more, not for
+ * all that is missing, which may be held by values on their way to clients: those that don't read
+ * could otherwise have everything evicted. When even so too much is missing, the set is refused,
+ * as memcached does when no memory can be had.
  */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
 	struct store *store = context->store;
 	int64_t missing = (int64_t)bytes - (store_free_bytes(store) - context->item_bytes);
-	uint64_t visited, freed;
+	uint64_t want, visits, visited, freed;
 
 	if (missing <= 0)
 		return true;
@@ -163,11 +177,14 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		return false;
 	if (store->index)
 		cleaner_wake(store);
-	freed = evict_dram(context, (uint64_t)missing, INLINE_SPARING_VISITS, true, true, &visited);
-	for (int turn = 0; turn < 4 && freed < (uint64_t)missing; turn++)
-		freed += evict_dram(context, (uint64_t)missing - freed, store_dram_items(store) + 1, false, true,
-				    &visited);
-	return true; /* what is in a plan can't go now: over by that much until it is committed */
+	want = (uint64_t)missing < 2 * bytes + INLINE_EXTRA_BYTES ? (uint64_t)missing : 2 * bytes + INLINE_EXTRA_BYTES;
+	visits = INLINE_VISITS + want / sizeof(struct item);
+	freed = evict_dram(context, want, INLINE_SPARING_VISITS, EVICT_SPARE_CANDIDATES, true, &visited);
+	if (freed < want)
+		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
+	if (freed < want)
+		evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
+	return within_reason(store, (int64_t)bytes - (store_free_bytes(store) - context->item_bytes));
 }
 
 bool evict_excess_hot(struct store *store)
@@ -195,7 +212,8 @@ bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_fre
 
 	if (missing <= 0 || items == 0)
 		return false;
-	uint64_t freed = evict_dram(&cleaner->context, (uint64_t)missing, batch, spare, false, &visited);
+	uint64_t freed = evict_dram(&cleaner->context, (uint64_t)missing, batch,
+				    spare ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, false, &visited);
 	context_settle(&cleaner->context);
 	if (store->index && visited > 0) {
 		struct fidx_status status;

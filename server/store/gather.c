@@ -75,6 +75,7 @@ static void add(struct gather_round *round, struct item *item, uint64_t hash, fl
 	entry->fetched = item->state & ITEM_FETCHED ? 1 : 0;
 	item_ref(item);
 	out->bytes += candidate->length;
+	out->item_bytes += item_cost(item);
 	out->count++;
 }
 
@@ -159,6 +160,7 @@ void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct ga
 		gather_stripe(&round, &store->stripes[cleaner->gather_stripe]);
 		cleaner->gather_stripe = (cleaner->gather_stripe + 1) % store->stripe_count;
 	}
+	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
 	if (out->count > 1)
 		rank(out);
 }
@@ -180,6 +182,7 @@ void gathered_release(struct store *store, struct gathered *gathered)
 	atomic_fetch_sub_explicit(&store->plan_bytes,
 				  gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)),
 				  memory_order_relaxed);
+	atomic_store_explicit(&store->planned_bytes, 0, memory_order_relaxed);
 	mem_free(gathered->candidates);
 	mem_free(gathered->entries);
 	memset(gathered, 0, sizeof(*gathered));

@@ -434,6 +434,8 @@ static void on_read(struct seg_read *read)
 	if (result == FS_OK)
 		result = seg_record_read(store->segments, read_segment(lookup), read_sequence(lookup),
 					 lookup->position, read->bytes, read->available, &record, &needed);
+	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
+		result = FS_ECORRUPT; /* no such record gets a slot: the length is not to be believed */
 	if (result == FS_ESHORT && needed > read->available &&
 	    (record.key_length == 0 || is_key(lookup->request, &record))) {
 		seg_read_release(lookup->worker->reader, read);

@@ -141,7 +141,8 @@ struct store {
 
 	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
 	_Atomic uint64_t table_bytes;
-	_Atomic uint64_t plan_bytes;
+	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
+	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
 	_Atomic uint64_t excess_bytes; /* resident memory over the limit: off the budget */
 	_Atomic uint64_t reader_bytes;
 	_Atomic uint64_t resident_bytes; /* as last read */
@@ -239,6 +240,8 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 
 /* ---- candidate.c: which objects in DRAM are worth flash (lock held) -------------------------- */
 
+/* The longest record that gets a slot; longer ones are large objects, with an extent. */
+uint64_t slot_record_max(const struct store *store);
 unsigned item_group(const struct store *store, const struct item *item);
 void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
 		     uint32_t now_seconds);
@@ -296,11 +299,16 @@ void count_result(const struct store_request *request, bool from_flash);
 
 /* ---- evict.c --------------------------------------------------------------------------------- */
 
-/* Moves the context's hand over up to visits items; frees up to bytes. Returns bytes freed.
-   spare: candidates are left alone. */
-uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, bool spare,
+enum evict_how {
+	EVICT_SPARE_CANDIDATES, /* what stands at zero and doesn't wait for the flash */
+	EVICT_AT_ZERO,
+	EVICT_ANY
+};
+/* Moves the context's hand over up to visits items; takes out up to bytes. Returns bytes taken out. */
+uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited);
-/* A worker is short of memory: evicts inline. True when bytes fit now. */
+/* A worker is short of memory: evicts inline, with bounded work. False: too much is held by values
+   under way, or -M. */
 bool evict_inline(struct store_context *context, uint64_t bytes);
 /* The cleaner's round: DRAM and flash in proportion, until free. */
 bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free);
@@ -327,7 +335,8 @@ struct gathered {
 	struct seg_candidate *candidates;
 	struct plan_entry *entries;
 	uint32_t count, room;
-	uint64_t bytes;
+	uint64_t bytes;	     /* of records */
+	uint64_t item_bytes; /* what they cost in DRAM */
 };
 /* Which size groups fill a segment of so many bytes; 0: all together they don't. */
 unsigned choose_groups(const struct store *store, uint64_t bytes);

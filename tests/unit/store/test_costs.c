@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one command takes: locks by rank, and allocations, counted by debug builds. The promise:
- * a DRAM hit takes its key's stripe and nothing else, and allocates nothing; a flash hit finds
+ * a DRAM hit takes its key's stripe and nothing else (a key that is sampled, a leaf of the sampler's
+ * too), and allocates nothing; a flash hit finds
  * lookup and read buffer in pools.
  */
 #include "tests/unit/store/harness.h"
@@ -70,7 +71,25 @@ static void a_dram_hit_takes_one_stripe_and_allocates_nothing(void **state)
 	assert_int_equal(costs.lock[LOCK_KEY_STRIPE], 1);
 	assert_int_equal(costs.lock[LOCK_INDEX_STRIPE], 0);
 	assert_int_equal(costs.lock[LOCK_SEGMENT_TABLE], 0);
+	assert_int_equal(costs.lock[LOCK_LEAF], 0);
 	assert_int_equal(costs.lock[LOCK_STATE], 0);
+}
+
+static void with_the_svm_a_sampled_key_takes_one_leaf_more(void **state)
+{
+	struct harness *h = *state;
+	struct costs costs;
+
+	h->config.admission = CLF_ADMIT_SVM;
+	harness_open(h);
+	needs_debug();
+	set(h, "key", "value");
+	costs = costs_of(h, STORE_GET, "key");
+	print("get, DRAM hit, sampled", &costs);
+	assert_int_equal(costs.allocations, 0);
+	assert_int_equal(costs.lock[LOCK_KEY_STRIPE], 1);
+	assert_int_equal(costs.lock[LOCK_SEGMENT_TABLE], 0);
+	assert_true(costs.lock[LOCK_LEAF] <= 1); /* of the sampler's stripe of this key */
 }
 
 static void a_miss_takes_one_stripe_and_allocates_nothing(void **state)
@@ -125,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_dram_hit_takes_one_stripe_and_allocates_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(with_the_svm_a_sampled_key_takes_one_leaf_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_miss_takes_one_stripe_and_allocates_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flash_hit_allocates_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_set_allocates_its_object_alone, setup, teardown),

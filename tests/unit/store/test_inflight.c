@@ -139,7 +139,7 @@ static void evict_everything(struct harness *h)
 
 	assert_int_equal(where(h, "k"), PLANNED);
 	for (int i = 0; i < 6; i++)
-		evict_dram(&h->worker[0]->context, UINT64_MAX / 2, 1 << 20, false, false, &visited);
+		evict_dram(&h->worker[0]->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
 	assert_int_equal(where(h, "k"), PLANNED);
 	assert_value(h, "k", "value");
 }
