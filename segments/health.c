@@ -16,6 +16,7 @@
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MOST_MS 60000u
 #define BUDGET_DEFAULT 16u
+#define REPORT_EVERY_MS 60000u
 
 void health_init(struct seg_health *health, unsigned budget)
 {
@@ -63,7 +64,7 @@ static void log_offline(const char *reason)
 	log_error("flash is offline, serving from memory alone: %s", reason);
 }
 
-void health_error(struct seg *seg, const char *what, int error)
+static void count_error(struct seg *seg, const char *what, const char *why)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -74,7 +75,7 @@ void health_error(struct seg *seg, const char *what, int error)
 	if (!health_offline(seg) && over_budget(health, now_ms)) {
 		gone = true;
 		snprintf(health->reason, sizeof(health->reason),
-			 "%s failed: %s (more than %u errors in a minute)", what, strerror(error),
+			 "%s failed: %s (more than %u errors in a minute)", what, why,
 			 health->budget);
 		memcpy(reason, health->reason, sizeof(reason));
 		go_offline(health, now_ms);
@@ -83,7 +84,39 @@ void health_error(struct seg *seg, const char *what, int error)
 	if (gone)
 		log_offline(reason);
 	else
-		log_debug("flash: %s failed: %s", what, strerror(error));
+		log_debug("flash: %s failed: %s", what, why);
+}
+
+void health_error(struct seg *seg, const char *what, int error)
+{
+	count_error(seg, what, strerror(error));
+}
+
+/* How many there are to report now, or 0. */
+static uint64_t corrupt_to_report(struct seg_health *health, uint64_t now_ms)
+{
+	uint64_t count = 0;
+
+	lock_acquire(&health->lock);
+	health->corrupt++;
+	if (now_ms >= health->corrupt_report_at_ms) {
+		count = health->corrupt;
+		health->corrupt = 0;
+		health->corrupt_report_at_ms = now_ms + REPORT_EVERY_MS;
+	}
+	lock_release(&health->lock);
+	return count;
+}
+
+void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
+{
+	uint64_t count = corrupt_to_report(&seg->health, clk_now_ms(seg->clock));
+
+	if (count > 0)
+		log_warn("flash: what was read fails its check: records since the last such line: %llu, the "
+			 "latest in segment %u at offset %llu",
+			 (unsigned long long)count, segment, (unsigned long long)offset);
+	count_error(seg, "a read", fs_strerror(FS_ECORRUPT));
 }
 
 void health_no_place(struct seg *seg, int error)

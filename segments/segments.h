@@ -114,7 +114,8 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
  * (keyed check over sequence, offset, header, key and value), out points into bytes. FS_ESHORT:
  * *needed bytes from offset would do (header plausible, not checked); when the key lies within the
  * bytes it is filled in (key_length > 0), so that another key's record needs no second read.
- * FS_ECORRUPT otherwise (counted by the caller: a gap, an older life, a forged or broken record).
+ * FS_ECORRUPT otherwise (a gap, an older life, a forged or broken record; the caller counts it, and reports
+ * it with seg_report_corrupt when a slot or an extent said that a record is there).
  */
 FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence,
 				  uint64_t offset, const void *bytes, uint64_t available,
@@ -288,6 +289,11 @@ unsigned seg_reader_poll(struct seg_reader *reader);
 void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
 uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */
 unsigned seg_reader_in_flight(const struct seg_reader *reader);
+
+/* What was read at that offset of the segment fails its check although it should hold a record: counts in
+   the device's error budget, and a warning says so, at most once a minute, with the number since the last
+   one. Any thread; takes a leaf lock and may log, so no lock may be held. */
+void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 

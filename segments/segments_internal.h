@@ -62,6 +62,8 @@ struct seg_health {
 	unsigned next_error;
 	uint64_t retry_at_ms;
 	uint64_t retry_after_ms; /* 0: the next time offline begins with the shortest */
+	uint64_t corrupt; /* records that failed their check, not reported yet */
+	uint64_t corrupt_report_at_ms;
 	char reason[128];
 };
 

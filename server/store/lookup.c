@@ -445,6 +445,7 @@ static void on_read(struct seg_read *read)
 		read_on(lookup);
 	} else if (result == FS_ECORRUPT) {
 		ctr_add(CTR_flash_checksum_errors, 1);
+		seg_report_corrupt(store->segments, read_segment(lookup), lookup->position);
 		drop_slot(lookup);
 		read_on(lookup);
 	} else if (result != FS_OK) {
