@@ -152,6 +152,41 @@ static int lock_file(int fd)
 	return errno == EAGAIN || errno == EACCES ? FS_EBUSY : FS_ESYS;
 }
 
+/* Pages that are not there or can't be read count as empty: what is there decides. */
+static void read_start(int fd, uint8_t *start)
+{
+	memset(start, 0, DEV_START_BYTES);
+	for (uint64_t at = 0; at < DEV_START_BYTES; at += SEG_PAGE) {
+		ssize_t n = pread(fd, start + at, SEG_PAGE, (off_t)at);
+
+		if (n < (ssize_t)SEG_PAGE)
+			memset(start + at + (n > 0 ? n : 0), 0, SEG_PAGE - (uint64_t)(n > 0 ? n : 0));
+	}
+}
+
+/* Whoever names the wrong path must not lose what is there. */
+static int check_foreign(int fd, const char *path, bool block_device)
+{
+	uint8_t *start = mem_aligned(SEG_PAGE, DEV_START_BYTES);
+	bool foreign;
+
+	if (!start)
+		return FS_ENOMEM;
+	read_start(fd, start);
+	foreign = super_foreign(start);
+	mem_free(start);
+	if (!foreign)
+		return FS_OK;
+	if (block_device)
+		log_error("flash: %s holds something that is not a flashield cache, and is left alone; to give up "
+			  "what it holds: wipefs -a %s && dd if=/dev/zero of=%s bs=1M count=1",
+			  path, path, path);
+	else
+		log_error("flash: %s holds something that is not a flashield cache, and is left alone; to give up "
+			  "what it holds, remove the file", path);
+	return FS_EFOREIGN;
+}
+
 static int fit_block_device(struct file_dev *file, const struct seg_config *config)
 {
 	uint64_t bytes = 0;
@@ -232,6 +267,8 @@ int dev_open(struct dev **out, const struct seg_config *config)
 		rc = FS_ESYS;
 	if (rc == FS_OK && !S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
 		rc = FS_EINVAL;
+	if (rc == FS_OK)
+		rc = check_foreign(file->fd, config->path, S_ISBLK(st.st_mode));
 	if (rc == FS_OK)
 		rc = S_ISBLK(st.st_mode) ? fit_block_device(file, config) : fit_file(file, config);
 	if (rc == FS_OK) {

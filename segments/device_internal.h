@@ -57,12 +57,18 @@ struct dev {
 	bool direct, block_device;
 };
 
-/* Opens, locks and preallocates what the configuration names. */
+/* Opens, locks and preallocates what the configuration names. FS_EFOREIGN: it holds something else, and
+   is as it was. */
 FS_MUST_CHECK int dev_open(struct dev **out, const struct seg_config *config);
 
 /* device_file.c: makes a file of at least bytes with no holes below; what was there stays. 0 or a
    negative errno, and then the file is as it was. created: it is new. */
 FS_MUST_CHECK int file_preallocate(int fd, uint64_t bytes);
+
+/* superblock.c: how many bytes from the start tell whether a flash holds something else, and whether they
+   do; past its end they are zeros. */
+#define DEV_START_BYTES ((64u << 10) + SEG_PAGE)
+FS_MUST_CHECK bool super_foreign(const uint8_t *start);
 
 /* A read that counts its bytes, with the fault points of reads. 0 or a negative errno. */
 FS_MUST_CHECK int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);

@@ -64,9 +64,10 @@ uint64_t seg_region_bytes(uint32_t segments);
 /*
  * Opens, locks against a second daemon (FS_EBUSY), preallocates by writing where the file is new
  * or too small (FS_ESYS with errno ENOSPC when it doesn't fit: nothing is left behind that was not
- * there), reads or makes the superblock. Every start is cold today: all segments start FREE and a
- * present superblock gives UUID, secret, hash seed, next sequence and the CAS reserve; a broken or
- * unknown one is reported and replaced.
+ * there), reads or makes the superblock. FS_EFOREIGN, with a log line that says how to go on: something
+ * that is not a cache lies there (FORMAT.md); it is as it was. Every start is cold today: all segments
+ * start FREE and a present superblock gives UUID, secret, hash seed, next sequence and the CAS reserve; a
+ * broken or unknown one is reported and replaced.
  * table: zeroed region memory of seg_region_bytes().
  */
 FS_MUST_CHECK int seg_open(struct seg **out, const struct seg_config *config, void *table);

@@ -20,11 +20,31 @@ static uint64_t checksum_of(const struct layout_super *super)
 	return hash64(super, offsetof(struct layout_super, checksum), LAYOUT_CHECK_SEED);
 }
 
+static bool is_zero(const uint8_t *bytes, uint64_t length)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
 static bool is_blank(const void *page)
 {
-	const uint8_t *bytes = page;
+	return is_zero(page, SEG_PAGE);
+}
 
-	return bytes[0] == 0 && memcmp(bytes, bytes + 1, SEG_PAGE - 1) == 0;
+_Static_assert(DEV_START_BYTES == LAYOUT_SUPER_BYTES + SEG_PAGE, "the superblock's area and a page more");
+
+/* One copy's magic is enough: the other may be lost. The page behind the area belongs to it because there
+   are file systems that leave the first 64 KiB alone. */
+bool super_foreign(const uint8_t *start)
+{
+	const uint8_t *segment = start + LAYOUT_SUPER_BYTES;
+
+	for (unsigned copy = 0; copy < LAYOUT_SUPER_COPIES; copy++)
+		if (memcmp(start + copy * LAYOUT_SUPER_COPY_OFFSET, LAYOUT_SUPER_MAGIC,
+			   sizeof(((struct layout_super *)0)->magic)) == 0)
+			return false;
+	return !is_zero(start, LAYOUT_SUPER_BYTES) ||
+	       (!is_zero(segment, SEG_PAGE) &&
+		memcmp(segment, LAYOUT_HEADER_MAGIC, sizeof(((struct layout_header *)0)->magic)) != 0);
 }
 
 /* FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */

@@ -64,6 +64,111 @@ static void what_is_no_file_is_refused(void **state)
 	assert_int_equal(seg_flash_bytes("/nowhere/at/all", 77), 77);
 }
 
+/* Bytes at an offset of a file of that size which is zero otherwise. */
+static void put_bytes(uint64_t size, const void *bytes, uint64_t length, uint64_t offset)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(pwrite(fd, bytes, length, (off_t)offset), (ssize_t)length);
+	close(fd);
+}
+
+static void assert_refused_and_left_alone(const char *what, uint64_t length, uint64_t offset)
+{
+	char read_back[16] = {0};
+	struct flash flash;
+	int64_t size = file_size();
+	int fd;
+
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_EFOREIGN);
+	assert_int_equal(file_size(), size);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0 && length <= sizeof(read_back));
+	assert_int_equal(pread(fd, read_back, length, (off_t)offset), (ssize_t)length);
+	assert_memory_equal(read_back, what, length);
+	close(fd);
+	unlink(path);
+}
+
+static void what_holds_something_else_is_refused(void **state)
+{
+	static const struct {
+		uint64_t size, offset;
+		const char *bytes;
+	} there[] = {
+		{5, 0, "notes"},                                /* a short text */
+		{SEG_PAGE + 7, SEG_PAGE + 1, "tail"},           /* no whole page */
+		{BYTES, 1080, "\x53\xef"},                      /* ext4 */
+		{2 * BYTES, 512, "EFI PART"},                   /* a table of partitions */
+		{BYTES, LAYOUT_SUPER_BYTES - 1, "x"},           /* the last byte of the area */
+		{BYTES, LAYOUT_SUPER_BYTES + 64, "_BHRfS_M"},   /* btrfs: nothing in the first 64 KiB */
+		{BYTES, 1, LAYOUT_SUPER_MAGIC},                 /* the magic, but not where it belongs */
+		{BYTES, 16384, LAYOUT_SUPER_MAGIC},
+		{BYTES, 0, LAYOUT_HEADER_MAGIC},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
+		uint64_t length = strlen(there[i].bytes);
+
+		put_bytes(there[i].size, there[i].bytes, length, there[i].offset);
+		assert_refused_and_left_alone(there[i].bytes, length, there[i].offset);
+	}
+	assert_non_null(strstr(fs_strerror(FS_EFOREIGN), "remove the file"));
+}
+
+static void garbage_over_both_copies_is_refused(void **state)
+{
+	char garbage[SEG_PAGE];
+	struct flash flash;
+	int fd;
+
+	(void)state;
+	memset(garbage, 'g', sizeof(garbage));
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	flash_close(&flash);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, garbage, SEG_PAGE, 0), SEG_PAGE);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK); /* a copy is enough */
+	flash_close(&flash);
+	assert_int_equal(pwrite(fd, garbage, SEG_PAGE, 0), SEG_PAGE);
+	assert_int_equal(pwrite(fd, garbage, SEG_PAGE, LAYOUT_SUPER_COPY_OFFSET), SEG_PAGE);
+	close(fd);
+	assert_refused_and_left_alone(garbage, 16, LAYOUT_SUPER_COPY_OFFSET);
+}
+
+/* Our magic with nothing right behind it; zeros before what an older life of ours may have left. */
+static void what_is_ours_or_empty_is_taken(void **state)
+{
+	static const struct {
+		uint64_t size, offset;
+		const char *bytes;
+	} there[] = {
+		{BYTES, 0, LAYOUT_SUPER_MAGIC "broken"},
+		{BYTES, LAYOUT_SUPER_COPY_OFFSET, LAYOUT_SUPER_MAGIC "broken"},
+		{9, 0, LAYOUT_SUPER_MAGIC},
+		{BYTES, LAYOUT_SUPER_BYTES, LAYOUT_HEADER_MAGIC},
+		{BYTES, LAYOUT_SUPER_BYTES + SEG_PAGE, "data"},
+		{BYTES, 0, ""},
+		{0, 0, ""},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
+		struct flash flash;
+
+		put_bytes(there[i].size, there[i].bytes, strlen(there[i].bytes), there[i].offset);
+		assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+		flash_close(&flash);
+		assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+		flash_close(&flash);
+		unlink(path);
+	}
+}
+
 static void a_bad_configuration_touches_nothing(void **state)
 {
 	struct flash flash;
@@ -107,7 +212,7 @@ static void without_room_nothing_is_left_behind(void **state)
 	assert_int_equal(file_size(), -1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	/* One that was there has its old size and bytes. */
-	put_file(10000, 'x');
+	put_file(10000, 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_ESYS);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
@@ -257,6 +362,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_no_file_is_refused),
+		cmocka_unit_test(what_holds_something_else_is_refused),
+		cmocka_unit_test(garbage_over_both_copies_is_refused),
+		cmocka_unit_test(what_is_ours_or_empty_is_taken),
 		cmocka_unit_test(a_bad_configuration_touches_nothing),
 		cmocka_unit_test(a_second_opener_is_refused),
 		cmocka_unit_test(without_room_nothing_is_left_behind),

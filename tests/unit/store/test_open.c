@@ -179,7 +179,7 @@ static void tags_take_all_bits_left_over_unless_fewer_are_asked_for(void **state
 	assert_int_equal(status.tag_bits, 3);
 }
 
-static void a_file_of_other_content_is_started_over(void **state)
+static void a_file_of_other_content_is_refused(void **state)
 {
 	struct harness *h = *state;
 	char junk[4096];
@@ -189,6 +189,9 @@ static void a_file_of_other_content_is_started_over(void **state)
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(write(fd, junk, sizeof(junk)), sizeof(junk));
 	close(fd);
+	assert_refused(h, FS_EFOREIGN, "flash-path", "remove the file");
+	assert_non_null(strstr(h->reason, h->path));
+	unlink(h->path);
 	harness_open(h);
 	set_on_flash(h, "key", "value");
 	assert_value(h, "key", "value");
@@ -238,7 +241,7 @@ int main(void)
 		TEST(the_default_segment_follows_from_memory_and_is_a_mebibyte_at_least),
 		TEST(the_least_memory_starts_with_default_segments),
 		TEST(tags_take_all_bits_left_over_unless_fewer_are_asked_for),
-		TEST(a_file_of_other_content_is_started_over),
+		TEST(a_file_of_other_content_is_refused),
 		TEST(the_same_file_opens_again_and_again_with_other_sizes),
 		TEST(threads_start_and_stop_as_often_as_asked),
 	};
