@@ -22,6 +22,7 @@
 
 #define ACCEPTS 64	/* per event */
 #define RETRY_MS 10	/* after descriptors ran out */
+#define WARN_US 60000000u /* between two lines that say so */
 #define SPARE_FDS 128	/* beside the connections: flash, libevent, log, ... */
 #define WORKER_FDS 16
 
@@ -53,6 +54,18 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 	net->accepting = true;
 	atomic_store(&net->accepting_shown, true);
 	atomic_fetch_add(&net->not_accepting_us, clk_now_us(clk_boot()) - net->stopped_us);
+}
+
+/* Tried again a hundred times a second: not each time is worth a line. */
+static void warn_of_want(int error)
+{
+	static uint64_t warned_us; /* the main thread's */
+	uint64_t now_us = clk_now_us(clk_boot());
+
+	if (warned_us != 0 && now_us - warned_us < WARN_US)
+		return;
+	warned_us = now_us;
+	log_warn("no more connections for now: %s", strerror(error));
 }
 
 static void refuse(int fd)
@@ -91,7 +104,7 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 
 		if (client < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-				log_warn("no more connections for now: %m");
+				warn_of_want(errno);
 				stop_accepting(net);
 			}
 			return;
