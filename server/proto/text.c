@@ -119,6 +119,15 @@ static bool must_wait(struct conn *conn, const struct text_command *command)
 	return true;
 }
 
+/* A browser, or a server that was talked into a request, speaks HTTP: what follows in its body
+   must not be taken for commands. */
+static bool is_http(const char *line, size_t length)
+{
+	const char *last = memrchr(line, ' ', length);
+
+	return last && (size_t)(line + length - last) > 6 && memcmp(last + 1, "HTTP/", 5) == 0;
+}
+
 /* The line [start, newline) without its line end. */
 static enum text_step run_line(struct conn *conn, const char *newline)
 {
@@ -141,6 +150,10 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	}
 	conn->turns--;
 	input->start = (uint32_t)(newline + 1 - input->bytes);
+	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
+		log_debug("a client speaks HTTP: closed");
+		return TEXT_CLOSE;
+	}
 	answer = text_error_answer(error);
 	if (!command.noreply)
 		conn_put(conn, answer, (uint32_t)strlen(answer));
