@@ -204,27 +204,40 @@ def run_one(binary, client, c, arguments):
         return False
 
 
-def find_binaries(arguments):
-    """The daemon, its variant and the client beside it."""
-    binary = os.environ.get("FLASHIELD_BIN")
-    if not binary:
-        folder = BUILD if arguments.variant == "release" else os.path.join(BUILD, arguments.variant or "debug")
-        binary = os.path.join(folder, "flashield")
-    binary = os.path.abspath(binary)
-    if not arguments.variant:
-        words = re.split(r"[/-]", os.path.dirname(binary))
-        arguments.variant = next((v for v in ("debug", "asan", "tsan") if v in words), "release")
-    client = arguments.client or os.path.join(os.path.dirname(binary), "model_client")
-    return binary, os.path.abspath(client)
+def find_binary(variant):
+    folder = BUILD if variant == "release" else os.path.join(BUILD, variant)
+    return os.path.abspath(os.environ.get("FLASHIELD_BIN") or os.path.join(folder, "flashield"))
+
+
+def variant_of(binary):
+    words = re.split(r"[/-]", os.path.dirname(binary))
+    return next((v for v in ("debug", "asan", "tsan") if v in words), "release")
+
+
+def run_all(variant, arguments):
+    """All chosen configurations with one build of the daemon. How many failed."""
+    binary = find_binary(variant)
+    client = os.path.abspath(arguments.client or os.path.join(os.path.dirname(binary), "model_client"))
+    arguments.variant = variant
+    arguments.rate = arguments.any_rate or RATE[variant]
+    failed = 0
+    for c in CONFIGS:
+        if c["name"] not in arguments.names if arguments.names else not (c["short"] or arguments.long):
+            continue
+        if c["faults"] and variant == "release":
+            print(f"skip model/release/{c['name']}: a release build has no fault points", flush=True)
+            continue
+        failed += not run_one(binary, client, c, arguments)
+    return failed
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="configurations; all that fit by default")
-    parser.add_argument("--seconds", type=float, help="for each configuration (default 6; 80 with --long)")
-    parser.add_argument("--long", action="store_true", help="all configurations, about half an hour")
-    parser.add_argument("--variant", choices=sorted(RATE), help="of the daemon (default debug)")
-    parser.add_argument("--rate", type=float, help="commands per second of each of two threads")
+    parser.add_argument("--seconds", type=float, help="for each configuration (default 6; 25 with --long)")
+    parser.add_argument("--long", action="store_true", help="all configurations in debug, asan and tsan builds: half an hour")
+    parser.add_argument("--variant", choices=sorted(RATE), help="of the daemon (default debug; with --long also asan and tsan)")
+    parser.add_argument("--rate", type=float, dest="any_rate", help="commands per second of each of two threads")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--client", help="model_client to use (default: beside the daemon)")
     parser.add_argument("--directory", help="where flash files are made (default: the system's)")
@@ -234,22 +247,22 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
+    known = [c["name"] for c in CONFIGS]
     if arguments.list:
-        print("\n".join(c["name"] for c in CONFIGS))
+        print("\n".join(known))
         return 0
-    binary, client = find_binaries(arguments)
-    arguments.rate = RATE[arguments.variant] if arguments.rate is None else arguments.rate
-    arguments.seconds = arguments.seconds or (80 if arguments.long else 6)
+    if set(arguments.names) - set(known):
+        sys.exit(f"run.py: {' '.join(set(arguments.names) - set(known))}: no such configuration")
+    if os.environ.get("FLASHIELD_BIN"):
+        variants = [arguments.variant or variant_of(find_binary(None))]
+    elif arguments.variant or not arguments.long:
+        variants = [arguments.variant or "debug"]
+    else:
+        variants = ["debug", "asan", "tsan"]
+    arguments.seconds = arguments.seconds or (25 if arguments.long else 6)
     arguments.extra = 600 if arguments.long else 80  # seconds in all, for what is not reached in time
-    chosen = [c for c in CONFIGS if c["name"] in arguments.names] if arguments.names else \
-        [c for c in CONFIGS if c["short"] or arguments.long]
-    failed = 0
-    for c in chosen:
-        if c["faults"] and arguments.variant == "release":
-            print(f"skip model/release/{c['name']}: a release build has no fault points", flush=True)
-            continue
-        failed += not run_one(binary, client, c, arguments)
-    return 1 if failed or not chosen else 0
+    failed = sum(run_all(variant, arguments) for variant in variants)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
