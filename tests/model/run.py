@@ -70,6 +70,9 @@ CONFIGS = [
     config("write-limit", "--flash-write-limit 512k", short=False, require="flash_hits,segments_written"),
     config("trained", "--admission svm --training-window 2s --flashiness-horizon 2s", short=False,
            require="flash_hits,segments_written"),
+    config("crowd", FEW_TAGS, "device_read_slow=every:20,store_promote=every:4",
+           client="--threads 4 --connections 40 --keys 24000", short=False),
+    config("bigger", client="--keys 100000 --shared-keys 2000", m=32, flash="24m", segment="512k", short=False),
     config("dram-only", flash=None, short=False, require="evictions"),
     config("tiny", m=1, segment="64k", flash="1m", short=False),
 ]
@@ -205,7 +208,7 @@ def run_one(binary, client, c, arguments):
 
 
 def find_binary(variant):
-    folder = BUILD if variant == "release" else os.path.join(BUILD, variant)
+    folder = BUILD if variant == "release" else os.path.join(BUILD, variant or "")
     return os.path.abspath(os.environ.get("FLASHIELD_BIN") or os.path.join(folder, "flashield"))
 
 
