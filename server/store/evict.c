@@ -162,8 +162,8 @@ static bool within_reason(const struct store *store, int64_t missing)
  * The work of one set is bounded: a short look for something that is no candidate, a longer one for
  * something at zero, then whatever the hand meets. It evicts for itself and a little more, not for
  * all that is missing, which may be held by values on their way to clients: those that don't read
- * could otherwise have everything evicted. When even so too much is missing, the set is refused,
- * as memcached does when no memory can be had.
+ * could otherwise have everything evicted. Only when nothing is left to evict and too much is
+ * missing all the same, the set is refused, as memcached does when no memory can be had.
  */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
@@ -183,8 +183,8 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 	if (freed < want)
 		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
 	if (freed < want)
-		evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
-	return within_reason(store, (int64_t)bytes - (store_free_bytes(store) - context->item_bytes));
+		freed += evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
+	return freed >= want || within_reason(store, (int64_t)bytes - (store_free_bytes(store) - context->item_bytes));
 }
 
 bool evict_excess_hot(struct store *store)
