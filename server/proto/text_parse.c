@@ -179,24 +179,30 @@ static enum text_error parse_key(const struct words *words, struct text_command 
 	return TEXT_ERROR_OK;
 }
 
+/* Looks back for a space from where the longest key would end: lines of many MB are looked through
+   in one go. */
+static bool has_long_word(const char *at, const char *end)
+{
+	while (end - at > TEXT_KEY_MAX) {
+		const char *space = memrchr(at, ' ', TEXT_KEY_MAX + 1);
+
+		if (!space)
+			return true;
+		at = space + 1;
+	}
+	return false;
+}
+
 /* A key that is too long fails the command before any of its keys is answered. */
 static enum text_error parse_keys(const char *at, const char *end, struct text_command *out)
 {
 	const char *rest = at, *key;
 	size_t length = 0;
 
-	if (end - at <= TEXT_KEY_MAX) {
-		if (!text_word(&rest, end, &key, &length))
-			return TEXT_ERROR_UNKNOWN;
-	} else {
-		unsigned keys = 0;
-
-		for (; text_word(&rest, end, &key, &length); keys++)
-			if (length > TEXT_KEY_MAX)
-				return TEXT_ERROR_FORMAT;
-		if (keys == 0)
-			return TEXT_ERROR_UNKNOWN;
-	}
+	if (!text_word(&rest, end, &key, &length))
+		return TEXT_ERROR_UNKNOWN;
+	if (has_long_word(at, end))
+		return TEXT_ERROR_FORMAT;
 	out->rest = at;
 	out->rest_end = end;
 	return TEXT_ERROR_OK;
