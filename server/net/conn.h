@@ -17,7 +17,10 @@
  *
  * Back-pressure: a protocol asks conn_may_go() before each key. It says no while the output
  * is too long or too many requests are in flight; input() then returns CONN_WAIT, and is called
- * again when that has changed. Nothing is read from the socket meanwhile.
+ * again when that has changed. Nothing is read from the socket meanwhile. Beside the bounds of each
+ * connection there is one on what the answers of all of a worker's connections hold: beyond it each
+ * may hold CONN_LEAST_BYTES and one value. So every one of them goes on as its own answers leave:
+ * it always has an event to wait for, and none waits for another.
  *
  * Threads: all of it belongs to the connection's worker.
  */
@@ -41,6 +44,8 @@
 #define CONN_OUTPUT_BYTES (1u << 20)		/* output that a slow reader may have waiting */
 #define CONN_PENDING 256u			/* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20)		/* values expected from them */
+#define CONN_LEAST_BYTES (32u << 10)		/* what a connection may hold whatever others do */
+#define CONN_TOTAL_PART 8			/* so much of -m may all connections' answers hold */
 #define CONN_ROOM_BYTES 4096u			/* the largest piece of output made at once */
 #define REPLY_TEXT_BYTES 320			/* the longest head: "VALUE", a key, three numbers */
 
@@ -54,6 +59,7 @@ struct reply {
 	struct reply *next;	/* in the connection's queue, or among the worker's spare ones */
 	uint64_t position;	/* in the output stream */
 	uint32_t sent;		/* bytes of it that were written */
+	uint32_t held;		/* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;
 	bool pending;		/* the request is not done */
 	bool ordered;		/* a read-modify-write: further commands on its key wait */
@@ -94,6 +100,7 @@ struct output {
 	uint64_t origin; /* position in the stream of bytes[0] */
 	uint64_t value_bytes; /* of ready replies in the queue */
 	struct reply *first, *last;
+	uint64_t held; /* memory: bytes[] and the replies with their values */
 };
 
 struct conn {

@@ -53,6 +53,7 @@ struct worker {
 	struct reply *replies;
 	unsigned reply_count;
 	int64_t flash_value_bytes; /* mean length of values that came late: what pending ones may be */
+	uint64_t held, held_limit; /* memory of all its connections' answers */
 
 	/* From the main thread: */
 	int wake_fd;

@@ -12,6 +12,20 @@
 
 #define PIECES 96 /* of one sendmsg; a reply has up to three, beside the bytes before it */
 
+#define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
+
+static void hold(struct conn *conn, uint64_t bytes)
+{
+	conn->output.held += bytes;
+	conn->worker->held += bytes;
+}
+
+static void let_go(struct conn *conn, uint64_t bytes)
+{
+	conn->output.held -= bytes;
+	conn->worker->held -= bytes;
+}
+
 /* ---- output bytes ---------------------------------------------------------------------------- */
 
 static char *fail(struct conn *conn)
@@ -48,6 +62,7 @@ static bool grow(struct conn *conn)
 	}
 	if (!bytes)
 		return false;
+	hold(conn, capacity - output->capacity);
 	output->bytes = bytes;
 	output->capacity = capacity;
 	return true;
@@ -65,6 +80,7 @@ char *conn_make_room(struct conn *conn, uint32_t bytes)
 		if (!output->bytes)
 			return fail(conn);
 		output->capacity = CONN_BUFFER_BYTES;
+		hold(conn, CONN_BUFFER_BYTES);
 	}
 	if (output->capacity - output->tail < bytes && output->head > output->capacity / 2)
 		compact(output);
@@ -82,6 +98,7 @@ static void free_output_bytes(struct conn *conn)
 		worker_buffer_give(conn->worker, output->bytes);
 	else
 		mem_free(output->bytes);
+	let_go(conn, output->capacity);
 	output->origin += output->tail;
 	output->bytes = NULL;
 	output->head = output->tail = output->capacity = 0;
@@ -92,6 +109,20 @@ static void free_output_bytes(struct conn *conn)
 static uint32_t reply_bytes(const struct reply *reply)
 {
 	return reply->text_length + (reply->has_value ? reply->request.value.length + 2 : 0);
+}
+
+/* The values of DRAM may be overwritten meanwhile: then only the reply keeps them. */
+static void hold_reply(struct conn *conn, struct reply *reply)
+{
+	const struct store_value *value = &reply->request.value;
+	uint64_t bytes = sizeof(*reply);
+
+	if (reply->pending)
+		bytes += (uint64_t)conn->worker->flash_value_bytes + READ_BYTES;
+	else if (reply->has_value)
+		bytes += value->length + (value->from_flash ? READ_BYTES : 0);
+	reply->held = (uint32_t)bytes;
+	hold(conn, bytes);
 }
 
 static void on_done(struct store_request *request);
@@ -153,6 +184,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 	else
 		output->first = reply;
 	output->last = reply;
+	hold_reply(conn, reply);
 	if (!reply->pending) {
 		output->value_bytes += reply_bytes(reply);
 		return;
@@ -177,6 +209,7 @@ bool conn_must_wait(const struct conn *conn, uint64_t hash)
 /* An item's or flash buffer's bytes were sent, or nobody wants them any more. */
 static void finish(struct conn *conn, struct reply *reply)
 {
+	let_go(conn, reply->held);
 	if (reply->has_value)
 		store_value_release(conn->store, &reply->request.value);
 	conn_reply_give(conn, reply);
@@ -191,7 +224,9 @@ static void on_done(struct store_request *request)
 	conn->pending--;
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
+	let_go(conn, reply->held);
 	conn->protocol->compose(reply);
+	hold_reply(conn, reply);
 	if (reply->has_value) /* a moving average over eight */
 		conn->worker->flash_value_bytes += (int64_t)(reply->request.value.length -
 							     conn->worker->flash_value_bytes) / 8;
@@ -354,6 +389,13 @@ bool conn_may_go_slow(struct conn *conn)
 	const struct output *output = &conn->output;
 	bool stuck = conn->blocked || (output->first && output->first->pending);
 
+	/* What it holds are ready answers, which go out next, or pending ones, which will: either way
+	   it is asked again. */
+	if (__builtin_expect(conn->worker->held > conn->worker->held_limit, 0) && output->held > CONN_LEAST_BYTES &&
+	    !conn_output_empty(conn)) {
+		conn->wait = CONN_WAIT_OUTPUT;
+		return false;
+	}
 	if (__builtin_expect(conn_output_bytes(conn) >= (stuck ? CONN_OUTPUT_BYTES : CONN_FLUSH_BYTES), 0)) {
 		conn->wait = CONN_WAIT_OUTPUT;
 		return false;

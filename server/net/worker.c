@@ -156,12 +156,22 @@ static int make_base(struct worker *worker)
 	return worker->base ? FS_OK : FS_ENOMEM;
 }
 
+/* One connection may always have its full output. */
+static uint64_t held_limit(const struct conf *conf)
+{
+	uint64_t share = conf->memory_limit_bytes / CONN_TOTAL_PART / (unsigned)conf->threads;
+
+	return share > CONN_OUTPUT_BYTES ? share : CONN_OUTPUT_BYTES;
+}
+
 int worker_init(struct worker *worker, struct net *net)
 {
 	int code;
 
 	worker->net = net;
 	worker->turns = (unsigned)net->server->conf->max_reqs_per_event;
+	worker->held_limit = held_limit(net->server->conf);
+	worker->flash_value_bytes = CONN_BUFFER_BYTES; /* until it is known */
 	worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	lock_init(&worker->lock, LOCK_LEAF);
 	LIST_INIT(&worker->conns);

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from helpers import PATIENCE, Kind, until
+from helpers import PATIENCE, Client, Daemon, Kind, until
 
 NAMED = Kind(b"value of %key" + b"." * 200, copies=150)
 KINDS = [NAMED]
@@ -190,6 +190,62 @@ def test_slow_reader_of_flash(start, flash_options):
             pass
         assert daemon.resident_bytes() - before < 16 << 20
         assert client.ask(b"version\r\n").startswith(b"VERSION")
+
+
+def connects(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+@pytest.mark.parametrize("size, flash", [(100_000, False), (900, True)])
+def test_many_that_do_not_read(open_folder, tmp_path, size, flash):
+    """100 clients ask for 300 MB and read nothing, while another overwrites what they asked for: the
+    daemon's memory stays within its limit, what it is beside that, and per connection a value and
+    64 KiB. When they read, nothing is missing, out of order or mixed up."""
+    memory, keys = (4, 12_000) if flash else (24, 100)
+    connections, turns = 100, 1 if flash else 3
+    path = open_folder / "socket"
+    options = ["-s", str(path), "-a", "0777", "-m", str(memory), "-t", "2"]
+    if flash:
+        options += ["--flash-path", str(tmp_path / "flash"), "--flash-size", "128m", "--segment-size", "64k",
+                    "--admission", "all"]
+
+    def value(key, turn):
+        return (b"%s in turn %d;" % (key, turn)).ljust(32) * (size // 32)
+
+    def overwrite(turn):
+        for i in range(keys):
+            key = b"n%d" % i
+            assert other.set(key, value(key, turn)) == b"STORED\r\n"
+
+    def wanted(n):
+        return [[b"n%d" % ((n * 317 + i * 5 + j) % keys) for j in range(5)] for i in range((1_000_000 if flash else 3_000_000) // size // 5)]
+
+    with Daemon(options, listen=False) as daemon:
+        until(lambda: connects(path), "the socket")
+        clients = [Client(0, str(path)) for _ in range(connections)]
+        with Client(0, str(path)) as other:
+            overwrite(0)
+            assert not flash or other.count("flash_items") >= 100
+            for turn in range(turns):
+                for n in range(turn, connections, turns):
+                    clients[n].send(b"".join(b"get " + b" ".join(some) + b"\r\n" for some in wanted(n)))
+                assert other.ask(b"version\r\n").startswith(b"VERSION")
+                overwrite(turn + 1)
+            if "asan" not in daemon.program:  # where freed memory is kept
+                bound = memory * 1.1 * 2**20 + 24 * 2**20 + connections * (size + 64 * 2**10)
+                assert daemon.resident_bytes() <= bound
+            for n, client in enumerate(clients):
+                hits = 0
+                for some in wanted(n):
+                    found = client.values()
+                    hits += len(found)
+                    rest = iter(some)
+                    assert all(key in rest for key, *_ in found)  # in order; some may be evicted
+                    assert all(data in [value(key, turn) for turn in range(turns + 1)] for key, _, data, _ in found)
+                assert hits > 0
+                assert client.ask(b"version\r\n").startswith(b"VERSION")
+                client.close()
 
 
 def test_many_connections(start):
