@@ -19,6 +19,11 @@ static struct socket_conn *sock_of(struct conn *conn)
 	return (struct socket_conn *)conn;
 }
 
+int conn_number(const struct conn *conn)
+{
+	return ((const struct socket_conn *)conn)->fd;
+}
+
 /* ---- input buffer ---------------------------------------------------------------------------- */
 
 static void free_input(struct conn *conn)

@@ -124,6 +124,9 @@ struct conn {
 	bool dead;	  /* closed; freed with the last pending reply */
 };
 
+/* Its descriptor: what log lines call it. */
+int conn_number(const struct conn *conn);
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 char *conn_make_room(struct conn *conn, uint32_t bytes);

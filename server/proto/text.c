@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "server/admin/admin.h"
 
+#define LOGGED_BYTES 500u /* of a command's line */
+
 /* ---- commands without keys ------------------------------------------------------------------- */
 
 static void stats_row(struct stats_out *out, const char *name, const char *value)
@@ -128,11 +130,31 @@ static bool is_http(const char *line, size_t length)
 	return last && (size_t)(line + length - last) > 6 && memcmp(last + 1, "HTTP/", 5) == 0;
 }
 
+/* -vv. What is not a printable character is shown as one. */
+static void __attribute__((cold, noinline)) log_command(const struct conn *conn, const char *line, size_t length)
+{
+	char text[LOGGED_BYTES + 1];
+	size_t shown = length < LOGGED_BYTES ? length : LOGGED_BYTES;
+
+	for (size_t i = 0; i < shown; i++)
+		text[i] = line[i] >= ' ' && line[i] <= '~' ? line[i] : '?';
+	text[shown] = 0;
+	log_debug("<%d %s%s", conn_number(conn), text, shown < length ? " ..." : "");
+}
+
+/* The command starts: its line, without the line end, is used up. */
+static void begin(struct conn *conn, const char *line, size_t length, const char *newline)
+{
+	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG, 0))
+		log_command(conn, line, length);
+	conn->turns--;
+	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
+}
+
 /* The line [start, newline) without its line end. */
 static enum text_step run_line(struct conn *conn, const char *newline)
 {
-	struct input *input = &conn->input;
-	const char *line = input->bytes + input->start;
+	const char *line = conn->input.bytes + conn->input.start;
 	size_t length = (size_t)(newline - line);
 	struct text_command command;
 	enum text_error error;
@@ -144,12 +166,10 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	if (error == TEXT_ERROR_OK) {
 		if (must_wait(conn, &command))
 			return TEXT_WAIT;
-		conn->turns--;
-		input->start = (uint32_t)(newline + 1 - input->bytes);
+		begin(conn, line, length, newline);
 		return handlers[command.id].run(conn, &command);
 	}
-	conn->turns--;
-	input->start = (uint32_t)(newline + 1 - input->bytes);
+	begin(conn, line, length, newline);
 	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
 		log_debug("a client speaks HTTP: closed");
 		return TEXT_CLOSE;

@@ -77,6 +77,36 @@ def test_unix_socket(open_folder):
     assert not path.exists()
 
 
+def test_commands_in_the_log(open_folder):
+    """-vv logs the lines of commands, without values; -v does not."""
+    path = open_folder / "socket"
+    for level in "-v", "-vv":
+        with subprocess.Popen([flashield_command(), *USER, "-s", str(path), "-a", "0777", level],
+                              stderr=subprocess.PIPE) as process:
+            try:
+                until(path.is_socket, "the socket")
+                with until(lambda: connect(path), "a connection") as client:
+                    client.set(b"logged", b"secret")
+                    client.send(b"get logged \x1b[1m\r\nget" + b" k" * 1000 + b"\r\nbogus\r\n")
+                    client.values()
+                    client.values()
+                    assert client.line() == b"ERROR\r\n"
+            finally:
+                process.terminate()
+            log = process.communicate(timeout=PATIENCE)[1]
+            assert process.returncode == 0
+        expected = [b" set logged 0 0 6\n", b" get logged ?[1m\n", b" bogus\n", b" ...\n"]
+        assert [text in log for text in expected] == [level == "-vv"] * 4
+        assert b"secret" not in log
+
+
+def connect(path):
+    try:
+        return Client(0, str(path))
+    except OSError:
+        return None
+
+
 def test_background_and_pid_file(open_folder):
     """-d returns when it serves; -P holds its pid until it ends."""
     port, pid_file = free_port(), open_folder / "pid"
