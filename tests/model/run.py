@@ -39,8 +39,8 @@ CONFIGS = [
     config("tags", FEW_TAGS, flash="1280k", segment="256k", require=MOVING + ",false_matches,exact_rejects"),
     config("paused", faults="cleaner_pause_before_commit=always", require=MOVING + ",flash_dead_on_commit"),
     config("revalidate", faults=REVALIDATE, require=MOVING + ",flash_revalidations,index_moves"),
-    config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2",
-           flash="1280k", segment="256k", require=MOVING + ",flash_freezes"),
+    config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2,"
+           "device_read_slow=every:5", client="--connections 8 --keys 12000", require=MOVING + ",flash_freezes"),
     config("promote", faults="store_promote=every:2", require=MOVING + ",flash_promotions"),
     config("device", faults=DEVICE, strict=False,
            require=MOVING + ",flash_reads_deferred,flash_read_errors,flash_checksum_errors"),
