@@ -14,7 +14,7 @@ static void one_completion(struct harness *h, struct flight *f)
 	uint64_t reads = ctr_sum(CTR_flash_pages_read);
 
 	store_worker_flush(h->worker[f->worker]);
-	while (ctr_sum(CTR_flash_pages_read) == reads)
+	while (ctr_sum(CTR_flash_pages_read) == reads && !f->done)
 		store_worker_poll(h->worker[f->worker]);
 }
 
@@ -243,15 +243,21 @@ static struct fidx_match put_twins_on_flash(struct harness *h, const char *one, 
 		if (key_of(h, other).place == key.place)
 			break;
 	}
-	set(h, other, "another"); /* while both are in DRAM, neither clears the other's slot */
-	set_on_flash(h, one, "value");
-	assert_true(slot_of(h, one, &own));
-	move(h, other);
-	unsigned matches = fidx_lookup(h->store->index, &key, match);
-	assert_true(matches > 1);
-	for (unsigned i = 0; i < matches; i++)
-		if (!fidx_same(&match[i], &own))
-			fidx_learn(h->store->index, &key, &match[i], 1);
+	/* With tags of four bits a filler may clear either slot, as an innocent one, or stand in for
+	   it: then once more. */
+	for (int tries = 0; tries < 50; tries++) {
+		set(h, other, "another"); /* while both are in DRAM, neither clears the other's slot */
+		set_on_flash(h, one, "value");
+		if (!get(h, one).from_flash || !slot_of(h, one, &own))
+			continue;
+		move(h, other);
+		unsigned matches = fidx_lookup(h->store->index, &key, match);
+		for (unsigned i = 0; i < matches; i++)
+			if (!fidx_same(&match[i], &own))
+				fidx_learn(h->store->index, &key, &match[i], 1);
+		if (matches > 1 && slots_of(h, one) == 1 && get(h, one).from_flash)
+			break;
+	}
 	assert_int_equal(slots_of(h, one), 1);
 	return own;
 }
