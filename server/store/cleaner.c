@@ -14,6 +14,7 @@
 
 #define IDLE_MS 20
 #define WATCH_MS 250
+#define WATCH_SHARE 32 /* of -m allocated since the last look */
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 #define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
@@ -262,18 +263,31 @@ static bool keep_free(struct store *store, uint64_t now_ms)
 	return store->config.evict && evict_round(&store->cleaner, store, want);
 }
 
+/* Resident memory is looked at four times a second, and sooner when much was allocated: a shift of
+   the sizes can cost as much again as it allocates. */
+void cleaner_duties(struct store *store)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	uint64_t now_ms = clk_now_ms(store->clock);
+	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+
+	if (now_ms >= cleaner->ticked_at_ms + 1000)
+		store_tick(store);
+	if (now_ms >= cleaner->watched_at_ms + WATCH_MS ||
+	    allocated - cleaner->watched_bytes > store->config.memory_bytes / WATCH_SHARE) {
+		cleaner->watched_at_ms = now_ms;
+		cleaner->watched_bytes = allocated;
+		store_watch_memory(store);
+	}
+}
+
 bool store_clean_step(struct store *store)
 {
 	struct cleaner *cleaner = &store->cleaner;
 	uint64_t now_ms = clk_now_ms(store->clock);
 	bool busy;
 
-	if (now_ms >= cleaner->ticked_at_ms + 1000)
-		store_tick(store);
-	if (now_ms >= cleaner->watched_at_ms + WATCH_MS) {
-		cleaner->watched_at_ms = now_ms;
-		store_watch_memory(store);
-	}
+	cleaner_duties(store);
 	cleaner_crawl(store, now_ms);
 	refill_tokens(store, now_ms);
 	busy = store->index && store->config.evict && evict_excess_hot(store);

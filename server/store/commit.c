@@ -55,8 +55,7 @@ static void pace(void *context, uint64_t bytes)
 	double rate, seconds;
 
 	write->issued += bytes;
-	if (clk_now_ms(store->clock) >= store->cleaner.ticked_at_ms + 1000)
-		store_tick(store);
+	cleaner_duties(store);
 	if (store->config.evict && free_bytes < (int64_t)store->segment_bytes / 4)
 		evict_round(&store->cleaner, store, store->segment_bytes / 2);
 	rate = store->cleaner.set_rate;

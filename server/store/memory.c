@@ -8,7 +8,7 @@
 
 /* Resident memory may be this far over -m before the item budget pays for it: threads' stacks,
    connections and the program itself are not cache memory. */
-#define RESIDENT_SLACK (8u << 20)
+#define RESIDENT_SLACK (4u << 20)
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
@@ -24,6 +24,11 @@ void context_settle(struct store_context *context)
 		atomic_fetch_add_explicit(&context->store->item_bytes, context->item_bytes, memory_order_relaxed);
 		context->item_bytes = 0;
 	}
+	if (context->allocated_bytes) {
+		atomic_fetch_add_explicit(&context->store->allocated_bytes, context->allocated_bytes,
+					  memory_order_relaxed);
+		context->allocated_bytes = 0;
+	}
 }
 
 static void context_account(struct store_context *context, int64_t bytes)
@@ -31,7 +36,9 @@ static void context_account(struct store_context *context, int64_t bytes)
 	int64_t batch = context->store->account_batch;
 
 	context->item_bytes += bytes;
-	if (context->item_bytes > batch || context->item_bytes < -batch) {
+	context->allocated_bytes += bytes > 0 ? (uint64_t)bytes : 0;
+	if (context->item_bytes > batch || context->item_bytes < -batch ||
+	    context->allocated_bytes > 4 * (uint64_t)batch) {
 		context_settle(context);
 		if (bytes > 0 && context->store->index &&
 		    store_free_bytes(context->store) < (int64_t)context->store->segment_bytes)
@@ -117,8 +124,8 @@ void store_watch_memory(struct store *store)
 	uint64_t over = resident > allowed && resident > store->config.memory_bytes ? resident - allowed : 0;
 
 	excess = over > excess ? over : excess - (excess - over) / 16;
-	if (excess > store->config.memory_bytes / 2)
-		excess = store->config.memory_bytes / 2;
+	if (excess > store->config.memory_bytes - store->config.memory_bytes / 8)
+		excess = store->config.memory_bytes - store->config.memory_bytes / 8;
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 

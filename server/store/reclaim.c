@@ -143,6 +143,7 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 			log_warn("flash: reads of segment %u hold up its reuse", segment);
 		if (store->cleaner.threaded && atomic_load(&store->cleaner.stopping))
 			return false;
+		cleaner_duties(store);
 		if (store_free_bytes(store) < (int64_t)store->segment_bytes / 2)
 			evict_round(&store->cleaner, store, store->segment_bytes);
 	}

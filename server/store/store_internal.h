@@ -52,6 +52,7 @@ struct store_context {
 	struct store *store;
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
+	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
 	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
 };
 
@@ -108,6 +109,7 @@ struct cleaner {
 	int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
+	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
 	uint64_t app_bytes_last, flash_bytes_last, sets_last;
 	double set_rate; /* application bytes per second, smoothed */
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
@@ -140,6 +142,7 @@ struct store {
 	_Atomic uint32_t flush_at;     /* seconds of a pending flush_all, 0 = none */
 
 	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
+	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
 	_Atomic uint64_t table_bytes;
 	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
@@ -325,6 +328,8 @@ void cleaner_fini(struct store *store);
 int cleaner_start(struct store *store);
 void cleaner_stop(struct store *store);
 void cleaner_wake(struct store *store);
+/* What must not wait however long a write or a reclaim takes: the tick, the look at memory. */
+void cleaner_duties(struct store *store);
 /* Sleeps up to ms, less when stopped; not at all without a thread. */
 void cleaner_sleep(struct store *store, unsigned ms);
 /* Expired and flushed items, and items whose score is of an older model: some stripes' worth. */
