@@ -181,30 +181,43 @@ def judge(daemon, code, exit_code, c, variant):
     return wrong
 
 
+def talk(client, c, daemon, arguments):
+    """What the client printed, and its exit code."""
+    if not daemon.wait_until_up():
+        return "the daemon did not start\n", 1
+    try:
+        done = subprocess.run(client_command(client, c, daemon.port, arguments), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 300, check=False)
+        return done.stdout.decode("utf-8", "replace"), done.returncode
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode("utf-8", "replace"), "no end"
+
+
+def report(daemon, c, arguments, output, wrong):
+    name = f"model/{arguments.variant}/{c['name']}"
+    if not wrong:
+        summary = output.strip().splitlines()[-1] if output.strip() else ""
+        print(f"PASS {name} (peak {daemon.peak / MIB:.1f} MiB) {summary}", flush=True)
+        return
+    print(f"FAIL {name}: {'; '.join(wrong)}", flush=True)
+    print(f"  {' '.join(daemon.command)}\n  FLASHIELD_FAULTS={c['faults']}")
+    print("".join(f"  {line}\n" for line in output.splitlines()))
+    print("".join(f"  daemon: {line}\n" for line in daemon.text().splitlines()[-60:]), flush=True)
+
+
 def run_one(binary, client, c, arguments):
     with tempfile.TemporaryDirectory(prefix="flashield-model-", dir=arguments.directory) as directory:
         daemon = Daemon(binary, c, directory)
         began = time.monotonic()
-        output, code = "the daemon did not start\n", 1
-        if daemon.wait_until_up():
-            try:
-                done = subprocess.run(client_command(client, c, daemon.port, arguments), stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 300, check=False)
-                output, code = done.stdout.decode("utf-8", "replace"), done.returncode
-            except subprocess.TimeoutExpired as late:
-                output, code = (late.stdout or b"").decode("utf-8", "replace"), "no end"
+        exit_code = None
+        try:
+            output, code = talk(client, c, daemon, arguments)
+        finally:  # also when this script is told to end
+            exit_code = daemon.stop()
         arguments.extra -= max(0, time.monotonic() - began - arguments.seconds - 2)
-        wrong = judge(daemon, code, daemon.stop(), c, arguments.variant)
-        summary = output.strip().splitlines()[-1] if output.strip() else ""
-        name = f"model/{arguments.variant}/{c['name']}"
-        if not wrong:
-            print(f"PASS {name} (peak {daemon.peak / MIB:.1f} MiB) {summary}", flush=True)
-            return True
-        print(f"FAIL {name}: {'; '.join(wrong)}", flush=True)
-        print(f"  {' '.join(daemon.command)}\n  FLASHIELD_FAULTS={c['faults']}")
-        print("".join(f"  {line}\n" for line in output.splitlines()))
-        print("".join(f"  daemon: {line}\n" for line in daemon.text().splitlines()[-60:]), flush=True)
-        return False
+        wrong = judge(daemon, code, exit_code, c, arguments.variant)
+        report(daemon, c, arguments, output, wrong)
+        return not wrong
 
 
 def find_binary(variant):
@@ -250,6 +263,7 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     known = [c["name"] for c in CONFIGS]
     if arguments.list:
         print("\n".join(known))
