@@ -66,7 +66,7 @@ enum conf_flags {
 	CONF_AUTO_WORD = 1, /* "auto" is accepted */
 	CONF_LIST = 2,	    /* values are joined by commas */
 	CONF_PAGES = 4,	    /* a multiple of 4096 */
-	CONF_RELOAD = 8,    /* may change while the daemon runs */
+	CONF_RELOAD = 8,    /* could change while the daemon runs; nothing reloads options yet */
 	CONF_IN_FILE = 16   /* an action that the file may have too */
 };
 

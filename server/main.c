@@ -132,7 +132,6 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
-	signal(SIGXFSZ, SIG_IGN); /* beyond ulimit -f a write fails with EFBIG */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
 		exit_code = serve(&conf, &process);
