@@ -285,10 +285,16 @@ static void vanish_shared(struct conn *conn, enum op_kind kind, uint32_t code)
 
 static void one_shared(struct conn *conn, uint32_t code)
 {
-	static const uint8_t weights[OP_KINDS] = {
+	static const uint8_t usual[OP_KINDS] = {
 		[OP_GET] = 45,    [OP_GAT] = 8, [OP_SET] = 26,   [OP_ADD] = 5,
 		[OP_REPLACE] = 3, [OP_CAS] = 7, [OP_DELETE] = 4, [OP_TOUCH] = 2,
 	};
+	/* Without sets the key stays on flash, and the commands race there. */
+	static const uint8_t rmw[OP_KINDS] = {
+		[OP_GAT] = 40, [OP_ADD] = 8,     [OP_REPLACE] = 6,
+		[OP_CAS] = 12, [OP_DELETE] = 22, [OP_TOUCH] = 12,
+	};
+	const uint8_t *weights = options.rmw_percent && chance(conn, options.rmw_percent) ? rmw : usual;
 	enum op_kind kind = (enum op_kind)pick(conn, weights, OP_KINDS);
 
 	if (kind == OP_GET || kind == OP_GAT)

@@ -43,6 +43,8 @@ static const struct {
 	{{"large", 1, NULL, 'L'}, "size in bytes from which on a value is large"},
 	{{"value-max", 1, NULL, 'M'}, "largest value that is to be stored"},
 	{{"ttl-percent", 1, NULL, 'x'}, "share of writes that expire after a second, beside the usual few"},
+	{{"rmw-percent", 1, NULL, 'y'},
+	 "share of commands on shared keys that are neither a get nor a set"},
 	{{"rate", 1, NULL, 'R'}, "commands per second of each thread, 0 for all that go"},
 	{{"flush-every", 1, NULL, 'f'}, "seconds between flush_alls, 0 for none"},
 	{{"patience", 1, NULL, 'p'}, "seconds without an answer that are a failure"},
@@ -116,6 +118,9 @@ static void set(int letter, const char *text)
 		break;
 	case 'M':
 		options.value_max = number;
+		break;
+	case 'y':
+		options.rmw_percent = number;
 		break;
 	case 'x':
 		options.ttl_percent = number;

@@ -22,6 +22,7 @@ struct options {
 	double seconds;
 	double wait;          /* seconds more, while what is required was not reached */
 	unsigned ttl_percent; /* of writes that expire within a second, beside the usual few */
+	unsigned rmw_percent; /* of commands on shared keys that never are a get or a set */
 	double rate;          /* commands per second of each thread, 0 = all it can */
 	double flush_every;   /* seconds between flush_alls, 0 = none */
 	double patience;      /* seconds without an answer that are a failure */

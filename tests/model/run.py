@@ -40,7 +40,8 @@ CONFIGS = [
     config("paused", faults="cleaner_pause_before_commit=always", require=MOVING + ",flash_dead_on_commit"),
     config("revalidate", faults=REVALIDATE, require=MOVING + ",flash_revalidations,index_moves"),
     config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2,"
-           "device_read_slow=every:5", client="--connections 8 --keys 12000", require=MOVING + ",flash_freezes"),
+           "device_read_slow=every:5", client="--connections 8 --keys 12000 --rmw-percent 50",
+           require=MOVING + ",flash_freezes"),
     config("promote", faults="store_promote=every:2", require=MOVING + ",flash_promotions"),
     config("device", faults=DEVICE, strict=False,
            require=MOVING + ",flash_reads_deferred,flash_read_errors,flash_checksum_errors"),
@@ -49,7 +50,7 @@ CONFIGS = [
     config("write-errors", faults="device_write_eio=prob:20", strict=False,
            require="flash_hits,segments_written,flash_write_errors"),
     config("race", FEW_TAGS, "device_read_slow=every:8,index_force_relocation=every:5,store_promote=every:4",
-           client="--connections 8 --keys 12000", require=MOVING + ",flash_revalidations"),
+           client="--connections 8 --keys 12000 --rmw-percent 50", require=MOVING + ",flash_revalidations"),
     config("expiry", faults="cleaner_pause_before_commit=every:2", client="--ttl-percent 25", flash="12m",
            require="flash_hits,segments_written,flash_dead_on_commit"),
     config("live", "--reinsertion live --clock-mode mfu --placement paper",
