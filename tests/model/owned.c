@@ -12,6 +12,7 @@
    time, counted from the answer, an object must not be seen by a command sent then. */
 #define EXPIRY_SLACK_MS 1500
 #define RELATIVE_MAX (60 * 60 * 24 * 30)
+#define NOBODY_KNOWS UINT64_MAX
 
 struct owned_key *owned_find(struct conn *conn, uint32_t code)
 {
@@ -61,11 +62,14 @@ void owned_may_be(struct conn *conn, struct owned_key *key, const struct value *
 		key->candidate[key->candidates++] = *value;
 }
 
-/* When must an object be gone whose expiry was set by op, answered now? 0: no limit. */
+/* When must an object be gone whose expiry was set by op, answered now? 0: never; NOBODY_KNOWS:
+   some time. */
 static uint64_t deadline_of(int64_t exptime, bool answered)
 {
-	if (exptime <= 0 || exptime > RELATIVE_MAX || !answered)
+	if (exptime <= 0 || exptime > RELATIVE_MAX)
 		return 0;
+	if (!answered)
+		return NOBODY_KNOWS;
 	return ns_to_ms(now_ns()) + (uint64_t)exptime * 1000 + EXPIRY_SLACK_MS;
 }
 
@@ -112,6 +116,14 @@ void owned_retime(struct owned_key *key, const struct op *op, bool answered)
 	}
 	for (unsigned i = 0; i < key->candidates; i++)
 		key->candidate[i].deadline_ms = deadline_of(op->exptime, answered);
+}
+
+bool owned_may_expire(const struct owned_key *key)
+{
+	for (unsigned i = 0; i < key->candidates; i++)
+		if (key->candidate[i].deadline_ms)
+			return true;
+	return false;
 }
 
 /* ---- commands that change a value ------------------------------------------------------------ */
@@ -202,6 +214,7 @@ void owned_silent(struct conn *conn, const struct op *op)
 
 	owned_note(key, op, ANSWER_NONE);
 	value.cas_floor = key->cas_seen;
+	value.deadline_ms = deadline_of(op->exptime, false);
 	if (op->too_large) {
 		if (op->kind == OP_SET)
 			owned_clear(key);
@@ -252,7 +265,8 @@ void owned_lost(struct conn *conn, const struct op *op, uint32_t code)
 	if (op->kind == OP_GAT || op->kind == OP_TOUCH) {
 		owned_note(key, op, ANSWER_NONE);
 		for (unsigned i = 0; i < key->candidates; i++)
-			key->candidate[i].deadline_ms = 0;
+			if (key->candidate[i].deadline_ms || op->exptime)
+				key->candidate[i].deadline_ms = NOBODY_KNOWS;
 		return;
 	}
 	if (op->kind == OP_GET)

@@ -207,9 +207,9 @@ void owned_shown(struct conn *conn, const struct op *op, uint32_t code, const st
 		owned_retime(key, op, true);
 }
 
-/* A get may miss for reasons that pass (a read error; a flush_all while its flash read is under way,
-   though gets behind it were faster); a gat acts on the key, and what it says
-   about it is true from then on. */
+/* A get may miss for reasons that pass: a read error; or a flash read that is under way while the
+   value expires or a flush_all comes, and gets behind it that were faster. A gat acts on the key, and
+   what it says about it is true from then on. */
 void owned_missed(struct conn *conn, const struct op *op, uint32_t code)
 {
 	struct owned_key *key = owned_find(conn, code);
@@ -218,6 +218,6 @@ void owned_missed(struct conn *conn, const struct op *op, uint32_t code)
 	owned_expire(key, op);
 	if (op->kind == OP_GAT)
 		owned_clear(key);
-	else if (!owned_none(key) && !flush_since(op->sent_ns))
+	else if (!owned_none(key) && !owned_may_expire(key) && !flush_since(op->sent_ns))
 		key->missed = true;
 }

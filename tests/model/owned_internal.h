@@ -17,6 +17,7 @@ void owned_filter(struct owned_key *key, bool (*keep)(const struct value *value,
 		  const void *context);
 /* What had to be gone when the command was sent can't be what it met. */
 void owned_expire(struct owned_key *key, const struct op *op);
+bool owned_may_expire(const struct owned_key *key);
 /* A new expiry. */
 void owned_retime(struct owned_key *key, const struct op *op, bool answered);
 /* append, prepend, incr, decr. number: the answer of the last two, NULL when there was none. */
