@@ -18,6 +18,17 @@ const char *malloc_conf = "dirty_decay_ms:2000,muzzy_decay_ms:0";
 
 #include "base/assert.h"
 
+#ifndef __has_feature
+#define __has_feature(feature) 0 /* clang's way to tell */
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
+	__has_feature(thread_sanitizer)
+#define UNDER_SANITIZER true
+#else
+#define UNDER_SANITIZER false
+#endif
+
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
 #define COUNT_ALLOCATION() (allocations++)
@@ -72,6 +83,11 @@ void *mem_aligned(size_t alignment, size_t bytes)
 void mem_free(void *memory)
 {
 	free(memory);
+}
+
+bool mem_resident_is_exact(void)
+{
+	return !UNDER_SANITIZER;
 }
 
 #ifdef FS_LIBC_MALLOC

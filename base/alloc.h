@@ -8,6 +8,7 @@
 #ifndef FS_BASE_ALLOC_H
 #define FS_BASE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ void mem_free(void *memory);
 
 /* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
 size_t mem_cost(size_t bytes);
+
+/* Does mem_resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and
+   quarantine are resident too. */
+bool mem_resident_is_exact(void);
 
 /* The allocator's resident bytes (jemalloc stats.resident; the process's RSS under libc).
    Costs microseconds to milliseconds: for the cleaner, not for a request. */

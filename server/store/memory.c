@@ -123,6 +123,9 @@ void store_watch_memory(struct store *store)
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
 	uint64_t over = resident > allowed && resident > store->config.memory_bytes ? resident - allowed : 0;
 
+	if (!mem_resident_is_exact())
+		over = 0;
+
 	excess = over > excess ? over : excess - (excess - over) / 16;
 	if (excess > store->config.memory_bytes - store->config.memory_bytes / 8)
 		excess = store->config.memory_bytes - store->config.memory_bytes / 8;

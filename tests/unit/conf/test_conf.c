@@ -20,7 +20,7 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		       "-I/--max-item-size: \"1023\" is not a size from 1k to 1g (suffixes k m g t p)\n");
 	expect_refusal("-m 0", NULL, 64, "-m/--memory-limit: \"0\" is not a size from 1m to 1p (suffixes k m g t p)\n");
 	expect_refusal("--segment-size=65537", NULL, 64,
-		       "--segment-size: \"65537\" is not a size from 64k to 2g (suffixes k m g t p), a multiple of "
+		       "--segment-size: \"65537\" is not a size from 64k to 512m (suffixes k m g t p), a multiple of "
 		       "4096, or auto\n");
 	expect_refusal("--training-window 5y", NULL, 64,
 		       "--training-window: \"5y\" is not a time from 1ms to 365d (suffixes ms s m h d)\n");
