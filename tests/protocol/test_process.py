@@ -141,7 +141,9 @@ def test_several_addresses():
 def test_connection_limit(start):
     """Beyond -c a connection is told so and closed; when one ends there is room again."""
     daemon = start("-c", "5")
-    clients = [daemon.client() for _ in range(5)]
+    clients = [daemon.client()]
+    until(lambda: clients[0].count("curr_connections", b"") == 1, "the end of the connection that start tried")
+    clients += [daemon.client() for _ in range(4)]
     for client in clients:
         assert client.ask(b"version\r\n").startswith(b"VERSION")
     with daemon.client() as one_more:
