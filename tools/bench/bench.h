@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flashield-bench: studies that measure the daemon, its parts, and memcached beside it.
+ *
+ *   main ──> studies (a row each in STUDY_TABLE) ──> figures ──> tables, targets, JSON
+ *                │
+ *                ├─ server.h   starts flashield, memcached, memcached + extstore, pinned; CPU by pid
+ *                ├─ load.h     the same load for each of them, from one pinned thread
+ *                └─ raw.h      the device without a cache: libaio reads
+ *
+ * A study measures, adds figures (figures.h) and returns; it prints nothing itself but progress.
+ * What is compared is measured in turns (A B C, A B C, ...) within one run, and reported as
+ * medians over the rounds, with ratios taken within a round: a machine that slows down slows all.
+ *
+ * Threads: studies run one after the other in the main thread; what they start has ended when they
+ * return. Errors: a study that can't be done here (no memory, no disk, no memcached) says so by
+ * figures_note and returns 0; FS_* codes are for what should have worked.
+ */
+#ifndef FS_TOOLS_BENCH_BENCH_H
+#define FS_TOOLS_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "tools/bench/figures.h"
+
+/* What the command line says; constant while studies run. */
+struct bench_options {
+	const char *flashield;	  /* path of the daemon: --daemon, else beside this program */
+	const char *memcached;	  /* --memcached, else "memcached" in PATH */
+	const char *directory;	  /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
+	const char *json_path;	  /* --json FILE: figures are written there; NULL */
+	const char *base_path;	  /* --base FILE: an earlier run's figures to compare with; NULL */
+	int server_cpu, load_cpu; /* --cpus S,L: default the first two this process may run on; -1 = unpinned */
+	unsigned rounds;	  /* --rounds: of alternating measurements, default 3 */
+	double scale;		  /* --scale: 1 = as the README's figures; 0.05 = a quick look. Scales
+				     operations, objects and sizes where that keeps the meaning */
+	bool quiet;
+	/* of "device": */
+	const char *device_path;  /* --path: file or block device that is OVERWRITTEN */
+	uint64_t device_bytes;	  /* --size */
+	double device_utilisation; /* --utilisation, of device_bytes: default 0.9 */
+	uint64_t device_total;	  /* --total: bytes written per pattern and unit */
+	bool device_destroy;	  /* --overwrite: needed before a block device is touched */
+};
+
+struct bench {
+	const struct bench_options *options;
+	struct figures *figures;
+};
+
+/*
+ * The studies, in the order they run. STUDY(name, in a plain run?, what it measures). "make bench" runs
+ * the plain ones. Each is int study_<name>(struct bench *) in <name>.c.
+ */
+#define STUDY_TABLE(STUDY) \
+	STUDY(ops, true, "server CPU, latency and rate of sets, hits, misses and multigets beside memcached")
+
+#define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
+STUDY_TABLE(STUDY_DECLARE)
+#undef STUDY_DECLARE
+
+/* count * options->scale, at least low. */
+uint64_t bench_scaled(const struct bench *bench, uint64_t count, uint64_t low);
+
+/* A line on standard error unless --quiet: what is going on now. */
+void bench_progress(const struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

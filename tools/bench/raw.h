@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device without a cache: libaio reads with O_DIRECT at random page-aligned offsets of a file, what a
+ * flash hit is compared with.
+ *
+ * Threads: one, pinned to the CPU given; its CPU time is what is reported.
+ */
+#ifndef FS_TOOLS_BENCH_RAW_H
+#define FS_TOOLS_BENCH_RAW_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hist.h"
+
+struct raw_spec {
+	const char *path;
+	uint64_t offset, bytes; /* the part of the file that is read from */
+	unsigned pages;		/* of 4 KiB per read */
+	unsigned depth;		/* reads in flight; what completed together is resubmitted in one io_submit */
+	uint64_t reads;
+	int cpu;		/* -1: unpinned */
+	uint64_t seed;
+};
+
+struct raw_result {
+	double seconds;
+	uint64_t reads, cpu_ns; /* user and system of the thread */
+	struct hist *latency;	/* ns from submit to completion seen */
+};
+
+FS_MUST_CHECK int raw_read(const struct raw_spec *spec, struct raw_result *result);
+void raw_result_fini(struct raw_result *result);
+
+#endif
