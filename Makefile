@@ -57,8 +57,7 @@ tool_libs := -ljansson -lz
 
 engine_dirs := base conf classifier flashindex segments server/store
 server_dirs := server server/net server/proto server/admin
-tool_dirs := $(filter-out common check,$(patsubst tools/%/,%,$(dir $(wildcard tools/*/*.c))))
-tool_dirs := $(sort $(tool_dirs))
+tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
 sources = $(wildcard $(addsuffix /*.c,$(1)))
 objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1)))
@@ -173,7 +172,7 @@ $(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
 $(O)/lib/all-server.a: $(server_objs)
 	$(call show,AR,$@)$(archive)
 
-$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(tool_dirs)))
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
 $(B)/flashield: $(server_objs) $(lib_engine)
@@ -193,7 +192,8 @@ $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base
 below_store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
-unit_libs = $(if $(filter server tools store,$(1)),$(below_$(1)),\
+below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+unit_libs = $(if $(filter server tools store bench,$(1)),$(below_$(1)),\
 	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
 unit_module = $(patsubst %/,%,$(dir $(1)))
 # Sources of a test folder that are no test themselves are linked into each of its tests.

@@ -29,6 +29,9 @@ struct raw_result {
 	struct hist *latency;	/* ns from submit to completion seen */
 };
 
+/* FS_EINVAL: a spec that can't be (no page, no depth, a part smaller than a read or not at a page).
+   FS_ESYS: with errno, the file's error too (EINVAL: its file system knows no O_DIRECT). result is
+   set in any case; fini frees what a success has made. */
 FS_MUST_CHECK int raw_read(const struct raw_spec *spec, struct raw_result *result);
 void raw_result_fini(struct raw_result *result);
 
