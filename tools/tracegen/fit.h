@@ -9,7 +9,7 @@
 #ifndef FS_TOOLS_TRACEGEN_FIT_H
 #define FS_TOOLS_TRACEGEN_FIT_H
 
-#include "tools/tracegen/plan.h"
+#include "tools/common/app_plan.h"
 
 #define FIT_ALPHA_LOW 0.4
 #define FIT_ALPHA_HIGH 1.3

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "tools/common/trace.h"
-#include "tools/tracegen/apps.h"
+#include "tools/common/apps.h"
 
 struct tracegen_options {
 	double scale; /* of the published requests, keys and allocations */

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tools/tracegen/source_internal.h"
+#include "tools/common/population.h"
 
+#define NO_KEY UINT32_MAX
 #define WAVE 0.5
 #define WAVE_POINTS 2048
 #define KEYS_PER_SLICE 8

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/tracegen/plan.h"
+#include "tools/common/app_plan.h"
 
 enum event_op {
 	EVENT_GET,

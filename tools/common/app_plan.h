@@ -11,12 +11,12 @@
  *
  * Threads: pure functions.
  */
-#ifndef FS_TOOLS_TRACEGEN_PLAN_H
-#define FS_TOOLS_TRACEGEN_PLAN_H
+#ifndef FS_TOOLS_COMMON_APP_PLAN_H
+#define FS_TOOLS_COMMON_APP_PLAN_H
 
 #include <stdint.h>
 
-#include "tools/tracegen/apps.h"
+#include "tools/common/apps.h"
 
 /* Shares that hold for the whole trace. */
 struct plan_shares {

@@ -7,8 +7,8 @@
  *
  * Threads: constant.
  */
-#ifndef FS_TOOLS_TRACEGEN_APPS_H
-#define FS_TOOLS_TRACEGEN_APPS_H
+#ifndef FS_TOOLS_COMMON_APPS_H
+#define FS_TOOLS_COMMON_APPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/tracegen/apps.h"
+#include "tools/common/apps.h"
 
 /* clang-format off */
 const struct app app_table[APP_COUNT] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/tracegen/plan.h"
+#include "tools/common/app_plan.h"
 
 #include <math.h>
 

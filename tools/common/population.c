@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "tools/tracegen/source_internal.h"
+#include "tools/common/population.h"
 
 /* Cuts a running sum of shares into whole numbers that add up to the total exactly. */
 struct cutter {

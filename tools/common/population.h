@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The keys of an application: how often each is used, and how large its value is. tracegen plays their
+ * lives; the placement study takes their sizes.
+ *
+ * Threads: pure functions; a generator has one owner.
+ */
+#ifndef FS_TOOLS_COMMON_POPULATION_H
+#define FS_TOOLS_COMMON_POPULATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "tools/common/app_plan.h"
+
+#define MAX_VALUE_BYTES 1000000u
+
+struct life {
+	/* Drawn by population_make: */
+	float birth, length;                   /* seconds, before the daily wave */
+	uint32_t gets, sets, refills, deletes; /* to come */
+	uint32_t size;                         /* of the value, bytes */
+	uint32_t first_size; /* what changes go out from, so that they don't drift */
+	uint8_t key_size;
+	bool starts_with_set; /* born by a miss and a set, otherwise just there */
+	bool is_silent;       /* its value is never met */
+	/* Left as they are, for who plays the life: */
+	bool is_born;
+	bool is_absent;  /* deleted, and not set again yet */
+	bool is_read;    /* with a known size, at least once */
+	bool is_changed; /* its size, and not read since */
+	float progress;  /* 0 at birth, 1 at the end */
+	uint32_t link;   /* the next key of the same slice */
+	double next_s;   /* of the next request */
+};
+
+/* Draws all keys of a plan into zeroed memory for plan->keys: counts, sizes, births and lengths of life.
+   The core keys come first, by popularity, then the unread, then the silent ones. */
+void population_make(struct life *lives, const struct plan *plan, struct rng *rng);
+
+#endif
