@@ -242,7 +242,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	int rc;
 
 	*out = (struct seg_plan){.sequence = sequence};
-	if (functions < 1 || functions > SEG_MAX_FUNCTIONS || count > SEG_PLAN_CANDIDATES_MAX ||
+	if (functions < 1 || functions > SEG_SIMULATED_FUNCTIONS || count > PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
 	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count);

@@ -10,6 +10,7 @@
 
 /* The longest record that may go to a slot; a longer one finds no place unless it is an extent. */
 #define PLAN_SLOT_MAX (1u << 20)
+#define PLAN_CANDIDATES_MAX ((1u << 27) - 1)
 
 struct plan_job {
 	const struct seg_candidate *candidates;

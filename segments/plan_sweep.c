@@ -25,11 +25,16 @@
 #define STRADDLE_UNITS 64u
 #define RANK_UNITS 60u
 #define PREFETCH 24u
+#define FUNCTION_BITS 5u
 #define NONE UINT32_MAX
+
+_Static_assert(SEG_SIMULATED_FUNCTIONS <= 1u << FUNCTION_BITS &&
+		       PLAN_CANDIDATES_MAX < 1u << (32 - FUNCTION_BITS),
+	       "candidate and function share 32 bits");
 
 struct start {
 	uint32_t position;
-	uint32_t who; /* candidate << 4 | function */
+	uint32_t who; /* candidate << FUNCTION_BITS | function */
 };
 
 struct local {
@@ -78,7 +83,8 @@ static inline void each_start(struct sweep *sweep, uint32_t part,
 		hash = layout_place_hash(grid, candidate->place);
 		function = (part + grid->parts - layout_turn(grid, hash)) % grid->parts;
 		for (; function < grid->functions; function += grid->parts)
-			one(sweep, layout_within(hash, function, first, width) - first, i << 4 | function);
+			one(sweep, layout_within(hash, function, first, width) - first,
+			    i << FUNCTION_BITS | function);
 	}
 }
 
@@ -147,14 +153,14 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 
 	memset(sweep->head, 0xff, width * sizeof(*sweep->head));
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t candidate = starts[i].who >> 4;
+		uint32_t candidate = starts[i].who >> FUNCTION_BITS;
 		uint32_t length = job->candidates[candidate].length;
 		uint64_t position = part_first + starts[i].position;
 		uint32_t at = (uint32_t)(position - base);
 
 		/* They come in no order: each would be a miss in the cache. */
 		if (i + PREFETCH < count)
-			__builtin_prefetch(&job->candidates[starts[i + PREFETCH].who >> 4].length);
+			__builtin_prefetch(&job->candidates[starts[i + PREFETCH].who >> FUNCTION_BITS].length);
 		if (position < sweep->frontier || position * granule + length > job->plan->data_bytes)
 			continue;
 		sweep->local[n] = (struct local){
@@ -205,7 +211,7 @@ static uint32_t choose(const struct sweep *sweep, uint32_t at, uint32_t width)
 	for (uint32_t i = sweep->head[at]; i != NONE; i = sweep->local[i].next) {
 		uint32_t with = value_of(sweep, &sweep->local[i], at, width);
 
-		if (with > value && !is_taken(sweep, sweep->local[i].who >> 4)) {
+		if (with > value && !is_taken(sweep, sweep->local[i].who >> FUNCTION_BITS)) {
 			value = with;
 			chosen = i;
 		}
@@ -229,10 +235,10 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			sweep->frontier++;
 			continue;
 		}
-		candidate = sweep->local[i].who >> 4;
+		candidate = sweep->local[i].who >> FUNCTION_BITS;
 		sweep->taken[candidate >> 6] |= 1ull << (candidate & 63);
 		plan_place(job, candidate, job->plan->data_offset + sweep->frontier * granule,
-			   sweep->local[i].who & 15);
+			   sweep->local[i].who & (SEG_SIMULATED_FUNCTIONS - 1));
 		job->plan->stats.hashes += part + 1;
 		sweep->frontier += sweep->local[i].steps;
 	}

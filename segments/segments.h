@@ -34,6 +34,7 @@
 
 #define SEG_PAGE 4096u
 #define SEG_MAX_FUNCTIONS 16u
+#define SEG_SIMULATED_FUNCTIONS 32u /* more than a slot can name: seg_plan_simulate only */
 #define SEG_MIN_BYTES (64u << 10)
 #define SEG_MAX_BYTES (512u << 20)
 #define SEG_MAX_SEGMENTS 16383u
@@ -162,7 +163,7 @@ struct seg_plan {
  * Plans the next segment (with the sequence that seg_write will use: a plan is written before the next
  * one is written, or thrown away). Candidates in order of rank, best first; what finds no place waits
  * for the next one. The sweep covers the most bytes it can, which prefers the longer of two that fit;
- * rank decides among equals. Records over 1 MiB that are no extents find no place. At most 2^28 - 1
+ * rank decides among equals. Records over 1 MiB that are no extents find no place. At most 2^27 - 1
  * candidates. filter_bytes_for(n): footer room for a filter over n keys (asked with the most that may be
  * placed; seg_write takes a filter of up to what it said for plan->count); may be NULL for none.
  * FS_EINVAL, FS_ENOMEM. Deterministic. CPU and memory: see README. Pure computation, no I/O; the
@@ -173,7 +174,7 @@ FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placem
 				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 				struct seg_plan *out);
 void seg_plan_fini(struct seg_plan *plan);
-/* The same without a seg, for studies: segment size and sequence given. */
+/* The same without a seg, for studies: segment size and sequence given; 1 .. SEG_SIMULATED_FUNCTIONS. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement,
 				    const struct seg_candidate *candidates, uint32_t count,

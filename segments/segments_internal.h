@@ -16,8 +16,6 @@
 #include "segments/device_internal.h"
 #include "segments/layout.h"
 
-#define SEG_PLAN_CANDIDATES_MAX ((1u << 28) - 1)
-
 /* A segment in region memory: no pointers, nothing that must be recomputed after a restart. */
 struct seg_entry {
 	uint64_t sequence; /* 0: holds nothing that may be read */

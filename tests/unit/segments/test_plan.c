@@ -85,7 +85,8 @@ static void nonsense_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(simulate(MIB, 0, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
-	assert_int_equal(simulate(MIB, 17, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
+	assert_int_equal(simulate(MIB, SEG_SIMULATED_FUNCTIONS + 1, SEG_PLACE_SWEEP, NULL, 0, &plan),
+			 FS_EINVAL);
 	assert_int_equal(simulate(MIB + 1, 16, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
 	assert_int_equal(simulate(SEG_PAGE, 16, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
 }
@@ -119,11 +120,11 @@ static void what_is_too_long_waits(void **state)
 /* Every shape: few or many functions, tiny segments with fewer positions than functions, one size. */
 static void plans_hold_what_they_must(void **state)
 {
-	static const unsigned functions[] = {1, 2, 3, 7, 16};
+	static const unsigned functions[] = {1, 2, 3, 7, 16, SEG_SIMULATED_FUNCTIONS};
 	static const double means[] = {30, 300, 3000, 20000};
 
 	(void)state;
-	for (unsigned f = 0; f < 5; f++) {
+	for (unsigned f = 0; f < 6; f++) {
 		for (unsigned m = 0; m < 4; m++) {
 			for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
 				struct seg_candidate *candidates;
