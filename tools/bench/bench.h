@@ -27,22 +27,22 @@
 
 /* What the command line says; constant while studies run. */
 struct bench_options {
-	const char *flashield;	  /* path of the daemon: --daemon, else beside this program */
-	const char *memcached;	  /* --memcached, else "memcached" in PATH */
-	const char *directory;	  /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
-	const char *json_path;	  /* --json FILE: figures are written there; NULL */
-	const char *base_path;	  /* --base FILE: an earlier run's figures to compare with; NULL */
-	int server_cpu, load_cpu; /* --cpus S,L: default the first two this process may run on; -1 = unpinned */
-	unsigned rounds;	  /* --rounds: of alternating measurements, default 3 */
-	double scale;		  /* --scale: 1 = as the README's figures; 0.05 = a quick look. Scales
-				     operations, objects and sizes where that keeps the meaning */
+	const char *flashield;	   /* path of the daemon: --daemon, else beside this program */
+	const char *memcached;	   /* --memcached, else "memcached" in PATH */
+	const char *directory;	   /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
+	const char *json_path;	   /* --json FILE: figures are written there; NULL */
+	const char *base_path;	   /* --base FILE: an earlier run's figures to compare with; NULL */
+	int server_cpu, load_cpu;  /* --cpus S,L: default the first two this process may run on; -1 = unpinned */
+	unsigned rounds;	   /* --rounds: of alternating measurements, default 3 */
+	double scale;		   /* --scale: 1 = as the README's figures; 0.05 = a quick look. Scales
+				      operations, objects and sizes where that keeps the meaning */
 	bool quiet;
 	/* of "device": */
-	const char *device_path;  /* --path: file or block device that is OVERWRITTEN */
-	uint64_t device_bytes;	  /* --size */
+	const char *device_path;   /* --path: file or block device that is OVERWRITTEN; NULL */
+	uint64_t device_bytes;	   /* --size; 0 when it isn't given */
 	double device_utilisation; /* --utilisation, of device_bytes: default 0.9 */
-	uint64_t device_total;	  /* --total: bytes written per pattern and unit */
-	bool device_destroy;	  /* --overwrite: needed before a block device is touched */
+	uint64_t device_total;	   /* --total: bytes written per pattern and unit; 0 when it isn't given */
+	bool device_destroy;	   /* --overwrite: needed before a block device is touched */
 };
 
 struct bench {
@@ -54,8 +54,7 @@ struct bench {
  * The studies, in the order they run. STUDY(name, in a plain run?, what it measures). "make bench" runs
  * the plain ones. Each is int study_<name>(struct bench *) in <name>.c.
  */
-#define STUDY_TABLE(STUDY) \
-	STUDY(ops, true, "server CPU, latency and rate of sets, hits, misses and multigets beside memcached")
+#define STUDY_TABLE(STUDY)
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
 STUDY_TABLE(STUDY_DECLARE)
@@ -63,6 +62,13 @@ STUDY_TABLE(STUDY_DECLARE)
 
 /* count * options->scale, at least low. */
 uint64_t bench_scaled(const struct bench *bench, uint64_t count, uint64_t low);
+
+/*
+ * SIGINT or SIGTERM has come: by then each server has got a SIGTERM, so that loads on them break off. A
+ * study that is told FS_ESYS by what it called just returns; one that works without servers asks here at
+ * least once a second and returns. What was added until then is printed and kept.
+ */
+bool bench_interrupted(void);
 
 /* A line on standard error unless --quiet: what is going on now. */
 void bench_progress(const struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
