@@ -54,7 +54,8 @@ struct bench {
  * The studies, in the order they run. STUDY(name, in a plain run?, what it measures). "make bench" runs
  * the plain ones. Each is int study_<name>(struct bench *) in <name>.c.
  */
-#define STUDY_TABLE(STUDY)
+#define STUDY_TABLE(STUDY) \
+	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
 STUDY_TABLE(STUDY_DECLARE)
