@@ -76,7 +76,7 @@ model := $(if $(model_objs),$(B)/model_client)
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run test check unit unit-build list-unit-tests asan tsan install clean deps deps-test model format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests asan tsan install clean deps deps-test model format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -93,6 +93,14 @@ run: ## installs what is missing, builds, and shows a daemon under a generated l
 	+@$(MAKE) --no-print-directory deps
 	+@$(MAKE) --no-print-directory VARIANT=release all
 	@tools/run-demo.sh
+
+bench: ## measures, memcached beside: STUDIES="ops flash" SCALE=0.1 BASE=earlier.json JSON=file
+	+@$(MAKE) --no-print-directory deps-test
+	+@$(MAKE) --no-print-directory all
+	@mkdir -p $(BUILD)/bench && file=$(or $(JSON),$(BUILD)/bench/$$(date +%Y%m%d-%H%M%S).json) && \
+	$(B)/flashield-bench --dir $(BUILD)/bench --json $$file $(if $(SCALE),--scale $(SCALE)) \
+		$(if $(BASE),--base $(BASE)) $(STUDIES) && \
+	if [ $$file != - ]; then ln -sfn $$(realpath $$file) $(BUILD)/bench/latest.json; fi
 
 test: ## installs what is missing, builds, runs every test; last line "N passed, N failed"
 	+@$(MAKE) --no-print-directory deps-test

@@ -180,7 +180,8 @@ void figures_add(struct figures *figures, const char *study_name, const char *ro
 
 void figures_column(struct figures *figures, const char *name, const char *head, int decimals)
 {
-	struct figures_column *column = &figures->columns[the_column(figures, name)];
+	size_t index = the_column(figures, name); /* may move the columns */
+	struct figures_column *column = &figures->columns[index];
 
 	replace(&column->head, head);
 	column->decimals = decimals;

@@ -130,14 +130,13 @@ static void compare_abouts(const struct figures *now, const struct figures *befo
 		for (size_t j = 0; j < before->about_count; j++)
 			if (strcmp(now->abouts[i].name, before->abouts[j].name) == 0 &&
 			    strcmp(now->abouts[i].text, before->abouts[j].text) != 0)
-				fprintf(out, "  %s: %s\n    before: %s\n", now->abouts[i].name,
+				fprintf(out, "%s: %s\n  before: %s\n", now->abouts[i].name,
 					now->abouts[i].text, before->abouts[j].text);
 }
 
 void figures_print_comparison(const struct figures *figures, const struct figures *base, FILE *out)
 {
-	fprintf(out, "\n== compared with an earlier run ==\n\n"
-		     "What is different about the run:\n");
+	fputs("\n== compared with an earlier run ==\n\n", out);
 	compare_abouts(figures, base, out);
 	fprintf(out, "\nMedians; * marks changes larger than the spread (largest less smallest sample) of both runs;"
 		     "\nwhere a run has one sample its spread isn't known, and nothing is marked.\n");

@@ -22,8 +22,8 @@ static void three_digits(double value, char out[FIGURES_CELL_BYTES])
 		for (; unit < 4 && fabs(shown) >= 999.5; unit++)
 			shown /= 1000;
 	decimals = fabs(shown) < 9.995 ? 2 : fabs(shown) < 99.95 ? 1 : 0;
-	if (shown != 0 && fabs(shown) < 0.995)
-		decimals = fabs(shown) < 0.0995 ? 4 : 3;
+	for (double edge = 0.9995; decimals >= 2 && decimals < 6 && fabs(shown) < edge; edge /= 10)
+		decimals++;
 	if (shown == floor(shown) && unit == 0)
 		decimals = 0;
 	snprintf(out, FIGURES_CELL_BYTES, "%.*f%s", decimals, shown, units[unit]);
@@ -52,7 +52,7 @@ void figures_print_wrapped(const char *text, int indent, FILE *out)
 	int room = FIGURES_WIDTH - indent;
 
 	while (*text) {
-		int length = (int)strcspn(text, "\n"), cut = length;
+		int length = (int)strcspn(text, "\n"), cut = length, shown;
 
 		if (length > room) {
 			for (cut = room; cut > 0 && text[cut] != ' ';)
@@ -60,7 +60,9 @@ void figures_print_wrapped(const char *text, int indent, FILE *out)
 			if (cut == 0)
 				cut = (int)strcspn(text, " \n");
 		}
-		fprintf(out, "%*s%.*s\n", indent, "", cut, text);
+		for (shown = cut; shown > 0 && text[shown - 1] == ' ';)
+			shown--;
+		fprintf(out, "%*s%.*s\n", shown ? indent : 0, "", shown, text);
 		text += cut;
 		if (*text)
 			text++;
@@ -186,26 +188,23 @@ static void print_heads(const struct figures *figures, const struct figures_bloc
 			const struct slice *slice, FILE *out)
 {
 	for (int l = 0; l < HEAD_LINES; l++) {
+		int blanks = slice->label_width + (slice->line_width ? GAP + slice->line_width : 0);
 		bool any = false;
 
-		for (size_t c = slice->first; c < slice->end && !any; c++) {
-			const char *line[HEAD_LINES];
-			int length[HEAD_LINES];
-
-			break_head(figures->columns[block->columns[c]].head, line, length);
-			any = length[l] > 0;
-		}
-		if (!any)
-			continue;
-		fprintf(out, "%*s", slice->label_width + (slice->line_width ? GAP + slice->line_width : 0), "");
 		for (size_t c = slice->first; c < slice->end; c++) {
 			const char *line[HEAD_LINES];
 			int length[HEAD_LINES];
 
 			break_head(figures->columns[block->columns[c]].head, line, length);
-			fprintf(out, "%*s%.*s", GAP + slice->widths[c] - length[l], "", length[l], line[l]);
+			blanks += GAP + slice->widths[c];
+			if (!length[l])
+				continue;
+			fprintf(out, "%*s%.*s", blanks - length[l], "", length[l], line[l]);
+			blanks = 0;
+			any = true;
 		}
-		fputc('\n', out);
+		if (any)
+			fputc('\n', out);
 	}
 }
 
@@ -303,7 +302,7 @@ void figures_print_study(const struct figures *figures, const char *name, FILE *
 
 	if (!study)
 		return;
-	fprintf(out, "\n== %s: %s ==\n", study->name, study->title);
+	fprintf(out, "\n== %s%s%s ==\n", study->name, *study->title ? ": " : "", study->title);
 	blocks = figures_blocks(study, &count);
 	for (size_t i = 0; i < count; i++)
 		figures_print_block(figures, study, &blocks[i], &lines, out);
@@ -330,7 +329,7 @@ static void print_verdict(const struct figures_target *target, FILE *out)
 	else if (beyond <= 0)
 		fputs("  reached", out);
 	else
-		fprintf(out, "  missed by %.*f %%", beyond < 0.1 ? 1 : 0, 100 * beyond);
+		fprintf(out, "  missed by %.*f %%", beyond < 0.0995 ? 1 : 0, 100 * beyond);
 	fputc('\n', out);
 }
 
