@@ -10,11 +10,17 @@
  * that are a function of the key's number and are checked in hits (first and last 8 bytes and the length
  * always; every byte of one in 64), so that a server which answers fast and wrong is found out.
  *
- * Latency: from the write that completes a batch to the read that completes the command's answer; for
- * pipeline = 1 that is a request's round trip. Recorded in nanoseconds.
+ * Latency: from the batch's first write (nearly always its only one) to the read that completes the
+ * command's answer; for pipeline = 1 that is a request's round trip. In nanoseconds. With a rate, where no
+ * connection was free when a batch became due, it runs from that moment: a server that stands still can't
+ * hide the requests that it kept from being sent.
  *
- * Threads: load_run makes and joins its thread. Cost: it is to be well below the server's; its own CPU
- * is reported.
+ * Phases: warm-up, then the measured part; in between and at the end all answers are awaited, so that the
+ * server's CPU time over the measured part is that of its operations and no others.
+ *
+ * Threads: load_run makes and joins its thread; connections are opened by the caller, each with a
+ * "version" and its answer. Cost: no allocation per operation, one read per turn of a connection and one
+ * write per batch; values over 2 KiB are sent without a copy. Its own CPU time is reported.
  */
 #ifndef FS_TOOLS_BENCH_LOAD_H
 #define FS_TOOLS_BENCH_LOAD_H
@@ -28,59 +34,67 @@
 enum load_kind {
 	LOAD_SET,
 	LOAD_GET,
-	LOAD_MIXED,	/* gets with a share of sets */
-	LOAD_SET_GET,	/* each key is set, then read at once: "read after they are set" */
+	LOAD_MIXED,   /* gets with a share of sets */
+	LOAD_SET_GET, /* each key is set, then read at once: "read after they are set" */
 };
 
 enum load_order {
 	LOAD_SEQUENTIAL, /* first_key, +1, ... round and round, split over the connections */
-	LOAD_UNIFORM,	 /* uniform random in [first_key, first_key + keys) */
-	LOAD_ZIPF,	 /* skewed, exponent 0.99, scrambled over the range */
+	LOAD_UNIFORM,    /* uniform random in [first_key, first_key + keys) */
+	LOAD_ZIPF,       /* skewed, exponent 0.99, scrambled over the range */
 };
 
 struct load_spec {
 	enum load_kind kind;
 	enum load_order order;
 	uint64_t first_key, keys;
-	unsigned key_bytes;	/* 20 .. 250, default 30 when 0 */
-	uint32_t value_bytes;
+	unsigned key_bytes;        /* 20 .. 250, 0 is 30; numbers must fit its last key_bytes - 6 digits */
+	uint32_t value_bytes;      /* below 16 a value has less than two stamps, below 8 less than one */
 	uint32_t value_bytes_most; /* > value_bytes: sizes log-uniform in between, by key number */
-	double set_share;	/* LOAD_MIXED */
-	unsigned connections, pipeline;
-	unsigned keys_per_get;	/* 1, or a multiget */
-	uint64_t operations;	/* keys asked for or set; 0: until seconds are over */
-	double seconds;		/* 0: until operations are done */
-	double warmup_share;	/* of operations or seconds: not in any count, CPU and latency included */
-	double rate;		/* operations per second, evenly paced over the connections; 0: as fast as it goes */
+	double set_share;          /* LOAD_MIXED: of the commands */
+	unsigned connections, pipeline; /* 0 is 1 */
+	unsigned keys_per_get;          /* 1 (or 0), or a multiget */
+	uint64_t operations; /* keys asked for or set, warm-up included, exactly these (LOAD_SET_GET:
+				rounded up to even); 0: until seconds are over */
+	double seconds;      /* 0: until operations are done */
+	double warmup_share; /* of operations or seconds: not in any count, CPU and latency included; only
+				`wrong` counts from the start */
+	double rate; /* operations per second, evenly paced over the connections; 0: as fast as it goes.
+			A server too slow for it shows in operations / seconds and in the latencies */
 	uint64_t seed;
-	int cpu;		/* -1: unpinned */
-	bool expect_misses;	/* keys are never set: a hit is an error */
+	int cpu;            /* -1: unpinned */
+	bool expect_misses; /* keys are never set: a hit is wrong */
 };
 
 struct load_result {
-	double seconds;		/* of the measured part */
-	uint64_t operations;	/* keys; of these */
-	uint64_t gets, hits, sets, stored;
-	uint64_t wrong;		/* values that are not the key's */
-	uint64_t errors;	/* answers that are no success (SERVER_ERROR ...); the first one's text is kept */
+	double seconds;                    /* of the measured part */
+	uint64_t operations;               /* keys; of these */
+	uint64_t gets, hits, sets, stored; /* misses: gets - hits - those of errors */
+	uint64_t wrong;                    /* hits whose value isn't the key's; among hits */
+	uint64_t errors; /* commands answered by SERVER_ERROR ..., which is how a multiget ends then too.
+			    The text of the first one, or what was wrong first, is kept */
 	char first_error[120];
 	struct hist *get_latency, *set_latency; /* ns per command */
-	uint64_t server_cpu_ns; /* of the server's process, over the measured part */
+	uint64_t server_cpu_ns;                 /* of the server's process, over the measured part */
 	uint64_t server_instructions;
 	bool has_instructions;
-	uint64_t load_cpu_ns;	/* the generator's own */
+	uint64_t load_cpu_ns; /* the generator's own */
 };
 
-/* Runs the load to its end. FS_ESYS or FS_ECORRUPT when a connection breaks or an answer
-   is no answer, with a line on standard error. result's histograms are made by it; load_result_fini frees. */
+/* Runs the load to its end. FS_EINVAL: the spec contradicts itself (no operations and no seconds, no keys,
+   numbers that don't fit the key). FS_ESYS: a connection can't be made or breaks, or nothing was answered
+   for 60 s. FS_ECORRUPT: an answer is no answer. Both with a line on standard error; result then holds what
+   was counted up to there. result's histograms are made by it; load_result_fini frees, whatever was
+   returned. */
 FS_MUST_CHECK int load_run(const struct load_spec *spec, struct server *server, struct load_result *result);
 void load_result_fini(struct load_result *result);
 
-/* The same in the background: for studies that look at the server meanwhile. Join fills the result. */
+/* The same in the background: for studies that look at the server meanwhile. Join fills the result and
+   frees the load; it is to be called exactly once, before the server is stopped. */
 struct load;
 FS_MUST_CHECK int load_start(struct load **out, const struct load_spec *spec, struct server *server);
 bool load_running(const struct load *load);
-void load_stop(struct load *load); /* asks it to end early; join afterwards */
+void load_stop(struct load *load); /* asks it to end early, within a second; join afterwards */
 FS_MUST_CHECK int load_join(struct load *load, struct load_result *result);
 
 #endif

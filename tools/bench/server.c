@@ -57,7 +57,8 @@ static void log_show(const struct server *server)
 		length = pread(fd, text, LOG_TAIL_BYTES, size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0);
 	close(fd);
 	if (length > 0)
-		fprintf(stderr, "flashield-bench: %s said:\n%.*s", server_names[server->spec.kind], (int)length, text);
+		fprintf(stderr, "flashield-bench: %s said:\n%.*s", server_names[server->spec.kind],
+			(int)length, text);
 }
 
 static void files_remove(const struct server *server)
@@ -110,20 +111,22 @@ static int files_name(struct server *server, const struct bench_options *options
 		if (length < 0 || (size_t)length >= sizeof(server->flash_path))
 			return FS_EINVAL;
 	}
-	length = snprintf(server->log_path, sizeof(server->log_path), "%s/bench-%d-%s-%u.log", options->directory,
-			  (int)getpid(), name, server->port);
+	length = snprintf(server->log_path, sizeof(server->log_path), "%s/bench-%d-%s-%u.log",
+			  options->directory, (int)getpid(), name, server->port);
 	return length < 0 || (size_t)length >= sizeof(server->log_path) ? FS_EINVAL : 0;
 }
 
-static void report_command(const struct server *server, const struct bench *bench, const struct command *command)
+static void report_command(const struct server *server, const struct bench *bench,
+			   const struct command *command)
 {
 	const struct server_spec *spec = &server->spec;
 	char name[96], text[COMMAND_BYTES];
 
 	if (!bench->figures)
 		return;
-	snprintf(name, sizeof(name), "%s -t %u -m %llu%s", server_names[spec->kind], spec->threads ? spec->threads : 1,
-		 (unsigned long long)spec->memory_mb, spec->flash_bytes ? " with flash" : "");
+	snprintf(name, sizeof(name), "%s -t %u -m %llu%s", server_names[spec->kind],
+		 spec->threads ? spec->threads : 1, (unsigned long long)spec->memory_mb,
+		 spec->flash_bytes ? " with flash" : "");
 	command_describe(command, text, sizeof(text));
 	figures_about(bench->figures, name, "%s", text);
 }
@@ -198,6 +201,7 @@ bool server_alive(struct server *server)
 	siginfo_t info = {.si_pid = 0};
 
 	/* WNOWAIT: who has ended stays to be reaped by server_stop, which judges its status. */
-	return server->pid > 0 && waitid(P_PID, (id_t)server->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	return server->pid > 0 &&
+	       waitid(P_PID, (id_t)server->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid == 0;
 }

@@ -4,9 +4,9 @@
  * measured by pid, ended by pid.
  *
  * Threads: one, which starts servers and outlives them (the kernel ties PR_SET_PDEATHSIG to the thread
- * that forked: if it dies, its servers die with it). server_cpu_ns and server_instructions only read and may
- * be called from another thread meanwhile; that is what load.h does.
- * Ownership: server_stop frees what server_start made, flash files included.
+ * that forked: if it dies, its servers die with it). server_cpu_ns and server_instructions only read and
+ * may be called from another thread meanwhile; that is what load.h does. Ownership: server_stop frees what
+ * server_start made, flash files included.
  */
 #ifndef FS_TOOLS_BENCH_SERVER_H
 #define FS_TOOLS_BENCH_SERVER_H
@@ -25,11 +25,11 @@ struct server_spec {
 	uint64_t memory_mb;
 	unsigned threads;
 	unsigned max_connections; /* 0: 2048 */
-	uint64_t flash_bytes;	  /* 0: none. Flashield: --flash-size; extstore: ext_path size, at least
+	uint64_t flash_bytes;     /* 0: none. Flashield: --flash-size; extstore: ext_path size, at least
 				     128 MiB, in pages of 16 MiB */
 	const char *const *extra; /* further arguments, NULL-terminated; or NULL */
-	bool unpinned;		  /* not on options->server_cpu (thread scaling) */
-	const char *wrapper;	  /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
+	bool unpinned;            /* not on options->server_cpu (thread scaling) */
+	const char *wrapper;      /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
 				     wrapper's: it must exec the server, as valgrind does */
 };
 
@@ -48,9 +48,10 @@ struct server {
    why they are not its defaults, are in server_command.c; the command line is kept by figures_about.
    FS_ENOTFOUND: the program is not there. FS_ESYS: it doesn't start; its log's end is on standard error.
    FS_EINVAL: a path or the command line is too long. On failure nothing is left behind. */
-FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench, const struct server_spec *spec);
-/* SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes its files. Its exit status must be a
-   clean one: FS_ESYS and a line with the log's tail otherwise. */
+FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench,
+			       const struct server_spec *spec);
+/* SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes its files. Its exit status must be
+   a clean one: FS_ESYS and a line with the log's tail otherwise. */
 FS_MUST_CHECK int server_stop(struct server *server);
 /* Is the process still there? One that has ended is left to server_stop, which judges its status. */
 bool server_alive(struct server *server);
@@ -70,9 +71,9 @@ uint64_t server_written_bytes(const struct server *server);
 double server_stat(struct server *server, const char *group, const char *name);
 /* "flush_all": nothing that is stored now is found any more. */
 void server_flush(struct server *server);
-/* Drops the page cache of its flash file: fsync first, as pages that are written but dirty can't be dropped,
-   then posix_fadvise(DONTNEED). No root needed. Extstore reads and writes through the page cache, so each page
-   that it reads or writes afterwards is in memory again. */
+/* Drops the page cache of its flash file: fsync first, as pages that are written but dirty can't be
+   dropped, then posix_fadvise(DONTNEED). No root needed. Extstore reads and writes through the page cache,
+   so each page that it reads or writes afterwards is in memory again. */
 void server_drop_cache(const struct server *server);
 
 #endif

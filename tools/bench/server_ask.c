@@ -57,8 +57,10 @@ static bool complete(const char *answer, size_t length)
 		    (length == end || answer[length - end - 1] == '\n'))
 			return true;
 	}
-	return length > 2 && (strncmp(answer, "VERSION ", 8) == 0 || strncmp(answer, "CLIENT_ERROR", 12) == 0 ||
-			      strncmp(answer, "SERVER_ERROR", 12) == 0) && answer[length - 1] == '\n';
+	return length > 2 &&
+	       (strncmp(answer, "VERSION ", 8) == 0 || strncmp(answer, "CLIENT_ERROR", 12) == 0 ||
+		strncmp(answer, "SERVER_ERROR", 12) == 0) &&
+	       answer[length - 1] == '\n';
 }
 
 /* Sends a line and reads its whole answer, terminated by a NUL. */
@@ -113,7 +115,8 @@ double server_stat(struct server *server, const char *group, const char *name)
 	if (ask(server, line, answer, ANSWER_BYTES) != 0)
 		goto out;
 	for (char *at = answer; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-		if (strncmp(at, "STAT ", 5) == 0 && strncmp(at + 5, name, length) == 0 && at[5 + length] == ' ') {
+		if (strncmp(at, "STAT ", 5) == 0 && strncmp(at + 5, name, length) == 0 &&
+		    at[5 + length] == ' ') {
 			char *end;
 			double value = strtod(at + 6 + length, &end);
 

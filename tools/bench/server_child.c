@@ -126,7 +126,8 @@ out:
 	if (failed == 0 && code != 0)
 		failed = errno;
 	if (code != 0)
-		fprintf(stderr, "flashield-bench: can't start %s: %s\n", command->words[0], strerror(failed));
+		fprintf(stderr, "flashield-bench: can't start %s: %s\n", command->words[0],
+			strerror(failed));
 	handshake_close(&handshake);
 	return code;
 }
