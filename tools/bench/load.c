@@ -134,8 +134,6 @@ static int connection_done(struct load *load, struct connection *connection)
 static int connection_receive(struct load *load, struct connection *connection)
 {
 	ssize_t got = recv(connection->fd, load->input, INPUT_BYTES, 0);
-	bool was_busy = connection_busy(connection);
-	int code;
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return 0;
@@ -144,20 +142,20 @@ static int connection_receive(struct load *load, struct connection *connection)
 		return broken("a connection broke");
 	}
 	load->now_ns = clock_ns(CLOCK_MONOTONIC);
-	code = answer_take(load, connection, load->input, (size_t)got);
-	if (code == 0 && was_busy && !connection_busy(connection))
-		code = connection_done(load, connection);
-	return code;
+	return answer_take(load, connection, load->input, (size_t)got);
 }
 
 static int connection_event(struct load *load, struct connection *connection, uint32_t events)
 {
+	bool was_busy = connection_busy(connection);
 	int code = 0;
 
 	if (events & EPOLLOUT)
 		code = connection_send(load, connection);
 	if (code == 0 && (events & ~(uint32_t)EPOLLOUT))
 		code = connection_receive(load, connection);
+	if (code == 0 && was_busy && !connection_busy(connection))
+		code = connection_done(load, connection);
 	return code;
 }
 

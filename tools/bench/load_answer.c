@@ -162,7 +162,7 @@ static int line_take(struct load *load, struct connection *connection, const cha
 {
 	bool is_set;
 
-	if (!connection_busy(connection))
+	if (!connection_awaits(connection))
 		return no_answer("what nobody asked for", line, length);
 	is_set = connection->commands[connection->command].is_set;
 	if (line_begins(line, length, "VALUE "))

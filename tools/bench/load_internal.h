@@ -124,9 +124,15 @@ struct connection {
 	struct value_parts value;
 };
 
-static inline bool connection_busy(const struct connection *connection)
+static inline bool connection_awaits(const struct connection *connection)
 {
 	return connection->command < connection->commands_used;
+}
+
+/* All answers may be there before all is sent: a value that is too large is refused at its first bytes. */
+static inline bool connection_busy(const struct connection *connection)
+{
+	return connection_awaits(connection) || connection->part < connection->parts_used;
 }
 
 /* How much a batch may hold, from the spec. */
