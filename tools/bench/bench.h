@@ -55,6 +55,7 @@ struct bench {
  * the plain ones. Each is int study_<name>(struct bench *) in <name>.c.
  */
 #define STUDY_TABLE(STUDY) \
+	STUDY(ops, true, "sets, DRAM hits, misses, multigets, a mix: CPU, latency and rate beside memcached") \
 	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);

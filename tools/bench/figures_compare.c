@@ -39,6 +39,8 @@ static void write_change(const struct figures_cell *now, const struct figures_ce
 
 	if (!isfinite(change))
 		snprintf(out, FIGURES_CELL_BYTES, "-");
+	else if (fabs(change) < 0.05)
+		snprintf(out, FIGURES_CELL_BYTES, "0.0%%");
 	else
 		snprintf(out, FIGURES_CELL_BYTES, "%s%+.*f%%", beyond_spread(now, before) ? "*" : "",
 			 fabs(change) < 99.95 ? 1 : 0, change);
