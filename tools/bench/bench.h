@@ -56,7 +56,8 @@ struct bench {
  */
 #define STUDY_TABLE(STUDY) \
 	STUDY(ops, true, "sets, DRAM hits, misses, multigets, a mix: CPU, latency and rate beside memcached") \
-	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs")
+	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs") \
+	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
 STUDY_TABLE(STUDY_DECLARE)

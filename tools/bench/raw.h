@@ -17,7 +17,7 @@ struct raw_spec {
 	const char *path;
 	uint64_t offset, bytes; /* the part of the file that is read from */
 	unsigned pages;		/* of 4 KiB per read */
-	unsigned depth;		/* reads in flight; what completed together is resubmitted in one io_submit */
+	unsigned depth;		/* reads in flight; what completes together is resubmitted together */
 	uint64_t reads;
 	int cpu;		/* -1: unpinned */
 	uint64_t seed;
