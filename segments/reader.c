@@ -8,6 +8,12 @@
  *
  * A read that can't be submitted at all goes to the finished list with its error; done is run by the
  * next poll, never from within submit or flush.
+ *
+ * Why no completion is missed although poll doesn't read the eventfd: whatever completes becomes visible
+ * first (the kernel's ring, back, finished) and is signalled then, and a poll takes all that it sees. What
+ * a poll didn't see was signalled after that poll began; so after the owner last learnt of a signal, and
+ * an edge-triggered watch tells it again. What it did see may be signalled yet: a poll that finds nothing.
+ * The count never overflows: each read adds one, and 2^64 reads take longer than any machine lasts.
  */
 #include <errno.h>
 #include <poll.h>
@@ -41,7 +47,7 @@ struct seg_reader {
 	struct list waiting, finished;
 	struct pool pool;
 	struct lock back_lock;
-	struct dev_io *back; /* from the submitter thread; covered by back_lock */
+	_Atomic(struct dev_io *) back; /* from the submitter thread; changed under back_lock */
 };
 
 _Static_assert(sizeof(struct dev_io) <= sizeof(((struct seg_read *)0)->io), "seg_read.io holds a request");
@@ -121,7 +127,10 @@ void seg_reader_destroy(struct seg_reader *reader)
 	seg_reader_flush(reader);
 	while (reader->outstanding > 0) {
 		struct pollfd ready = {.fd = reader->fd, .events = POLLIN};
+		eventfd_t events;
 
+		if (eventfd_read(reader->fd, &events) != 0)
+			must(errno == EAGAIN || errno == EINTR);
 		if (seg_reader_poll(reader) == 0)
 			poll(&ready, 1, -1);
 	}
@@ -147,8 +156,8 @@ static void handed_back(struct dev_io *io)
 	struct seg_reader *reader = read_of(io)->reader;
 
 	lock_acquire(&reader->back_lock);
-	io->next = reader->back;
-	reader->back = io;
+	io->next = atomic_load_explicit(&reader->back, memory_order_relaxed);
+	atomic_store_explicit(&reader->back, io, memory_order_relaxed);
 	signal_fd(reader);
 	lock_release(&reader->back_lock);
 }
@@ -327,19 +336,16 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow)
 		fail(reader, read, io->result < 0 ? (int)-io->result : EIO);
 }
 
-static void reap(struct seg_reader *reader)
+static void take_back(struct seg_reader *reader)
 {
-	struct dev_io *ready[BATCH], *back;
-	int n;
+	struct dev_io *back;
 
-	do {
-		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
-		for (int i = 0; i < n; i++)
-			completed(reader, ready[i], true);
-	} while (n == (int)BATCH);
+	/* Without the lock: who has just put something there signals after it, so it is found then. */
+	if (!atomic_load_explicit(&reader->back, memory_order_relaxed))
+		return;
 	lock_acquire(&reader->back_lock);
-	back = reader->back;
-	reader->back = NULL;
+	back = atomic_load_explicit(&reader->back, memory_order_relaxed);
+	atomic_store_explicit(&reader->back, NULL, memory_order_relaxed);
 	lock_release(&reader->back_lock);
 	while (back) {
 		struct dev_io *io = back;
@@ -349,15 +355,27 @@ static void reap(struct seg_reader *reader)
 	}
 }
 
+static void reap(struct seg_reader *reader)
+{
+	struct dev_io *ready[BATCH];
+	int n;
+
+	do {
+		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
+		for (int i = 0; i < n; i++)
+			completed(reader, ready[i], true);
+	} while (n == (int)BATCH);
+	take_back(reader);
+}
+
 unsigned seg_reader_poll(struct seg_reader *reader)
 {
 	struct list finished;
 	struct seg_read *read;
 	unsigned count = 0;
-	eventfd_t events;
 
-	if (eventfd_read(reader->fd, &events) != 0)
-		must(errno == EAGAIN || errno == EINTR);
+	if (reader->outstanding == 0)
+		return 0;
 	reap(reader);
 	pump(reader);
 	/* What done submits and fails at once waits for the next poll, which its signal asks for. */

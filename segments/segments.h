@@ -278,15 +278,18 @@ FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, un
 /* Waits for what is in flight, however long the device takes, and runs done for it. Every read must
    have been released when the last done returns. */
 void seg_reader_destroy(struct seg_reader *reader);
-int seg_reader_fd(const struct seg_reader *reader); /* eventfd, readable when completions wait */
+/* An eventfd that is added to after each completion, and that seg_reader_poll doesn't read: watched
+   edge-triggered, or read by the owner before each poll, it tells when there is more to poll. */
+int seg_reader_fd(const struct seg_reader *reader);
 
 /* Queues; nothing is submitted before the flush, so that a batch costs one system call. Never
    blocks: what the kernel would block on goes to the submitter thread. done is never called from
    here. Buffers come from a pool of the reader (bounded idle share), 4 KiB aligned. */
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
 void seg_reader_flush(struct seg_reader *reader);
-/* Runs done of what has completed. Returns how many. Not from within done; seg_read_submit and
-   seg_reader_flush may be called there. */
+/* Runs done of all that has completed. Returns how many. No system call while nothing waits to be submitted,
+   so it may be called at every turn. Not from within done; seg_read_submit and seg_reader_flush may be
+   called there. */
 unsigned seg_reader_poll(struct seg_reader *reader);
 void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
 uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */

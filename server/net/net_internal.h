@@ -5,6 +5,7 @@
  * One turn of a worker:
  *
  *   event_base_loop(ONCE): sockets, the store's completions, new connections
+ *   store_worker_poll: what flash has answered while those were served
  *   connections that are ready again: had to give way, or one of their replies is done
  *   store_worker_flush: the flash reads gathered in this turn start together
  *
@@ -41,7 +42,7 @@ struct worker {
 	struct net *net;
 	struct store_worker *store;
 	struct event_base *base;
-	struct event wake_event, store_event;
+	struct event wake_event, store_event, store_timer;
 	pthread_t thread;
 	unsigned turns;	 /* commands per turn (-R) */
 	bool running;	 /* thread was started: net_serve's */

@@ -70,6 +70,15 @@ static void on_store(evutil_socket_t fd, short what, void *context)
 	store_worker_poll(worker->store);
 }
 
+/* What flash has answered since, without asking the kernel: those answers leave with this turn's others. */
+static void poll_store(struct worker *worker)
+{
+	if (store_worker_pending(worker->store) == 0)
+		return;
+	worker_wake(worker);
+	store_worker_poll(worker->store);
+}
+
 /* Each connection that is ready by now gets one turn. */
 static void run_ready(struct worker *worker)
 {
@@ -96,6 +105,7 @@ static void *worker_main(void *context)
 	       !LIST_EMPTY(&worker->conns) || store_worker_pending(worker->store) > 0) {
 		worker->woken = false;
 		event_base_loop(worker->base, EVLOOP_ONCE | (TAILQ_EMPTY(&worker->ready) ? 0 : EVLOOP_NONBLOCK));
+		poll_store(worker);
 		run_ready(worker);
 		store_worker_flush(worker->store);
 	}
@@ -136,11 +146,24 @@ bool worker_give(struct worker *worker, int fd)
 	return ok;
 }
 
-static int add_event(struct worker *worker, struct event *event, int fd, event_callback_fn callback)
+/* flags: EV_ET or 0. */
+static int add_event(struct worker *worker, struct event *event, int fd, short flags, event_callback_fn callback)
 {
-	if (event_assign(event, worker->base, fd, EV_READ | EV_PERSIST, callback, worker) != 0)
+	if (event_assign(event, worker->base, fd, EV_READ | EV_PERSIST | flags, callback, worker) != 0)
 		return FS_ENOMEM;
 	return event_add(event, NULL) == 0 ? FS_OK : FS_ENOMEM;
+}
+
+/* Without flash there is nothing to watch. */
+static int add_store_events(struct worker *worker)
+{
+	struct store_worker_fds fds = store_worker_fds(worker->store);
+	int code;
+
+	if (fds.completions < 0)
+		return FS_OK;
+	code = add_event(worker, &worker->store_event, fds.completions, EV_ET, on_store);
+	return code == FS_OK ? add_event(worker, &worker->store_timer, fds.timer, 0, on_store) : code;
 }
 
 static int make_base(struct worker *worker)
@@ -150,6 +173,7 @@ static int make_base(struct worker *worker)
 	if (!config)
 		return FS_ENOMEM;
 	/* One thread per base, and no timers: neither locks nor the time are needed in it. */
+	event_config_require_features(config, EV_FEATURE_ET);
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
 	worker->base = event_base_new_with_config(config);
 	event_config_free(config);
@@ -182,9 +206,9 @@ int worker_init(struct worker *worker, struct net *net)
 	if (code == FS_OK)
 		code = store_worker_create(&worker->store, net->server->store);
 	if (code == FS_OK)
-		code = add_event(worker, &worker->wake_event, worker->wake_fd, on_wake);
-	if (code == FS_OK && store_worker_fd(worker->store) >= 0)
-		code = add_event(worker, &worker->store_event, store_worker_fd(worker->store), on_store);
+		code = add_event(worker, &worker->wake_event, worker->wake_fd, 0, on_wake);
+	if (code == FS_OK)
+		code = add_store_events(worker);
 	return code;
 }
 
@@ -225,6 +249,8 @@ void worker_fini(struct worker *worker)
 			event_del(&worker->wake_event);
 		if (event_initialized(&worker->store_event))
 			event_del(&worker->store_event);
+		if (event_initialized(&worker->store_timer))
+			event_del(&worker->store_timer);
 		event_base_free(worker->base);
 	}
 	if (worker->wake_fd >= 0)

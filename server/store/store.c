@@ -2,7 +2,6 @@
 /* The store's life: sizes, opening in order, closing in the mirrored order; time and flush. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -314,30 +313,21 @@ void store_stop(struct store *store)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-static int watch(struct store_worker *worker, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
 int store_worker_create(struct store_worker **out, struct store *store)
 {
 	struct store_worker *worker = mem_must_zalloc(sizeof(*worker));
 	static _Atomic uint64_t number;
 
 	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
-	worker->epoll_fd = worker->timer_fd = -1;
+	worker->timer_fd = -1;
 	store_worker_turn(worker);
 	*out = worker;
 	if (!store->segments)
 		return FS_OK;
 	int result = seg_reader_create(&worker->reader, store->segments, READER_DEPTH);
 	if (result == FS_OK) {
-		worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-		if (worker->epoll_fd < 0 || worker->timer_fd < 0 || watch(worker, worker->timer_fd) != 0 ||
-		    watch(worker, seg_reader_fd(worker->reader)) != 0)
+		if (worker->timer_fd < 0)
 			result = FS_ESYS;
 	}
 	if (result != FS_OK)
@@ -351,8 +341,6 @@ void store_worker_destroy(struct store_worker *worker)
 		seg_reader_destroy(worker->reader);
 	if (worker->timer_fd >= 0)
 		close(worker->timer_fd);
-	if (worker->epoll_fd >= 0)
-		close(worker->epoll_fd);
 	context_settle(&worker->context);
 	while (worker->free) {
 		struct store_lookup *lookup = worker->free;
@@ -363,9 +351,10 @@ void store_worker_destroy(struct store_worker *worker)
 	mem_free(worker);
 }
 
-int store_worker_fd(const struct store_worker *worker)
+struct store_worker_fds store_worker_fds(const struct store_worker *worker)
 {
-	return worker->epoll_fd;
+	return (struct store_worker_fds){ .completions = worker->reader ? seg_reader_fd(worker->reader) : -1,
+					  .timer = worker->timer_fd };
 }
 
 void store_worker_turn(struct store_worker *worker)

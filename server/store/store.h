@@ -186,12 +186,19 @@ void store_flush_all(struct store *store, int64_t exptime);
 
 FS_MUST_CHECK int store_worker_create(struct store_worker **out, struct store *store);
 void store_worker_destroy(struct store_worker *worker); /* after its last request is done */
-int store_worker_fd(const struct store_worker *worker); /* readable when store_worker_poll has work; -1 without flash */
+/* What tells that store_worker_poll has work; -1 without flash. completions is an eventfd which that doesn't
+   read: watched edge-triggered, or read by the caller before each poll. timer is to be watched
+   level-triggered: a read may have timed out. */
+struct store_worker_fds {
+	int completions, timer;
+};
+struct store_worker_fds store_worker_fds(const struct store_worker *worker);
 /* At the top of each turn of the event loop: reads the clock once for the turn. */
 void store_worker_turn(struct store_worker *worker);
 /* At its end, before it sleeps: starts the flash reads gathered since. */
 void store_worker_flush(struct store_worker *worker);
-/* Completions: calls done of what is finished. */
+/* Completions and time-outs: calls done of what is finished. Makes no system call where nothing is; worth
+   calling at each turn while requests are pending, before the answers of the turn go out. */
 void store_worker_poll(struct store_worker *worker);
 unsigned store_worker_pending(const struct store_worker *worker); /* requests not done */
 

@@ -78,7 +78,7 @@ struct store_lookup {
 struct store_worker {
 	struct store_context context;
 	struct seg_reader *reader; /* NULL without flash */
-	int epoll_fd, timer_fd;
+	int timer_fd;
 	bool timer_armed;
 	uint64_t timer_due_us; /* not to be read before */
 	uint64_t now_ms, now_us;

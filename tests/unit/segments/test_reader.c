@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -116,8 +118,10 @@ static void await(struct setup *setup, unsigned done)
 {
 	while (setup->done < done) {
 		struct pollfd ready = {.fd = seg_reader_fd(setup->reader), .events = POLLIN};
+		eventfd_t events;
 
 		assert_int_equal(poll(&ready, 1, 20000), 1);
+		assert_int_equal(eventfd_read(ready.fd, &events), 0);
 		seg_reader_poll(setup->reader);
 	}
 	assert_int_equal(seg_reader_in_flight(setup->reader), 0);
@@ -438,6 +442,62 @@ static void a_file_is_read_through_libaio(void **state)
 	unlink(path);
 }
 
+/* Small waves, so that completions keep coming while others are polled; the eventfd is never read. */
+static void read_in_waves(struct setup *setup, unsigned waves)
+{
+	struct epoll_event watch = {.events = EPOLLIN | EPOLLET}, event;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct one ones[5];
+	struct rng rng;
+
+	rng_init(&rng, 6);
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, seg_reader_fd(setup->reader), &watch), 0);
+	for (unsigned wave = 0; wave < waves; wave++) {
+		unsigned size = 1 + (unsigned)rng_below(&rng, 5);
+
+		setup->done = 0;
+		for (unsigned i = 0; i < size; i++)
+			ask(setup, &ones[i], (uint32_t)rng_below(&rng, setup->batch.plan.count));
+		seg_reader_flush(setup->reader);
+		while (setup->done < size) {
+			assert_int_equal(epoll_wait(epoll, &event, 1, 20000), 1);
+			seg_reader_poll(setup->reader);
+		}
+		for (unsigned i = 0; i < size; i++)
+			seg_unpin(setup->flash.seg, setup->segment);
+	}
+	assert_int_equal(setup->failed + setup->missing, 0);
+	close(epoll);
+}
+
+static void an_edge_triggered_watch_misses_nothing_of_the_device(void **state)
+{
+	char path[] = "/tmp/flashield-reader-XXXXXX";
+	struct setup setup;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	memset(&setup, 0, sizeof(setup));
+	assert_int_equal(flash_open_file(&setup.flash, path, 3 * SEGMENT, SEGMENT), FS_OK);
+	begin(&setup, 3, 5000, 400);
+	read_in_waves(&setup, 3000);
+	end(&setup);
+	unlink(path);
+}
+
+static void an_edge_triggered_watch_misses_nothing_of_the_submitter(void **state)
+{
+	struct setup setup;
+
+	(void)state;
+	start(&setup, 3);
+	setup.flash.ram->refuse = true;
+	read_in_waves(&setup, 3000);
+	end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +517,8 @@ int main(void)
 		cmocka_unit_test(large_objects_are_read_whole),
 		cmocka_unit_test(idle_buffers_are_bounded),
 		cmocka_unit_test(a_file_is_read_through_libaio),
+		cmocka_unit_test(an_edge_triggered_watch_misses_nothing_of_the_device),
+		cmocka_unit_test(an_edge_triggered_watch_misses_nothing_of_the_submitter),
 	};
 
 	return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

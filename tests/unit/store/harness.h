@@ -103,6 +103,8 @@ bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store
 /* Runs the worker's loop until it is done. */
 struct reply finish(struct harness *h, struct flight *f);
 void turn(struct harness *h, unsigned worker);	/* one turn of the loop, without waiting */
+/* Sleeps until the worker's store_worker_poll has work; false: it had none for long. */
+bool wait_for_store(struct store_worker *worker);
 void drain(struct harness *h, unsigned worker); /* until nothing is in flight */
 
 struct reply run(struct harness *h, enum store_op op, const char *key);

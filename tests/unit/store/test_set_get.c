@@ -398,7 +398,8 @@ static void without_flash_it_is_a_dram_cache(void **state)
 
 	h->config.flash_path = NULL;
 	harness_open(h);
-	assert_int_equal(store_worker_fd(h->worker[0]), -1);
+	assert_int_equal(store_worker_fds(h->worker[0]).completions, -1);
+	assert_int_equal(store_worker_fds(h->worker[0]).timer, -1);
 	set(h, "k", "val");
 	assert_value(h, "k", "val");
 	assert_int_equal(run(h, STORE_DELETE, "k").result, STORE_DELETED);

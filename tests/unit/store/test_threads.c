@@ -55,8 +55,6 @@ static void on_done(struct store_request *request)
 
 static void execute_and_wait(struct client *c, struct store_request *request)
 {
-	struct pollfd ready = {.fd = store_worker_fd(c->worker), .events = POLLIN};
-
 	c->done = false;
 	request->done = on_done;
 	request->owner = c;
@@ -65,7 +63,7 @@ static void execute_and_wait(struct client *c, struct store_request *request)
 		return;
 	while (!c->done) {
 		store_worker_flush(c->worker);
-		if (poll(&ready, 1, 30000) != 1)
+		if (!wait_for_store(c->worker))
 			check(!"completed in time");
 		store_worker_turn(c->worker);
 		store_worker_poll(c->worker);
