@@ -56,6 +56,7 @@ struct bench {
  */
 #define STUDY_TABLE(STUDY) \
 	STUDY(ops, true, "sets, DRAM hits, misses, multigets, a mix: CPU, latency and rate beside memcached") \
+	STUDY(threads, true, "CPU per operation and rate with 1, 2, 4, 8 worker threads, memcached beside") \
 	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs") \
 	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
