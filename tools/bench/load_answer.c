@@ -15,10 +15,22 @@
 
 #include "tools/bench/load_internal.h"
 
+#define SHOWN_BYTES 80 /* of an answer, in a message */
+
+/* What of the bytes can be shown in a line: their start, without what a terminal would act on. */
+static int shown(const char *bytes, size_t length)
+{
+	size_t most = length < SHOWN_BYTES ? length : SHOWN_BYTES, count = 0;
+
+	while (count < most && bytes[count] >= ' ' && bytes[count] <= '~')
+		count++;
+	return (int)count;
+}
+
 static int no_answer(const char *what, const char *bytes, size_t length)
 {
-	fprintf(stderr, "flashield-bench: the server sent %s: \"%.*s\"\n", what,
-		(int)(length < 80 ? length : 80), bytes);
+	fprintf(stderr, "flashield-bench: the server sent %s: \"%.*s\"\n", what, shown(bytes, length),
+		bytes);
 	return FS_ECORRUPT;
 }
 
@@ -26,7 +38,7 @@ static void remember(struct load *load, const char *what, const char *text, size
 {
 	if (!load->result.first_error[0])
 		snprintf(load->result.first_error, sizeof(load->result.first_error), "%s%.*s", what,
-			 (int)(length < 80 ? length : 80), text);
+			 shown(text, length), text);
 }
 
 static void command_done(struct load *load, struct connection *connection)

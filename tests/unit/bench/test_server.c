@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Servers under test: what is refused, what becomes of programs that fail, and a memcached where there is
+ * one. */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/bench/server_internal.h"
+
+static char directory[] = "/tmp/flashield-server-XXXXXX";
+static struct bench_options options;
+static struct bench bench = {.options = &options};
+static struct server server;
+
+static int begin(void **state)
+{
+	(void)state;
+	options = (struct bench_options){
+		.flashield = "/nowhere/flashield",
+		.memcached = "memcached",
+		.directory = directory,
+		.server_cpu = -1,
+		.load_cpu = -1,
+	};
+	return 0;
+}
+
+static unsigned files_left(void)
+{
+	DIR *opened = opendir(directory);
+	unsigned count = 0;
+
+	assert_non_null(opened);
+	while (readdir(opened))
+		count++;
+	closedir(opened);
+	return count - 2; /* . and .. */
+}
+
+/* A program of a line of shell, in the place of memcached. */
+static void program(char path[64], const char *line)
+{
+	FILE *out;
+
+	snprintf(path, 64, "%s.sh", directory);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fprintf(out, "#!/bin/sh\n%s\n", line);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	options.memcached = path;
+}
+
+static void a_program_that_is_not_there_is_told(void **state)
+{
+	struct server_spec spec = {.kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20};
+
+	(void)state;
+	assert_int_equal(server_start(&server, &bench, &spec), FS_ENOTFOUND);
+	assert_int_equal(files_left(), 0);
+}
+
+static void a_program_that_ends_or_never_listens_is_told(void **state)
+{
+	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64};
+	char path[64];
+
+	(void)state;
+	program(path, "echo no, thank you; exit 3");
+	assert_int_equal(server_start(&server, &bench, &spec), FS_ESYS);
+	assert_int_equal(server.pid, 0);
+	assert_int_equal(files_left(), 0);
+	program(path, "kill -9 $$");
+	assert_int_equal(server_start(&server, &bench, &spec), FS_ESYS);
+	unlink(path);
+}
+
+static void a_command_that_is_too_long_is_refused(void **state)
+{
+	static char word[COMMAND_BYTES];
+	const char *const long_word[] = {word, NULL}, *many[COMMAND_WORDS + 1];
+	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64, .extra = long_word};
+	char deep[600];
+
+	(void)state;
+	memset(word, 'x', sizeof(word) - 1);
+	assert_int_equal(server_start(&server, &bench, &spec), FS_EINVAL);
+	for (unsigned i = 0; i < COMMAND_WORDS; i++)
+		many[i] = "-v";
+	many[COMMAND_WORDS] = NULL;
+	spec.extra = many;
+	assert_int_equal(server_start(&server, &bench, &spec), FS_EINVAL);
+	memset(deep, 'd', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	options.directory = deep;
+	spec.extra = NULL;
+	assert_int_equal(server_start(&server, &bench, &spec), FS_EINVAL);
+	assert_int_equal(files_left(), 0);
+}
+
+/* What comes before and behind the user that only root needs. */
+static void assert_command(const struct server *of, const char *before, const char *behind)
+{
+	struct command command;
+	char text[COMMAND_BYTES], expected[COMMAND_BYTES];
+
+	snprintf(expected, sizeof(expected), "%s%s %s", before, geteuid() == 0 ? " -u root" : "", behind);
+	assert_int_equal(command_build(&command, of, &options), 0);
+	command_describe(&command, text, sizeof(text));
+	assert_string_equal(text, expected);
+	assert_null(command.words[command.count]);
+}
+
+static void commands_say_what_the_spec_says(void **state)
+{
+	const char *const extra[] = {"--admission", "all", NULL};
+	struct server of = {.port = 7, .flash_path = "/f"};
+
+	(void)state;
+	of.spec = (struct server_spec){.kind = SERVER_FLASHIELD,
+				       .memory_mb = 256,
+				       .threads = 2,
+				       .extra = extra,
+				       .flash_bytes = 1 << 30,
+				       .wrapper = " perf  stat "};
+	assert_command(&of, "perf stat /nowhere/flashield -l 127.0.0.1 -p 7 -U 0 -m 256 -t 2 -c 2048",
+		       "--flash-path /f --flash-size 1073741824 --admission all");
+	of.spec = (struct server_spec){
+		.kind = SERVER_EXTSTORE, .memory_mb = 64, .max_connections = 10, .flash_bytes = 1 << 30};
+	assert_command(&of, "memcached -l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 10",
+		       "-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_threads=1");
+}
+
+static void a_memcached_is_started_asked_and_stopped(void **state)
+{
+	struct server_spec spec = {.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 256 << 20};
+	uint64_t used_ns;
+	int code;
+
+	(void)state;
+	code = server_start(&server, &bench, &spec);
+	if (code == FS_ENOTFOUND)
+		skip();
+	assert_int_equal(code, 0);
+	assert_int_equal(files_left(), 2); /* log and flash */
+	assert_true(server_alive(&server));
+	assert_int_not_equal(server.version[0], 0);
+	assert_true(server_stat(&server, "", "pid") == server.pid);
+	assert_true(server_stat(&server, "settings", "maxbytes") == 64 << 20);
+	assert_true(server_stat(&server, "", "extstore_limit_maxbytes") == 256 << 20);
+	assert_true(isnan(server_stat(&server, "", "no such figure")));
+	assert_true(isnan(server_stat(&server, "nonsense", "pid")));
+	used_ns = server_cpu_ns(&server);
+	assert_true(used_ns > 0);
+	server_flush(&server);
+	server_drop_cache(&server);
+	assert_true(server_cpu_ns(&server) > used_ns);
+	assert_true(server_resident_bytes(&server) > 1 << 20);
+	assert_true(server_peak_bytes(&server) >= server_resident_bytes(&server));
+	assert_int_equal(server_stop(&server), 0);
+	assert_false(server_alive(&server));
+	assert_int_equal(files_left(), 0);
+}
+
+static void a_server_that_died_does_not_stop_cleanly(void **state)
+{
+	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64};
+	int code;
+
+	(void)state;
+	code = server_start(&server, &bench, &spec);
+	if (code == FS_ENOTFOUND)
+		skip();
+	assert_int_equal(code, 0);
+	kill(server.pid, SIGKILL);
+	while (server_alive(&server))
+		continue;
+	assert_true(isnan(server_stat(&server, "", "pid")));
+	assert_int_equal(server_stop(&server), FS_ESYS);
+	assert_int_equal(files_left(), 0);
+}
+
+static int make_directory(void **state)
+{
+	(void)state;
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_program_that_is_not_there_is_told, begin),
+		cmocka_unit_test_setup(a_program_that_ends_or_never_listens_is_told, begin),
+		cmocka_unit_test_setup(a_command_that_is_too_long_is_refused, begin),
+		cmocka_unit_test_setup(commands_say_what_the_spec_says, begin),
+		cmocka_unit_test_setup(a_memcached_is_started_asked_and_stopped, begin),
+		cmocka_unit_test_setup(a_server_that_died_does_not_stop_cleanly, begin),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
