@@ -12,6 +12,7 @@
 #include "tools/bench/interrupt.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
+#include "tools/bench/table9.h"
 #include "tools/common/args.h"
 
 static const struct study studies[] = {
@@ -118,7 +119,9 @@ int main(int argc, char **argv)
 	if (out)
 		figures_print_about(bench.figures, out);
 	status = run_studies(&bench, wanted, out);
+	table9(bench.figures);
 	if (out) {
+		figures_print_study(bench.figures, "table9", out);
 		figures_print_targets(bench.figures, out);
 		if (base)
 			figures_print_comparison(bench.figures, base, out);
