@@ -9,8 +9,12 @@
  * lead to it are made. A candidate taken meanwhile is passed over: the values stay a good guide.
  * Coverage is what counts; a straddled page and the rank break ties.
  *
- * Memory: 8 bytes per waiting candidate for the positions of a part, a bit for "placed", and a
- * window's arrays.
+ * Where records are of one size, that is the granule, and dozens of candidates would start at each
+ * position: then only the best of those that wait are asked, a few times as many as there are positions.
+ *
+ * Memory: 14 bytes per candidate (its number while it waits, its position in a part, and its number and
+ * place again, grouped by window), a bit for "placed", and a window's arrays, which are to stay within
+ * the processor's cache.
  */
 #include <string.h>
 
@@ -18,41 +22,37 @@
 #include "base/assert.h"
 #include "segments/plan_internal.h"
 
-#define WINDOW_BYTES (1u << 20)
-#define WINDOW_SHIFT_MAX 17u
+#define WINDOW_RECORDS 512u /* of mean length: what a window takes, about */
+#define WINDOW_BYTES_MAX (1u << 20)
+#define WINDOW_SHIFT_MAX 16u
 #define WINDOW_SHIFT_MIN 6u
+#define DENSITY_MAX 8u /* candidates asked per position; exp(-8) of the positions find none */
 #define UNITS_PER_BYTE 256u /* of coverage; ties are broken below one byte */
 #define STRADDLE_UNITS 64u
 #define RANK_UNITS 60u
 #define PREFETCH 24u
-#define FUNCTION_BITS 5u
 #define NONE UINT32_MAX
-
-_Static_assert(SEG_SIMULATED_FUNCTIONS <= 1u << FUNCTION_BITS &&
-		       PLAN_CANDIDATES_MAX < 1u << (32 - FUNCTION_BITS),
-	       "candidate and function share 32 bits");
-
-struct start {
-	uint32_t position;
-	uint32_t who; /* candidate << FUNCTION_BITS | function */
-};
 
 struct local {
 	uint32_t next; /* another one of the same position */
 	uint32_t length;
 	uint32_t steps; /* granules it takes */
 	uint32_t gain;
-	uint32_t who;
+	uint32_t candidate;
 };
 
 struct sweep {
 	struct plan_job *job;
 	uint64_t *taken;
-	struct start *starts; /* of a part, grouped by window */
+	uint32_t *waiting; /* candidates not taken when the part began, in order of rank */
+	uint32_t waiting_count;
+	uint32_t per_part;     /* positions of a candidate in a part: one, but in tiny areas */
+	uint32_t *position;    /* per_part each of the first that wait, from the part's start; NONE */
+	uint32_t *start_who;   /* candidates that start in the part, grouped by window ... */
+	uint16_t *start_where; /* ... and their positions from the window's start */
 	uint32_t *window_first;
 	uint32_t window_shift; /* log2 of a window's positions */
 	uint64_t rank_scale;   /* RANK_UNITS per candidate, times 2^32 */
-	uint32_t starts_max;
 	struct local *local;
 	uint32_t local_max;
 	uint32_t *head;    /* of each position of the window */
@@ -65,56 +65,79 @@ static inline bool is_taken(const struct sweep *sweep, uint32_t candidate)
 	return sweep->taken[candidate >> 6] >> (candidate & 63) & 1;
 }
 
-/* Calls one(sweep, position, who) for each start of a waiting candidate in the part. */
-static inline void each_start(struct sweep *sweep, uint32_t part,
-			      void (*one)(struct sweep *sweep, uint32_t position, uint32_t who))
+/* Drops those that were taken in the part before. No branch: about half of them were. */
+static void update_waiting(struct sweep *sweep)
+{
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < sweep->waiting_count; n++) {
+		uint32_t candidate = sweep->waiting[n];
+
+		sweep->waiting[count] = candidate;
+		count += !is_taken(sweep, candidate);
+	}
+	sweep->waiting_count = count;
+}
+
+/* The function that leads candidates with this hash to a part; the next ones are grid->parts further on. */
+static inline uint32_t first_function(const struct layout_grid *grid, uint64_t hash, uint32_t part)
+{
+	uint32_t turn = layout_turn(grid, hash);
+
+	return part >= turn ? part - turn : part + grid->parts - turn;
+}
+
+/* Positions in the part of the first count that wait, and how many fall into each window. */
+static void find_positions(struct sweep *sweep, uint32_t part, uint32_t count)
 {
 	const struct layout_grid *grid = &sweep->job->grid;
 	uint32_t first = layout_part_start(grid, part);
 	uint32_t width = layout_part_start(grid, part + 1) - first;
+	uint32_t *position = sweep->position;
 
-	for (uint32_t i = 0; i < sweep->job->count; i++) {
-		const struct seg_candidate *candidate = &sweep->job->candidates[i];
-		uint64_t hash;
-		uint32_t function;
+	for (uint32_t n = 0; n < count; n++) {
+		uint64_t hash = layout_place_hash(grid, sweep->job->candidates[sweep->waiting[n]].place);
+		uint32_t function = first_function(grid, hash, part);
 
-		if (is_taken(sweep, i) || !plan_is_slot(candidate))
-			continue;
-		hash = layout_place_hash(grid, candidate->place);
-		function = (part + grid->parts - layout_turn(grid, hash)) % grid->parts;
-		for (; function < grid->functions; function += grid->parts)
-			one(sweep, layout_within(hash, function, first, width) - first,
-			    i << FUNCTION_BITS | function);
+		for (uint32_t i = 0; i < sweep->per_part; i++, position++, function += grid->parts) {
+			*position = NONE;
+			if (function >= grid->functions)
+				continue;
+			*position = layout_within(hash, function, first, width) - first;
+			sweep->window_first[(*position >> sweep->window_shift) + 1]++;
+		}
 	}
 }
 
-static inline void count_start(struct sweep *sweep, uint32_t position, uint32_t who)
+static void group_by_window(struct sweep *sweep, uint32_t count)
 {
-	(void)who;
-	sweep->window_first[(position >> sweep->window_shift) + 1]++;
+	uint32_t mask = (1u << sweep->window_shift) - 1;
+
+	for (uint32_t n = 0; n < count * sweep->per_part; n++) {
+		uint32_t position = sweep->position[n];
+
+		if (position == NONE)
+			continue;
+		uint32_t at = sweep->window_first[position >> sweep->window_shift]++;
+		sweep->start_who[at] = sweep->waiting[sweep->per_part == 1 ? n : n / sweep->per_part];
+		sweep->start_where[at] = (uint16_t)(position & mask);
+	}
 }
 
-static inline void put_start(struct sweep *sweep, uint32_t position, uint32_t who)
+static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint32_t windows)
 {
-	uint32_t *next = &sweep->window_first[position >> sweep->window_shift];
+	uint32_t most = 0, count;
 
-	sweep->starts[(*next)++] = (struct start){position, who};
-}
-
-/* Two rounds of hashing instead of one and a second copy: hashes are cheap, memory is not. */
-static int gather_part(struct sweep *sweep, uint32_t part, uint32_t windows)
-{
-	uint32_t most = 0;
-
+	update_waiting(sweep);
+	count = sweep->waiting_count / DENSITY_MAX < width ? sweep->waiting_count : width * DENSITY_MAX;
 	memset(sweep->window_first, 0, (windows + 1) * sizeof(*sweep->window_first));
-	each_start(sweep, part, count_start);
+	find_positions(sweep, part, count);
 	for (uint32_t i = 1; i <= windows; i++) {
 		if (sweep->window_first[i] > most)
 			most = sweep->window_first[i];
 		sweep->window_first[i] += sweep->window_first[i - 1];
 	}
-	must(sweep->window_first[windows] <= sweep->starts_max);
-	each_start(sweep, part, put_start);
+	group_by_window(sweep, count);
 	/* Each entry has moved on to the next one's beginning. */
 	memmove(sweep->window_first + 1, sweep->window_first, windows * sizeof(*sweep->window_first));
 	sweep->window_first[0] = 0;
@@ -143,32 +166,30 @@ static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint
 	return units + (uint32_t)((sweep->job->count - candidate) * sweep->rank_scale >> 32);
 }
 
-/* Links the window's starts to their positions. base: its first position, in the area. */
-static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint32_t part_first,
-			const struct start *starts, uint32_t count)
+/* Links the starts from first to end to their positions. base: the window's first position, in the area. */
+static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint32_t first, uint32_t end)
 {
 	const struct plan_job *job = sweep->job;
 	uint32_t granule = job->grid.granule;
 	uint32_t n = 0;
 
 	memset(sweep->head, 0xff, width * sizeof(*sweep->head));
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t candidate = starts[i].who >> FUNCTION_BITS;
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t candidate = sweep->start_who[i];
+		uint32_t at = sweep->start_where[i];
 		uint32_t length = job->candidates[candidate].length;
-		uint64_t position = part_first + starts[i].position;
-		uint32_t at = (uint32_t)(position - base);
 
 		/* They come in no order: each would be a miss in the cache. */
-		if (i + PREFETCH < count)
-			__builtin_prefetch(&job->candidates[starts[i + PREFETCH].who >> FUNCTION_BITS].length);
-		if (position < sweep->frontier || position * granule + length > job->plan->data_bytes)
+		if (i + PREFETCH < end)
+			__builtin_prefetch(&job->candidates[sweep->start_who[i + PREFETCH]].length);
+		if (base + at < sweep->frontier || (base + at) * granule + length > job->plan->data_bytes)
 			continue;
 		sweep->local[n] = (struct local){
 			.next = sweep->head[at],
 			.length = length,
 			.steps = (length + granule - 1) / granule,
-			.gain = bonus(sweep, candidate, position * granule, length),
-			.who = starts[i].who,
+			.gain = bonus(sweep, candidate, (base + at) * granule, length),
+			.candidate = candidate,
 		};
 		sweep->head[at] = n++;
 	}
@@ -211,12 +232,28 @@ static uint32_t choose(const struct sweep *sweep, uint32_t at, uint32_t width)
 	for (uint32_t i = sweep->head[at]; i != NONE; i = sweep->local[i].next) {
 		uint32_t with = value_of(sweep, &sweep->local[i], at, width);
 
-		if (with > value && !is_taken(sweep, sweep->local[i].who >> FUNCTION_BITS)) {
+		if (with > value && !is_taken(sweep, sweep->local[i].candidate)) {
 			value = with;
 			chosen = i;
 		}
 	}
 	return chosen;
+}
+
+/* The function that leads the candidate to this position of the part. */
+static uint32_t function_of(const struct sweep *sweep, uint32_t candidate, uint32_t part, uint64_t position)
+{
+	const struct layout_grid *grid = &sweep->job->grid;
+	uint32_t first = layout_part_start(grid, part);
+	uint32_t width = layout_part_start(grid, part + 1) - first;
+	uint64_t hash = layout_place_hash(grid, sweep->job->candidates[candidate].place);
+	uint32_t function = first_function(grid, hash, part);
+
+	while (layout_within(hash, function, first, width) != position) {
+		function += grid->parts;
+		must(function < grid->functions);
+	}
+	return function;
 }
 
 /* Places records from the frontier to the window's end. part: how many were gone through before. */
@@ -235,10 +272,10 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			sweep->frontier++;
 			continue;
 		}
-		candidate = sweep->local[i].who >> FUNCTION_BITS;
+		candidate = sweep->local[i].candidate;
 		sweep->taken[candidate >> 6] |= 1ull << (candidate & 63);
 		plan_place(job, candidate, job->plan->data_offset + sweep->frontier * granule,
-			   sweep->local[i].who & (SEG_SIMULATED_FUNCTIONS - 1));
+			   function_of(sweep, candidate, part, sweep->frontier));
 		job->plan->stats.hashes += part + 1;
 		sweep->frontier += sweep->local[i].steps;
 	}
@@ -250,17 +287,15 @@ static int sweep_part(struct sweep *sweep, uint32_t part)
 	uint32_t total = layout_part_start(&sweep->job->grid, part + 1) - first;
 	uint32_t window = 1u << sweep->window_shift;
 	uint32_t windows = (total + window - 1) >> sweep->window_shift;
-	int rc = gather_part(sweep, part, windows);
+	int rc = gather_part(sweep, part, total, windows);
 
 	for (uint32_t w = 0; rc == FS_OK && w < windows; w++) {
 		uint32_t offset = w << sweep->window_shift;
 		uint32_t width = total - offset;
-		const struct start *starts = sweep->starts + sweep->window_first[w];
 
 		if (width > window)
 			width = window;
-		load_window(sweep, first + offset, width, first, starts,
-			    sweep->window_first[w + 1] - sweep->window_first[w]);
+		load_window(sweep, first + offset, width, sweep->window_first[w], sweep->window_first[w + 1]);
 		look_ahead(sweep, width);
 		walk_window(sweep, first + offset, width, part);
 	}
@@ -270,36 +305,62 @@ static int sweep_part(struct sweep *sweep, uint32_t part)
 static void sweep_fini(struct sweep *sweep)
 {
 	mem_free(sweep->taken);
-	mem_free(sweep->starts);
+	mem_free(sweep->waiting);
+	mem_free(sweep->position);
+	mem_free(sweep->start_who);
+	mem_free(sweep->start_where);
 	mem_free(sweep->window_first);
 	mem_free(sweep->local);
 	mem_free(sweep->head);
 	mem_free(sweep->best);
 }
 
+/* Log2 of a window's positions: as many as some hundred records of mean length take. */
+static uint32_t window_shift(const struct plan_job *job, uint64_t slots, uint64_t bytes)
+{
+	uint64_t wanted = slots ? bytes / slots * WINDOW_RECORDS : 0;
+	uint32_t shift = WINDOW_SHIFT_MAX;
+
+	if (wanted > WINDOW_BYTES_MAX)
+		wanted = WINDOW_BYTES_MAX;
+	while (shift > WINDOW_SHIFT_MIN && (uint64_t)job->grid.granule << shift > wanted)
+		shift--;
+	return shift;
+}
+
 static int sweep_init(struct sweep *sweep, struct plan_job *job)
 {
 	const struct layout_grid *grid = &job->grid;
-	uint32_t part_positions = grid->positions / grid->parts + 1;
-	uint32_t per_part = (grid->functions + grid->parts - 1) / grid->parts;
-	uint32_t shift = WINDOW_SHIFT_MAX, positions;
+	uint32_t per_part = (grid->functions + grid->parts - 1) / grid->parts, positions;
+	uint64_t starts = (uint64_t)job->count * per_part, bytes = 0;
 
-	while (shift > WINDOW_SHIFT_MIN && (uint64_t)grid->granule << shift > WINDOW_BYTES)
-		shift--;
-	positions = 1u << shift;
 	*sweep = (struct sweep){
 		.job = job,
-		.window_shift = shift,
+		.per_part = per_part,
 		.rank_scale = ((uint64_t)RANK_UNITS << 32) / job->count,
+		.taken = mem_zalloc((job->count / 64 + 1) * sizeof(*sweep->taken)),
+		.waiting = mem_alloc(job->count * sizeof(*sweep->waiting)),
+		.position = mem_alloc(starts * sizeof(*sweep->position)),
+		.start_who = mem_alloc(starts * sizeof(*sweep->start_who)),
+		.start_where = mem_alloc(starts * sizeof(*sweep->start_where)),
 	};
-	sweep->starts_max = job->count * per_part;
-	sweep->taken = mem_zalloc((job->count / 64 + 1) * sizeof(*sweep->taken));
-	sweep->starts = mem_alloc((uint64_t)sweep->starts_max * sizeof(*sweep->starts));
-	sweep->window_first = mem_alloc((part_positions / positions + 3) * sizeof(*sweep->window_first));
+	if (!sweep->taken || !sweep->waiting || !sweep->position || !sweep->start_who || !sweep->start_where)
+		goto fail;
+	for (uint32_t i = 0; i < job->count; i++) {
+		if (!plan_is_slot(&job->candidates[i]))
+			continue;
+		sweep->waiting[sweep->waiting_count++] = i;
+		bytes += job->candidates[i].length;
+	}
+	sweep->window_shift = window_shift(job, sweep->waiting_count, bytes);
+	positions = 1u << sweep->window_shift;
+	sweep->window_first =
+		mem_alloc((grid->positions / grid->parts / positions + 3) * sizeof(*sweep->window_first));
 	sweep->head = mem_alloc(positions * sizeof(*sweep->head));
 	sweep->best = mem_alloc(positions * sizeof(*sweep->best));
-	if (sweep->taken && sweep->starts && sweep->window_first && sweep->head && sweep->best)
+	if (sweep->window_first && sweep->head && sweep->best)
 		return FS_OK;
+fail:
 	sweep_fini(sweep);
 	return FS_ENOMEM;
 }
