@@ -6,7 +6,6 @@
  * after the other, in the opposite order in the next round, so that a machine that gets slower or faster
  * meanwhile favours neither.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "tools/bench/sample.h"
@@ -212,8 +211,10 @@ static void add_fills(const struct ops *ops)
 	for (unsigned s = 0; s < SIZES; s++)
 		for (unsigned i = 0; i < ops->started; i++) {
 			const struct ops_fill *fill = &ops->fills[i][s];
-			double bytes = fill->objects > 0 ? fill->bytes / fill->objects : NAN;
+			double bytes = fill->bytes / fill->objects;
 
+			if (!(fill->objects > 0))
+				continue; /* broken off before */
 			snprintf(row, sizeof(row), "fill %s %s", sizes[s].name, name_of(&ops->servers[i]));
 			figures_add(figures, STUDY, row, "objects", fill->objects);
 			figures_add(figures, STUDY, row, "dram_bytes", bytes);
@@ -271,7 +272,8 @@ static void describe(struct figures *figures)
 		"100 keys. mixed: 90 % gets, 10 % sets. miss: keys that were never set. Keys have 30 B and are drawn "
 		"uniformly; every object is in DRAM. Both servers: -t 1, -m 1024.\n"
 		"CPU (user and kernel) and instructions are the server's per operation, of a multiget per key; latency "
-		"is a command's. Ratios: flashield / memcached, within a round. fill: growth of resident memory per "
+		"is a command's. CPU wait: the server could have run but others did; where it isn't near 0, rate and "
+		"latency are theirs. Ratios: flashield / memcached, within a round. fill: growth of resident memory per "
 		"object stored, and what of it is not the value.");
 	sample_columns(figures);
 	figures_column(figures, "objects", "objects", 0);

@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "tools/bench/tasks.h"
+
 #define SECONDS_LEAST 0.02
 
 void sample_columns(struct figures *figures)
@@ -17,6 +20,7 @@ void sample_columns(struct figures *figures)
 	figures_column(figures, "p999_us", "p99.9 us", -1);
 	figures_column(figures, "server_percent", "server CPU %", 0);
 	figures_column(figures, "load_percent", "load CPU %", 0);
+	figures_column(figures, "wait_percent", "CPU wait %", 0);
 	figures_column(figures, "cpu_ratio", "CPU ratio", 3);
 	figures_column(figures, "instructions_ratio", "instr. ratio", 3);
 	figures_column(figures, "ops_ratio", "ops/s ratio", 2);
@@ -103,12 +107,14 @@ static int judge(struct figures *figures, const char *study, const char *row, co
 int sample_load(const struct bench *bench, const char *study, const char *row, const struct load_spec *spec,
 		struct server *server, struct sample *out)
 {
+	uint64_t start_us = clk_now_us(clk_boot()), waited_ns = tasks_waited_ns(server->pid);
 	struct load_result result;
 	struct sample sample;
 	int code = load_run(spec, server, &result);
 
 	if (code != FS_OK)
 		goto out;
+	waited_ns = tasks_waited_ns(server->pid) - waited_ns;
 	if (result.operations == 0) {
 		fprintf(stderr, "flashield-bench: %s: no operation was done\n", row);
 		code = FS_ESYS;
@@ -116,6 +122,8 @@ int sample_load(const struct bench *bench, const char *study, const char *row, c
 	}
 	sample = sample_of(&result);
 	add(bench->figures, study, row, &result, &sample);
+	figures_add(bench->figures, study, row, "wait_percent",
+		    (double)waited_ns / 10 / (double)(clk_now_us(clk_boot()) - start_us));
 	code = judge(bench->figures, study, row, spec, &result);
 	if (out)
 		*out = sample;

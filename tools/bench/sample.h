@@ -8,6 +8,8 @@
  *   p50_us p99_us p999_us   latency of a command
  *   server_percent  of one CPU that the server's process used; 100 with one thread: it was the limit
  *   load_percent    of its CPU that the load generator used; near 100 it may have been the limit
+ *   wait_percent    of the time that threads of the server could have run but had no CPU: other processes, or
+ *                   more threads than CPUs. Where it is not near 0, rate and latency are the neighbours'
  *
  * Threads: one.
  */

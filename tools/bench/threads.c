@@ -6,13 +6,11 @@
  * Through the network both servers of a thread count run together and are loaded in turns; one load generator
  * has to keep them busy. Without it, threads of this process drive the store (threads_store.c).
  */
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/machine.h"
 #include "tools/bench/sample.h"
+#include "tools/bench/tasks.h"
 #include "tools/bench/threads_store.h"
 
 #define STUDY "threads"
@@ -33,43 +31,6 @@ static const struct {
 	enum load_kind kind;
 } kinds[] = {{"get", LOAD_GET}, {"set", LOAD_SET}};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-/* ---- context switches ------------------------------------------------------------------------ */
-
-static uint64_t switches_of(pid_t pid, const char *thread)
-{
-	static const char name[] = "voluntary_ctxt_switches:";
-	uint64_t switches = 0;
-	char path[320], line[256];
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, thread);
-	in = fopen(path, "re");
-	while (in && fgets(line, sizeof(line), in))
-		if (strncmp(line, name, sizeof(name) - 1) == 0)
-			switches = strtoull(line + sizeof(name) - 1, NULL, 10);
-	if (in)
-		fclose(in);
-	return switches;
-}
-
-/* How often threads of the process have gone to sleep so far. */
-static uint64_t voluntary_switches(pid_t pid)
-{
-	uint64_t switches = 0;
-	struct dirent *entry;
-	char path[64];
-	DIR *threads;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	threads = opendir(path);
-	while (threads && (entry = readdir(threads)))
-		if (entry->d_name[0] != '.')
-			switches += switches_of(pid, entry->d_name);
-	if (threads)
-		closedir(threads);
-	return switches;
-}
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
@@ -150,7 +111,7 @@ static int measure_server(struct group *group, unsigned kind, unsigned round, st
 			  struct sample *sample)
 {
 	struct load_spec spec = spec_of(group->bench, kinds[kind].kind);
-	uint64_t before = voluntary_switches(server->pid);
+	uint64_t before = tasks_sleeps(server->pid);
 	char row[NAME_BYTES];
 	int code;
 
@@ -163,7 +124,7 @@ static int measure_server(struct group *group, unsigned kind, unsigned round, st
 	code = sample_load(group->bench, STUDY, row, &spec, server, sample);
 	if (code == FS_OK)
 		figures_add(group->bench->figures, STUDY, row, "switches",
-			    (double)(voluntary_switches(server->pid) - before) / (double)sample->operations);
+			    (double)(tasks_sleeps(server->pid) - before) / (double)sample->operations);
 	return code;
 }
 
