@@ -138,8 +138,9 @@ static void commands_say_what_the_spec_says(void **state)
 		       "--flash-path /f --flash-size 1073741824 --admission all");
 	of.spec = (struct server_spec){
 		.kind = SERVER_EXTSTORE, .memory_mb = 64, .max_connections = 10, .flash_bytes = 1 << 30};
-	assert_command(&of, "memcached -l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 10",
-		       "-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_threads=1");
+	assert_command(
+		&of, "memcached -l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 10",
+		"-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_item_age=0,ext_threads=1");
 }
 
 static void a_memcached_is_started_asked_and_stopped(void **state)
