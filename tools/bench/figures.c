@@ -315,8 +315,8 @@ double figures_median(const struct figures *figures, const char *study, const ch
 	return cell ? figures_cell_median(cell) : NAN;
 }
 
-double figures_ratio(const struct figures *figures, const char *study, const char *row, const char *other_row,
-		     const char *column)
+double figures_ratio(const struct figures *figures, const char *study, const char *row,
+		     const char *other_row, const char *column)
 {
 	const struct figures_cell *of = the_cell(figures, study, row, column);
 	const struct figures_cell *to = the_cell(figures, study, other_row, column);

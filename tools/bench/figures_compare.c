@@ -115,8 +115,8 @@ static void compare_study(const struct comparison *comparison, const struct figu
 	count_changes(comparison, study, &compared, &marked);
 	if (!compared)
 		return;
-	fprintf(out, "\n== %s: %zu of %zu figures changed by more than the samples differ ==\n", study->name,
-		marked, compared);
+	fprintf(out, "\n== %s: %zu of %zu figures changed by more than the samples differ ==\n",
+		study->name, marked, compared);
 	blocks = figures_blocks(study, &count);
 	for (size_t i = 0; i < count; i++) {
 		keep_common(comparison, study, &blocks[i]);
@@ -140,7 +140,8 @@ void figures_print_comparison(const struct figures *figures, const struct figure
 {
 	fputs("\n== compared with an earlier run ==\n\n", out);
 	compare_abouts(figures, base, out);
-	fprintf(out, "\nMedians; * marks changes larger than the spread (largest less smallest sample) of both runs;"
+	fprintf(out, "\nMedians; * marks changes larger than the spread (largest less smallest sample) of "
+		     "both runs;"
 		     "\nwhere a run has one sample its spread isn't known, and nothing is marked.\n");
 	for (size_t i = 0; i < figures->study_count; i++) {
 		struct comparison comparison = {.now = figures, .before = base};

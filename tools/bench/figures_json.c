@@ -154,11 +154,16 @@ int figures_write_json(const struct figures *figures, const char *path)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *name)
+static const char *string_of(const json_t *value)
 {
-	const char *text = json_string_value(json_object_get(object, name));
+	const char *text = json_string_value(value);
 
 	return text ? text : "";
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	return string_of(json_object_get(object, name));
 }
 
 static double number_of(const json_t *value)
@@ -166,12 +171,20 @@ static double number_of(const json_t *value)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static void read_abouts(struct figures *figures, json_t *abouts)
+{
+	const char *name;
+	json_t *text;
+
+	json_object_foreach(abouts, name, text) figures_about(figures, name, "%s", string_of(text));
+}
+
 static void read_columns(struct figures *figures, json_t *columns)
 {
 	const char *name;
 	json_t *column;
 
-	json_object_foreach (columns, name, column)
+	json_object_foreach(columns, name, column)
 		figures_column(figures, name, text_of(column, "head"),
 			       (int)json_integer_value(json_object_get(column, "decimals")));
 }
@@ -182,10 +195,14 @@ static void read_rows(struct figures *figures, const char *study, json_t *rows)
 	json_t *row, *samples, *sample;
 	size_t i;
 
-	json_object_foreach (rows, row_name, row)
-		json_object_foreach (row, column, samples)
-			json_array_foreach (samples, i, sample)
+	json_object_foreach(rows, row_name, row)
+	{
+		json_object_foreach(row, column, samples)
+		{
+			json_array_foreach(samples, i, sample)
 				figures_add(figures, study, row_name, column, number_of(sample));
+		}
+	}
 }
 
 static void read_studies(struct figures *figures, json_t *studies)
@@ -194,12 +211,12 @@ static void read_studies(struct figures *figures, json_t *studies)
 	json_t *study, *note;
 	size_t i;
 
-	json_object_foreach (studies, name, study) {
+	json_object_foreach(studies, name, study)
+	{
 		figures_study(figures, name, text_of(study, "title"), text_of(study, "explanation"));
 		read_rows(figures, name, json_object_get(study, "rows"));
-		json_array_foreach (json_object_get(study, "notes"), i, note)
-			if (json_is_string(note))
-				figures_note(figures, name, "%s", json_string_value(note));
+		json_array_foreach(json_object_get(study, "notes"), i, note)
+			figures_note(figures, name, "%s", string_of(note));
 	}
 }
 
@@ -208,7 +225,8 @@ static void read_targets(struct figures *figures, json_t *targets)
 	json_t *target;
 	size_t i;
 
-	json_array_foreach (targets, i, target) {
+	json_array_foreach(targets, i, target)
+	{
 		const char *measure = text_of(target, "measure"), *unit = text_of(target, "unit");
 		double value = number_of(json_object_get(target, "value"));
 		json_t *most = json_object_get(target, "at_most");
@@ -226,22 +244,19 @@ struct figures *figures_read_json(const char *path, char error[256])
 {
 	json_error_t why;
 	FILE *in = fopen(path, "r");
-	json_t *root = in ? json_loadf(in, 0, &why) : NULL, *text;
+	json_t *root = in ? json_loadf(in, 0, &why) : NULL;
 	struct figures *figures = NULL;
-	const char *name;
 
 	if (!in)
 		snprintf(error, 256, "%s: %s", path, strerror(errno));
 	else if (!root)
 		snprintf(error, 256, "%s:%d: %s", path, why.line, why.text);
 	else if (strcmp(text_of(root, "format"), FORMAT) != 0)
-		snprintf(error, 256, "%s: not the figures of a flashield-bench run (\"format\": \"" FORMAT "\")",
-			 path);
+		snprintf(error, 256,
+			 "%s: not the figures of a flashield-bench run (\"format\": \"" FORMAT "\")", path);
 	else {
 		figures = figures_create();
-		json_object_foreach (json_object_get(root, "about"), name, text)
-			if (json_is_string(text))
-				figures_about(figures, name, "%s", json_string_value(text));
+		read_abouts(figures, json_object_get(root, "about"));
 		read_columns(figures, json_object_get(root, "columns"));
 		read_studies(figures, json_object_get(root, "studies"));
 		read_targets(figures, json_object_get(root, "targets"));

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "tools/bench/figures_internal.h"
 
-#define GAP 2	     /* blanks between columns */
+#define GAP 2        /* blanks between columns */
 #define HEAD_LINES 2 /* a column's head may be broken in two */
 
 /* ---- numbers and text ------------------------------------------------------------------------ */
@@ -180,7 +180,7 @@ static int label_width(const struct figures_study *study, const struct figures_b
 /* The columns first .. end - 1 of a block. */
 struct slice {
 	size_t first, end;
-	const int *widths; /* of all columns of the block */
+	const int *widths;           /* of all columns of the block */
 	int label_width, line_width; /* of the rows' names and, 0 for none, of the lines' */
 };
 

@@ -92,7 +92,8 @@ void machine_about(const struct bench *bench)
 	file_system_of(options->directory, line);
 	figures_about(bench->figures, "flash files", "in %s: %s", options->directory, line);
 	line_of("/proc/loadavg", "", line);
-	figures_about(bench->figures, "load average", "%.*s at the start", (int)strcspn(line, "/") - 2, line);
+	figures_about(bench->figures, "load average", "%.*s at the start", (int)strcspn(line, "/") - 2,
+		      line);
 	if (options->server_cpu >= 0)
 		figures_about(bench->figures, "CPUs", "servers on %d, load generator on %d",
 			      options->server_cpu, options->load_cpu);

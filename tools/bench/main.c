@@ -15,12 +15,9 @@
 #include "tools/bench/table9.h"
 #include "tools/common/args.h"
 
-static const struct study studies[] = {
 #define STUDY_ROW(name, plain, text) {#name, plain, text, study_##name},
-	STUDY_TABLE(STUDY_ROW)
+static const struct study studies[] = {STUDY_TABLE(STUDY_ROW){NULL, false, NULL, NULL}};
 #undef STUDY_ROW
-	{NULL, false, NULL, NULL},
-};
 enum { STUDIES = sizeof(studies) / sizeof(studies[0]) };
 
 /* A run takes minutes: a file that can't be written is found out before it. */
@@ -53,7 +50,7 @@ static void write_json(const struct bench *bench)
 		arg_die("--json: %s: %s", path, strerror(errno));
 }
 
-/* Tables go to out, NULL for none; the JSON is written anew after each study, lest a later one take it along. */
+/* Tables go to out, NULL for none; the JSON is written after each study, lest a later one take it along. */
 static int run_study(struct bench *bench, const struct study *study, FILE *out)
 {
 	int code;

@@ -90,8 +90,8 @@ static void case_name(const struct ops_case *one, const char *server, char out[N
 
 	if (one->pipeline > 1)
 		snprintf(pipeline, sizeof(pipeline), " x%u", one->pipeline);
-	snprintf(out, NAME_BYTES, "%s %s c%u%s%s%s", kind_names[one->kind], one->size->name, one->connections,
-		 pipeline, *server ? " " : "", server);
+	snprintf(out, NAME_BYTES, "%s %s c%u%s%s%s", kind_names[one->kind], one->size->name,
+		 one->connections, pipeline, *server ? " " : "", server);
 }
 
 static uint64_t objects_of(const struct ops *ops, const struct ops_size *size)
@@ -130,7 +130,8 @@ static int start_servers(struct ops *ops)
 	int code = FS_OK;
 
 	while (ops->started < SERVERS) {
-		struct server_spec spec = {.kind = kinds[ops->started], .memory_mb = MEMORY_MB, .threads = 1};
+		struct server_spec spec = {
+			.kind = kinds[ops->started], .memory_mb = MEMORY_MB, .threads = 1};
 
 		code = server_start(&ops->servers[ops->started], ops->bench, &spec);
 		if (code != FS_OK)
@@ -138,7 +139,8 @@ static int start_servers(struct ops *ops)
 		ops->started++;
 	}
 	if (code == FS_ENOTFOUND && ops->started) {
-		figures_note(ops->bench->figures, STUDY, "memcached (%s) is not here: nothing to compare with.",
+		figures_note(ops->bench->figures, STUDY,
+			     "memcached (%s) is not here: nothing to compare with.",
 			     ops->bench->options->memcached);
 		code = FS_OK;
 	}
@@ -161,7 +163,8 @@ static const char *name_of(const struct server *server)
 }
 
 /* All objects of a size, once, and what memory they took. */
-static int fill_size(struct ops *ops, struct server *server, const struct ops_size *size, struct ops_fill *fill)
+static int fill_size(struct ops *ops, struct server *server, const struct ops_size *size,
+		     struct ops_fill *fill)
 {
 	struct load_spec spec = {
 		.kind = LOAD_SET,
@@ -180,9 +183,9 @@ static int fill_size(struct ops *ops, struct server *server, const struct ops_si
 	int code = load_run(&spec, server, &result);
 
 	if (code == FS_OK && result.stored < result.operations)
-		figures_note(ops->bench->figures, STUDY, "%s stored only %llu of %llu values of %s: %s", name_of(server),
-			     (unsigned long long)result.stored, (unsigned long long)result.operations,
-			     size->name, result.first_error);
+		figures_note(ops->bench->figures, STUDY, "%s stored only %llu of %llu values of %s: %s",
+			     name_of(server), (unsigned long long)result.stored,
+			     (unsigned long long)result.operations, size->name, result.first_error);
 	fill->objects = (double)result.stored;
 	fill->bytes = (double)server_resident_bytes(server) - (double)before;
 	load_result_fini(&result);
@@ -264,17 +267,18 @@ static int measure(struct ops *ops)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+static const char explanation[] =
+	"Rows: operation, value size, cN: N connections, xN: N commands under way on each (else "
+	"one). mget: of 100 keys. mixed: 90 % gets, 10 % sets. miss: keys that were never set. Keys "
+	"have 30 B and are drawn uniformly; every object is in DRAM. Both servers: -t 1, -m 1024.\n"
+	"CPU (user and kernel) and instructions are the server's per operation, of a multiget per "
+	"key; latency is a command's. CPU wait: the server could have run but others did; where it "
+	"isn't near 0, rate and latency are theirs. Ratios: flashield / memcached, within a round. "
+	"fill: growth of resident memory per object stored, and what of it is not the value.";
+
 static void describe(struct figures *figures)
 {
-	figures_study(
-		figures, STUDY, "operations in DRAM, memcached beside",
-		"Rows: operation, value size, cN: N connections, xN: N commands under way on each (else one). mget: of "
-		"100 keys. mixed: 90 % gets, 10 % sets. miss: keys that were never set. Keys have 30 B and are drawn "
-		"uniformly; every object is in DRAM. Both servers: -t 1, -m 1024.\n"
-		"CPU (user and kernel) and instructions are the server's per operation, of a multiget per key; latency "
-		"is a command's. CPU wait: the server could have run but others did; where it isn't near 0, rate and "
-		"latency are theirs. Ratios: flashield / memcached, within a round. fill: growth of resident memory per "
-		"object stored, and what of it is not the value.");
+	figures_study(figures, STUDY, "operations in DRAM, memcached beside", explanation);
 	sample_columns(figures);
 	figures_column(figures, "objects", "objects", 0);
 	figures_column(figures, "dram_bytes", "DRAM B per object", 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Study "threads": what an operation costs with more worker threads. What grows with them is waiting for locks
- * and moving cache lines between cores.
+ * Study "threads": what an operation costs with more worker threads. What grows with them is waiting for
+ * locks and moving cache lines between cores.
  *
- * Through the network both servers of a thread count run together and are loaded in turns; one load generator
- * has to keep them busy. Without it, threads of this process drive the store (threads_store.c).
+ * Through the network both servers of a thread count run together and are loaded in turns; one load
+ * generator has to keep them busy. Without it, threads of this process drive the store (threads_store.c).
  */
 #include <stdio.h>
 
@@ -162,15 +162,17 @@ static int measure_group(struct bench *bench, unsigned threads)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+static const char explanation[] =
+	"get and set: 257 B values in DRAM, 50 connections, one command at a time on each, servers "
+	"unpinned, -m 512, one load generator. ctx sw.: voluntary context switches of the server's "
+	"threads; one that waits for a lock goes to sleep, but so does one that waits for commands.\n"
+	"store: threads of this process on the store itself, without network or protocol; drawn "
+	"keys, 16 operations a turn of a worker. CPU is that of the threads; here they sleep for "
+	"locks only.";
+
 static void describe(struct figures *figures)
 {
-	figures_study(
-		figures, STUDY, "worker threads",
-		"get and set: 257 B values in DRAM, 50 connections, one command at a time on each, servers unpinned, "
-		"-m 512, one load generator. ctx sw.: voluntary context switches of the server's threads; one that "
-		"waits for a lock goes to sleep, but so does one that waits for commands.\n"
-		"store: threads of this process on the store itself, without network or protocol; drawn keys, 16 "
-		"operations a turn of a worker. CPU is that of the threads; here they sleep for locks only.");
+	figures_study(figures, STUDY, "worker threads", explanation);
 	sample_columns(figures);
 	figures_column(figures, "switches", "ctx sw. /op", 3);
 	figures_column(figures, "store_cpu_ns", "ns CPU /op", 0);
@@ -178,7 +180,8 @@ static void describe(struct figures *figures)
 	figures_column(figures, "store_switches", "ctx sw. /M ops", -1);
 	figures_column(figures, "store_growth", "CPU, x of 1 thread", 2);
 	figures_note(figures, STUDY,
-		     "This run may use %u CPUs: threads beyond that number take turns, and the load generator needs one.",
+		     "This run may use %u CPUs: threads beyond that number take turns, and the load "
+		     "generator needs one.",
 		     machine_cpus());
 }
 

@@ -96,8 +96,8 @@ static void operate(struct runner *runner)
 			store_worker_turn(runner->worker);
 		write_key(key, number);
 		request.hash = store_hash(run->store, key, KEY_BYTES);
-		runner->failed += !(runner->is_set ? set(runner, &request, number)
-						   : get(runner, &request, number));
+		runner->failed +=
+			!(runner->is_set ? set(runner, &request, number) : get(runner, &request, number));
 	}
 }
 
@@ -179,7 +179,8 @@ static int measure(struct bench *bench, const char *study, struct run *run, unsi
 	cpu_ns = (double)sum.cpu_ns / (double)sum.operations;
 	if (run->alone_ns[is_set] == 0)
 		run->alone_ns[is_set] = cpu_ns;
-	snprintf(row, sizeof(row), "store %s, %u thread%s", is_set ? "set" : "get", threads, threads > 1 ? "s" : "");
+	snprintf(row, sizeof(row), "store %s, %u thread%s", is_set ? "set" : "get", threads,
+		 threads > 1 ? "s" : "");
 	figures_add(bench->figures, study, row, "store_cpu_ns", cpu_ns);
 	figures_add(bench->figures, study, row, "store_growth", cpu_ns / run->alone_ns[is_set]);
 	figures_add(bench->figures, study, row, "store_ops_s",
@@ -226,16 +227,19 @@ static void close_store(struct run *run)
 
 static void fill(struct run *run)
 {
-	struct runner filler = {
-		.run = run, .worker = run->workers[0], .is_set = true, .in_order = true, .operations = run->keys};
+	struct runner filler = {.run = run,
+				.worker = run->workers[0],
+				.is_set = true,
+				.in_order = true,
+				.operations = run->keys};
 
 	operate(&filler);
 }
 
 int threads_store(struct bench *bench, const char *study, const unsigned *counts, size_t count)
 {
-	struct run run = {
-		.keys = bench_scaled(bench, KEYS, 1000), .operations = bench_scaled(bench, OPERATIONS, 1000)};
+	struct run run = {.keys = bench_scaled(bench, KEYS, 1000),
+			  .operations = bench_scaled(bench, OPERATIONS, 1000)};
 	int code;
 
 	must(count && counts[count - 1] <= THREADS_MOST);

@@ -309,7 +309,8 @@ static void test_the_file_gives_all_samples_back(void **state)
 
 static void test_foreign_files_are_refused(void **state)
 {
-	static const char *const texts[] = {"", "{", "[]", "{}", "{\"format\": 3}", "{\"format\": \"other\"}"};
+	static const char *const texts[] = {
+		"", "{", "[]", "{}", "{\"format\": 3}", "{\"format\": \"other\"}"};
 	char error[256];
 
 	(void)state;
