@@ -102,9 +102,10 @@ struct fidx_match {
 	uint64_t sequence; /* of the segment when matched: identity = (segment, sequence, function) */
 	uint32_t segment;
 	uint8_t function;
-	uint8_t clock;
-	bool ghost;
-	bool read_on_flash;
+	uint8_t way; /* which of the key's 32 slots it was seen in: where fidx_touch and fidx_find look first */
+	uint8_t clock : 2;
+	bool ghost : 1;
+	bool read_on_flash : 1;
 };
 
 static inline bool fidx_same(const struct fidx_match *a, const struct fidx_match *b)
@@ -131,7 +132,7 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *key);
    segment is closed: reclaim removes first and closes then. */
 bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
 
-/* Is a slot with this identity there? Fills clock, ghost and read_on_flash. */
+/* Is a slot with this identity there? Fills clock, ghost, read_on_flash and way. */
 bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match *match);
 
 /*

@@ -212,6 +212,7 @@ static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask,
 	const __m128i segments = _mm_set1_epi32((int)segment_mask);
 	__m128i equal[4], empty[4];
 
+#pragma GCC unroll 4 /* else the results go through memory */
 	for (unsigned i = 0; i < 4; i++) {
 		__m128i lanes = bucket_load4(bucket, i);
 

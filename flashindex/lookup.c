@@ -19,13 +19,14 @@
 /* A slot as it was read, and where. */
 struct found {
 	uint32_t slot;
+	unsigned way;
 	_Atomic uint32_t *at;
 };
 
 struct scan {
 	struct found found[FIDX_MAX_MATCHES];
 	unsigned n;
-	unsigned others; /* occupied slots that are not what was asked for */
+	uint32_t others; /* a bit for each occupied slot that is not what was asked for */
 };
 
 /* Between first use and fini, no filter that was published is freed. */
@@ -33,22 +34,32 @@ struct filter_use {
 	struct shard *shard; /* NULL: none used yet */
 };
 
-static void scan_bucket(const struct fidx *index, uint32_t number, uint32_t mask, uint32_t want,
-			struct scan *scan)
+/* The instruction for it is not in every x86-64, and the library's function is slower than this. */
+static unsigned count_bits(uint32_t bits)
 {
-	struct bucket *bucket = &index->bucket[number];
+	bits -= (bits >> 1) & 0x55555555u;
+	bits = (bits & 0x33333333u) + ((bits >> 2) & 0x33333333u);
+	return ((bits + (bits >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
+}
+
+/* second: of the key's two buckets. */
+static inline void scan_bucket(const struct fidx *index, const struct fidx_key *key, unsigned second,
+			       uint32_t mask, uint32_t want, struct scan *scan)
+{
+	struct bucket *bucket = &index->bucket[key->bucket[second]];
 	unsigned occupied;
 	unsigned match = bucket_search(bucket, mask, want, index->layout.segment_mask, &occupied);
 
 	match &= occupied;
-	scan->others += (unsigned)__builtin_popcount(occupied ^ match);
+	scan->others |= (occupied ^ match) << FIDX_BUCKET_SLOTS * second;
 	for (; match; match &= match - 1) {
-		_Atomic uint32_t *at = &bucket->slot[__builtin_ctz(match)];
+		unsigned i = (unsigned)__builtin_ctz(match);
+		_Atomic uint32_t *at = &bucket->slot[i];
 		uint32_t slot = slot_load(at);
 
 		/* Its CLOCK may have changed since the search, or all of it. */
 		if ((slot & mask) == want && slot != SLOT_EMPTY)
-			scan->found[scan->n++] = (struct found){slot, at};
+			scan->found[scan->n++] = (struct found){slot, FIDX_BUCKET_SLOTS * second + i, at};
 	}
 }
 
@@ -57,10 +68,10 @@ static void scan_both(const struct fidx *index, const struct fidx_key *key, uint
 {
 	scan->n = 0;
 	scan->others = 0;
-	scan_bucket(index, key->bucket[0], mask, want, scan);
+	scan_bucket(index, key, 0, mask, want, scan);
 	widen_race();
 	if (key->bucket[1] != key->bucket[0])
-		scan_bucket(index, key->bucket[1], mask, want, scan);
+		scan_bucket(index, key, 1, mask, want, scan);
 }
 
 /* Without a lock. Waits out a move in its stripe, which is two stores long. */
@@ -107,22 +118,28 @@ static void filter_use_end(struct filter_use *use)
 
 enum verdict { VERDICT_MATCH, VERDICT_CLOSED, VERDICT_FILTER, VERDICT_EXACT };
 
+static void fill_state(struct fidx_match *match, unsigned state)
+{
+	match->clock = state_clock(state) & CLOCK_MAX;
+	match->ghost = state_is_ghost(state);
+	match->read_on_flash = state_is_read(state);
+}
+
 /*
  * May this slot, which has the key's tag, be the key's? Filters and collisions never reject the
  * owner. The slot may have been emptied and its segment reopened since it was read: then the
  * match is one that never was, and whoever reads there finds no record of the key.
  */
-static enum verdict judge(struct fidx *index, const struct fidx_key *key, uint32_t slot,
+static enum verdict judge(struct fidx *index, const struct fidx_key *key, const struct found *found,
 			  struct filter_use *use, struct fidx_match *match)
 {
-	unsigned state = slot_state(slot);
+	uint32_t slot = found->slot;
 
 	match->segment = slot_segment(&index->layout, slot);
 	match->sequence = segment_sequence(index, match->segment);
 	match->function = (uint8_t)slot_function(slot);
-	match->clock = (uint8_t)state_clock(state);
-	match->ghost = state_is_ghost(state);
-	match->read_on_flash = state_is_read(state);
+	match->way = (uint8_t)found->way;
+	fill_state(match, slot_state(slot));
 	if (match->sequence == SEGMENT_CLOSED)
 		return VERDICT_CLOSED;
 	if (filter_rejects(index, match->segment, key->hash, use))
@@ -158,7 +175,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
 
 	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++) {
-		enum verdict verdict = judge(index, key, scan.found[i].slot, &use, &out[n]);
+		enum verdict verdict = judge(index, key, &scan.found[i], &use, &out[n]);
 
 		n += verdict == VERDICT_MATCH;
 		by_filter += verdict == VERDICT_FILTER;
@@ -166,7 +183,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
 	}
 	filter_use_end(&use);
 	if (scan.others)
-		ctr_add(CTR_tag_rejects, scan.others);
+		ctr_add(CTR_tag_rejects, count_bits(scan.others));
 	if (by_filter)
 		ctr_add(CTR_filter_rejects, by_filter);
 	if (by_exact)
@@ -196,7 +213,7 @@ static bool any_match(struct fidx *index, const struct fidx_key *key)
 
 	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n && !any; i++)
-		any = judge(index, key, scan.found[i].slot, &use, &match) == VERDICT_MATCH;
+		any = judge(index, key, &scan.found[i], &use, &match) == VERDICT_MATCH;
 	filter_use_end(&use);
 	return any;
 }
@@ -215,7 +232,7 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *key)
 		stripes_acquire(index, key->bucket[0], key->bucket[1]);
 		scan_both(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
 		for (unsigned i = 0; i < scan.n; i++)
-			if (judge(index, key, scan.found[i].slot, &use, &match) == VERDICT_MATCH) {
+			if (judge(index, key, &scan.found[i], &use, &match) == VERDICT_MATCH) {
 				take_out(index, &scan.found[i]);
 				cleared++;
 			}
@@ -256,20 +273,34 @@ static void scan_locked(struct fidx *index, const struct fidx_key *key, const st
 		scan->n = 0;
 }
 
-bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match *match)
+/* Without a lock. Where it was seen last, else in both buckets. */
+static bool find_named(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
+		       struct found *found)
 {
+	uint32_t name = name_of(index, key, match);
+	unsigned way = match->way % FIDX_MAX_MATCHES;
+	_Atomic uint32_t *at = &index->bucket[key->bucket[way / FIDX_BUCKET_SLOTS]].slot[way % FIDX_BUCKET_SLOTS];
+	uint32_t slot = slot_load(at);
 	struct scan scan;
-	unsigned state;
 
-	if (!identity_is_open(index, match))
-		return false;
-	scan_settled(index, key, ~STATE_MASK, name_of(index, key, match), &scan);
+	*found = (struct found){slot, way, at};
+	if ((slot & ~STATE_MASK) == name)
+		return true;
+	scan_settled(index, key, ~STATE_MASK, name, &scan);
 	if (!scan.n)
 		return false;
-	state = slot_state(scan.found[0].slot);
-	match->clock = (uint8_t)state_clock(state);
-	match->ghost = state_is_ghost(state);
-	match->read_on_flash = state_is_read(state);
+	*found = scan.found[0];
+	return true;
+}
+
+bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match *match)
+{
+	struct found found;
+
+	if (!identity_is_open(index, match) || !find_named(index, key, match, &found))
+		return false;
+	match->way = (uint8_t)found.way;
+	fill_state(match, slot_state(found.slot));
 	return true;
 }
 
@@ -309,19 +340,16 @@ static bool revive(struct fidx *index, const struct fidx_key *key, const struct 
 
 bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
-	struct scan scan;
+	struct found found;
 	uint32_t slot, hit;
 
-	if (!identity_is_open(index, match))
+	if (!identity_is_open(index, match) || !find_named(index, key, match, &found))
 		return false;
-	scan_settled(index, key, ~STATE_MASK, name_of(index, key, match), &scan);
-	if (!scan.n)
-		return false;
-	slot = scan.found[0].slot;
+	slot = found.slot;
 	if (state_is_ghost(slot_state(slot)))
 		return revive(index, key, match);
 	hit = (slot & ~STATE_MASK) | state_after_hit(slot_state(slot), index->clock_mode);
 	if (hit != slot)
-		slot_swap(scan.found[0].at, &slot, hit);
+		slot_swap(found.at, &slot, hit);
 	return false;
 }

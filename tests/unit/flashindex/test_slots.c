@@ -161,7 +161,8 @@ static void test_forced_relocation_loses_nothing(void **state)
 	struct fixture f = {.config = {.tag_bits = 6}};
 	struct fidx_key keys[300];
 	uint64_t moves = ctr_sum(CTR_index_moves);
-	struct fidx_match match;
+	struct fidx_match seen[300]; /* where each lay at first */
+	unsigned elsewhere = 0;
 
 	(void)state;
 	fixture_open(&f, 31, 4);
@@ -170,11 +171,17 @@ static void test_forced_relocation_loses_nothing(void **state)
 	for (unsigned i = 0; i < 300; i++) {
 		keys[i] = key_next(&f);
 		fidx_insert(f.index, &keys[i], 0, i % 16, 1);
-		for (unsigned k = 0; k <= i; k++) {
-			match = match_of(0, SEQ, k % 16);
+		seen[i] = match_of(0, SEQ, i % 16);
+		assert_true(fidx_find(f.index, &keys[i], &seen[i]));
+		for (unsigned k = 0; k < i; k++) {
+			struct fidx_match match = seen[k];
+
 			assert_true(fidx_find(f.index, &keys[k], &match));
+			elsewhere += match.way != seen[k].way;
 		}
 	}
+	if (HAVE_FAULTS)
+		assert_true(elsewhere >= 250);
 	print_message("forced moves: %llu for 300 inserts\n",
 		      (unsigned long long)(ctr_sum(CTR_index_moves) - moves));
 	if (HAVE_FAULTS)
