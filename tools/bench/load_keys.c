@@ -178,13 +178,12 @@ uint32_t value_size(const struct load_keys *keys, uint64_t number)
 	return keys->sizes[mix64(number + 1) % VALUE_SIZES];
 }
 
-/* 48 bits as eight printable characters. */
+/* 48 of the bits as eight printable characters. */
 static void stamp_write(char stamp[VALUE_STAMP_BYTES], uint64_t bits)
 {
-	for (int i = 0; i < VALUE_STAMP_BYTES; i++) {
-		stamp[i] = (char)('0' + (bits & 63));
-		bits >>= 6;
-	}
+	uint64_t characters = (bits & 0x3f3f3f3f3f3f3f3f) + 0x3030303030303030;
+
+	memcpy(stamp, &characters, VALUE_STAMP_BYTES);
 }
 
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts)
@@ -193,7 +192,7 @@ void value_parts(const struct load_keys *keys, uint64_t number, struct value_par
 	uint32_t size = keys->sizes[mixed % VALUE_SIZES];
 
 	stamp_write(parts->front, mix64(mixed));
-	stamp_write(parts->back, mix64(mixed) >> 16);
+	stamp_write(parts->back, mixed);
 	parts->front_bytes = size < VALUE_STAMP_BYTES ? size : VALUE_STAMP_BYTES;
 	parts->back_bytes = size < 2 * VALUE_STAMP_BYTES ? 0 : VALUE_STAMP_BYTES;
 	parts->middle_bytes = size - parts->front_bytes - parts->back_bytes;
