@@ -16,6 +16,10 @@ static uint64_t class_of(uint64_t bytes, unsigned *index)
 	unsigned i = 0;
 	uint64_t size = 1;
 
+	if (__builtin_expect(pages <= 4, 1)) {
+		*index = pages > 1 ? (unsigned)pages - 1 : 0;
+		return (*index + 1ull) * SEG_PAGE;
+	}
 	/* Larger ones are rare, and rounding them up would cost megabytes. */
 	*index = POOL_CLASSES;
 	if (pages > POOL_PAGES_MAX)

@@ -59,6 +59,12 @@ static void fill_in(struct seg_record *out, const struct layout_record *header, 
 	memcpy(out->features, header->features, sizeof(out->features));
 }
 
+static int no_record(struct seg_record *out, int result)
+{
+	memset(out, 0, sizeof(*out));
+	return result;
+}
+
 int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
 		    const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed)
 {
@@ -66,30 +72,29 @@ int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, 
 	struct layout_record header;
 	uint64_t length;
 
-	memset(out, 0, sizeof(*out));
 	*needed = 0;
 	if (offset < SEG_PAGE || offset > entry->footer_offset ||
 	    entry->footer_offset - offset < sizeof(header))
-		return FS_ECORRUPT;
+		return no_record(out, FS_ECORRUPT);
 	if (available < sizeof(header)) {
 		*needed = sizeof(header);
-		return FS_ESHORT;
+		return no_record(out, FS_ESHORT);
 	}
 	memcpy(&header, bytes, sizeof(header));
 	length = seg_record_length(header.key_length, header.value_length_flags & LAYOUT_VALUE_MAX);
 	if (header.key_length < 1 || header.key_length > LAYOUT_KEY_MAX ||
 	    length > entry->footer_offset - offset)
-		return FS_ECORRUPT;
+		return no_record(out, FS_ECORRUPT);
 	if (available < length) {
 		*needed = length;
-		if (available >= sizeof(header) + header.key_length)
-			fill_in(out, &header, bytes);
+		if (available < sizeof(header) + header.key_length)
+			return no_record(out, FS_ESHORT);
+		fill_in(out, &header, bytes);
 		return FS_ESHORT;
 	}
 	fill_in(out, &header, bytes);
 	if ((uint32_t)record_check(&seg->super, sequence, offset, &header, out->key, out->value) ==
 	    header.check)
 		return FS_OK;
-	memset(out, 0, sizeof(*out));
-	return FS_ECORRUPT;
+	return no_record(out, FS_ECORRUPT);
 }

@@ -32,7 +32,8 @@ static struct store_lookup *lookup_new(struct store_worker *worker)
 		worker->free = lookup->next;
 	else
 		lookup = mem_must_zalloc(sizeof(*lookup));
-	memset(lookup, 0, sizeof(*lookup));
+	memset(lookup, 0, offsetof(struct store_lookup, read));
+	lookup->read.buffer = NULL;
 	lookup->worker = worker;
 	return lookup;
 }
@@ -422,7 +423,7 @@ static void on_read(struct seg_read *read)
 {
 	struct store_lookup *lookup = read->context;
 	struct store *store = lookup->worker->context.store;
-	struct seg_record record = { 0 };
+	struct seg_record record;
 	uint64_t needed = 0;
 	int result = read->result;
 
@@ -557,9 +558,12 @@ static void time_out(struct store_lookup *lookup)
 static void arm_timer(struct store_worker *worker)
 {
 	uint64_t ns = worker->context.store->config.read_timeout_ms * 500000ull;
-	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) } };
+	struct itimerspec when = { 0 };
 
-	if (!worker->timer_armed && worker->oldest && timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0) {
+	if (worker->timer_armed || !worker->oldest)
+		return;
+	when.it_value = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	if (timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0) {
 		worker->timer_armed = true;
 		worker->timer_due_us = worker->now_us + ns / 1000;
 	}

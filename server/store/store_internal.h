@@ -61,10 +61,6 @@ struct store_lookup {
 	struct store_lookup *next, *prev; /* the worker's list of running ones, oldest first */
 	struct store_worker *worker;
 	struct store_request *request; /* NULL once answered by a timeout */
-	struct seg_read read;
-	struct fidx_key key;
-	struct fidx_match match[FIDX_MAX_MATCHES];
-	struct fidx_extent extent;
 	uint64_t started_us;
 	uint64_t position; /* of the read under way */
 	unsigned matches, at, reads, rounds;
@@ -73,6 +69,11 @@ struct store_lookup {
 	bool extent_done; /* ... it was read: not it */
 	bool frozen;		      /* this lookup holds its stripe's commits up */
 	bool running;
+	/* Below, nothing is cleared for a new lookup: each is filled before it is looked at. */
+	struct seg_read read;
+	struct fidx_key key;
+	struct fidx_extent extent;
+	struct fidx_match match[FIDX_MAX_MATCHES];
 };
 
 struct store_worker {
