@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""flashield-bench flash end to end, small and without memcached: objects do lie on flash, and reads are counted."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from helpers import ROOT, flashield_command
+
+BUILD = os.environ.get("FLASHIELD_BUILD", os.path.join(ROOT, "build"))
+BENCH = os.path.join(BUILD, "flashield-bench")
+
+# A sanitizer build's cleaner doesn't keep up with the fill.
+pytestmark = [
+    pytest.mark.skipif(not os.path.exists(BENCH), reason=f"{BENCH} is not built"),
+    pytest.mark.skipif(os.path.realpath(os.path.dirname(flashield_command())) != os.path.realpath(BUILD),
+                       reason="the daemon is not the one that was built with flashield-bench"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """What a small run printed, its study as JSON."""
+    folder = tmp_path_factory.mktemp("flash")
+    try:
+        os.close(os.open(folder / "probe", os.O_WRONLY | os.O_CREAT | os.O_DIRECT))
+    except OSError:
+        pytest.skip("no O_DIRECT here")
+    os.unlink(folder / "probe")
+    path = folder / "figures.json"
+    done = subprocess.run([BENCH, "flash", "--daemon", flashield_command(), "--memcached", "/nowhere/memcached",
+                           "--dir", folder, "--scale", "0.02", "--rounds", "2", "--quiet", "--json", path],
+                          capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [entry.name for entry in folder.iterdir()] == ["figures.json"], "files are left behind"
+    return done.stdout, json.loads(path.read_text())["studies"]["flash"]
+
+
+SIZES = ["257 B", "4 KB"]
+CASES = ["c1", "c16", "c50", "mget c4"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("case", CASES)
+def test_hits_come_from_where_the_row_says(run, size, case):
+    rows = run[1]["rows"]
+    flash, dram = rows[f"{size} {case} flashield"], rows[f"{size} {case} flashield DRAM"]
+    assert min(flash["flash_percent"]) >= 95  # 99 where the cleaner has kept up with the fill
+    assert max(dram["flash_percent"]) == 0
+    assert min(flash["hit_percent"]) >= 99
+    assert min(flash["disk_reads"]) >= 1  # O_DIRECT: no page comes from memory
+
+
+@pytest.mark.parametrize("size,pages", [("257 B", 1), ("4 KB", 2)])
+def test_reads_are_counted(run, size, pages):
+    reads = run[1]["rows"][f"{size} reads flashield"]
+    assert 1 <= reads["reads_per_hit"][0] < 1.05
+    assert 0 <= reads["reads_per_miss"][0] < 0.05
+    assert pages <= reads["pages"][0] < pages + 0.2
+    assert run[1]["rows"][f"{size} c1 raw reads"]["pages"] == [pages, pages]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("case", CASES)
+def test_the_formula_is_of_the_round_s_own_terms(run, size, case):
+    rows = run[1]["rows"]
+    terms = zip(*(rows[f"{size} {case} {who}"]["cpu_us"] for who in ("flashield", "flashield DRAM", "raw reads")))
+    for (ours, dram, raw), share in zip(terms, rows[f"{size} {case}"]["cpu_share"], strict=True):
+        assert share == pytest.approx(ours / (dram + 1.3 * raw), rel=1e-6)
+
+
+def test_without_memcached_nothing_is_compared_with(run):
+    assert any("/nowhere/memcached" in note for note in run[1]["notes"])
+    assert not any("extstore" in row for row in run[1]["rows"])
+    assert "flash hits per second, c50, against extstore" in run[0]
