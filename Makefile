@@ -180,7 +180,7 @@ $(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
 $(O)/lib/all-server.a: $(server_objs)
 	$(call show,AR,$@)$(archive)
 
-$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench,$(tool_dirs))))
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
 $(B)/flashield: $(server_objs) $(lib_engine)
@@ -201,7 +201,9 @@ below_store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
 below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
-unit_libs = $(if $(filter server tools store bench,$(1)),$(below_$(1)),\
+# inspect reads the format from its page alone: nothing of the engine is there to be linked.
+below_inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
+unit_libs = $(if $(filter server tools store bench inspect,$(1)),$(below_$(1)),\
 	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
 unit_module = $(patsubst %/,%,$(dir $(1)))
 # Sources of a test folder that are no test themselves are linked into each of its tests.

@@ -21,9 +21,13 @@ EDGES = {
     "segments": ["segments", "conf", "base"],
     "server/store": ["server/store"] + ENGINE,
     "server": ["server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
-    "tools": ["tools", "server/store"] + ENGINE,
-    "tests/unit": ["tests", "tools", "server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
-    "tests": ["tests", "tools", "conf", "base", "server/store"],
+    "tools": ["tools", "tools/common", "server/store"] + ENGINE,
+    "tools/common": ["tools/common", "conf", "base"],
+    # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
+    "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
+    "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
+    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
+    "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
 }
 
 # Which files alone may include a library's header. A folder ends in "/".

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening: what is a flash, what is none, and which of two superblocks counts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/inspect/image.h"
+#include "tools/common/args.h"
+
+static int open_status(const char *path, char *problem)
+{
+	struct flash flash;
+	int status = flash_open(&flash, path, problem);
+
+	flash_close(&flash);
+	return status;
+}
+
+static void expect(const struct image *image, int status, const char *text)
+{
+	char problem[FLASH_PROBLEM_BYTES] = "";
+
+	image_sync(image);
+	assert_int_equal(open_status(image->path, problem), status);
+	if (!strstr(problem, text))
+		fail_msg("\"%s\" does not say \"%s\"", problem, text);
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+	char problem[FLASH_PROBLEM_BYTES], pipe[] = "/tmp/flashield-inspect-XXXXXX";
+
+	(void)state;
+	assert_int_equal(open_status("/tmp/no/such/file", problem), EXIT_TROUBLE);
+	assert_string_equal(problem, "No such file or directory");
+	assert_int_equal(open_status("/tmp", problem), EXIT_TROUBLE);
+	assert_non_null(strstr(problem, "neither a file nor a block device"));
+	assert_int_equal(open_status("/dev/zero", problem), EXIT_TROUBLE);
+	assert_non_null(mkdtemp(pipe));
+	strcat(strcpy(problem, pipe), "/fifo");
+	assert_int_equal(mkfifo(problem, 0600), 0);
+	{
+		char text[FLASH_PROBLEM_BYTES];
+
+		assert_int_equal(open_status(problem, text),
+				 EXIT_TROUBLE); /* and doesn't wait for a writer */
+	}
+	unlink(problem);
+	rmdir(pipe);
+}
+
+static void what_is_no_flash_is_refused(void **state)
+{
+	struct image image;
+
+	(void)state;
+	image_create(&image, 1);
+	memset(image.bytes, 0, image.length);
+	expect(&image, EXIT_TROUBLE, "is not a flash");
+	memset(image.bytes, 'x', image.length);
+	expect(&image, EXIT_TROUBLE, "is not a flash");
+	image_truncate(&image, 0);
+	image.length = 0;
+	expect(&image, EXIT_TROUBLE, "is empty");
+	image_truncate(&image, 100);
+	expect(&image, EXIT_TROUBLE, "is not a flash");
+	image_close(&image);
+}
+
+static void another_version_is_refused(void **state)
+{
+	struct image image;
+
+	(void)state;
+	image_create(&image, 1);
+	image_put(&image, 8, 2, 4);
+	image_seal_super(&image);
+	expect(&image, EXIT_TROUBLE, "version");
+	image_put(&image, 8, 1, 4);
+	image_put(&image, 32, 4, 8); /* incompatible */
+	image_seal_super(&image);
+	expect(&image, EXIT_TROUBLE, "feature");
+	image_put(&image, 32, 0, 8);
+	image_put(&image, 24, 4, 8); /* may be read */
+	image_put(&image, 16, 4, 8);
+	image_seal_super(&image);
+	expect(&image, 0, "");
+	image_close(&image);
+}
+
+static void a_superblock_that_cannot_be_is_told(void **state)
+{
+	static const struct {
+		unsigned at, bytes;
+		uint64_t value;
+	} cases[] = {{264, 8, 0},     {264, 8, 65537}, {264, 8, 1ull << 40}, {272, 4, 0},
+		     {272, 4, 16384}, {276, 4, 0},     {288, 8, 9}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct image image;
+
+		image_create(&image, 1);
+		image_put(&image, cases[i].at, cases[i].value, cases[i].bytes);
+		image_seal_super(&image);
+		expect(&image, EXIT_WRONG, "can't be right");
+		image_close(&image);
+	}
+}
+
+static void one_good_copy_is_enough(void **state)
+{
+	struct image image;
+
+	(void)state;
+	for (unsigned n = 0; n < FORMAT_COPIES; n++) {
+		char problem[FLASH_PROBLEM_BYTES];
+		struct flash flash;
+		bool failure = false;
+
+		image_create(&image, 1);
+		image.bytes[n * FORMAT_COPY_OFFSET + 300] ^= 1;
+		image_sync(&image);
+		assert_int_equal(flash_open(&flash, image.path, problem), 0);
+		assert_int_equal(flash.super.generation, 5);
+		assert_string_equal(superblock_copy_remark(flash.copies, n, &failure),
+				    "fails its checksum");
+		assert_true(failure);
+		assert_null(superblock_copy_remark(flash.copies, 1 - n, &failure));
+		flash_close(&flash);
+		image.bytes[(1 - n) * FORMAT_COPY_OFFSET + 300] ^= 1;
+		expect(&image, EXIT_WRONG, "neither copy");
+		image_close(&image);
+	}
+}
+
+/* Copy 0 is written first: when the power goes in between, it is the younger one. */
+static void the_younger_copy_counts(void **state)
+{
+	char problem[FLASH_PROBLEM_BYTES];
+	uint8_t old[FORMAT_PAGE];
+	struct image image;
+	struct flash flash;
+	bool failure;
+
+	(void)state;
+	image_create(&image, 1);
+	memcpy(old, image.bytes, FORMAT_PAGE);
+	image_put(&image, 40, 6, 8);
+	image_put(&image, 304, 2000, 8);
+	image_seal_super(&image);
+	memcpy(image.bytes + FORMAT_COPY_OFFSET, old, FORMAT_PAGE);
+	image_sync(&image);
+	assert_int_equal(flash_open(&flash, image.path, problem), 0);
+	assert_int_equal(flash.super.sequence_end, 2000);
+	assert_null(superblock_copy_remark(flash.copies, 0, &failure));
+	assert_non_null(superblock_copy_remark(flash.copies, 1, &failure));
+	assert_false(failure);
+	flash_close(&flash);
+	image_close(&image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_no_file_is_refused),
+		cmocka_unit_test(what_is_no_flash_is_refused),
+		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(a_superblock_that_cannot_be_is_told),
+		cmocka_unit_test(one_good_copy_is_enough),
+		cmocka_unit_test(the_younger_copy_counts),
+	};
+
+	return cmocka_run_group_tests_name("flash", tests, NULL, NULL);
+}

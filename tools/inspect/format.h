@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The format on flash, read from bytes. Written from segments/FORMAT.md alone: no file of the engine
+ * is included here, so that a mistake in one of the two shows as a failed check and not as agreement.
+ * Of base only the published hash is used (base/hash.h: XXH3).
+ *
+ * Nothing that is read is trusted: parse functions say what they found, flaw functions whether the
+ * numbers in it can be; after both, offsets and lengths lie within a segment.
+ *
+ * Threads: pure functions. Ownership: structs point into the caller's bytes where they say so.
+ */
+#ifndef FS_TOOLS_INSPECT_FORMAT_H
+#define FS_TOOLS_INSPECT_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FORMAT_PAGE 4096u
+#define FORMAT_AREA_BYTES 65536u  /* before segment 0 */
+#define FORMAT_COPY_OFFSET 32768u /* of the superblock's copy 1 */
+#define FORMAT_COPIES 2u
+#define FORMAT_TAIL_BYTES 128u
+#define FORMAT_RECORD_BYTES 32u /* of a record's header */
+#define FORMAT_KEY_MAX 250u
+#define FORMAT_EXTENT_ALIGN 8u
+#define FORMAT_UUID_BYTES 16u
+#define FORMAT_SECRET_BYTES 192u
+#define FORMAT_CLASSIFIER_BYTES 7u /* of a record, for the classifier */
+#define FORMAT_SEGMENT_LEAST (64u << 10)
+#define FORMAT_SEGMENT_MOST (512u << 20)
+#define FORMAT_SEGMENTS_MOST 16383u
+#define FORMAT_FUNCTIONS_MOST 16u
+
+/* What bytes are that should be a superblock, a header page or a tail. */
+enum format_verdict {
+	FORMAT_GOOD,
+	FORMAT_BLANK,    /* all zeros */
+	FORMAT_NO_MAGIC, /* something else, or nothing of ours */
+	FORMAT_BROKEN,   /* has the magic and fails its checksum */
+	FORMAT_UNKNOWN,  /* whole, but of another version or with an incompatible feature */
+};
+
+const char *format_verdict_text(enum format_verdict verdict);
+
+struct format_features {
+	uint64_t compatible, read_only_compatible, incompatible;
+};
+
+struct format_super {
+	struct format_features features;
+	uint64_t generation;
+	uint8_t uuid[FORMAT_UUID_BYTES];
+	uint8_t secret[FORMAT_SECRET_BYTES]; /* never printed: who has it can forge records */
+	uint64_t hash_seed;
+	uint64_t segment_bytes;
+	uint32_t segments, functions;
+	uint64_t attach_epoch, clean_epoch;
+	uint64_t cas_end, sequence_end;
+	uint64_t made_s;
+	uint64_t flash_bytes;
+	uint64_t checksum;
+};
+
+struct format_header {
+	struct format_features features;
+	uint8_t uuid[FORMAT_UUID_BYTES];
+	uint64_t sequence;
+	uint32_t number, table_id, granule, longest_999;
+	uint64_t extents_offset, extents_bytes;
+	uint64_t data_offset, data_bytes;
+	uint64_t footer_offset, footer_bytes;
+	uint32_t records, extents; /* extents are the first of the records */
+	uint64_t record_bytes;
+	uint64_t written_s;
+	uint64_t attach_epoch;
+	uint32_t functions;
+	uint64_t checksum;
+};
+
+struct format_tail {
+	struct format_features features;
+	uint8_t uuid[FORMAT_UUID_BYTES];
+	uint64_t sequence;
+	uint32_t records, extents;
+	uint64_t header_checksum;
+	uint64_t list_bytes, list_sum;
+	uint64_t filter_bytes, filter_sum;
+};
+
+/* *out is filled unless the result is BLANK or NO_MAGIC; page is FORMAT_PAGE bytes. */
+enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
+enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
+/* bytes: the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
+enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
+
+/* What can't be in it, or NULL: after NULL the areas of a segment lie in it, in their order. */
+const char *format_super_flaw(const struct format_super *super);
+const char *format_header_flaw(const struct format_header *header, const struct format_super *super);
+const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header);
+
+bool format_is_zero(const uint8_t *bytes, uint64_t length);
+uint64_t format_sum(const void *bytes, uint64_t length);
+
+/* Where segment n begins on the device. */
+uint64_t format_segment_offset(const struct format_super *super, uint32_t number);
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+struct format_record {
+	uint64_t offset; /* within the segment */
+	bool extent;
+	uint32_t check;
+	uint32_t value_length;
+	uint8_t item_flags; /* five bits */
+	uint8_t key_length;
+	uint64_t cas;
+	uint32_t client_flags;
+	uint32_t expiry;
+	const uint8_t *classifier; /* these three point into the bytes that were parsed */
+	const uint8_t *key;
+	const uint8_t *value;
+};
+
+/*
+ * The fields of the 32 bytes at `bytes`; key and value point behind them and may only be followed
+ * when as many bytes are there as are returned: the length of the whole record, or 0 when these
+ * can't be a record's first bytes (the length of the key is out of range).
+ */
+uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out);
+
+/* Does the keyed check hold? The record's bytes are all there, at bytes. */
+bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
+			const struct format_record *record);
+
+/* ---- the footer's list of offsets ------------------------------------------------------------ */
+
+struct format_list {
+	const struct format_header *header;
+	const uint8_t *bytes;
+	uint64_t length, at; /* at: bytes taken */
+	uint64_t offset;     /* of the record taken last */
+	uint32_t taken;
+};
+
+void format_list_init(struct format_list *list, const struct format_header *header, const uint8_t *bytes,
+		      uint64_t length);
+
+/*
+ * The next record's offset; call it header->records times. False when the list is at fault: it ends
+ * too early, or leads out of its area; there is no way on then. Offsets never fall; the first one
+ * of an area may be its first byte, and the same one may come twice: that is the caller's to judge.
+ */
+bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/inspect/options.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/args.h"
+#include "tools/inspect/format.h"
+
+#define THREADS_MOST 64
+
+static const char help[] =
+	"Usage: flashield-inspect [OPTION]... FILE [COMMAND]\n"
+	"Shows and verifies a flash file or block device of flashield. Reads only, takes no lock: works "
+	"on\n"
+	"the file of a running daemon too, where what is written at that moment shows as \"being "
+	"written\".\n"
+	"\n"
+	"  list                 superblock, and a line per segment; the default\n"
+	"  verify               checks every byte: superblock, headers, footers, records, gaps\n"
+	"  find KEY             every record of a key, youngest first\n"
+	"  dump SEGMENT:OFFSET  a record: fields, key and value\n"
+	"  dump --key KEY       the youngest record of a key\n"
+	"  segment NUMBER       header, footer, record sizes and largest gap of a segment\n"
+	"\n"
+	"  --no-live            list: headers and footers only. Without it all records are read, to tell "
+	"how\n"
+	"                       many can still be live; takes 12 bytes of memory for each\n"
+	"  --uptime T           how long the daemon has been up (its \"STAT uptime\"), as expiry counts "
+	"from\n"
+	"                       there: list tells what has expired, find and dump when it will\n"
+	"  --records            segment: list the records too\n"
+	"  --raw                dump: the value's bytes alone, to standard output\n"
+	"  -j, --threads N      that read and check  (2)\n"
+	"  --json               for programs\n"
+	"  --quiet              no progress, no notes\n"
+	"  --help  --version\n"
+	"\n"
+	"OFFSET is in bytes from the segment's start, as all commands print it. Keys are printed with "
+	"\\xNN\n"
+	"for what is not text; $'...' of a shell turns that back.\n"
+	"\n"
+	"Exit status: 0 all is well; 1 something failed its check; 2 it could not be done.\n";
+
+enum {
+	OPTION_KEY = 256,
+	OPTION_NO_LIVE,
+	OPTION_UPTIME,
+	OPTION_RECORDS,
+	OPTION_RAW,
+	OPTION_JSON,
+	OPTION_QUIET,
+	OPTION_HELP,
+	OPTION_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"key", required_argument, NULL, OPTION_KEY},
+	{"no-live", no_argument, NULL, OPTION_NO_LIVE},
+	{"uptime", required_argument, NULL, OPTION_UPTIME},
+	{"records", no_argument, NULL, OPTION_RECORDS},
+	{"raw", no_argument, NULL, OPTION_RAW},
+	{"threads", required_argument, NULL, 'j'},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"quiet", no_argument, NULL, OPTION_QUIET},
+	{"help", no_argument, NULL, OPTION_HELP},
+	{"version", no_argument, NULL, OPTION_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static void set_key(struct inspect_options *options, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length < 1 || length > FORMAT_KEY_MAX)
+		arg_die("a key has 1 to %u bytes", FORMAT_KEY_MAX);
+	options->key = text;
+	options->key_length = (uint32_t)length;
+}
+
+static void set_option(struct inspect_options *options, int option, const char *text)
+{
+	switch (option) {
+	case OPTION_KEY:
+		set_key(options, text);
+		break;
+	case OPTION_NO_LIVE:
+		options->live = false;
+		break;
+	case OPTION_UPTIME:
+		options->uptime_s = (int64_t)(arg_time_us("uptime", text, 0, 3153600000000000u) / 1000000);
+		break;
+	case OPTION_RECORDS:
+		options->records = true;
+		break;
+	case OPTION_RAW:
+		options->raw = true;
+		break;
+	case 'j':
+		options->threads = (unsigned)arg_count("threads", text, 1, THREADS_MOST);
+		break;
+	case OPTION_JSON:
+		options->json = true;
+		break;
+	case OPTION_QUIET:
+		options->quiet = true;
+		break;
+	case OPTION_HELP:
+		fputs(help, stdout);
+		exit(0);
+	case OPTION_VERSION:
+		puts("flashield-inspect (Flashield)");
+		exit(0);
+	default:
+		arg_die("see --help");
+	}
+}
+
+/* A number, also 0x..., up to most, that ends at `end`. */
+static uint64_t parse_number(const char *what, const char *text, char end, uint64_t most)
+{
+	char *rest = NULL;
+	uint64_t value = 0;
+
+	if (*text >= '0' && *text <= '9')
+		value = strtoull(text, &rest, 0);
+	if (!rest || *rest != end || value > most)
+		arg_die("%s: \"%s\" is not a number up to %" PRIu64, what, text, most);
+	return value;
+}
+
+/* "SEGMENT:OFFSET" */
+static void set_place(struct inspect_options *options, const char *text)
+{
+	const char *colon = strchr(text, ':');
+
+	if (!colon)
+		arg_die("dump: \"%s\" is not of the form SEGMENT:OFFSET", text);
+	options->segment = (uint32_t)parse_number("dump: segment", text, ':', FORMAT_SEGMENTS_MOST);
+	options->offset = parse_number("dump: offset", colon + 1, 0, FORMAT_SEGMENT_MOST);
+}
+
+static enum inspect_command find_command(const char *text)
+{
+	static const char *const names[] = {
+		[COMMAND_LIST] = "list", [COMMAND_VERIFY] = "verify",   [COMMAND_FIND] = "find",
+		[COMMAND_DUMP] = "dump", [COMMAND_SEGMENT] = "segment",
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0)
+			return (enum inspect_command)i;
+	arg_die("\"%s\" is not a command: list, verify, find, dump or segment", text);
+}
+
+static bool takes_argument(const struct inspect_options *options)
+{
+	return options->command == COMMAND_SEGMENT ||
+	       ((options->command == COMMAND_FIND || options->command == COMMAND_DUMP) && !options->key);
+}
+
+/* Takes the words after the file; returns how many it took. */
+static int parse_command(struct inspect_options *options, char **words, int count)
+{
+	if (count == 0)
+		return 0;
+	options->command = find_command(words[0]);
+	if (!takes_argument(options))
+		return 1;
+	if (count < 2)
+		arg_die("%s: of what? See --help", words[0]);
+	if (options->command == COMMAND_FIND)
+		set_key(options, words[1]);
+	else if (options->command == COMMAND_DUMP)
+		set_place(options, words[1]);
+	else
+		options->segment = (uint32_t)parse_number("segment", words[1], 0, FORMAT_SEGMENTS_MOST);
+	return 2;
+}
+
+/* An option that its command doesn't know is a mistake, not to be passed over. */
+static void check_options(const struct inspect_options *options)
+{
+	if (options->raw && options->command != COMMAND_DUMP)
+		arg_die("--raw: only dump has it");
+	if (options->raw && options->json)
+		arg_die("--raw and --json: one of them");
+	if (options->records && options->command != COMMAND_SEGMENT)
+		arg_die("--records: only segment has it");
+	if (!options->live && options->command != COMMAND_LIST)
+		arg_die("--no-live: only list has it");
+	if (options->key && options->command != COMMAND_DUMP && options->command != COMMAND_FIND)
+		arg_die("--key: only dump has it");
+}
+
+void inspect_options_parse(int argc, char **argv, struct inspect_options *options)
+{
+	int option, taken;
+
+	*options = (struct inspect_options){.live = true, .threads = 2, .uptime_s = -1};
+	while ((option = getopt_long(argc, argv, "j:", long_options, NULL)) != -1)
+		set_option(options, option, optarg);
+	if (optind == argc)
+		arg_die("no file given; see --help");
+	options->path = argv[optind++];
+	taken = parse_command(options, argv + optind, argc - optind);
+	if (optind + taken != argc)
+		arg_die("\"%s\" is one argument too many; see --help", argv[optind + taken]);
+	check_options(options);
+}
