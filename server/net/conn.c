@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/log.h"
 #include "conf/counters.h"
 #include "server/proto/proto.h"
@@ -170,19 +171,20 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 	conn_shrink_output(conn);
 }
 
-bool conn_step(struct conn *conn)
+/* Sends, goes on with what had to wait for that alone, and settles. False: the connection is gone. */
+static bool finish_step(struct conn *conn, enum conn_verdict verdict)
 {
-	enum conn_verdict verdict;
-
-	do {
-		verdict = parse(conn);
+	for (;;) {
 		if (verdict == CONN_CLOSE) {
 			conn->finishing = true;
 			conn->input.start = conn->input.end;
 		}
 		if (verdict != CONN_YIELD || conn_output_bytes(conn) >= CONN_FLUSH_BYTES)
 			conn_flush(conn);
-	} while (conn->wait == CONN_WAIT_OUTPUT && !conn->failed && conn_may_go(conn));
+		if (conn->wait != CONN_WAIT_OUTPUT || conn->failed || !conn_may_go(conn))
+			break;
+		verdict = parse(conn);
+	}
 	if (conn->failed || (conn->finishing && conn_output_empty(conn))) {
 		conn_kill(conn);
 		return false;
@@ -191,38 +193,107 @@ bool conn_step(struct conn *conn)
 	return true;
 }
 
-static void start_turn(struct conn *conn)
+static bool may_receive(const struct socket_conn *sock)
 {
-	worker_wake(conn->worker);
-	conn->turns = conn->worker->turns;
+	return sock->conn.wait == CONN_WAIT_NONE && !sock->ready && !sock->conn.finishing;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *context)
+/* Nobody reads for now: without this the loop would spin. */
+static void stop_reading(struct socket_conn *sock)
 {
-	struct socket_conn *sock = context;
-	struct conn *conn = &sock->conn;
-	bool more = true;
-
-	(void)fd;
-	(void)what;
-	start_turn(conn);
-	while (more && conn->wait == CONN_WAIT_NONE && !sock->ready && !conn->finishing) {
-		ssize_t got = receive(conn, &more);
-
-		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-			shrink_input(conn);
-			return;
-		}
-		conn->failed = conn->failed || got < 0;
-		conn->finishing = conn->finishing || got == 0; /* answers what it has asked for so far */
-		if (!conn_step(conn))
-			return;
-	}
-	/* Nobody reads for now: without this the loop would spin. */
-	if (sock->reading && (conn->wait != CONN_WAIT_NONE || conn->finishing)) {
+	if (sock->reading && (sock->conn.wait != CONN_WAIT_NONE || sock->conn.finishing)) {
 		event_del(&sock->readable);
 		sock->reading = false;
 	}
+}
+
+/* Reads once. False: there was nothing. */
+static bool receive_some(struct socket_conn *sock)
+{
+	struct conn *conn = &sock->conn;
+	ssize_t got = receive(conn, &sock->more);
+
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+		shrink_input(conn);
+		return false;
+	}
+	conn->failed = conn->failed || got < 0;
+	conn->finishing = conn->finishing || got == 0; /* answers what it has asked for so far */
+	return true;
+}
+
+/* A socket that filled all the room there was has more: a large value, or a long pipeline. */
+static void receive_rest(struct socket_conn *sock)
+{
+	while (sock->more && may_receive(sock))
+		if (!receive_some(sock) || !finish_step(&sock->conn, parse(&sock->conn)))
+			return;
+	stop_reading(sock);
+}
+
+/* Keys of all of them. A connection alone, with no room for two keys in its input, is not worth the look. */
+static void foresee(struct worker *worker, struct socket_conn *const *socks, unsigned count)
+{
+	uint64_t hashes[CONN_FORESEEN];
+	unsigned foreseen = 0;
+
+	worker->foreseen_count = worker->foreseen_next = 0;
+	if (count == 1 && socks[0]->conn.input.end - socks[0]->conn.input.start < CONN_FORESEE_BYTES)
+		return;
+	for (unsigned i = 0; i < count; i++) {
+		const struct conn *conn = &socks[i]->conn;
+
+		if (conn->protocol && conn->input.start < conn->input.end)
+			foreseen += conn->protocol->foresee(conn, worker->foreseen + foreseen,
+							    CONN_FORESEEN - foreseen);
+	}
+	for (unsigned i = 0; i < foreseen; i++)
+		hashes[i] = worker->foreseen[i].hash;
+	if (foreseen > 1)
+		store_foresee(worker->store, hashes, foreseen);
+	worker->foreseen_count = foreseen;
+}
+
+uint64_t conn_hash(struct conn *conn, const char *key, size_t length)
+{
+	struct worker *worker = conn->worker;
+	const struct foreseen *next = &worker->foreseen[worker->foreseen_next];
+
+	if (worker->foreseen_next < worker->foreseen_count && next->key == key && next->length == length) {
+		worker->foreseen_next++;
+		return next->hash;
+	}
+	return store_hash(conn->server->store, key, length);
+}
+
+void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count)
+{
+	enum conn_verdict verdicts[CONN_STEPS];
+
+	must(count <= CONN_STEPS);
+	foresee(worker, socks, count);
+	for (unsigned i = 0; i < count; i++)
+		verdicts[i] = parse(&socks[i]->conn);
+	worker->foreseen_count = 0; /* buffers move from here on */
+	for (unsigned i = 0; i < count; i++)
+		if (finish_step(&socks[i]->conn, verdicts[i]))
+			receive_rest(socks[i]);
+}
+
+/* What came in is executed with that of the others that are readable now (conn_step_all). */
+static void on_readable(evutil_socket_t fd, short what, void *context)
+{
+	struct socket_conn *sock = context;
+
+	(void)fd;
+	(void)what;
+	worker_wake(sock->conn.worker);
+	if (!may_receive(sock))
+		stop_reading(sock);
+	else if (receive_some(sock))
+		worker_make_ready(sock);
+	if (sock->conn.worker->ready_count >= CONN_STEPS)
+		worker_run_ready(sock->conn.worker);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *context)
@@ -232,8 +303,8 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	sock->conn.blocked = false;
-	start_turn(&sock->conn);
-	conn_step(&sock->conn);
+	worker_wake(sock->conn.worker);
+	worker_make_ready(sock);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -268,8 +339,7 @@ void conn_kill(struct conn *conn)
 	event_del(&sock->writable);
 	close(sock->fd);
 	LIST_REMOVE(sock, link);
-	if (sock->ready)
-		TAILQ_REMOVE(&worker->ready, sock, ready_link);
+	worker_unmake_ready(sock);
 	if (conn->protocol)
 		conn->protocol->abandon(conn);
 	conn_drop_output(conn);

@@ -76,12 +76,22 @@ enum conn_verdict {
 	CONN_CLOSE  /* after what is queued has been written */
 };
 
+/* A key that was looked ahead at, and its hash. */
+struct foreseen {
+	const char *key; /* in the input */
+	uint64_t hash;
+	uint32_t length;
+};
+
 enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES };
 
 struct protocol {
 	const char *name;
 	/* Executes what is in the input, and says why it stopped. */
 	enum conn_verdict (*input)(struct conn *conn);
+	/* The keys that the commands in the input name, in their order and as far as that is cheap to
+	   see; at most `most`. Changes nothing: what it gets wrong only costs time. */
+	unsigned (*foresee)(const struct conn *conn, struct foreseen *out, unsigned most);
 	/* The request of a reply is done: makes its head from the result, and says whether a value
 	   follows. The connection may be dead. */
 	void (*compose)(struct reply *reply);
@@ -126,6 +136,9 @@ struct conn {
 
 /* Its descriptor: what log lines call it. */
 int conn_number(const struct conn *conn);
+
+/* store_hash of a key in the input, computed once for looking ahead and execution. */
+uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 

@@ -25,6 +25,9 @@
 #include "server/net/conn.h"
 #include "server/net/net.h"
 
+#define CONN_STEPS 16u		 /* connections that are stepped together */
+#define CONN_FORESEEN 64u	 /* keys that are looked ahead at, of all of them */
+#define CONN_FORESEE_BYTES 128u /* a connection alone needs more input than this to have two keys in it */
 #define SPARE_BUFFERS 64   /* kept per worker, 16 KiB each */
 #define SPARE_REPLIES 1024 /* kept per worker */
 
@@ -35,6 +38,7 @@ struct socket_conn {
 	struct event readable, writable;
 	int fd;
 	bool ready;	/* in the worker's ready list */
+	bool more;	/* the last read filled its room: the socket may hold more */
 	bool reading;	/* readable is added */
 };
 
@@ -49,6 +53,9 @@ struct worker {
 	bool woken;	 /* this turn's clock has been read */
 	LIST_HEAD(, socket_conn) conns;
 	TAILQ_HEAD(ready_list, socket_conn) ready;
+	unsigned ready_count;
+	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
+	unsigned foreseen_count, foreseen_next;	 /* ... of which the first are done */
 	char *buffers[SPARE_BUFFERS];
 	unsigned buffer_count;
 	struct reply *replies;
@@ -94,8 +101,13 @@ struct net {
 void conn_open(struct worker *worker, int fd);
 /* At once: what is pending is finished without an answer. The struct may be freed. */
 void conn_kill(struct conn *conn);
-/* Gives a connection its turn: parses, sends, and finds out what it waits for. False: it is gone. */
-bool conn_step(struct conn *conn);
+/*
+ * Gives connections of one worker their turn, out of its ready list: executes what is in their input, sends,
+ * and finds out what each waits for. In three passes over all of them, so that what the commands will touch
+ * is on its way from memory meanwhile, and the same code runs for one after the other: 16 connections at
+ * most, for a bounded wait of the first one's answer. Some of them may be gone afterwards.
+ */
+void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count);
 
 /* Sends what is ready. Sets blocked or failed. */
 void conn_flush(struct conn *conn);
@@ -136,8 +148,21 @@ static inline void worker_make_ready(struct socket_conn *sock)
 	if (!sock->ready) {
 		sock->ready = true;
 		TAILQ_INSERT_TAIL(&sock->conn.worker->ready, sock, ready_link);
+		sock->conn.worker->ready_count++;
 	}
 }
+
+static inline void worker_unmake_ready(struct socket_conn *sock)
+{
+	if (sock->ready) {
+		sock->ready = false;
+		TAILQ_REMOVE(&sock->conn.worker->ready, sock, ready_link);
+		sock->conn.worker->ready_count--;
+	}
+}
+
+/* Steps all that are ready by now. */
+void worker_run_ready(struct worker *worker);
 
 char *worker_buffer_take(struct worker *worker); /* CONN_BUFFER_BYTES; NULL when memory is out */
 void worker_buffer_give(struct worker *worker, char *buffer);

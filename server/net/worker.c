@@ -79,21 +79,25 @@ static void poll_store(struct worker *worker)
 	store_worker_poll(worker->store);
 }
 
-/* Each connection that is ready by now gets one turn. */
-static void run_ready(struct worker *worker)
+/* Each connection that is ready by now gets one turn: as many together as conn_step_all takes. */
+void worker_run_ready(struct worker *worker)
 {
-	struct socket_conn *last = TAILQ_LAST(&worker->ready, ready_list), *sock;
-	bool more = last != NULL;
+	struct socket_conn *socks[CONN_STEPS];
+	unsigned left = worker->ready_count;
 
-	if (more)
+	while (left > 0) {
+		unsigned count = 0;
+
 		worker_wake(worker);
-	while (more) {
-		sock = TAILQ_FIRST(&worker->ready);
-		more = sock != last;
-		TAILQ_REMOVE(&worker->ready, sock, ready_link);
-		sock->ready = false;
-		sock->conn.turns = worker->turns;
-		conn_step(&sock->conn);
+		while (count < CONN_STEPS && left > 0) {
+			struct socket_conn *sock = TAILQ_FIRST(&worker->ready);
+
+			worker_unmake_ready(sock);
+			sock->conn.turns = worker->turns;
+			socks[count++] = sock;
+			left--;
+		}
+		conn_step_all(worker, socks, count);
 	}
 }
 
@@ -106,7 +110,7 @@ static void *worker_main(void *context)
 		worker->woken = false;
 		event_base_loop(worker->base, EVLOOP_ONCE | (TAILQ_EMPTY(&worker->ready) ? 0 : EVLOOP_NONBLOCK));
 		poll_store(worker);
-		run_ready(worker);
+		worker_run_ready(worker);
 		store_worker_flush(worker->store);
 	}
 	return NULL;

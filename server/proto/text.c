@@ -277,6 +277,7 @@ static void text_abandon(struct conn *conn)
 const struct protocol proto_text = {
 	.name = "text",
 	.input = text_input,
+	.foresee = text_foresee,
 	.compose = text_compose,
 	.abandon = text_abandon,
 };

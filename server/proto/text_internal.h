@@ -21,6 +21,9 @@ enum text_step {
 
 #define conn_put_text(conn, literal) conn_put((conn), (literal), sizeof(literal) - 1)
 
+/* struct protocol's foresee (text_foresee.c). */
+unsigned text_foresee(const struct conn *conn, struct foreseen *out, unsigned most);
+
 /* get, gets, gat, gats: the keys lie in [at, end) of the input. */
 enum text_step text_keys_begin(struct conn *conn, const struct text_command *command);
 enum text_step text_keys_go_on(struct conn *conn);

@@ -4,6 +4,8 @@
 
 #include "conf/counters.h"
 
+#define BLOCK_KEYS 16u /* of a multiget, looked ahead at together */
+
 static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_SET] = STORE_SET,		[TEXT_ADD] = STORE_ADD,		[TEXT_REPLACE] = STORE_REPLACE,
 	[TEXT_APPEND] = STORE_APPEND,	[TEXT_PREPEND] = STORE_PREPEND, [TEXT_CAS] = STORE_CAS,
@@ -46,16 +48,15 @@ static void execute(struct conn *conn, struct reply *reply)
 
 /* ---- get, gets, gat, gats -------------------------------------------------------------------- */
 
-static enum text_step get_key(struct conn *conn, const char *key, size_t length)
+static enum text_step get_key(struct conn *conn, const struct foreseen *key)
 {
-	uint64_t hash = store_hash(conn->server->store, key, length);
 	struct reply *reply;
 
-	if (conn_must_wait(conn, hash)) {
+	if (conn_must_wait(conn, key->hash)) {
 		conn->wait = CONN_WAIT_REPLIES;
 		return TEXT_WAIT;
 	}
-	reply = new_request(conn, conn->session.op, key, length, hash);
+	reply = new_request(conn, conn->session.op, key->key, key->length, key->hash);
 	if (!reply)
 		return TEXT_CLOSE;
 	reply->request.expiry = conn->session.expiry;
@@ -79,31 +80,49 @@ static bool count_key(struct conn *conn)
 	return true;
 }
 
+/* The next keys of the line. Those of a multiget are on their way from memory while the first are answered. */
+static unsigned next_block(struct conn *conn, struct foreseen *block)
+{
+	const char *at = conn->input.bytes + conn->input.start, *end = conn->input.bytes + conn->session.keys_end;
+	uint64_t hashes[BLOCK_KEYS];
+	unsigned count = 0;
+	size_t length;
+
+	while (count < BLOCK_KEYS && text_word(&at, end, &block[count].key, &length)) {
+		block[count].length = (uint32_t)length;
+		block[count].hash = hashes[count] = conn_hash(conn, block[count].key, length);
+		count++;
+	}
+	if (count > 1)
+		store_foresee(conn->store, hashes, count);
+	return count;
+}
+
 /* The line stays in the input, which is not read into meanwhile: it may take several turns. */
 enum text_step text_keys_go_on(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	struct session *session = &conn->session;
-	const char *end = input->bytes + session->keys_end, *at, *key;
-	size_t length = 0;
+	struct foreseen block[BLOCK_KEYS];
+	unsigned count;
 
-	for (;;) {
-		enum text_step step;
+	do {
+		count = next_block(conn, block);
+		for (unsigned i = 0; i < count; i++) {
+			enum text_step step;
 
-		at = input->bytes + input->start;
-		if (!text_word(&at, end, &key, &length))
-			break;
-		if (!conn_may_go(conn))
-			return TEXT_WAIT;
-		if (!count_key(conn))
-			return TEXT_YIELD;
-		step = get_key(conn, key, length);
-		if (step != TEXT_NEXT) {
-			session->keys--;
-			return step;
+			if (!conn_may_go(conn))
+				return TEXT_WAIT;
+			if (!count_key(conn))
+				return TEXT_YIELD;
+			step = get_key(conn, &block[i]);
+			if (step != TEXT_NEXT) {
+				session->keys--;
+				return step;
+			}
+			input->start = (uint32_t)(block[i].key + block[i].length - input->bytes);
 		}
-		input->start = (uint32_t)(at - input->bytes);
-	}
+	} while (count == BLOCK_KEYS);
 	input->start = session->line_end;
 	session->state = SESSION_LINE;
 	conn_put_text(conn, "END\r\n");
@@ -147,7 +166,7 @@ static void refuse_store(struct conn *conn, const struct text_command *command, 
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command)
 {
 	const struct store *store = conn->server->store;
-	uint64_t hash = store_hash(store, command->key, command->key_length);
+	uint64_t hash = conn_hash(conn, command->key, command->key_length);
 	enum store_result why;
 	struct reply *reply;
 	struct item *item;
@@ -210,7 +229,7 @@ bool text_store_go_on(struct conn *conn)
 enum text_step text_change(struct conn *conn, const struct text_command *command)
 {
 	const struct store *store = conn->server->store;
-	uint64_t hash = store_hash(store, command->key, command->key_length);
+	uint64_t hash = conn_hash(conn, command->key, command->key_length);
 	struct reply *reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
 
 	if (!reply)

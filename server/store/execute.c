@@ -76,6 +76,11 @@ void count_result(const struct store_request *request, bool from_flash)
 	}
 }
 
+void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count)
+{
+	stripes_foresee(worker->context.store, hashes, count);
+}
+
 bool store_execute(struct store_worker *worker, struct store_request *request)
 {
 	struct store *store = worker->context.store;

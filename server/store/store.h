@@ -175,6 +175,13 @@ void store_invalidate(struct store_worker *worker, const char *key, size_t key_l
    cmd_*, *_hits, *_misses and the flash counters. */
 bool store_execute(struct store_worker *worker, struct store_request *request);
 
+/*
+ * These keys (hashes) are what the next requests will most likely name: starts to bring what they will
+ * touch in the DRAM table into the processor's cache, for all of them at once, as one miss after the other
+ * is what a request costs. No effect but on time.
+ */
+void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count);
+
 /* Gives a value back. Same worker. */
 void store_value_release(struct store_worker *worker, struct store_value *value);
 

@@ -39,8 +39,9 @@ enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
  */
 struct stripe {
 	struct lock lock;	/* covers all below and the items linked here */
-	struct item **buckets;
-	uint32_t mask;		/* buckets - 1 */
+	/* Written under the lock; read without it only to foresee, where a stale pair does no harm: */
+	struct item **_Atomic buckets;
+	_Atomic uint32_t mask;	/* buckets - 1 */
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
 	uint32_t frozen;	/* read-modify-writes that make commits of this stripe wait */
 	uint32_t candidates;	/* linked items with ITEM_CANDIDATE that are not in a plan */
@@ -233,6 +234,7 @@ uint64_t store_used_bytes(const struct store *store);
 
 int stripes_init(struct store *store);
 void stripes_fini(struct store *store);
+void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count); /* see store_foresee */
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
 /* Links an item that is not there. The table's reference is the one given. */
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);

@@ -10,7 +10,8 @@
 /* The stripe is the tag; what chooses the bucket must not depend on it alone. */
 static uint32_t bucket_of(const struct stripe *stripe, uint64_t hash)
 {
-	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & stripe->mask;
+	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) &
+	       atomic_load_explicit(&stripe->mask, memory_order_relaxed);
 }
 
 int stripes_init(struct store *store)
@@ -64,6 +65,31 @@ struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char 
 	while (item && !item_is(item, key, key_length))
 		item = item->next;
 	return item;
+}
+
+void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		__builtin_prefetch(store_stripe(store, hashes[i]), 1);
+	for (unsigned i = 0; i < count; i++) {
+		const struct stripe *stripe = store_stripe(store, hashes[i]);
+		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
+
+		/* Their number may be another one by now: a hint, not an access. */
+		__builtin_prefetch(&buckets[bucket_of(stripe, hashes[i])]);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct stripe *stripe = store_stripe(store, hashes[i]);
+		const char *item;
+
+		if (!lock_try(&stripe->lock))
+			continue;
+		/* Only its address is used, so it may be freed as soon as the stripe is released. */
+		item = (const char *)stripe->buckets[bucket_of(stripe, hashes[i])];
+		lock_release(&stripe->lock);
+		__builtin_prefetch(item, 1);
+		__builtin_prefetch(item + 64);
+	}
 }
 
 /* Doubles the buckets; without memory the chains just grow longer. */

@@ -226,7 +226,8 @@ def test_many_that_do_not_read(open_folder, tmp_path, size, flash):
         clients = [Client(0, str(path)) for _ in range(connections)]
         with Client(0, str(path)) as other:
             overwrite(0)
-            assert not flash or other.count("flash_items") >= 100
+            if flash:  # a busy machine's cleaner may not keep up with one round
+                until(lambda: other.count("flash_items") >= 100 or overwrite(0), "objects on flash")
             for turn in range(turns):
                 for n in range(turn, connections, turns):
                     clients[n].send(b"".join(b"get " + b" ".join(some) + b"\r\n" for some in wanted(n)))
@@ -235,17 +236,17 @@ def test_many_that_do_not_read(open_folder, tmp_path, size, flash):
             if "asan" not in daemon.program:  # where freed memory is kept
                 bound = memory * 1.1 * 2**20 + 24 * 2**20 + connections * (size + 64 * 2**10)
                 assert daemon.resident_bytes() <= bound
+            hits = 0
             for n, client in enumerate(clients):
-                hits = 0
                 for some in wanted(n):
                     found = client.values()
                     hits += len(found)
                     rest = iter(some)
                     assert all(key in rest for key, *_ in found)  # in order; some may be evicted
                     assert all(data in [value(key, turn) for turn in range(turns + 1)] for key, _, data, _ in found)
-                assert hits > 0
                 assert client.ask(b"version\r\n").startswith(b"VERSION")
                 client.close()
+            assert hits > 0
 
 
 def test_many_connections(start):
