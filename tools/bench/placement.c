@@ -70,6 +70,8 @@ static int measure(struct study *study, const struct placement_run *shape, enum 
 	uint32_t count;
 	int rc;
 
+	if (bench_interrupted())
+		return FS_ESYS;
 	run.sequence = study->sequence++;
 	count = placement_objects_for(objects, 0, (uint64_t)(ratio * (double)run.segment_bytes));
 	rc = placement_measure(&run, objects->all, count, outcome, &plan);
@@ -164,7 +166,7 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 	snprintf(row, sizeof(row), "steady %s %s, %u", placement_kinds[placement], placement_names[sizes],
 		 FUNCTIONS);
 	bench_progress(study->bench, "placement: %s", row);
-	for (unsigned turn = 0; rc == FS_OK && turn < STEADY_TURNS; turn++) {
+	for (unsigned turn = 0; rc == FS_OK && turn < STEADY_TURNS && !bench_interrupted(); turn++) {
 		struct placement_outcome outcome;
 		struct seg_plan plan;
 
