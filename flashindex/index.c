@@ -156,6 +156,12 @@ void fidx_key_of(const struct fidx *index, uint64_t hash, struct fidx_key *out)
 	out->place = (uint64_t)lower << PLACE_BUCKET_SHIFT | out->tag;
 }
 
+void fidx_prefetch(const struct fidx *index, const struct fidx_key *key)
+{
+	__builtin_prefetch(&index->bucket[key->bucket[0]]);
+	__builtin_prefetch(&index->bucket[key->bucket[1]]);
+}
+
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes)
 {
 	return tag_of(index, own_hash(index, hash)) & (stripes - 1);

@@ -159,6 +159,8 @@ struct seg_plan {
 	struct seg_plan_stats stats;
 };
 
+#define SEG_PLAN_BYTES 16
+
 /*
  * Plans the next segment (with the sequence that seg_write will use: a plan is written before the next
  * one is written, or thrown away). Candidates in order of rank, best first; what finds no place waits
@@ -166,7 +168,8 @@ struct seg_plan {
  * rank decides among equals. Records over 1 MiB that are no extents find no place. At most 2^27 - 1
  * candidates. filter_bytes_for(n): footer room for a filter over n keys (asked with the most that may be
  * placed; seg_write takes a filter of up to what it said for plan->count); may be NULL for none.
- * FS_EINVAL, FS_ENOMEM. Deterministic. CPU and memory: see README. Pure computation, no I/O; the
+ * FS_EINVAL, FS_ENOMEM. Deterministic. CPU: see README. Memory meanwhile: SEG_PLAN_BYTES per candidate,
+ * and afterwards what is in *out. Pure computation, no I/O; the
  * cleaner's thread. The caller calls seg_plan_fini after success.
  */
 FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placement,

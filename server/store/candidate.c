@@ -39,14 +39,36 @@ void candidate_set(struct store *store, struct stripe *stripe, struct item *item
 	candidate_account(store, item, 1);
 }
 
-void candidate_clear(struct store *store, struct stripe *stripe, struct item *item)
+void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item,
+		      struct candidate_sums *sums)
 {
-	if (!(item->state & ITEM_CANDIDATE))
-		return;
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
 	must(stripe->candidates > 0);
 	stripe->candidates--;
-	candidate_account(store, item, -1);
+	sums->bytes[item_group(store, item)] += seg_record_length(item->key_length, item->value_length);
+	sums->count++;
+}
+
+void candidate_settle(struct store *store, struct candidate_sums *sums)
+{
+	if (sums->count == 0)
+		return;
+	for (int g = 0; g < GROUPS; g++)
+		if (sums->bytes[g])
+			atomic_fetch_sub_explicit(&store->candidate_bytes[g], (int64_t)sums->bytes[g],
+						  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	*sums = (struct candidate_sums){ 0 };
+}
+
+void candidate_clear(struct store *store, struct stripe *stripe, struct item *item)
+{
+	struct candidate_sums sums = { 0 };
+
+	if (!(item->state & ITEM_CANDIDATE))
+		return;
+	candidate_unmark(store, stripe, item, &sums);
+	candidate_settle(store, &sums);
 }
 
 /* Objects over a quarter of a segment stay in DRAM, and so does what is there only for reading. */

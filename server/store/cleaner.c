@@ -18,6 +18,7 @@
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 #define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
+#define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_init(struct store *store)
@@ -103,18 +104,19 @@ static void tick_budget(struct store *store, double flash_rate)
 static void tick_rates(struct store *store, double seconds)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	uint64_t app = ctr_sum(CTR_app_bytes_written), flash = ctr_sum(CTR_flash_bytes_written);
+	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+	uint64_t flash = ctr_sum(CTR_flash_bytes_written);
 	uint64_t sets = ctr_sum(CTR_cmd_set);
 	double rate = (double)atomic_load_explicit(&cleaner->write_rate, memory_order_relaxed);
 
+	double demand = (double)(allocated - cleaner->allocated_last) / seconds;
 	/* After "stats reset" the sums are smaller than they were. */
-	double app_rate = app >= cleaner->app_bytes_last ? (double)(app - cleaner->app_bytes_last) / seconds : 0;
 	double flash_rate = flash >= cleaner->flash_bytes_last ? (double)(flash - cleaner->flash_bytes_last) / seconds : 0;
 	uint64_t new_sets = sets >= cleaner->sets_last ? sets - cleaner->sets_last : 0;
 
-	cleaner->set_rate = fmax(app_rate, smooth(cleaner->set_rate, app_rate));
+	cleaner->demand = fmax(demand, smooth(cleaner->demand, demand));
 	atomic_store_explicit(&cleaner->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
-	cleaner->app_bytes_last = app;
+	cleaner->allocated_last = allocated;
 	cleaner->flash_bytes_last = flash;
 	cleaner->sets_last = sets;
 	if (!store->index)
@@ -249,17 +251,40 @@ static unsigned may_write(struct store *store, int64_t free_bytes, uint64_t now_
 	return groups;
 }
 
+double cleaner_time_left_ms(const struct store *store)
+{
+	int64_t free_bytes = store_free_bytes(store);
+
+	if (free_bytes <= 0)
+		return 0;
+	return store->cleaner.demand > 0 ? (double)free_bytes / store->cleaner.demand * 1000 : HUGE_VAL;
+}
+
+/*
+ * Free memory is to last until a segment's objects have moved. What is set meanwhile comes on top of the one
+ * segment that is kept free in any case; where sets are so fast that this would take much of the memory, they
+ * are ahead of the flash anyway.
+ */
+static uint64_t write_below(const struct store *store)
+{
+	double meanwhile = 2 * store->cleaner.demand * store->cleaner.cycle_ms / 1000;
+	double most = (double)store->config.memory_bytes / WRITE_AHEAD_SHARE;
+
+	return store->segment_bytes + (uint64_t)fmin(meanwhile, most);
+}
+
 static bool keep_free(struct store *store, uint64_t now_ms)
 {
 	uint64_t want = store->index ? store->segment_bytes : store->config.memory_bytes / 256;
 	int64_t free_bytes = store_free_bytes(store);
-	unsigned groups;
+	unsigned groups = 0;
 
-	if (free_bytes >= (int64_t)want)
-		return false;
-	groups = store->index ? may_write(store, free_bytes, now_ms) : 0;
+	if (store->index && free_bytes < (int64_t)write_below(store))
+		groups = may_write(store, free_bytes, now_ms);
 	if (groups && write_segment(store, groups))
 		return true;
+	if (free_bytes >= (int64_t)want)
+		return false;
 	return store->config.evict && evict_round(&store->cleaner, store, want);
 }
 

@@ -4,16 +4,28 @@
  * move each object that is still current from the DRAM table into the index (DESIGN 4.6). An
  * object that was changed meanwhile stays what it is now; its old bytes in the segment are dead.
  */
+#include <math.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "server/store/store_internal.h"
 
+/* How far ahead of its turn an object's number, its memory and its index buckets are asked for: each is a
+   miss in the cache, and one after the other they would be most of the work. */
+#define NUMBERS_AHEAD 16u
+#define ITEMS_AHEAD 10u
+#define BUCKETS_AHEAD 4u /* a power of two */
+#define LINE_BYTES 64u
+#define PREFETCH_MAX 1024u
+#define SPREAD_MAX_MS 5000.0
+#define CYCLE_SMOOTHING 0.2
+#define DUTIES_EACH 4096u /* objects committed between looks at the cleaner's other duties */
+
 struct segment_write {
 	struct store *store;
 	const struct seg_plan *plan;
 	const struct gathered *gathered;
-	uint64_t started_ms, issued, segment_bytes;
+	uint64_t started_ms, issued;
 };
 
 static uint64_t filter_room(void *context, uint64_t n)
@@ -23,10 +35,37 @@ static uint64_t filter_room(void *context, uint64_t n)
 	return fidx_filter_length(store->index, n);
 }
 
+/* The candidate that is placed n-th. */
+static struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
+{
+	return gathered->candidates[plan->placed[n].candidate].item;
+}
+
+static void prefetch_number(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
+{
+	if (n < plan->count)
+		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
+}
+
+static void prefetch_record(const struct segment_write *write, uint32_t n)
+{
+	if (n >= write->plan->count)
+		return;
+	const struct seg_candidate *candidate = &write->gathered->candidates[write->plan->placed[n].candidate];
+	uint32_t bytes = candidate->length < PREFETCH_MAX ? candidate->length : PREFETCH_MAX;
+
+	__builtin_prefetch(&write->gathered->entries[write->plan->placed[n].candidate]);
+	for (uint32_t at = 0; at < bytes + sizeof(struct item) - SEG_RECORD_HEADER; at += LINE_BYTES)
+		__builtin_prefetch((const char *)candidate->item + at);
+}
+
 static void fill_record(void *context, uint32_t n, struct seg_record *out)
 {
 	const struct segment_write *write = context;
 	uint32_t candidate = write->plan->placed[n].candidate;
+
+	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
+	prefetch_record(write, n + ITEMS_AHEAD);
 	struct item *item = write->gathered->candidates[candidate].item;
 	const struct plan_entry *entry = &write->gathered->entries[candidate];
 
@@ -43,31 +82,31 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 }
 
 /*
- * Spreads the write over half of the time in which sets would use up the free memory, so that hits
- * see little of it; at most five seconds for a segment, and not at all while the rate of sets is
- * unknown. Between chunks the cleaner's other duties go on.
+ * Spreads the write over half of the time that free memory lasts beyond what the rest of the segment needs
+ * anyway, so that hits see little of it; at most five seconds for a segment, and not at all while the rate of
+ * sets is unknown. Between chunks the cleaner's other duties go on.
  */
 static void pace(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
-	int64_t free_bytes = store_free_bytes(store);
-	double rate, seconds;
 
 	write->issued += bytes;
 	cleaner_duties(store);
-	if (store->config.evict && free_bytes < (int64_t)store->segment_bytes / 4)
+	if (store->config.evict && store_free_bytes(store) < (int64_t)store->segment_bytes / 4 &&
+	    !mostly_candidates(store))
 		evict_round(&store->cleaner, store, store->segment_bytes / 2);
-	rate = store->cleaner.set_rate;
-	if (rate <= 0 || free_bytes <= 0)
+	if (store->cleaner.demand <= 0)
 		return;
-	seconds = (double)free_bytes / rate / 2;
-	if (seconds > 5)
-		seconds = 5;
-	double due_ms = seconds * 1000 * (double)write->issued / (double)write->segment_bytes;
-	double gone_ms = (double)(clk_now_ms(store->clock) - write->started_ms);
-	if (due_ms > gone_ms + 1)
+	double spread_ms = fmin((cleaner_time_left_ms(store) - 2 * store->cleaner.cycle_ms) / 2, SPREAD_MAX_MS);
+	double due_ms = spread_ms * (double)write->issued / (double)store->segment_bytes;
+	uint64_t now_ms = clk_now_ms(store->clock);
+	double gone_ms = (double)(now_ms - write->started_ms);
+
+	if (due_ms > gone_ms + 1) {
 		cleaner_sleep(store, (unsigned)(due_ms - gone_ms));
+		store->cleaner.paused_ms += clk_now_ms(store->clock) - now_ms;
+	}
 }
 
 /* Hashes of what is placed, for the filter. NULL when no filter is wanted or memory is out. */
@@ -84,8 +123,10 @@ static void *build_filter(struct store *store, const struct seg_plan *plan, cons
 	if (!hashes)
 		return NULL;
 	for (uint32_t i = plan->extents; i < plan->count; i++) {
-		const struct item *item = gathered->candidates[plan->placed[i].candidate].item;
+		const struct item *item = placed_item(plan, gathered, i);
 
+		if (i + ITEMS_AHEAD < plan->count)
+			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
 		hashes[i - plan->extents] = store_hash(store, item_key(item), item->key_length);
 	}
 	filter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);
@@ -93,45 +134,91 @@ static void *build_filter(struct store *store, const struct seg_plan *plan, cons
 	return filter;
 }
 
-/* One object: out of the DRAM table and into the index, in one critical section. */
-static bool commit_one(struct store *store, uint32_t segment, const struct seg_placed *placed, struct item *item,
-		       bool extent, uint32_t now_seconds)
+/* An object of the plan, looked up a few ahead of its turn. */
+struct prepared {
+	struct item *item;
+	struct stripe *stripe;
+	struct fidx_key key;
+};
+
+static void prepare(struct store *store, struct item *item, struct prepared *out)
 {
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
-	struct stripe *stripe = store_stripe(store, hash);
-	struct fidx_key key;
+
+	out->item = item;
+	out->stripe = store_stripe(store, hash);
+	__builtin_prefetch(out->stripe);
+	fidx_key_of(store->index, hash, &out->key);
+	fidx_prefetch(store->index, &out->key);
+}
+
+/* One object: out of the DRAM table and into the index, in one critical section. */
+static bool commit_one(struct store *store, uint32_t segment, const struct seg_placed *placed,
+		       const struct prepared *object, bool extent, uint32_t now_seconds)
+{
+	struct stripe *stripe = object->stripe;
+	struct item *item = object->item;
 	bool moved = false;
 
-	fidx_key_of(store->index, hash, &key);
 	lock_acquire(&stripe->lock);
+	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
 	    store_alive(store, item->expiry, item->cas, now_seconds)) {
 		moved = true;
 		if (extent)
-			moved = fidx_extent_insert(store->index, &key, segment, placed->offset,
+			moved = fidx_extent_insert(store->index, &object->key, segment, placed->offset,
 						   (uint32_t)seg_record_length(item->key_length, item->value_length),
 						   item_clock(item));
 		else
-			fidx_insert(store->index, &key, segment, placed->function, item_clock(item));
-		if (moved)
-			stripe_unlink(store, stripe, hash, item);
+			fidx_insert(store->index, &object->key, segment, placed->function, item_clock(item));
 	}
+	if (moved)
+		stripe_unlink(store, stripe, object->key.hash, item);
+	else if (item->state & ITEM_LINKED)
+		candidate_set(store, stripe, item);
 	lock_release(&stripe->lock);
-	if (moved) {
-		ctr_add(CTR_flash_objects_written, 1);
-		ctr_add(CTR_flash_object_bytes_written, item_object_bytes(item));
-		item_release(&store->cleaner.context, item); /* the table's reference; the plan has its own */
-	} else {
-		ctr_add(CTR_flash_dead_on_commit, 1);
-	}
+	if (moved)
+		item_release(&store->cleaner.context, item); /* the table's reference */
 	return moved;
+}
+struct committed {
+	uint64_t objects, bytes;
+};
+
+/* Every object of the plan in its turn; the plan's references go with it. */
+static void commit_all(struct store *store, uint32_t segment, const struct seg_plan *plan,
+		       const struct gathered *gathered, struct committed *out)
+{
+	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+	struct prepared prepared[BUCKETS_AHEAD];
+
+	for (uint32_t i = 0; i < plan->count + BUCKETS_AHEAD; i++) {
+		if (i >= BUCKETS_AHEAD) {
+			uint32_t n = i - BUCKETS_AHEAD;
+			struct prepared *object = &prepared[n % BUCKETS_AHEAD];
+
+			if (commit_one(store, segment, &plan->placed[n], object, n < plan->extents, now_seconds)) {
+				out->objects++;
+				out->bytes += item_object_bytes(object->item);
+			}
+			item_release(&store->cleaner.context, object->item);
+			gathered->candidates[plan->placed[n].candidate].item = NULL;
+			if (n % DUTIES_EACH == DUTIES_EACH - 1)
+				cleaner_duties(store);
+		}
+		prefetch_number(plan, gathered, i + NUMBERS_AHEAD);
+		if (i + ITEMS_AHEAD < plan->count)
+			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
+		if (i < plan->count)
+			prepare(store, placed_item(plan, gathered, i), &prepared[i % BUCKETS_AHEAD]);
+	}
 }
 
 static void commit(struct store *store, uint32_t segment, const struct seg_plan *plan,
 		   const struct gathered *gathered, void *filter, size_t filter_length)
 {
-	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
 	uint32_t slots = plan->count - plan->extents;
+	struct committed committed = { 0 };
 	uint64_t bytes = 0;
 
 	for (uint32_t i = plan->extents; i < plan->count; i++)
@@ -140,9 +227,10 @@ static void commit(struct store *store, uint32_t segment, const struct seg_plan 
 			  filter_length);
 	if (fault_fires(FAULT_cleaner_pause_before_commit))
 		usleep(20000); /* a fault point: clients run meanwhile */
-	for (uint32_t i = 0; i < plan->count; i++)
-		commit_one(store, segment, &plan->placed[i], gathered->candidates[plan->placed[i].candidate].item,
-			   i < plan->extents, now_seconds);
+	commit_all(store, segment, plan, gathered, &committed);
+	ctr_add(CTR_flash_objects_written, committed.objects);
+	ctr_add(CTR_flash_object_bytes_written, committed.bytes);
+	ctr_add(CTR_flash_dead_on_commit, plan->count - committed.objects);
 }
 
 /* The device is gone for now: run on from DRAM, and try again after a while. */
@@ -175,8 +263,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 			  const struct gathered *gathered)
 {
 	struct segment_write write = { .store = store, .plan = plan, .gathered = gathered,
-				       .started_ms = clk_now_ms(store->clock),
-				       .segment_bytes = store->segment_bytes };
+				       .started_ms = clk_now_ms(store->clock) };
 	const struct seg_writer_ops ops = { .record = fill_record, .pace = pace };
 	size_t filter_length;
 	void *filter = build_filter(store, plan, gathered, &filter_length);
@@ -196,6 +283,19 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	return true;
 }
 
+/* Planning takes memory in proportion to the candidates, the plan in proportion to what is placed. */
+static int make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
+{
+	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
+	int result;
+
+	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
+			       filter_room, store, plan);
+	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	return result;
+}
+
 /* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
 static bool plan_and_write(struct store *store, const struct gathered *gathered)
 {
@@ -205,8 +305,7 @@ static bool plan_and_write(struct store *store, const struct gathered *gathered)
 	bool done;
 
 	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !next_segment(store, &segment) ||
-	    seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count, filter_room,
-			  store, &plan) != FS_OK)
+	    make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
 	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
@@ -216,13 +315,30 @@ static bool plan_and_write(struct store *store, const struct gathered *gathered)
 	return done;
 }
 
+/* What the whole of it took, the pauses left out: what the next one will take. */
+static void note_cycle(struct store *store, uint64_t started_ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	double took_ms = (double)(clk_now_ms(store->clock) - started_ms - cleaner->paused_ms);
+
+	cleaner->cycle_ms = fmax(took_ms, cleaner->cycle_ms + CYCLE_SMOOTHING * (took_ms - cleaner->cycle_ms));
+}
+
+/* Twice as many candidates as fit fill a segment best. When memory is short they are fewer, because most of
+   the work is in proportion to them, and three percent of a segment less than what would be evicted. */
 bool write_segment(struct store *store, unsigned groups)
 {
+	uint64_t started_ms = clk_now_ms(store->clock), want = 2 * store->segment_bytes;
 	struct gathered gathered;
 	bool done;
 
-	gather(store, groups, 2 * store->segment_bytes, &gathered);
+	if (cleaner_time_left_ms(store) < 2 * store->cleaner.cycle_ms)
+		want = store->segment_bytes + store->segment_bytes / 4;
+	store->cleaner.paused_ms = 0;
+	gather(store, groups, want, &gathered);
 	done = plan_and_write(store, &gathered);
 	gathered_release(store, &gathered);
+	if (done)
+		note_cycle(store, started_ms);
 	return done;
 }

@@ -150,6 +150,14 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 	return round.freed;
 }
 
+bool mostly_candidates(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
+
+	return store->index && items > 0 && planned + candidate_total(store) > (uint64_t)items / 4 * 3;
+}
+
 /* Over the budget by no more than what a plan keeps from being evicted, and a slack? */
 static bool within_reason(const struct store *store, int64_t missing)
 {
@@ -179,7 +187,9 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		cleaner_wake(store);
 	want = (uint64_t)missing < 2 * bytes + INLINE_EXTRA_BYTES ? (uint64_t)missing : 2 * bytes + INLINE_EXTRA_BYTES;
 	visits = INLINE_VISITS + want / sizeof(struct item);
-	freed = evict_dram(context, want, INLINE_SPARING_VISITS, EVICT_SPARE_CANDIDATES, true, &visited);
+	freed = 0;
+	if (!mostly_candidates(store))
+		freed = evict_dram(context, want, INLINE_SPARING_VISITS, EVICT_SPARE_CANDIDATES, true, &visited);
 	if (freed < want)
 		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
 	if (freed < want)

@@ -112,8 +112,10 @@ struct cleaner {
 	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
-	uint64_t app_bytes_last, flash_bytes_last, sets_last;
-	double set_rate; /* application bytes per second, smoothed */
+	uint64_t allocated_last, flash_bytes_last, sets_last;
+	double demand;	/* bytes per second that new items take: rises at once, falls slowly */
+	double cycle_ms; /* what a segment takes from gathering to its last commit, pauses left out */
+	uint64_t paused_ms; /* of the present cycle */
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
 	uint64_t offline_until_ms;
@@ -253,6 +255,14 @@ void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, 
 		     uint32_t now_seconds);
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item);
 void candidate_clear(struct store *store, struct stripe *stripe, struct item *item);
+/* Many at once: unmarks a candidate and adds it to sums; settle takes them off the store's, no lock held. */
+struct candidate_sums {
+	uint64_t bytes[GROUPS];
+	int64_t count;
+};
+void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item,
+		      struct candidate_sums *sums);
+void candidate_settle(struct store *store, struct candidate_sums *sums);
 uint64_t candidate_total(const struct store *store);
 
 /* ---- apply.c: what a command does to its key, under the stripe ------------------------------- */
@@ -318,6 +328,8 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 bool evict_inline(struct store_context *context, uint64_t bytes);
 /* The cleaner's round: DRAM and flash in proportion, until free. */
 bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free);
+/* Is most of what is in DRAM waiting for the flash, so that looking for other things is in vain? */
+bool mostly_candidates(const struct store *store);
 /* Hot data over its threshold: makes ghosts on flash alone. */
 bool evict_excess_hot(struct store *store);
 uint64_t store_hot_bytes(const struct store *store);
@@ -335,6 +347,8 @@ void cleaner_wake(struct store *store);
 void cleaner_duties(struct store *store);
 /* Sleeps up to ms, less when stopped; not at all without a thread. */
 void cleaner_sleep(struct store *store, unsigned ms);
+/* Milliseconds until new items have used up the free memory, at the present demand. */
+double cleaner_time_left_ms(const struct store *store);
 /* Expired and flushed items, and items whose score is of an older model: some stripes' worth. */
 void cleaner_crawl(struct store *store, uint64_t now_ms);
 
@@ -349,6 +363,7 @@ struct gathered {
 /* Which size groups fill a segment of so many bytes; 0: all together they don't. */
 unsigned choose_groups(const struct store *store, uint64_t bytes);
 void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct gathered *out);
+void planned_release(struct store *store, struct item *item);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */
 bool write_segment(struct store *store, unsigned groups);
