@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening: what is a flash, what is none, and which of two superblocks counts. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,6 +165,32 @@ static void the_younger_copy_counts(void **state)
 	image_close(&image);
 }
 
+/* One's own memory as a file: where nothing is mapped, reads fail like those of a bad sector. */
+static void a_bad_sector_is_counted_and_hides_nothing_else(void **state)
+{
+	struct flash flash = {.fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)};
+	uint8_t *there =
+		mmap(NULL, 5 * FORMAT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *read = aligned_alloc(FORMAT_PAGE, 5 * FORMAT_PAGE);
+	struct flash_unread unread = {0};
+
+	(void)state;
+	assert_true(flash.fd >= 0 && there != MAP_FAILED && read);
+	memset(there, 'd', 5 * FORMAT_PAGE);
+	memset(read, 'x', 5 * FORMAT_PAGE);
+	assert_int_equal(munmap(there + 2 * FORMAT_PAGE, FORMAT_PAGE), 0);
+	flash_read(&flash, read, 5 * FORMAT_PAGE, (uintptr_t)there, &unread);
+	assert_int_equal(unread.pages, 1);
+	assert_int_equal(unread.first, (uintptr_t)there + 2 * FORMAT_PAGE);
+	assert_int_equal(unread.error, EIO);
+	assert_true(format_is_zero(read + 2 * FORMAT_PAGE, FORMAT_PAGE));
+	assert_memory_equal(read, there, 2 * FORMAT_PAGE);
+	assert_memory_equal(read + 3 * FORMAT_PAGE, there + 3 * FORMAT_PAGE, 2 * FORMAT_PAGE);
+	munmap(there, 5 * FORMAT_PAGE);
+	free(read);
+	close(flash.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +200,7 @@ int main(void)
 		cmocka_unit_test(a_superblock_that_cannot_be_is_told),
 		cmocka_unit_test(one_good_copy_is_enough),
 		cmocka_unit_test(the_younger_copy_counts),
+		cmocka_unit_test(a_bad_sector_is_counted_and_hides_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("flash", tests, NULL, NULL);
