@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read buffers, page-aligned, by size class (1, 2, 3, 4, 6, 8, 12, ... pages). An idle buffer is kept
- * for the next read while the idle ones stay within IDLE_BYTES.
+ * for the next read while the idle ones stay within POOL_IDLE_BYTES.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "segments/pool_internal.h"
 
-#define IDLE_BYTES (1u << 20)
 #define POOL_PAGES_MAX 1024u
 
 /* Bytes of the class that a buffer of bytes belongs to. */
@@ -33,39 +33,58 @@ static uint64_t class_of(uint64_t bytes, unsigned *index)
 	return size * SEG_PAGE;
 }
 
+static struct pool_idle *pop(struct pool_idle **list)
+{
+	struct pool_idle *node = *list;
+
+	if (node)
+		*list = node->next;
+	return node;
+}
+
+static void push(struct pool_idle **list, struct pool_idle *node)
+{
+	node->next = *list;
+	*list = node;
+}
+
 void pool_init(struct pool *pool)
 {
 	*pool = (struct pool){0};
+	for (unsigned i = 0; i < POOL_IDLE_MAX; i++)
+		push(&pool->unused, &pool->node[i]);
 }
 
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
 {
 	unsigned index;
-	struct pool_idle *idle;
+	struct pool_idle *node;
+	void *buffer;
 
 	*size = class_of(bytes, &index);
-	idle = index < POOL_CLASSES ? pool->idle[index] : NULL;
-	if (idle) {
-		pool->idle[index] = idle->next;
+	node = index < POOL_CLASSES ? pop(&pool->idle[index]) : NULL;
+	if (node) {
 		pool->idle_bytes -= *size;
-	} else {
-		idle = mem_aligned(SEG_PAGE, *size);
-		if (!idle)
-			return NULL;
-		atomic_fetch_add_explicit(&pool->bytes, *size, memory_order_relaxed);
+		push(&pool->unused, node);
+		return node->buffer;
 	}
-	return idle;
+	buffer = mem_aligned(SEG_PAGE, *size);
+	if (buffer)
+		atomic_fetch_add_explicit(&pool->bytes, *size, memory_order_relaxed);
+	return buffer;
 }
 
 void pool_give(struct pool *pool, void *buffer, uint64_t size)
 {
-	struct pool_idle *idle = buffer;
+	struct pool_idle *node;
 	unsigned index;
 
 	class_of(size, &index);
-	if (index < POOL_CLASSES && pool->idle_bytes + size <= IDLE_BYTES) {
-		idle->next = pool->idle[index];
-		pool->idle[index] = idle;
+	if (index < POOL_CLASSES && pool->idle_bytes + size <= POOL_IDLE_BYTES) {
+		node = pop(&pool->unused);
+		must(node); /* each idle one has a page at least */
+		node->buffer = buffer;
+		push(&pool->idle[index], node);
 		pool->idle_bytes += size;
 		return;
 	}
@@ -75,12 +94,9 @@ void pool_give(struct pool *pool, void *buffer, uint64_t size)
 
 void pool_fini(struct pool *pool)
 {
-	for (unsigned i = 0; i < POOL_CLASSES; i++) {
-		while (pool->idle[i]) {
-			struct pool_idle *idle = pool->idle[i];
+	struct pool_idle *node;
 
-			pool->idle[i] = idle->next;
-			mem_free(idle);
-		}
-	}
+	for (unsigned i = 0; i < POOL_CLASSES; i++)
+		while ((node = pop(&pool->idle[i])) != NULL)
+			mem_free(node->buffer);
 }

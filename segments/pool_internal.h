@@ -8,13 +8,19 @@
 #include "segments/segments.h"
 
 #define POOL_CLASSES 20u /* up to 4 MiB; larger buffers are not kept */
+#define POOL_IDLE_BYTES (1u << 20)
+#define POOL_IDLE_MAX (POOL_IDLE_BYTES / SEG_PAGE)
 
+/* Beside the buffer, not in it: what the device has written to is in no cache. */
 struct pool_idle {
+	void *buffer;
 	struct pool_idle *next;
 };
 
 struct pool {
 	struct pool_idle *idle[POOL_CLASSES];
+	struct pool_idle *unused; /* without a buffer */
+	struct pool_idle node[POOL_IDLE_MAX];
 	uint64_t idle_bytes;
 	_Atomic uint64_t bytes; /* in use and idle */
 };
