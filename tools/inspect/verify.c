@@ -102,18 +102,30 @@ static void check_sequences(struct verify *verify)
 	mem_free(all);
 }
 
+/* "not checked: 3 empty, 1 being written" */
+static void print_unchecked(const struct verify *verify)
+{
+	static const enum segment_state unchecked[] = {SEGMENT_EMPTY, SEGMENT_WRITING, SEGMENT_TORN,
+						       SEGMENT_STRANGE};
+	const char *before = "not checked: ";
+
+	for (unsigned i = 0; i < sizeof(unchecked) / sizeof(unchecked[0]); i++) {
+		if (verify->states[unchecked[i]] == 0)
+			continue;
+		printf("%s%" PRIu64 " %s", before, verify->states[unchecked[i]],
+		       segment_state_text(unchecked[i]));
+		before = ", ";
+	}
+	if (before[0] == ',')
+		putchar('\n');
+}
+
 static void print_summary(const struct verify *verify)
 {
-	static const enum segment_state told[] = {SEGMENT_WRITING, SEGMENT_TORN, SEGMENT_STRANGE,
-						  SEGMENT_EMPTY};
 	double seconds = verify->seconds > 1e-6 ? verify->seconds : 1e-6;
 	char bytes[TEXT_BYTES], rate[TEXT_BYTES], time[TEXT_BYTES];
 
-	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		if (verify->states[told[i]])
-			printf("%" PRIu64 " %s %s: nothing to check there\n", verify->states[told[i]],
-			       verify->states[told[i]] == 1 ? "segment" : "segments",
-			       segment_state_text(told[i]));
+	print_unchecked(verify);
 	if (!verify->options->quiet)
 		printf("read %s in %s, %s/s\n", text_size((double)verify->read_bytes, bytes),
 		       text_duration(seconds, time), text_size((double)verify->read_bytes / seconds, rate));
