@@ -85,6 +85,16 @@ void mem_free(void *memory)
 	free(memory);
 }
 
+void mem_free_sized(void *memory, size_t bytes)
+{
+#ifdef FS_LIBC_MALLOC
+	(void)bytes;
+	free(memory);
+#else
+	sdallocx(memory, bytes, 0);
+#endif
+}
+
 bool mem_resident_is_exact(void)
 {
 	return !UNDER_SANITIZER;
@@ -120,9 +130,22 @@ void mem_purge(void)
 
 #else
 
+/* What allocations of up to so many bytes take, in steps of eight, within which jemalloc has no class's end:
+   asked for each set, and nallocx is slower than this. */
+#define COSTS_MAX 8192u
+static uint16_t costs[COSTS_MAX / 8 + 1];
+
+static void __attribute__((constructor)) learn_costs(void)
+{
+	for (size_t i = 1; i <= COSTS_MAX / 8; i++)
+		costs[i] = (uint16_t)nallocx(8 * i, 0);
+}
+
 size_t mem_cost(size_t bytes)
 {
-	return bytes ? nallocx(bytes, 0) : 0;
+	if (bytes <= COSTS_MAX)
+		return costs[(bytes + 7) / 8];
+	return nallocx(bytes, 0);
 }
 
 size_t mem_resident(void)

@@ -19,6 +19,8 @@ void *mem_realloc(void *memory, size_t bytes);
 /* alignment: a power of two, a multiple of sizeof(void *). Freed by mem_free. */
 void *mem_aligned(size_t alignment, size_t bytes);
 void mem_free(void *memory);
+/* The same, cheaper, for who knows how many bytes mem_alloc was asked for. */
+void mem_free_sized(void *memory, size_t bytes);
 
 /* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
 size_t mem_cost(size_t bytes);

@@ -25,7 +25,7 @@
 #include "server/net/conn.h"
 #include "server/net/net.h"
 
-#define CONN_STEPS 16u		 /* connections that are stepped together */
+#define CONN_STEPS 32u		 /* connections that are stepped together */
 #define CONN_FORESEEN 64u	 /* keys that are looked ahead at, of all of them */
 #define CONN_FORESEE_BYTES 128u /* a connection alone needs more input than this to have two keys in it */
 #define SPARE_BUFFERS 64   /* kept per worker, 16 KiB each */
@@ -104,7 +104,7 @@ void conn_kill(struct conn *conn);
 /*
  * Gives connections of one worker their turn, out of its ready list: executes what is in their input, sends,
  * and finds out what each waits for. In three passes over all of them, so that what the commands will touch
- * is on its way from memory meanwhile, and the same code runs for one after the other: 16 connections at
+ * is on its way from memory meanwhile, and the same code runs for one after the other: 32 connections at
  * most, for a bounded wait of the first one's answer. Some of them may be gone afterwards.
  */
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count);

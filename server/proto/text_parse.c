@@ -137,20 +137,40 @@ unsigned text_number(char *out, uint64_t number)
 
 /* ---- the command word ------------------------------------------------------------------------ */
 
-/* The row of the word at the line's start, and where the word ends. */
-static const struct row *find_row(const char *line, size_t length, size_t *word_length)
+/* The first word of at most eight bytes as a number, little end first; *bytes is its length, 9 and more if it
+   is longer than that. */
+static uint64_t first_word(const char *line, size_t length, size_t *bytes)
 {
-	uint64_t word = 0, name;
-	size_t bytes = 0;
+	const uint64_t ones = 0x0101010101010101ull;
+	uint64_t word = 0, spaces;
 
-	while (bytes < length && bytes < sizeof(rows[0].name) && line[bytes] != ' ')
-		bytes++;
-	*word_length = bytes;
-	memcpy(&word, line, bytes < sizeof(word) ? bytes : sizeof(word));
+	if (length < sizeof(word)) {
+		memcpy(&word, line, length);
+		memset((char *)&word + length, ' ', sizeof(word) - length);
+	} else {
+		memcpy(&word, line, sizeof(word));
+	}
+	spaces = word ^ (' ' * ones);
+	spaces = (spaces - ones) & ~spaces & (0x80 * ones); /* the lowest bit set is that of a space */
+	if (spaces) {
+		*bytes = (size_t)__builtin_ctzll(spaces) / 8;
+		return word & (((uint64_t)1 << (8 * *bytes)) - 1);
+	}
+	*bytes = sizeof(word);
+	while (*bytes < length && line[*bytes] != ' ' && *bytes < sizeof(rows[0].name))
+		(*bytes)++;
+	return word;
+}
+
+/* The row of the word at the line's start, and where the word ends. */
+static const struct row *find_row(const char *line, size_t length, size_t *bytes)
+{
+	uint64_t word = first_word(line, length, bytes), name;
+
 	for (const struct row *row = rows; row < rows + TEXT_COMMANDS; row++) {
 		memcpy(&name, row->name, sizeof(name));
-		if (name == word && row->length == bytes &&
-		    (bytes <= sizeof(word) || memcmp(row->name, line, bytes) == 0))
+		if (name == word && row->length == *bytes &&
+		    (*bytes <= sizeof(word) || memcmp(row->name, line, *bytes) == 0))
 			return row;
 	}
 	return NULL;
@@ -199,10 +219,13 @@ static enum text_error parse_keys(const char *at, const char *end, struct text_c
 	const char *rest = at, *key;
 	size_t length = 0;
 
-	if (!text_word(&rest, end, &key, &length))
-		return TEXT_ERROR_UNKNOWN;
-	if (has_long_word(at, end))
-		return TEXT_ERROR_FORMAT;
+	/* A word at once, and no room for one that is too long: most gets. */
+	if (end - at < 2 || end - at > TEXT_KEY_MAX || at[1] == ' ') {
+		if (!text_word(&rest, end, &key, &length))
+			return TEXT_ERROR_UNKNOWN;
+		if (has_long_word(at, end))
+			return TEXT_ERROR_FORMAT;
+	}
 	out->rest = at;
 	out->rest_end = end;
 	return TEXT_ERROR_OK;
@@ -241,6 +264,44 @@ static enum text_error parse_store(const struct words *words, bool cas, struct t
 	out->flags = (uint32_t)flags;
 	out->value_length = (uint32_t)length;
 	return TEXT_ERROR_OK;
+}
+
+/* A space and one to nine digits. */
+static bool plain_number(const char **at, const char *end, uint32_t *number)
+{
+	const char *digit = *at + 1;
+	uint32_t value = 0;
+
+	if (end - *at < 2 || **at != ' ')
+		return false;
+	while (digit < end && *digit >= '0' && *digit <= '9' && digit - *at < 10)
+		value = value * 10 + (uint32_t)(*digit++ - '0');
+	if (digit == *at + 1)
+		return false;
+	*number = value;
+	*at = digit;
+	return true;
+}
+
+/* A storage command as clients write it, " key flags exptime bytes" and nothing else, in one pass. False: the
+   words must be looked at one by one. */
+static bool parse_plain_store(const char *at, const char *end, struct text_command *out)
+{
+	uint32_t exptime;
+	const char *space;
+
+	if (end - at < 2 || at[1] == ' ')
+		return false;
+	space = memchr(at + 1, ' ', (size_t)(end - at - 1));
+	if (!space || space - at > TEXT_KEY_MAX)
+		return false;
+	out->key = at + 1;
+	out->key_length = (uint8_t)(space - at - 1);
+	if (!plain_number(&space, end, &out->flags) || !plain_number(&space, end, &exptime) ||
+	    !plain_number(&space, end, &out->value_length))
+		return false;
+	out->exptime = exptime;
+	return space == end;
 }
 
 static enum text_error parse_delete(const struct words *words, struct text_command *out)
@@ -310,6 +371,9 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 		out->rest_end = end;
 		return TEXT_ERROR_OK;
 	}
+	if (row->shape == STORE && parse_plain_store(at, end, out))
+		return TEXT_ERROR_OK;
+	out->key = NULL;
 	split(at, end, &words);
 	if (words.count < row->least || words.count > row->most)
 		return TEXT_ERROR_UNKNOWN;

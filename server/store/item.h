@@ -89,10 +89,16 @@ static inline size_t item_bytes_for(size_t key_length, uint32_t client_flags, ui
 	return sizeof(struct item) + (client_flags ? sizeof(client_flags) : 0) + key_length + value_length;
 }
 
-/* What the allocator really spends on it. */
+/* What the allocator was asked for. */
+static inline size_t item_allocated_bytes(const struct item *item)
+{
+	return sizeof(*item) + item_flags_bytes(item) + item->key_length + item->value_length;
+}
+
+/* What it really spends on it. */
 static inline size_t item_cost(const struct item *item)
 {
-	return mem_cost(sizeof(*item) + item_flags_bytes(item) + item->key_length + item->value_length);
+	return mem_cost(item_allocated_bytes(item));
 }
 
 /* Key and value: what the application wrote. */

@@ -69,10 +69,13 @@ struct item *item_new(struct store_context *context, const char *key, size_t key
 
 void item_release(struct store_context *context, struct item *item)
 {
+	size_t bytes;
+
 	if (!item_unref(item))
 		return;
-	context_account(context, -(int64_t)item_cost(item));
-	mem_free(item);
+	bytes = item_allocated_bytes(item);
+	context_account(context, -(int64_t)mem_cost(bytes));
+	mem_free_sized(item, bytes);
 }
 
 uint64_t store_item_budget(const struct store *store)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Allocation and what it costs. */
+#include <malloc.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -24,6 +25,19 @@ static void an_allocation_costs_at_least_its_size(void **state)
 		assert_true(cost >= bytes && cost >= before);
 		assert_true(cost <= bytes + bytes / 4 + 4096);
 		before = cost;
+	}
+}
+
+static void a_cost_is_what_the_allocator_gives(void **state)
+{
+	(void)state;
+	if (!mem_resident_is_exact())
+		skip(); /* another allocator */
+	for (size_t bytes = 1; bytes < 20000; bytes++) {
+		void *memory = mem_alloc(bytes);
+
+		assert_int_equal(mem_cost(bytes), malloc_usable_size(memory));
+		mem_free_sized(memory, bytes);
 	}
 }
 
@@ -66,6 +80,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_map_of_nothing_is_null),
 		cmocka_unit_test(an_allocation_costs_at_least_its_size),
+		cmocka_unit_test(a_cost_is_what_the_allocator_gives),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),
 	};
