@@ -123,15 +123,20 @@ static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
 
 unsigned text_number(char *out, uint64_t number)
 {
-	char reversed[20];
-	unsigned length = 0;
+	char digits[20], *first = digits + sizeof(digits);
+	unsigned length;
 
+	if (number < 10) { /* the flags of most objects */
+		*out = (char)('0' + number);
+		return 1;
+	}
 	do {
-		reversed[length++] = (char)('0' + number % 10);
+		*--first = (char)('0' + number % 10);
 		number /= 10;
 	} while (number > 0);
+	length = (unsigned)(digits + sizeof(digits) - first);
 	for (unsigned i = 0; i < length; i++)
-		out[i] = reversed[length - 1 - i];
+		out[i] = first[i];
 	return length;
 }
 
@@ -266,29 +271,31 @@ static enum text_error parse_store(const struct words *words, bool cas, struct t
 	return TEXT_ERROR_OK;
 }
 
-/* A space and one to nine digits. */
-static bool plain_number(const char **at, const char *end, uint32_t *number)
+/* A space and one to nine digits: what follows them, NULL if it is something else. */
+static const char *plain_number(const char *at, const char *end, uint32_t *number)
 {
-	const char *digit = *at + 1;
+	const char *digit = at + 1, *stop = end - at < 10 ? end : at + 10;
 	uint32_t value = 0;
 
-	if (end - *at < 2 || **at != ' ')
-		return false;
-	while (digit < end && *digit >= '0' && *digit <= '9' && digit - *at < 10)
-		value = value * 10 + (uint32_t)(*digit++ - '0');
-	if (digit == *at + 1)
-		return false;
+	if (at >= end || *at != ' ')
+		return NULL;
+	for (; digit < stop; digit++) {
+		uint32_t figure = (uint32_t)(unsigned char)*digit - '0';
+
+		if (figure > 9)
+			break;
+		value = value * 10 + figure;
+	}
 	*number = value;
-	*at = digit;
-	return true;
+	return digit > at + 1 ? digit : NULL;
 }
 
 /* A storage command as clients write it, " key flags exptime bytes" and nothing else, in one pass. False: the
    words must be looked at one by one. */
 static bool parse_plain_store(const char *at, const char *end, struct text_command *out)
 {
+	const char *space, *rest;
 	uint32_t exptime;
-	const char *space;
 
 	if (end - at < 2 || at[1] == ' ')
 		return false;
@@ -297,11 +304,11 @@ static bool parse_plain_store(const char *at, const char *end, struct text_comma
 		return false;
 	out->key = at + 1;
 	out->key_length = (uint8_t)(space - at - 1);
-	if (!plain_number(&space, end, &out->flags) || !plain_number(&space, end, &exptime) ||
-	    !plain_number(&space, end, &out->value_length))
-		return false;
-	out->exptime = exptime;
-	return space == end;
+	rest = plain_number(space, end, &out->flags);
+	rest = rest ? plain_number(rest, end, &exptime) : NULL;
+	rest = rest ? plain_number(rest, end, &out->value_length) : NULL;
+	out->exptime = rest ? exptime : 0;
+	return rest == end;
 }
 
 static enum text_error parse_delete(const struct words *words, struct text_command *out)

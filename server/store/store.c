@@ -30,13 +30,13 @@ uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
 
 uint32_t store_expiry(const struct store *store, int64_t exptime)
 {
-	int64_t now = store_now_seconds(store, clk_now_us(store->clock));
-	int64_t at;
+	int64_t now, at;
 
 	if (exptime == 0)
 		return 0;
 	if (exptime < 0)
 		return ITEM_EXPIRED_ALWAYS;
+	now = store_now_seconds(store, clk_now_us(store->clock));
 	at = exptime > RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
 	if (at <= (int64_t)ITEM_EXPIRED_ALWAYS)
 		return ITEM_EXPIRED_ALWAYS;
