@@ -60,6 +60,7 @@ struct bench {
 	STUDY(threads, true, "CPU per operation and rate with 1, 2, 4, 8 worker threads, memcached beside") \
 	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs") \
 	STUDY(index, true, "index operations, memory and false matches, 10 M to 1 G slots") \
+	STUDY(instructions, false, "instructions per operation by callgrind, memcached beside") \
 	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
