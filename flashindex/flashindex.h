@@ -150,6 +150,9 @@ void fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segmen
    (under the index stripes; returns true then). */
 bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
 
+/* Fetches the slot of a match towards the cache, for a fidx_touch that comes soon. */
+void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
+
 /*
  * A read of match met another key's record, whose hash is owner_hash: from now on only that key
  * may match this identity (4096 of them, SpotKV's aim; a newer one may push an older one out, which

@@ -273,17 +273,30 @@ static void scan_locked(struct fidx *index, const struct fidx_key *key, const st
 		scan->n = 0;
 }
 
+/* Where it was seen last. */
+static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *key,
+				   const struct fidx_match *match)
+{
+	unsigned way = match->way % FIDX_MAX_MATCHES;
+
+	return &index->bucket[key->bucket[way / FIDX_BUCKET_SLOTS]].slot[way % FIDX_BUCKET_SLOTS];
+}
+
+void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+{
+	__builtin_prefetch(slot_seen(index, key, match), 1);
+}
+
 /* Without a lock. Where it was seen last, else in both buckets. */
 static bool find_named(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
 		       struct found *found)
 {
 	uint32_t name = name_of(index, key, match);
-	unsigned way = match->way % FIDX_MAX_MATCHES;
-	_Atomic uint32_t *at = &index->bucket[key->bucket[way / FIDX_BUCKET_SLOTS]].slot[way % FIDX_BUCKET_SLOTS];
+	_Atomic uint32_t *at = slot_seen(index, key, match);
 	uint32_t slot = slot_load(at);
 	struct scan scan;
 
-	*found = (struct found){slot, way, at};
+	*found = (struct found){slot, match->way % FIDX_MAX_MATCHES, at};
 	if ((slot & ~STATE_MASK) == name)
 		return true;
 	scan_settled(index, key, ~STATE_MASK, name, &scan);

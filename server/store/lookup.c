@@ -432,6 +432,8 @@ static void on_read(struct seg_read *read)
 		abandon(lookup);
 		return;
 	}
+	if (!lookup->extent_read)
+		fidx_touch_soon(store->index, &lookup->key, &lookup->match[lookup->at]);
 	if (result == FS_OK)
 		result = seg_record_read(store->segments, read_segment(lookup), read_sequence(lookup),
 					 lookup->position, read->bytes, read->available, &record, &needed);
