@@ -16,7 +16,7 @@
 #define STUDY "index"
 #define ROW_BYTES 64
 #define MILLION 1000000ull
-#define OPERATIONS MILLION
+#define OPERATIONS (MILLION / 2)
 #define LARGEST (1000 * MILLION)
 #define OF_MODEL 1023u /* segments of the rows that are one series */
 
