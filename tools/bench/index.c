@@ -208,8 +208,9 @@ static void extrapolate(struct study *study, const struct index_shape *shape)
 			 (double)available_bytes() / 1e9);
 	figures_note(
 		study->figures, STUDY,
-		"EXTRAPOLATED: %s. Model: cost = a + b log2(slots), least squares over the sizes measured; "
-		"a hit costs %.1f ns more for each doubling",
+		"EXTRAPOLATED: %s. Model: cost = a + b log2(slots), least squares over the sizes measured "
+		"(a hit: %.1f ns more for each doubling). A lower bound: a size that outgrows the reach of "
+		"the address translation buffers costs more than smaller ones foretell",
 		reason, index_model_slope(&study->models[INDEX_HIT]));
 }
 
@@ -269,7 +270,7 @@ int study_index(struct bench *bench)
 		.figures = bench->figures,
 		.operations = bench_scaled(bench, OPERATIONS, 100000),
 	};
-	uint64_t largest = bench_scaled(bench, LARGEST, shapes[0].slots);
+	uint64_t largest = bench_scaled(bench, LARGEST, shapes[1].slots); /* two make a model */
 	int rc = FS_OK;
 
 	describe(&study);
