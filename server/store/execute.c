@@ -78,7 +78,15 @@ void count_result(const struct store_request *request, bool from_flash)
 
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count)
 {
-	stripes_foresee(worker->context.store, hashes, count);
+	struct store *store = worker->context.store;
+
+	for (unsigned i = 0; store->index && i < count; i++) {
+		struct fidx_key key;
+
+		fidx_key_of(store->index, hashes[i], &key);
+		fidx_prefetch(store->index, &key);
+	}
+	stripes_foresee(store, hashes, count);
 }
 
 bool store_execute(struct store_worker *worker, struct store_request *request)

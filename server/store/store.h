@@ -177,7 +177,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request);
 
 /*
  * These keys (hashes) are what the next requests will most likely name: starts to bring what they will
- * touch in the DRAM table into the processor's cache, for all of them at once, as one miss after the other
+ * touch in index and DRAM table into the processor's cache, for all of them at once, as one miss after the other
  * is what a request costs. No effect but on time.
  */
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count);
