@@ -10,7 +10,8 @@
 #include "base/assert.h"
 #include "conf/counters.h"
 
-#define PIECES 96 /* of one sendmsg; a reply has up to three, beside the bytes before it */
+#define PIECES 96		/* of one sendmsg; a reply has up to three, beside the bytes before it */
+#define COPY_BYTES (64u << 10)	/* of short pieces, in one sendmsg */
 
 #define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
 
@@ -256,11 +257,34 @@ void conn_drop_output(struct conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* Short pieces are copied together: a hundred values of a multiget leave as one piece instead of 300, which
+   is cheaper for the kernel than the copy is. */
 struct pieces {
 	struct iovec piece[PIECES];
 	unsigned count;
+	uint32_t copied;
 	size_t bytes;
+	char copy[COPY_BYTES];
 };
+
+static void add_reference(struct pieces *pieces, const char *bytes, size_t length)
+{
+	pieces->piece[pieces->count++] =
+		(struct iovec){ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
+}
+
+static void add_copy(struct pieces *pieces, const char *bytes, size_t length)
+{
+	struct iovec *last = pieces->count > 0 ? &pieces->piece[pieces->count - 1] : NULL;
+	char *to = pieces->copy + pieces->copied;
+
+	memcpy(to, bytes, length);
+	pieces->copied += (uint32_t)length;
+	if (last && (char *)last->iov_base + last->iov_len == to)
+		last->iov_len += length;
+	else
+		add_reference(pieces, to, length);
+}
 
 /* Adds what is left of length bytes after those of *skip that were sent before. */
 static void add_piece(struct pieces *pieces, const char *bytes, size_t length, size_t *skip)
@@ -270,8 +294,10 @@ static void add_piece(struct pieces *pieces, const char *bytes, size_t length, s
 	*skip -= cut;
 	if (length == cut)
 		return;
-	pieces->piece[pieces->count++] =
-		(struct iovec){ .iov_base = (void *)(uintptr_t)(bytes + cut), .iov_len = length - cut };
+	if (length - cut <= CONN_COPY_BYTES && length - cut <= sizeof(pieces->copy) - pieces->copied)
+		add_copy(pieces, bytes + cut, length - cut);
+	else
+		add_reference(pieces, bytes + cut, length - cut);
 	pieces->bytes += length - cut;
 }
 
@@ -291,7 +317,13 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 	const struct reply *reply;
 
 	pieces->count = 0;
+	pieces->copied = 0;
 	pieces->bytes = 0;
+	if (!output->first && at < output->tail) { /* most answers: one piece, as it lies there */
+		pieces->bytes = output->tail - at;
+		add_reference(pieces, output->bytes + at, pieces->bytes);
+		return;
+	}
 	for (reply = output->first; reply && pieces->count + 5 <= PIECES; reply = reply->next) {
 		uint32_t position = (uint32_t)(reply->position - output->origin);
 		size_t skip = reply->sent;
