@@ -238,6 +238,14 @@ static inline uint32_t layout_turn(const struct layout_grid *grid, uint64_t hash
 	return (uint32_t)reduce64(hash, grid->parts);
 }
 
+/* The least function that leads keys with this hash to a part; the next ones are parts further on. */
+static inline uint32_t layout_first_function(const struct layout_grid *grid, uint64_t hash, uint32_t part)
+{
+	uint32_t turn = layout_turn(grid, hash);
+
+	return part >= turn ? part - turn : part + grid->parts - turn;
+}
+
 /* Where a function falls within a part that begins at start and has width positions. */
 static inline uint32_t layout_within(uint64_t hash, uint32_t function, uint32_t start, uint32_t width)
 {

@@ -39,13 +39,19 @@ static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count
 	return sums;
 }
 
+static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		     enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		     uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
+		     const struct seg_step *step, struct seg_plan *out);
+
 /*
  * Planners prefer long records: those placed may be several times as long as the mean, and footer
  * room for as many as the mean would ask for costs half a percent of the flash. A small segment is
  * planned with a sample of the candidates first; its mean is the better guess.
  */
 static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		 enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count)
+		 enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		 const struct seg_step *step)
 {
 	uint32_t n = 0, most = count / PILOT_SHARE + 1;
 	struct seg_candidate *sample;
@@ -61,8 +67,8 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	for (uint32_t i = 0; i < count; i += PILOT_SHARE)
 		if (plan_is_slot(&candidates[i]))
 			sample[n++] = candidates[i];
-	rc = seg_plan_simulate(layout_page_up(segment_bytes / PILOT_SHARE), sequence, functions, placement,
-			       sample, n, NULL, NULL, &plan);
+	rc = make_plan(layout_page_up(segment_bytes / PILOT_SHARE), sequence, functions, placement, sample, n,
+		       NULL, NULL, step, &plan);
 	if (rc == FS_OK && plan.count > 0)
 		sums->mean_placed = (double)plan.stats.placed_bytes / plan.count;
 	if (rc == FS_OK)
@@ -224,10 +230,10 @@ static uint32_t most_objects(const struct sums *sums, uint64_t room)
 	return (uint32_t)(sums->extents + (most < sums->slots ? most : sums->slots));
 }
 
-int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		      enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
-		      uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
-		      struct seg_plan *out)
+static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		     enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		     uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
+		     const struct seg_step *step, struct seg_plan *out)
 {
 	struct plan_job job = {
 		.candidates = candidates,
@@ -235,6 +241,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 		.segment_bytes = segment_bytes,
 		.filter_bytes_for = filter_bytes_for,
 		.context = context,
+		.step = step,
 		.plan = out,
 	};
 	struct sums sums = sum_up(candidates, count);
@@ -245,7 +252,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	if (functions < 1 || functions > SEG_SIMULATED_FUNCTIONS || count > PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
-	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count);
+	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count, step);
 	if (rc != FS_OK)
 		return rc;
 	job.max_objects = most_objects(&sums, room);
@@ -269,13 +276,29 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 	return rc;
 }
 
+int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		      enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		      uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
+		      struct seg_plan *out)
+{
+	const struct seg_step none = {0};
+
+	return make_plan(segment_bytes, sequence, functions, placement, candidates, count, filter_bytes_for,
+			 context, &none, out);
+}
+
 int seg_plan_make(const struct seg *seg, enum seg_placement placement,
 		  const struct seg_candidate *candidates, uint32_t count,
 		  uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		  struct seg_plan *out)
 {
-	return seg_plan_simulate(seg->segment_bytes, seg->next_sequence, seg->functions, placement,
-				 candidates, count, filter_bytes_for, context, out);
+	return make_plan(seg->segment_bytes, seg->next_sequence, seg->functions, placement, candidates, count,
+			 filter_bytes_for, context, &seg->step, out);
+}
+
+void seg_set_step(struct seg *seg, const struct seg_step *step)
+{
+	seg->step = *step;
 }
 
 void seg_plan_fini(struct seg_plan *plan)

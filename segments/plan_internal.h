@@ -21,8 +21,16 @@ struct plan_job {
 	uint32_t expected_objects; /* that the footer has room for as planned, extents included */
 	uint64_t (*filter_bytes_for)(void *context, uint64_t n); /* may be NULL */
 	void *context;
+	const struct seg_step *step;
 	struct seg_plan *plan; /* areas set */
 };
+
+/* Planners call this between pieces of work of some ten microseconds. */
+static inline void plan_step(const struct plan_job *job)
+{
+	if (job->step->call)
+		job->step->call(job->step->context);
+}
 
 /* The footer's bytes for that many objects. */
 uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects);

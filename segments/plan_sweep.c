@@ -31,6 +31,7 @@
 #define STRADDLE_UNITS 64u
 #define RANK_UNITS 60u
 #define PREFETCH 24u
+#define STEP_STARTS 4096u /* between two steps: some ten microseconds */
 #define NONE UINT32_MAX
 
 struct local {
@@ -73,18 +74,12 @@ static void update_waiting(struct sweep *sweep)
 	for (uint32_t n = 0; n < sweep->waiting_count; n++) {
 		uint32_t candidate = sweep->waiting[n];
 
+		if (n % STEP_STARTS == 0)
+			plan_step(sweep->job);
 		sweep->waiting[count] = candidate;
 		count += !is_taken(sweep, candidate);
 	}
 	sweep->waiting_count = count;
-}
-
-/* The function that leads candidates with this hash to a part; the next ones are grid->parts further on. */
-static inline uint32_t first_function(const struct layout_grid *grid, uint64_t hash, uint32_t part)
-{
-	uint32_t turn = layout_turn(grid, hash);
-
-	return part >= turn ? part - turn : part + grid->parts - turn;
 }
 
 /* Positions in the part of the first count that wait, and how many fall into each window. */
@@ -97,8 +92,10 @@ static void find_positions(struct sweep *sweep, uint32_t part, uint32_t count)
 
 	for (uint32_t n = 0; n < count; n++) {
 		uint64_t hash = layout_place_hash(grid, sweep->job->candidates[sweep->waiting[n]].place);
-		uint32_t function = first_function(grid, hash, part);
+		uint32_t function = layout_first_function(grid, hash, part);
 
+		if (n % STEP_STARTS == 0)
+			plan_step(sweep->job);
 		for (uint32_t i = 0; i < sweep->per_part; i++, position++, function += grid->parts) {
 			*position = NONE;
 			if (function >= grid->functions)
@@ -116,6 +113,8 @@ static void group_by_window(struct sweep *sweep, uint32_t count)
 	for (uint32_t n = 0; n < count * sweep->per_part; n++) {
 		uint32_t position = sweep->position[n];
 
+		if (n % STEP_STARTS == 0)
+			plan_step(sweep->job);
 		if (position == NONE)
 			continue;
 		uint32_t at = sweep->window_first[position >> sweep->window_shift]++;
@@ -247,7 +246,7 @@ static uint32_t function_of(const struct sweep *sweep, uint32_t candidate, uint3
 	uint32_t first = layout_part_start(grid, part);
 	uint32_t width = layout_part_start(grid, part + 1) - first;
 	uint64_t hash = layout_place_hash(grid, sweep->job->candidates[candidate].place);
-	uint32_t function = first_function(grid, hash, part);
+	uint32_t function = layout_first_function(grid, hash, part);
 
 	while (layout_within(hash, function, first, width) != position) {
 		function += grid->parts;
@@ -293,10 +292,12 @@ static int sweep_part(struct sweep *sweep, uint32_t part)
 		uint32_t offset = w << sweep->window_shift;
 		uint32_t width = total - offset;
 
+		plan_step(sweep->job);
 		if (width > window)
 			width = window;
 		load_window(sweep, first + offset, width, sweep->window_first[w], sweep->window_first[w + 1]);
 		look_ahead(sweep, width);
+		plan_step(sweep->job);
 		walk_window(sweep, first + offset, width, part);
 	}
 	return rc;

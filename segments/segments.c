@@ -111,6 +111,7 @@ void seg_close(struct seg *seg)
 	health_fini(&seg->health);
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
+	stream_release(seg);
 	seg->device->ops->close(seg->device);
 	mem_free(seg->live);
 	mem_free(seg);

@@ -177,6 +177,14 @@ FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placem
 				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 				struct seg_plan *out);
 void seg_plan_fini(struct seg_plan *plan);
+
+/* What a long computation calls every some ten microseconds, so that others may have the CPU. */
+struct seg_step {
+	void (*call)(void *context); /* NULL: nothing */
+	void *context;
+};
+/* From now on seg_plan_make calls it: a plan of 512 MiB takes seconds. The cleaner's. */
+void seg_set_step(struct seg *seg, const struct seg_step *step);
 /* The same without a seg, for studies: segment size and sequence given; 1 .. SEG_SIMULATED_FUNCTIONS. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement,
@@ -187,6 +195,10 @@ FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, u
 /* The offset within the segment where a slot's record begins. segment must be LIVE or RECLAIMING
    with that sequence (pinned, or by the cleaner). */
 uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function);
+/* The other way round: the least function from `from` on that leads the place to this offset;
+   SEG_MAX_FUNCTIONS: none. */
+unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset,
+			 unsigned from);
 /* L of the segment: how many bytes to read from a position. */
 uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
 
@@ -197,6 +209,9 @@ uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
    tries the device again when its time has come, after which they are FREE. The cleaner's. */
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
 FS_MUST_CHECK int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state);
+/* The one that was written first of those that are LIVE; false: none. It may be reclaimed before its turn.
+   The cleaner's. */
+FS_MUST_CHECK bool seg_oldest(const struct seg *seg, uint32_t *segment);
 
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the

@@ -82,6 +82,11 @@ struct seg {
 	uint64_t next_sequence; /* cleaner only */
 	uint64_t newest_sequence;
 	uint64_t residence_ms;
+	struct seg_step step; /* of planning; cleaner only */
+	/* What segments are written through, made for the first one and kept: ending a queue waits for all
+	   processors, some ten milliseconds. Cleaner only. */
+	struct dev_queue *write_queue;
+	uint8_t *staging;
 
 	struct lock pins_lock;
 	pthread_cond_t pins_gone;

@@ -16,36 +16,55 @@ uint64_t stream_chunk_bytes(uint64_t segment_bytes)
 	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
 }
 
+static int prepare(struct seg *seg)
+{
+	int error = 0;
+
+	if (!seg->staging)
+		seg->staging = mem_aligned(SEG_PAGE, STREAM_BUFFERS * stream_chunk_bytes(seg->segment_bytes));
+	if (!seg->staging)
+		return FS_ENOMEM;
+	if (!seg->write_queue)
+		error = seg->device->ops->queue_create(seg->device, STREAM_BUFFERS, -1, &seg->write_queue);
+	if (error == 0)
+		return FS_OK;
+	seg->write_queue = NULL;
+	errno = -error;
+	return FS_ESYS;
+}
+
 int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const struct seg_writer_ops *ops,
 		void *context)
 {
-	int error;
+	int rc = prepare(seg);
 
+	if (rc != FS_OK)
+		return rc;
 	*stream = (struct stream){
 		.seg = seg,
 		.ops = ops,
 		.context = context,
+		.queue = seg->write_queue,
+		.memory = seg->staging,
 		.chunk_bytes = stream_chunk_bytes(seg->segment_bytes),
 		.start = seg_offset(seg, segment),
 		.barrier = seg->segment_bytes - SEG_PAGE,
 	};
-	stream->memory = mem_aligned(SEG_PAGE, STREAM_BUFFERS * stream->chunk_bytes);
-	if (!stream->memory)
-		return FS_ENOMEM;
-	error = seg->device->ops->queue_create(seg->device, STREAM_BUFFERS, -1, &stream->queue);
-	if (error != 0) {
-		mem_free(stream->memory);
-		errno = -error;
-		return FS_ESYS;
-	}
 	return FS_OK;
+}
+
+void stream_release(struct seg *seg)
+{
+	if (seg->write_queue)
+		seg->device->ops->queue_destroy(seg->write_queue);
+	mem_free(seg->staging);
+	seg->write_queue = NULL;
+	seg->staging = NULL;
 }
 
 void stream_fini(struct stream *stream)
 {
 	must(stream->in_flight == 0);
-	stream->seg->device->ops->queue_destroy(stream->queue);
-	mem_free(stream->memory);
 }
 
 /* Waits for at least one chunk. */

@@ -51,6 +51,19 @@ int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state)
 	return health_online(seg) && next_place(seg, segment, state) ? FS_OK : FS_EOFFLINE;
 }
 
+bool seg_oldest(const struct seg *seg, uint32_t *segment)
+{
+	uint32_t at = seg->cursor;
+
+	for (uint32_t n = 0; n < seg->segments; n++, at = (at + 1) % seg->segments) {
+		if (seg->live[at].state != SEG_LIVE)
+			continue;
+		*segment = at;
+		return true;
+	}
+	return false;
+}
+
 uint32_t seg_revive(struct seg *seg)
 {
 	uint32_t revived = 0;
@@ -77,6 +90,36 @@ uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, u
 		return entry->data_offset; /* a segment of extents alone: nothing is found there */
 	return entry->data_offset +
 	       (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
+}
+
+/* The part that a position of the data area lies in. */
+static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
+{
+	uint32_t part = (uint32_t)((uint64_t)position * grid->parts / grid->positions);
+
+	while (layout_part_start(grid, part + 1) <= position)
+		part++;
+	return part;
+}
+
+unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset,
+			 unsigned from)
+{
+	const struct seg_entry *entry = &seg->table->entry[segment];
+	const struct layout_grid *grid = &entry->grid;
+
+	if (grid->parts == 0 || offset < entry->data_offset || (offset - entry->data_offset) % entry->granule ||
+	    (offset - entry->data_offset) / entry->granule >= grid->positions)
+		return SEG_MAX_FUNCTIONS;
+	uint32_t position = (uint32_t)((offset - entry->data_offset) / entry->granule);
+	uint32_t part = part_of(grid, position), start = layout_part_start(grid, part);
+	uint64_t hash = layout_place_hash(grid, place);
+	for (uint32_t function = layout_first_function(grid, hash, part); function < grid->functions;
+	     function += grid->parts)
+		if (function >= from && layout_within(hash, function, start,
+						      layout_part_start(grid, part + 1) - start) == position)
+			return function;
+	return SEG_MAX_FUNCTIONS;
 }
 
 uint32_t seg_read_length(const struct seg *seg, uint32_t segment)

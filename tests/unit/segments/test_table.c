@@ -168,6 +168,89 @@ static void numbers_go_round_in_order(void **state)
 	flash_close(&flash);
 }
 
+static void the_oldest_is_the_one_written_first(void **state)
+{
+	struct flash flash;
+	uint32_t oldest;
+	uint64_t sequence;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 4, SEGMENT, 16, NULL), FS_OK);
+	assert_false(seg_oldest(flash.seg, &oldest));
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(write_one(&flash, i * 100, &sequence), i);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(seg_oldest(flash.seg, &oldest));
+		assert_int_equal(oldest, i);
+		seg_reclaim_begin(flash.seg, oldest); /* before its turn: the next place is free */
+		assert_int_equal(seg_reclaim_end(flash.seg, oldest, 0), FS_OK);
+	}
+	assert_int_equal(write_one(&flash, 300, &sequence), 3);
+	assert_int_equal(write_one(&flash, 400, &sequence), 0);
+	assert_true(seg_oldest(flash.seg, &oldest));
+	assert_int_equal(oldest, 2);
+	flash_close(&flash);
+}
+
+static void the_function_that_leads_to_an_offset_is_found(unsigned functions)
+{
+	struct flash flash;
+	struct batch batch;
+	uint32_t segment;
+
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, functions, NULL), FS_OK);
+	batch_make(&batch, 1, 200, 50, 200);
+	assert_int_equal(batch_write(&batch, &flash, &segment), FS_OK);
+	for (uint32_t n = 0; n < batch.plan.count; n++) {
+		const struct seg_placed *placed = &batch.plan.placed[n];
+		uint64_t place = batch.candidates[placed->candidate].place;
+
+		assert_int_equal(seg_function_at(flash.seg, segment, place, placed->offset, 0), placed->function);
+		assert_int_equal(seg_function_at(flash.seg, segment, place, placed->offset, placed->function + 1u),
+				 SEG_MAX_FUNCTIONS);
+		for (unsigned f = 0; f < functions; f++)
+			assert_int_equal(seg_function_at(flash.seg, segment, place,
+							 seg_position(flash.seg, segment, place, f), f),
+					 f);
+	}
+	assert_int_equal(seg_function_at(flash.seg, segment, 1, 0, 0), SEG_MAX_FUNCTIONS);
+	assert_int_equal(seg_function_at(flash.seg, segment, 1, batch.plan.data_offset + 1, 0), SEG_MAX_FUNCTIONS);
+	assert_int_equal(seg_function_at(flash.seg, segment, 1, SEGMENT - 1, 0), SEG_MAX_FUNCTIONS);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
+static void functions_are_found_by_their_offsets(void **state)
+{
+	(void)state;
+	the_function_that_leads_to_an_offset_is_found(1);
+	the_function_that_leads_to_an_offset_is_found(7);
+	the_function_that_leads_to_an_offset_is_found(16);
+}
+
+static void count_step(void *context)
+{
+	(*(unsigned *)context)++;
+}
+
+static void planning_calls_the_step(void **state)
+{
+	struct flash flash;
+	unsigned steps = 0, then;
+	uint64_t sequence;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	seg_set_step(flash.seg, &(struct seg_step){.call = count_step, .context = &steps});
+	write_one(&flash, 1, &sequence);
+	assert_true(steps >= 16); /* each part at least */
+	seg_set_step(flash.seg, &(struct seg_step){0});
+	then = steps;
+	write_one(&flash, 100, &sequence);
+	assert_int_equal(steps, then);
+	flash_close(&flash);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +259,9 @@ int main(void)
 		cmocka_unit_test(a_pin_holds_reclaim_up),
 		cmocka_unit_test(no_pin_outlives_a_reclaim),
 		cmocka_unit_test(numbers_go_round_in_order),
+		cmocka_unit_test(the_oldest_is_the_one_written_first),
+		cmocka_unit_test(functions_are_found_by_their_offsets),
+		cmocka_unit_test(planning_calls_the_step),
 	};
 
 	return cmocka_run_group_tests_name("table", tests, NULL, NULL);
