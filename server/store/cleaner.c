@@ -19,6 +19,7 @@
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 #define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
 #define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
+#define BUCKETS_PER_LOCK 64u /* of the crawler */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_init(struct store *store)
@@ -34,6 +35,7 @@ void cleaner_init(struct store *store)
 	pthread_condattr_destroy(&attributes);
 	cleaner->ticked_at_ms = cleaner->watched_at_ms = cleaner->crawled_at_ms = clk_now_ms(store->clock);
 	cleaner->tokens_at_ms = cleaner->ticked_at_ms;
+	pace_init(store, cleaner->ticked_at_ms);
 }
 
 void cleaner_fini(struct store *store)
@@ -104,19 +106,15 @@ static void tick_budget(struct store *store, double flash_rate)
 static void tick_rates(struct store *store, double seconds)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 	uint64_t flash = ctr_sum(CTR_flash_bytes_written);
 	uint64_t sets = ctr_sum(CTR_cmd_set);
 	double rate = (double)atomic_load_explicit(&cleaner->write_rate, memory_order_relaxed);
 
-	double demand = (double)(allocated - cleaner->allocated_last) / seconds;
 	/* After "stats reset" the sums are smaller than they were. */
 	double flash_rate = flash >= cleaner->flash_bytes_last ? (double)(flash - cleaner->flash_bytes_last) / seconds : 0;
 	uint64_t new_sets = sets >= cleaner->sets_last ? sets - cleaner->sets_last : 0;
 
-	cleaner->demand = fmax(demand, smooth(cleaner->demand, demand));
 	atomic_store_explicit(&cleaner->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
-	cleaner->allocated_last = allocated;
 	cleaner->flash_bytes_last = flash;
 	cleaner->sets_last = sets;
 	if (!store->index)
@@ -154,14 +152,18 @@ void store_tick(struct store *store)
 
 /* ---- the crawler ----------------------------------------------------------------------------- */
 
-static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t now_seconds)
+/* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. */
+static uint32_t crawl_buckets(struct store *store, struct stripe *stripe, uint32_t b, bool rescore,
+			      uint32_t now_seconds)
 {
-	uint64_t version = store->classifier ? clf_version(store->classifier) : 0, checked = 0;
 	struct item *garbage = NULL;
+	uint64_t checked = 0;
 
 	lock_acquire(&stripe->lock);
-	bool rescore = store->classifier && stripe->scored_version != version;
-	for (uint32_t b = 0; b <= stripe->mask; b++) {
+	uint32_t end = stripe->mask + 1;
+	if (end > b + BUCKETS_PER_LOCK)
+		end = b + BUCKETS_PER_LOCK;
+	for (; b < end; b++) {
 		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 			next = item->next;
 			checked++;
@@ -181,7 +183,7 @@ static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t no
 			garbage = item;
 		}
 	}
-	stripe->scored_version = version;
+	end = stripe->mask + 1;
 	lock_release(&stripe->lock);
 	ctr_add(CTR_crawler_items_checked, checked);
 	while (garbage) {
@@ -191,6 +193,17 @@ static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t no
 		item->next = NULL;
 		item_release(&store->cleaner.context, item);
 	}
+	return b < end ? b : 0;
+}
+
+static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t now_seconds)
+{
+	uint64_t version = store->classifier ? clf_version(store->classifier) : 0;
+	bool rescore = store->classifier && stripe->scored_version != version;
+
+	for (uint32_t b = crawl_buckets(store, stripe, 0, rescore, now_seconds); b > 0;)
+		b = crawl_buckets(store, stripe, b, rescore, now_seconds);
+	stripe->scored_version = version;
 }
 
 /* A full pass takes a minute, or less where the training window is short. */
@@ -251,26 +264,13 @@ static unsigned may_write(struct store *store, int64_t free_bytes, uint64_t now_
 	return groups;
 }
 
-double cleaner_time_left_ms(const struct store *store)
-{
-	int64_t free_bytes = store_free_bytes(store);
-
-	if (free_bytes <= 0)
-		return 0;
-	return store->cleaner.demand > 0 ? (double)free_bytes / store->cleaner.demand * 1000 : HUGE_VAL;
-}
-
-/*
- * Free memory is to last until a segment's objects have moved. What is set meanwhile comes on top of the one
- * segment that is kept free in any case; where sets are so fast that this would take much of the memory, they
- * are ahead of the flash anyway.
- */
+/* What is set while a segment is made comes on top of the one segment that is kept free in any case. Where
+   sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
 static uint64_t write_below(const struct store *store)
 {
-	double meanwhile = 2 * store->cleaner.demand * store->cleaner.cycle_ms / 1000;
-	double most = (double)store->config.memory_bytes / WRITE_AHEAD_SHARE;
+	uint64_t meanwhile = pace_reserve(store), most = store->config.memory_bytes / WRITE_AHEAD_SHARE;
 
-	return store->segment_bytes + (uint64_t)fmin(meanwhile, most);
+	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
 static bool keep_free(struct store *store, uint64_t now_ms)
@@ -296,6 +296,7 @@ void cleaner_duties(struct store *store)
 	uint64_t now_ms = clk_now_ms(store->clock);
 	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 
+	pace_observe(store, now_ms);
 	if (now_ms >= cleaner->ticked_at_ms + 1000)
 		store_tick(store);
 	if (now_ms >= cleaner->watched_at_ms + WATCH_MS ||
@@ -327,6 +328,9 @@ static void *cleaner_main(void *argument)
 	struct cleaner *cleaner = &store->cleaner;
 
 	pthread_setname_np(pthread_self(), "cleaner");
+	pace_thread(store);
+	if (store->segments)
+		seg_set_step(store->segments, &(struct seg_step){ .call = pace_plan_step, .context = store });
 	while (!atomic_load(&cleaner->stopping))
 		if (!store_clean_step(store))
 			cleaner_sleep(store, IDLE_MS);

@@ -17,15 +17,14 @@
 #define BUCKETS_AHEAD 4u /* a power of two */
 #define LINE_BYTES 64u
 #define PREFETCH_MAX 1024u
-#define SPREAD_MAX_MS 5000.0
-#define CYCLE_SMOOTHING 0.2
+#define STEP_OBJECTS 32u /* between looks at the time */
 #define DUTIES_EACH 4096u /* objects committed between looks at the cleaner's other duties */
 
 struct segment_write {
 	struct store *store;
 	const struct seg_plan *plan;
 	const struct gathered *gathered;
-	uint64_t started_ms, issued;
+	uint64_t began_ms, issued;
 };
 
 static uint64_t filter_room(void *context, uint64_t n)
@@ -64,6 +63,8 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	const struct segment_write *write = context;
 	uint32_t candidate = write->plan->placed[n].candidate;
 
+	if (n % STEP_OBJECTS == 0)
+		pace_step(write->store);
 	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
 	prefetch_record(write, n + ITEMS_AHEAD);
 	struct item *item = write->gathered->candidates[candidate].item;
@@ -81,12 +82,8 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	memcpy(out->features, &entry->features, sizeof(entry->features));
 }
 
-/*
- * Spreads the write over half of the time that free memory lasts beyond what the rest of the segment needs
- * anyway, so that hits see little of it; at most five seconds for a segment, and not at all while the rate of
- * sets is unknown. Between chunks the cleaner's other duties go on.
- */
-static void pace(void *context, uint64_t bytes)
+/* Between chunks the cleaner's other duties go on. */
+static void between_chunks(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
@@ -96,17 +93,7 @@ static void pace(void *context, uint64_t bytes)
 	if (store->config.evict && store_free_bytes(store) < (int64_t)store->segment_bytes / 4 &&
 	    !mostly_candidates(store))
 		evict_round(&store->cleaner, store, store->segment_bytes / 2);
-	if (store->cleaner.demand <= 0)
-		return;
-	double spread_ms = fmin((cleaner_time_left_ms(store) - 2 * store->cleaner.cycle_ms) / 2, SPREAD_MAX_MS);
-	double due_ms = spread_ms * (double)write->issued / (double)store->segment_bytes;
-	uint64_t now_ms = clk_now_ms(store->clock);
-	double gone_ms = (double)(now_ms - write->started_ms);
-
-	if (due_ms > gone_ms + 1) {
-		cleaner_sleep(store, (unsigned)(due_ms - gone_ms));
-		store->cleaner.paused_ms += clk_now_ms(store->clock) - now_ms;
-	}
+	pace_write(store, write->began_ms, (double)write->issued / (double)store->segment_bytes);
 }
 
 /* Hashes of what is placed, for the filter. NULL when no filter is wanted or memory is out. */
@@ -203,6 +190,8 @@ static void commit_all(struct store *store, uint32_t segment, const struct seg_p
 			}
 			item_release(&store->cleaner.context, object->item);
 			gathered->candidates[plan->placed[n].candidate].item = NULL;
+			if (n % STEP_OBJECTS == 0)
+				pace_step(store);
 			if (n % DUTIES_EACH == DUTIES_EACH - 1)
 				cleaner_duties(store);
 		}
@@ -243,6 +232,28 @@ static void writes_failed(struct store *store, int result)
 		log_warn("flash: a segment could not be written: %s; its objects stay in DRAM", fs_strerror(result));
 }
 
+/*
+ * Objects smaller than --flash-object-size fill the index before the flash. Inserting into a full index is a
+ * long search for a place and drops some object in the end: the oldest segment is reclaimed instead, before its
+ * turn, as if the flash were full.
+ */
+static bool room_in_index(struct store *store, const struct gathered *gathered)
+{
+	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
+	uint64_t objects = (uint64_t)((double)gathered->count * share);
+	struct fidx_status status;
+	uint32_t oldest;
+
+	for (;;) {
+		fidx_get_status(store->index, &status);
+		if ((double)(status.used + objects) <= INDEX_LOAD_MOST * (double)status.slots ||
+		    !store->config.evict || !seg_oldest(store->segments, &oldest))
+			return true;
+		if (!reclaim_segment(store, oldest))
+			return false;
+	}
+}
+
 static bool next_segment(struct store *store, uint32_t *segment)
 {
 	enum seg_state state;
@@ -263,8 +274,8 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 			  const struct gathered *gathered)
 {
 	struct segment_write write = { .store = store, .plan = plan, .gathered = gathered,
-				       .started_ms = clk_now_ms(store->clock) };
-	const struct seg_writer_ops ops = { .record = fill_record, .pace = pace };
+				       .began_ms = clk_now_ms(store->clock) };
+	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
 	size_t filter_length;
 	void *filter = build_filter(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
@@ -305,7 +316,7 @@ static bool plan_and_write(struct store *store, const struct gathered *gathered)
 	bool done;
 
 	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !next_segment(store, &segment) ||
-	    make_plan(store, gathered, &plan) != FS_OK)
+	    !room_in_index(store, gathered) || make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
 	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
@@ -315,30 +326,21 @@ static bool plan_and_write(struct store *store, const struct gathered *gathered)
 	return done;
 }
 
-/* What the whole of it took, the pauses left out: what the next one will take. */
-static void note_cycle(struct store *store, uint64_t started_ms)
-{
-	struct cleaner *cleaner = &store->cleaner;
-	double took_ms = (double)(clk_now_ms(store->clock) - started_ms - cleaner->paused_ms);
-
-	cleaner->cycle_ms = fmax(took_ms, cleaner->cycle_ms + CYCLE_SMOOTHING * (took_ms - cleaner->cycle_ms));
-}
-
 /* Twice as many candidates as fit fill a segment best. When memory is short they are fewer, because most of
    the work is in proportion to them, and three percent of a segment less than what would be evicted. */
 bool write_segment(struct store *store, unsigned groups)
 {
-	uint64_t started_ms = clk_now_ms(store->clock), want = 2 * store->segment_bytes;
+	uint64_t want = 2 * store->segment_bytes;
 	struct gathered gathered;
 	bool done;
 
-	if (cleaner_time_left_ms(store) < 2 * store->cleaner.cycle_ms)
+	pace_begin(store);
+	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;
-	store->cleaner.paused_ms = 0;
 	gather(store, groups, want, &gathered);
 	done = plan_and_write(store, &gathered);
 	gathered_release(store, &gathered);
 	if (done)
-		note_cycle(store, started_ms);
+		pace_end(store);
 	return done;
 }

@@ -11,6 +11,7 @@
 #define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
 #define BUCKETS_AHEAD 6u     /* whose objects are being fetched into the cache meanwhile */
 #define ITEMS_AHEAD 6u
+#define STEP_OBJECTS 64u
 #define RANKS (1u << 16)
 
 /*
@@ -138,6 +139,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
 	lock_release(&stripe->lock);
 	candidate_settle(round->store, &round->taken);
+	pace_step(round->store);
 	return next;
 }
 
@@ -244,6 +246,8 @@ void gathered_release(struct store *store, struct gathered *gathered)
 			item_prefetch(gathered->candidates[i + ITEMS_AHEAD].item);
 		if (gathered->candidates[i].item)
 			planned_release(store, gathered->candidates[i].item);
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
 	}
 	atomic_fetch_sub_explicit(&store->plan_bytes,
 				  gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)),

@@ -12,6 +12,7 @@
 #include "server/store/store_internal.h"
 
 #define PIN_WAIT_MS 100
+#define STEP_OBJECTS 32u
 #define PIN_WAITS_LOGGED 50
 
 struct walk {
@@ -23,14 +24,13 @@ struct walk {
 	bool broken; /* a fault point */
 };
 
-/* The slot of the record at this offset, if it is live: which function leads there? */
+/* The slot of the record at this offset, if it is live: it names the function that leads there. */
 static bool find_slot(const struct walk *walk, const struct fidx_key *key, uint64_t offset, struct fidx_match *match)
 {
 	struct store *store = walk->store;
+	unsigned f = seg_function_at(store->segments, walk->segment, key->place, offset, 0);
 
-	for (unsigned f = 0; f < store->config.functions; f++) {
-		if (seg_position(store->segments, walk->segment, key->place, f) != offset)
-			continue;
+	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, walk->segment, key->place, offset, f + 1)) {
 		*match = (struct fidx_match){ .segment = walk->segment, .sequence = walk->sequence,
 					      .function = (uint8_t)f };
 		if (fidx_find(store->index, key, match))
@@ -81,6 +81,8 @@ static bool visit(void *context, uint64_t offset, bool is_extent, const struct s
 	struct fidx_key key;
 	struct fidx_match match;
 
+	if (walk->records % STEP_OBJECTS == 0)
+		pace_step(store);
 	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails)) {
 		walk->broken = true;
 		return false;
@@ -92,7 +94,7 @@ static bool visit(void *context, uint64_t offset, bool is_extent, const struct s
 		item = item_from_record(&store->cleaner.context, record, walk->written_ms);
 
 	lock_acquire(&stripe->lock);
-	if (is_extent ? find_extent(walk, &key, offset, &match) : find_slot(walk, &key, offset, &match)) {
+	if (is_extent ? find_extent(walk, &key, offset, &match) : fidx_find(store->index, &key, &match)) {
 		there = stripe_find(stripe, hash, record->key, record->key_length);
 		if (there) {
 			copy_becomes_original(store, stripe, hash, there, walk->now_seconds);

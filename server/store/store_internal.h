@@ -45,7 +45,7 @@ struct stripe {
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
 	uint32_t frozen;	/* read-modify-writes that make commits of this stripe wait */
 	uint32_t candidates;	/* linked items with ITEM_CANDIDATE that are not in a plan */
-	uint64_t scored_version; /* clf_version of the last full rescoring */
+	uint64_t scored_version; /* clf_version of the last full rescoring; the cleaner's, without the lock */
 } __attribute__((aligned(64)));
 
 /* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
@@ -54,6 +54,7 @@ struct store_context {
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
 	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
+	uint64_t released_bytes;  /* by this thread since the start */
 	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
 };
 
@@ -98,8 +99,19 @@ struct plan_entry {
 	float score;
 };
 
+/* How much the cleaner has to do, and what it has done of the present segment: pace.c. Its own. */
+struct pace {
+	double demand;	 /* bytes per second that items grow by: rises at once, falls slowly */
+	double cycle_ms; /* a segment from gathering to its last commit, pauses left out */
+	int64_t observed_bytes;
+	uint64_t observed_ms;
+	uint64_t began_us, step_us, paused_us; /* of this cycle, of this step; all pauses of this cycle */
+	bool hurried; /* how the thread is scheduled */
+};
+
 struct cleaner {
 	struct store_context context;
+	struct pace pace;
 	pthread_t thread;
 	bool threaded;
 	struct lock lock;     /* covers stop and wake */
@@ -112,10 +124,7 @@ struct cleaner {
 	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
-	uint64_t allocated_last, flash_bytes_last, sets_last;
-	double demand;	/* bytes per second that new items take: rises at once, falls slowly */
-	double cycle_ms; /* what a segment takes from gathering to its last commit, pauses left out */
-	uint64_t paused_ms; /* of the present cycle */
+	uint64_t flash_bytes_last, sets_last;
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
 	uint64_t offline_until_ms;
@@ -202,6 +211,7 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 /* ---- sizing.c -------------------------------------------------------------------------------- */
 
 #define INDEX_LOAD 0.95 /* that the index is sized for */
+#define INDEX_LOAD_MOST 0.98 /* that it is let have: above, a place for a slot is hard to find */
 
 struct sizing {
 	uint64_t flash_given, flash_used; /* what is there, and what -m can serve of it */
@@ -336,6 +346,26 @@ uint64_t store_hot_bytes(const struct store *store);
 uint64_t store_hot_threshold(const struct store *store);
 uint64_t store_dram_items(const struct store *store);
 
+/* ---- pace.c: how fast the cleaner works ------------------------------------------------------ */
+
+void pace_init(struct store *store, uint64_t now_ms);
+/* Now and then: how fast memory is used up. */
+void pace_observe(struct store *store, uint64_t now_ms);
+/* Bytes that are used up while a segment is made. */
+uint64_t pace_reserve(const struct store *store);
+/* Will free memory be used up before the next segment has moved? */
+bool pace_hurry(const struct store *store);
+/* Around the work on a segment; cycle_ms follows from what lies between them. */
+void pace_begin(struct store *store);
+void pace_end(struct store *store);
+/* Between small pieces of such work, no lock held: a pause from time to time. Cheap: 30 ns. */
+void pace_step(struct store *store);
+void pace_plan_step(void *store); /* the same, for seg_set_step */
+/* When this part of the write that began then has been issued: sleeps if that is early. */
+void pace_write(struct store *store, uint64_t began_ms, double part);
+/* The calling thread is the cleaner's: how the kernel is to schedule it. */
+void pace_thread(struct store *store);
+
 /* ---- cleaner.c, gather.c, commit.c, reclaim.c ------------------------------------------------ */
 
 void cleaner_init(struct store *store);
@@ -347,8 +377,6 @@ void cleaner_wake(struct store *store);
 void cleaner_duties(struct store *store);
 /* Sleeps up to ms, less when stopped; not at all without a thread. */
 void cleaner_sleep(struct store *store, unsigned ms);
-/* Milliseconds until new items have used up the free memory, at the present demand. */
-double cleaner_time_left_ms(const struct store *store);
 /* Expired and flushed items, and items whose score is of an older model: some stripes' worth. */
 void cleaner_crawl(struct store *store, uint64_t now_ms);
 

@@ -306,13 +306,22 @@ static void commands_while_planned(struct harness *h)
 	land_all(in_hook); /* the place may have to be reclaimed yet */
 }
 
-/* A reclaim waits for the reads that it meets: none may be this thread's. */
-static void one_segment(struct trial *t)
+/* Will the next segment take the place of another one, or that one's slots? */
+static bool may_reclaim(struct store *store)
 {
+	struct fidx_status status;
 	enum seg_state state;
 	uint32_t segment;
 
-	if (seg_next(t->h->store->segments, &segment, &state) != FS_OK || state != SEG_FREE)
+	fidx_get_status(store->index, &status);
+	return seg_next(store->segments, &segment, &state) != FS_OK || state != SEG_FREE ||
+	       status.used + store->segment_bytes / (2 * SEG_RECORD_HEADER) > status.slots * 9 / 10;
+}
+
+/* A reclaim waits for the reads that it meets: none may be this thread's. */
+static void one_segment(struct trial *t)
+{
+	if (may_reclaim(t->h->store))
 		land_all(t);
 	in_hook = t;
 	t->h->hook = commands_while_planned;
@@ -417,17 +426,19 @@ static void may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segmen
 	run_trial(h, false);
 }
 
-static void may_miss_never_wrong_with_filters_and_an_index_that_is_full(void **state)
+/* Whose oldest segments go before the flash is full, so that hardly a slot is dropped for want of room. */
+static void may_miss_never_wrong_with_filters_and_an_index_too_small_for_the_flash(void **state)
 {
 	struct harness *h = *state;
-	uint64_t drops = ctr_sum(CTR_index_drops);
+	uint64_t drops = ctr_sum(CTR_index_drops), inserts = ctr_sum(CTR_index_inserts);
 
 	be_narrow(h);
 	h->config.filter_bits = 4;
 	h->config.flash_object_bytes = 20000;
 	common_faults();
 	run_trial(h, false);
-	assert_true(ctr_sum(CTR_index_drops) > drops);
+	drops = ctr_sum(CTR_index_drops) - drops;
+	assert_true(drops <= (ctr_sum(CTR_index_inserts) - inserts) / 50);
 }
 
 static void may_miss_never_wrong_while_reads_and_walks_fail(void **state)
@@ -448,7 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(may_miss_never_wrong),
 		TEST(may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segments),
-		TEST(may_miss_never_wrong_with_filters_and_an_index_that_is_full),
+		TEST(may_miss_never_wrong_with_filters_and_an_index_too_small_for_the_flash),
 		TEST(may_miss_never_wrong_while_reads_and_walks_fail),
 	};
 

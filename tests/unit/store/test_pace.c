@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How early the cleaner begins, how much it gathers, and what it does where the index is full. */
+#include "harness.h"
+
+#define EVERY_GROUP ((1u << GROUPS) - 1)
+
+static void store_small(struct harness *h, unsigned from, unsigned to)
+{
+	char key[24], value[100] = "";
+
+	for (unsigned n = from; n < to; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		assert_int_equal(run_full(h, STORE_SET, key, value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+	}
+	for (unsigned i = 0; i < WORKERS; i++)
+		context_settle(&h->worker[i]->context);
+}
+
+/* Half a second passes in which so many are set. */
+static void observe_sets(struct harness *h, unsigned from, unsigned to)
+{
+	pace_observe(h->store, clk_now_ms(&h->clk));
+	store_small(h, from, to);
+	clk_scripted_advance(&h->clk, 500000);
+	pace_observe(h->store, clk_now_ms(&h->clk));
+}
+
+static void demand_rises_at_once_and_falls_slowly(void **state)
+{
+	struct harness *h = *state;
+	struct pace *pace = &h->store->cleaner.pace;
+
+	seconds_pass(h, 1);
+	observe_sets(h, 0, 1000);
+	double cost = (double)atomic_load(&h->store->item_bytes);
+	double demand = pace->demand;
+	assert_true(demand > 1.9 * cost && demand < 2.1 * cost);
+	observe_sets(h, 0, 0);
+	assert_true(pace->demand < demand && pace->demand > 0.9 * demand);
+	for (int i = 0; i < 1000; i++)
+		observe_sets(h, 0, 0);
+	assert_true(pace->demand < 0.01 * demand);
+}
+
+static void objects_that_replace_others_are_no_demand(void **state)
+{
+	struct harness *h = *state;
+
+	store_small(h, 0, 1000);
+	seconds_pass(h, 1);
+	pace_observe(h->store, clk_now_ms(&h->clk));
+	h->store->cleaner.pace.demand = 0;
+	observe_sets(h, 0, 1000);
+	assert_true(h->store->cleaner.pace.demand < 0.1 * (double)atomic_load(&h->store->item_bytes));
+}
+
+/* What the cleaner itself takes away must not look like less demand. */
+static void what_the_cleaner_frees_is_part_of_the_demand(void **state)
+{
+	struct harness *h = *state;
+	uint64_t visited;
+
+	store_small(h, 0, 1000);
+	double cost = (double)atomic_load(&h->store->item_bytes);
+	seconds_pass(h, 1);
+	pace_observe(h->store, clk_now_ms(&h->clk));
+	h->store->cleaner.pace.demand = 0;
+	evict_dram(&h->store->cleaner.context, (uint64_t)cost, 10000, EVICT_ANY, false, &visited);
+	context_settle(&h->store->cleaner.context);
+	observe_sets(h, 0, 1000);
+	assert_true(h->store->cleaner.pace.demand > 1.9 * cost);
+}
+
+static void a_longer_cycle_and_more_demand_want_a_larger_reserve(void **state)
+{
+	struct harness *h = *state;
+	struct pace *pace = &h->store->cleaner.pace;
+
+	pace->demand = 1e6;
+	pace->cycle_ms = 100;
+	assert_int_equal(pace_reserve(h->store), 200000);
+	assert_false(pace_hurry(h->store)); /* 8 MiB are free, nearly */
+	pace->demand = 1e8;
+	assert_true(pace_hurry(h->store));
+	pace->demand = 0;
+	assert_false(pace_hurry(h->store));
+	assert_int_equal(pace_reserve(h->store), 0);
+}
+
+static uint64_t candidates_gathered(struct harness *h)
+{
+	uint64_t before = candidate_total(h->store), gathered;
+	struct gathered out;
+
+	gather(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, &out);
+	gathered = out.bytes;
+	assert_int_equal(candidate_total(h->store), before - gathered);
+	gathered_release(h->store, &out);
+	assert_int_equal(candidate_total(h->store), before);
+	return gathered;
+}
+
+static void what_is_gathered_is_counted_off_and_comes_back(void **state)
+{
+	struct harness *h = *state;
+
+	store_small(h, 0, 3000);
+	assert_true(candidates_gathered(h) >= 2 * h->store->segment_bytes);
+	assert_int_equal(atomic_load(&h->store->plan_bytes), 0);
+	assert_int_equal(atomic_load(&h->store->planned_bytes), 0);
+}
+
+static void the_best_come_first(void **state)
+{
+	struct harness *h = *state;
+	struct gathered out;
+	char key[24];
+
+	store_small(h, 0, 500);
+	for (unsigned n = 0; n < 500; n += 7)
+		for (unsigned reads = 0; reads <= n / 100; reads++) {
+			snprintf(key, sizeof(key), "object:%u", n);
+			assert_int_equal(get(h, key).result, STORE_HIT);
+		}
+	gather(h->store, EVERY_GROUP, MIB(1), &out);
+	assert_int_equal(out.count, 500);
+	for (uint32_t i = 1; i < out.count; i++) {
+		const struct item *item = out.candidates[i].item;
+
+		assert_true(out.entries[i].score <= out.entries[i - 1].score * 1.01f + 0.01f);
+		assert_int_equal(out.candidates[i].length, seg_record_length(item->key_length, item->value_length));
+		assert_true(item->state & ITEM_PLANNED);
+	}
+	assert_true(out.entries[0].score > out.entries[499].score);
+	gathered_release(h->store, &out);
+}
+
+/* Ten thousand objects fit on the flash, and four thousand in the index. */
+static void where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped(void **state)
+{
+	struct harness *h = *state;
+	uint64_t drops = ctr_sum(CTR_index_drops), reclaimed = ctr_sum(CTR_segments_reclaimed);
+	struct fidx_status status;
+	struct seg_status segments;
+
+	harness_close(h);
+	h->config.flash_object_bytes = 400;
+	h->config.flash_bytes = MIB(2);
+	harness_open(h);
+	for (unsigned n = 0; n < 20000; n += 1000) {
+		store_small(h, n, n + 1000);
+		write_segment(h->store, EVERY_GROUP);
+	}
+	fidx_get_status(h->store->index, &status);
+	seg_get_status(h->store->segments, &segments);
+	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed);
+	assert_true(segments.free > 2); /* flash was not what was short */
+	assert_int_equal(ctr_sum(CTR_index_drops), drops);
+	assert_true((double)status.used <= INDEX_LOAD_MOST * (double)status.slots);
+	assert_true((double)status.used > 0.7 * (double)status.slots);
+}
+
+static int setup_open(void **state)
+{
+	int result = setup(state);
+
+	harness_open(*state);
+	return result;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_open, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(demand_rises_at_once_and_falls_slowly),
+		TEST(objects_that_replace_others_are_no_demand),
+		TEST(what_the_cleaner_frees_is_part_of_the_demand),
+		TEST(a_longer_cycle_and_more_demand_want_a_larger_reserve),
+		TEST(what_is_gathered_is_counted_off_and_comes_back),
+		TEST(the_best_come_first),
+		TEST(where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped),
+	};
+
+	return cmocka_run_group_tests_name("store: pace", tests, NULL, NULL);
+}
