@@ -6,9 +6,11 @@
  */
 #include "server/store/store_internal.h"
 
-/* Resident memory may be this far over -m before the item budget pays for it: threads' stacks,
-   connections and the program itself are not cache memory. */
+/* Resident memory may be so far over -m before the item budget pays for it: holes, the allocator's own
+   figures, threads' stacks and connections. */
+#define RESIDENT_SHARE 16 /* of -m */
 #define RESIDENT_SLACK (4u << 20)
+#define EXCESS_WEIGHT 4
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
@@ -36,6 +38,7 @@ static void context_account(struct store_context *context, int64_t bytes)
 	int64_t batch = context->store->account_batch;
 
 	context->item_bytes += bytes;
+	context->released_bytes += bytes < 0 ? (uint64_t)-bytes : 0;
 	context->allocated_bytes += bytes > 0 ? (uint64_t)bytes : 0;
 	if (context->item_bytes > batch || context->item_bytes < -batch ||
 	    context->allocated_bytes > 4 * (uint64_t)batch) {
@@ -107,31 +110,30 @@ uint64_t store_used_bytes(const struct store *store)
 }
 
 /*
- * The allocator keeps what eviction frees in partly used slabs, most of all when objects change
- * their size. What is resident beyond the accounts (and a slack for threads and connections)
- * can't hold objects: it comes off the item budget, so that eviction makes room for it. The
- * allowance is taken in full and given back slowly, because the figure swings with each purge.
+ * The allocator keeps what eviction frees in partly used slabs. New objects of the same size take these
+ * holes, so they are no reason to evict: what a segment's commit has freed at once is filled by the next sets.
+ * But when objects change their size the holes are of no use to the new ones, and resident memory grows. What it
+ * exceeds its limit by comes off the item budget several times over, as evicting an object seldom empties a
+ * slab. It is taken in full and given back slowly, because the figure swings with each purge.
  */
 void store_watch_memory(struct store *store)
 {
-	uint64_t allowed = store_used_bytes(store) + RESIDENT_SLACK + store->config.memory_bytes / 32;
+	uint64_t memory = store->config.memory_bytes;
+	uint64_t allowed = memory + memory / RESIDENT_SHARE + RESIDENT_SLACK;
 	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
 	uint64_t resident = mem_resident() + mapped;
-	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
+	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
 
-	if (resident > allowed && resident > store->config.memory_bytes) {
+	if (resident > allowed) {
 		mem_purge();
 		resident = mem_resident() + mapped;
 	}
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
-	uint64_t over = resident > allowed && resident > store->config.memory_bytes ? resident - allowed : 0;
-
-	if (!mem_resident_is_exact())
-		over = 0;
-
+	if (resident > allowed && mem_resident_is_exact())
+		over = EXCESS_WEIGHT * (resident - allowed);
 	excess = over > excess ? over : excess - (excess - over) / 16;
-	if (excess > store->config.memory_bytes - store->config.memory_bytes / 8)
-		excess = store->config.memory_bytes - store->config.memory_bytes / 8;
+	if (excess > memory - memory / 8)
+		excess = memory - memory / 8;
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 
