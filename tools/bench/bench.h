@@ -57,10 +57,12 @@ struct bench {
 #define STUDY_TABLE(STUDY) \
 	STUDY(ops, true, "sets, DRAM hits, misses, multigets, a mix: CPU, latency and rate beside memcached") \
 	STUDY(flash, true, "hits from flash beside DRAM hits, raw reads and extstore") \
+	STUDY(memory, true, "resident memory while object sizes shift from 100 B to 1 KiB and back, memcached beside") \
 	STUDY(threads, true, "CPU per operation and rate with 1, 2, 4, 8 worker threads, memcached beside") \
 	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs") \
 	STUDY(index, true, "index operations, memory and false matches, 10 M to 1 G slots") \
 	STUDY(instructions, false, "instructions per operation by callgrind, memcached beside") \
+	STUDY(real, false, "4 GiB of DRAM, 16 GiB of flash in 512 MiB segments, filled twice over and verified") \
 	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);

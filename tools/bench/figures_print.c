@@ -319,15 +319,18 @@ void figures_print_study(const struct figures *figures, const char *name, FILE *
 
 static void print_verdict(const struct figures_target *target, FILE *out)
 {
-	double beyond = target->bound == FIGURES_AT_MOST ? target->value / target->limit - 1
-							 : 1 - target->value / target->limit;
+	bool reached = target->bound == FIGURES_AT_MOST ? target->value <= target->limit
+							: target->value >= target->limit;
+	double beyond = fabs(target->value / target->limit - 1);
 
 	if (!target->has_limit)
-		fputs("", out);
-	else if (isnan(target->value))
+		return;
+	if (isnan(target->value))
 		fputs("  not measured", out);
-	else if (beyond <= 0)
+	else if (reached)
 		fputs("  reached", out);
+	else if (target->limit == 0)
+		fputs("  missed", out);
 	else
 		fprintf(out, "  missed by %.*f %%", beyond < 0.0995 ? 1 : 0, 100 * beyond);
 	fputc('\n', out);
