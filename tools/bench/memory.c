@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Study "memory": resident memory while the sizes of what is set shift, 100 B, 1 KiB, 100 B: the allocator's
- * pages that held one size must come free for the other. memcached beside, which keeps slab pages by class.
+ * Study "memory": resident memory while the sizes of what is set shift, 100 B, 1 KiB, 100 B: the
+ * allocator's pages that held one size must come free for the other. memcached beside, which keeps slab
+ * pages by class.
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static int run_phase(struct bench *bench, struct server *server, unsigned kind, 
 		return code;
 	figures_add(bench->figures, STUDY, row, "objects_set", (double)spec.keys);
 	figures_add(bench->figures, STUDY, row, "held", server_stat(server, "", "curr_items"));
-	figures_add(bench->figures, STUDY, row, "resident_mib", (double)server_resident_bytes(server) / MIB);
+	figures_add(bench->figures, STUDY, row, "resident_mib",
+		    (double)server_resident_bytes(server) / MIB);
 	figures_add(bench->figures, STUDY, row, "peak_mib", (double)server_peak_bytes(server) / MIB);
 	return FS_OK;
 }
@@ -90,8 +92,10 @@ int study_memory(struct bench *bench)
 	double peaks[SERVERS] = {0};
 
 	figures_study(bench->figures, STUDY, "resident memory while sizes shift",
-		      "Each phase sets three times the memory in new keys, each read once after it was set: values of "
-		      "100 B, then of 1 KiB, then of 100 B. peak: VmHWM so far. -t 1, -m 64 (times the scale); with "
+		      "Each phase sets three times the memory in new keys, each read once after it was "
+		      "set: values of "
+		      "100 B, then of 1 KiB, then of 100 B. peak: VmHWM so far. -t 1, -m 64 (times the "
+		      "scale); with "
 		      "flash: 512 MiB.");
 	figures_column(bench->figures, "objects_set", "objects set", 0);
 	figures_column(bench->figures, "held", "objects held", 0);
@@ -103,12 +107,13 @@ int study_memory(struct bench *bench)
 		bench_progress(bench, "memory: %s", server_rows[kind]);
 		code = run_server(bench, kind, &peaks[kind]);
 		if (code == FS_ENOTFOUND && kind == THEIRS)
-			figures_note(bench->figures, STUDY, "memcached (%s) is not here.", bench->options->memcached);
+			figures_note(bench->figures, STUDY, "memcached (%s) is not here.",
+				     bench->options->memcached);
 		else if (code != FS_OK)
 			return code;
 	}
-	figures_target(bench->figures, "peak of resident memory over size shifts", peaks[OURS], FIGURES_AT_MOST,
-		       limit_mib(bench), "MiB");
+	figures_target(bench->figures, "peak of resident memory over size shifts", peaks[OURS],
+		       FIGURES_AT_MOST, limit_mib(bench), "MiB");
 	figures_target(bench->figures, "the same, with flash", peaks[OURS_FLASH], FIGURES_AT_MOST,
 		       limit_mib(bench), "MiB");
 	if (peaks[THEIRS] > 0)
