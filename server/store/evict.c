@@ -43,7 +43,7 @@ uint64_t store_hot_threshold(const struct store *store)
 
 struct round {
 	struct store_context *context;
-	uint64_t freed, want, visited;
+	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint32_t now_seconds;
 	enum evict_how how;
 	bool inline_by_worker;
@@ -72,8 +72,10 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	struct store *store = round->context->store;
 
 	round->visited++;
-	if (item->state & ITEM_PLANNED)
+	if (item->state & ITEM_PLANNED) {
+		round->planned++;
 		return;
+	}
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		ctr_add(CTR_reclaimed, 1);
@@ -105,12 +107,14 @@ static void free_garbage(struct round *round)
 	}
 }
 
-/* Some buckets of the stripe under the hand. */
+/* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
+   hand finds nothing, and goes on somewhere else. */
 static void advance(struct round *round)
 {
 	struct store_context *context = round->context;
 	struct store *store = context->store;
 	struct stripe *stripe = &store->stripes[context->hand_stripe];
+	uint64_t visited = round->visited, planned = round->planned;
 	uint32_t b = context->hand_bucket;
 
 	lock_acquire(&stripe->lock);
@@ -125,6 +129,10 @@ static void advance(struct round *round)
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
 	lock_release(&stripe->lock);
+	if (round->planned > planned && round->planned - planned == round->visited - visited) {
+		context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
+		b = 0;
+	}
 	context->hand_bucket = b;
 	free_garbage(round);
 }
@@ -158,12 +166,13 @@ bool mostly_candidates(const struct store *store)
 	return store->index && items > 0 && planned + candidate_total(store) > (uint64_t)items / 4 * 3;
 }
 
-/* Over the budget by no more than what a plan keeps from being evicted, and a slack? */
+/* Over the budget by no more than what a plan keeps from being evicted, holes and a slack? */
 static bool within_reason(const struct store *store, int64_t missing)
 {
 	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
+	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
 
-	return missing <= (int64_t)(planned + store->config.memory_bytes / 16);
+	return missing <= (int64_t)(planned + excess + store->config.memory_bytes / 16);
 }
 
 /*

@@ -8,9 +8,9 @@
 
 /* Resident memory may be so far over -m before the item budget pays for it: holes, the allocator's own
    figures, threads' stacks and connections. */
-#define RESIDENT_SHARE 16 /* of -m */
+#define RESIDENT_SHARE 32 /* of -m */
 #define RESIDENT_SLACK (4u << 20)
-#define EXCESS_WEIGHT 4
+#define EXCESS_WEIGHT 8
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {

@@ -246,6 +246,27 @@ static void header_and_table_slot_together_stay_within_56_bytes(void **state)
 	assert_true(sizeof(struct item) + atomic_load(&h->store->table_bytes) / n <= 56 + 8); /* tables double */
 }
 
+/* A plan takes all candidates of many stripes in a row: a hand among them would find nothing for long. */
+static void the_hand_gets_away_from_what_is_planned(void **state)
+{
+	struct harness *h = *state;
+	struct store_context *context;
+	struct gathered plan;
+	uint64_t visited;
+
+	harness_open(h);
+	context = &h->worker[0]->context;
+	for (unsigned n = 0; n < 4000; n++)
+		assert_int_equal(store_sized(h, n, 100), STORE_STORED);
+	h->store->cleaner.gather_stripe = 0;
+	gather(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, &plan);
+	assert_true(plan.count > 1500);
+	context->hand_stripe = 1; /* among the planned ones */
+	context->hand_bucket = 0;
+	assert_true(evict_dram(context, 1000, 500, EVICT_ANY, true, &visited) >= 1000);
+	gathered_release(h->store, &plan);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -257,6 +278,7 @@ int main(void)
 		TEST(a_set_never_fails_or_waits_and_the_items_stay_within_their_budget),
 		TEST(large_values_make_room_for_themselves),
 		TEST(what_is_read_outlives_what_is_not),
+		TEST(the_hand_gets_away_from_what_is_planned),
 		TEST(the_cleaner_keeps_a_segment_free_and_fills_the_flash),
 		TEST(a_full_index_drops_the_coldest_and_counts_it),
 		TEST(a_full_table_of_extents_leaves_large_objects_in_dram),
