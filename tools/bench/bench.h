@@ -57,6 +57,8 @@ struct bench {
 #define STUDY_TABLE(STUDY) \
 	STUDY(ops, true, "sets, DRAM hits, misses, multigets, a mix: CPU, latency and rate beside memcached") \
 	STUDY(flash, true, "hits from flash beside DRAM hits, raw reads and extstore") \
+	STUDY(pause, true, "latency of DRAM hits while segments are written and reclaimed") \
+	STUDY(capacity, true, "objects kept with little memory and much flash, extstore beside") \
 	STUDY(memory, true, "resident memory while object sizes shift from 100 B to 1 KiB and back, memcached beside") \
 	STUDY(threads, true, "CPU per operation and rate with 1, 2, 4, 8 worker threads, memcached beside") \
 	STUDY(placement, true, "segment fill by candidates, functions and sizes, and what planning costs") \
