@@ -324,8 +324,8 @@ static void print_verdict(const struct figures_target *target, FILE *out)
 	double beyond = fabs(target->value / target->limit - 1);
 
 	if (!target->has_limit)
-		return;
-	if (isnan(target->value))
+		fputs("", out);
+	else if (isnan(target->value))
 		fputs("  not measured", out);
 	else if (reached)
 		fputs("  reached", out);
