@@ -10,6 +10,7 @@
    figures, threads' stacks and connections. */
 #define RESIDENT_SHARE 32 /* of -m */
 #define RESIDENT_SLACK (4u << 20)
+#define RESIDENT_LEAST (12u << 20) /* of both together: what the process takes by itself is the same for any -m */
 #define EXCESS_WEIGHT 8
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
@@ -119,7 +120,8 @@ uint64_t store_used_bytes(const struct store *store)
 void store_watch_memory(struct store *store)
 {
 	uint64_t memory = store->config.memory_bytes;
-	uint64_t allowed = memory + memory / RESIDENT_SHARE + RESIDENT_SLACK;
+	uint64_t slack = memory / RESIDENT_SHARE + RESIDENT_SLACK;
+	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST);
 	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
 	uint64_t resident = mem_resident() + mapped;
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
