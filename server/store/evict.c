@@ -107,6 +107,13 @@ static void free_garbage(struct round *round)
 	}
 }
 
+/* With more stripes than tags only as many have objects as there are tags. */
+static uint32_t stripes_in_use(const struct store *store)
+{
+	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
+									    : store->stripe_count;
+}
+
 /* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
    hand finds nothing, and goes on somewhere else. */
 static void advance(struct round *round)
@@ -115,7 +122,7 @@ static void advance(struct round *round)
 	struct store *store = context->store;
 	struct stripe *stripe = &store->stripes[context->hand_stripe];
 	uint64_t visited = round->visited, planned = round->planned;
-	uint32_t b = context->hand_bucket;
+	uint32_t b = context->hand_bucket, buckets;
 
 	lock_acquire(&stripe->lock);
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
@@ -128,10 +135,11 @@ static void advance(struct round *round)
 		b = 0;
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
+	buckets = stripe->mask + 1;
 	lock_release(&stripe->lock);
 	if (round->planned > planned && round->planned - planned == round->visited - visited) {
-		context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
-		b = 0;
+		context->hand_stripe = (uint32_t)rng_below(&context->rng, stripes_in_use(store));
+		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
 	}
 	context->hand_bucket = b;
 	free_garbage(round);
