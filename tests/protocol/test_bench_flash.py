@@ -37,6 +37,14 @@ def run(tmp_path_factory):
     return done.stdout, json.loads(path.read_text())["studies"]["flash"]
 
 
+def rows_of(run, size):
+    """A busy machine's cleaner may not have filled the flash in time: then the study says so."""
+    if f"{size}: no keys of flashield lie on its flash: not measured." in run[1]["notes"]:
+        assert not any(row.startswith(f"{size} c1") for row in run[1]["rows"])
+        pytest.skip("the flash was not filled in time")
+    return run[1]["rows"]
+
+
 SIZES = ["257 B", "4 KB"]
 CASES = ["c1", "c16", "c50", "mget c4"]
 
@@ -44,7 +52,7 @@ CASES = ["c1", "c16", "c50", "mget c4"]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("case", CASES)
 def test_hits_come_from_where_the_row_says(run, size, case):
-    rows = run[1]["rows"]
+    rows = rows_of(run, size)
     flash, dram = rows[f"{size} {case} flashield"], rows[f"{size} {case} flashield DRAM"]
     assert min(flash["flash_percent"]) >= 95  # 99 where the cleaner has kept up with the fill
     assert max(dram["flash_percent"]) == 0
@@ -54,7 +62,7 @@ def test_hits_come_from_where_the_row_says(run, size, case):
 
 @pytest.mark.parametrize("size,pages", [("257 B", 1), ("4 KB", 2)])
 def test_reads_are_counted(run, size, pages):
-    reads = run[1]["rows"][f"{size} reads flashield"]
+    reads = rows_of(run, size)[f"{size} reads flashield"]
     assert 1 <= reads["reads_per_hit"][0] < 1.05
     assert 0 <= reads["reads_per_miss"][0] < 0.05
     assert pages <= reads["pages"][0] < pages + 0.2
@@ -64,7 +72,7 @@ def test_reads_are_counted(run, size, pages):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("case", CASES)
 def test_the_formula_is_of_the_round_s_own_terms(run, size, case):
-    rows = run[1]["rows"]
+    rows = rows_of(run, size)
     terms = zip(*(rows[f"{size} {case} {who}"]["cpu_us"] for who in ("flashield", "flashield DRAM", "raw reads")))
     for (ours, dram, raw), share in zip(terms, rows[f"{size} {case}"]["cpu_share"], strict=True):
         assert share == pytest.approx(ours / (dram + 1.3 * raw), rel=1e-6)
