@@ -149,6 +149,7 @@ static int by_offset(const void *left, const void *right)
 }
 
 #define LENGTH_STEP 8u
+#define STEP_OBJECTS 4096u
 /* The length that 99.9 % of the slot objects don't exceed, up to the next multiple of LENGTH_STEP. */
 static int measure_lengths(struct plan_job *job)
 {
@@ -164,6 +165,8 @@ static int measure_lengths(struct plan_job *job)
 	for (uint32_t i = 0; i < plan->count; i++) {
 		uint32_t length = job->candidates[plan->placed[i].candidate].length;
 
+		if (i % STEP_OBJECTS == 0)
+			plan_step(job);
 		plan->stats.placed_bytes += length;
 		if (i < plan->extents)
 			continue;

@@ -9,7 +9,8 @@
 #include "segments/segments_internal.h"
 
 #define STREAM_BUFFERS 4u
-#define STREAM_CHUNK_MAX (4u << 20)
+/* Submitting a chunk keeps a processor busy in the kernel, 100 us for this one, and a worker waits. */
+#define STREAM_CHUNK_MAX (1u << 20)
 
 struct stream {
 	struct seg *seg;

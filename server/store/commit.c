@@ -114,6 +114,8 @@ static void *build_filter(struct store *store, const struct seg_plan *plan, cons
 
 		if (i + ITEMS_AHEAD < plan->count)
 			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
 		hashes[i - plan->extents] = store_hash(store, item_key(item), item->key_length);
 	}
 	filter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);
@@ -208,10 +210,10 @@ static void commit(struct store *store, uint32_t segment, const struct seg_plan 
 {
 	uint32_t slots = plan->count - plan->extents;
 	struct committed committed = { 0 };
-	uint64_t bytes = 0;
+	uint64_t bytes = plan->stats.placed_bytes;
 
-	for (uint32_t i = plan->extents; i < plan->count; i++)
-		bytes += gathered->candidates[plan->placed[i].candidate].length;
+	for (uint32_t i = 0; i < plan->extents; i++)
+		bytes -= gathered->candidates[plan->placed[i].candidate].length;
 	fidx_segment_open(store->index, segment, plan->sequence, slots ? (uint32_t)(bytes / slots) : 0, filter,
 			  filter_length);
 	if (fault_fires(FAULT_cleaner_pause_before_commit))

@@ -10,6 +10,7 @@
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
 #define INLINE_EXTRA_BYTES (16u << 10)
+#define HAND_VISITS 4096 /* of slots, between two steps */
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
@@ -216,13 +217,19 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 
 bool evict_excess_hot(struct store *store)
 {
-	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited;
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited, ghosts = 0;
 	struct fidx_status status;
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
 	fidx_get_status(store->index, &status);
-	return fidx_hand(store->index, status.used + FIDX_BUCKET_SLOTS, hot - threshold, &visited) > 0;
+	for (uint64_t seen = 0; seen <= status.used && hot > threshold; seen += HAND_VISITS) {
+		ghosts += fidx_hand(store->index, HAND_VISITS, hot - threshold, &visited);
+		pace_step(store);
+		hot = store_hot_bytes(store);
+		threshold = store_hot_threshold(store);
+	}
+	return ghosts > 0;
 }
 
 /*

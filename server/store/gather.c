@@ -11,7 +11,8 @@
 #define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
 #define BUCKETS_AHEAD 6u     /* whose objects are being fetched into the cache meanwhile */
 #define ITEMS_AHEAD 6u
-#define STEP_OBJECTS 64u
+#define STEP_OBJECTS 64u /* released between two steps ... */
+#define STEP_RANKED 1024u /* ... and ranked */
 #define RANKS (1u << 16)
 
 /*
@@ -156,9 +157,11 @@ static uint32_t rank_of(float score)
 }
 
 /* Swaps everything to where to[] says it belongs, which ends as the identity. */
-static void permute(struct gathered *out, uint32_t *to)
+static void permute(struct store *store, struct gathered *out, uint32_t *to)
 {
 	for (uint32_t i = 0; i < out->count; i++) {
+		if (i % STEP_RANKED == 0)
+			pace_step(store);
 		while (to[i] != i) {
 			uint32_t j = to[i];
 			struct seg_candidate candidate = out->candidates[j];
@@ -196,7 +199,7 @@ static void rank(struct store *store, struct gathered *out)
 	}
 	for (uint32_t i = 0; i < out->count; i++)
 		to[i] = first[rank_of(out->entries[i].score)]++;
-	permute(out, to);
+	permute(store, out, to);
 	mem_free(to);
 	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
 }

@@ -20,7 +20,7 @@
 
 #define DEMAND_MS 100
 #define DEMAND_SMOOTHING 0.02 /* of a reading that is lower: falls to a third in five seconds */
-#define CYCLE_SMOOTHING 0.2
+#define CYCLE_SMOOTHING 0.5 /* one disturbed cycle is forgotten within a few */
 #define SHARE_OF_TIME 4.0 /* work, and the write as well, take this part of the time that is left */
 #define WRITE_MAX_MS 5000.0
 #define STEP_US 64
