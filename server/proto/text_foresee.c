@@ -46,7 +46,8 @@ unsigned text_foresee(const struct conn *conn, struct foreseen *out, unsigned mo
 	unsigned count = 0;
 	size_t length;
 
-	if (conn->session.state != SESSION_LINE)
+	/* An unfinished line was looked through already, and may be long. */
+	if (conn->session.state != SESSION_LINE || conn->session.scanned > 0)
 		return 0;
 	while (count < most && at && foresee_line(&at, end, &out[count].key, &length)) {
 		out[count].length = (uint32_t)length;

@@ -47,7 +47,7 @@ struct round {
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint32_t now_seconds;
 	enum evict_how how;
-	bool inline_by_worker;
+	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
 
@@ -138,12 +138,29 @@ static void advance(struct round *round)
 	}
 	buckets = stripe->mask + 1;
 	lock_release(&stripe->lock);
-	if (round->planned > planned && round->planned - planned == round->visited - visited) {
+	if (!round->thorough && round->planned > planned &&
+	    round->planned - planned == round->visited - visited) {
 		context->hand_stripe = (uint32_t)rng_below(&context->rng, stripes_in_use(store));
 		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
 	}
 	context->hand_bucket = b;
 	free_garbage(round);
+}
+
+static void turn_hand(struct round *round, uint64_t visits)
+{
+	struct store_context *context = round->context;
+	uint32_t last = context->hand_stripe;
+	uint64_t stripes_seen = 0;
+
+	while (round->freed < round->want && round->visited < visits &&
+	       stripes_seen <= context->store->stripe_count) {
+		advance(round);
+		if (context->hand_stripe != last) {
+			last = context->hand_stripe;
+			stripes_seen++;
+		}
+	}
 }
 
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
@@ -153,17 +170,20 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 	struct round round = { .context = context, .want = bytes, .how = how,
 			       .inline_by_worker = inline_by_worker,
 			       .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
-	uint64_t stripes_seen = 0;
-	uint32_t last = context->hand_stripe;
 
-	while (round.freed < bytes && round.visited < visits && stripes_seen <= store->stripe_count) {
-		advance(&round);
-		if (context->hand_stripe != last) {
-			last = context->hand_stripe;
-			stripes_seen++;
-		}
-	}
+	turn_hand(&round, visits);
 	*visited = round.visited;
+	return round.freed;
+}
+
+/* Before a set is refused: whatever is left anywhere. */
+static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes)
+{
+	struct round round = { .context = context, .want = bytes, .how = EVICT_ANY, .inline_by_worker = true,
+			       .thorough = true,
+			       .now_seconds = store_now_seconds(context->store, clk_now_us(context->store->clock)) };
+
+	turn_hand(&round, UINT64_MAX);
 	return round.freed;
 }
 
@@ -184,22 +204,29 @@ static bool within_reason(const struct store *store, int64_t missing)
 	return missing <= (int64_t)(planned + excess + store->config.memory_bytes / 16);
 }
 
+static int64_t bytes_missing(const struct store_context *context, uint64_t bytes)
+{
+	return (int64_t)bytes - (store_free_bytes(context->store) - context->item_bytes);
+}
+
 /*
  * The work of one set is bounded: a short look for something that is no candidate, a longer one for
  * something at zero, then whatever the hand meets. It evicts for itself and a little more, not for
  * all that is missing, which may be held by values on their way to clients: those that don't read
- * could otherwise have everything evicted. Only when nothing is left to evict and too much is
- * missing all the same, the set is refused, as memcached does when no memory can be had.
+ * could otherwise have everything evicted. Only when too much is missing all the same, the whole
+ * table is gone through, and if that finds nothing the set is refused, as memcached does when no
+ * memory can be had.
  */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
 	struct store *store = context->store;
-	int64_t missing = (int64_t)bytes - (store_free_bytes(store) - context->item_bytes);
+	int64_t missing = bytes_missing(context, bytes);
 	uint64_t want, visits, visited, freed;
 
 	if (missing <= 0)
 		return true;
-	if (!store->config.evict)
+	/* What would not fit into an empty cache evicts nothing. */
+	if (!store->config.evict || bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
 		return false;
 	if (store->index)
 		cleaner_wake(store);
@@ -212,7 +239,10 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
 	if (freed < want)
 		freed += evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
-	return freed >= want || within_reason(store, (int64_t)bytes - (store_free_bytes(store) - context->item_bytes));
+	if (freed >= want || within_reason(store, bytes_missing(context, bytes)))
+		return true;
+	freed += evict_thoroughly(context, want - freed);
+	return freed >= want || within_reason(store, bytes_missing(context, bytes));
 }
 
 bool evict_excess_hot(struct store *store)
