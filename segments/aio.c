@@ -34,7 +34,7 @@ void __tsan_release(void *address);
 #define TSAN_RELEASE(address) ((void)(address))
 #endif
 
-#define BATCH 64u
+#define BATCH 128u
 
 /*
  * The ring lies at the context's address. The kernel writes an event, then moves tail, then adds to the

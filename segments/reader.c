@@ -29,7 +29,7 @@
 #include "segments/pool_internal.h"
 #include "segments/segments_internal.h"
 
-#define BATCH 64u
+#define BATCH 128u
 #define SLOW_MS 20u
 
 struct list {

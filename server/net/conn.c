@@ -291,9 +291,9 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 	if (!may_receive(sock))
 		stop_reading(sock);
 	else if (receive_some(sock))
-		worker_make_ready(sock);
-	if (sock->conn.worker->ready_count >= CONN_STEPS)
-		worker_run_ready(sock->conn.worker);
+		worker_make_fresh(sock);
+	if (sock->conn.worker->fresh_count >= CONN_STEPS)
+		worker_run_fresh(sock->conn.worker);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *context)

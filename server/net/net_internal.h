@@ -37,7 +37,8 @@ struct socket_conn {
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;
 	int fd;
-	bool ready;	/* in the worker's ready list */
+	bool ready;	/* in the worker's ready list, or ... */
+	bool fresh;	/* ... (ready too) in that of those which have just received */
 	bool more;	/* the last read filled its room: the socket may hold more */
 	bool reading;	/* readable is added */
 };
@@ -52,8 +53,10 @@ struct worker {
 	bool running;	 /* thread was started: net_serve's */
 	bool woken;	 /* this turn's clock has been read */
 	LIST_HEAD(, socket_conn) conns;
-	TAILQ_HEAD(ready_list, socket_conn) ready;
-	unsigned ready_count;
+	/* Those that received in this turn are stepped when there are enough of them; those that gave way
+	   only at the turn's end, once: or they would have many turns to one of the others. */
+	TAILQ_HEAD(ready_list, socket_conn) ready, fresh;
+	unsigned ready_count, fresh_count;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
 	unsigned foreseen_count, foreseen_next;	 /* ... of which the first are done */
 	char *buffers[SPARE_BUFFERS];
@@ -152,16 +155,29 @@ static inline void worker_make_ready(struct socket_conn *sock)
 	}
 }
 
-static inline void worker_unmake_ready(struct socket_conn *sock)
+static inline void worker_make_fresh(struct socket_conn *sock)
 {
-	if (sock->ready) {
-		sock->ready = false;
-		TAILQ_REMOVE(&sock->conn.worker->ready, sock, ready_link);
-		sock->conn.worker->ready_count--;
-	}
+	sock->ready = sock->fresh = true;
+	TAILQ_INSERT_TAIL(&sock->conn.worker->fresh, sock, ready_link);
+	sock->conn.worker->fresh_count++;
 }
 
-/* Steps all that are ready by now. */
+static inline void worker_unmake_ready(struct socket_conn *sock)
+{
+	struct worker *worker = sock->conn.worker;
+
+	if (sock->fresh) {
+		TAILQ_REMOVE(&worker->fresh, sock, ready_link);
+		worker->fresh_count--;
+	} else if (sock->ready) {
+		TAILQ_REMOVE(&worker->ready, sock, ready_link);
+		worker->ready_count--;
+	}
+	sock->ready = sock->fresh = false;
+}
+
+/* Steps those that have received; and all that are ready by now. */
+void worker_run_fresh(struct worker *worker);
 void worker_run_ready(struct worker *worker);
 
 char *worker_buffer_take(struct worker *worker); /* CONN_BUFFER_BYTES; NULL when memory is out */

@@ -79,18 +79,17 @@ static void poll_store(struct worker *worker)
 	store_worker_poll(worker->store);
 }
 
-/* Each connection that is ready by now gets one turn: as many together as conn_step_all takes. */
-void worker_run_ready(struct worker *worker)
+/* So many from the front of a list get one turn: as many together as conn_step_all takes. */
+static void run_list(struct worker *worker, struct ready_list *list, unsigned left)
 {
 	struct socket_conn *socks[CONN_STEPS];
-	unsigned left = worker->ready_count;
 
 	while (left > 0) {
 		unsigned count = 0;
 
 		worker_wake(worker);
 		while (count < CONN_STEPS && left > 0) {
-			struct socket_conn *sock = TAILQ_FIRST(&worker->ready);
+			struct socket_conn *sock = TAILQ_FIRST(list);
 
 			worker_unmake_ready(sock);
 			sock->conn.turns = worker->turns;
@@ -99,6 +98,19 @@ void worker_run_ready(struct worker *worker)
 		}
 		conn_step_all(worker, socks, count);
 	}
+}
+
+void worker_run_fresh(struct worker *worker)
+{
+	run_list(worker, &worker->fresh, worker->fresh_count);
+}
+
+void worker_run_ready(struct worker *worker)
+{
+	unsigned ready = worker->ready_count; /* without those of the others that give way now */
+
+	worker_run_fresh(worker);
+	run_list(worker, &worker->ready, ready);
 }
 
 static void *worker_main(void *context)
@@ -204,6 +216,7 @@ int worker_init(struct worker *worker, struct net *net)
 	lock_init(&worker->lock, LOCK_LEAF);
 	LIST_INIT(&worker->conns);
 	TAILQ_INIT(&worker->ready);
+	TAILQ_INIT(&worker->fresh);
 	if (worker->wake_fd < 0)
 		return FS_ESYS;
 	code = make_base(worker);

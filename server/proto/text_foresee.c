@@ -6,6 +6,8 @@
  */
 #include "server/proto/text_internal.h"
 
+#define LINE_BYTES 320 /* no line that is worth looking at is longer */
+
 /* Where the command after a storage command begins: its last number is the length of the data block. NULL:
    not in the input. */
 static const char *after_body(const char *newline, const char *end)
@@ -23,7 +25,8 @@ static const char *after_body(const char *newline, const char *end)
 /* The key of a get with one key, or of a set; where the next command begins, NULL if that is not here. */
 static bool foresee_line(const char **at, const char *end, const char **key, size_t *length)
 {
-	const char *newline = end - *at > 5 ? memchr(*at + 5, '\n', (size_t)(end - *at - 5)) : NULL, *stop;
+	const char *limit = end - *at > LINE_BYTES ? *at + LINE_BYTES : end, *stop;
+	const char *newline = limit - *at > 5 ? memchr(*at + 5, '\n', (size_t)(limit - *at - 5)) : NULL;
 	bool get = newline && memcmp(*at, "get ", 4) == 0;
 
 	if (!newline || (!get && memcmp(*at, "set ", 4) != 0))
@@ -35,6 +38,8 @@ static bool foresee_line(const char **at, const char *end, const char **key, siz
 	if (!stop)
 		stop = newline - (newline[-1] == '\r');
 	*length = (size_t)(stop - *key);
+	if (*length > TEXT_KEY_MAX)
+		return false;
 	*at = get ? newline + 1 : after_body(newline, end);
 	return true;
 }
