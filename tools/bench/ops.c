@@ -270,7 +270,9 @@ static int measure(struct ops *ops)
 static const char explanation[] =
 	"Rows: operation, value size, cN: N connections, xN: N commands under way on each (else "
 	"one). mget: of 100 keys. mixed: 90 % gets, 10 % sets. miss: keys that were never set. Keys "
-	"have 30 B and are drawn uniformly; every object is in DRAM. Both servers: -t 1, -m 1024.\n"
+	"have 30 B and are drawn uniformly; every object is in DRAM. Both servers: -t 1, -m 1024, ours "
+	"without "
+	"flash: with it a set clears slots and the classifier takes samples.\n"
 	"CPU (user and kernel) and instructions are the server's per operation, of a multiget per "
 	"key; latency is a command's. CPU wait: the server could have run but others did; where it "
 	"isn't near 0, rate and latency are theirs. Ratios: flashield / memcached, within a round. "
