@@ -50,13 +50,13 @@ all_ldflags := -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(ldflags_$(VAR
 
 # What the engine needs, what the daemon needs beside it, and what the tools do.
 engine_libs := -llinear -laio -linih $(malloc_lib) -lm
-server_libs := -levent -levent_pthreads
+server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2
 tool_libs := -ljansson -lz
 
 # --- sources, by folder -----------------------------------------------------------------------
 
 engine_dirs := base conf classifier flashindex segments server/store
-server_dirs := server server/net server/proto server/admin
+server_dirs := server server/net server/proto server/admin server/auth
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
 sources = $(wildcard $(addsuffix /*.c,$(1)))

@@ -67,6 +67,7 @@ static int serve(const struct conf *conf, struct process *process)
 {
 	struct server server = { .conf = conf, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
+	const struct net_hooks hooks = { .context = process, .ready = on_ready };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
@@ -87,7 +88,7 @@ static int serve(const struct conf *conf, struct process *process)
 		exit_code = complain("can't start the cleaner", EX_OSERR);
 		goto out_pid;
 	}
-	if (net_serve(server.net, on_ready, process, reason) != FS_OK)
+	if (net_serve(server.net, &hooks, reason) != FS_OK)
 		exit_code = complain(reason, EX_OSERR);
 	store_stop(server.store);
 out_pid:

@@ -47,7 +47,8 @@
 #define CONN_LEAST_BYTES (32u << 10)		/* what a connection may hold whatever others do */
 #define CONN_TOTAL_PART 8			/* so much of -m may all connections' answers hold */
 #define CONN_ROOM_BYTES 4096u			/* the largest piece of output made at once */
-#define REPLY_TEXT_BYTES 320			/* the longest head: "VALUE", a key, three numbers */
+#define REPLY_TEXT_BYTES 640			/* the longest head: meta's with a base64 key and all its flags */
+#define REPLY_OWN_BYTES 96u			/* for the protocol's own use */
 
 struct conn;
 struct worker;
@@ -63,9 +64,12 @@ struct reply {
 	uint16_t text_length;
 	bool pending;		/* the request is not done */
 	bool ordered;		/* a read-modify-write: further commands on its key wait */
-	bool has_value;		/* after the text: value and line end */
+	bool has_value;		/* after the text: value and tail */
+	uint8_t tail_length;	/* bytes of "\r\n" that follow a value: 2, or 0 in the binary protocol */
+	uint8_t kind;		/* the protocol's: which of its answers it is */
 	bool noreply;
 	bool show_cas;
+	_Alignas(8) char own[REPLY_OWN_BYTES]; /* what the protocol needs to make the answer; not cleared */
 	char text[REPLY_TEXT_BYTES]; /* the key while the request is under way, then the head */
 };
 
@@ -73,6 +77,7 @@ enum conn_verdict {
 	CONN_MORE,  /* the input is used up, but for the start of a command */
 	CONN_WAIT,  /* conn->wait says for what */
 	CONN_YIELD, /* it had its turn */
+	CONN_LEND,  /* conn_lend was called: goes away once all is sent */
 	CONN_CLOSE  /* after what is queued has been written */
 };
 
@@ -127,6 +132,9 @@ struct conn {
 	uint64_t ordered_mask; /* ... a bit for each of their hashes */
 	char *body;	  /* where the value of a storage command goes ... */
 	uint32_t body_left; /* ... and how much is missing; read from the socket without a copy */
+	const struct listener *listener; /* it came in by: its protocol, its tag; NULL: none (UDP) */
+	char *user;	  /* who has authenticated; NULL: nobody, or nobody has to. Freed with the connection */
+	bool authenticated; /* or doesn't have to be: commands are executed */
 	uint8_t wait;
 	bool blocked;	  /* the socket takes no more */
 	bool failed;	  /* out of memory, or the peer is gone: close as soon as possible */
@@ -136,6 +144,29 @@ struct conn {
 
 /* Its descriptor: what log lines call it. */
 int conn_number(const struct conn *conn);
+/* The peer as log lines and "stats conns" show it: "127.0.0.1:4711", "[::1]:4711", "unix:/path". */
+const char *conn_peer(const struct conn *conn, char out[128]);
+
+/* ---- loans: a connection is another thread's for a while (loan.c) ------------------------------ */
+
+/*
+ * "watch" and "lru_crawler metadump" write for long what no worker should wait for. The worker lends the
+ * connection out: the protocol calls conn_lend() in a barrier and returns CONN_LEND; once all that was
+ * answered before is sent, take() is called on the worker's thread with the loan, which it hands on to a thread of its own and returns.
+ * Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted. False: not
+ * possible (UDP): nothing has happened, the protocol answers an error.
+ */
+struct loan;
+bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
+/* As send(): bytes taken, or -1 with errno, EAGAIN when the peer doesn't read fast enough. For TLS too. */
+ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
+/* For poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. */
+int loan_fd(const struct loan *loan);
+/* Has the peer closed, or sent something? (A watcher's is closed then; bytes stay for the worker.) */
+bool loan_peer_gone(struct loan *loan);
+/* From any thread: the worker has it again, and closes it if close is set. All loans must be back before
+   the workers stop (net_serve calls the stop hook for that, net.h). */
+void loan_return(struct loan *loan, bool close);
 
 /* store_hash of a key in the input, computed once for looking ahead and execution. */
 uint64_t conn_hash(struct conn *conn, const char *key, size_t length);

@@ -83,17 +83,19 @@ static void stop(struct net *net)
 	net->base = NULL;
 }
 
-int net_serve(struct net *net, void (*ready)(void *context), void *context, char reason[256])
+int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 {
 	int code = start(net);
 
 	if (code == FS_OK) {
-		if (ready)
-			ready(context);
+		if (hooks->ready)
+			hooks->ready(hooks->context);
 		event_base_loop(net->base, 0);
 	} else {
 		snprintf(reason, 256, "can't start to serve: %s", code == FS_ESYS ? strerror(errno) : fs_strerror(code));
 	}
+	if (hooks->stopping)
+		hooks->stopping(hooks->context);
 	stop(net);
 	return code;
 }

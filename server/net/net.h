@@ -34,7 +34,19 @@ FS_MUST_CHECK int net_listen(struct net **out, const struct server *server, char
  * stop. Before it returns all connections are closed, all their flash reads are done and the
  * workers have ended. 0, or a code when the workers could not be started.
  */
-FS_MUST_CHECK int net_serve(struct net *net, void (*ready)(void *context), void *context, char reason[256]);
+struct net_hooks {
+	void *context;
+	void (*ready)(void *context);	/* everything runs; NULL: nothing to call, as all of them */
+	void (*reload)(void *context);	/* SIGHUP */
+	void (*stopping)(void *context); /* the workers end next: loans (conn.h) are to be given back */
+};
+FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256]);
+
+/* From any thread: as if a signal had asked to stop ("shutdown"). */
+void net_stop(struct net *net);
+/* refresh_certs: certificates and keys are read again; connections that are open keep theirs. FS_OK, or a
+   code and a reason: then the old ones stay in use. */
+FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);
 
 /* Closes the listening sockets and frees everything. NULL is nothing. */
 void net_close(struct net *net);
@@ -46,7 +58,18 @@ struct net_status {
 	uint64_t not_accepting_us;  /* total time at the limit */
 	int tcp_port;		    /* the first one bound, 0 without TCP */
 	const char *event_version;  /* of libevent */
+	uint64_t certificates_at;   /* wall seconds of the last reading; 0 without TLS */
 };
 void net_get_status(const struct net *net, struct net_status *out);
+
+/* "stats conns": listeners and connections, one after the other. Any thread; takes a leaf lock of each worker,
+   so that see() must be short and take none. */
+struct net_conn_status {
+	int fd;
+	const char *address, *listen_address; /* "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/path", "udp:..." */
+	const char *state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch ... */
+	uint32_t idle_seconds; /* since its last command */
+};
+void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn), void *context);
 
 #endif

@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
+#include <sys/uio.h>
 
 #include "base/lock.h"
 #include "server/net/conn.h"
@@ -31,8 +32,28 @@
 #define SPARE_BUFFERS 64   /* kept per worker, 16 KiB each */
 #define SPARE_REPLIES 1024 /* kept per worker */
 
+/*
+ * How bytes move between a connection and its peer: plain sockets, TLS, one UDP datagram. Owner: the
+ * worker, or who has the loan.
+ *
+ *   receive  as readv(): bytes, 0 at the end, -1 with errno; *more: there may be more although the socket
+ *            doesn't say so (it filled all the room, or TLS has decrypted more than was asked for)
+ *   send     as writev() on a socket without SIGPIPE. UDP: gathers, as the number of datagrams must be known
+ *   close    all was sent, or failed: sends what UDP has gathered, ends TLS, closes the descriptor
+ */
+struct socket_conn;
+
+struct transport {
+	ssize_t (*receive)(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more);
+	ssize_t (*send)(struct socket_conn *sock, const struct iovec *pieces, unsigned count);
+	void (*close)(struct socket_conn *sock);
+};
+extern const struct transport transport_plain, transport_tls, transport_udp;
+
 struct socket_conn {
 	struct conn conn; /* first: the two pointers are one */
+	const struct transport *transport;
+	void *transport_data; /* TLS: its SSL; UDP: the datagram and the answer so far */
 	LIST_ENTRY(socket_conn) link;	    /* all of the worker */
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;

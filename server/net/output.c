@@ -109,7 +109,7 @@ static void free_output_bytes(struct conn *conn)
 
 static uint32_t reply_bytes(const struct reply *reply)
 {
-	return reply->text_length + (reply->has_value ? reply->request.value.length + 2 : 0);
+	return reply->text_length + (reply->has_value ? reply->request.value.length + reply->tail_length : 0);
 }
 
 /* The values of DRAM may be overwritten meanwhile: then only the reply keeps them. */
@@ -335,7 +335,7 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 		add_piece(pieces, reply->text, reply->text_length, &skip);
 		if (reply->has_value) {
 			add_piece(pieces, reply->request.value.data, reply->request.value.length, &skip);
-			add_piece(pieces, "\r\n", 2, &skip);
+			add_piece(pieces, "\r\n", reply->tail_length, &skip);
 		}
 	}
 	if (!reply)

@@ -33,6 +33,7 @@ extern const struct protocol proto_text;
  *   DELAY      [<exptime>] [noreply]
  *   LEVEL      <number> [noreply]
  *   WORDS      anything: for the command to look at
+ *   META       <key> <flag>*, or nothing (meta_parse.c)
  */
 #define TEXT_MANY 0xffff
 #define TEXT_COMMAND_TABLE(COMMAND) \
@@ -51,13 +52,25 @@ extern const struct protocol proto_text;
 	COMMAND("append", APPEND, STORE, 4, 5) \
 	COMMAND("prepend", PREPEND, STORE, 4, 5) \
 	COMMAND("bget", BGET, KEYS, 1, TEXT_MANY) \
-	COMMAND("mn", META_NOOP, WORDS, 0, TEXT_MANY) \
+	COMMAND("mg", META_GET, META, 0, TEXT_MANY) \
+	COMMAND("ms", META_SET, META, 0, TEXT_MANY) \
+	COMMAND("md", META_DELETE, META, 0, TEXT_MANY) \
+	COMMAND("ma", META_ARITHMETIC, META, 0, TEXT_MANY) \
+	COMMAND("mn", META_NOOP, META, 0, TEXT_MANY) \
+	COMMAND("me", META_DEBUG, META, 0, TEXT_MANY) \
 	COMMAND("version", VERSION, WORDS, 0, TEXT_MANY) \
 	COMMAND("stats", STATS, WORDS, 0, TEXT_MANY) \
 	COMMAND("flush_all", FLUSH_ALL, DELAY, 0, 2) \
 	COMMAND("verbosity", VERBOSITY, LEVEL, 1, 2) \
 	COMMAND("quit", QUIT, WORDS, 0, TEXT_MANY) \
-	COMMAND("shutdown", SHUTDOWN, WORDS, 0, TEXT_MANY)
+	COMMAND("shutdown", SHUTDOWN, WORDS, 0, TEXT_MANY) \
+	COMMAND("cache_memlimit", CACHE_MEMLIMIT, WORDS, 0, TEXT_MANY) \
+	COMMAND("watch", WATCH, WORDS, 0, TEXT_MANY) \
+	COMMAND("lru_crawler", LRU_CRAWLER, WORDS, 0, TEXT_MANY) \
+	COMMAND("lru", LRU, WORDS, 0, TEXT_MANY) \
+	COMMAND("slabs", SLABS, WORDS, 0, TEXT_MANY) \
+	COMMAND("extstore", EXTSTORE, WORDS, 0, TEXT_MANY) \
+	COMMAND("refresh_certs", REFRESH_CERTS, WORDS, 0, TEXT_MANY)
 
 enum text_id {
 #define TEXT_COMMAND_ENUM(name, id, shape, least, most) TEXT_##id,

@@ -1,79 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text protocol: finds the commands in the input, and runs those that name no key. */
+/* The text protocol: finds the commands in the input and hands them to what executes them. */
 #include "server/proto/text_internal.h"
 
 #include "base/log.h"
-#include "server/admin/admin.h"
 
 #define LOGGED_BYTES 500u /* of a command's line */
-
-/* ---- commands without keys ------------------------------------------------------------------- */
-
-static void stats_row(struct stats_out *out, const char *name, const char *value)
-{
-	struct conn *conn = out->context;
-
-	conn_put_text(conn, "STAT ");
-	conn_put(conn, name, (uint32_t)strnlen(name, 256));
-	conn_put_text(conn, " ");
-	conn_put(conn, value, (uint32_t)strnlen(value, CONN_ROOM_BYTES));
-	conn_put_text(conn, "\r\n");
-}
-
-static enum text_step stats(struct conn *conn, const struct text_command *command)
-{
-	struct stats_out out = { .row = stats_row, .context = conn };
-	const char *answer = admin_stats(conn->server, command->rest, command->rest_end, &out);
-
-	conn_put(conn, answer, (uint32_t)strlen(answer));
-	return TEXT_NEXT;
-}
-
-static enum text_step set_verbosity(struct conn *conn, const struct text_command *command)
-{
-	log_set_level(command->number >= 2   ? LOG_LEVEL_DEBUG
-		      : command->number == 1 ? LOG_LEVEL_INFO
-					     : LOG_LEVEL_NOTICE);
-	if (!command->noreply)
-		conn_put_text(conn, "OK\r\n");
-	return TEXT_NEXT;
-}
-
-static enum text_step flush_all(struct conn *conn, const struct text_command *command)
-{
-	store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
-	if (!command->noreply)
-		conn_put_text(conn, "OK\r\n");
-	return TEXT_NEXT;
-}
-
-static enum text_step version(struct conn *conn, const struct text_command *command)
-{
-	(void)command;
-	conn_put_text(conn, "VERSION " SERVER_MEMCACHED_VERSION "\r\n");
-	return TEXT_NEXT;
-}
-
-static enum text_step meta_noop(struct conn *conn, const struct text_command *command)
-{
-	(void)command;
-	conn_put_text(conn, "MN\r\n");
-	return TEXT_NEXT;
-}
-
-static enum text_step refuse_shutdown(struct conn *conn, const struct text_command *command)
-{
-	(void)command;
-	conn_put_text(conn, "ERROR: shutdown not enabled\r\n");
-	return TEXT_NEXT;
-}
-
-static enum text_step quit(struct conn *conn, const struct text_command *command)
-{
-	(void)conn;
-	(void)command;
-	return TEXT_CLOSE;
-}
 
 /* A barrier takes effect after all that came before it, and is seen by all that comes after. */
 static const struct handler {
@@ -95,13 +26,13 @@ static const struct handler {
 	[TEXT_DECR] = { text_change, false },
 	[TEXT_DELETE] = { text_change, false },
 	[TEXT_TOUCH] = { text_change, false },
-	[TEXT_VERSION] = { version, false },
-	[TEXT_META_NOOP] = { meta_noop, false },
-	[TEXT_STATS] = { stats, true },
-	[TEXT_FLUSH_ALL] = { flush_all, true },
-	[TEXT_VERBOSITY] = { set_verbosity, true },
-	[TEXT_SHUTDOWN] = { refuse_shutdown, true },
-	[TEXT_QUIT] = { quit, true },
+	[TEXT_VERSION] = { text_version, false },
+	[TEXT_META_NOOP] = { text_meta_noop, false },
+	[TEXT_STATS] = { text_stats, true },
+	[TEXT_FLUSH_ALL] = { text_flush_all, true },
+	[TEXT_VERBOSITY] = { text_verbosity, true },
+	[TEXT_SHUTDOWN] = { text_shutdown, true },
+	[TEXT_QUIT] = { text_quit, true },
 };
 
 /* ---- finding commands ------------------------------------------------------------------------ */
@@ -167,9 +98,12 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		if (must_wait(conn, &command))
 			return TEXT_WAIT;
 		begin(conn, line, length, newline);
-		return handlers[command.id].run(conn, &command);
+		if (handlers[command.id].run)
+			return handlers[command.id].run(conn, &command);
+		error = TEXT_ERROR_UNKNOWN;
+	} else {
+		begin(conn, line, length, newline);
 	}
-	begin(conn, line, length, newline);
 	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
 		log_debug("a client speaks HTTP: closed");
 		return TEXT_CLOSE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the text protocol: text.c finds the commands in the input and runs the admin commands,
- * text_keys.c those on keys, text_answer.c makes the answers. All on the connection's worker.
+ * Inside the text protocol: text.c finds the commands in the input, text_keys.c
+ * runs those on keys, text_admin.c the others, text_answer.c makes the answers. All on the connection's worker.
  */
 #ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
@@ -16,6 +16,7 @@ enum text_step {
 	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
 	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
 	TEXT_YIELD, /* it had its turn */
+	TEXT_LEND,  /* conn_lend was called */
 	TEXT_CLOSE
 };
 
@@ -35,6 +36,15 @@ bool text_store_go_on(struct conn *conn);
 
 /* incr, decr, delete, touch. */
 enum text_step text_change(struct conn *conn, const struct text_command *command);
+
+/* Without keys (text_admin.c). */
+enum text_step text_stats(struct conn *conn, const struct text_command *command);
+enum text_step text_verbosity(struct conn *conn, const struct text_command *command);
+enum text_step text_flush_all(struct conn *conn, const struct text_command *command);
+enum text_step text_version(struct conn *conn, const struct text_command *command);
+enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);
+enum text_step text_shutdown(struct conn *conn, const struct text_command *command);
+enum text_step text_quit(struct conn *conn, const struct text_command *command);
 
 /* Answers a finished request into the output, and gives the reply back or queues it. */
 void text_answer(struct conn *conn, struct reply *reply);

@@ -32,6 +32,8 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	reply->text_length = 0;
 	reply->pending = reply->ordered = false;
 	reply->has_value = reply->noreply = reply->show_cas = false;
+	reply->tail_length = 2;
+	reply->request.extended = false;
 	return reply;
 }
 

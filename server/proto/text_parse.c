@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-enum shape { KEYS, EXPIRY_KEYS, STORE, STORE_CAS, DELTA, KEY, TOUCH, DELAY, LEVEL, WORDS };
+enum shape { KEYS, EXPIRY_KEYS, STORE, STORE_CAS, DELTA, KEY, TOUCH, DELAY, LEVEL, WORDS, META };
 
 struct row {
-	char name[12]; /* zero-padded: the first eight bytes are compared as one number */
+	char name[16]; /* zero-padded: the first eight bytes are compared as one number */
 	uint8_t length;
 	uint8_t shape;
 	uint16_t least, most;
@@ -373,7 +373,7 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 		return parse_keys(at, end, out);
 	if (row->shape == EXPIRY_KEYS)
 		return parse_expiry_keys(at, end, out);
-	if (row->shape == WORDS) {
+	if (row->shape == WORDS || row->shape == META) {
 		out->rest = at;
 		out->rest_end = end;
 		return TEXT_ERROR_OK;

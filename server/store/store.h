@@ -117,6 +117,45 @@ enum store_result {
 	STORE_NO_MEMORY	   /* -M, or the allocator failed */
 };
 
+/*
+ * What a request may ask beyond its classic meaning: for the meta and binary protocols. Looked at when the
+ * request says that it is extended; zeroed, they change nothing.
+ *
+ *   compare_cas  acts only on an object whose id is request->cas: else STORE_EXISTS, nothing changed. SET, ADD,
+ *                REPLACE, APPEND, PREPEND, INCR, DECR, DELETE. (CAS always compares.) An absent key is a
+ *                miss as without it; SET then answers STORE_MISS too.
+ *   vivify       an absent key is made: GET, GAT, TOUCH: an empty object with vivify_expiry, found->won is
+ *                set, the result is STORE_HIT with an empty value; INCR, DECR: the number `initial`; APPEND,
+ *                PREPEND: the piece itself becomes the value
+ *   touch        a present object gets the expiry of request->expiry: GET (which GAT does always), INCR, DECR;
+ *                DELETE with invalidate
+ *   recache      GET: an object that expires in less than recache_seconds is won by the first who asks
+ *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas, not one of ours
+ *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes.
+ *                SET with compare_cas: an object with a greater id than compared is replaced all the same, by one that is stale
+ *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale)
+ *   keep_clock   GET: the read doesn't count for eviction and admission
+ */
+struct store_options {
+	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock;
+	uint32_t vivify_expiry; /* from store_expiry() */
+	uint32_t recache_seconds;
+	uint64_t initial, new_cas;
+};
+
+/*
+ * What an extended request met, as it was before the request but for the expiry, which is the one that the
+ * object has now. Filled with STORE_HIT, STORED, TOUCHED, DELETED. Stale: marked by an invalidate; who reads
+ * it first wins. Won: this caller is to make the value anew; win_sent: another one was told so before. An
+ * object that is stale or won stays in DRAM, as does one with an id of the client's own.
+ */
+struct store_found {
+	int64_t ttl_seconds;   /* left; -1: never expires */
+	uint32_t idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
+	bool fetched;	       /* read since it was written */
+	bool stale, won, win_sent;
+};
+
 /* A value that was found; its bytes stay valid until store_value_release. */
 struct store_value {
 	const char *data;
@@ -139,11 +178,14 @@ struct store_request {
 	uint64_t cas;	    /* CAS: the id to compare; out: the new object's id when stored */
 	uint64_t delta;	    /* INCR, DECR */
 	uint32_t expiry;    /* GAT, TOUCH: from store_expiry() */
+	bool extended;	    /* options are to be looked at, found is to be filled */
+	struct store_options options;
 	void (*done)(struct store_request *request); /* called only when execute answered false */
 	void *owner;
 
 	enum store_result result;
 	struct store_value value;
+	struct store_found found;
 	uint64_t number;
 
 	struct store_lookup *lookup; /* private: flash reads under way */
@@ -188,6 +230,57 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 /* flush_all: what was stored before now (delay 0), or before now + delay seconds when that time
    has come, is gone. A later call replaces a pending one. */
 void store_flush_all(struct store *store, int64_t exptime);
+
+/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon. FS_ERANGE: index,
+   tables and staging, which keep the size that they were made with, leave too little for items. */
+FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
+
+/* lru_crawler crawl: all of DRAM is looked through for expired objects, in the background, at once. */
+void store_crawl(struct store *store);
+
+/* ---- walking over all objects ---------------------------------------------------------------- */
+
+/* An object as a walk meets it. */
+struct store_seen {
+	const char *key; /* valid during the call */
+	uint8_t key_length;
+	bool fetched, from_flash;
+	uint32_t value_length;
+	uint32_t client_flags;
+	int64_t expires; /* wall seconds, -1: never */
+	int64_t accessed; /* wall seconds of the last access; of flash objects as when they were written there */
+	uint64_t cas;
+	unsigned class; /* of store_class_status */
+};
+
+/*
+ * Calls see() for each live object: DRAM first, stripe by stripe, then, with flash, each segment with large
+ * reads. No lock is held during see(), which may block: but a segment stays pinned meanwhile, so it is to be
+ * bounded (its place can't be reclaimed). What moves between the tiers meanwhile may be seen twice or be
+ * missed; what is there all the time in one of them is seen once. see() returns false to stop. From any
+ * thread but a worker's, as it waits for the device. FS_OK, also when stopped; FS_ENOMEM, or FS_EIO when a
+ * segment could not be read (the others were). (memcached: lru_crawler metadump.)
+ */
+FS_MUST_CHECK int store_walk(struct store *store, bool flash,
+			     bool (*see)(void *context, const struct store_seen *object), void *context);
+
+/* ---- size classes ---------------------------------------------------------------------------- */
+
+/* Items of DRAM by the allocator's size classes, which stand in for memcached's slab classes: 1 .. count. */
+unsigned store_class_count(void);
+uint32_t store_class_bytes(unsigned class); /* of an item, all included; ascending; the last: what is larger too */
+
+struct store_class_status {
+	uint64_t items, requested_bytes; /* now, in DRAM */
+	uint64_t age_seconds; /* of one that was looked at lately near the hand; 0 without any */
+	/* Since the start, or the last reset: */
+	uint64_t get_hits, set_count, delete_hits, incr_hits, decr_hits, cas_hits, cas_badval, touch_hits;
+	uint64_t evicted, evicted_nonzero, evicted_unfetched, expired_unfetched, out_of_memory;
+	uint64_t reclaimed, crawler_reclaimed, crawler_checked, direct_reclaims;
+	uint64_t evicted_time; /* seconds since the last evicted one was last accessed */
+};
+void store_get_class(struct store *store, unsigned class, struct store_class_status *out); /* any thread */
+void store_reset_classes(struct store *store); /* stats reset: what is counted since the start */
 
 /* ---- workers --------------------------------------------------------------------------------- */
 

@@ -20,13 +20,15 @@ EDGES = {
     "flashindex": ["flashindex", "conf", "base"],
     "segments": ["segments", "conf", "base"],
     "server/store": ["server/store"] + ENGINE,
-    "server": ["server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
+    "server": ["server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    # Who may: answers from what it is told, and knows neither connections nor objects.
+    "server/auth": ["server/auth", "conf", "base"],
     "tools": ["tools", "tools/common", "server/store"] + ENGINE,
     "tools/common": ["tools/common", "conf", "base"],
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
-    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin"] + ENGINE,
+    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
 }
 
@@ -38,6 +40,8 @@ LIBRARIES = [
     (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
     (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/conf.c"], "inih"),
+    (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
+    (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
 ]
 
 # Libraries that a single file wraps, and the files beside it that may use them nevertheless.

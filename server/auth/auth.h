@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may use the cache: the password file of -Y (text protocol) and SASL (-S, binary protocol). Knows
+ * neither connections nor objects: it is given names, secrets and SASL's bytes, and says yes or no.
+ *
+ * Password file: lines "user:password", as memcached's -Y takes them. Replaced as a whole: a check sees the
+ * old file or the new one. Names and passwords are compared in constant time, all entries each time.
+ *
+ * Threads: auth_check and the SASL functions from any thread (a SASL session from one at a time); open, reload
+ * and close from the main thread. Secrets are wiped before their memory is freed.
+ *
+ * Errors: codes of base/error.h, with a reason for the operator that contains no secret.
+ */
+#ifndef FS_SERVER_AUTH_AUTH_H
+#define FS_SERVER_AUTH_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct auth;
+struct conf;
+
+/* Reads conf's password file and starts libsasl2, as far as the options ask for them; *out is NULL when they
+   don't. FS_EINVAL: the file has a bad line (its number is in the reason), FS_ESYS: it can't be read. */
+FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
+void auth_close(struct auth *auth); /* NULL is nothing */
+
+/* SIGHUP: reads the password file again. On an error the old entries stay. */
+FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
+
+/* Is there such a user with this password? */
+bool auth_check(const struct auth *auth, const char *user, size_t user_length, const char *password,
+		size_t password_length);
+
+/* ---- SASL ------------------------------------------------------------------------------------ */
+
+enum auth_sasl_result {
+	AUTH_SASL_OK,	    /* authenticated: auth_sasl_user */
+	AUTH_SASL_CONTINUE, /* the challenge goes to the client */
+	AUTH_SASL_REFUSED
+};
+
+struct auth_sasl; /* one connection's exchange */
+
+/* The mechanisms, separated by blanks. Valid until auth_close. */
+const char *auth_sasl_mechanisms(const struct auth *auth);
+/* first: the client names a mechanism; else the answer to a challenge. *sasl is made when NULL. The challenge
+   belongs to the session. */
+enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
+				     const char *data, size_t length, const char **challenge, size_t *challenge_length);
+const char *auth_sasl_user(const struct auth_sasl *sasl);
+void auth_sasl_free(struct auth_sasl *sasl); /* NULL is nothing */
+
+#endif
