@@ -152,7 +152,8 @@ const char *conn_peer(const struct conn *conn, char out[128]);
 /*
  * "watch" and "lru_crawler metadump" write for long what no worker should wait for. The worker lends the
  * connection out: the protocol calls conn_lend() in a barrier and returns CONN_LEND; once all that was
- * answered before is sent, take() is called on the worker's thread with the loan, which it hands on to a thread of its own and returns.
+ * answered before is sent, take() is called on the worker's thread with the loan, which it hands on to a thread
+ * of its own and returns; or with NULL, if the connection was closed before that.
  * Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted. False: not
  * possible (UDP): nothing has happened, the protocol answers an error.
  */
@@ -162,7 +163,8 @@ bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan)
 ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 /* For poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. */
 int loan_fd(const struct loan *loan);
-/* Has the peer closed, or sent something? (A watcher's is closed then; bytes stay for the worker.) */
+/* Has the peer closed (at least its sending side), or is the connection broken? What it sends meanwhile stays
+   for the worker. (poll: POLLRDHUP, POLLHUP, POLLERR.) */
 bool loan_peer_gone(struct loan *loan);
 /* From any thread: the worker has it again, and closes it if close is set. All loans must be back before
    the workers stop (net_serve calls the stop hook for that, net.h). */
