@@ -89,16 +89,28 @@ static void shrink_input(struct conn *conn)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Sets sock->more. */
+static ssize_t receive_pieces(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
+{
+	size_t wanted = pieces[0].iov_len + (count > 1 ? pieces[1].iov_len : 0);
+	ssize_t got;
+
+	if (!sock_is_plain(sock))
+		return sock->transport->receive(sock, pieces, count, &sock->more);
+	got = count > 1 ? readv(sock->fd, pieces, (int)count) : recv(sock->fd, pieces[0].iov_base, wanted, 0);
+	sock->more = got > 0 && (size_t)got == wanted;
+	return got;
+}
+
 /* A value goes straight into its item; what follows it, into the buffer. */
-static ssize_t receive_body(struct conn *conn, size_t *wanted)
+static ssize_t receive_body(struct conn *conn)
 {
 	struct input *input = &conn->input;
-	struct iovec piece[2] = { { conn->body, conn->body_left },
-				  { input->bytes + input->end, input->capacity - input->end } };
-	ssize_t got = readv(sock_of(conn)->fd, piece, 2);
+	const struct iovec pieces[2] = { { conn->body, conn->body_left },
+					 { input->bytes + input->end, input->capacity - input->end } };
+	ssize_t got = receive_pieces(sock_of(conn), pieces, 2);
 	uint32_t body;
 
-	*wanted = piece[0].iov_len + piece[1].iov_len;
 	if (got <= 0)
 		return got;
 	body = (size_t)got < conn->body_left ? (uint32_t)got : conn->body_left;
@@ -108,11 +120,10 @@ static ssize_t receive_body(struct conn *conn, size_t *wanted)
 	return got;
 }
 
-/* Bytes read, 0 at the end of the stream, -1 with errno. *more: the socket may hold more. */
-static ssize_t receive(struct conn *conn, bool *more)
+/* Bytes read, 0 at the end of the stream, -1 with errno. */
+static ssize_t receive(struct conn *conn)
 {
 	struct input *input = &conn->input;
-	size_t wanted;
 	ssize_t got;
 
 	if (!make_room(conn)) {
@@ -120,14 +131,14 @@ static ssize_t receive(struct conn *conn, bool *more)
 		return -1;
 	}
 	if (conn->body_left > 0 && input->start == input->end) {
-		got = receive_body(conn, &wanted);
+		got = receive_body(conn);
 	} else {
-		wanted = input->capacity - input->end;
-		got = recv(sock_of(conn)->fd, input->bytes + input->end, wanted, 0);
+		const struct iovec piece = { input->bytes + input->end, input->capacity - input->end };
+
+		got = receive_pieces(sock_of(conn), &piece, 1);
 		if (got > 0)
 			input->end += (uint32_t)got;
 	}
-	*more = got > 0 && (size_t)got == wanted;
 	if (got > 0)
 		ctr_add(CTR_bytes_read, (uint64_t)got);
 	return got;
@@ -207,16 +218,27 @@ static void stop_reading(struct socket_conn *sock)
 	}
 }
 
+/* It can't receive before it has sent: on_writable makes it ready, and settle reads again. */
+static void __attribute__((cold)) wait_for_room(struct socket_conn *sock)
+{
+	event_add(&sock->writable, NULL);
+	event_del(&sock->readable);
+	sock->reading = false;
+}
+
 /* Reads once. False: there was nothing. */
 static bool receive_some(struct socket_conn *sock)
 {
 	struct conn *conn = &sock->conn;
-	ssize_t got = receive(conn, &sock->more);
+	ssize_t got = receive(conn);
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		shrink_input(conn);
+		if (sock->more)
+			wait_for_room(sock);
 		return false;
 	}
+	atomic_store_explicit(&sock->active_seconds, conn->worker->now_seconds, memory_order_relaxed);
 	conn->failed = conn->failed || got < 0;
 	conn->finishing = conn->finishing || got == 0; /* answers what it has asked for so far */
 	return true;
@@ -309,25 +331,59 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-void conn_open(struct worker *worker, int fd)
+static void __attribute__((cold)) refuse(struct worker *worker, const struct opening *opening)
+{
+	struct socket_conn none = { .fd = opening->fd, .transport = opening->transport,
+				    .transport_data = opening->transport_data };
+
+	log_warn("connection refused: out of memory");
+	none.transport->close(&none);
+	if (opening->listener)
+		net_connection_closed(worker->net);
+}
+
+/* libevent watches nothing of an event without a descriptor, which is how a datagram's are. */
+static bool watch(struct socket_conn *sock, struct event_base *base)
+{
+	int fd = sock->transport->datagram ? -1 : sock->fd;
+
+	return event_assign(&sock->readable, base, fd, EV_READ | EV_PERSIST, on_readable, sock) == 0 &&
+	       event_assign(&sock->writable, base, fd, EV_WRITE, on_writable, sock) == 0 &&
+	       event_add(&sock->readable, NULL) == 0;
+}
+
+void conn_open(struct worker *worker, const struct opening *opening)
 {
 	struct socket_conn *sock = mem_zalloc(sizeof(*sock));
 
-	if (!sock || event_assign(&sock->readable, worker->base, fd, EV_READ | EV_PERSIST, on_readable, sock) != 0 ||
-	    event_assign(&sock->writable, worker->base, fd, EV_WRITE, on_writable, sock) != 0 ||
-	    event_add(&sock->readable, NULL) != 0) {
-		log_warn("connection refused: out of memory");
+	if (sock) {
+		sock->fd = opening->fd;
+		sock->transport = opening->transport;
+		sock->transport_data = opening->transport_data;
+		sock->conn.worker = worker;
+	}
+	if (!sock || (sock->transport->open && !sock->transport->open(sock))) {
+		refuse(worker, opening);
 		mem_free(sock);
-		close(fd);
-		net_connection_closed(worker->net);
 		return;
 	}
-	sock->fd = fd;
+	if (!watch(sock, worker->base)) {
+		event_del(&sock->readable);
+		refuse(worker, &(struct opening){ sock->fd, opening->listener, sock->transport, sock->transport_data });
+		mem_free(sock);
+		return;
+	}
 	sock->reading = true;
-	sock->conn.worker = worker;
+	sock->active_seconds = worker->now_seconds;
 	sock->conn.store = worker->store;
 	sock->conn.server = worker->net->server;
+	sock->conn.listener = opening->listener;
+	sock->conn.authenticated = true;
 	LIST_INSERT_HEAD(&worker->conns, sock, link);
+	if (sock->transport->datagram) { /* no event will say that it has come */
+		sock->more = true;
+		worker_make_ready(sock);
+	}
 }
 
 void conn_kill(struct conn *conn)
@@ -337,7 +393,7 @@ void conn_kill(struct conn *conn)
 
 	event_del(&sock->readable);
 	event_del(&sock->writable);
-	close(sock->fd);
+	sock->transport->close(sock);
 	LIST_REMOVE(sock, link);
 	worker_unmake_ready(sock);
 	if (conn->protocol)
@@ -345,8 +401,11 @@ void conn_kill(struct conn *conn)
 	conn_drop_output(conn);
 	if (conn->input.bytes)
 		free_input(conn);
+	mem_free(conn->user);
+	conn->user = NULL;
 	conn->dead = true;
-	net_connection_closed(worker->net);
+	if (conn->listener)
+		net_connection_closed(worker->net);
 	if (conn->pending == 0)
 		mem_free(sock);
 }

@@ -78,8 +78,9 @@ static void refuse(int fd)
 	close(fd);
 }
 
-static void admit(struct net *net, int fd)
+static void admit(struct net *net, const struct listener *listener, int fd)
 {
+	const struct opening opening = { .fd = fd, .listener = listener, .transport = listener->transport };
 	unsigned open = atomic_fetch_add(&net->connections, 1) + 1;
 	struct worker *worker = &net->workers[net->next_worker];
 
@@ -87,7 +88,7 @@ static void admit(struct net *net, int fd)
 		atomic_store(&net->connection_peak, open);
 	ctr_add(CTR_total_connections, 1);
 	net->next_worker = (net->next_worker + 1) % net->worker_count;
-	if (!worker_give(worker, fd)) {
+	if (!worker_give(worker, &opening)) {
 		net_connection_closed(net);
 		close(fd);
 	}
@@ -112,7 +113,7 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 		if (atomic_load(&net->connections) >= (unsigned)net->server->conf->conn_limit)
 			refuse(client);
 		else
-			admit(net, client);
+			admit(net, listener, client);
 	}
 }
 
@@ -129,7 +130,8 @@ static bool add_listener(struct net *net, int fd, bool local)
 
 	if (!listener)
 		return false;
-	*listener = (struct listener){ .next = net->listeners, .net = net, .fd = fd, .local = local };
+	*listener = (struct listener){ .next = net->listeners, .net = net, .fd = fd, .local = local,
+				       .transport = &transport_plain };
 	net->listeners = listener;
 	return true;
 }

@@ -48,6 +48,25 @@ static int take_signals(struct net *net)
 	return FS_OK;
 }
 
+static void on_second(evutil_socket_t fd, short what, void *context)
+{
+	struct net *net = context;
+
+	(void)fd;
+	(void)what;
+	atomic_store_explicit(&net->now_seconds, (uint32_t)(clk_now_us(clk_boot()) / 1000000), memory_order_relaxed);
+}
+
+static int start_clock(struct net *net)
+{
+	const struct timeval second = { .tv_sec = 1 };
+
+	on_second(-1, 0, net);
+	if (event_assign(&net->second, net->base, -1, EV_PERSIST, on_second, net) != 0)
+		return FS_ENOMEM;
+	return event_add(&net->second, &second) == 0 ? FS_OK : FS_ENOMEM;
+}
+
 static int start(struct net *net)
 {
 	unsigned count = (unsigned)net->server->conf->threads;
@@ -58,6 +77,8 @@ static int start(struct net *net)
 	if (!net->base || !net->workers)
 		return FS_ENOMEM;
 	code = take_signals(net);
+	if (code == FS_OK)
+		code = start_clock(net);
 	for (; code == FS_OK && net->worker_count < count; net->worker_count++)
 		code = worker_init(&net->workers[net->worker_count], net);
 	for (unsigned i = 0; code == FS_OK && i < count; i++)
@@ -78,6 +99,8 @@ static void stop(struct net *net)
 	for (unsigned i = 0; i < sizeof(net->signals) / sizeof(net->signals[0]); i++)
 		if (event_initialized(&net->signals[i]))
 			event_del(&net->signals[i]);
+	if (event_initialized(&net->second))
+		event_del(&net->second);
 	if (net->base)
 		event_base_free(net->base);
 	net->base = NULL;

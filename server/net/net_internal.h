@@ -36,33 +36,59 @@
  * How bytes move between a connection and its peer: plain sockets, TLS, one UDP datagram. Owner: the
  * worker, or who has the loan.
  *
- *   receive  as readv(): bytes, 0 at the end, -1 with errno; *more: there may be more although the socket
- *            doesn't say so (it filled all the room, or TLS has decrypted more than was asked for)
- *   send     as writev() on a socket without SIGPIPE. UDP: gathers, as the number of datagrams must be known
+ *   open     makes transport_data; NULL: nothing to make. False: the connection can't be (out of memory)
+ *   receive  as readv(): bytes, 0 at the end, -1 with errno. *more: there may be more although the socket
+ *            doesn't say so (it filled all the room, or TLS has decrypted more than was asked for); with
+ *            EAGAIN: it can't go on before the socket takes bytes (TLS answers to something)
+ *   send     as writev() on a socket without SIGPIPE. After EAGAIN or a part, it is offered what is left again, with
+ *            more behind it perhaps. UDP: gathers, as the number of datagrams must be known
  *   close    all was sent, or failed: sends what UDP has gathered, ends TLS, closes the descriptor
+ *   pending  1: there are bytes that receive would give; 0: not now; -1: the end, or an error. Takes none
+ *
+ * Plain sockets take direct calls instead, where it matters (sock_is_plain). The events of a UDP connection
+ * are of no descriptor: it is ready from the start, and its receive() says the end after the datagram.
  */
 struct socket_conn;
 
 struct transport {
+	bool (*open)(struct socket_conn *sock);
 	ssize_t (*receive)(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more);
 	ssize_t (*send)(struct socket_conn *sock, const struct iovec *pieces, unsigned count);
 	void (*close)(struct socket_conn *sock);
+	int (*pending)(struct socket_conn *sock);
+	bool datagram;
 };
 extern const struct transport transport_plain, transport_tls, transport_udp;
+
+/* What a connection is made of. */
+struct opening {
+	int fd;				/* taken over, but for a UDP socket */
+	const struct listener *listener; /* it came in by; NULL: none (UDP), and it doesn't count as a connection */
+	const struct transport *transport;
+	void *transport_data;		/* UDP: its datagram */
+};
 
 struct socket_conn {
 	struct conn conn; /* first: the two pointers are one */
 	const struct transport *transport;
 	void *transport_data; /* TLS: its SSL; UDP: the datagram and the answer so far */
+	struct loan *loan; /* asked for, or away (loan.c) */
 	LIST_ENTRY(socket_conn) link;	    /* all of the worker */
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;
+	_Atomic uint32_t active_seconds; /* net's coarse clock when it last sent something; read by "stats conns" */
 	int fd;
 	bool ready;	/* in the worker's ready list, or ... */
 	bool fresh;	/* ... (ready too) in that of those which have just received */
-	bool more;	/* the last read filled its room: the socket may hold more */
+	bool more;	/* there may be more than the socket says (struct transport) */
 	bool reading;	/* readable is added */
+	bool lent;	/* away: the worker doesn't touch it */
 };
+
+static inline bool sock_is_plain(const struct socket_conn *sock)
+{
+	return __builtin_expect(sock->transport == &transport_plain, 1);
+}
 
 struct worker {
 	struct net *net;
@@ -73,6 +99,7 @@ struct worker {
 	unsigned turns;	 /* commands per turn (-R) */
 	bool running;	 /* thread was started: net_serve's */
 	bool woken;	 /* this turn's clock has been read */
+	uint32_t now_seconds; /* of net's coarse clock, in this turn */
 	LIST_HEAD(, socket_conn) conns;
 	/* Those that received in this turn are stepped when there are enough of them; those that gave way
 	   only at the turn's end, once: or they would have many turns to one of the others. */
@@ -90,7 +117,7 @@ struct worker {
 	/* From the main thread: */
 	int wake_fd;
 	struct lock lock; /* covers queue */
-	struct { int *fds; unsigned count, capacity; } queue;
+	struct { struct opening *openings; unsigned count, capacity; } queue;
 	atomic_bool stopping;
 };
 
@@ -99,6 +126,7 @@ struct listener {
 	struct event event;
 	struct net *net;
 	int fd;
+	const struct transport *transport; /* of its connections */
 	bool local; /* a UNIX socket */
 };
 
@@ -115,14 +143,16 @@ struct net {
 	bool accepting;
 	atomic_bool accepting_shown; /* the same for net_get_status */
 	uint64_t stopped_us; /* when accepting stopped */
+	struct event second; /* once a second: the coarse clock */
+	_Atomic uint32_t now_seconds; /* of the boot clock */
 	_Atomic uint64_t not_accepting_us;
 	atomic_uint connections, connection_peak;
 };
 
 /* ---- connections (conn.c, output.c) ---------------------------------------------------------- */
 
-/* Takes the descriptor over. On failure it is closed. */
-void conn_open(struct worker *worker, int fd);
+/* Takes the descriptor and transport_data over. On failure they are closed by the transport. */
+void conn_open(struct worker *worker, const struct opening *opening);
 /* At once: what is pending is finished without an answer. The struct may be freed. */
 void conn_kill(struct conn *conn);
 /*
@@ -156,13 +186,14 @@ FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 FS_MUST_CHECK int worker_start(struct worker *worker);
 void worker_stop(struct worker *worker); /* returns when its thread has ended */
 void worker_fini(struct worker *worker);
-/* Hands a descriptor over, from the main thread. False when memory is out. */
-bool worker_give(struct worker *worker, int fd);
+/* Hands a connection over, from the main thread. False when memory is out: nothing was taken. */
+bool worker_give(struct worker *worker, const struct opening *opening);
 
 static inline void worker_wake(struct worker *worker)
 {
 	if (!worker->woken) {
 		worker->woken = true;
+		worker->now_seconds = atomic_load_explicit(&worker->net->now_seconds, memory_order_relaxed);
 		store_worker_turn(worker->store);
 	}
 }

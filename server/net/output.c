@@ -376,12 +376,14 @@ static void consume(struct conn *conn, size_t bytes)
 
 static ssize_t send_pieces(struct conn *conn, struct pieces *pieces)
 {
-	int fd = ((struct socket_conn *)conn)->fd;
+	struct socket_conn *sock = (struct socket_conn *)conn;
 	struct msghdr message = { .msg_iov = pieces->piece, .msg_iovlen = pieces->count };
 
+	if (!sock_is_plain(sock))
+		return sock->transport->send(sock, pieces->piece, pieces->count);
 	if (pieces->count == 1)
-		return send(fd, pieces->piece[0].iov_base, pieces->piece[0].iov_len, MSG_NOSIGNAL);
-	return sendmsg(fd, &message, MSG_NOSIGNAL);
+		return send(sock->fd, pieces->piece[0].iov_base, pieces->piece[0].iov_len, MSG_NOSIGNAL);
+	return sendmsg(sock->fd, &message, MSG_NOSIGNAL);
 }
 
 static bool sendable(const struct output *output)

@@ -40,7 +40,7 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 {
 	struct worker *worker = context;
 	uint64_t count;
-	int *fds;
+	struct opening *openings;
 	unsigned n;
 
 	(void)what;
@@ -48,14 +48,14 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 	if (read(fd, &count, sizeof(count)) < 0)
 		return;
 	lock_acquire(&worker->lock);
-	fds = worker->queue.fds;
+	openings = worker->queue.openings;
 	n = worker->queue.count;
-	worker->queue.fds = NULL;
+	worker->queue.openings = NULL;
 	worker->queue.count = worker->queue.capacity = 0;
 	lock_release(&worker->lock);
 	for (unsigned i = 0; i < n; i++)
-		conn_open(worker, fds[i]);
-	mem_free(fds);
+		conn_open(worker, &openings[i]);
+	mem_free(openings);
 	if (atomic_load(&worker->stopping))
 		close_all(worker);
 }
@@ -139,23 +139,23 @@ static void ring(struct worker *worker)
 		return;
 }
 
-bool worker_give(struct worker *worker, int fd)
+bool worker_give(struct worker *worker, const struct opening *opening)
 {
 	bool ok = true;
 
 	lock_acquire(&worker->lock);
 	if (worker->queue.count == worker->queue.capacity) {
 		unsigned capacity = worker->queue.capacity ? worker->queue.capacity * 2 : 16;
-		int *fds = mem_realloc(worker->queue.fds, capacity * sizeof(*fds));
+		struct opening *openings = mem_realloc(worker->queue.openings, capacity * sizeof(*openings));
 
-		ok = fds != NULL;
+		ok = openings != NULL;
 		if (ok) {
-			worker->queue.fds = fds;
+			worker->queue.openings = openings;
 			worker->queue.capacity = capacity;
 		}
 	}
 	if (ok)
-		worker->queue.fds[worker->queue.count++] = fd;
+		worker->queue.openings[worker->queue.count++] = *opening;
 	lock_release(&worker->lock);
 	if (ok)
 		ring(worker);
@@ -254,8 +254,8 @@ void worker_stop(struct worker *worker)
 void worker_fini(struct worker *worker)
 {
 	for (unsigned i = 0; i < worker->queue.count; i++)
-		close(worker->queue.fds[i]);
-	mem_free(worker->queue.fds);
+		close(worker->queue.openings[i].fd);
+	mem_free(worker->queue.openings);
 	reply_free_all(worker);
 	while (worker->buffer_count > 0)
 		mem_free(worker->buffers[--worker->buffer_count]);

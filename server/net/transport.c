@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plain sockets as a transport: for who doesn't make the calls directly, as workers do. */
+#include "server/net/net_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ssize_t plain_receive(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more)
+{
+	size_t wanted = 0;
+	ssize_t got = readv(sock->fd, pieces, (int)count);
+
+	for (unsigned i = 0; i < count; i++)
+		wanted += pieces[i].iov_len;
+	*more = got > 0 && (size_t)got == wanted;
+	return got;
+}
+
+static ssize_t plain_send(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)pieces, .msg_iovlen = count };
+
+	return sendmsg(sock->fd, &message, MSG_NOSIGNAL);
+}
+
+static void plain_close(struct socket_conn *sock)
+{
+	close(sock->fd);
+}
+
+static int plain_pending(struct socket_conn *sock)
+{
+	char byte;
+	ssize_t got = recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (got > 0)
+		return 1;
+	return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+const struct transport transport_plain = {
+	.receive = plain_receive,
+	.send = plain_send,
+	.close = plain_close,
+	.pending = plain_pending,
+};
