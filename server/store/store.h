@@ -231,12 +231,42 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
    has come, is gone. A later call replaces a pending one. */
 void store_flush_all(struct store *store, int64_t exptime);
 
-/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon. FS_ERANGE: index,
-   tables and staging, which keep the size that they were made with, leave too little for items. */
+/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon, by the cleaner
+   (with -M nothing is: sets are refused until enough has been deleted). FS_ERANGE, and nothing has changed:
+   bytes is less than that, or less than at the start while index, tables and staging, which keep the size that
+   they were made with, leave too little for items: an eighth of bytes, or three segments. Any thread. */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
-/* lru_crawler crawl: all of DRAM is looked through for expired objects, in the background, at once. */
-void store_crawl(struct store *store);
+/* ---- the crawler ----------------------------------------------------------------------------- */
+
+/*
+ * The cleaner looks through DRAM all the time, once a minute, and frees what is expired; an expired object on flash
+ * is dropped when it is met. memcached's lru_crawler commands act on that. Any thread.
+ */
+struct store_crawler {
+	bool enabled;	   /* lru_crawler enable, disable: the passes that begin by themselves. Rescoring for flash goes on */
+	uint32_t sleep_us; /* lru_crawler sleep: after each STORE_CRAWL_BATCH objects of an asked-for crawl or a walk, 0 .. 1000000 */
+	uint32_t to_crawl; /* lru_crawler tocrawl: objects of each size class that an asked-for crawl looks at; 0: all */
+};
+#define STORE_CRAWL_BATCH 1000u
+#define STORE_CRAWL_SLEEP_US 100u /* at the start, as is enabled and a to_crawl of 0 */
+#define STORE_CRAWL_SLEEP_MAX_US 1000000u
+void store_get_crawler(const struct store *store, struct store_crawler *out);
+/* sleep_us above the greatest counts as that. Takes effect in crawls under way too, but for to_crawl. */
+void store_set_crawler(struct store *store, const struct store_crawler *crawler);
+
+/* lru_crawler crawl: all of DRAM is looked through for expired objects, in the background, at once, whether the
+   crawler is enabled or not. False: a crawl that was asked for is still under way, this one is not begun. */
+bool store_crawl(struct store *store);
+
+struct store_crawler_status {
+	bool running;	    /* a crawl that was asked for is under way: lru_crawler_running */
+	/* The counters of these names, so since the start or the last reset: */
+	uint64_t starts;    /* lru_crawler_starts: passes begun, by themselves or asked for */
+	uint64_t checked;   /* crawler_items_checked */
+	uint64_t reclaimed; /* crawler_reclaimed */
+};
+void store_get_crawler_status(const struct store *store, struct store_crawler_status *out);
 
 /* ---- walking over all objects ---------------------------------------------------------------- */
 
@@ -248,39 +278,71 @@ struct store_seen {
 	uint32_t value_length;
 	uint32_t client_flags;
 	int64_t expires; /* wall seconds, -1: never */
-	int64_t accessed; /* wall seconds of the last access; of flash objects as when they were written there */
+	int64_t accessed; /* wall seconds of the last access; of flash objects coarse, as when they were written there */
 	uint64_t cas;
-	unsigned class; /* of store_class_status */
+	unsigned class; /* of store_class_status; of a flash object the one it would have in DRAM */
+	uint32_t bytes; /* of the item in DRAM, header and key included, or what it would be there */
 };
 
 /*
  * Calls see() for each live object: DRAM first, stripe by stripe, then, with flash, each segment with large
- * reads. No lock is held during see(), which may block: but a segment stays pinned meanwhile, so it is to be
- * bounded (its place can't be reclaimed). What moves between the tiers meanwhile may be seen twice or be
- * missed; what is there all the time in one of them is seen once. see() returns false to stop. From any
- * thread but a worker's, as it waits for the device. FS_OK, also when stopped; FS_ENOMEM, or FS_EIO when a
- * segment could not be read (the others were). (memcached: lru_crawler metadump.)
+ * reads. Nothing is held during see(), no lock and no pin: it may take as long as a slow client does, and call the
+ * store. What moves between the tiers meanwhile may be seen twice or be missed; what is there all the time in one of
+ * them is seen once. see() returns false to stop. From any thread but a worker's, as it waits for the device and
+ * takes 0.1 us and more for an object; several at a time may. Sleeps as struct store_crawler says. FS_OK, also
+ * when stopped; FS_ENOMEM (it has stopped), or FS_EIO when a segment or a record could not be read (all others
+ * were). (memcached: lru_crawler metadump.)
  */
 FS_MUST_CHECK int store_walk(struct store *store, bool flash,
 			     bool (*see)(void *context, const struct store_seen *object), void *context);
 
+/*
+ * stats sizes: how many objects in DRAM have which size (store_seen's bytes), by a walk over DRAM, some 50 ns an
+ * object. Calls see() for each size that there is, ascending, when all are counted: bytes is a multiple of
+ * STORE_SIZE_STEP up to STORE_SIZE_FINE, above a size class's. FS_ENOMEM. Any thread; long for a worker's where
+ * objects are many.
+ */
+#define STORE_SIZE_STEP 32u
+#define STORE_SIZE_FINE (1u << 20)
+FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t bytes, uint64_t objects),
+				    void *context);
+
 /* ---- size classes ---------------------------------------------------------------------------- */
 
-/* Items of DRAM by the allocator's size classes, which stand in for memcached's slab classes: 1 .. count. */
+/*
+ * Items of DRAM by jemalloc's size classes, which stand in for memcached's slab classes, 1 .. count. An object on
+ * flash has no class, but a command that meets it there is counted in the one that it would have.
+ *
+ * `stats slabs` from these: chunk_size = store_class_bytes, used_chunks = items, mem_requested = requested_bytes;
+ * the allocator's slabs hold no pages of one class for us alone, so total_chunks = used_chunks, free_chunks = 0 and
+ * pages are as many as the items fill; total_malloced is store_status.dram_bytes. `stats items`: there is one
+ * list, not four: what is said of the cold one is all (number_cold = items, hits_to_cold = get_hits).
+ */
 unsigned store_class_count(void);
 uint32_t store_class_bytes(unsigned class); /* of an item, all included; ascending; the last: what is larger too */
 
 struct store_class_status {
-	uint64_t items, requested_bytes; /* now, in DRAM */
-	uint64_t age_seconds; /* of one that was looked at lately near the hand; 0 without any */
-	/* Since the start, or the last reset: */
+	/* Now, in DRAM; values under way to or from a client included, as in bytes and item accounts: */
+	uint64_t items, requested_bytes; /* what the allocator was asked for: header, client flags, key, value */
+	uint64_t age_seconds; /* since the last access of the one that waits longest, as the crawler last met it;
+				 0 where it has met none, or they are gone */
+	/* Since the start, or the last store_reset_classes, as memcached counts them (each store_* command that met an
+	   object of the class; set_count: one that brought an object of the class, stored or not): */
 	uint64_t get_hits, set_count, delete_hits, incr_hits, decr_hits, cas_hits, cas_badval, touch_hits;
-	uint64_t evicted, evicted_nonzero, evicted_unfetched, expired_unfetched, out_of_memory;
-	uint64_t reclaimed, crawler_reclaimed, crawler_checked, direct_reclaims;
-	uint64_t evicted_time; /* seconds since the last evicted one was last accessed */
+	uint64_t evicted;	    /* unexpired, from DRAM: their sum is evictions */
+	uint64_t evicted_nonzero;   /* of these: with an expiry */
+	uint64_t evicted_unfetched; /* never read */
+	uint64_t evicted_active;    /* with a CLOCK value above 0: there was nothing else */
+	uint64_t direct_reclaims;   /* by a worker, inline */
+	uint64_t expired_unfetched; /* expired, never read; found by eviction or crawler */
+	uint64_t reclaimed;	    /* expired, found by eviction */
+	uint64_t crawler_reclaimed; /* expired, found by the crawler */
+	uint64_t crawler_checked;   /* looked at by the crawler */
+	uint64_t out_of_memory;	    /* refused for want of memory */
+	uint64_t evicted_time; /* seconds between the last access and the eviction of the one evicted last; 0: none */
 };
 void store_get_class(struct store *store, unsigned class, struct store_class_status *out); /* any thread */
-void store_reset_classes(struct store *store); /* stats reset: what is counted since the start */
+void store_reset_classes(struct store *store); /* stats reset: what is counted since the start. Any thread */
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
