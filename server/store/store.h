@@ -135,9 +135,15 @@ enum store_result {
  *                SET with compare_cas: an object with a greater id than compared is replaced all the same, by one that is stale
  *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale)
  *   keep_clock   GET: the read doesn't count for eviction and admission
+ *   uncounted    GET: it is in no counter (memcached: me)
+ *
+ * Counters are memcached's for its meta commands: a GET with touch counts a hit as cmd_touch and touch_hits alone, a
+ * miss as a get's; SET and REPLACE with compare_cas count as CAS does, INCR, DECR, APPEND and PREPEND don't when the
+ * id differs; DELETE counts a differing id as a miss, and an invalidate that hits not at all; what INCR and DECR make
+ * by vivify isn't counted, what GET makes is a hit.
  */
 struct store_options {
-	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock;
+	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;
@@ -151,6 +157,7 @@ struct store_options {
  */
 struct store_found {
 	int64_t ttl_seconds;   /* left; -1: never expires */
+	int64_t ttl_before_seconds; /* left before the request changed the expiry, else the same */
 	uint32_t idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
 	bool fetched;	       /* read since it was written */
 	bool stale, won, win_sent;
@@ -186,7 +193,7 @@ struct store_request {
 	enum store_result result;
 	struct store_value value;
 	struct store_found found;
-	uint64_t number;
+	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
 };
