@@ -71,10 +71,11 @@ void candidate_clear(struct store *store, struct stripe *stripe, struct item *it
 	candidate_settle(store, &sums);
 }
 
-/* Objects over a quarter of a segment stay in DRAM, and so does what is there only for reading. */
+/* Objects over a quarter of a segment stay in DRAM, and so does what is there only for reading, or says more
+   than a record can. */
 static bool eligible(const struct store *store, const struct item *item)
 {
-	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&
+	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) && !item_marked(item) &&
 	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
 }
 

@@ -50,25 +50,39 @@ static void context_account(struct store_context *context, int64_t bytes)
 	}
 }
 
-struct item *item_new(struct store_context *context, const char *key, size_t key_length,
-		      uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+static inline struct item *make(struct store_context *context, const char *key, size_t key_length,
+				uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
 {
-	size_t bytes = item_bytes_for(key_length, client_flags, value_length);
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
 	struct item *item = mem_alloc(bytes);
 
+	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
 	if (!item)
 		return NULL;
-	memset(item, 0, sizeof(*item));
+	memset(item, 0, sizeof(*item) + extra_bytes);
 	atomic_init(&item->refs, 1);
-	item->value_length = (uint32_t)value_length;
+	item->value_length = value_length & ITEM_VALUE_MAX;
 	item->has_flags = client_flags != 0;
+	item->has_extra = extra_bytes != 0;
 	item->expiry = expiry;
 	item->key_length = (uint8_t)key_length;
 	if (client_flags)
-		memcpy(item->data, &client_flags, sizeof(client_flags));
-	memcpy(item->data + item_flags_bytes(item), key, key_length);
+		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
+	memcpy(item->data + item_prefix_bytes(item), key, key_length);
 	context_account(context, (int64_t)mem_cost(bytes));
 	return item;
+}
+
+struct item *item_new(struct store_context *context, const char *key, size_t key_length,
+		      uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+{
+	return make(context, key, key_length, client_flags, expiry, value_length, 0);
+}
+
+struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length,
+			    uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+{
+	return make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
 }
 
 void item_release(struct store_context *context, struct item *item)

@@ -232,6 +232,9 @@ void context_settle(struct store_context *context); /* adds its batch to the sto
 /* A new item with one reference, not linked; NULL when the allocator fails. Takes no lock. */
 struct item *item_new(struct store_context *context, const char *key, size_t key_length,
 		      uint32_t client_flags, uint32_t expiry, uint64_t value_length);
+/* The same with room for marks and an id of the client's, none yet. */
+struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length,
+			    uint32_t client_flags, uint32_t expiry, uint64_t value_length);
 void item_release(struct store_context *context, struct item *item);
 
 /* What items may cost now: -m less everything else that it pays for. */
