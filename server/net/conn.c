@@ -182,6 +182,19 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 	conn_shrink_output(conn);
 }
 
+/* All is sent of one that receives no more: it goes, or is lent out. */
+static bool __attribute__((cold)) end_step(struct socket_conn *sock)
+{
+	if (sock->loan && !sock->conn.failed) {
+		shrink_input(&sock->conn);
+		conn_shrink_output(&sock->conn);
+		loan_take(sock);
+	} else {
+		conn_kill(&sock->conn);
+	}
+	return false;
+}
+
 /* Sends, goes on with what had to wait for that alone, and settles. False: the connection is gone. */
 static bool finish_step(struct conn *conn, enum conn_verdict verdict)
 {
@@ -196,10 +209,8 @@ static bool finish_step(struct conn *conn, enum conn_verdict verdict)
 			break;
 		verdict = parse(conn);
 	}
-	if (conn->failed || (conn->finishing && conn_output_empty(conn))) {
-		conn_kill(conn);
-		return false;
-	}
+	if (__builtin_expect(conn->failed || (conn->finishing && conn_output_empty(conn)), 0))
+		return end_step(sock_of(conn));
 	settle(conn, verdict);
 	return true;
 }
@@ -393,6 +404,8 @@ void conn_kill(struct conn *conn)
 
 	event_del(&sock->readable);
 	event_del(&sock->writable);
+	if (sock->loan)
+		loan_forget(sock);
 	sock->transport->close(sock);
 	LIST_REMOVE(sock, link);
 	worker_unmake_ready(sock);

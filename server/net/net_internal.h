@@ -43,7 +43,6 @@
  *   send     as writev() on a socket without SIGPIPE. After EAGAIN or a part, it is offered what is left again, with
  *            more behind it perhaps. UDP: gathers, as the number of datagrams must be known
  *   close    all was sent, or failed: sends what UDP has gathered, ends TLS, closes the descriptor
- *   pending  1: there are bytes that receive would give; 0: not now; -1: the end, or an error. Takes none
  *
  * Plain sockets take direct calls instead, where it matters (sock_is_plain). The events of a UDP connection
  * are of no descriptor: it is ready from the start, and its receive() says the end after the datagram.
@@ -55,8 +54,7 @@ struct transport {
 	ssize_t (*receive)(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more);
 	ssize_t (*send)(struct socket_conn *sock, const struct iovec *pieces, unsigned count);
 	void (*close)(struct socket_conn *sock);
-	int (*pending)(struct socket_conn *sock);
-	bool datagram;
+	bool datagram; /* connections of it are short, and can't be lent out */
 };
 extern const struct transport transport_plain, transport_tls, transport_udp;
 
@@ -118,6 +116,7 @@ struct worker {
 	int wake_fd;
 	struct lock lock; /* covers queue */
 	struct { struct opening *openings; unsigned count, capacity; } queue;
+	struct loan *returned; /* from any thread, covered by lock too */
 	atomic_bool stopping;
 };
 
@@ -180,11 +179,21 @@ void conn_shrink_output(struct conn *conn);
 void conn_drop_output(struct conn *conn);
 void reply_free_all(struct worker *worker);
 
+/* ---- loans (loan.c) -------------------------------------------------------------------------- */
+
+/* All is answered and sent: the connection goes away. */
+void loan_take(struct socket_conn *sock);
+/* The connection closes with a loan that was asked for. */
+void loan_forget(struct socket_conn *sock);
+/* Takes back what was returned, in the worker's thread; a worker that stops closes it. */
+void loan_collect(struct worker *worker);
+
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 FS_MUST_CHECK int worker_start(struct worker *worker);
 void worker_stop(struct worker *worker); /* returns when its thread has ended */
+void worker_ring(struct worker *worker); /* from any thread: wakes it */
 void worker_fini(struct worker *worker);
 /* Hands a connection over, from the main thread. False when memory is out: nothing was taken. */
 bool worker_give(struct worker *worker, const struct opening *opening);

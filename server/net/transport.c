@@ -2,7 +2,6 @@
 /* Plain sockets as a transport: for who doesn't make the calls directly, as workers do. */
 #include "server/net/net_internal.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,19 +28,8 @@ static void plain_close(struct socket_conn *sock)
 	close(sock->fd);
 }
 
-static int plain_pending(struct socket_conn *sock)
-{
-	char byte;
-	ssize_t got = recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	if (got > 0)
-		return 1;
-	return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
-}
-
 const struct transport transport_plain = {
 	.receive = plain_receive,
 	.send = plain_send,
 	.close = plain_close,
-	.pending = plain_pending,
 };

@@ -28,12 +28,16 @@ void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+/* But for those that are away: the worker stays until they are back. */
 static void close_all(struct worker *worker)
 {
-	struct socket_conn *sock;
+	struct socket_conn *sock, *next;
 
-	while ((sock = LIST_FIRST(&worker->conns)))
-		conn_kill(&sock->conn);
+	for (sock = LIST_FIRST(&worker->conns); sock; sock = next) {
+		next = LIST_NEXT(sock, link);
+		if (!sock->lent)
+			conn_kill(&sock->conn);
+	}
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *context)
@@ -56,6 +60,7 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 	for (unsigned i = 0; i < n; i++)
 		conn_open(worker, &openings[i]);
 	mem_free(openings);
+	loan_collect(worker);
 	if (atomic_load(&worker->stopping))
 		close_all(worker);
 }
@@ -130,7 +135,7 @@ static void *worker_main(void *context)
 
 /* ---- from the main thread -------------------------------------------------------------------- */
 
-static void ring(struct worker *worker)
+void worker_ring(struct worker *worker)
 {
 	uint64_t one = 1;
 
@@ -158,7 +163,7 @@ bool worker_give(struct worker *worker, const struct opening *opening)
 		worker->queue.openings[worker->queue.count++] = *opening;
 	lock_release(&worker->lock);
 	if (ok)
-		ring(worker);
+		worker_ring(worker);
 	return ok;
 }
 
@@ -246,7 +251,7 @@ void worker_stop(struct worker *worker)
 	if (!worker->running)
 		return;
 	atomic_store(&worker->stopping, true);
-	ring(worker);
+	worker_ring(worker);
 	pthread_join(worker->thread, NULL);
 	worker->running = false;
 }
