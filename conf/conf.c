@@ -50,6 +50,7 @@ void conf_init(struct conf *conf)
 		if (conf_rows[i].kind == CONF_ROW_OPTION && option->default_text)
 			must(conf_value_set(conf, option, option->default_text, false) == FS_OK);
 	}
+	conf_extended_init(conf);
 }
 
 void conf_free(struct conf *conf)
@@ -64,6 +65,7 @@ void conf_free(struct conf *conf)
 			*field = NULL;
 		}
 	}
+	conf_extended_free(conf);
 	while (conf->notes) {
 		struct conf_note *note = conf->notes;
 
@@ -401,10 +403,6 @@ static int walk(struct conf *conf, int argc, char **argv, const char **file, boo
 /* What no single row can say. 0 or the exit code. */
 static int check(const struct conf *conf, FILE *err)
 {
-	if (conf->udp_port != 0) {
-		fprintf(err, "-U/--udp-port: \"%d\" is not 0: UDP is not offered\n", conf->udp_port);
-		return EXIT_BAD_VALUE;
-	}
 	if (conf->max_item_size_bytes > conf->memory_limit_bytes / 2) {
 		fprintf(err, "-I/--max-item-size: it may be at most half of -m/--memory-limit: give a smaller -I, "
 			     "or -m %llu\n",

@@ -36,6 +36,7 @@
 #define CONF_AUTO (-1) /* "auto" in an INT field */
 
 /* Values of the ENUM fields, in the order of the words in options.def. */
+enum conf_protocol { CONF_PROTOCOL_AUTO, CONF_PROTOCOL_ASCII, CONF_PROTOCOL_BINARY };
 enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
 enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };
@@ -89,7 +90,8 @@ struct conf_note {
 	char text[];
 };
 
-/* One field per row of options.def, by the row's field name: conf.threads, conf.flash_path, ... */
+/* One field per row of options.def and of extended.def, by the row's field name: conf.threads, conf.flash_path,
+   conf.ssl_key, ... */
 struct conf {
 #define OPTION(name, letter, type, field, def, min, max, unit, flags, text) CONF_C_##type field;
 #define ACTION(name, letter, argument, flags, text)
@@ -98,6 +100,19 @@ struct conf {
 #undef OPTION
 #undef ACTION
 #undef HEADING
+#define NUMBER(name, form, type, field, def, min, max, unit, missing, range, effect, text) CONF_C_##type field;
+#define CHOICE(name, field, def, words, missing, range, effect, text) CONF_C_ENUM field;
+#define TEXT(name, field, effect, text) CONF_C_STRING field;
+#define SWITCH(name, field, def, effect, text) CONF_C_FLAG field;
+#define WORDS(name, assigns, effect, text)
+#define STATE(type, field, def) CONF_C_##type field;
+#include "conf/extended.def"
+#undef NUMBER
+#undef CHOICE
+#undef TEXT
+#undef SWITCH
+#undef WORDS
+#undef STATE
 	struct conf_note *notes; /* in the order in which they came up */
 	int exit_code;		 /* after CONF_EXIT */
 };

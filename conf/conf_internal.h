@@ -36,6 +36,38 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 void conf_note(struct conf *conf, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* How a suboption's value is read (extended.def). */
+enum conf_form {
+	CONF_FORM_STRICT,
+	CONF_FORM_SIGNED,
+	CONF_FORM_LOOSE,
+	CONF_FORM_DECIMAL,
+	CONF_FORM_LOOSE_DECIMAL,
+	CONF_FORM_TEXT,
+	CONF_FORM_SWITCH,
+	CONF_FORM_WORDS, /* has no field */
+	CONF_FORM_STATE	 /* can't be named */
+};
+
+struct conf_suboption {
+	const char *name;
+	enum conf_form form;
+	struct conf_option option;
+	const char *missing; /* what is said when it has no value; NULL: it needs none */
+	const char *range;   /* what is said of a value that isn't accepted; NULL: a general line */
+	const char *effect;  /* NULL, or why it has none */
+	const char *assigns; /* of CONF_FORM_WORDS */
+};
+
+extern const struct conf_suboption conf_suboptions[];
+extern const int conf_suboption_count;
+
+void conf_extended_init(struct conf *conf); /* their defaults */
+void conf_extended_free(struct conf *conf);
+
+/* FILE:SIZE[:bucket] (NULL: none was given) becomes the flash options; a second one is not used. */
+int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
+
 /* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption; FS_EINVAL for a bad
    value; why says it as the operator is to see it. */
 int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);

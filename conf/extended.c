@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memcached's -o list: ext_path is the flash file, the others are known and without effect. */
+/* memcached's -o list: which suboption, and its value. What they are stands in extended.def. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,138 +8,248 @@
 #include "conf/conf_internal.h"
 #include "conf/units.h"
 
-enum value_use { NONE, OPTIONAL, NEEDED };
-
-static const struct suboption {
-	const char *name;
-	enum value_use value;
-	const char *extstore; /* what stands in its place; NULL: no part of extstore */
-} suboptions[] = {
-#define QUIET(name, value) {#name, value, NULL},
-#define EXTSTORE(name, value, text) {#name, value, text},
+const struct conf_suboption conf_suboptions[] = {
+#define ROW(name, form, type, field, def, min, max, unit, text) \
+	name, form, {name, 0, CONF_TYPE_##type, def, min, max, unit, 0, text, offsetof(struct conf, field)}
+#define NUMBER(name, form, type, field, def, min, max, unit, missing, range, effect, text) \
+	{ROW(#name, CONF_FORM_##form, type, field, def, min, max, unit, text), missing, range, effect, NULL},
+#define CHOICE(name, field, def, words, missing, range, effect, text) \
+	{ROW(#name, CONF_FORM_TEXT, ENUM, field, def, 0, 0, words, text), missing, range, effect, NULL},
+#define TEXT(name, field, effect, text) \
+	{ROW(#name, CONF_FORM_TEXT, STRING, field, NULL, 0, 65535, "TEXT", text), "Missing " #name " argument", NULL, effect, \
+	 NULL},
+#define SWITCH(name, field, def, effect, text) \
+	{ROW(#name, CONF_FORM_SWITCH, FLAG, field, def, 0, 1, "", text), NULL, NULL, effect, NULL},
+#define WORDS(word, list, effect, help) \
+	{#word, CONF_FORM_WORDS, {#word, 0, CONF_TYPE_FLAG, NULL, 0, 0, "", 0, help, 0}, NULL, NULL, effect, list},
+#define STATE(type, field, def) {ROW(#field, CONF_FORM_STATE, type, field, def, 0, 1, "", ""), NULL, NULL, NULL, NULL},
 #include "conf/extended.def"
-#undef QUIET
-#undef EXTSTORE
+#undef ROW
+#undef NUMBER
+#undef CHOICE
+#undef TEXT
+#undef SWITCH
+#undef WORDS
+#undef STATE
 };
 
-/* extstore's names for page buckets. */
-static const char *const buckets[] = {"default", "compact", "lowttl", "chunked", "coldcompact", "old"};
+const int conf_suboption_count = sizeof(conf_suboptions) / sizeof(conf_suboptions[0]);
 
-static const struct suboption *find(const char *name)
+static const struct conf_suboption *find(const char *name)
 {
-	for (size_t i = 0; i < sizeof(suboptions) / sizeof(suboptions[0]); i++)
-		if (strcmp(suboptions[i].name, name) == 0)
-			return &suboptions[i];
+	for (int i = 0; i < conf_suboption_count; i++)
+		if (strcmp(conf_suboptions[i].name, name) == 0)
+			return &conf_suboptions[i];
 	return NULL;
 }
 
-static bool is_bucket(const char *word)
+/* --- values ---------------------------------------------------------------------------------- */
+
+/* Beyond the range that operators have: "hashpower=0" is a default, and no value to give. */
+static int set_unbounded(struct conf *conf, const struct conf_suboption *suboption, const char *value)
 {
-	for (size_t i = 0; i < sizeof(buckets) / sizeof(buckets[0]); i++)
-		if (strcmp(buckets[i], word) == 0)
-			return true;
-	return false;
+	struct conf_option option = suboption->option;
+
+	option.min = -1e308;
+	option.max = 1e308;
+	return conf_value_set(conf, &option, value, false);
 }
 
-static int set_by_name(struct conf *conf, const char *name, const char *value)
+static void store_number(struct conf *conf, const struct conf_option *option, double number)
 {
-	int row = conf_find_row(name);
+	void *field = (char *)conf + option->offset;
 
-	must(row >= 0);
-	return conf_value_set(conf, &conf_rows[row].option, value, false);
+	if (option->type == CONF_TYPE_INT)
+		*(int *)field = (int)number;
+	else if (option->type == CONF_TYPE_SIZE)
+		*(uint64_t *)field = (uint64_t)number;
+	else
+		*(double *)field = number;
 }
 
-/* FILE:SIZE[:bucket]. The file's name has no colon, as in memcached. */
-static int set_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes)
+static double unit_of(const struct conf_option *option)
 {
-	char *copy = strdup(value), *rest = copy, *path, *size, *bucket;
-	uint64_t bytes;
-	int rc = FS_EINVAL;
+	return *option->unit == 'm' ? 0x1p20 : *option->unit == 'k' ? 0x1p10 : 1;
+}
+
+/*
+ * As memcached reads it: some numbers strictly, of others what the text begins with. False when it is none.
+ * *end is where the number ends.
+ */
+static bool parse_number(enum conf_form form, const char *value, double *number, const char **end)
+{
+	bool decimal = form == CONF_FORM_DECIMAL || form == CONF_FORM_LOOSE_DECIMAL;
+	bool loose = form == CONF_FORM_LOOSE || form == CONF_FORM_LOOSE_DECIMAL;
+	char *after;
+
+	*number = decimal ? strtod(value, &after) : (double)strtoll(value, &after, 10);
+	*end = after;
+	if (*number != *number) /* "nan" */
+		return false;
+	if (loose)
+		return true;
+	return after != value && !*after && (form != CONF_FORM_STRICT || *number >= 0);
+}
+
+static void say_range(const struct conf_suboption *suboption, const char *value, double number, char *why,
+		      size_t why_bytes)
+{
+	if (suboption->range)
+		snprintf(why, why_bytes, "%s", suboption->range);
+	else if (strcmp(suboption->name, "hashpower") != 0)
+		snprintf(why, why_bytes, "%s: \"%s\" is out of range", suboption->name, value);
+	else if (number < suboption->option.min)
+		snprintf(why, why_bytes, "Initial hashtable multiplier of %.0f is too low", number);
+	else
+		snprintf(why, why_bytes,
+			 "Initial hashtable multiplier of %.0f is too high\n"
+			 "Choose a value based on \"STAT hash_power_level\" from a running instance",
+			 number);
+}
+
+static int set_number(struct conf *conf, const struct conf_suboption *suboption, const char *value, char *why,
+		      size_t why_bytes)
+{
+	const struct conf_option *option = &suboption->option;
+	double number, scaled;
+	const char *end;
+
+	if (!parse_number(suboption->form, value, &number, &end)) {
+		if (strcmp(suboption->name, "lru_crawler_tocrawl") == 0)
+			snprintf(why, why_bytes, "%s", suboption->range);
+		else
+			snprintf(why, why_bytes, "could not parse argument to %s", suboption->name);
+		return FS_EINVAL;
+	}
+	scaled = number * unit_of(option);
+	if (scaled < option->min || scaled > option->max) {
+		say_range(suboption, value, number, why, why_bytes);
+		return FS_EINVAL;
+	}
+	if (*end || end == value)
+		conf_note(conf, LOG_LEVEL_WARN, "-o %s: \"%s\" is read as %.15g", suboption->name, value, number);
+	store_number(conf, option, scaled);
+	return FS_OK;
+}
+
+static int assign(struct conf *conf, const char *assigns)
+{
+	char *copy = strdup(assigns), *rest = copy, *name;
+	int rc = FS_OK;
 
 	must(copy);
-	path = strsep(&rest, ":");
-	size = strsep(&rest, ":");
-	bucket = strsep(&rest, ":");
-	if (!*path || !size || !*size) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not FILE:SIZE with a size like 64m, 10g or 1t", value);
-		goto out;
-	}
-	if (rest) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not FILE:SIZE[:bucket]", value);
-		goto out;
-	}
-	if (bucket && !is_bucket(bucket)) {
-		snprintf(why, why_bytes,
-			 "ext_path: \"%s\" is no bucket; these are: default compact lowttl chunked coldcompact old", bucket);
-		goto out;
-	}
-	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
-	    bytes == 0) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "
-					 "ext_path=/data/flash:64g", size);
-		goto out;
-	}
-	if (second) {
-		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is not used: one flash file is offered, the first one",
-			  value);
-		rc = FS_OK;
-		goto out;
-	}
-	rc = set_by_name(conf, "flash-path", path);
-	if (rc == FS_OK)
-		rc = set_by_name(conf, "flash-size", size);
-	if (rc != FS_OK) {
-		char accepted[CONF_ACCEPTED_BYTES];
+	while (rc == FS_OK && (name = strsep(&rest, ",")) != NULL && *name) {
+		char *value = strchr(name, '=');
+		const struct conf_suboption *target;
 
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not %s", size,
-			 conf_accepted(&conf_rows[conf_find_row("flash-size")].option, accepted));
-		goto out;
+		must(value);
+		*value++ = 0;
+		target = find(name);
+		must(target);
+		rc = set_unbounded(conf, target, value);
 	}
-	conf_note(conf, LOG_LEVEL_NOTICE, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
-	if (bucket)
-		conf_note(conf, LOG_LEVEL_NOTICE, "ext_path's bucket \"%s\" has no effect here: flash has no buckets",
-			  bucket);
-out:
 	free(copy);
 	return rc;
+}
+
+/* value is NULL when there is no "=". */
+static int set_suboption(struct conf *conf, const struct conf_suboption *suboption, const char *value, char *why,
+			 size_t why_bytes)
+{
+	int rc = FS_OK;
+
+	if (!value && suboption->missing) {
+		snprintf(why, why_bytes, "%s", suboption->missing);
+		return FS_EINVAL;
+	}
+	switch (suboption->form) {
+	case CONF_FORM_SWITCH:
+		rc = conf_value_set(conf, &suboption->option, "yes", false);
+		break;
+	case CONF_FORM_WORDS:
+		rc = assign(conf, suboption->assigns);
+		break;
+	case CONF_FORM_TEXT:
+		rc = conf_value_set(conf, &suboption->option, value, false);
+		if (rc != FS_OK)
+			snprintf(why, why_bytes, "%s", suboption->range ? suboption->range : fs_strerror(rc));
+		break;
+	default:
+		/* Without a value a number that needs none is its default. */
+		rc = value ? set_number(conf, suboption, value, why, why_bytes)
+			   : set_unbounded(conf, suboption, suboption->option.default_text);
+	}
+	return rc;
+}
+
+/* --- the list -------------------------------------------------------------------------------- */
+
+static int take_word(struct conf *conf, char *word, unsigned *paths, char *why, size_t why_bytes)
+{
+	char *value = strchr(word, '=');
+	const struct conf_suboption *suboption;
+	int rc;
+
+	if (value)
+		*value++ = 0;
+	if (strcmp(word, "ext_path") == 0)
+		return conf_ext_path(conf, value, (*paths)++ > 0, why, why_bytes);
+	suboption = find(word);
+	if (!suboption || suboption->form == CONF_FORM_STATE) {
+		/* As getsubopt(3) has it there: the whole word, value and all. */
+		if (value)
+			value[-1] = '=';
+		snprintf(why, why_bytes, "Illegal suboption \"%s\"", word);
+		return FS_ENOTFOUND;
+	}
+	if (*paths > 0 && strcmp(word, "ext_page_size") == 0) {
+		snprintf(why, why_bytes, "Must specify ext_page_size before any ext_path arguments");
+		return FS_EINVAL;
+	}
+	rc = set_suboption(conf, suboption, value, why, why_bytes);
+	if (rc != FS_OK)
+		return rc;
+	if (strcmp(word, "temporary_ttl") == 0)
+		conf->temp_lru = true;
+	if (strcmp(word, "resp_obj_mem_limit") == 0)
+		conf_note(conf, LOG_LEVEL_WARN, "resp_obj_mem_limit is deprecated, see read_buf_mem_limit");
+	else if (suboption->effect)
+		conf_note(conf, LOG_LEVEL_INFO, "-o %s is without effect: %s", word, suboption->effect);
+	return FS_OK;
 }
 
 int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes)
 {
 	char *copy = strdup(list), *rest = copy, *word;
-	bool have_path = false;
+	unsigned paths = 0;
 	int rc = FS_OK;
 
 	must(copy);
-	while (rc == FS_OK && (word = strsep(&rest, ",")) != NULL) {
-		char *value = strchr(word, '=');
-		const struct suboption *suboption;
-
-		if (!*word)
-			continue;
-		if (value)
-			*value++ = 0;
-		if (strcmp(word, "ext_path") == 0) {
-			rc = set_path(conf, value ? value : "", have_path, why, why_bytes);
-			have_path = true;
-			continue;
-		}
-		suboption = find(word);
-		if (!suboption) {
-			/* As getsubopt(3) has it there: the whole word, value and all. */
-			if (value)
-				value[-1] = '=';
-			snprintf(why, why_bytes, "Illegal suboption \"%s\"", word);
-			rc = FS_ENOTFOUND;
-		} else if (suboption->value == NEEDED && (!value || !*value)) {
-			snprintf(why, why_bytes, "Missing %s argument", word);
-			rc = FS_EINVAL;
-		} else if (suboption->extstore) {
-			conf_note(conf, LOG_LEVEL_NOTICE, "%s has no effect here: %s", word, suboption->extstore);
-		} else {
-			conf_note(conf, LOG_LEVEL_INFO, "suboption %s is accepted, but has no effect here", word);
-		}
-	}
+	/* An empty word is one that isn't known, unless it is the last. */
+	while (rc == FS_OK && rest && *rest && (word = strsep(&rest, ",")) != NULL)
+		rc = take_word(conf, word, &paths, why, why_bytes);
 	free(copy);
 	return rc;
+}
+
+void conf_extended_init(struct conf *conf)
+{
+	for (int i = 0; i < conf_suboption_count; i++) {
+		const struct conf_suboption *suboption = &conf_suboptions[i];
+
+		if (suboption->option.default_text)
+			must(set_unbounded(conf, suboption, suboption->option.default_text) == FS_OK);
+	}
+}
+
+void conf_extended_free(struct conf *conf)
+{
+	for (int i = 0; i < conf_suboption_count; i++) {
+		char **field = (char **)((char *)conf + conf_suboptions[i].option.offset);
+
+		if (conf_suboptions[i].form == CONF_FORM_WORDS || conf_suboptions[i].option.type != CONF_TYPE_STRING)
+			continue;
+		free(*field);
+		*field = NULL;
+	}
 }

@@ -9,28 +9,97 @@ static void unknown_suboptions_end_as_in_memcached(void **state)
 	(void)state;
 	expect_refusal("-o nonsense", NULL, 1, "Illegal suboption \"nonsense\"\n");
 	expect_refusal("-o modern,nonsense=3,ext_path=/f:1g", NULL, 1, "Illegal suboption \"nonsense=3\"\n");
-	expect_refusal("-o hashpower", NULL, 1, "Missing hashpower argument\n");
+	expect_refusal("-o ,", NULL, 1, "Illegal suboption \"\"\n");
+	expect_refusal("-o temp_lru=1", NULL, 1, "Illegal suboption \"temp_lru=1\"\n");
 }
+
+static void what_a_suboption_does_not_accept_is_said_as_in_memcached(void **state)
+{
+	static const struct {
+		const char *words, *text;
+	} cases[] = {
+		{"-o hashpower", "Missing numeric argument for hashpower\n"},
+		{"-o hashpower=11", "Initial hashtable multiplier of 11 is too low\n"},
+		{"-o hashpower=33", "Initial hashtable multiplier of 33 is too high\nChoose a value based on \"STAT "
+				    "hash_power_level\" from a running instance\n"},
+		{"-o slab_sizes", "Missing slab_sizes argument\n"},
+		{"-o lru_crawler_sleep", "Missing lru_crawler_sleep value\n"},
+		{"-o lru_crawler_tocrawl=-1", "lru_crawler_tocrawl takes a numeric 32bit value\n"},
+		{"-o watcher_logbuf_size=5x", "could not parse argument to watcher_logbuf_size\n"},
+		{"-o watcher_logbuf_size=-1", "could not parse argument to watcher_logbuf_size\n"},
+		{"-o ext_threads=4294967296", "ext_threads: \"4294967296\" is out of range\n"},
+		{"-o ext_max_frag=nan", "could not parse argument to ext_max_frag\n"},
+		{"-o hot_max_factor=0", "hot_max_factor must be > 0\n"},
+		{"-o ssl_verify_mode=4", "Invalid ssl_verify_mode. Use help to see valid options.\n"},
+		{"-o hash_algorithm=md5", "Unknown hash_algorithm option (jenkins, murmur3, xxh3)\n"},
+		{"-o ssl_key", "Missing ssl_key argument\n"},
+		{"-o tail_repair_time=9", "Cannot set tail_repair_time to less than 10 seconds\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		expect_refusal(cases[i].words, NULL, 1, cases[i].text);
+}
+
+#define NO_SIZE "must supply size to ext_path, ie: ext_path=/f/e:64m (M|G|T|P supported)\n"
+#define NOT_PARSED "failed to parse ext_path argument\n"
 
 static void a_bad_ext_path_is_refused(void **state)
 {
 	(void)state;
-	expect_refusal("-o ext_path", NULL, 1,
-		       "ext_path: \"\" is not FILE:SIZE with a size like 64m, 10g or 1t\n");
-	expect_refusal("-o ext_path=/f", NULL, 1,
-		       "ext_path: \"/f\" is not FILE:SIZE with a size like 64m, 10g or 1t\n");
-	expect_refusal("-o ext_path=:1g", NULL, 1,
-		       "ext_path: \":1g\" is not FILE:SIZE with a size like 64m, 10g or 1t\n");
+	expect_refusal("-o ext_path", NULL, 1, "missing argument to ext_path, ie: ext_path=/d/file:5G\n");
+	expect_refusal("-o ext_path=", NULL, 1, NOT_PARSED);
+	expect_refusal("-o ext_path=/f", NULL, 1, NO_SIZE NOT_PARSED);
+	expect_refusal("-o ext_path=:1g", NULL, 1, NO_SIZE NOT_PARSED);
 	expect_refusal("-o ext_path=/f:64", NULL, 1,
 		       "ext_path: \"64\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:xg", NULL, 1,
 		       "ext_path: \"xg\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:0m", NULL, 1,
 		       "ext_path: \"0m\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
-	expect_refusal("-o ext_path=/f:1g:attic", NULL, 1,
-		       "ext_path: \"attic\" is no bucket; these are: default compact lowttl chunked coldcompact old\n");
-	expect_refusal("-o ext_path=/f:1g:compact:old", NULL, 1,
-		       "ext_path: \"/f:1g:compact:old\" is not FILE:SIZE[:bucket]\n");
+	expect_refusal("-o ext_path=/f:1g:attic", NULL, 1, "Unknown extstore bucket: attic\n" NOT_PARSED);
+	expect_refusal("-o ext_path=/f:1g:default:old", NULL, 1, "Unknown extstore bucket: default:old\n" NOT_PARSED);
+	expect_refusal("-o ext_path=/f:1g:compact", NULL, 1,
+		       "ext_path only presently supports the default bucket\n" NOT_PARSED);
+	expect_refusal("-o ext_path=/f:1g,ext_page_size=8", NULL, 1,
+		       "Must specify ext_page_size before any ext_path arguments\n");
+}
+
+static void suboptions_set_their_fields(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-o no_maxconns_fast,idle_timeout=5x,watcher_logbuf_size=1,ssl_key=k,slab_automove=2,slab_automove,"
+		      "hash_algorithm=xxh3,hot_max_factor=0.5,temporary_ttl=,no_lru_crawler=why,read_buf_mem_limit=3", NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_false(loaded.conf.maxconns_fast);
+	assert_int_equal(loaded.conf.idle_timeout_seconds, 5);
+	assert_true(loaded.conf.watcher_logbuf_size == 1024 && loaded.conf.worker_logbuf_size == 65536);
+	assert_true(loaded.conf.read_buf_mem_limit == 3 << 20);
+	assert_string_equal(loaded.conf.ssl_key, "k");
+	assert_int_equal(loaded.conf.slab_automove, 1);
+	assert_int_equal(loaded.conf.hash_algorithm, 2);
+	assert_true(loaded.conf.hot_max_factor == 0.5);
+	assert_true(loaded.conf.temp_lru && loaded.conf.temporary_ttl == 0);
+	assert_false(loaded.conf.lru_crawler);
+	unload(&loaded);
+}
+
+static void no_modern_stands_for_others(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-o no_modern,hot_lru_pct=30", NULL);
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_false(loaded.conf.maxconns_fast || loaded.conf.slab_reassign || loaded.conf.lru_crawler ||
+		     loaded.conf.lru_maintainer);
+	assert_int_equal(loaded.conf.slab_automove, 0);
+	assert_int_equal(loaded.conf.hash_algorithm, 0);
+	assert_int_equal(loaded.conf.hot_lru_pct, 30);
+	unload(&loaded);
 }
 
 static void ext_path_is_the_flash_file(void **state)
@@ -40,7 +109,7 @@ static void ext_path_is_the_flash_file(void **state)
 		uint64_t bytes;
 	} forms[] = {
 		{"-m 64 -o ext_path=/data/f:1T", 1ull << 40},	   {"-o ext_path=/data/f:64m", 64ull << 20},
-		{"-o ext_path=/data/f:5G:compact", 5ull << 30},	   {"-o modern,ext_path=/data/f:1p", 1ull << 50},
+		{"-o ext_path=/data/f:5G:default", 5ull << 30},	   {"-o modern,ext_path=/data/f:1p", 1ull << 50},
 		{"--extended=ext_path=/data/f:2g,", 2ull << 30},
 	};
 	struct loaded loaded;
@@ -78,9 +147,9 @@ static void what_they_map_to_is_told(void **state)
 	assert_string_equal(note->text, "ext_path is understood as --flash-path=/f --flash-size=1g");
 	note = note_about(&loaded.conf, "ext_item_size");
 	assert_non_null(note);
-	assert_int_equal(note->level, LOG_LEVEL_NOTICE);
+	assert_int_equal(note->level, LOG_LEVEL_INFO);
 	assert_string_equal(note->text,
-			    "ext_item_size has no effect here: objects of every size may go to flash, see --admission");
+			    "-o ext_item_size is without effect: objects of every size may go to flash, see --admission");
 	note = note_about(&loaded.conf, "hashpower");
 	assert_non_null(note);
 	assert_int_equal(note->level, LOG_LEVEL_INFO);
@@ -116,7 +185,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unknown_suboptions_end_as_in_memcached),
+		cmocka_unit_test(what_a_suboption_does_not_accept_is_said_as_in_memcached),
 		cmocka_unit_test(a_bad_ext_path_is_refused),
+		cmocka_unit_test(suboptions_set_their_fields),
+		cmocka_unit_test(no_modern_stands_for_others),
 		cmocka_unit_test(ext_path_is_the_flash_file),
 		cmocka_unit_test(what_they_map_to_is_told),
 		cmocka_unit_test(of_two_flash_files_the_first_is_used),
