@@ -25,6 +25,7 @@
 	FAULT(index_force_relocation, "an insert relocates although there is room") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
+	FAULT(store_reclaim_visit, "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \
 	FAULT(store_revalidation_fails, "a read-modify-write finds its slots changed: another round")
 
 enum fault_point {

@@ -241,7 +241,9 @@ FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_
  * seg_walk: every record of a LIVE or RECLAIMING segment in order of offset, read in large pieces
  * (bounded buffer). The footer's offsets step over bad records. visit returns false to stop.
  * Result: FS_OK when count and all checks agree with header and footer; FS_ECORRUPT / FS_EIO when
- * something was skipped (visit was called for all good ones); *visited counts.
+ * something was skipped (visit was called for all good ones); *visited counts. By the cleaner, or by any thread that
+ * has pinned the segment; visit may let the pin go, and must stop then unless it got it back. The record's
+ * bytes are the walk's own, pinned or not.
  */
 FS_MUST_CHECK int seg_walk(struct seg *seg, uint32_t segment,
 			   bool (*visit)(void *context, uint64_t offset, bool extent,

@@ -19,7 +19,6 @@
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 #define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
 #define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
-#define BUCKETS_PER_LOCK 64u /* of the crawler */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_init(struct store *store)
@@ -150,82 +149,6 @@ void store_tick(struct store *store)
 	tick_cas(store);
 }
 
-/* ---- the crawler ----------------------------------------------------------------------------- */
-
-/* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. */
-static uint32_t crawl_buckets(struct store *store, struct stripe *stripe, uint32_t b, bool rescore,
-			      uint32_t now_seconds)
-{
-	struct item *garbage = NULL;
-	uint64_t checked = 0;
-
-	lock_acquire(&stripe->lock);
-	uint32_t end = stripe->mask + 1;
-	if (end > b + BUCKETS_PER_LOCK)
-		end = b + BUCKETS_PER_LOCK;
-	for (; b < end; b++) {
-		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
-			next = item->next;
-			checked++;
-			uint64_t hash = store_hash(store, item_key(item), item->key_length);
-			if (store_alive(store, item->expiry, item->cas, now_seconds)) {
-				if (rescore)
-					candidate_score(store, stripe, hash, item, now_seconds);
-				continue;
-			}
-			if (item->state & ITEM_PLANNED)
-				continue;
-			ctr_add(CTR_crawler_reclaimed, 1);
-			if (!(item->state & ITEM_FETCHED))
-				ctr_add(CTR_expired_unfetched, 1);
-			stripe_unlink(store, stripe, hash, item);
-			item->next = garbage;
-			garbage = item;
-		}
-	}
-	end = stripe->mask + 1;
-	lock_release(&stripe->lock);
-	ctr_add(CTR_crawler_items_checked, checked);
-	while (garbage) {
-		struct item *item = garbage;
-
-		garbage = item->next;
-		item->next = NULL;
-		item_release(&store->cleaner.context, item);
-	}
-	return b < end ? b : 0;
-}
-
-static void crawl_stripe(struct store *store, struct stripe *stripe, uint32_t now_seconds)
-{
-	uint64_t version = store->classifier ? clf_version(store->classifier) : 0;
-	bool rescore = store->classifier && stripe->scored_version != version;
-
-	for (uint32_t b = crawl_buckets(store, stripe, 0, rescore, now_seconds); b > 0;)
-		b = crawl_buckets(store, stripe, b, rescore, now_seconds);
-	stripe->scored_version = version;
-}
-
-/* A full pass takes a minute, or less where the training window is short. */
-void cleaner_crawl(struct store *store, uint64_t now_ms)
-{
-	struct cleaner *cleaner = &store->cleaner;
-	uint64_t pass_ms = store->config.training_window_ms / 4;
-	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
-
-	pass_ms = pass_ms < 1000 ? 1000 : pass_ms > 60000 ? 60000 : pass_ms;
-	uint64_t due = (now_ms - cleaner->crawled_at_ms) * store->stripe_count / pass_ms;
-	if (due == 0)
-		return;
-	if (due > store->stripe_count)
-		due = store->stripe_count;
-	cleaner->crawled_at_ms = now_ms;
-	while (due-- > 0) {
-		crawl_stripe(store, &store->stripes[cleaner->crawl_stripe], now_seconds);
-		cleaner->crawl_stripe = (cleaner->crawl_stripe + 1) % store->stripe_count;
-	}
-}
-
 /* ---- the step -------------------------------------------------------------------------------- */
 
 static void refill_tokens(struct store *store, uint64_t now_ms)
@@ -268,14 +191,14 @@ static unsigned may_write(struct store *store, int64_t free_bytes, uint64_t now_
    sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
 static uint64_t write_below(const struct store *store)
 {
-	uint64_t meanwhile = pace_reserve(store), most = store->config.memory_bytes / WRITE_AHEAD_SHARE;
+	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
 
 	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
 static bool keep_free(struct store *store, uint64_t now_ms)
 {
-	uint64_t want = store->index ? store->segment_bytes : store->config.memory_bytes / 256;
+	uint64_t want = store->index ? store->segment_bytes : store_memory_limit(store) / 256;
 	int64_t free_bytes = store_free_bytes(store);
 	unsigned groups = 0;
 
@@ -300,7 +223,7 @@ void cleaner_duties(struct store *store)
 	if (now_ms >= cleaner->ticked_at_ms + 1000)
 		store_tick(store);
 	if (now_ms >= cleaner->watched_at_ms + WATCH_MS ||
-	    allocated - cleaner->watched_bytes > store->config.memory_bytes / WATCH_SHARE) {
+	    allocated - cleaner->watched_bytes > store_memory_limit(store) / WATCH_SHARE) {
 		cleaner->watched_at_ms = now_ms;
 		cleaner->watched_bytes = allocated;
 		store_watch_memory(store);
@@ -314,9 +237,9 @@ bool store_clean_step(struct store *store)
 	bool busy;
 
 	cleaner_duties(store);
-	cleaner_crawl(store, now_ms);
+	busy = cleaner_crawl(store, now_ms);
 	refill_tokens(store, now_ms);
-	busy = store->index && store->config.evict && evict_excess_hot(store);
+	busy |= store->index && store->config.evict && evict_excess_hot(store);
 	busy |= keep_free(store, now_ms);
 	context_settle(&cleaner->context);
 	return busy;

@@ -45,6 +45,7 @@ uint64_t store_hot_threshold(const struct store *store)
 struct round {
 	struct store_context *context;
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
+	uint64_t now_ms;
 	uint32_t now_seconds;
 	enum evict_how how;
 	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
@@ -59,13 +60,36 @@ static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, 
 	round->freed += item_cost(item);
 }
 
+static void count(const struct round *round, unsigned class, enum ctr counter, enum class_counter class_counter)
+{
+	ctr_add(counter, 1);
+	class_add(round->context->classes, class, class_counter, 1);
+}
+
+static void count_dead(const struct round *round, const struct item *item)
+{
+	unsigned class = class_of(item_allocated_bytes(item));
+
+	count(round, class, CTR_reclaimed, CLASS_RECLAIMED);
+	if (!(item->state & ITEM_FETCHED))
+		count(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
+}
+
 static void count_eviction(const struct round *round, const struct item *item)
 {
-	ctr_add(CTR_evictions, 1);
+	unsigned class = class_of(item_allocated_bytes(item));
+
+	count(round, class, CTR_evictions, CLASS_EVICTED);
 	if (!(item->state & ITEM_FETCHED))
-		ctr_add(CTR_evicted_unfetched, 1);
+		count(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
+	if (item_clock(item) > 0)
+		count(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
 	if (round->inline_by_worker)
-		ctr_add(CTR_direct_reclaims, 1);
+		count(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
+	if (item->expiry != 0)
+		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
+	atomic_store_explicit(&round->context->store->classes.marks[class].evicted_time,
+			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
 }
 
 static void visit(struct round *round, struct stripe *stripe, struct item *item)
@@ -79,9 +103,7 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	}
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
-		ctr_add(CTR_reclaimed, 1);
-		if (!(item->state & ITEM_FETCHED))
-			ctr_add(CTR_expired_unfetched, 1);
+		count_dead(round, item);
 		take_out(round, stripe, hash, item);
 	} else if (item_clock(item) > 0 && round->how != EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
@@ -92,7 +114,7 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 		if (!clean) { /* a clean copy's object is still on flash */
 			count_eviction(round, item);
 			if (store->classifier)
-				clf_note_evicted(store->classifier, hash, clk_now_ms(store->clock));
+				clf_note_evicted(store->classifier, hash, round->now_ms);
 		}
 	}
 }
@@ -150,9 +172,12 @@ static void advance(struct round *round)
 static void turn_hand(struct round *round, uint64_t visits)
 {
 	struct store_context *context = round->context;
+	uint64_t now_us = clk_now_us(context->store->clock);
 	uint32_t last = context->hand_stripe;
 	uint64_t stripes_seen = 0;
 
+	round->now_ms = now_us / 1000;
+	round->now_seconds = store_now_seconds(context->store, now_us);
 	while (round->freed < round->want && round->visited < visits &&
 	       stripes_seen <= context->store->stripe_count) {
 		advance(round);
@@ -166,10 +191,8 @@ static void turn_hand(struct round *round, uint64_t visits)
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited)
 {
-	struct store *store = context->store;
 	struct round round = { .context = context, .want = bytes, .how = how,
-			       .inline_by_worker = inline_by_worker,
-			       .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
+			       .inline_by_worker = inline_by_worker };
 
 	turn_hand(&round, visits);
 	*visited = round.visited;
@@ -180,8 +203,7 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes)
 {
 	struct round round = { .context = context, .want = bytes, .how = EVICT_ANY, .inline_by_worker = true,
-			       .thorough = true,
-			       .now_seconds = store_now_seconds(context->store, clk_now_us(context->store->clock)) };
+			       .thorough = true };
 
 	turn_hand(&round, UINT64_MAX);
 	return round.freed;
@@ -201,7 +223,7 @@ static bool within_reason(const struct store *store, int64_t missing)
 	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
 
-	return missing <= (int64_t)(planned + excess + store->config.memory_bytes / 16);
+	return missing <= (int64_t)(planned + excess + store_memory_limit(store) / 16);
 }
 
 static int64_t bytes_missing(const struct store_context *context, uint64_t bytes)

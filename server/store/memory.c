@@ -12,11 +12,15 @@
 #define RESIDENT_SLACK (4u << 20)
 #define RESIDENT_LEAST (12u << 20) /* of both together: what the process takes by itself is the same for any -m */
 #define EXCESS_WEIGHT 8
+#define BATCH_MOST (64u << 10) /* of a thread's account */
+#define LEAST_MEMORY (1ull << 20)
+#define LEAST_SEGMENTS 3u /* of items, below which the cleaner can't keep one free, fill one and spare the rest */
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
 	memset(context, 0, sizeof(*context));
 	context->store = store;
+	context->classes = classes_attach(&store->classes);
 	rng_init(&context->rng, seed);
 	context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
 }
@@ -34,20 +38,46 @@ void context_settle(struct store_context *context)
 	}
 }
 
-static void context_account(struct store_context *context, int64_t bytes)
+int64_t memory_batch(const struct store_config *config, uint64_t limit)
 {
-	int64_t batch = context->store->account_batch;
+	uint64_t batch = limit / 1024 / (config->workers + 1);
 
-	context->item_bytes += bytes;
-	context->released_bytes += bytes < 0 ? (uint64_t)-bytes : 0;
-	context->allocated_bytes += bytes > 0 ? (uint64_t)bytes : 0;
-	if (context->item_bytes > batch || context->item_bytes < -batch ||
-	    context->allocated_bytes > 4 * (uint64_t)batch) {
+	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
+}
+
+static void count_in_class(struct store_context *context, size_t bytes, int sign)
+{
+	unsigned class = class_of(bytes);
+
+	class_add(context->classes, class, CLASS_ITEMS, (uint64_t)sign);
+	class_add(context->classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
+}
+
+static void account_made(struct store_context *context, size_t bytes)
+{
+	struct store *store = context->store;
+	int64_t batch = atomic_load_explicit(&store->account_batch, memory_order_relaxed);
+	size_t cost = mem_cost(bytes);
+
+	count_in_class(context, bytes, 1);
+	context->item_bytes += (int64_t)cost;
+	context->allocated_bytes += cost;
+	if (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)
+		return;
+	context_settle(context);
+	if (store->index && store_free_bytes(store) < (int64_t)store->segment_bytes)
+		cleaner_wake(store);
+}
+
+static void account_released(struct store_context *context, size_t bytes)
+{
+	size_t cost = mem_cost(bytes);
+
+	count_in_class(context, bytes, -1);
+	context->item_bytes -= (int64_t)cost;
+	context->released_bytes += cost;
+	if (context->item_bytes < -atomic_load_explicit(&context->store->account_batch, memory_order_relaxed))
 		context_settle(context);
-		if (bytes > 0 && context->store->index &&
-		    store_free_bytes(context->store) < (int64_t)context->store->segment_bytes)
-			cleaner_wake(context->store);
-	}
 }
 
 static inline struct item *make(struct store_context *context, const char *key, size_t key_length,
@@ -69,7 +99,7 @@ static inline struct item *make(struct store_context *context, const char *key, 
 	if (client_flags)
 		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
 	memcpy(item->data + item_prefix_bytes(item), key, key_length);
-	context_account(context, (int64_t)mem_cost(bytes));
+	account_made(context, bytes);
 	return item;
 }
 
@@ -92,20 +122,30 @@ void item_release(struct store_context *context, struct item *item)
 	if (!item_unref(item))
 		return;
 	bytes = item_allocated_bytes(item);
-	context_account(context, -(int64_t)mem_cost(bytes));
+	account_released(context, bytes);
 	mem_free_sized(item, bytes);
+}
+
+/* What of -m is not for items. */
+static uint64_t other_bytes(const struct store *store)
+{
+	return store->fixed_bytes + atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
+}
+
+static uint64_t budget_beside(const struct store *store, uint64_t others)
+{
+	uint64_t limit = store_memory_limit(store);
+	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
+
+	return others + least < limit ? limit - others : least;
 }
 
 uint64_t store_item_budget(const struct store *store)
 {
-	uint64_t others = store->fixed_bytes + atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
-			  atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
-			  atomic_load_explicit(&store->excess_bytes, memory_order_relaxed) +
-			  atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
-	uint64_t limit = store->config.memory_bytes;
-	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
-
-	return others + least < limit ? limit - others : least;
+	return budget_beside(store, other_bytes(store) +
+					    atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
 }
 
 int64_t store_free_bytes(const struct store *store)
@@ -118,10 +158,16 @@ uint64_t store_used_bytes(const struct store *store)
 {
 	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 
-	return (uint64_t)(items > 0 ? items : 0) + store->fixed_bytes +
-	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
+	return (uint64_t)(items > 0 ? items : 0) + other_bytes(store);
+}
+
+/* What -m that was lowered leaves to be evicted yet: no fault of the allocator's. */
+static uint64_t surplus_bytes(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	int64_t budget = (int64_t)budget_beside(store, other_bytes(store));
+
+	return items > budget ? (uint64_t)(items - budget) : 0;
 }
 
 /*
@@ -133,9 +179,9 @@ uint64_t store_used_bytes(const struct store *store)
  */
 void store_watch_memory(struct store *store)
 {
-	uint64_t memory = store->config.memory_bytes;
+	uint64_t memory = store_memory_limit(store);
 	uint64_t slack = memory / RESIDENT_SHARE + RESIDENT_SLACK;
-	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST);
+	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST) + surplus_bytes(store);
 	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
 	uint64_t resident = mem_resident() + mapped;
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
@@ -153,21 +199,38 @@ void store_watch_memory(struct store *store)
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 
+int store_set_memory_limit(struct store *store, uint64_t bytes)
+{
+	uint64_t others = other_bytes(store), least = bytes / 8;
+
+	if (least < LEAST_SEGMENTS * store->segment_bytes)
+		least = LEAST_SEGMENTS * store->segment_bytes;
+	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && bytes < others + least))
+		return FS_ERANGE;
+	atomic_store(&store->memory_limit, bytes);
+	atomic_store(&store->account_batch, memory_batch(&store->config, bytes));
+	cleaner_wake(store);
+	return FS_OK;
+}
+
 struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length,
 			       uint32_t client_flags, uint32_t expiry, uint32_t value_length,
 			       enum store_result *why)
 {
 	struct store_context *context = &worker->context;
-	size_t cost = mem_cost(item_bytes_for(key_length, client_flags, value_length));
+	struct item *item = NULL;
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length);
 
 	if (store_too_large(context->store, key_length, value_length)) {
 		*why = STORE_TOO_LARGE;
 		return NULL;
 	}
 	*why = STORE_NO_MEMORY;
-	if (!evict_inline(context, cost))
-		return NULL;
-	return item_new(context, key, key_length, client_flags, expiry, value_length);
+	if (evict_inline(context, mem_cost(bytes)))
+		item = item_new(context, key, key_length, client_flags, expiry, value_length);
+	if (!item)
+		class_add(context->classes, class_of(bytes), CLASS_OUT_OF_MEMORY, 1);
+	return item;
 }
 
 char *store_item_value(struct item *item)

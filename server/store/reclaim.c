@@ -8,6 +8,8 @@
  *
  * While the walk goes on the segment stays readable: a get never finds a gap between flash and DRAM.
  */
+#include <unistd.h>
+
 #include "base/log.h"
 #include "server/store/store_internal.h"
 
@@ -25,31 +27,37 @@ struct walk {
 };
 
 /* The slot of the record at this offset, if it is live: it names the function that leads there. */
-static bool find_slot(const struct walk *walk, const struct fidx_key *key, uint64_t offset, struct fidx_match *match)
+static bool find_slot(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		      uint64_t offset, struct fidx_match *match)
 {
-	struct store *store = walk->store;
-	unsigned f = seg_function_at(store->segments, walk->segment, key->place, offset, 0);
+	unsigned f = seg_function_at(store->segments, segment, key->place, offset, 0);
 
-	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, walk->segment, key->place, offset, f + 1)) {
-		*match = (struct fidx_match){ .segment = walk->segment, .sequence = walk->sequence,
-					      .function = (uint8_t)f };
+	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, segment, key->place, offset, f + 1)) {
+		*match = (struct fidx_match){ .segment = segment, .sequence = sequence, .function = (uint8_t)f };
 		if (fidx_find(store->index, key, match))
 			return true;
 	}
 	return false;
 }
 
-static bool find_extent(const struct walk *walk, const struct fidx_key *key, uint64_t offset,
-			struct fidx_match *match)
+static bool find_extent(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+			uint64_t offset, struct fidx_match *match)
 {
 	struct fidx_extent extent;
 
-	if (!fidx_extent_find(walk->store->index, key, &extent) || extent.segment != walk->segment ||
-	    extent.sequence != walk->sequence || extent.offset != offset)
+	if (!fidx_extent_find(store->index, key, &extent) || extent.segment != segment ||
+	    extent.sequence != sequence || extent.offset != offset)
 		return false;
-	*match = (struct fidx_match){ .segment = walk->segment, .sequence = walk->sequence, .clock = extent.clock,
+	*match = (struct fidx_match){ .segment = segment, .sequence = sequence, .clock = extent.clock,
 				      .ghost = extent.ghost, .read_on_flash = extent.read_on_flash };
 	return true;
+}
+
+bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, bool is_extent, struct fidx_match *match)
+{
+	return is_extent ? find_extent(store, segment, sequence, key, offset, match)
+			 : find_slot(store, segment, sequence, key, offset, match);
 }
 
 static bool worth_keeping(const struct walk *walk, const struct fidx_match *match, const struct seg_record *record)
@@ -88,13 +96,16 @@ static bool visit(void *context, uint64_t offset, bool is_extent, const struct s
 		return false;
 	}
 	fidx_key_of(store->index, hash, &key);
-	if (!(is_extent ? find_extent(walk, &key, offset, &match) : find_slot(walk, &key, offset, &match)))
+	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
 		return true;
 	if (worth_keeping(walk, &match, record))
 		item = item_from_record(&store->cleaner.context, record, walk->written_ms);
 
+	if (fault_fires(FAULT_store_reclaim_visit))
+		usleep(1000); /* a fault point: clients run meanwhile */
 	lock_acquire(&stripe->lock);
-	if (is_extent ? find_extent(walk, &key, offset, &match) : fidx_find(store->index, &key, &match)) {
+	if (is_extent ? find_extent(store, walk->segment, walk->sequence, &key, offset, &match)
+		      : fidx_find(store->index, &key, &match)) {
 		there = stripe_find(stripe, hash, record->key, record->key_length);
 		if (there) {
 			copy_becomes_original(store, stripe, hash, there, walk->now_seconds);

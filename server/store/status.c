@@ -34,7 +34,7 @@ void store_get_status(struct store *store, struct store_status *out)
 {
 	*out = (struct store_status){ 0 };
 	out->now_seconds = (clk_now_us(store->clock) - store->origin_us) / 1000000;
-	out->memory_limit = store->config.memory_bytes;
+	out->memory_limit = store_memory_limit(store);
 	out->memory_used = store_used_bytes(store);
 	out->memory_resident = atomic_load(&store->resident_bytes);
 	out->dram_items = store_dram_items(store);

@@ -253,9 +253,10 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	store->hash_seed = store->config.seed;
 	atomic_store(&store->cas_next, 1);
 	atomic_store(&store->cas_reserved, 1ull << 63);
-	store->account_batch = (int64_t)(config->memory_bytes / 1024 / (config->workers + 1));
-	if (store->account_batch > 64 << 10)
-		store->account_batch = 64 << 10;
+	atomic_store(&store->memory_limit, config->memory_bytes);
+	atomic_store(&store->account_batch, memory_batch(config, config->memory_bytes));
+	atomic_store(&store->crawler_enabled, true);
+	atomic_store(&store->crawl_sleep_us, STORE_CRAWL_SLEEP_US);
 	if (config->flash_path) {
 		snprintf(store->flash_path, sizeof(store->flash_path), "%s", config->flash_path);
 		store->config.flash_path = store->flash_path;
@@ -290,6 +291,7 @@ void store_close(struct store *store)
 		seg_close(store->segments);
 	if (store->region)
 		region_destroy(store->region);
+	classes_fini(&store->classes);
 	mem_free(store);
 }
 

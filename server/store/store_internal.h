@@ -18,6 +18,7 @@
 #include "base/region.h"
 #include "base/rng.h"
 #include "conf/counters.h"
+#include "server/store/classes.h"
 #include "server/store/item.h"
 #include "server/store/store.h"
 
@@ -51,6 +52,7 @@ struct stripe {
 /* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
 struct store_context {
 	struct store *store;
+	struct class_block *classes; /* its own; freed with the store */
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
 	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
@@ -109,6 +111,15 @@ struct pace {
 	bool hurried; /* how the thread is scheduled */
 };
 
+/* A crawl that was asked for. The cleaner's own, but for the first. */
+struct asked_crawl {
+	_Atomic bool asked; /* from store_crawl to its end */
+	bool begun;
+	uint32_t stripe, bucket; /* where to go on */
+	uint32_t left[CLASSES + 1]; /* how many objects of each class are to be looked at yet */
+	uint64_t due_us; /* not before */
+};
+
 struct cleaner {
 	struct store_context context;
 	struct pace pace;
@@ -120,6 +131,7 @@ struct cleaner {
 	_Atomic bool stopping; /* stop, for those without the lock */
 	_Atomic bool awake;   /* set by workers who ask, so that one signal does */
 	uint32_t gather_stripe, crawl_stripe;
+	struct asked_crawl crawl;
 	int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
@@ -146,7 +158,12 @@ struct store {
 	unsigned tag_bits, filter_bits;
 	uint64_t segment_bytes, flash_capacity;
 	uint64_t fixed_bytes; /* stripes, index, extents, staging: what -m gives beside items */
-	int64_t account_batch;
+	_Atomic uint64_t memory_limit; /* -m, as config.memory_bytes was at the start */
+	_Atomic int64_t account_batch;
+	struct classes classes;
+
+	_Atomic bool crawler_enabled;
+	_Atomic uint32_t crawl_sleep_us, crawl_to_crawl;
 
 	_Atomic uint64_t cas_next;
 	_Atomic uint64_t cas_reserved; /* ids below may be given */
@@ -195,6 +212,11 @@ static inline uint64_t store_next_cas(struct store *store)
 	return cas;
 }
 
+static inline uint64_t store_memory_limit(const struct store *store)
+{
+	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
+}
+
 static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 {
 	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
@@ -237,6 +259,8 @@ struct item *item_new_extra(struct store_context *context, const char *key, size
 			    uint32_t client_flags, uint32_t expiry, uint64_t value_length);
 void item_release(struct store_context *context, struct item *item);
 
+/* The account's batches follow from -m and the number of threads. */
+int64_t memory_batch(const struct store_config *config, uint64_t limit);
 /* What items may cost now: -m less everything else that it pays for. */
 uint64_t store_item_budget(const struct store *store);
 /* Bytes that items may still take before workers evict; negative when over. */
@@ -380,8 +404,10 @@ void cleaner_wake(struct store *store);
 void cleaner_duties(struct store *store);
 /* Sleeps up to ms, less when stopped; not at all without a thread. */
 void cleaner_sleep(struct store *store, unsigned ms);
-/* Expired and flushed items, and items whose score is of an older model: some stripes' worth. */
-void cleaner_crawl(struct store *store, uint64_t now_ms);
+
+/* crawl.c: expired and flushed items, and items whose score is of an older model: some stripes' worth. True: there
+   is more to do at once. Cleaner. */
+bool cleaner_crawl(struct store *store, uint64_t now_ms);
 
 /* The candidates of the next segment. */
 struct gathered {
@@ -399,5 +425,16 @@ void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */
 bool write_segment(struct store *store, unsigned groups);
 bool reclaim_segment(struct store *store, uint32_t segment);
+/* Is the record at this offset of a segment (pinned, or by the cleaner) live: does a slot or extent lead to it? Fills
+   match: as fidx_find does, of an extent too, but for the function. Any thread. */
+bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, bool is_extent, struct fidx_match *match);
+
+/* ---- classes.c ------------------------------------------------------------------------------- */
+
+/* A command ends so: met is the class of the object that was there, brought that of the one that came with it;
+   0: none. */
+void class_count_command(struct class_block *block, enum store_op op, enum store_result result, unsigned met,
+			 unsigned brought);
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Size classes and what is counted for each: jemalloc's, so that what an item costs is its class's size. Sixteen bytes
+ * apart up to 128, then four to each doubling.
+ *
+ *   class   1   2   3   4   5    6    7    8    9    10  ...  97
+ *   bytes  64  80  96 112 128  160  192  224  256   320  ...  1 GiB
+ *
+ * Threads: each store_context adds to a block of its own, one writer for each, relaxed atomics; who asks adds the
+ * blocks up and may be a few events behind. A block outlives its context, so that nothing is lost; they are
+ * linked without a lock and freed with the store.
+ */
+#ifndef FS_STORE_CLASSES_H
+#define FS_STORE_CLASSES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CLASSES 97u
+#define CLASS_LEAST_BYTES 64u
+#define CLASS_MOST_BYTES (1u << 30)
+
+/* The first eight, which requests count, share a line. */
+enum class_counter {
+	CLASS_ITEMS, /* this one and the next go down too, below 0 in a block: modulo 2^64 their sum is right */
+	CLASS_REQUESTED,
+	CLASS_GET_HITS,
+	CLASS_SETS,
+	CLASS_DELETE_HITS,
+	CLASS_INCR_HITS,
+	CLASS_DECR_HITS,
+	CLASS_TOUCH_HITS,
+	CLASS_CAS_HITS,
+	CLASS_CAS_BADVAL,
+	CLASS_EVICTED,
+	CLASS_EVICTED_NONZERO,
+	CLASS_EVICTED_UNFETCHED,
+	CLASS_EVICTED_ACTIVE,
+	CLASS_DIRECT_RECLAIMS,
+	CLASS_EXPIRED_UNFETCHED,
+	CLASS_RECLAIMED,
+	CLASS_CRAWLER_RECLAIMED,
+	CLASS_CRAWLER_CHECKED,
+	CLASS_OUT_OF_MEMORY,
+	CLASS_COUNTERS
+};
+
+struct class_block {
+	_Atomic uint64_t value[CLASSES + 1][24]; /* CLASS_COUNTERS of these; three lines each */
+	struct class_block *next;
+} __attribute__((aligned(64)));
+
+_Static_assert(CLASS_COUNTERS <= 24, "a class's counters have their place");
+
+/* What the crawler and the hand say of a class; the last who comes wins. */
+struct class_marks {
+	_Atomic uint32_t evicted_time; /* seconds */
+	_Atomic uint32_t oldest;       /* last access, the store's seconds, of the longest idle one of the last pass; 0: none */
+	_Atomic uint32_t oldest_so_far; /* likewise, of the pass under way */
+};
+
+struct classes {
+	struct class_block *_Atomic blocks;
+	_Atomic uint64_t zero[CLASSES + 1][CLASS_COUNTERS]; /* the sums at the last reset */
+	struct class_marks marks[CLASSES + 1];
+};
+
+/* The class of an allocation of this size. */
+static inline unsigned class_of(uint64_t bytes)
+{
+	uint64_t last = bytes - 1;
+
+	if (last < CLASS_LEAST_BYTES)
+		return 1;
+	if (__builtin_expect(last >= CLASS_MOST_BYTES, 0))
+		return CLASSES;
+	unsigned doubling = 63 - (unsigned)__builtin_clzll(last);
+	return 4 * doubling + (unsigned)(last >> (doubling - 2)) - 26; /* the shifted is 4 to 7 */
+}
+
+static inline void class_add(struct class_block *block, unsigned class, enum class_counter counter, uint64_t n)
+{
+	_Atomic uint64_t *value = &block->value[class][counter];
+
+	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+void classes_fini(struct classes *classes);
+/* A block for a context that is made; never NULL. */
+struct class_block *classes_attach(struct classes *classes);
+/* The crawler begins a new pass: what it has met in the last one counts from now on. */
+void classes_new_pass(struct classes *classes);
+/* The crawler has met an object that was last accessed then, the store's seconds. */
+void classes_met(struct classes *classes, unsigned class, uint32_t accessed);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The crawler: the cleaner's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
+ * an older model. A pass goes on all the time, slowly; one that is asked for (lru_crawler crawl) goes beside it, as
+ * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
+ * some ten microseconds at the most.
+ */
+#include "server/store/store_internal.h"
+
+#define BUCKETS_PER_LOCK 64u
+#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the cleaner: about a millisecond */
+#define CATCH_UP_US 40000u /* pauses that the cleaner has overslept are not made again, up to this */
+
+/* What is done in one go, and what came of it. */
+struct round {
+	struct store *store;
+	uint64_t now_ms;
+	uint32_t now_seconds;
+	bool rescore, free_dead;
+	uint32_t *left; /* NULL, or how many objects of each class may be looked at yet */
+	struct item *garbage; /* chained by next, freed when the stripe is released */
+	uint64_t met, checked;
+};
+
+/* ---- some buckets ---------------------------------------------------------------------------- */
+
+static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
+{
+	struct class_block *block = round->store->cleaner.context.classes;
+
+	ctr_add(CTR_crawler_reclaimed, 1);
+	class_add(block, class, CLASS_CRAWLER_RECLAIMED, 1);
+	if (!(item->state & ITEM_FETCHED)) {
+		ctr_add(CTR_expired_unfetched, 1);
+		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
+	}
+	stripe_unlink(round->store, stripe, hash, item);
+	item->next = round->garbage;
+	round->garbage = item;
+}
+
+/* Looks whether the object is dead. False: not this one, or not now. */
+static bool check(struct round *round, const struct item *item, unsigned class)
+{
+	struct store *store = round->store;
+	uint32_t idle;
+
+	if (!round->free_dead || (round->left && round->left[class] == 0))
+		return false;
+	if (round->left)
+		round->left[class]--;
+	round->checked++;
+	class_add(store->cleaner.context.classes, class, CLASS_CRAWLER_CHECKED, 1);
+	idle = item_idle_seconds(&item->features, round->now_ms);
+	classes_met(&store->classes, class, idle < round->now_seconds ? round->now_seconds - idle : 1);
+	return true;
+}
+
+static void visit(struct round *round, struct stripe *stripe, struct item *item)
+{
+	struct store *store = round->store;
+	unsigned class = class_of(item_allocated_bytes(item));
+	bool checked = check(round, item, class);
+
+	round->met++;
+	if (!checked && !round->rescore)
+		return;
+	uint64_t hash = store_hash(store, item_key(item), item->key_length);
+	if (store_alive(store, item->expiry, item->cas, round->now_seconds)) {
+		if (round->rescore)
+			candidate_score(store, stripe, hash, item, round->now_seconds);
+	} else if (checked && !(item->state & ITEM_PLANNED)) {
+		take_out(round, stripe, hash, item, class);
+	}
+}
+
+static void free_garbage(struct round *round)
+{
+	while (round->garbage) {
+		struct item *item = round->garbage;
+
+		round->garbage = item->next;
+		item->next = NULL;
+		item_release(&round->store->cleaner.context, item);
+	}
+}
+
+/* Some buckets from b on. Where to go on; 0 after the last. Buckets that double meanwhile put nothing that was
+   not met below b. */
+static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32_t b)
+{
+	uint64_t checked = round->checked;
+
+	lock_acquire(&stripe->lock);
+	uint32_t end = stripe->mask + 1;
+	if (end > b + BUCKETS_PER_LOCK)
+		end = b + BUCKETS_PER_LOCK;
+	for (; b < end; b++) {
+		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+			next = item->next;
+			visit(round, stripe, item);
+		}
+	}
+	end = stripe->mask + 1;
+	lock_release(&stripe->lock);
+	ctr_add(CTR_crawler_items_checked, round->checked - checked);
+	free_garbage(round);
+	return b < end ? b : 0;
+}
+
+static struct round round_now(struct store *store)
+{
+	uint64_t now_us = clk_now_us(store->clock);
+
+	return (struct round){ .store = store, .now_ms = now_us / 1000,
+			       .now_seconds = store_now_seconds(store, now_us) };
+}
+
+/* ---- the pass that goes on by itself --------------------------------------------------------- */
+
+static void crawl_stripe(struct round *round, struct stripe *stripe)
+{
+	struct clf *classifier = round->store->classifier;
+	uint64_t version = classifier ? clf_version(classifier) : 0;
+
+	round->rescore = classifier && stripe->scored_version != version;
+	if (!round->rescore && !round->free_dead)
+		return;
+	for (uint32_t b = crawl_buckets(round, stripe, 0); b > 0;)
+		b = crawl_buckets(round, stripe, b);
+	stripe->scored_version = version;
+}
+
+static void begin_pass(struct store *store, bool enabled)
+{
+	classes_new_pass(&store->classes);
+	if (enabled)
+		ctr_add(CTR_lru_crawler_starts, 1);
+}
+
+/* A full pass takes a minute, or less where the training window is short. */
+static void crawl_by_time(struct store *store, uint64_t now_ms)
+{
+	struct cleaner *cleaner = &store->cleaner;
+	struct round round = round_now(store);
+	uint64_t pass_ms = store->config.training_window_ms / 4;
+
+	pass_ms = pass_ms < 1000 ? 1000 : pass_ms > 60000 ? 60000 : pass_ms;
+	uint64_t due = (now_ms - cleaner->crawled_at_ms) * store->stripe_count / pass_ms;
+	if (due == 0)
+		return;
+	if (due > store->stripe_count)
+		due = store->stripe_count;
+	cleaner->crawled_at_ms = now_ms;
+	round.free_dead = atomic_load_explicit(&store->crawler_enabled, memory_order_relaxed);
+	while (due-- > 0) {
+		if (cleaner->crawl_stripe == 0)
+			begin_pass(store, round.free_dead);
+		crawl_stripe(&round, &store->stripes[cleaner->crawl_stripe]);
+		cleaner->crawl_stripe = (cleaner->crawl_stripe + 1) % store->stripe_count;
+	}
+}
+
+/* ---- the one that is asked for --------------------------------------------------------------- */
+
+static void begin_asked(struct store *store)
+{
+	struct asked_crawl *crawl = &store->cleaner.crawl;
+	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
+
+	crawl->begun = true;
+	crawl->stripe = crawl->bucket = 0;
+	crawl->due_us = 0;
+	for (unsigned class = 0; class <= CLASSES; class++)
+		crawl->left[class] = most ? most : UINT32_MAX;
+	ctr_add(CTR_lru_crawler_starts, 1);
+}
+
+/* So many objects, or the rest. False: that was the end. */
+static bool crawl_batch(struct store *store)
+{
+	struct asked_crawl *crawl = &store->cleaner.crawl;
+	struct round round = round_now(store);
+
+	round.free_dead = true;
+	round.left = crawl->left;
+	while (round.met < STORE_CRAWL_BATCH && crawl->stripe < store->stripe_count) {
+		crawl->bucket = crawl_buckets(&round, &store->stripes[crawl->stripe], crawl->bucket);
+		if (crawl->bucket == 0)
+			crawl->stripe++;
+	}
+	return crawl->stripe < store->stripe_count;
+}
+
+/* The cleaner can't sleep as shortly as the pauses are: it does what is due since it did so last. */
+static bool crawl_as_asked(struct store *store)
+{
+	struct asked_crawl *crawl = &store->cleaner.crawl;
+	uint64_t now_us = clk_now_us(store->clock);
+	uint64_t earliest = now_us > CATCH_UP_US ? now_us - CATCH_UP_US : 0;
+
+	if (!atomic_load_explicit(&crawl->asked, memory_order_acquire))
+		return false;
+	if (!crawl->begun)
+		begin_asked(store);
+	if (crawl->due_us < earliest)
+		crawl->due_us = earliest;
+	for (unsigned n = 0; n < BATCHES_EACH && crawl->due_us <= now_us; n++) {
+		if (!crawl_batch(store)) {
+			crawl->begun = false;
+			atomic_store_explicit(&crawl->asked, false, memory_order_release);
+			return true;
+		}
+		crawl->due_us += atomic_load_explicit(&store->crawl_sleep_us, memory_order_relaxed);
+	}
+	return crawl->due_us <= now_us;
+}
+
+bool cleaner_crawl(struct store *store, uint64_t now_ms)
+{
+	crawl_by_time(store, now_ms);
+	return crawl_as_asked(store);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+bool store_crawl(struct store *store)
+{
+	if (atomic_exchange(&store->cleaner.crawl.asked, true))
+		return false;
+	cleaner_wake(store);
+	return true;
+}
+
+void store_get_crawler(const struct store *store, struct store_crawler *out)
+{
+	*out = (struct store_crawler){ .enabled = atomic_load(&store->crawler_enabled),
+				       .sleep_us = atomic_load(&store->crawl_sleep_us),
+				       .to_crawl = atomic_load(&store->crawl_to_crawl) };
+}
+
+void store_set_crawler(struct store *store, const struct store_crawler *crawler)
+{
+	uint32_t most = STORE_CRAWL_SLEEP_MAX_US;
+
+	atomic_store(&store->crawler_enabled, crawler->enabled);
+	atomic_store(&store->crawl_sleep_us, crawler->sleep_us < most ? crawler->sleep_us : most);
+	atomic_store(&store->crawl_to_crawl, crawler->to_crawl);
+}
+
+void store_get_crawler_status(const struct store *store, struct store_crawler_status *out)
+{
+	*out = (struct store_crawler_status){ .running = atomic_load(&store->cleaner.crawl.asked),
+					      .starts = ctr_sum(CTR_lru_crawler_starts),
+					      .checked = ctr_sum(CTR_crawler_items_checked),
+					      .reclaimed = ctr_sum(CTR_crawler_reclaimed) };
+}
