@@ -37,6 +37,7 @@
 
 /* Values of the ENUM fields, in the order of the words in options.def. */
 enum conf_protocol { CONF_PROTOCOL_AUTO, CONF_PROTOCOL_ASCII, CONF_PROTOCOL_BINARY };
+enum conf_app_source { CONF_APP_SOURCE_PREFIX, CONF_APP_SOURCE_USER };
 enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
 enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "server/admin/admin.h"
 #include "server/net/net.h"
 #include "server/process.h"
 #include "server/server.h"
@@ -57,9 +58,24 @@ static int complain(const char *reason, int exit_code)
 	return exit_code;
 }
 
+/* What the hooks of the network are called with. */
+struct parts {
+	struct process *process;
+	struct server *server;
+};
+
 static void on_ready(void *context)
 {
-	process_detach_done(context);
+	const struct parts *parts = context;
+
+	process_detach_done(parts->process);
+}
+
+static void on_stopping(void *context)
+{
+	const struct parts *parts = context;
+
+	admin_stop(parts->server);
 }
 
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
@@ -67,7 +83,8 @@ static int serve(const struct conf *conf, struct process *process)
 {
 	struct server server = { .conf = conf, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
-	const struct net_hooks hooks = { .context = process, .ready = on_ready };
+	struct parts parts = { process, &server };
+	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .stopping = on_stopping };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
@@ -88,9 +105,15 @@ static int serve(const struct conf *conf, struct process *process)
 		exit_code = complain("can't start the cleaner", EX_OSERR);
 		goto out_pid;
 	}
+	if (admin_start(&server, reason) != FS_OK) {
+		exit_code = complain(reason, EX_OSERR);
+		goto out_started;
+	}
 	if (net_serve(server.net, &hooks, reason) != FS_OK)
 		exit_code = complain(reason, EX_OSERR);
+out_started:
 	store_stop(server.store);
+	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
 out_pid:
 	process_remove_pid(process);
 out_store:

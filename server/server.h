@@ -8,14 +8,20 @@
 
 #include <stdint.h>
 
+struct auth;
 struct conf;
+struct dump;
 struct net;
 struct store;
+struct watch;
 
 struct server {
 	const struct conf *conf;
 	struct store *store;
 	struct net *net;
+	struct auth *auth; /* NULL: nobody has to authenticate */
+	struct watch *watch;
+	struct dump *dump;
 	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
 };
 

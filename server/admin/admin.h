@@ -8,6 +8,7 @@
 #ifndef FS_SERVER_ADMIN_ADMIN_H
 #define FS_SERVER_ADMIN_ADMIN_H
 
+#include "base/error.h"
 #include "server/server.h"
 
 /* Where rows go: the protocol gives them its form. */
@@ -15,6 +16,15 @@ struct stats_out {
 	void (*row)(struct stats_out *out, const char *name, const char *value);
 	void *context;
 };
+
+/*
+ * Starts what reports need beside the daemon's own threads: counts by application, watch and dump. FS_ESYS with a
+ * reason. Main thread. admin_stop gives all loans back while the workers still run; admin_destroy, also after
+ * an admin_start that failed, when no other thread runs any more.
+ */
+FS_MUST_CHECK int admin_start(struct server *server, char reason[256]);
+void admin_stop(struct server *server);
+void admin_destroy(struct server *server);
 
 /*
  * The report that the words in [words, end) ask for ("" is the general one), row by row. Returns the

@@ -204,6 +204,9 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 struct reply *conn_reply_take(struct conn *conn);
 void conn_reply_give(struct conn *conn, struct reply *reply);
 
+/* store_execute of its request; what is finished is told to admin/observe.h. (So is what is finished later.) */
+bool conn_execute(struct conn *conn, struct reply *reply);
+
 /* Puts a reply at the end of the output: with a pending request, or complete. */
 void conn_queue(struct conn *conn, struct reply *reply);
 

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "conf/counters.h"
+#include "server/admin/observe.h"
 
 #define PIECES 96		/* of one sendmsg; a reply has up to three, beside the bytes before it */
 #define COPY_BYTES (64u << 10)	/* of short pieces, in one sendmsg */
@@ -216,6 +217,14 @@ static void finish(struct conn *conn, struct reply *reply)
 	conn_reply_give(conn, reply);
 }
 
+bool conn_execute(struct conn *conn, struct reply *reply)
+{
+	if (!store_execute(conn->store, &reply->request))
+		return false;
+	observe(conn, &reply->request);
+	return true;
+}
+
 static void on_done(struct store_request *request)
 {
 	struct reply *reply = request->owner;
@@ -226,6 +235,8 @@ static void on_done(struct store_request *request)
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
 	let_go(conn, reply->held);
+	if (!conn->dead) /* what it is told has gone, but for its number */
+		observe(conn, request);
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);
 	if (reply->has_value) /* a moving average over eight */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is told of each finished request on a key, beside the store's own counters: "stats apps", "stats detail", and the
+ * events of "watch fetchers" and "watch mutations".
+ *
+ *   store_execute or its done() --> observe(conn, request) --+--> the application's counters      always
+ *                                                            +--> the prefix's counters           stats detail on
+ *                                                            +--> events                          somebody watches
+ *
+ * An application is what stands before the first delimiter in the key, or, with --app-source=user, who has authenticated.
+ *
+ * Threads: observe() from the worker of the connection; the rest from any.
+ */
+#ifndef FS_SERVER_ADMIN_OBSERVE_H
+#define FS_SERVER_ADMIN_OBSERVE_H
+
+#include <stdbool.h>
+
+#include "server/admin/admin.h"
+
+#define APPS_MAX 64u	     /* the others share one */
+#define DETAIL_PREFIXES_MAX 65535u
+
+struct conf;
+struct conn;
+struct store_request;
+
+void observe_init(const struct conf *conf); /* before any thread counts */
+void observe_fini(void);		    /* when none does any more */
+
+/* The request is done and its value not yet given back. */
+void observe(const struct conn *conn, const struct store_request *request);
+
+/* stats detail on, off. */
+void observe_switch_detail(bool on);
+bool observe_detail(void);
+/* stats detail dump: "PREFIX <name> get <n> hit <n> set <n> del <n>" for each prefix. The line's length; 0: that was all.
+   *at: 0 at first. */
+unsigned observe_detail_line(unsigned *at, char out[512]);
+
+void stats_apps(struct stats_out *out);
+void observe_reset(void); /* stats reset */
+
+#endif

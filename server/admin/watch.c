@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/admin/watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/events.h"
+#include "base/lock.h"
+#include "server/net/conn.h"
+
+#define DRAIN_MS 20
+
+struct watcher {
+	struct watcher *next;
+	struct watch *watch;
+	struct loan *loan;
+	unsigned streams;
+	bool gone;
+	uint64_t skipped; /* lines since the last one that it was given */
+	size_t head, tail; /* bytes that wait to be sent */
+	char buffer[];
+};
+
+struct watch {
+	pthread_t thread;
+	int wake_fd;
+	size_t buffer_bytes;
+	struct lock lock;	 /* covers joining and stopping */
+	struct watcher *joining;
+	bool stopping;
+	struct watcher *watchers; /* the thread's own */
+	atomic_uint count;	 /* with those that are on their way here */
+	_Atomic uint64_t sent, skipped;
+};
+
+static void wake(const struct watch *watch)
+{
+	uint64_t one = 1;
+
+	if (write(watch->wake_fd, &one, sizeof(one)) < 0)
+		return; /* full: it wakes all the same */
+}
+
+/* ---- joining, on a worker ---------------------------------------------------------------------- */
+
+static void forget(struct watch *watch, struct watcher *watcher)
+{
+	mem_free(watcher);
+	atomic_fetch_sub(&watch->count, 1);
+}
+
+/* The connection is ours; or it was closed before that could be. */
+static void take(void *context, struct loan *loan)
+{
+	struct watcher *watcher = context;
+	struct watch *watch = watcher->watch;
+	bool late;
+
+	if (!loan) {
+		forget(watch, watcher);
+		return;
+	}
+	watcher->loan = loan;
+	lock_acquire(&watch->lock);
+	late = watch->stopping;
+	if (!late) {
+		watcher->next = watch->joining;
+		watch->joining = watcher;
+	}
+	lock_release(&watch->lock);
+	if (late) {
+		loan_return(loan, true);
+		forget(watch, watcher);
+	} else {
+		wake(watch);
+	}
+}
+
+int watch_join(struct watch *watch, struct conn *conn, unsigned streams)
+{
+	struct watcher *watcher;
+
+	if (atomic_fetch_add(&watch->count, 1) >= WATCHERS_MAX) {
+		atomic_fetch_sub(&watch->count, 1);
+		return FS_EFULL;
+	}
+	watcher = mem_alloc(sizeof(*watcher) + watch->buffer_bytes);
+	if (!watcher) {
+		atomic_fetch_sub(&watch->count, 1);
+		return FS_ENOMEM;
+	}
+	*watcher = (struct watcher){ .watch = watch, .streams = streams };
+	if (conn_lend(conn, take, watcher))
+		return FS_OK;
+	forget(watch, watcher);
+	return FS_EINVAL;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Watches from now on: what was wanted by nobody before is emitted from here on. */
+static void admit(struct watch *watch)
+{
+	struct watcher *watcher;
+
+	lock_acquire(&watch->lock);
+	while ((watcher = watch->joining)) {
+		watch->joining = watcher->next;
+		watcher->next = watch->watchers;
+		watch->watchers = watcher;
+	}
+	lock_release(&watch->lock);
+}
+
+static void want(const struct watch *watch)
+{
+	unsigned streams = 0;
+
+	for (const struct watcher *w = watch->watchers; w; w = w->next)
+		streams |= w->streams;
+	events_want(streams);
+}
+
+static bool append(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+{
+	if (watch->buffer_bytes - watcher->tail < length && watcher->head > 0) {
+		memmove(watcher->buffer, watcher->buffer + watcher->head, watcher->tail - watcher->head);
+		watcher->tail -= watcher->head;
+		watcher->head = 0;
+	}
+	if (watch->buffer_bytes - watcher->tail < length)
+		return false;
+	memcpy(watcher->buffer + watcher->tail, line, length);
+	watcher->tail += length;
+	return true;
+}
+
+static void give(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+{
+	char note[64];
+	int note_length;
+
+	if (watcher->skipped > 0) {
+		note_length = snprintf(note, sizeof(note), "skipped=%" PRIu64 "\n", watcher->skipped);
+		if (append(watch, watcher, note, (size_t)note_length))
+			watcher->skipped = 0;
+	}
+	if (watcher->skipped == 0 && append(watch, watcher, line, length)) {
+		atomic_fetch_add(&watch->sent, 1);
+	} else {
+		watcher->skipped++;
+		atomic_fetch_add(&watch->skipped, 1);
+	}
+}
+
+static void see(void *context, enum event_stream stream, const char *line, size_t length)
+{
+	struct watch *watch = context;
+
+	for (struct watcher *w = watch->watchers; w; w = w->next)
+		if (w->streams >> stream & 1)
+			give(watch, w, line, length);
+}
+
+static void send_some(struct watcher *watcher)
+{
+	while (watcher->head < watcher->tail) {
+		ssize_t sent = loan_send(watcher->loan, watcher->buffer + watcher->head, watcher->tail - watcher->head);
+
+		if (sent < 0) {
+			watcher->gone = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+			return;
+		}
+		watcher->head += (size_t)sent;
+	}
+	watcher->head = watcher->tail = 0;
+}
+
+static void dismiss(struct watch *watch, bool all)
+{
+	struct watcher **link = &watch->watchers;
+
+	while (*link) {
+		struct watcher *watcher = *link;
+
+		if (!all && !watcher->gone) {
+			link = &watcher->next;
+			continue;
+		}
+		*link = watcher->next;
+		loan_return(watcher->loan, true);
+		forget(watch, watcher);
+	}
+}
+
+/* Returns when there is something to do. */
+static void sleep_until_due(const struct watch *watch)
+{
+	struct pollfd fds[1 + WATCHERS_MAX] = { { .fd = watch->wake_fd, .events = POLLIN } };
+	unsigned count = 1;
+	uint64_t times;
+
+	for (const struct watcher *w = watch->watchers; w && count <= WATCHERS_MAX; w = w->next) {
+		fds[count].fd = loan_fd(w->loan);
+		fds[count++].events = w->head < w->tail ? POLLOUT : 0;
+	}
+	if (poll(fds, count, watch->watchers ? DRAIN_MS : -1) > 0 && fds[0].revents &&
+	    read(watch->wake_fd, &times, sizeof(times)) < 0)
+		return;
+}
+
+static bool told_to_stop(struct watch *watch)
+{
+	bool stopping;
+
+	lock_acquire(&watch->lock);
+	stopping = watch->stopping;
+	lock_release(&watch->lock);
+	return stopping;
+}
+
+static void *watch_main(void *context)
+{
+	struct watch *watch = context;
+
+	while (!told_to_stop(watch)) {
+		sleep_until_due(watch);
+		admit(watch);
+		want(watch);
+		if (events_drain(see, watch) < 0)
+			atomic_fetch_add(&watch->skipped, 1);
+		for (struct watcher *w = watch->watchers; w; w = w->next) {
+			send_some(w);
+			w->gone = w->gone || loan_peer_gone(w->loan);
+		}
+		dismiss(watch, false);
+		want(watch);
+	}
+	admit(watch);
+	events_want(0);
+	dismiss(watch, true);
+	return NULL;
+}
+
+/* ---- start and stop ---------------------------------------------------------------------------- */
+
+int watch_start(struct watch **out, size_t buffer_bytes)
+{
+	struct watch *watch = mem_must_zalloc(sizeof(*watch));
+
+	watch->buffer_bytes = buffer_bytes < EVENT_LINE_MAX ? EVENT_LINE_MAX : buffer_bytes;
+	lock_init(&watch->lock, LOCK_LEAF);
+	watch->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (watch->wake_fd < 0 || pthread_create(&watch->thread, NULL, watch_main, watch) != 0) {
+		if (watch->wake_fd >= 0)
+			close(watch->wake_fd);
+		lock_fini(&watch->lock);
+		mem_free(watch);
+		return FS_ESYS;
+	}
+	pthread_setname_np(watch->thread, "watch");
+	*out = watch;
+	return FS_OK;
+}
+
+void watch_stop(struct watch *watch)
+{
+	if (!watch)
+		return;
+	lock_acquire(&watch->lock);
+	watch->stopping = true;
+	lock_release(&watch->lock);
+	wake(watch);
+	pthread_join(watch->thread, NULL);
+}
+
+void watch_destroy(struct watch *watch)
+{
+	if (!watch)
+		return;
+	close(watch->wake_fd);
+	lock_fini(&watch->lock);
+	mem_free(watch);
+}
+
+void watch_get_status(const struct watch *watch, struct watch_status *out)
+{
+	*out = (struct watch_status){ .watchers = atomic_load(&watch->count), .sent = atomic_load(&watch->sent),
+				      .skipped = atomic_load(&watch->skipped) };
+}
