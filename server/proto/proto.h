@@ -125,6 +125,10 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 /* The next word in [*at, end), separated by spaces. False at the end. Moves *at behind it. */
 bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
+/* A word as a number, a sign before it allowed (a minus only by text_signed). False: it is none, or beyond 64 bits. */
+bool text_unsigned(const char *text, size_t length, uint64_t *out);
+bool text_signed(const char *text, size_t length, int64_t *out);
+
 /* May this start of a line grow beyond TEXT_LINE_MAX? (It is a multiget.) */
 bool text_may_be_long(const char *line, size_t length);
 

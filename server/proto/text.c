@@ -3,6 +3,7 @@
 #include "server/proto/text_internal.h"
 
 #include "base/log.h"
+#include "server/proto/meta_internal.h"
 
 #define LOGGED_BYTES 500u /* of a command's line */
 
@@ -27,6 +28,11 @@ static const struct handler {
 	[TEXT_DELETE] = { text_change, false },
 	[TEXT_TOUCH] = { text_change, false },
 	[TEXT_VERSION] = { text_version, false },
+	[TEXT_META_GET] = { meta_run, false },
+	[TEXT_META_SET] = { meta_run, false },
+	[TEXT_META_DELETE] = { meta_run, false },
+	[TEXT_META_ARITHMETIC] = { meta_run, false },
+	[TEXT_META_DEBUG] = { meta_run, false },
 	[TEXT_META_NOOP] = { text_meta_noop, false },
 	[TEXT_STATS] = { text_stats, true },
 	[TEXT_FLUSH_ALL] = { text_flush_all, true },
@@ -45,6 +51,8 @@ static bool must_wait(struct conn *conn, const struct text_command *command)
 		return false;
 	if (handlers[command->id].barrier)
 		return !conn_settled(conn);
+	if (conn->ordered > 0 && handlers[command->id].run == meta_run)
+		return meta_must_wait(conn, command);
 	if (!command->key || conn->ordered == 0 ||
 	    !conn_must_wait(conn, store_hash(conn->server->store, command->key, command->key_length)))
 		return false;

@@ -3,6 +3,7 @@
 #include "server/proto/text_internal.h"
 
 #include "conf/conf.h"
+#include "server/proto/meta_internal.h"
 
 struct text {
 	const char *bytes;
@@ -108,6 +109,10 @@ static uint16_t make_line(const struct reply *reply, char *out)
 
 void text_answer(struct conn *conn, struct reply *reply)
 {
+	if (__builtin_expect(reply->kind != TEXT_KIND_LINE, 0)) {
+		meta_answer(conn, reply);
+		return;
+	}
 	if (is_get(reply)) {
 		answer_get(conn, reply);
 		return;
@@ -122,6 +127,10 @@ void text_answer(struct conn *conn, struct reply *reply)
 
 void text_compose(struct reply *reply)
 {
+	if (reply->kind != TEXT_KIND_LINE) {
+		meta_compose(reply);
+		return;
+	}
 	if (!is_get(reply)) {
 		reply->text_length = make_line(reply, reply->text);
 		return;

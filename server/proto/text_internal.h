@@ -12,6 +12,16 @@
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
 #define TEXT_COMMAND_KEYS 100 /* so many keys of a multiget take as much of a turn as a command */
 
+/* A reply's kind: which answer it is. */
+enum text_kind {
+	TEXT_KIND_LINE, /* of a classic command */
+	TEXT_KIND_META_GET,
+	TEXT_KIND_META_SET,
+	TEXT_KIND_META_DELETE,
+	TEXT_KIND_META_ARITHMETIC,
+	TEXT_KIND_META_DEBUG
+};
+
 enum text_step {
 	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
 	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
@@ -31,6 +41,10 @@ enum text_step text_keys_go_on(struct conn *conn);
 
 /* set ... cas: makes the item, reads what is there of its value. */
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
+/* The value of this reply's item comes next: length bytes, and a line end. */
+void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length);
+/* Such a value comes next that nobody wants. */
+void text_swallow(struct conn *conn, uint32_t length);
 /* Goes on with the value. False: it is not complete. */
 bool text_store_go_on(struct conn *conn);
 

@@ -33,6 +33,7 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	reply->pending = reply->ordered = false;
 	reply->has_value = reply->noreply = reply->show_cas = false;
 	reply->tail_length = 2;
+	reply->kind = TEXT_KIND_LINE;
 	reply->request.extended = false;
 	return reply;
 }
@@ -149,11 +150,24 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 
 /* ---- set, add, replace, append, prepend, cas ------------------------------------------------- */
 
+void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length)
+{
+	conn->session.reply = reply;
+	conn->session.state = SESSION_BODY;
+	conn->body = store_item_value(reply->request.item);
+	conn->body_left = length;
+}
+
+void text_swallow(struct conn *conn, uint32_t length)
+{
+	conn->session.state = SESSION_SWALLOW;
+	conn->session.swallow = (uint64_t)length + 2;
+}
+
 static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
 {
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	conn->session.state = SESSION_SWALLOW;
-	conn->session.swallow = (uint64_t)command->value_length + 2;
+	text_swallow(conn, command->value_length);
 	/* The client thinks of the old value as gone. */
 	if (command->id == TEXT_SET)
 		store_invalidate(conn->store, command->key, command->key_length);
@@ -187,10 +201,7 @@ enum text_step text_store_begin(struct conn *conn, const struct text_command *co
 	reply->request.item = item;
 	reply->request.cas = command->number;
 	reply->noreply = command->noreply;
-	conn->session.reply = reply;
-	conn->session.state = SESSION_BODY;
-	conn->body = store_item_value(item);
-	conn->body_left = command->value_length;
+	text_body_begin(conn, reply, command->value_length);
 	return TEXT_NEXT;
 }
 

@@ -92,11 +92,8 @@ static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out
 	return true;
 }
 
-static bool parse_unsigned(const struct words *words, unsigned i, uint64_t *out)
+bool text_unsigned(const char *text, size_t length, uint64_t *out)
 {
-	const char *text = words->word[i].text;
-	size_t length = words->word[i].length;
-
 	if (length > 0 && *text == '+') {
 		text++;
 		length--;
@@ -104,10 +101,8 @@ static bool parse_unsigned(const struct words *words, unsigned i, uint64_t *out)
 	return digits(text, length, UINT64_MAX, out);
 }
 
-static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
+bool text_signed(const char *text, size_t length, int64_t *out)
 {
-	const char *text = words->word[i].text;
-	size_t length = words->word[i].length;
 	bool negative = length > 0 && *text == '-';
 	uint64_t value;
 
@@ -119,6 +114,16 @@ static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
 		return false;
 	*out = negative ? (int64_t)(0 - value) : (int64_t)value;
 	return true;
+}
+
+static bool parse_unsigned(const struct words *words, unsigned i, uint64_t *out)
+{
+	return text_unsigned(words->word[i].text, words->word[i].length, out);
+}
+
+static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
+{
+	return text_signed(words->word[i].text, words->word[i].length, out);
 }
 
 unsigned text_number(char *out, uint64_t number)

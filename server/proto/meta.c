@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The meta commands: parsed ones in, requests to the store out. */
+#include "server/proto/meta_internal.h"
+
+#include "conf/counters.h"
+
+/* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
+   never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
+static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind, enum store_op op)
+{
+	struct reply *reply = conn_reply_take(conn);
+	struct store_request *request;
+
+	if (!reply)
+		return NULL;
+	request = &reply->request;
+	request->op = op;
+	request->key = memcpy(reply->text + REPLY_TEXT_BYTES - meta->key_length, meta->key, meta->key_length);
+	request->key_length = meta->key_length;
+	request->hash = conn_hash(conn, meta->key, meta->key_length);
+	request->item = NULL;
+	request->extended = true;
+	request->options = (struct store_options){ 0 };
+	reply->kind = (uint8_t)kind;
+	reply->text_length = 0;
+	reply->pending = reply->ordered = false;
+	reply->has_value = reply->noreply = false;
+	reply->tail_length = 2;
+	return reply;
+}
+
+static void set_own(struct reply *reply, const struct meta_command *meta)
+{
+	struct meta_own *own = meta_own(reply);
+
+	own->answer_count = meta->answer_count;
+	memcpy(own->answers, meta->answers, sizeof(own->answers));
+	own->opaque_length = meta->opaque_length;
+	if (meta->opaque_length > 0)
+		memcpy(own->opaque, meta->opaque, meta->opaque_length);
+	own->quiet = meta_given(meta, 'q');
+	own->value = meta_given(meta, 'v');
+	own->encoded = meta_given(meta, 'b');
+	own->before = meta->old_ttl;
+	own->length = meta->value_length;
+}
+
+/* The options that are the same for all commands. */
+static void set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
+{
+	const struct store *store = conn->server->store;
+
+	if (meta_given(meta, 'T')) {
+		request->options.touch = true;
+		request->expiry = store_expiry(store, meta->exptime);
+	}
+	if (meta_given(meta, 'N')) {
+		request->options.vivify = true;
+		request->options.vivify_expiry = store_expiry(store, meta->vivify_exptime);
+	}
+	if (meta_given(meta, 'E')) {
+		request->options.own_cas = true;
+		request->options.new_cas = meta->new_cas;
+	}
+}
+
+static void compare(struct store_request *request, const struct meta_command *meta)
+{
+	request->options.compare_cas = true;
+	request->cas = meta->cas;
+}
+
+static enum text_step execute(struct conn *conn, struct reply *reply, bool changes)
+{
+	if (conn_execute(conn, reply)) {
+		meta_answer(conn, reply);
+		return TEXT_NEXT;
+	}
+	reply->pending = true;
+	reply->ordered = changes;
+	conn_queue(conn, reply);
+	return TEXT_NEXT;
+}
+
+/* ---- mg, me ---------------------------------------------------------------------------------- */
+
+static enum text_step run_get(struct conn *conn, const struct meta_command *meta)
+{
+	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
+	struct store_options *options;
+
+	if (!reply)
+		return TEXT_CLOSE;
+	set_own(reply, meta);
+	options = &reply->request.options;
+	set_options(conn, &reply->request, meta);
+	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
+		options->recache = true;
+		options->recache_seconds = meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
+	}
+	options->keep_clock = meta_given(meta, 'u');
+	return execute(conn, reply, options->touch || options->vivify || options->recache);
+}
+
+static enum text_step run_debug(struct conn *conn, const struct meta_command *meta)
+{
+	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DEBUG, STORE_GET);
+
+	if (!reply)
+		return TEXT_CLOSE;
+	ctr_add(CTR_cmd_meta, 1);
+	meta_own(reply)->encoded = meta_given(meta, 'b');
+	reply->request.options.keep_clock = true;
+	reply->request.options.uncounted = true;
+	return execute(conn, reply, false);
+}
+
+/* ---- ms -------------------------------------------------------------------------------------- */
+
+static enum store_op op_of_mode(const struct meta_command *meta)
+{
+	switch (meta->mode) {
+	case 'E':
+		return STORE_ADD;
+	case 'A':
+		return STORE_APPEND;
+	case 'P':
+		return STORE_PREPEND;
+	case 'R': /* with an id to compare it is a set that says the same of a key that isn't there */
+		return meta_given(meta, 'C') ? STORE_SET : STORE_REPLACE;
+	default:
+		return STORE_SET;
+	}
+}
+
+/* The value passes by. The client thinks of the old one as gone, whatever the mode was. */
+static enum text_step refuse_value(struct conn *conn, const struct meta_command *meta, enum store_result why)
+{
+	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
+	store_invalidate(conn->store, meta->key, meta->key_length);
+	if (why == STORE_TOO_LARGE)
+		conn_put_text(conn, "SERVER_ERROR object too large for cache\r\n");
+	else
+		conn_put_text(conn, "SERVER_ERROR out of memory storing object\r\n");
+	text_swallow(conn, meta->value_length);
+	return TEXT_NEXT;
+}
+
+static enum text_step run_set(struct conn *conn, const struct meta_command *meta)
+{
+	enum store_op op = op_of_mode(meta);
+	bool joins = op == STORE_APPEND || op == STORE_PREPEND;
+	/* What is joined keeps flags and expiry of what it joins; a piece that is to stand alone has those of N. */
+	int64_t exptime = meta_given(meta, joins ? 'N' : 'T') ? (joins ? meta->vivify_exptime : meta->exptime) : 0;
+	struct store_options *options;
+	enum store_result why;
+	struct reply *reply;
+	struct item *item;
+
+	item = store_item_create(conn->store, meta->key, meta->key_length, meta->client_flags,
+				 store_expiry(conn->server->store, exptime), meta->value_length, &why);
+	if (!item)
+		return refuse_value(conn, meta, why);
+	reply = new_request(conn, meta, TEXT_KIND_META_SET, op);
+	if (!reply) {
+		store_item_drop(conn->store, item);
+		return TEXT_CLOSE;
+	}
+	set_own(reply, meta);
+	set_options(conn, &reply->request, meta);
+	options = &reply->request.options;
+	options->touch = false;
+	options->vivify = joins && options->vivify;
+	reply->request.item = item;
+	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
+	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
+		compare(&reply->request, meta);
+	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && options->compare_cas;
+	text_body_begin(conn, reply, meta->value_length);
+	return TEXT_NEXT;
+}
+
+/* ---- md, ma ---------------------------------------------------------------------------------- */
+
+static enum text_step run_delete(struct conn *conn, const struct meta_command *meta)
+{
+	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DELETE, STORE_DELETE);
+	struct store_options *options;
+
+	if (!reply)
+		return TEXT_CLOSE;
+	set_own(reply, meta);
+	set_options(conn, &reply->request, meta);
+	options = &reply->request.options;
+	options->vivify = false;
+	options->invalidate = meta_given(meta, 'I');
+	options->drop_value = meta_given(meta, 'x');
+	options->touch = options->touch && options->invalidate;
+	if (meta_given(meta, 'C'))
+		compare(&reply->request, meta);
+	return execute(conn, reply, true);
+}
+
+static enum text_step run_arithmetic(struct conn *conn, const struct meta_command *meta)
+{
+	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_ARITHMETIC,
+					  meta->mode == 'D' ? STORE_DECR : STORE_INCR);
+	struct store_request *request;
+
+	if (!reply)
+		return TEXT_CLOSE;
+	set_own(reply, meta);
+	request = &reply->request;
+	set_options(conn, request, meta);
+	request->delta = meta_given(meta, 'D') ? meta->delta : 1;
+	request->options.initial = meta_given(meta, 'J') ? meta->initial : 0;
+	if (meta_given(meta, 'C') && meta->cas != 0) /* as memcached: 0 compares nothing */
+		compare(request, meta);
+	return execute(conn, reply, true);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static enum text_step refuse_line(struct conn *conn, const struct meta_command *meta, enum meta_error error)
+{
+	const char *answer = meta_error_answer(error);
+
+	conn_put(conn, answer, (uint32_t)strlen(answer));
+	if (meta->body_follows)
+		text_swallow(conn, meta->value_length);
+	return TEXT_NEXT;
+}
+
+enum text_step meta_run(struct conn *conn, const struct text_command *command)
+{
+	struct meta_command meta;
+	enum meta_error error = meta_parse(command->id, command->rest, command->rest_end, &meta);
+
+	if (error != META_ERROR_OK)
+		return refuse_line(conn, &meta, error);
+	switch (command->id) {
+	case TEXT_META_GET:
+		return run_get(conn, &meta);
+	case TEXT_META_SET:
+		return run_set(conn, &meta);
+	case TEXT_META_DELETE:
+		return run_delete(conn, &meta);
+	case TEXT_META_ARITHMETIC:
+		return run_arithmetic(conn, &meta);
+	default:
+		return run_debug(conn, &meta);
+	}
+}
+
+bool meta_must_wait(struct conn *conn, const struct text_command *command)
+{
+	struct meta_command meta;
+
+	if (meta_parse(command->id, command->rest, command->rest_end, &meta) != META_ERROR_OK ||
+	    !conn_must_wait(conn, store_hash(conn->server->store, meta.key, meta.key_length)))
+		return false;
+	conn->wait = CONN_WAIT_REPLIES;
+	return true;
+}

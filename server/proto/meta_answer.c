@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The meta commands' answers: a code, the flags that were asked for, and a value. */
+#include "server/proto/meta_internal.h"
+
+#include "conf/conf.h"
+
+/* What memcached 1.6 adds to key and value in its sizes: header, id, the key's terminator, the value's line end. */
+#define ITEM_BYTES (48u + 8u + 1u + 2u)
+#define FLAGS_BYTES 4u /* and client flags, where there are any */
+
+/* By result; where a hit comes with a value it is "VA" instead. */
+static const char codes[][3] = {
+	[STORE_HIT] = "HD",	   [STORE_MISS] = "NF",	  [STORE_STORED] = "HD",    [STORE_NOT_STORED] = "NS",
+	[STORE_EXISTS] = "EX",	   [STORE_DELETED] = "HD", [STORE_TOUCHED] = "HD",  [STORE_NOT_NUMBER] = "",
+	[STORE_TOO_LARGE] = "NS",  [STORE_NO_MEMORY] = "",
+};
+
+static char *put(char *at, const char *text, unsigned length)
+{
+	memcpy(at, text, length);
+	return at + length;
+}
+
+#define put_text(at, literal) put((at), (literal), sizeof(literal) - 1)
+
+static char *put_number(char *at, uint64_t number)
+{
+	return at + text_number(at, number);
+}
+
+static char *put_key(char *at, const struct store_request *request, bool encoded)
+{
+	if (encoded)
+		return at + meta_encode_key(request->key, request->key_length, at);
+	return put(at, request->key, request->key_length);
+}
+
+static uint64_t shown_cas(const struct reply *reply, uint64_t cas)
+{
+	return reply->conn->server->conf->disable_cas ? 0 : cas;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+static char *put_ttl(char *at, const struct reply *reply, bool before)
+{
+	const struct store_found *found = &reply->request.found;
+	int64_t ttl = before ? found->ttl_before_seconds : found->ttl_seconds;
+
+	return ttl < 0 ? put_text(at, "-1") : put_number(at, (uint64_t)ttl);
+}
+
+/* A flag of mg, whose object was found: its letter is there. */
+static char *put_get_flag(char *at, const struct reply *reply, char flag, bool before)
+{
+	const struct store_request *request = &reply->request;
+
+	switch (flag) {
+	case 'c':
+		return put_number(at, shown_cas(reply, request->value.cas));
+	case 'f':
+		return put_number(at, request->value.client_flags);
+	case 'h':
+		return put_number(at, request->found.fetched);
+	case 'l':
+		return put_number(at, request->found.idle_seconds);
+	case 's':
+		return put_number(at, request->value.length);
+	default:
+		return put_ttl(at, reply, before);
+	}
+}
+
+/* Does this command answer this flag, with this result? (The key and the opaque token always come back.) */
+static bool has_answer(const struct reply *reply, char flag)
+{
+	bool hit = reply->request.result == STORE_HIT;
+
+	switch (reply->kind) {
+	case TEXT_KIND_META_GET:
+		return hit;
+	case TEXT_KIND_META_SET:
+		return flag == 'c' || flag == 's';
+	case TEXT_KIND_META_ARITHMETIC:
+		return hit && (flag == 'c' || flag == 't');
+	default:
+		return false;
+	}
+}
+
+static char *put_flag(char *at, struct reply *reply, char flag)
+{
+	const struct store_request *request = &reply->request;
+	const struct meta_own *own = meta_own(reply);
+	bool stored = request->result == STORE_STORED;
+
+	if (flag == 'k') {
+		at = put_key(put_text(at, " k"), request, own->encoded);
+		return own->encoded ? put_text(at, " b") : at;
+	}
+	if (flag == 'O')
+		return put(put_text(at, " O"), own->opaque, own->opaque_length);
+	if (!has_answer(reply, flag))
+		return at;
+	*at++ = ' ';
+	*at++ = flag;
+	if (reply->kind == TEXT_KIND_META_GET)
+		return put_get_flag(at, reply, flag, own->before);
+	if (flag == 't')
+		return put_ttl(at, reply, own->before);
+	if (flag == 's')
+		return put_number(at, stored ? request->number : own->length);
+	return put_number(at, stored || request->result == STORE_HIT ? shown_cas(reply, request->cas) : 0);
+}
+
+/* Who is to make the value anew: W this client, Z another one; X says that it is stale. */
+static char *put_marks(char *at, const struct store_found *found)
+{
+	if (found->win_sent && !found->won)
+		at = put_text(at, " Z");
+	if (found->stale)
+		at = put_text(at, " X");
+	return found->won ? put_text(at, " W") : at;
+}
+
+/* ---- heads ----------------------------------------------------------------------------------- */
+
+/* q leaves out what a client expects: a miss of mg, the success of the others. */
+static bool is_silent(struct reply *reply)
+{
+	enum store_result result = reply->request.result;
+
+	if (!meta_own(reply)->quiet)
+		return false;
+	if (reply->kind == TEXT_KIND_META_GET)
+		return result == STORE_MISS;
+	return result == STORE_STORED || result == STORE_DELETED || result == STORE_HIT;
+}
+
+static uint16_t make_error(const struct reply *reply, char *out)
+{
+	const char *line = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+	size_t length;
+
+	if (reply->request.result == STORE_NO_MEMORY)
+		line = reply->kind == TEXT_KIND_META_SET ? "SERVER_ERROR out of memory storing object\r\n"
+							 : "SERVER_ERROR out of memory\r\n";
+	length = strlen(line);
+	memcpy(out, line, length);
+	return (uint16_t)length;
+}
+
+/* The answer up to the value. ma's number is in it. */
+static uint16_t make_head(struct reply *reply, char *out)
+{
+	const struct store_request *request = &reply->request;
+	const struct meta_own *own = meta_own(reply);
+	bool hit = request->result == STORE_HIT, number = hit && own->value && reply->kind == TEXT_KIND_META_ARITHMETIC;
+	const char *code = codes[request->result];
+	char *at = out, digits[20];
+	unsigned length = number ? text_number(digits, request->number) : request->value.length;
+
+	if (is_silent(reply))
+		return 0;
+	if (!*code)
+		return make_error(reply, out);
+	if (hit && own->value)
+		at = put_number(put_text(at, "VA "), length);
+	else
+		at = put(at, reply->kind == TEXT_KIND_META_GET && !hit ? "EN" : code, 2);
+	for (unsigned i = 0; i < own->answer_count; i++)
+		at = put_flag(at, reply, own->answers[i]);
+	if (hit && reply->kind == TEXT_KIND_META_GET)
+		at = put_marks(at, &request->found);
+	at = put_text(at, "\r\n");
+	if (number)
+		at = put_text(put(at, digits, length), "\r\n");
+	return (uint16_t)(at - out);
+}
+
+static unsigned class_of(uint32_t bytes)
+{
+	unsigned low = 1, high = store_class_count();
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (store_class_bytes(middle) < bytes)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* me: sizes as memcached would count them, the class is ours. */
+static uint16_t make_debug(struct reply *reply, char *out)
+{
+	const struct store_request *request = &reply->request;
+	uint32_t bytes = request->key_length + request->value.length + ITEM_BYTES;
+	char *at;
+
+	if (request->result != STORE_HIT)
+		return (uint16_t)(put_text(out, "EN\r\n") - out);
+	if (request->value.client_flags != 0)
+		bytes += FLAGS_BYTES;
+	at = put_key(put_text(out, "ME "), request, meta_own(reply)->encoded);
+	at = put_text(at, " exp=-");
+	at = put_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);
+	at = put_number(put_text(at, " la="), request->found.idle_seconds);
+	at = put_number(put_text(at, " cas="), shown_cas(reply, request->value.cas));
+	at = request->found.fetched ? put_text(at, " fetch=yes cls=") : put_text(at, " fetch=no cls=");
+	at = put_number(at, class_of(bytes));
+	at = put_number(put_text(at, " size="), bytes);
+	return (uint16_t)(put_text(at, "\r\n") - out);
+}
+
+/* The head; *value: the value follows it. One that doesn't is given back. */
+static uint16_t finish(struct reply *reply, char *out, bool *value)
+{
+	bool found = reply->request.op == STORE_GET && reply->request.result == STORE_HIT, debug;
+	uint16_t length;
+
+	debug = reply->kind == TEXT_KIND_META_DEBUG;
+	length = debug ? make_debug(reply, out) : make_head(reply, out);
+	*value = found && !debug && meta_own(reply)->value;
+	if (found && !*value)
+		store_value_release(reply->conn->store, &reply->request.value);
+	return length;
+}
+
+void meta_answer(struct conn *conn, struct reply *reply)
+{
+	const struct store_value *value = &reply->request.value;
+	bool large = reply->request.op == STORE_GET && reply->request.result == STORE_HIT && value->length > CONN_COPY_BYTES;
+	char *out = large ? reply->text : conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
+	bool has_value;
+	char *at = out + finish(reply, out, &has_value);
+
+	if (large) {
+		reply->text_length = (uint16_t)(at - out);
+		reply->has_value = has_value;
+		conn_queue(conn, reply);
+		return;
+	}
+	if (has_value)
+		at = put_text(put(at, value->data, value->length), "\r\n");
+	conn_commit(conn, (uint32_t)(at - out));
+	if (has_value)
+		store_value_release(conn->store, &reply->request.value);
+	conn_reply_give(conn, reply);
+}
+
+void meta_compose(struct reply *reply)
+{
+	reply->text_length = finish(reply, reply->text, &reply->has_value);
+}

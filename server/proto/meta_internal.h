@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the meta commands, which are part of the text protocol: meta_parse.c reads their lines, meta.c makes
+ * requests of them, meta_answer.c the answers. All on the connection's worker.
+ */
+#ifndef FS_SERVER_PROTO_META_INTERNAL_H
+#define FS_SERVER_PROTO_META_INTERNAL_H
+
+#include "server/proto/meta_parse.h"
+#include "server/proto/text_internal.h"
+
+/* What a reply's answer needs beside its request: in reply->own. */
+struct meta_own {
+	char answers[META_ANSWERS]; /* flags, in the order asked */
+	uint8_t answer_count;
+	uint8_t opaque_length;
+	char opaque[META_OPAQUE_MAX];
+	bool quiet;
+	bool value;	 /* v: the value, or ma's number, is sent */
+	bool encoded;	 /* b: the key is answered in base64 */
+	bool before;	 /* t comes before T: it is the old time to live that is answered */
+	uint32_t length; /* ms: of the value that was sent */
+};
+_Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");
+
+static inline struct meta_own *meta_own(struct reply *reply)
+{
+	return (struct meta_own *)reply->own;
+}
+
+/* mg, ms, md, ma, me: command->rest is what follows the name. mn is text_meta_noop. */
+enum text_step meta_run(struct conn *conn, const struct text_command *command);
+
+/* Does this command name the key of a read-modify-write that is pending? Then conn->wait is set. */
+bool meta_must_wait(struct conn *conn, const struct text_command *command);
+
+/* text_answer and text_compose, for replies of one of meta's kinds. */
+void meta_answer(struct conn *conn, struct reply *reply);
+void meta_compose(struct reply *reply);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The meta commands' parser: a line in, a struct out. */
+#include "server/proto/meta_parse.h"
+
+#include <string.h>
+
+#define FLAG_WORDS (META_WORDS - 1) /* after the key */
+
+static const char *const answers[META_ERRORS] = {
+#define META_ERROR_ANSWER(id, answer) answer,
+	META_ERROR_TABLE(META_ERROR_ANSWER)
+#undef META_ERROR_ANSWER
+};
+
+const char *meta_error_answer(enum meta_error error)
+{
+	return answers[error];
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/* What a flag is: the first answers as well, the others from TOKEN on have a number as their token. */
+enum kind { NONE, PLAIN, ANSWERED, OPAQUE, BASE64, MODE, NUMBER };
+
+static const uint8_t kinds[128] = {
+	['I'] = PLAIN,	  ['L'] = PLAIN,    ['P'] = PLAIN,    ['q'] = PLAIN,	['u'] = PLAIN,	  ['v'] = PLAIN,
+	['x'] = PLAIN,	  ['c'] = ANSWERED, ['f'] = ANSWERED, ['h'] = ANSWERED, ['k'] = ANSWERED, ['l'] = ANSWERED,
+	['s'] = ANSWERED, ['t'] = ANSWERED, ['O'] = OPAQUE,   ['b'] = BASE64,	['M'] = MODE,	  ['C'] = NUMBER,
+	['D'] = NUMBER,	  ['E'] = NUMBER,   ['F'] = NUMBER,   ['J'] = NUMBER,	['N'] = NUMBER,	  ['R'] = NUMBER,
+	['T'] = NUMBER,
+};
+
+static enum meta_error parse_number(struct meta_command *out, char flag, const char *token, size_t length)
+{
+	uint64_t flags;
+
+	switch (flag) {
+	case 'C':
+		return text_unsigned(token, length, &out->cas) ? META_ERROR_OK : META_ERROR_TOKEN;
+	case 'E':
+		return text_unsigned(token, length, &out->new_cas) ? META_ERROR_OK : META_ERROR_TOKEN;
+	case 'D':
+		return text_unsigned(token, length, &out->delta) ? META_ERROR_OK : META_ERROR_DELTA;
+	case 'J':
+		return text_unsigned(token, length, &out->initial) ? META_ERROR_OK : META_ERROR_INITIAL;
+	case 'F':
+		if (!text_unsigned(token, length, &flags))
+			return META_ERROR_FORMAT;
+		out->client_flags = (uint32_t)flags;
+		return META_ERROR_OK;
+	case 'N':
+		return text_signed(token, length, &out->vivify_exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
+	case 'R':
+		return text_signed(token, length, &out->recache_seconds) ? META_ERROR_OK : META_ERROR_TOKEN;
+	default:
+		out->old_ttl = meta_given(out, 't');
+		return text_signed(token, length, &out->exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
+	}
+}
+
+static enum meta_error decode_key(struct meta_command *out)
+{
+	unsigned length = meta_decode_key(out->key, out->key_length, out->decoded);
+
+	if (length == 0)
+		return META_ERROR_KEY;
+	out->key = out->decoded;
+	out->key_length = (uint8_t)length;
+	return META_ERROR_OK;
+}
+
+/* A flag that is known, and wasn't there before. */
+static enum meta_error parse_token(struct meta_command *out, enum kind kind, const char *word, size_t length)
+{
+	const char *token = word + 1;
+
+	switch (kind) {
+	case OPAQUE:
+		out->opaque = token;
+		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
+		/* fall through */
+	case ANSWERED:
+		out->answers[out->answer_count++] = *word;
+		return META_ERROR_OK;
+	case BASE64:
+		return decode_key(out);
+	case MODE:
+		if (length != 2)
+			return META_ERROR_MODE_LENGTH;
+		out->mode = *token;
+		return META_ERROR_OK;
+	case NUMBER:
+		return parse_number(out, *word, token, length - 1);
+	default:
+		return META_ERROR_OK;
+	}
+}
+
+/* An unknown flag or a second one of its kind ends the parsing; of bad tokens the last one is told. */
+static bool parse_flag(struct meta_command *out, const char *word, size_t length, enum meta_error *error)
+{
+	unsigned char flag = (unsigned char)*word;
+	enum kind kind = flag < sizeof(kinds) ? (enum kind)kinds[flag] : NONE;
+	enum meta_error wrong;
+
+	if (kind == NONE || meta_given(out, *word)) {
+		*error = kind == NONE && flag < 127 ? META_ERROR_FLAG : META_ERROR_DUPLICATE;
+		return false;
+	}
+	out->given |= meta_flag_bit(*word);
+	wrong = parse_token(out, kind, word, length);
+	if (wrong != META_ERROR_OK)
+		*error = wrong;
+	return true;
+}
+
+/* At most `most` flags. What is wrong with them is told in *error; false: there are more. */
+static bool parse_flags(const char *at, const char *end, unsigned most, struct meta_command *out, enum meta_error *error)
+{
+	bool parsing = true;
+	const char *word;
+	size_t length;
+
+	for (unsigned count = 0; text_word(&at, end, &word, &length); count++) {
+		if (count == most)
+			return false;
+		if (parsing)
+			parsing = parse_flag(out, word, length, error);
+	}
+	return true;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* mg, md, ma: what comes after the key. */
+static enum meta_error parse_options(enum text_id id, const char *at, const char *end, struct meta_command *out)
+{
+	enum meta_error error = META_ERROR_OK;
+
+	if (!parse_flags(at, end, FLAG_WORDS, out, &error))
+		return id == TEXT_META_GET ? META_ERROR_MANY_TO_GET : META_ERROR_MANY;
+	if (error != META_ERROR_OK)
+		return id == TEXT_META_GET ? error : META_ERROR_FLAG_OR_DUPLICATE;
+	if (id != TEXT_META_ARITHMETIC || !meta_given(out, 'M'))
+		return META_ERROR_OK;
+	if (out->mode == '+' || out->mode == '-')
+		out->mode = out->mode == '+' ? 'I' : 'D';
+	return out->mode == 'I' || out->mode == 'D' ? META_ERROR_OK : META_ERROR_MODE_ARITHMETIC;
+}
+
+/* ms: the length decides whether a data block follows that has to be passed over when a flag is wrong. */
+static enum meta_error parse_store(const char *at, const char *end, struct meta_command *out)
+{
+	enum meta_error error = META_ERROR_OK;
+	const char *word = NULL;
+	size_t length = 0;
+	int64_t bytes;
+
+	(void)text_word(&at, end, &word, &length);
+	if (!parse_flags(at, end, FLAG_WORDS - 1, out, &error))
+		return META_ERROR_MANY;
+	if (!text_signed(word, length, &bytes) || bytes < 0 || bytes > TEXT_VALUE_MAX)
+		return META_ERROR_FORMAT;
+	out->value_length = (uint32_t)bytes;
+	out->body_follows = true;
+	if (error != META_ERROR_OK)
+		return error;
+	if (!meta_given(out, 'M'))
+		out->mode = 'S';
+	return memchr("SEAPR", out->mode, 5) ? META_ERROR_OK : META_ERROR_MODE_SET;
+}
+
+/* me: the one flag it takes is a second word "b". */
+static enum meta_error parse_debug(const char *at, const char *end, struct meta_command *out)
+{
+	const char *word;
+	size_t length;
+
+	if (!text_word(&at, end, &word, &length) || length != 1 || *word != 'b')
+		return META_ERROR_OK;
+	out->given = meta_flag_bit('b');
+	return decode_key(out) == META_ERROR_OK ? META_ERROR_OK : META_ERROR_FORMAT;
+}
+
+enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out)
+{
+	enum meta_error error;
+	size_t length;
+
+	out->given = 0;
+	out->client_flags = 0;
+	out->opaque_length = out->answer_count = 0;
+	out->body_follows = out->old_ttl = false;
+	out->mode = 'I';
+	if (!text_word(&at, end, &out->key, &length))
+		return id == TEXT_META_DEBUG ? META_ERROR_FORMAT : META_ERROR_NO_KEY;
+	if (length > TEXT_KEY_MAX)
+		return META_ERROR_FORMAT;
+	out->key_length = (uint8_t)length;
+	if (id == TEXT_META_DEBUG)
+		return parse_debug(at, end, out);
+	error = id == TEXT_META_SET ? parse_store(at, end, out) : parse_options(id, at, end, out);
+	if (error == META_ERROR_OK && out->opaque_length > META_OPAQUE_MAX)
+		return META_ERROR_OPAQUE;
+	return error;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The meta commands' parser: a pure function from a line to a struct; it knows neither connections nor
+ * the store. Specification: protocol.txt of memcached; error lines and their order are what 1.6.18 was seen to
+ * answer, the flags E and x, s with ms and N with append and prepend are what releases up to 1.6.45 added.
+ *
+ *   mg <key> <flag>*     ms <key> <bytes> <flag>*     md <key> <flag>*     ma <key> <flag>*     me <key> [b]
+ *
+ * A flag is a letter and, right behind it, its token. Each flag is taken by all of mg, ms, md and ma: one that
+ * means nothing to the command changes nothing.
+ */
+#ifndef FS_SERVER_PROTO_META_PARSE_H
+#define FS_SERVER_PROTO_META_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/proto/proto.h"
+
+#define META_WORDS 18	    /* after the command's name, at most */
+#define META_ANSWERS 8	    /* flags that an answer can have: c f h k l O s t */
+#define META_OPAQUE_MAX 31  /* bytes */
+#define META_DECODED_MAX (TEXT_KEY_MAX / 4 * 3) /* bytes of a key that comes in base64 */
+#define META_ENCODED_MAX (TEXT_KEY_MAX / 4 * 4)
+
+/* What a line can be wrong with, and the answer. ERR(ID, answer) */
+#define META_ERROR_TABLE(ERR) \
+	ERR(OK, "") \
+	ERR(NO_KEY, "ERROR\r\n") \
+	ERR(FORMAT, "CLIENT_ERROR bad command line format\r\n") \
+	ERR(MANY_TO_GET, "CLIENT_ERROR options flags are too long\r\n") \
+	ERR(MANY, "CLIENT_ERROR options flags too long\r\n") \
+	ERR(FLAG, "CLIENT_ERROR invalid flag\r\n") \
+	ERR(DUPLICATE, "CLIENT_ERROR duplicate flag\r\n") \
+	ERR(FLAG_OR_DUPLICATE, "CLIENT_ERROR invalid or duplicate flag\r\n") \
+	ERR(KEY, "CLIENT_ERROR error decoding key\r\n") \
+	ERR(TOKEN, "CLIENT_ERROR bad token in command line format\r\n") \
+	ERR(DELTA, "CLIENT_ERROR invalid numeric delta value\r\n") \
+	ERR(INITIAL, "CLIENT_ERROR invalid numeric initial value\r\n") \
+	ERR(MODE_LENGTH, "CLIENT_ERROR incorrect length for M token\r\n") \
+	ERR(MODE_SET, "CLIENT_ERROR invalid mode for ms M token\r\n") \
+	ERR(MODE_ARITHMETIC, "CLIENT_ERROR invalid mode for ma M token\r\n") \
+	ERR(OPAQUE, "CLIENT_ERROR opaque token too long\r\n")
+
+enum meta_error {
+#define META_ERROR_ENUM(id, answer) META_ERROR_##id,
+	META_ERROR_TABLE(META_ERROR_ENUM)
+#undef META_ERROR_ENUM
+	META_ERRORS
+};
+
+const char *meta_error_answer(enum meta_error error);
+
+/* Pointers lead into the line, or, of a key in base64, into the struct itself. A token's field is set where its
+   flag was given. */
+struct meta_command {
+	const char *key;
+	const char *opaque;	/* O: without the letter */
+	uint64_t given;		/* which flags: meta_given() */
+	uint64_t cas, new_cas;	/* C, E */
+	uint64_t delta, initial; /* D, J */
+	int64_t exptime;	/* T */
+	int64_t vivify_exptime; /* N */
+	int64_t recache_seconds; /* R */
+	uint32_t client_flags;	/* F; 0 without it */
+	uint32_t value_length;	/* ms */
+	uint8_t key_length;	/* 1 .. TEXT_KEY_MAX */
+	uint8_t opaque_length;	/* 0 .. META_OPAQUE_MAX */
+	uint8_t answer_count;
+	char mode;		/* M: ms: S E A P R; ma: I D; without it S and I */
+	bool old_ttl;		/* t comes before T: it asks for the time to live before T */
+	bool body_follows;	/* ms, also with an error: a data block of value_length bytes comes next */
+	char answers[META_ANSWERS]; /* flags that are answered, in the order asked */
+	char decoded[META_DECODED_MAX];
+};
+
+static inline uint64_t meta_flag_bit(char flag)
+{
+	return 1ull << (flag - '@');
+}
+
+static inline bool meta_given(const struct meta_command *command, char flag)
+{
+	return command->given & meta_flag_bit(flag);
+}
+
+/*
+ * Parses what follows the name of command id, one of the meta commands, in [at, end). META_ERROR_OK, or what is
+ * wrong; only body_follows and value_length are valid then. No side effects, reads [at, end) only. *out must stay
+ * where it is while its key is used.
+ */
+enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
+
+/* Base64 of a key into out[META_ENCODED_MAX], without a terminator: for length <= META_DECODED_MAX. Returns
+   how many. */
+unsigned meta_encode_key(const char *key, unsigned length, char *out);
+
+/* A key from its base64, at most TEXT_KEY_MAX bytes of it, into out[META_DECODED_MAX]. 0: it is none. As
+   memcached does, passes over characters that don't belong, and ends with the first padding. */
+unsigned meta_decode_key(const char *text, size_t length, char *out);
+
+#endif
