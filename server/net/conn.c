@@ -14,6 +14,7 @@
 #include "server/proto/proto.h"
 
 #define ROOM_BYTES 4096u /* least room in the input before reading */
+#define RECEIVES 16u	 /* of one connection in a turn */
 
 static struct socket_conn *sock_of(struct conn *conn)
 {
@@ -255,12 +256,18 @@ static bool receive_some(struct socket_conn *sock)
 	return true;
 }
 
-/* A socket that filled all the room there was has more: a large value, or a long pipeline. */
+/* A socket that filled all the room there was has more: a large value, or a long pipeline. After some of it
+   others get their turn. */
 static void receive_rest(struct socket_conn *sock)
 {
-	while (sock->more && may_receive(sock))
+	for (unsigned receives = 0; sock->more && may_receive(sock); receives++) {
+		if (receives == RECEIVES) {
+			worker_make_ready(sock);
+			return;
+		}
 		if (!receive_some(sock) || !finish_step(&sock->conn, parse(&sock->conn)))
 			return;
+	}
 	stop_reading(sock);
 }
 
@@ -389,7 +396,7 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	sock->conn.store = worker->store;
 	sock->conn.server = worker->net->server;
 	sock->conn.listener = opening->listener;
-	sock->conn.authenticated = true;
+	sock->conn.authenticated = !worker->net->server->auth;
 	LIST_INSERT_HEAD(&worker->conns, sock, link);
 	if (sock->transport->datagram) { /* no event will say that it has come */
 		sock->more = true;

@@ -124,14 +124,14 @@ void net_connection_closed(struct net *net)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-static bool add_listener(struct net *net, int fd, bool local)
+static bool add_listener(struct net *net, int fd, const struct transport *transport, bool local)
 {
 	struct listener *listener = mem_zalloc(sizeof(*listener));
 
 	if (!listener)
 		return false;
 	*listener = (struct listener){ .next = net->listeners, .net = net, .fd = fd, .local = local,
-				       .transport = &transport_plain };
+				       .transport = transport };
 	net->listeners = listener;
 	return true;
 }
@@ -145,7 +145,7 @@ static void set_option(int fd, int level, int option)
 }
 
 /* 0, or -1 with errno. */
-static int bind_tcp(struct net *net, const struct addrinfo *info)
+static int bind_tcp(struct net *net, const struct addrinfo *info, const struct transport *transport)
 {
 	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
 	struct sockaddr_storage bound;
@@ -160,7 +160,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info)
 	if (info->ai_family == AF_INET6)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && add_listener(net, fd, false)) {
+	    getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && add_listener(net, fd, transport, false)) {
 		if (net->tcp_port == 0)
 			net->tcp_port = ntohs(info->ai_family == AF_INET6 ?
 						      ((struct sockaddr_in6 *)&bound)->sin6_port :
@@ -173,8 +173,14 @@ static int bind_tcp(struct net *net, const struct addrinfo *info)
 	return -1;
 }
 
+static const struct transport *usual_transport(const struct net *net)
+{
+	return net->certificates ? &transport_tls : &transport_plain;
+}
+
 /* All addresses that a host has. host NULL: all interfaces. */
-static int bind_host(struct net *net, const char *host, const char *port, char reason[256])
+static int bind_host(struct net *net, const char *host, const char *port, const struct transport *transport,
+		     char reason[256])
 {
 	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
@@ -188,7 +194,7 @@ static int bind_host(struct net *net, const char *host, const char *port, char r
 	}
 	reason[0] = 0;
 	for (struct addrinfo *info = list; info; info = info->ai_next) {
-		if (bind_tcp(net, info) == 0)
+		if (bind_tcp(net, info, transport) == 0)
 			bound++;
 		else if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)
 			snprintf(reason, 256, "can't listen on %s port %s: %m", host ? host : "*", port);
@@ -208,15 +214,18 @@ static bool is_port(const char *text)
 }
 
 /*
- * One of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. memcached's "notls:"
- * before it changes nothing here.
+ * One of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. After "notls:" its
+ * connections are plain in spite of -Z.
  */
 static int bind_address(struct net *net, char *address, const char *port, char reason[256])
 {
+	const struct transport *transport = usual_transport(net);
 	char *host = address, *colon;
 
-	if (strncmp(host, "notls:", 6) == 0)
+	if (strncmp(host, "notls:", 6) == 0) {
+		transport = &transport_plain;
 		host += 6;
+	}
 	if (*host == '[') {
 		char *bracket = strchr(++host, ']');
 
@@ -238,7 +247,7 @@ static int bind_address(struct net *net, char *address, const char *port, char r
 		snprintf(reason, 256, "can't listen on %s: \"%s\" is not a port from 0 to 65535", host, port);
 		return FS_EINVAL;
 	}
-	return bind_host(net, *host && strcmp(host, "*") != 0 ? host : NULL, port, reason);
+	return bind_host(net, *host && strcmp(host, "*") != 0 ? host : NULL, port, transport, reason);
 }
 
 static int bind_all(struct net *net, char reason[256])
@@ -249,7 +258,7 @@ static int bind_all(struct net *net, char reason[256])
 
 	snprintf(port, sizeof(port), "%d", conf->port < 0 ? 0 : conf->port);
 	if (!conf->listen)
-		return conf->port == 0 ? FS_OK : bind_host(net, NULL, port, reason);
+		return conf->port == 0 ? FS_OK : bind_host(net, NULL, port, usual_transport(net), reason);
 	list = strdup(conf->listen);
 	if (!list)
 		return FS_ENOMEM;
@@ -279,7 +288,7 @@ static int bind_unix(struct net *net, char reason[256])
 	umask(mask);
 	if (ok) {
 		net->unix_path = realpath(conf->unix_socket, NULL); /* -d goes to another directory */
-		ok = add_listener(net, fd, true);
+		ok = add_listener(net, fd, &transport_plain, true);
 	}
 	if (!ok && fd >= 0)
 		close(fd);

@@ -28,7 +28,9 @@ int net_listen(struct net **out, const struct server *server, char reason[256])
 
 	net->server = server;
 	listen_raise_limit(net);
-	code = listen_open(net, reason);
+	code = server->conf->enable_ssl ? certificates_open(&net->certificates, server->conf, reason) : FS_OK;
+	if (code == FS_OK)
+		code = listen_open(net, reason);
 	if (code != FS_OK) {
 		net_close(net);
 		return code;
@@ -128,7 +130,24 @@ void net_close(struct net *net)
 	if (!net)
 		return;
 	listen_close(net);
+	certificates_close(net->certificates);
 	mem_free(net);
+}
+
+int net_refresh_certificates(struct net *net, char reason[256])
+{
+	int code;
+
+	if (!net->certificates) {
+		snprintf(reason, 256, "TLS is off");
+		return FS_EINVAL;
+	}
+	code = certificates_refresh(net->certificates, reason);
+	if (code == FS_OK)
+		log_notice("certificates were read again");
+	else
+		log_warn("certificates were not refreshed: %s", reason);
+	return code;
 }
 
 void net_get_status(const struct net *net, struct net_status *out)
@@ -140,5 +159,6 @@ void net_get_status(const struct net *net, struct net_status *out)
 		.not_accepting_us = atomic_load(&net->not_accepting_us),
 		.tcp_port = net->tcp_port,
 		.event_version = event_get_version(),
+		.certificates_at = certificates_read_at(net->certificates),
 	};
 }

@@ -131,6 +131,7 @@ struct listener {
 
 struct net {
 	const struct server *server;
+	struct certificates *certificates; /* NULL: no TLS */
 	struct event_base *base; /* the main thread's */
 	struct listener *listeners;
 	struct event signals[3];
@@ -178,6 +179,19 @@ void conn_shrink_output(struct conn *conn);
 /* Drops all output; pending replies stay alive, out of the queue. */
 void conn_drop_output(struct conn *conn);
 void reply_free_all(struct worker *worker);
+
+/* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
+
+/* What sessions are made with. Any thread, but for open and close; a leaf lock inside. */
+struct certificates;
+/* Reads the files that conf names. FS_EINVAL: something is wrong with one of them, or with the ciphers. */
+FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
+void certificates_close(struct certificates *certificates); /* NULL is nothing */
+/* Reads them again, as the user that the daemon has become. On an error the old ones stay. */
+FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
+uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
+/* A session with those of now; the caller's. NULL when memory is out. */
+struct ssl_st *certificates_session(struct certificates *certificates);
 
 /* ---- loans (loan.c) -------------------------------------------------------------------------- */
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS's certificates and settings: read at the start, read anew by refresh_certs. */
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "conf/conf.h"
+#include "conf/counters.h"
+#include "server/net/net_internal.h"
+
+struct certificates {
+	const struct conf *conf;
+	struct lock lock;
+	SSL_CTX *context; /* covered by lock; sessions keep theirs alive */
+	_Atomic uint64_t read_at;
+};
+
+/* memcached's form: what, the file, and the first cause that OpenSSL tells. */
+static int complain(char reason[256], const char *what, const char *file)
+{
+	char cause[160];
+
+	ERR_error_string_n(ERR_get_error(), cause, sizeof(cause));
+	snprintf(reason, 256, "Error loading the %s: %.80s : %.120s", what, file, cause);
+	ERR_clear_error();
+	return FS_EINVAL;
+}
+
+/* Nobody is there to be asked for a passphrase once the daemon serves. */
+static int no_passphrase(char *out, int size, int writing, void *context)
+{
+	(void)out;
+	(void)size;
+	(void)writing;
+	(void)context;
+	return 0;
+}
+
+static int count_session(SSL *ssl, SSL_SESSION *session)
+{
+	(void)ssl;
+	(void)session;
+	ctr_add(CTR_ssl_new_sessions, 1);
+	return 0; /* OpenSSL's own cache keeps it */
+}
+
+static void set_sessions(SSL_CTX *context, const struct conf *conf)
+{
+	static const unsigned char name[] = "memcached";
+
+	/* A client with a certificate can't resume a session without this. */
+	SSL_CTX_set_session_id_context(context, name, sizeof(name) - 1);
+	if (conf->ssl_session_cache) {
+		SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER);
+		SSL_CTX_sess_set_new_cb(context, count_session);
+	} else {
+		SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	}
+}
+
+static void set_verification(SSL_CTX *context, int mode)
+{
+	static const int modes[] = {
+		SSL_VERIFY_NONE,
+		SSL_VERIFY_PEER,
+		SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+		SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT | SSL_VERIFY_CLIENT_ONCE,
+	};
+
+	SSL_CTX_set_verify(context, modes[mode], NULL);
+}
+
+static void set_up(SSL_CTX *context, const struct conf *conf)
+{
+	static const int versions[] = { TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION };
+
+	SSL_CTX_set_min_proto_version(context, versions[conf->ssl_min_version]);
+	/* Who ends without TLS's own farewell has said what he wanted: a command that was cut is not run. */
+	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+					  SSL_MODE_RELEASE_BUFFERS);
+	if (conf->ssl_kernel_tls)
+		SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS); /* which needs the socket's bytes for itself */
+	else
+		SSL_CTX_set_read_ahead(context, 1);
+	set_sessions(context, conf);
+	set_verification(context, conf->ssl_verify_mode);
+}
+
+static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256])
+{
+	const char *chain = conf->ssl_chain_cert, *key = conf->ssl_key ? conf->ssl_key : chain;
+	const char *authorities = conf->ssl_ca_cert;
+
+	if (!chain) {
+		snprintf(reason, 256, "Error loading the certificate chain: TLS (-Z) needs -o ssl_chain_cert");
+		return FS_EINVAL;
+	}
+	if (SSL_CTX_use_certificate_chain_file(context, chain) != 1)
+		return complain(reason, "certificate chain", chain);
+	if (SSL_CTX_use_PrivateKey_file(context, key, conf->ssl_keyformat) != 1)
+		return complain(reason, "key", key);
+	if (SSL_CTX_check_private_key(context) != 1)
+		return complain(reason, "key", key);
+	if (authorities && SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
+		return complain(reason, "CA certificate", authorities);
+	if (authorities && conf->ssl_verify_mode != 0) /* clients with several choose by these names */
+		SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(authorities));
+	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
+		snprintf(reason, 256, "Error setting the provided cipher(s): %.200s", conf->ssl_ciphers);
+		ERR_clear_error();
+		return FS_EINVAL;
+	}
+	return FS_OK;
+}
+
+/* A terminal is asked for a key's passphrase at the start only. */
+static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, char reason[256])
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+	int code;
+
+	if (!context) {
+		snprintf(reason, 256, "TLS: out of memory");
+		return FS_ENOMEM;
+	}
+	if (serving)
+		SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	set_up(context, conf);
+	code = read_files(context, conf, reason);
+	if (code == FS_OK)
+		*out = context;
+	else
+		SSL_CTX_free(context);
+	return code;
+}
+
+int certificates_open(struct certificates **out, const struct conf *conf, char reason[256])
+{
+	struct certificates *certificates = mem_must_zalloc(sizeof(*certificates));
+	int code = make_context(&certificates->context, conf, false, reason);
+
+	if (code != FS_OK) {
+		mem_free(certificates);
+		return code;
+	}
+	certificates->conf = conf;
+	lock_init(&certificates->lock, LOCK_LEAF);
+	atomic_init(&certificates->read_at, (uint64_t)clk_wall_seconds());
+	*out = certificates;
+	return FS_OK;
+}
+
+void certificates_close(struct certificates *certificates)
+{
+	if (!certificates)
+		return;
+	SSL_CTX_free(certificates->context);
+	lock_fini(&certificates->lock);
+	mem_free(certificates);
+}
+
+int certificates_refresh(struct certificates *certificates, char reason[256])
+{
+	SSL_CTX *fresh, *old;
+	int code = make_context(&fresh, certificates->conf, true, reason);
+
+	if (code != FS_OK)
+		return code;
+	lock_acquire(&certificates->lock);
+	old = certificates->context;
+	certificates->context = fresh;
+	lock_release(&certificates->lock);
+	SSL_CTX_free(old);
+	atomic_store(&certificates->read_at, (uint64_t)clk_wall_seconds());
+	return FS_OK;
+}
+
+uint64_t certificates_read_at(const struct certificates *certificates)
+{
+	return certificates ? atomic_load(&certificates->read_at) : 0;
+}
+
+SSL *certificates_session(struct certificates *certificates)
+{
+	SSL_CTX *context;
+	SSL *session;
+
+	lock_acquire(&certificates->lock);
+	context = certificates->context;
+	SSL_CTX_up_ref(context);
+	lock_release(&certificates->lock);
+	session = SSL_new(context);
+	SSL_CTX_free(context);
+	return session;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS as a transport. The handshake is part of the first reads: until it is done, receive() has nothing.
+ *
+ *   receive   reads ahead of the record it decrypts, so that a request costs one recv; what is left over
+ *             in OpenSSL is told by *more, as the socket doesn't
+ *   send      a record at a time; short pieces are copied into one
+ *
+ * OpenSSL wants a record that it could not send to be offered again: from the same byte on, and no shorter.
+ * The output is sent from its front, so it is. Nothing is ever sent before the handshake is done.
+ */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/counters.h"
+#include "server/net/net_internal.h"
+
+#define RECORD_BYTES 16384u	   /* the most that TLS sends as one */
+#define TURN_BYTES (256u << 10)	   /* received, or sent, before others get their turn */
+
+static bool tls_open(struct socket_conn *sock)
+{
+	SSL *ssl = certificates_session(sock->conn.worker->net->certificates);
+
+	if (!ssl || SSL_set_fd(ssl, sock->fd) != 1) {
+		SSL_free(ssl);
+		ERR_clear_error();
+		return false;
+	}
+	SSL_set_accept_state(ssl);
+	sock->transport_data = ssl;
+	return true;
+}
+
+static void __attribute__((cold)) note_failure(const struct socket_conn *sock, SSL *ssl)
+{
+	char cause[160] = "the peer has gone";
+
+	if (ERR_peek_error() != 0)
+		ERR_error_string_n(ERR_peek_error(), cause, sizeof(cause));
+	if (!SSL_is_init_finished(ssl)) {
+		ctr_add(CTR_ssl_handshake_errors, 1);
+		log_info("<%d TLS handshake failed: %s", sock->fd, cause);
+	} else {
+		log_info("<%d TLS failed: %s", sock->fd, cause);
+	}
+	SSL_set_quiet_shutdown(ssl, 1); /* no farewell after an error */
+	ERR_clear_error();
+}
+
+/* Why nothing was received: 0 or -1, errno and *more as struct transport says. */
+static ssize_t explain_receive(struct socket_conn *sock, SSL *ssl, bool *more)
+{
+	switch (SSL_get_error(ssl, 0)) {
+	case SSL_ERROR_WANT_READ:
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_WANT_WRITE:
+		*more = true;
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_ZERO_RETURN:
+		if (!SSL_is_init_finished(ssl))
+			note_failure(sock, ssl);
+		return 0;
+	default:
+		note_failure(sock, ssl);
+		errno = ECONNRESET;
+		return -1;
+	}
+}
+
+/* Fills one piece. False: SSL_read had nothing more. */
+static bool fill(SSL *ssl, const struct iovec *piece, size_t *total)
+{
+	size_t at = 0, got;
+
+	while (at < piece->iov_len && *total < TURN_BYTES) {
+		if (SSL_read_ex(ssl, (char *)piece->iov_base + at, piece->iov_len - at, &got) != 1)
+			return false;
+		at += got;
+		*total += got;
+		if (!SSL_has_pending(ssl))
+			break;
+	}
+	return true;
+}
+
+static ssize_t tls_receive(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more)
+{
+	SSL *ssl = sock->transport_data;
+	size_t total = 0;
+
+	*more = false;
+	ERR_clear_error();
+	for (unsigned i = 0; i < count; i++) {
+		size_t before = total;
+
+		if (!fill(ssl, &pieces[i], &total)) {
+			if (total == 0)
+				return explain_receive(sock, ssl, more);
+			*more = SSL_get_error(ssl, 0) != SSL_ERROR_WANT_READ; /* told by the next call */
+			return (ssize_t)total;
+		}
+		if (total - before < pieces[i].iov_len)
+			break;
+	}
+	/* A full record is seldom the last of what is being sent. */
+	*more = total >= RECORD_BYTES || SSL_has_pending(ssl);
+	return (ssize_t)total;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+struct cursor {
+	const struct iovec *pieces;
+	unsigned count;
+	size_t skip; /* of the first */
+};
+
+static void advance(struct cursor *at, size_t bytes)
+{
+	while (at->count > 0 && bytes >= at->pieces->iov_len - at->skip) {
+		bytes -= at->pieces->iov_len - at->skip;
+		at->skip = 0;
+		at->pieces++;
+		at->count--;
+	}
+	at->skip += bytes;
+}
+
+/* The bytes of the next record: as they lie there, or short ones copied together. 0 at the end. */
+static size_t next_record(struct cursor at, size_t wanted, char copy[RECORD_BYTES], const char **out)
+{
+	size_t length = 0;
+
+	if (at.count == 0)
+		return 0;
+	if (at.count == 1 || at.pieces->iov_len - at.skip >= wanted) {
+		length = at.pieces->iov_len - at.skip;
+		*out = (const char *)at.pieces->iov_base + at.skip;
+		return length < RECORD_BYTES ? length : RECORD_BYTES;
+	}
+	while (at.count > 0 && length < wanted) {
+		size_t left = at.pieces->iov_len - at.skip, take = left < wanted - length ? left : wanted - length;
+
+		memcpy(copy + length, (const char *)at.pieces->iov_base + at.skip, take);
+		length += take;
+		advance(&at, take);
+	}
+	*out = copy;
+	return length;
+}
+
+static size_t record_bytes(const struct socket_conn *sock)
+{
+	uint64_t wanted = sock->conn.server->conf->ssl_wbuf_size_bytes;
+
+	return wanted > 0 && wanted < RECORD_BYTES ? (size_t)wanted : RECORD_BYTES;
+}
+
+static ssize_t explain_send(struct socket_conn *sock, SSL *ssl)
+{
+	if (SSL_get_error(ssl, 0) == SSL_ERROR_WANT_WRITE) {
+		errno = EAGAIN;
+		return -1;
+	}
+	/* WANT_READ too: the peer has begun to say something about the session and doesn't end. */
+	note_failure(sock, ssl);
+	errno = ECONNRESET;
+	return -1;
+}
+
+static ssize_t tls_send(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
+{
+	SSL *ssl = sock->transport_data;
+	struct cursor at = { .pieces = pieces, .count = count };
+	size_t total = 0, sent, length, wanted = record_bytes(sock);
+	char copy[RECORD_BYTES];
+	const char *bytes;
+
+	advance(&at, 0); /* empty ones at the front */
+	ERR_clear_error();
+	while (total < TURN_BYTES && (length = next_record(at, wanted, copy, &bytes)) > 0) {
+		if (SSL_write_ex(ssl, bytes, length, &sent) != 1)
+			return total > 0 ? (ssize_t)total : explain_send(sock, ssl);
+		advance(&at, sent);
+		total += sent;
+	}
+	return (ssize_t)total;
+}
+
+static void tls_close(struct socket_conn *sock)
+{
+	SSL *ssl = sock->transport_data;
+
+	if (ssl) {
+		if (SSL_is_init_finished(ssl))
+			SSL_shutdown(ssl); /* the farewell; nobody waits for its answer */
+		SSL_free(ssl);
+		ERR_clear_error();
+	}
+	close(sock->fd);
+}
+
+const struct transport transport_tls = {
+	.open = tls_open,
+	.receive = tls_receive,
+	.send = tls_send,
+	.close = tls_close,
+};
