@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Between a client and a daemon with a flash: what the client has stored moves there before it asks again.
+
+    place.py LISTEN_PORT DAEMON_PORT [--tls]
+
+A client reads what it has just set, so its objects would still lie in DRAM. Here other objects are set before
+the client's next request is passed on, until the cleaner has written segments; then those that wait in DRAM
+are deleted again, so that the client finds room. The daemon runs with -M: it evicts nothing, so a miss can't be
+excused. The bytes are passed on as they are, whatever the protocol; with --tls the filler alone speaks TLS.
+
+Not before each request, as a suite of thousands would take minutes: the gap doubles every SETTLES_PER_GAP times.
+"""
+import argparse
+import asyncio
+import collections
+import itertools
+import signal
+import socket
+import ssl
+import time
+
+SIZES = [20, 60, 120, 300, 700, 1500]  # mixed, as a segment of one size has no gaps that the client's objects fit
+BATCH = 64
+ROOM = 3 << 20  # bytes that the client finds free
+SEGMENTS = 2  # that must have been written since
+SETTLE_SECONDS = 0.3  # then the client goes on: what holds the memory can't all move
+SETTLES_PER_GAP = 8
+PATIENCE = 30.0
+
+
+class Filler:
+    def __init__(self, port, tls):
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE  # the clients verify; this one only fills
+            self.socket = context.wrap_socket(self.socket)
+        self.reader = self.socket.makefile("rb")
+        self.serial = itertools.count()
+        self.stored = collections.deque(maxlen=ROOM * len(SIZES) // sum(SIZES))
+        self.settle()
+
+    def segments_written(self):
+        self.socket.sendall(b"stats flash\r\n")
+        found = None
+        while (line := self.reader.readline()) not in (b"END\r\n", b""):
+            if line.startswith(b"STAT segments_written "):
+                found = int(line.split()[2])
+        if found is None:
+            raise ConnectionError("no segments_written in stats flash")
+        return found
+
+    def put(self):
+        """False when the memory is full."""
+        keys = [b"filler-%d" % next(self.serial) for _ in range(BATCH)]
+        self.socket.sendall(b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (key, size, bytes(size))
+                                     for key, size in zip(keys, itertools.cycle(SIZES))))
+        answers = [self.reader.readline() for _ in keys]
+        self.stored += [key for key, answer in zip(keys, answers) if answer == b"STORED\r\n"]
+        return all(answer == b"STORED\r\n" for answer in answers)
+
+    def settle(self):
+        goal = self.segments_written() + SEGMENTS
+        end = time.monotonic() + SETTLE_SECONDS
+        while self.segments_written() < goal and time.monotonic() < end:
+            if not self.put():
+                time.sleep(0.001)  # the cleaner's turn
+        self.socket.sendall(b"".join(b"delete %s noreply\r\n" % key for key in self.stored) + b"mn\r\n")
+        self.stored.clear()
+        while self.reader.readline() not in (b"MN\r\n", b""):
+            pass
+
+
+class Place:
+    def __init__(self, port, tls):
+        self.port = port
+        self.filler = Filler(port, tls)
+        self.gap = 1
+        self.settles = 0
+        self.requests = 0
+
+    def request(self):
+        self.requests += 1
+        if self.requests < self.gap:
+            return
+        self.requests = 0
+        self.filler.settle()  # all clients wait meanwhile
+        self.settles += 1
+        if self.settles % SETTLES_PER_GAP == 0:
+            self.gap *= 2
+
+    async def serve(self, client, answer):
+        try:
+            daemon, ask = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            answer.close()
+            return
+        asked = [False]  # since the last answer
+
+        async def forth():
+            while data := await client.read(1 << 16):
+                if not asked[0]:
+                    asked[0] = True
+                    self.request()
+                ask.write(data)
+                await ask.drain()
+            ask.write_eof()
+
+        async def back():
+            while data := await daemon.read(1 << 16):
+                asked[0] = False
+                answer.write(data)
+                await answer.drain()
+            answer.close()
+
+        forward = asyncio.ensure_future(forth())
+        try:
+            await back()
+        except OSError:
+            pass
+        forward.cancel()
+        await asyncio.gather(forward, return_exceptions=True)
+        ask.close()
+        answer.close()
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("listen", type=int)
+    parser.add_argument("daemon", type=int)
+    parser.add_argument("--tls", action="store_true")
+    arguments = parser.parse_args()
+    place = Place(arguments.daemon, arguments.tls)
+    await asyncio.start_server(place.serve, "127.0.0.1", arguments.listen)
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

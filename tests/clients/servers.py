@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The daemons that a suite talks to, and where their objects lie.
+
+    plain   Debian's memcached: what a suite is written against, and must pass in full
+    dram    ours, all objects in DRAM
+    flash   ours with little memory, behind place.py, which moves the client's objects to flash
+"""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PATIENCE = 30.0
+PLACES = {
+    "plain": ["-m", "64", "-U", "0"],
+    "dram": ["-m", "64"],
+    "flash": ["-m", "12", "-M", "--flash-size", "256m", "--segment-size", "2m", "--flash-object-size", "800",
+              "--admission", "all", "-t", "2"],
+}
+
+
+def program_of(place):
+    if place == "plain":
+        return os.environ.get("MEMCACHED_BIN", "/usr/bin/memcached")
+    return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
+
+
+def free_port():
+    """Below the range that the kernel gives to outgoing connections, so that none of those takes it meanwhile."""
+    start = 20000 + os.getpid() * 7 % 10000
+    for port in range(start + free_port.given, start + free_port.given + 2000):
+        free_port.given += 1
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise OSError("no free port")
+
+
+free_port.given = 0
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def wait_for(port, process, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while not answers(port):
+        if process.poll() is not None:
+            raise OSError(f"{' '.join(process.args)} ended with {process.returncode}")
+        if time.monotonic() > end:
+            raise OSError(f"{' '.join(process.args)}: no answer on port {port}")
+        time.sleep(0.01)
+
+
+class Server:
+    """One daemon; `port` is the one that clients use. Its output is kept for a failure's report."""
+
+    def __init__(self, place, options=(), env=None, tls=False):
+        self.place = place
+        self.options = list(options)
+        self.env = dict(os.environ, **(env or {}))
+        self.tls = tls
+        self.processes = []
+        self.folder = None
+        self.port = self.daemon_port = None
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="clients-")
+        os.chmod(self.folder.name, 0o777)  # the daemon becomes another user
+        self.output = open(os.path.join(self.folder.name, "output"), "w+", encoding="utf-8")
+        self.daemon_port = self.port = free_port()
+        command = [program_of(self.place), *PLACES[self.place], "-l", "127.0.0.1", "-p", str(self.port)]
+        if self.place == "flash":
+            command += ["--flash-path", os.path.join(self.folder.name, "flash")]
+        if os.geteuid() == 0:
+            command += ["-u", "nobody"]
+        try:
+            self.start(command + self.options, self.port)
+            if self.place == "flash":
+                self.port = free_port()
+                self.start([sys.executable, str(HERE / "place.py"), str(self.port), str(self.daemon_port)] +
+                           (["--tls"] if self.tls else []), self.port)
+        except OSError:
+            self.stop()
+            raise
+        return self
+
+    def start(self, command, port):
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+                                   env=self.env, cwd=self.folder.name)
+        self.processes.append(process)
+        wait_for(port, process)
+
+    def stop(self):
+        """What the daemon said, when it didn't end cleanly."""
+        bad = None
+        while self.processes:
+            process = self.processes.pop()
+            early = process.poll()
+            process.send_signal(signal.SIGTERM)
+            try:
+                code = process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+            if early is not None or code not in (0, -signal.SIGTERM):
+                bad = f"{os.path.basename(process.args[0])} ended with {code}{' too early' if early is not None else ''}"
+        if bad:
+            self.output.seek(0)
+            bad += "\n" + self.output.read()[-4000:]
+        self.output.close()
+        self.folder.cleanup()
+        return bad
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def flash_hits(self):
+        """Hits on flash, from the daemon itself; 0 where it can't be asked in plain text."""
+        with socket.create_connection(("127.0.0.1", self.daemon_port), PATIENCE) as connection:
+            if self.tls:
+                import ssl
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+                connection = context.wrap_socket(connection)
+            connection.sendall(b"stats flash\r\n")
+            with connection.makefile("rb") as reader:
+                while (line := reader.readline()) not in (b"END\r\n", b""):
+                    if line.startswith(b"STAT flash_hits "):
+                        return int(line.split()[2])
+        return 0
