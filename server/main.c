@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
+#include "server/auth/auth.h"
 #include "server/net/net.h"
 #include "server/process.h"
 #include "server/server.h"
@@ -71,6 +72,20 @@ static void on_ready(void *context)
 	process_detach_done(parts->process);
 }
 
+/* SIGHUP */
+static void on_reload(void *context)
+{
+	const struct parts *parts = context;
+	char reason[256] = "";
+
+	if (!parts->server->auth)
+		return;
+	if (auth_reload(parts->server->auth, reason) == FS_OK)
+		log_notice("users read again");
+	else
+		log_warn("users stay as they were: %s", reason);
+}
+
 static void on_stopping(void *context)
 {
 	const struct parts *parts = context;
@@ -84,7 +99,8 @@ static int serve(const struct conf *conf, struct process *process)
 	struct server server = { .conf = conf, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
 	struct parts parts = { process, &server };
-	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .stopping = on_stopping };
+	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .reload = on_reload,
+					 .stopping = on_stopping };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
@@ -101,9 +117,13 @@ static int serve(const struct conf *conf, struct process *process)
 		exit_code = complain(reason, EX_OSERR);
 		goto out_store;
 	}
+	if (auth_open(&server.auth, conf, reason) != FS_OK) {
+		exit_code = complain(reason, EXIT_FAILURE);
+		goto out_pid;
+	}
 	if (store_start(server.store) != FS_OK) {
 		exit_code = complain("can't start the cleaner", EX_OSERR);
-		goto out_pid;
+		goto out_auth;
 	}
 	if (admin_start(&server, reason) != FS_OK) {
 		exit_code = complain(reason, EX_OSERR);
@@ -114,6 +134,8 @@ static int serve(const struct conf *conf, struct process *process)
 out_started:
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
+out_auth:
+	auth_close(server.auth);
 out_pid:
 	process_remove_pid(process);
 out_store:

@@ -27,11 +27,15 @@ struct conf;
 FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
 void auth_close(struct auth *auth); /* NULL is nothing */
 
-/* SIGHUP: reads the password file again. On an error the old entries stay. */
+/* SIGHUP: reads the password file again, if there is one. On an error the old entries stay. */
 FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
 
-/* Is there such a user with this password? */
-bool auth_check(const struct auth *auth, const char *user, size_t user_length, const char *password,
+/* Which of the two it has. */
+bool auth_has_passwords(const struct auth *auth);
+bool auth_has_sasl(const struct auth *auth);
+
+/* Is there such a user with this password? May wait for a reload in another thread, not for the file. */
+bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password,
 		size_t password_length);
 
 /* ---- SASL ------------------------------------------------------------------------------------ */
@@ -44,13 +48,14 @@ enum auth_sasl_result {
 
 struct auth_sasl; /* one connection's exchange */
 
-/* The mechanisms, separated by blanks. Valid until auth_close. */
+/* The mechanisms, separated by blanks; "" without any. Valid until auth_close. */
 const char *auth_sasl_mechanisms(const struct auth *auth);
-/* first: the client names a mechanism; else the answer to a challenge. *sasl is made when NULL. The challenge
-   belongs to the session. */
+/* mechanism: the client names one, and an exchange begins anew; NULL: data is the answer to a challenge. *sasl is made
+   when NULL. The challenge belongs to the session and lives until its next step. May block, on libsasl2's files and
+   helpers (saslauthd). AUTH_SASL_REFUSED also when memory is out. */
 enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
 				     const char *data, size_t length, const char **challenge, size_t *challenge_length);
-const char *auth_sasl_user(const struct auth_sasl *sasl);
+const char *auth_sasl_user(const struct auth_sasl *sasl); /* "" until AUTH_SASL_OK; valid until the next step */
 void auth_sasl_free(struct auth_sasl *sasl); /* NULL is nothing */
 
 #endif

@@ -157,7 +157,7 @@ static enum conn_verdict parse(struct conn *conn)
 	if (!conn->protocol) {
 		if (input->start == input->end)
 			return CONN_MORE;
-		conn->protocol = proto_choose((unsigned char)input->bytes[input->start]);
+		conn->protocol = proto_choose(conn->server->conf, (unsigned char)input->bytes[input->start]);
 		if (!conn->protocol)
 			return CONN_CLOSE;
 	}

@@ -2,15 +2,14 @@
 /* Which protocol a connection speaks. */
 #include "server/proto/proto.h"
 
-#include "base/log.h"
+#include "conf/conf.h"
+#include "server/proto/binary.h"
 
-#define BINARY_REQUEST 0x80 /* the magic byte of memcached's binary protocol */
-
-const struct protocol *proto_choose(unsigned char first)
+const struct protocol *proto_choose(const struct conf *conf, unsigned char first)
 {
-	if (first == BINARY_REQUEST) {
-		log_debug("a client speaks the binary protocol, which is not offered: closed");
-		return NULL;
-	}
-	return &proto_text;
+	if (conf->enable_sasl || conf->binding_protocol == CONF_PROTOCOL_BINARY)
+		return &proto_binary;
+	if (conf->auth_file || conf->binding_protocol == CONF_PROTOCOL_ASCII)
+		return &proto_text;
+	return first == BINARY_MAGIC_REQUEST ? &proto_binary : &proto_text;
 }

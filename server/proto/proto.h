@@ -12,12 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct conf;
 struct protocol;
 
-/* The protocol of a connection that starts with this byte. NULL: not spoken here, close. */
-const struct protocol *proto_choose(unsigned char first);
+/*
+ * The protocol of a connection that starts with this byte: the binary one's magic byte, or anything else, unless -B
+ * allows one protocol alone (-Y the text protocol, -S the binary one). What is wrong in it is then that protocol's error.
+ */
+const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
 
-extern const struct protocol proto_text;
+extern const struct protocol proto_text, proto_binary;
 
 /*
  * The commands. COMMAND(name, ID, SHAPE, least, most): how many words may follow the name. The

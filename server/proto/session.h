@@ -13,7 +13,8 @@ enum session_state {
 	SESSION_LINE,	/* a command starts */
 	SESSION_KEYS,	/* in the keys of a multiget; the line stays in the input until the last one */
 	SESSION_BODY,	/* a value is being read into its item */
-	SESSION_SWALLOW /* a value that nobody wants is being skipped */
+	SESSION_SWALLOW, /* a value that nobody wants is being skipped */
+	SESSION_TOKEN	/* text: user and password of -Y come next */
 };
 
 struct session {
@@ -25,8 +26,9 @@ struct session {
 	uint32_t scanned;	/* LINE: bytes of the input that are known to hold no line end */
 	uint32_t keys_end;	/* KEYS: where they end, from the start of the buffer ... */
 	uint32_t line_end;	/* ... and where the next command starts */
-	uint64_t swallow;	/* SWALLOW: bytes to go */
+	uint64_t swallow;	/* SWALLOW: bytes to go; TOKEN: of the token */
 	struct reply *reply;	/* BODY: the command, with its item */
+	struct auth_sasl *sasl; /* binary: the exchange, once one has begun */
 };
 
 #endif

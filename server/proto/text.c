@@ -101,6 +101,8 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 
 	if (length > 0 && line[length - 1] == '\r')
 		length--;
+	if (__builtin_expect(!conn->authenticated, 0))
+		return text_auth_line(conn, line, length, newline);
 	error = text_parse(line, length, &command);
 	if (error == TEXT_ERROR_OK) {
 		if (must_wait(conn, &command))
@@ -129,7 +131,7 @@ static enum conn_verdict part_of_line(struct conn *conn)
 	uint32_t length = input->end - input->start;
 
 	conn->session.scanned = length;
-	if (length > CONN_INPUT_MAX_BYTES)
+	if (length > (conn->authenticated ? CONN_INPUT_MAX_BYTES : CONN_BUFFER_BYTES))
 		return CONN_CLOSE;
 	if (length > TEXT_LINE_MAX && !text_may_be_long(input->bytes + input->start, length))
 		return CONN_CLOSE;
@@ -196,6 +198,10 @@ static enum conn_verdict text_input(struct conn *conn)
 			break;
 		case SESSION_BODY:
 			if (!text_store_go_on(conn))
+				return CONN_MORE;
+			break;
+		case SESSION_TOKEN:
+			if (!text_auth_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:

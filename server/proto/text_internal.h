@@ -60,6 +60,11 @@ enum text_step text_meta_noop(struct conn *conn, const struct text_command *comm
 enum text_step text_shutdown(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
 
+/* Of who has not logged in yet (text_auth.c): a line, up to newline, is used up and answered, or begins a token. */
+enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline);
+/* Goes on with the token. False: it is not complete. */
+bool text_auth_go_on(struct conn *conn);
+
 /* Answers a finished request into the output, and gives the reply back or queues it. */
 void text_answer(struct conn *conn, struct reply *reply);
 /* The same for one that was pending: into the reply. */

@@ -146,9 +146,11 @@ def test_garbage(dram_daemon, seed):
         assert client.ask(b"version\r\n").startswith(b"VERSION")
 
 
-def test_binary_protocol_is_closed(client):
-    """The binary protocol's first byte closes the connection."""
+def test_first_byte_chooses_the_protocol(client):
+    """A connection that begins with the binary protocol's magic byte speaks it to its end."""
     client.send(b"\x80\x0a" + bytes(22))
+    assert client.reader.read(24) == b"\x81\x0a" + bytes(22)
+    client.send(b"version\r\nversion\r\nversion\r\n")
     assert client.ends()
 
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which may
+ * be empty; the password is the rest of the line and may not. A carriage return before the line's end is no part
+ * of it. Whatever else stands there, an empty line too, is an error: better none can log in than somebody unexpected.
+ */
+#include "server/auth/auth_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+void auth_entries_free(struct auth_entries *entries)
+{
+	if (entries->entry)
+		OPENSSL_cleanse(entries->entry, entries->count * sizeof(*entries->entry));
+	mem_free(entries->entry);
+	*entries = (struct auth_entries){ 0 };
+}
+
+static size_t count_lines(const char *text, size_t length)
+{
+	size_t lines = length > 0 && text[length - 1] != '\n';
+
+	for (size_t i = 0; i < length; i++)
+		lines += text[i] == '\n';
+	return lines;
+}
+
+static bool read_line(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
+{
+	const char *colon = memchr(line, ':', length);
+	size_t user;
+
+	if (length > 0 && line[length - 1] == '\r')
+		length--;
+	if (!colon)
+		return false;
+	user = (size_t)(colon - line);
+	return user + 1 < length && auth_digest(key, line, user, colon + 1, length - user - 1, out);
+}
+
+static int read_lines(const char *path, const char *text, size_t length, const unsigned char key[AUTH_KEY_BYTES],
+		      struct auth_entries *out, char reason[256])
+{
+	const char *end = text + length;
+	size_t count = count_lines(text, length);
+
+	out->entry = mem_zalloc((count + 1) * sizeof(*out->entry));
+	if (!out->entry)
+		return FS_ENOMEM;
+	for (const char *line = text; line < end; out->count++) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		const char *stop = newline ? newline : end;
+
+		if (!read_line(line, (size_t)(stop - line), key, &out->entry[out->count])) {
+			snprintf(reason, 256, "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)",
+				 path, out->count + 1);
+			auth_entries_free(out);
+			return FS_EINVAL;
+		}
+		line = newline ? newline + 1 : end;
+	}
+	return FS_OK;
+}
+
+/* All of the file, in one allocation. -1 with errno. */
+static ssize_t read_all(int fd, char *text, size_t most)
+{
+	size_t length = 0;
+
+	while (length < most) {
+		ssize_t got = read(fd, text + length, most - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -1 : (ssize_t)length;
+		length += (size_t)got;
+	}
+	errno = EFBIG;
+	return -1;
+}
+
+int auth_file_read(const char *path, const unsigned char key[AUTH_KEY_BYTES], struct auth_entries *out,
+		   char reason[256])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code = FS_ESYS;
+	char *text = fd >= 0 ? mem_zalloc(AUTH_FILE_MAX_BYTES) : NULL;
+	ssize_t length = text ? read_all(fd, text, AUTH_FILE_MAX_BYTES) : -1;
+
+	*out = (struct auth_entries){ 0 };
+	if (length < 0)
+		snprintf(reason, 256, "Could not open authfile [%.150s] for reading, error %s", path, strerror(errno));
+	else
+		code = read_lines(path, text, (size_t)length, key, out, reason);
+	if (text && length > 0)
+		OPENSSL_cleanse(text, (size_t)length);
+	mem_free(text);
+	if (fd >= 0)
+		close(fd);
+	return code;
+}

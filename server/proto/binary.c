@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The binary protocol: finds the packets in the input and hands them to what executes them. */
+#include "server/auth/auth.h"
+#include "server/proto/binary_internal.h"
+
+#include "base/log.h"
+
+/* A barrier takes effect after all that came before it, and is seen by all that comes after. */
+static const struct handler {
+	enum binary_step (*run)(struct conn *conn, const struct binary_command *command);
+	bool barrier;
+} handlers[BINARY_IDS] = {
+	[BINARY_GET] = { binary_key, false },
+	[BINARY_GAT] = { binary_key, false },
+	[BINARY_TOUCH] = { binary_key, false },
+	[BINARY_DELETE] = { binary_key, false },
+	[BINARY_INCR] = { binary_key, false },
+	[BINARY_DECR] = { binary_key, false },
+	[BINARY_SET] = { binary_store, false },
+	[BINARY_ADD] = { binary_store, false },
+	[BINARY_REPLACE] = { binary_store, false },
+	[BINARY_APPEND] = { binary_store, false },
+	[BINARY_PREPEND] = { binary_store, false },
+	[BINARY_NOOP] = { binary_noop, false },
+	[BINARY_VERSION] = { binary_version, false },
+	[BINARY_STAT] = { binary_stat, true },
+	[BINARY_FLUSH] = { binary_flush, true },
+	[BINARY_VERBOSITY] = { binary_verbosity, true },
+	[BINARY_QUIT] = { binary_quit, true },
+	[BINARY_SASL_LIST] = { binary_sasl_list, true },
+	[BINARY_SASL_AUTH] = { binary_sasl_exchange, true },
+	[BINARY_SASL_STEP] = { binary_sasl_exchange, true },
+};
+
+void binary_skip(struct conn *conn, uint64_t bytes)
+{
+	conn->session.state = SESSION_SWALLOW;
+	conn->session.swallow = bytes;
+}
+
+/* Must this command wait for one before it? Then nothing of it may happen yet. */
+static bool must_wait(struct conn *conn, const struct binary_command *command)
+{
+	if (conn->pending == 0)
+		return false;
+	if (handlers[command->id].barrier)
+		return !conn_settled(conn);
+	if (!command->key || conn->ordered == 0 ||
+	    !conn_must_wait(conn, store_hash(conn->server->store, command->key, command->key_length)))
+		return false;
+	conn->wait = CONN_WAIT_REPLIES;
+	return true;
+}
+
+/* -vv */
+static void __attribute__((cold, noinline)) log_packet(const struct conn *conn, const struct binary_command *command)
+{
+	log_debug("<%d binary opcode 0x%02x, key of %u bytes, value of %u", conn_number(conn), command->opcode,
+		  command->key_length, command->value_length);
+}
+
+/*
+ * What is wrong with a header is answered, and ends the connection but for an opcode that nobody knows: its body
+ * is skipped. The header is used up.
+ */
+static enum binary_step refuse(struct conn *conn, const struct binary_command *command, enum binary_error error)
+{
+	if (error == BINARY_ERROR_MAGIC)
+		return BINARY_CLOSE;
+	if (error == BINARY_ERROR_LENGTHS) {
+		binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
+		return BINARY_CLOSE;
+	}
+	if (!conn->authenticated && !(command->flags & BINARY_OPEN)) {
+		binary_put_status(conn, command, BINARY_STATUS_AUTH);
+		return BINARY_CLOSE;
+	}
+	if (error != BINARY_ERROR_UNKNOWN) {
+		binary_put_status(conn, command, BINARY_STATUS_INVALID);
+		return BINARY_CLOSE;
+	}
+	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
+	if (command->body_length > BINARY_BODY_MAX)
+		return BINARY_CLOSE;
+	binary_skip(conn, command->body_length);
+	return BINARY_NEXT;
+}
+
+/* How much of a packet must be there before it is run: extras and key; of logging in, the value too. */
+static uint32_t needed(const struct binary_command *command)
+{
+	uint32_t head = BINARY_HEADER_BYTES + command->extras_length + command->key_length;
+	bool exchange = command->id == BINARY_SASL_AUTH || command->id == BINARY_SASL_STEP;
+
+	return exchange && command->value_length <= BINARY_SASL_MAX ? head + command->value_length : head;
+}
+
+/* One packet's head. *step is BINARY_NEXT when it is done with. */
+static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
+{
+	struct input *input = &conn->input;
+	const char *bytes = input->bytes + input->start;
+	uint32_t there = input->end - input->start;
+	struct binary_command command;
+	enum binary_error error;
+
+	*step = BINARY_WAIT;
+	if (there < BINARY_HEADER_BYTES)
+		return CONN_MORE;
+	error = binary_parse_header(bytes, &command);
+	if (error == BINARY_ERROR_NONE && !conn->authenticated && !(command.flags & BINARY_OPEN))
+		error = BINARY_ERROR_SHAPE; /* any but the first two */
+	if (error == BINARY_ERROR_NONE && there < needed(&command))
+		return CONN_MORE;
+	if (conn->turns == 0)
+		return CONN_YIELD;
+	if (!conn_may_go(conn))
+		return CONN_WAIT;
+	if (error == BINARY_ERROR_NONE) {
+		binary_parse_extras(&command, bytes + BINARY_HEADER_BYTES);
+		if (must_wait(conn, &command))
+			return CONN_WAIT;
+	}
+	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG, 0) && error != BINARY_ERROR_MAGIC)
+		log_packet(conn, &command);
+	conn->turns--;
+	input->start += BINARY_HEADER_BYTES;
+	if (__builtin_expect(error != BINARY_ERROR_NONE, 0)) {
+		*step = refuse(conn, &command, error);
+	} else {
+		input->start += command.extras_length + command.key_length;
+		*step = handlers[command.id].run(conn, &command);
+	}
+	return CONN_CLOSE;
+}
+
+static bool swallow(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->session.swallow ? there : (uint32_t)conn->session.swallow;
+
+	input->start += take;
+	conn->session.swallow -= take;
+	if (conn->session.swallow > 0)
+		return false;
+	conn->session.state = SESSION_LINE;
+	return true;
+}
+
+static enum conn_verdict binary_input(struct conn *conn)
+{
+	for (;;) {
+		enum conn_verdict verdict;
+		enum binary_step step;
+
+		switch (conn->session.state) {
+		case SESSION_BODY:
+			if (!binary_store_go_on(conn))
+				return CONN_MORE;
+			break;
+		case SESSION_SWALLOW:
+			if (!swallow(conn))
+				return CONN_MORE;
+			break;
+		default:
+			verdict = next_packet(conn, &step);
+			if (step != BINARY_NEXT)
+				return verdict;
+		}
+	}
+}
+
+static void binary_abandon(struct conn *conn)
+{
+	struct reply *reply = conn->session.reply;
+
+	auth_sasl_free(conn->session.sasl);
+	conn->session.sasl = NULL;
+	if (!reply)
+		return;
+	store_item_drop(conn->store, reply->request.item);
+	conn_reply_give(conn, reply);
+	conn->session.reply = NULL;
+}
+
+const struct protocol proto_binary = {
+	.name = "binary",
+	.input = binary_input,
+	.foresee = binary_foresee,
+	.compose = binary_compose,
+	.abandon = binary_abandon,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The binary protocol's commands on keys: parsed ones in, requests to the store out. */
+#include "server/proto/binary_internal.h"
+
+#include "conf/conf.h"
+#include "conf/counters.h"
+
+static const uint8_t op_of[BINARY_IDS] = {
+	[BINARY_GET] = STORE_GET,	  [BINARY_GAT] = STORE_GAT,	    [BINARY_TOUCH] = STORE_TOUCH,
+	[BINARY_SET] = STORE_SET,	  [BINARY_ADD] = STORE_ADD,	    [BINARY_REPLACE] = STORE_REPLACE,
+	[BINARY_APPEND] = STORE_APPEND,	  [BINARY_PREPEND] = STORE_PREPEND, [BINARY_DELETE] = STORE_DELETE,
+	[BINARY_INCR] = STORE_INCR,	  [BINARY_DECR] = STORE_DECR,
+};
+
+/* A reply for a request on the command's key, which is copied: the input may be gone before it is done. */
+static struct reply *new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
+{
+	struct reply *reply = conn_reply_take(conn);
+	struct binary_own *own;
+
+	if (!reply)
+		return NULL;
+	own = (void *)reply->own;
+	own->opaque = command->opaque;
+	own->opcode = command->opcode;
+	own->with_key = command->flags & BINARY_WITH_KEY;
+	memcpy(reply->text + BINARY_HEAD_BYTES, command->key, command->key_length);
+	reply->request.op = op_of[command->id];
+	reply->request.key = reply->text + BINARY_HEAD_BYTES;
+	reply->request.key_length = (uint8_t)command->key_length;
+	reply->request.hash = hash;
+	reply->request.item = NULL;
+	reply->request.cas = command->cas;
+	reply->request.expiry = 0;
+	reply->request.extended = false;
+	reply->noreply = command->flags & BINARY_QUIET;
+	reply->text_length = 0;
+	reply->tail_length = 0;
+	reply->pending = reply->ordered = reply->has_value = false;
+	return reply;
+}
+
+static void execute(struct conn *conn, struct reply *reply)
+{
+	if (conn_execute(conn, reply)) {
+		binary_answer(conn, reply);
+		return;
+	}
+	reply->pending = true;
+	reply->ordered = reply->request.op != STORE_GET;
+	conn_queue(conn, reply);
+}
+
+static uint32_t expiry_of(const struct conn *conn, uint32_t exptime)
+{
+	return store_expiry(conn->server->store, (int64_t)exptime);
+}
+
+/* delete, incr, decr, append and prepend act only on the object with the id that the client names, if it does. */
+static void compare_cas(struct store_request *request, const struct binary_command *command)
+{
+	if (command->cas == 0)
+		return;
+	if (!request->extended)
+		request->options = (struct store_options){ 0 };
+	request->extended = request->options.compare_cas = true;
+}
+
+static void count_with(struct conn *conn, struct store_request *request, const struct binary_command *command)
+{
+	request->delta = command->delta;
+	if (command->exptime == BINARY_NO_CREATE)
+		return;
+	request->extended = true;
+	request->options = (struct store_options){ .vivify = true, .initial = command->initial,
+						   .vivify_expiry = expiry_of(conn, command->exptime) };
+}
+
+enum binary_step binary_key(struct conn *conn, const struct binary_command *command)
+{
+	struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+
+	if (!reply)
+		return BINARY_CLOSE;
+	switch (command->id) {
+	case BINARY_GAT:
+	case BINARY_TOUCH:
+		reply->request.expiry = expiry_of(conn, command->exptime);
+		break;
+	case BINARY_INCR:
+	case BINARY_DECR:
+		count_with(conn, &reply->request, command);
+		compare_cas(&reply->request, command);
+		break;
+	case BINARY_DELETE:
+		compare_cas(&reply->request, command);
+		break;
+	default:
+		break;
+	}
+	execute(conn, reply);
+	return BINARY_NEXT;
+}
+
+/* ---- set, add, replace, append, prepend ------------------------------------------------------ */
+
+static enum binary_step refuse_store(struct conn *conn, const struct binary_command *command, enum store_result why)
+{
+	bool large = why == STORE_TOO_LARGE;
+
+	ctr_add(large ? CTR_store_too_large : CTR_store_no_memory, 1);
+	/* The client thinks of the old value as gone. */
+	if (command->id == BINARY_SET)
+		store_invalidate(conn->store, command->key, command->key_length);
+	binary_put_status(conn, command, large ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+	binary_skip(conn, command->value_length);
+	return BINARY_NEXT;
+}
+
+/*
+ * With an id, set, add and replace are all one: the object is replaced if its id is that one, so that each of
+ * them may find it missing, and add may store. With -C there are no ids to compare, and none is.
+ */
+static void choose_store(struct conn *conn, struct reply *reply, const struct binary_command *command)
+{
+	bool joins = command->id == BINARY_APPEND || command->id == BINARY_PREPEND;
+
+	if (command->cas == 0 || conn->server->conf->disable_cas)
+		return;
+	if (joins)
+		compare_cas(&reply->request, command);
+	else
+		reply->request.op = STORE_CAS;
+}
+
+enum binary_step binary_store(struct conn *conn, const struct binary_command *command)
+{
+	uint64_t hash = conn_hash(conn, command->key, command->key_length);
+	enum store_result why;
+	struct reply *reply;
+	struct item *item;
+
+	if (command->value_length > BINARY_BODY_MAX)
+		return BINARY_CLOSE;
+	item = store_item_create(conn->store, command->key, command->key_length, command->client_flags,
+				 expiry_of(conn, command->exptime), command->value_length, &why);
+	if (!item)
+		return refuse_store(conn, command, why);
+	reply = new_request(conn, command, hash);
+	if (!reply) {
+		store_item_drop(conn->store, item);
+		return BINARY_CLOSE;
+	}
+	reply->request.item = item;
+	choose_store(conn, reply, command);
+	conn->session.reply = reply;
+	conn->session.state = SESSION_BODY;
+	conn->body = store_item_value(item);
+	conn->body_left = command->value_length;
+	return BINARY_NEXT;
+}
+
+bool binary_store_go_on(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	struct reply *reply = conn->session.reply;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->body_left ? there : conn->body_left;
+
+	if (take > 0) {
+		memcpy(conn->body, input->bytes + input->start, take);
+		conn->body += take;
+		conn->body_left -= take;
+		input->start += take;
+	}
+	if (conn->body_left > 0)
+		return false;
+	conn->session.state = SESSION_LINE;
+	conn->session.reply = NULL;
+	execute(conn, reply);
+	return true;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The text protocol before somebody has logged in (-Y): a "set" whose value is "user password", with a key, flags and
+ * exptime that nobody looks at, is the one command there is.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "conf/counters.h"
+#include "server/auth/auth.h"
+#include "server/proto/text_internal.h"
+
+#define TOKEN_MAX CONN_BUFFER_BYTES /* of a longer one the client is not listened to any more */
+
+/* A length, which saturates beyond what anybody waits for. */
+static bool read_length(const char *word, size_t length, uint64_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < length; i++) {
+		if (word[i] < '0' || word[i] > '9')
+			return false;
+		if (*out <= TOKEN_MAX)
+			*out = *out * 10 + (uint64_t)(word[i] - '0');
+	}
+	return length > 0;
+}
+
+/* Is this "set <key> <flags> <exptime> <bytes> ..."? */
+static bool is_login(const char *line, size_t length, uint64_t *bytes)
+{
+	const char *at = line, *end = line + length, *word;
+	size_t word_length;
+
+	if (!text_word(&at, end, &word, &word_length) || word_length != 3 || memcmp(word, "set", 3) != 0)
+		return false;
+	for (unsigned i = 0; i < 4; i++)
+		if (!text_word(&at, end, &word, &word_length))
+			return false;
+	return read_length(word, word_length, bytes);
+}
+
+enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline)
+{
+	uint64_t bytes;
+
+	conn->turns--;
+	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
+	if (!is_login(line, length, &bytes)) {
+		conn_put_text(conn, "CLIENT_ERROR unauthenticated\r\n");
+		return TEXT_NEXT;
+	}
+	if (bytes > TOKEN_MAX)
+		return TEXT_CLOSE;
+	conn->session.state = SESSION_TOKEN;
+	conn->session.swallow = bytes;
+	return TEXT_NEXT;
+}
+
+static bool log_in(struct conn *conn, const char *user, size_t user_length, const char *password, size_t length)
+{
+	char *name;
+
+	if (!auth_check(conn->server->auth, user, user_length, password, length))
+		return false;
+	name = mem_zalloc(user_length + 1);
+	if (!name)
+		return false;
+	memcpy(name, user, user_length);
+	conn->user = name;
+	conn->authenticated = true;
+	return true;
+}
+
+/* The value, or what comes before a zero byte in it. Words after the first two are of no interest. */
+static void answer_token(struct conn *conn, const char *token, size_t length)
+{
+	const char *at = token, *end = token + strnlen(token, length), *user, *password;
+	size_t user_length, password_length;
+
+	if (!text_word(&at, end, &user, &user_length) || !text_word(&at, end, &password, &password_length)) {
+		conn_put_text(conn, "CLIENT_ERROR bad authentication token format\r\n");
+		return;
+	}
+	ctr_add(CTR_auth_cmds, 1);
+	if (log_in(conn, user, user_length, password, password_length)) {
+		conn_put_text(conn, "STORED\r\n");
+		return;
+	}
+	ctr_add(CTR_auth_errors, 1);
+	conn_put_text(conn, "CLIENT_ERROR authentication failure\r\n");
+}
+
+bool text_auth_go_on(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	char *token = input->bytes + input->start;
+	uint32_t length = (uint32_t)conn->session.swallow;
+
+	if (input->end - input->start < length + 2)
+		return false;
+	if (memcmp(token + length, "\r\n", 2) == 0)
+		answer_token(conn, token, length);
+	else
+		conn_put_text(conn, "CLIENT_ERROR bad command line termination\r\n");
+	explicit_bzero(token, length);
+	input->start += length + 2;
+	conn->session.state = SESSION_LINE;
+	conn->session.swallow = 0;
+	return true;
+}
