@@ -8,14 +8,21 @@
 #ifndef FS_SERVER_ADMIN_ADMIN_H
 #define FS_SERVER_ADMIN_ADMIN_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
 #include "server/server.h"
 
 /* Where rows go: the protocol gives them its form. */
 struct stats_out {
 	void (*row)(struct stats_out *out, const char *name, const char *value);
+	/* Reports that are no rows ("cachedump", "detail dump"): a line, line end included. NULL: they are left out. */
+	void (*line)(struct stats_out *out, const char *line, size_t length);
 	void *context;
 };
+
+#define STATS_END "END\r\n"
 
 /*
  * Starts what reports need beside the daemon's own threads: counts by application, watch and dump. FS_ESYS with a
@@ -42,5 +49,10 @@ void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);
 void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
+void stats_items(const struct server *server, struct stats_out *out);
+void stats_slabs(const struct server *server, struct stats_out *out);
+/* These return the line to end with, as admin_stats does. */
+const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out);
+const char *stats_cachedump(const struct server *server, const char *words, struct stats_out *out);
 
 #endif

@@ -3,13 +3,15 @@
 #include "server/admin/admin.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/conf.h"
 #include "conf/counters.h"
-
-#define END "END\r\n"
+#include "server/admin/observe.h"
+#include "server/store/store.h"
 
 void stats_add(struct stats_out *out, const char *name, const char *format, ...)
 {
@@ -22,104 +24,116 @@ void stats_add(struct stats_out *out, const char *name, const char *format, ...)
 	out->row(out, name, value);
 }
 
-static const char *report_general(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)words;
-	stats_general(server, out);
-	return END;
-}
-
-static const char *report_settings(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)words;
-	stats_settings(server, out);
-	return END;
-}
-
-static const char *report_flash(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)words;
-	stats_flash(server, out);
-	return END;
-}
-
-static const char *report_classifier(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)words;
-	stats_classifier(server, out);
-	return END;
-}
-
-static const char *report_segments(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)words;
-	stats_segments(server, out);
-	return END;
-}
-
 static const char *reset(const struct server *server, const char *words, struct stats_out *out)
 {
-	(void)server;
 	(void)words;
 	(void)out;
 	ctr_reset();
+	store_reset_classes(server->store);
+	observe_reset();
 	return "RESET\r\n";
 }
 
-/* There are no slab classes, and prefixes and connections are not counted: nothing to tell. */
-static const char *nothing(const struct server *server, const char *words, struct stats_out *out)
+static const char *apps(const struct server *server, const char *words, struct stats_out *out)
 {
 	(void)server;
 	(void)words;
-	(void)out;
-	return END;
+	stats_apps(out);
+	return STATS_END;
 }
+
+/* ---- stats sizes ------------------------------------------------------------------------------- */
+
+static atomic_bool sizes_enabled;
 
 static const char *sizes(const struct server *server, const char *words, struct stats_out *out)
 {
+	(void)words;
+	return stats_sizes(server, atomic_load(&sizes_enabled) || server->conf->track_sizes, out);
+}
+
+/* memcached ends this answer without END. */
+static const char *switch_sizes(struct stats_out *out, bool on)
+{
+	atomic_store(&sizes_enabled, on);
+	stats_add(out, "sizes_status", "%s", on ? "enabled" : "disabled");
+	return "";
+}
+
+static const char *sizes_enable(const struct server *server, const char *words, struct stats_out *out)
+{
 	(void)server;
 	(void)words;
-	stats_add(out, "sizes_status", "disabled");
-	return END;
+	return switch_sizes(out, true);
+}
+
+static const char *sizes_disable(const struct server *server, const char *words, struct stats_out *out)
+{
+	(void)server;
+	(void)words;
+	return switch_sizes(out, false);
+}
+
+/* ---- stats detail ------------------------------------------------------------------------------- */
+
+static const char *detail_dump(struct stats_out *out)
+{
+	char line[512];
+	unsigned at = 0, length;
+
+	while (out->line && (length = observe_detail_line(&at, line)) > 0)
+		out->line(out, line, length);
+	return STATS_END;
+}
+
+static bool starts_with_word(const char *words, const char *word)
+{
+	size_t length = strlen(word);
+
+	return strncmp(words, word, length) == 0 && (!words[length] || words[length] == ' ');
 }
 
 static const char *detail(const struct server *server, const char *words, struct stats_out *out)
 {
 	(void)server;
-	(void)out;
-	if (strcmp(words, "dump") == 0)
-		return END;
-	if (strcmp(words, "on") == 0 || strcmp(words, "off") == 0)
-		return "OK\r\n";
-	return "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+	if (starts_with_word(words, "dump"))
+		return detail_dump(out);
+	if (!starts_with_word(words, "on") && !starts_with_word(words, "off"))
+		return "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+	observe_switch_detail(starts_with_word(words, "on"));
+	return "OK\r\n";
 }
 
-static const char *cachedump(const struct server *server, const char *words, struct stats_out *out)
+static void no_rows(const struct server *server, struct stats_out *out)
 {
-	unsigned class, limit;
-
 	(void)server;
 	(void)out;
-	return sscanf(words, "%u %u", &class, &limit) == 2 ? END : "CLIENT_ERROR bad command line\r\n";
 }
 
+/* ---- which one ----------------------------------------------------------------------------------- */
+
+/* rows: a report of rows alone; else special, which says how the answer ends. */
 static const struct report {
 	const char *name;
-	const char *(*report)(const struct server *server, const char *words, struct stats_out *out);
+	void (*rows)(const struct server *server, struct stats_out *out);
+	const char *(*special)(const struct server *server, const char *words, struct stats_out *out);
 } reports[] = {
-	{ "", report_general },
-	{ "settings", report_settings },
-	{ "reset", reset },
-	{ "flash", report_flash },
-	{ "classifier", report_classifier },
-	{ "segments", report_segments },
-	{ "items", nothing },
-	{ "slabs", nothing },
-	{ "conns", nothing },
-	{ "extstore", nothing },
-	{ "sizes", sizes },
-	{ "detail", detail },
-	{ "cachedump", cachedump },
+	{ "", stats_general, NULL },
+	{ "settings", stats_settings, NULL },
+	{ "reset", NULL, reset },
+	{ "items", stats_items, NULL },
+	{ "slabs", stats_slabs, NULL },
+	{ "conns", no_rows, NULL },
+	{ "extstore", no_rows, NULL }, /* its pages; ours are in "stats segments" */
+	{ "sizes", NULL, sizes },
+	{ "sizes_enable", NULL, sizes_enable },
+	{ "sizes_disable", NULL, sizes_disable },
+	{ "detail", NULL, detail },
+	{ "cachedump", NULL, stats_cachedump },
+	{ "flash", stats_flash, NULL },
+	{ "classifier", stats_classifier, NULL },
+	{ "segments", stats_segments, NULL },
+	{ "apps", NULL, apps },
 };
 
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out)
@@ -135,7 +149,11 @@ const char *admin_stats(const struct server *server, const char *words, const ch
 	name = strsep(&rest, " ");
 	rest = rest ? rest + strspn(rest, " ") : name + strlen(name);
 	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++)
-		if (strcmp(name, reports[i].name) == 0)
-			return reports[i].report(server, rest, out);
+		if (strcmp(name, reports[i].name) == 0) {
+			if (!reports[i].rows)
+				return reports[i].special(server, rest, out);
+			reports[i].rows(server, out);
+			return STATS_END;
+		}
 	return "ERROR\r\n";
 }

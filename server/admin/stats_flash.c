@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "conf/counters.h"
+#include "conf/version.h"
 #include "server/store/store.h"
 
 static void number(struct stats_out *out, const char *name, uint64_t value)
@@ -84,6 +85,12 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	struct store_status status;
 
 	store_get_status(server->store, &status);
+	stats_add(out, "flashield_version", "%s", FS_VERSION);
+	number(out, "memory_used", status.memory_used);
+	number(out, "memory_resident", status.memory_resident);
+	number(out, "dram_items", status.dram_items);
+	number(out, "dram_bytes", status.dram_bytes);
+	number(out, "dram_budget", status.dram_budget);
 	number(out, "flash_enabled", status.flash);
 	index_rows(&status, out);
 	segment_rows(&status, out);

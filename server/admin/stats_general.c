@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* "stats" and "stats settings": memcached's names, in its order. */
+/*
+ * "stats": memcached's names, exactly those that it has for the options given, in its order and forms. Exporters and
+ * agents read them by name; what is ours alone is in "stats flash", "classifier", "segments" and "apps".
+ */
 #include "server/admin/admin.h"
 
 #include <inttypes.h>
@@ -10,134 +13,278 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/events.h"
 #include "conf/conf.h"
 #include "conf/counters.h"
-#include "conf/version.h"
+#include "server/admin/watch.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
+
+/* What the rows are made from, read once for all of them. */
+struct source {
+	const struct server *server;
+	const struct conf *conf;
+	struct store_status store;
+	struct store_crawler_status crawler;
+	struct net_status net;
+	struct rusage usage;
+	struct events_status events;
+	struct watch_status watch;
+};
+
+/* Whole sections are missing in memcached's answer when an option switches their part off. */
+enum section { ALWAYS, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
+
+static bool shown(const struct source *from, enum section section)
+{
+	switch (section) {
+	case FLASH:
+		return from->store.flash;
+	case CRAWLER:
+		return from->conf->lru_crawler;
+	case MAINTAINER:
+		return from->conf->lru_maintainer;
+	case REASSIGN:
+		return from->conf->slab_reassign;
+	case TLS:
+		return from->conf->enable_ssl;
+	case IDLE:
+		return from->conf->idle_timeout_seconds != 0;
+	default:
+		return true;
+	}
+}
+
+/* ---- rows that are no plain number ------------------------------------------------------------- */
 
 static void number(struct stats_out *out, const char *name, uint64_t value)
 {
 	stats_add(out, name, "%" PRIu64, value);
 }
 
-static void duration(struct stats_out *out, const char *name, const struct timeval *time)
+static void seconds(struct stats_out *out, const char *name, const struct timeval *time)
 {
 	stats_add(out, name, "%ld.%06ld", (long)time->tv_sec, (long)time->tv_usec);
 }
 
-static void process_rows(const struct server *server, const struct store_status *store,
-			 const struct net_status *net, struct stats_out *out)
+static void show_version(const struct source *from, struct stats_out *out, const char *name)
 {
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	number(out, "pid", (uint64_t)getpid());
-	number(out, "uptime", store->now_seconds);
-	stats_add(out, "time", "%" PRId64, clk_wall_seconds());
-	stats_add(out, "version", "%s", SERVER_MEMCACHED_VERSION);
-	stats_add(out, "flashield_version", "%s", FS_VERSION);
-	stats_add(out, "libevent", "%s", net->event_version);
-	number(out, "pointer_size", 8 * sizeof(void *));
-	duration(out, "rusage_user", &usage.ru_utime);
-	duration(out, "rusage_system", &usage.ru_stime);
-	number(out, "max_connections", (uint64_t)server->conf->conn_limit);
-	number(out, "curr_connections", net->connections);
-	number(out, "connection_structures", net->connection_peak);
+	stats_add(out, name, "%s", from->conf->compat_version);
 }
 
-static void memory_rows(const struct server *server, const struct store_status *store,
-			const struct net_status *net, struct stats_out *out)
+static void show_libevent(const struct source *from, struct stats_out *out, const char *name)
+{
+	stats_add(out, name, "%s", from->net.event_version);
+}
+
+static void show_user_time(const struct source *from, struct stats_out *out, const char *name)
+{
+	seconds(out, name, &from->usage.ru_utime);
+}
+
+static void show_system_time(const struct source *from, struct stats_out *out, const char *name)
+{
+	seconds(out, name, &from->usage.ru_stime);
+}
+
+/* ---- rows that are worked out -------------------------------------------------------------------- */
+
+static uint64_t power_level(const struct source *from)
 {
 	unsigned power = 0;
 
-	while (power < 63 && store->hash_buckets >> (power + 1))
+	while (power < 63 && from->store.hash_buckets >> (power + 1))
 		power++;
-	number(out, "limit_maxbytes", store->memory_limit);
-	number(out, "accepting_conns", net->accepting);
-	number(out, "time_in_listen_disabled_us", net->not_accepting_us);
-	number(out, "threads", (uint64_t)server->conf->threads);
-	number(out, "hash_power_level", power);
-	number(out, "hash_bytes", store->dram_table_bytes);
-	number(out, "hash_is_expanding", 0);
-	number(out, "bytes", store->curr_bytes);
-	number(out, "curr_items", store->curr_items);
-	number(out, "memory_used", store->memory_used);
-	number(out, "memory_resident", store->memory_resident);
-	number(out, "dram_items", store->dram_items);
-	number(out, "dram_bytes", store->dram_bytes);
-	number(out, "dram_budget", store->dram_budget);
+	return power;
 }
+
+static uint64_t flash_objects(const struct source *from)
+{
+	const struct fidx_status *index = &from->store.index;
+	uint64_t objects = index->used + index->extents_used;
+
+	return objects - (index->ghosts < objects ? index->ghosts : objects);
+}
+
+static uint64_t flash_live_bytes(const struct source *from)
+{
+	return from->store.index.live_bytes > 0 ? (uint64_t)from->store.index.live_bytes : 0;
+}
+
+/* Of the segments in use, what no live object has. */
+static uint64_t flash_fragmented(const struct source *from)
+{
+	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = flash_live_bytes(from);
+
+	return used > live ? used - live : 0;
+}
+
+static uint64_t certificate_age(const struct source *from)
+{
+	int64_t age = clk_wall_seconds() - (int64_t)from->net.certificates_at;
+
+	return age > 0 ? (uint64_t)age : 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------ */
+
+/*
+ * In memcached's order.
+ *   COUNT(section, name)            the counter of that name
+ *   COUNT_AS(section, name, counter)
+ *   VALUE(section, name, expression)  of struct source *from
+ *   SHOW(section, name, function)
+ *   NONE(section, name)             what there is none of here: 0
+ */
+#define ROWS(COUNT, COUNT_AS, VALUE, SHOW, NONE) \
+	VALUE(ALWAYS, pid, (uint64_t)getpid()) \
+	VALUE(ALWAYS, uptime, from->store.now_seconds) \
+	VALUE(ALWAYS, time, (uint64_t)clk_wall_seconds()) \
+	SHOW(ALWAYS, version, show_version) \
+	SHOW(ALWAYS, libevent, show_libevent) \
+	VALUE(ALWAYS, pointer_size, 8 * sizeof(void *)) \
+	SHOW(ALWAYS, rusage_user, show_user_time) \
+	SHOW(ALWAYS, rusage_system, show_system_time) \
+	VALUE(ALWAYS, max_connections, (uint64_t)from->conf->conn_limit) \
+	VALUE(ALWAYS, curr_connections, from->net.connections) \
+	COUNT(ALWAYS, total_connections) \
+	COUNT(ALWAYS, rejected_connections) \
+	VALUE(ALWAYS, connection_structures, from->net.connection_peak) \
+	NONE(ALWAYS, response_obj_oom) \
+	NONE(ALWAYS, response_obj_count) \
+	NONE(ALWAYS, response_obj_bytes) \
+	NONE(ALWAYS, read_buf_count) \
+	NONE(ALWAYS, read_buf_bytes) \
+	NONE(ALWAYS, read_buf_bytes_free) \
+	NONE(ALWAYS, read_buf_oom) \
+	NONE(ALWAYS, reserved_fds) \
+	COUNT(ALWAYS, cmd_get) \
+	COUNT(ALWAYS, cmd_set) \
+	COUNT(ALWAYS, cmd_flush) \
+	COUNT(ALWAYS, cmd_touch) \
+	COUNT(ALWAYS, cmd_meta) \
+	COUNT(ALWAYS, get_hits) \
+	COUNT(ALWAYS, get_misses) \
+	COUNT(ALWAYS, get_expired) \
+	COUNT(ALWAYS, get_flushed) \
+	COUNT_AS(FLASH, get_extstore, flash_hits) \
+	COUNT_AS(FLASH, get_aborted_extstore, flash_read_timeouts) \
+	NONE(FLASH, get_oom_extstore) \
+	COUNT_AS(FLASH, recache_from_extstore, flash_promotions) \
+	COUNT_AS(FLASH, miss_from_extstore, flash_read_errors) \
+	COUNT_AS(FLASH, badcrc_from_extstore, flash_checksum_errors) \
+	COUNT(ALWAYS, delete_misses) \
+	COUNT(ALWAYS, delete_hits) \
+	COUNT(ALWAYS, incr_misses) \
+	COUNT(ALWAYS, incr_hits) \
+	COUNT(ALWAYS, decr_misses) \
+	COUNT(ALWAYS, decr_hits) \
+	COUNT(ALWAYS, cas_misses) \
+	COUNT(ALWAYS, cas_hits) \
+	COUNT(ALWAYS, cas_badval) \
+	COUNT(ALWAYS, touch_hits) \
+	COUNT(ALWAYS, touch_misses) \
+	COUNT(ALWAYS, store_too_large) \
+	COUNT(ALWAYS, store_no_memory) \
+	COUNT(ALWAYS, auth_cmds) \
+	COUNT(ALWAYS, auth_errors) \
+	COUNT(IDLE, idle_kicks) \
+	COUNT(ALWAYS, bytes_read) \
+	COUNT(ALWAYS, bytes_written) \
+	VALUE(ALWAYS, limit_maxbytes, from->store.memory_limit) \
+	VALUE(ALWAYS, accepting_conns, from->net.accepting) \
+	COUNT(ALWAYS, listen_disabled_num) \
+	VALUE(ALWAYS, time_in_listen_disabled_us, from->net.not_accepting_us) \
+	VALUE(ALWAYS, threads, (uint64_t)from->conf->threads) \
+	COUNT(ALWAYS, conn_yields) \
+	VALUE(ALWAYS, hash_power_level, power_level(from)) \
+	VALUE(ALWAYS, hash_bytes, from->store.dram_table_bytes) \
+	NONE(ALWAYS, hash_is_expanding) \
+	NONE(REASSIGN, slab_reassign_rescues) \
+	NONE(REASSIGN, slab_reassign_chunk_rescues) \
+	NONE(REASSIGN, slab_reassign_evictions_nomem) \
+	NONE(REASSIGN, slab_reassign_inline_reclaim) \
+	NONE(REASSIGN, slab_reassign_busy_items) \
+	NONE(REASSIGN, slab_reassign_busy_deletes) \
+	NONE(REASSIGN, slab_reassign_running) \
+	NONE(REASSIGN, slabs_moved) \
+	VALUE(CRAWLER, lru_crawler_running, from->crawler.running) \
+	VALUE(CRAWLER, lru_crawler_starts, from->crawler.starts) \
+	NONE(MAINTAINER, lru_maintainer_juggles) \
+	NONE(ALWAYS, malloc_fails) \
+	VALUE(ALWAYS, log_worker_dropped, from->events.dropped) \
+	VALUE(ALWAYS, log_worker_written, from->events.written) \
+	VALUE(ALWAYS, log_watcher_skipped, from->watch.skipped) \
+	VALUE(ALWAYS, log_watcher_sent, from->watch.sent) \
+	VALUE(ALWAYS, log_watchers, from->watch.watchers) \
+	COUNT(TLS, ssl_handshake_errors) \
+	VALUE(TLS, time_since_server_cert_refresh, certificate_age(from)) \
+	COUNT_AS(FLASH, extstore_compact_lost, flash_objects_dropped) \
+	COUNT_AS(FLASH, extstore_compact_rescues, flash_objects_reinserted) \
+	NONE(FLASH, extstore_compact_skipped) \
+	COUNT_AS(FLASH, extstore_page_allocs, segments_written) \
+	COUNT_AS(FLASH, extstore_page_evictions, segments_reclaimed) \
+	COUNT_AS(FLASH, extstore_page_reclaims, segments_reclaimed) \
+	VALUE(FLASH, extstore_pages_free, from->store.segments.free) \
+	VALUE(FLASH, extstore_pages_used, from->store.segments.live) \
+	COUNT_AS(FLASH, extstore_objects_evicted, flash_ghosts_made) \
+	COUNT_AS(FLASH, extstore_objects_read, flash_reads) \
+	COUNT_AS(FLASH, extstore_objects_written, flash_objects_written) \
+	VALUE(FLASH, extstore_objects_used, flash_objects(from)) \
+	NONE(FLASH, extstore_bytes_evicted) \
+	COUNT_AS(FLASH, extstore_bytes_written, flash_bytes_written) \
+	COUNT_AS(FLASH, extstore_bytes_read, flash_bytes_read) \
+	VALUE(FLASH, extstore_bytes_used, flash_live_bytes(from)) \
+	VALUE(FLASH, extstore_bytes_fragmented, flash_fragmented(from)) \
+	VALUE(FLASH, extstore_limit_maxbytes, from->store.info.flash_bytes) \
+	NONE(FLASH, extstore_io_queue) \
+	NONE(ALWAYS, unexpected_napi_ids) \
+	NONE(ALWAYS, round_robin_fallback) \
+	VALUE(ALWAYS, bytes, from->store.curr_bytes) \
+	VALUE(ALWAYS, curr_items, from->store.curr_items) \
+	COUNT(ALWAYS, total_items) \
+	NONE(ALWAYS, slab_global_page_pool) \
+	COUNT(ALWAYS, expired_unfetched) \
+	COUNT(ALWAYS, evicted_unfetched) \
+	COUNT(MAINTAINER, evicted_active) \
+	COUNT(ALWAYS, evictions) \
+	COUNT(ALWAYS, reclaimed) \
+	COUNT(ALWAYS, crawler_reclaimed) \
+	COUNT(ALWAYS, crawler_items_checked) \
+	NONE(ALWAYS, lrutail_reflocked) \
+	NONE(MAINTAINER, moves_to_cold) \
+	NONE(MAINTAINER, moves_to_warm) \
+	NONE(MAINTAINER, moves_within_lru) \
+	COUNT(MAINTAINER, direct_reclaims) \
+	NONE(MAINTAINER, lru_bumps_dropped)
+
+static void read_source(const struct server *server, struct source *from)
+{
+	*from = (struct source){ .server = server, .conf = server->conf };
+	store_get_status(server->store, &from->store);
+	store_get_crawler_status(server->store, &from->crawler);
+	net_get_status(server->net, &from->net);
+	events_get_status(&from->events);
+	watch_get_status(server->watch, &from->watch);
+	getrusage(RUSAGE_SELF, &from->usage);
+}
+
+#define ROW_COUNT(section, name) ROW_COUNT_AS(section, name, name)
+#define ROW_COUNT_AS(section, name, counter) \
+	if (shown(from, section)) \
+		number(out, #name, ctr_sum(CTR_##counter));
+#define ROW_VALUE(section, name, expression) \
+	if (shown(from, section)) \
+		number(out, #name, (expression));
+#define ROW_SHOW(section, name, function) \
+	if (shown(from, section)) \
+		function(from, out, #name);
+#define ROW_NONE(section, name) ROW_VALUE(section, name, 0)
 
 void stats_general(const struct server *server, struct stats_out *out)
 {
-	struct store_status store;
-	struct net_status net;
+	struct source source, *from = &source;
 
-	store_get_status(server->store, &store);
-	net_get_status(server->net, &net);
-	process_rows(server, &store, &net, out);
-	for (enum ctr counter = 0; counter < CTR_COUNT; counter++) {
-		const struct ctr_info *info = ctr_info(counter);
-
-		if (info->group == CTR_GROUP_GENERAL)
-			number(out, info->name, ctr_sum(counter));
-	}
-	memory_rows(server, &store, &net, out);
-}
-
-/* ---- settings -------------------------------------------------------------------------------- */
-
-static const char *yes_no(bool value)
-{
-	return value ? "yes" : "no";
-}
-
-static void option_row(void *context, const struct conf_option *option, const char *value)
-{
-	char name[64];
-	size_t i;
-
-	for (i = 0; option->name[i] && i < sizeof(name) - 1; i++)
-		name[i] = option->name[i] == '-' ? '_' : option->name[i];
-	name[i] = 0;
-	stats_add(context, name, "%s", *value ? value : "NULL");
-}
-
-void stats_settings(const struct server *server, struct stats_out *out)
-{
-	const struct conf *conf = server->conf;
-	enum log_level level = log_level();
-	struct net_status net;
-
-	net_get_status(server->net, &net);
-	number(out, "maxbytes", conf->memory_limit_bytes);
-	number(out, "maxconns", (uint64_t)conf->conn_limit);
-	stats_add(out, "tcpport", "%d", conf->port < 0 ? net.tcp_port : conf->port);
-	stats_add(out, "udpport", "%d", conf->udp_port);
-	stats_add(out, "inter", "%s", conf->listen ? conf->listen : "NULL");
-	stats_add(out, "verbosity", "%d", level > LOG_LEVEL_NOTICE ? (int)level - LOG_LEVEL_NOTICE : 0);
-	stats_add(out, "evictions", "%s", conf->disable_evictions ? "off" : "on");
-	stats_add(out, "domain_socket", "%s", conf->unix_socket ? conf->unix_socket : "NULL");
-	stats_add(out, "umask", "%o", conf->unix_mask);
-	stats_add(out, "shutdown_command", "no");
-	number(out, "num_threads", (uint64_t)conf->threads);
-	stats_add(out, "stat_key_prefix", ":");
-	stats_add(out, "detail_enabled", "no");
-	number(out, "reqs_per_event", (uint64_t)conf->max_reqs_per_event);
-	stats_add(out, "cas_enabled", "%s", yes_no(!conf->disable_cas));
-	number(out, "tcp_backlog", (uint64_t)conf->listen_backlog);
-	stats_add(out, "binding_protocol", "ascii");
-	stats_add(out, "auth_enabled_sasl", "no");
-	stats_add(out, "auth_enabled_ascii", "no");
-	number(out, "item_size_max", conf->max_item_size_bytes);
-	stats_add(out, "maxconns_fast", "yes");
-	stats_add(out, "flush_enabled", "yes");
-	stats_add(out, "dump_enabled", "no");
-	stats_add(out, "idle_timeout", "0");
-	stats_add(out, "track_sizes", "no");
-	stats_add(out, "inline_ascii_response", "no");
-	stats_add(out, "ssl_enabled", "no");
-	conf_describe(conf, option_row, out);
+	read_source(server, from);
+	ROWS(ROW_COUNT, ROW_COUNT_AS, ROW_VALUE, ROW_SHOW, ROW_NONE)
 }

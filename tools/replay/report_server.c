@@ -108,7 +108,7 @@ void report_read_server(struct report *report, const struct server_stats *before
 	const struct both stats = {before, after};
 	struct server_report *server = &report->server;
 	const char *version = server_stats_text(after, STATS_GENERAL, "version");
-	const char *ours = server_stats_text(after, STATS_GENERAL, "flashield_version");
+	const char *ours = server_stats_text(after, STATS_FLASH, "flashield_version");
 	struct known cpu = sum(added(&stats, STATS_GENERAL, "rusage_user"),
 			       added(&stats, STATS_GENERAL, "rusage_system"));
 
@@ -124,7 +124,7 @@ void report_read_server(struct report *report, const struct server_stats *before
 	server->items = at_end(&stats, STATS_GENERAL, "curr_items");
 	server->bytes_used = at_end(&stats, STATS_GENERAL, "bytes");
 	server->memory_limit = at_end(&stats, STATS_GENERAL, "limit_maxbytes");
-	server->resident_bytes = at_end(&stats, STATS_GENERAL, "memory_resident");
+	server->resident_bytes = at_end(&stats, STATS_FLASH, "memory_resident");
 	read_flash(server, &stats);
 	read_classifier(server, &stats);
 }
