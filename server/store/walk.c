@@ -11,7 +11,12 @@
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 64u
-#define COPIES_BYTES (64u << 10) /* room for an ordinary hold's objects; grows where a bucket needs more */
+/* Room for an ordinary hold's objects; grows where a bucket needs more. */
+#ifdef FS_DEBUG
+#define COPIES_BYTES 512u /* so that tests see it full, and growing */
+#else
+#define COPIES_BYTES (64u << 10)
+#endif
 #define FINE_SIZES (STORE_SIZE_FINE / STORE_SIZE_STEP)
 
 struct walk {

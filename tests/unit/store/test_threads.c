@@ -2,7 +2,8 @@
 /*
  * Two workers in threads of their own beside the cleaner's and the trainer's. Each key has one
  * writer, which knows exactly what it must find or miss; the other thread reads it and must never
- * see a version older than the last one that was answered before it asked. Best under TSan.
+ * see a version older than the last one that was answered before it asked. A third thread walks over all
+ * objects meanwhile, and asks for all else that an operator may ask for. Best under TSan.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -197,6 +198,57 @@ static void *client_main(void *argument)
 	return NULL;
 }
 
+/* ---- one who looks on ------------------------------------------------------------------------ */
+
+struct visitor {
+	struct harness *h;
+	_Atomic bool stop;
+	uint64_t seen, seen_on_flash, walks;
+};
+
+static bool look(void *context, const struct store_seen *object)
+{
+	struct visitor *visitor = context;
+	char name[STORE_KEY_MAX + 1] = "";
+	unsigned key;
+
+	memcpy(name, object->key, object->key_length);
+	check(sscanf(name, "key:%u", &key) == 1 && key < KEYS);
+	check(object->value_length < PADDING + 64 && object->cas != 0 && object->expires == -1);
+	check(object->bytes <= store_class_bytes(object->class));
+	visitor->seen++;
+	visitor->seen_on_flash += object->from_flash;
+	return !atomic_load(&visitor->stop);
+}
+
+static void ignore_size(void *context, uint32_t bytes, uint64_t objects)
+{
+	(void)context;
+	check(bytes > 0 && objects > 0);
+}
+
+/* All that an operator may ask for while the cache is at work. */
+static void *visitor_main(void *argument)
+{
+	struct visitor *visitor = argument;
+	struct store *store = visitor->h->store;
+	struct store_class_status class;
+
+	for (; !atomic_load(&visitor->stop); visitor->walks++) {
+		int result = store_walk(store, true, look, visitor);
+
+		check(result == FS_OK || (HAVE_FAULTS && result == FS_EIO));
+		check(store_count_sizes(store, ignore_size, NULL) == FS_OK);
+		store_crawl(store);
+		for (unsigned n = 1; n <= store_class_count(); n++)
+			store_get_class(store, n, &class);
+		if (visitor->walks % 8 == 7)
+			store_reset_classes(store);
+		check(store_set_memory_limit(store, visitor->h->config.memory_bytes + visitor->walks % 2 * KIB(64)) == FS_OK);
+	}
+	return NULL;
+}
+
 static void run_clients(struct harness *h)
 {
 	static struct shared shared;
@@ -204,7 +256,8 @@ static void run_clients(struct harness *h)
 	const char *seed_text = getenv("STORE_SEED"), *operations = getenv("STORE_OPERATIONS");
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261120;
 	uint64_t segments = ctr_sum(CTR_segments_written);
-	pthread_t thread[WORKERS];
+	struct visitor visitor = {.h = h};
+	pthread_t thread[WORKERS], visits;
 
 	memset(&shared, 0, sizeof(shared));
 	memset(client, 0, sizeof(client));
@@ -221,8 +274,11 @@ static void run_clients(struct harness *h)
 		rng_init(&client[i].rng, seed + i);
 		assert_int_equal(pthread_create(&thread[i], NULL, client_main, &client[i]), 0);
 	}
+	assert_int_equal(pthread_create(&visits, NULL, visitor_main, &visitor), 0);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(thread[i], NULL);
+	atomic_store(&visitor.stop, true);
+	pthread_join(visits, NULL);
 	store_stop(h->store);
 	segments = ctr_sum(CTR_segments_written) - segments;
 	print_message("%llu own hits, %llu on flash; %llu of the other's; %llu segments\n",
@@ -230,7 +286,10 @@ static void run_clients(struct harness *h)
 		      (unsigned long long)(client[0].flash_hits + client[1].flash_hits),
 		      (unsigned long long)(client[0].foreign_hits + client[1].foreign_hits),
 		      (unsigned long long)segments);
+	print_message("%llu walks saw %llu objects, %llu of them on flash\n", (unsigned long long)visitor.walks,
+		      (unsigned long long)visitor.seen, (unsigned long long)visitor.seen_on_flash);
 	assert_true(segments >= SEGMENTS);
+	assert_true(visitor.seen_on_flash > 50);
 	assert_true(client[0].flash_hits + client[1].flash_hits > 50);
 }
 
@@ -267,6 +326,7 @@ static void no_thread_ever_sees_an_older_version_with_every_collision(void **sta
 	fault_arm(FAULT_store_revalidation_fails, FAULT_EVERY, 7);
 	fault_arm(FAULT_device_read_again, FAULT_EVERY, 6);
 	fault_arm(FAULT_reclaim_walk_fails, FAULT_EVERY, 301);
+	fault_arm(FAULT_store_reclaim_visit, FAULT_EVERY, 50);
 	run_clients(h);
 }
 
