@@ -8,40 +8,71 @@
 
 #define LINE_BYTES 320 /* no line that is worth looking at is longer */
 
-/* Where the command after a storage command begins: its last number is the length of the data block. NULL:
-   not in the input. */
-static const char *after_body(const char *newline, const char *end)
-{
-	const char *digit = newline - (newline[-1] == '\r');
-	uint64_t bytes = 0, place = 1;
+enum line { OTHER, GET, SET, META_GET, META_SET };
 
-	while (*--digit >= '0' && *digit <= '9' && place < CONN_INPUT_MAX_BYTES) {
-		bytes += place * (uint64_t)(*digit - '0');
-		place *= 10;
-	}
+/* What starts at `at`, where four bytes are. */
+static enum line kind_of(const char *at)
+{
+	if (memcmp(at, "get ", 4) == 0)
+		return GET;
+	if (memcmp(at, "set ", 4) == 0)
+		return SET;
+	if (at[0] == 'm' && at[2] == ' ')
+		return at[1] == 'g' ? META_GET : at[1] == 's' ? META_SET : OTHER;
+	return OTHER;
+}
+
+/* Where the command after a data block of so many bytes begins. NULL: not in the input. */
+static const char *after_body(const char *newline, const char *end, uint64_t bytes)
+{
 	return bytes + 2 < (uint64_t)(end - newline) ? newline + 1 + bytes + 2 : NULL;
 }
 
-/* The key of a get with one key, or of a set; where the next command begins, NULL if that is not here. */
+/* set: the line's last number is the length of the data block. */
+static uint64_t last_number(const char *newline)
+{
+	const char *digit = newline - (newline[-1] == '\r');
+	uint64_t number = 0, place = 1;
+
+	while (*--digit >= '0' && *digit <= '9' && place < CONN_INPUT_MAX_BYTES) {
+		number += place * (uint64_t)(*digit - '0');
+		place *= 10;
+	}
+	return number;
+}
+
+/* ms: it is the word behind the key. */
+static uint64_t next_number(const char *space)
+{
+	uint64_t number = 0;
+
+	while (*++space >= '0' && *space <= '9' && number < CONN_INPUT_MAX_BYTES)
+		number = number * 10 + (uint64_t)(*space - '0');
+	return number;
+}
+
+/* The key of a get with one key, a set, an mg or an ms; where the next command begins, NULL if that is not here. */
 static bool foresee_line(const char **at, const char *end, const char **key, size_t *length)
 {
 	const char *limit = end - *at > LINE_BYTES ? *at + LINE_BYTES : end, *stop;
-	const char *newline = limit - *at > 5 ? memchr(*at + 5, '\n', (size_t)(limit - *at - 5)) : NULL;
-	bool get = newline && memcmp(*at, "get ", 4) == 0;
+	const char *newline = limit - *at > 4 ? memchr(*at + 4, '\n', (size_t)(limit - *at - 4)) : NULL;
+	enum line line = newline ? kind_of(*at) : OTHER;
 
-	if (!newline || (!get && memcmp(*at, "set ", 4) != 0))
+	if (line == OTHER)
 		return false;
-	*key = *at + 4;
+	*key = *at + (line == GET || line == SET ? 4 : 3);
 	stop = memchr(*key, ' ', (size_t)(newline - *key));
-	if (get == (stop != NULL)) /* a multiget is looked ahead at block by block (text_keys.c) */
+	/* A multiget is looked ahead at block by block (text_keys.c). */
+	if (line == GET ? stop != NULL : line != META_GET && !stop)
 		return false;
+	if (line == SET)
+		*at = after_body(newline, end, last_number(newline));
+	else
+		*at = line == META_SET ? after_body(newline, end, next_number(stop)) : newline + 1;
 	if (!stop)
 		stop = newline - (newline[-1] == '\r');
 	*length = (size_t)(stop - *key);
-	if (*length > TEXT_KEY_MAX)
-		return false;
-	*at = get ? newline + 1 : after_body(newline, end);
-	return true;
+	return *length <= TEXT_KEY_MAX;
 }
 
 unsigned text_foresee(const struct conn *conn, struct foreseen *out, unsigned most)
