@@ -5,8 +5,21 @@
 #include "base/events.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
+#include "server/admin/dump.h"
 #include "server/admin/observe.h"
+#include "server/admin/tuning.h"
 #include "server/admin/watch.h"
+#include "server/store/store.h"
+
+/* As the options say; "lru_crawler" changes it later. */
+static void start_crawler(const struct server *server)
+{
+	const struct store_crawler crawler = { .enabled = server->conf->lru_crawler,
+					       .sleep_us = (uint32_t)server->conf->lru_crawler_sleep,
+					       .to_crawl = (uint32_t)server->conf->lru_crawler_tocrawl };
+
+	store_set_crawler(server->store, &crawler);
+}
 
 int admin_start(struct server *server, char reason[256])
 {
@@ -14,10 +27,14 @@ int admin_start(struct server *server, char reason[256])
 	int code;
 
 	observe_init(conf);
+	tuning_init(conf);
+	start_crawler(server);
 	events_set_ring_bytes(conf->worker_logbuf_size);
 	code = watch_start(&server->watch, conf->watcher_logbuf_size);
+	if (code == FS_OK)
+		code = dump_start(&server->dump, server->store);
 	if (code != FS_OK) {
-		snprintf(reason, 256, "can't start the thread of watch: %s", fs_strerror(code));
+		snprintf(reason, 256, "can't start the threads of watch and lru_crawler: %s", fs_strerror(code));
 		admin_stop(server);
 	}
 	return code;
@@ -25,12 +42,15 @@ int admin_start(struct server *server, char reason[256])
 
 void admin_stop(struct server *server)
 {
+	dump_stop(server->dump);
 	watch_stop(server->watch);
 }
 
 void admin_destroy(struct server *server)
 {
+	dump_destroy(server->dump);
 	watch_destroy(server->watch);
+	server->dump = NULL;
 	server->watch = NULL;
 	events_fini();
 	observe_fini();

@@ -2,6 +2,7 @@
 /* The text protocol: finds the commands in the input and hands them to what executes them. */
 #include "server/proto/text_internal.h"
 
+#include "base/events.h"
 #include "base/log.h"
 #include "server/proto/meta_internal.h"
 
@@ -38,6 +39,13 @@ static const struct handler {
 	[TEXT_FLUSH_ALL] = { text_flush_all, true },
 	[TEXT_VERBOSITY] = { text_verbosity, true },
 	[TEXT_SHUTDOWN] = { text_shutdown, true },
+	[TEXT_CACHE_MEMLIMIT] = { text_cache_memlimit, true },
+	[TEXT_WATCH] = { text_watch, true },
+	[TEXT_LRU_CRAWLER] = { text_lru_crawler, true },
+	[TEXT_LRU] = { text_lru, true },
+	[TEXT_SLABS] = { text_slabs, true },
+	[TEXT_EXTSTORE] = { text_extstore, true },
+	[TEXT_REFRESH_CERTS] = { text_refresh_certs, true },
 	[TEXT_QUIT] = { text_quit, true },
 };
 
@@ -69,7 +77,7 @@ static bool is_http(const char *line, size_t length)
 	return last && (size_t)(line + length - last) > 6 && memcmp(last + 1, "HTTP/", 5) == 0;
 }
 
-/* -vv. What is not a printable character is shown as one. */
+/* -vv, and watch rawcmds. What is not a printable character is shown as one. */
 static void __attribute__((cold, noinline)) log_command(const struct conn *conn, const char *line, size_t length)
 {
 	char text[LOGGED_BYTES + 1];
@@ -79,12 +87,15 @@ static void __attribute__((cold, noinline)) log_command(const struct conn *conn,
 		text[i] = line[i] >= ' ' && line[i] <= '~' ? line[i] : '?';
 	text[shown] = 0;
 	log_debug("<%d %s%s", conn_number(conn), text, shown < length ? " ..." : "");
+	if (events_on(EVENT_RAWCMDS))
+		events_emit(EVENT_RAWCMDS, "type=rawcmd cfd=%d cmd=%s%s", conn_number(conn), text,
+			    shown < length ? " ..." : "");
 }
 
 /* The command starts: its line, without the line end, is used up. */
 static void begin(struct conn *conn, const char *line, size_t length, const char *newline)
 {
-	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG, 0))
+	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG || events_on(EVENT_RAWCMDS), 0))
 		log_command(conn, line, length);
 	conn->turns--;
 	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
@@ -140,7 +151,16 @@ static enum conn_verdict part_of_line(struct conn *conn)
 
 static enum conn_verdict verdict_of(enum text_step step)
 {
-	return step == TEXT_WAIT ? CONN_WAIT : step == TEXT_YIELD ? CONN_YIELD : CONN_CLOSE;
+	switch (step) {
+	case TEXT_WAIT:
+		return CONN_WAIT;
+	case TEXT_YIELD:
+		return CONN_YIELD;
+	case TEXT_LEND:
+		return CONN_LEND;
+	default:
+		return CONN_CLOSE;
+	}
 }
 
 /* One command's line. *step is TEXT_NEXT when it is done with. */

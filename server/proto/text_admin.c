@@ -2,9 +2,16 @@
 /* The text protocol's commands that name no key. */
 #include <string.h>
 
+#include "base/events.h"
 #include "base/log.h"
+#include "conf/conf.h"
 #include "server/admin/admin.h"
+#include "server/admin/watch.h"
+#include "server/net/net.h"
 #include "server/proto/text_internal.h"
+
+#define MEGABYTE (1u << 20)
+#define LEAST_MEGABYTES 8u /* what memcached lets cache_memlimit go down to */
 
 static void stats_row(struct stats_out *out, const char *name, const char *value)
 {
@@ -17,9 +24,14 @@ static void stats_row(struct stats_out *out, const char *name, const char *value
 	conn_put_text(conn, "\r\n");
 }
 
+static void stats_line(struct stats_out *out, const char *line, size_t length)
+{
+	conn_put(out->context, line, (uint32_t)length);
+}
+
 enum text_step text_stats(struct conn *conn, const struct text_command *command)
 {
-	struct stats_out out = { .row = stats_row, .context = conn };
+	struct stats_out out = { .row = stats_row, .line = stats_line, .context = conn };
 	const char *answer = admin_stats(conn->server, command->rest, command->rest_end, &out);
 
 	conn_put(conn, answer, (uint32_t)strlen(answer));
@@ -38,16 +50,27 @@ enum text_step text_verbosity(struct conn *conn, const struct text_command *comm
 
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command)
 {
-	store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
-	if (!command->noreply)
+	bool allowed = !conn->server->conf->disable_flush_all;
+
+	if (allowed)
+		store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
+	if (command->noreply)
+		return TEXT_NEXT;
+	if (allowed)
 		conn_put_text(conn, "OK\r\n");
+	else
+		conn_put_text(conn, "CLIENT_ERROR flush_all not allowed\r\n");
 	return TEXT_NEXT;
 }
 
 enum text_step text_version(struct conn *conn, const struct text_command *command)
 {
+	const char *number = conn->server->conf->compat_version;
+
 	(void)command;
-	conn_put_text(conn, "VERSION " SERVER_MEMCACHED_VERSION "\r\n");
+	conn_put_text(conn, "VERSION ");
+	conn_put(conn, number, (uint32_t)strlen(number));
+	conn_put_text(conn, "\r\n");
 	return TEXT_NEXT;
 }
 
@@ -58,11 +81,116 @@ enum text_step text_meta_noop(struct conn *conn, const struct text_command *comm
 	return TEXT_NEXT;
 }
 
+/* ---- words ------------------------------------------------------------------------------------- */
+
+static bool is_word(const char *word, size_t length, const char *text)
+{
+	return length == strlen(text) && memcmp(word, text, length) == 0;
+}
+
+static enum text_step say(struct conn *conn, const char *line)
+{
+	conn_put(conn, line, (uint32_t)strlen(line));
+	return TEXT_NEXT;
+}
+
+/* Digits alone, and not too many. */
+static bool get_megabytes(const char *word, size_t length, uint64_t *out)
+{
+	*out = 0;
+	if (length == 0 || length > 19)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (word[i] < '0' || word[i] > '9')
+			return false;
+		*out = *out * 10 + (uint64_t)(word[i] - '0');
+	}
+	return true;
+}
+
+/* ---- the daemon as a whole ------------------------------------------------------------------------ */
+
+/* Both kinds end alike: nothing is lost that a longer farewell would save. */
 enum text_step text_shutdown(struct conn *conn, const struct text_command *command)
 {
-	(void)command;
-	conn_put_text(conn, "ERROR: shutdown not enabled\r\n");
+	const char *at = command->rest, *word;
+	size_t length;
+
+	if (!conn->server->conf->enable_shutdown)
+		return say(conn, "ERROR: shutdown not enabled\r\n");
+	if (text_word(&at, command->rest_end, &word, &length) && !is_word(word, length, "graceful"))
+		return say(conn, "CLIENT_ERROR invalid shutdown mode\r\n");
+	log_notice("a client asks to shut down");
+	net_stop(conn->server->net);
+	return TEXT_CLOSE;
+}
+
+enum text_step text_cache_memlimit(struct conn *conn, const struct text_command *command)
+{
+	const char *at = command->rest, *word, *second;
+	size_t length, second_length;
+	bool two, noreply;
+	uint64_t megabytes;
+	const char *answer = "OK\r\n";
+
+	if (!text_word(&at, command->rest_end, &word, &length) || !get_megabytes(word, length, &megabytes))
+		return say(conn, "ERROR\r\n");
+	two = text_word(&at, command->rest_end, &second, &second_length);
+	noreply = two && is_word(second, second_length, "noreply");
+	if (two && text_word(&at, command->rest_end, &second, &second_length))
+		return say(conn, "ERROR\r\n");
+	if (megabytes < LEAST_MEGABYTES)
+		answer = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+	else if (megabytes > 1000000000)
+		answer = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+	else if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
+		answer = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+	if (!noreply)
+		conn_put(conn, answer, (uint32_t)strlen(answer));
 	return TEXT_NEXT;
+}
+
+enum text_step text_refresh_certs(struct conn *conn, const struct text_command *command)
+{
+	char reason[256] = "";
+
+	(void)command;
+	if (!conn->server->conf->enable_ssl)
+		return say(conn, "Error TLS not enabled\r\n");
+	if (net_refresh_certificates(conn->server->net, reason) == FS_OK)
+		return say(conn, "OK\r\n");
+	log_warn("certificates are not renewed: %s", reason);
+	conn_put_text(conn, "Error ");
+	conn_put(conn, reason, (uint32_t)strlen(reason));
+	return say(conn, "\r\n");
+}
+
+/* ---- watch ------------------------------------------------------------------------------------- */
+
+enum text_step text_watch(struct conn *conn, const struct text_command *command)
+{
+	const char *at = command->rest, *word;
+	unsigned streams = 0;
+	size_t length;
+
+	if (conn->server->conf->disable_watch)
+		return say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
+	while (text_word(&at, command->rest_end, &word, &length)) {
+		enum event_stream stream = events_find(word, length);
+
+		if (stream == EVENT_STREAMS)
+			return say(conn, "ERROR\r\n");
+		streams |= 1u << stream;
+	}
+	switch (watch_join(conn->server->watch, conn, streams ? streams : 1u << EVENT_FETCHERS)) {
+	case FS_OK:
+		conn_put_text(conn, "OK\r\n");
+		return TEXT_LEND;
+	case FS_EFULL:
+		return say(conn, "WATCHER_TOO_MANY log watcher limit reached\r\n");
+	default:
+		return say(conn, "WATCHER_FAILED failed to add log watcher\r\n");
+	}
 }
 
 enum text_step text_quit(struct conn *conn, const struct text_command *command)

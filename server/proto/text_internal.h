@@ -58,7 +58,16 @@ enum text_step text_flush_all(struct conn *conn, const struct text_command *comm
 enum text_step text_version(struct conn *conn, const struct text_command *command);
 enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);
 enum text_step text_shutdown(struct conn *conn, const struct text_command *command);
+enum text_step text_cache_memlimit(struct conn *conn, const struct text_command *command);
+enum text_step text_refresh_certs(struct conn *conn, const struct text_command *command);
+enum text_step text_watch(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
+
+/* Parts of memcached's (text_tuning.c). */
+enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);
+enum text_step text_lru(struct conn *conn, const struct text_command *command);
+enum text_step text_slabs(struct conn *conn, const struct text_command *command);
+enum text_step text_extstore(struct conn *conn, const struct text_command *command);
 
 /* Of who has not logged in yet (text_auth.c): a line, up to newline, is used up and answered, or begins a token. */
 enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline);

@@ -40,7 +40,7 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 
 static void execute(struct conn *conn, struct reply *reply)
 {
-	if (store_execute(conn->store, &reply->request)) {
+	if (conn_execute(conn, reply)) {
 		text_answer(conn, reply);
 		return;
 	}

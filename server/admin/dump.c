@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/admin/dump.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/events.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "server/net/conn.h"
+
+#define BUFFER_BYTES (64u << 10)
+#define LINE_MAX_BYTES 1280u /* a key with each byte escaped, and seven numbers */
+#define POLL_MS 100
+
+struct dump {
+	struct store *store;
+	pthread_t thread;
+	struct lock lock; /* covers job and stopping */
+	pthread_cond_t cond;
+	struct loan *loan; /* the job; NULL: none is waiting */
+	bool stopping;
+	_Atomic bool stop; /* the same, for the walk */
+	atomic_bool busy; /* from dump_begin to the last line */
+	/* Of the one under way: */
+	enum dump_form form;
+	bool all, classes[DUMP_CLASSES];
+	bool broken; /* the client went away, or takes nothing */
+	size_t used;
+	char buffer[BUFFER_BYTES];
+};
+
+/* ---- asking, on a worker ---------------------------------------------------------------------- */
+
+static void take(void *context, struct loan *loan)
+{
+	struct dump *dump = context;
+	bool late;
+
+	lock_acquire(&dump->lock);
+	late = dump->stopping;
+	if (!late)
+		dump->loan = loan;
+	lock_release(&dump->lock);
+	if (loan && !late) {
+		pthread_cond_signal(&dump->cond);
+		return;
+	}
+	if (loan)
+		loan_return(loan, true);
+	atomic_store(&dump->busy, false);
+}
+
+int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const bool classes[DUMP_CLASSES])
+{
+	if (atomic_exchange(&dump->busy, true))
+		return FS_EBUSY;
+	dump->form = form;
+	dump->all = classes == NULL;
+	if (classes)
+		memcpy(dump->classes, classes, sizeof(dump->classes));
+	if (conn_lend(conn, take, dump))
+		return FS_OK;
+	atomic_store(&dump->busy, false);
+	return FS_EINVAL;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static bool wait_for_room(struct dump *dump, struct loan *loan, uint64_t since_ms)
+{
+	struct pollfd fd = { .fd = loan_fd(loan), .events = POLLOUT };
+
+	if (atomic_load(&dump->stop) || clk_now_ms(clk_boot()) - since_ms > DUMP_STALL_MS)
+		return false;
+	return poll(&fd, 1, POLL_MS) >= 0 || errno == EINTR;
+}
+
+/* Everything in the buffer. False: the client is given up. */
+static bool flush(struct dump *dump, struct loan *loan)
+{
+	uint64_t since_ms = clk_now_ms(clk_boot());
+	size_t at = 0;
+
+	while (at < dump->used && !dump->broken) {
+		ssize_t sent = loan_send(loan, dump->buffer + at, dump->used - at);
+
+		if (sent > 0) {
+			at += (size_t)sent;
+			since_ms = clk_now_ms(clk_boot());
+		} else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+			dump->broken = !wait_for_room(dump, loan, since_ms);
+		} else {
+			dump->broken = true;
+		}
+	}
+	dump->used = 0;
+	return !dump->broken;
+}
+
+static bool is_plain(const char *key, unsigned length)
+{
+	for (unsigned i = 0; i < length; i++)
+		if ((unsigned char)key[i] <= ' ' || key[i] == 0x7f)
+			return false;
+	return true;
+}
+
+static size_t base64(const char *bytes, unsigned length, char *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *at = out;
+
+	for (unsigned i = 0; i < length; i += 3) {
+		unsigned left = length - i;
+		uint32_t three = (uint32_t)(unsigned char)bytes[i] << 16;
+
+		three |= left > 1 ? (uint32_t)(unsigned char)bytes[i + 1] << 8 : 0;
+		three |= left > 2 ? (uint32_t)(unsigned char)bytes[i + 2] : 0;
+		*at++ = digits[three >> 18];
+		*at++ = digits[three >> 12 & 63];
+		*at++ = left > 1 ? digits[three >> 6 & 63] : '=';
+		*at++ = left > 2 ? digits[three & 63] : '=';
+	}
+	return (size_t)(at - out);
+}
+
+static int format_mg(char *out, const struct store_seen *object)
+{
+	char text[(STORE_KEY_MAX + 2) / 3 * 4];
+	int length = object->key_length;
+
+	if (is_plain(object->key, object->key_length))
+		return snprintf(out, LINE_MAX_BYTES, "mg %.*s\r\n", length, object->key);
+	length = (int)base64(object->key, object->key_length, text);
+	return snprintf(out, LINE_MAX_BYTES, "mg %.*s b\r\n", length, text);
+}
+
+static int format_meta(char *out, const struct store_seen *object)
+{
+	char key[3 * STORE_KEY_MAX + 1];
+
+	return snprintf(out, LINE_MAX_BYTES,
+			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u\n",
+			events_key(object->key, object->key_length, key), object->expires, object->accessed, object->cas,
+			object->fetched ? "yes" : "no", object->class, object->bytes);
+}
+
+struct walk {
+	struct dump *dump;
+	struct loan *loan;
+};
+
+static bool see(void *context, const struct store_seen *object)
+{
+	const struct walk *walk = context;
+	struct dump *dump = walk->dump;
+	char *out;
+
+	if (atomic_load(&dump->stop))
+		return false;
+	if (!dump->all && (object->class >= DUMP_CLASSES || !dump->classes[object->class]))
+		return true;
+	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush(dump, walk->loan))
+		return false;
+	out = dump->buffer + dump->used;
+	dump->used += (size_t)(dump->form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
+	return true;
+}
+
+static void run(struct dump *dump, struct loan *loan)
+{
+	struct walk walk = { dump, loan };
+	int code;
+
+	dump->used = 0;
+	dump->broken = false;
+	code = store_walk(dump->store, true, see, &walk);
+	if (code != FS_OK)
+		log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
+	if (!dump->broken && !atomic_load(&dump->stop)) {
+		const char *end = dump->form == DUMP_MG ? "EN\r\n" : "END\r\n";
+
+		if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES)
+			flush(dump, loan);
+		memcpy(dump->buffer + dump->used, end, strlen(end));
+		dump->used += strlen(end);
+		flush(dump, loan);
+	} else {
+		dump->broken = true;
+	}
+}
+
+static void *dump_main(void *context)
+{
+	struct dump *dump = context;
+	struct loan *late;
+
+	lock_acquire(&dump->lock);
+	while (!dump->stopping) {
+		struct loan *loan = dump->loan;
+		bool broken;
+
+		if (!loan) {
+			pthread_cond_wait(&dump->cond, &dump->lock.mutex);
+			continue;
+		}
+		dump->loan = NULL;
+		lock_release(&dump->lock);
+		run(dump, loan);
+		broken = dump->broken;
+		atomic_store(&dump->busy, false); /* first: who has the last line may ask again */
+		loan_return(loan, broken);
+		lock_acquire(&dump->lock);
+	}
+	late = dump->loan;
+	dump->loan = NULL;
+	lock_release(&dump->lock);
+	if (late)
+		loan_return(late, true);
+	return NULL;
+}
+
+/* ---- start and stop ---------------------------------------------------------------------------- */
+
+int dump_start(struct dump **out, struct store *store)
+{
+	struct dump *dump = mem_must_zalloc(sizeof(*dump));
+
+	dump->store = store;
+	lock_init(&dump->lock, LOCK_LEAF);
+	pthread_cond_init(&dump->cond, NULL);
+	if (pthread_create(&dump->thread, NULL, dump_main, dump) != 0) {
+		dump_destroy(dump);
+		return FS_ESYS;
+	}
+	pthread_setname_np(dump->thread, "dump");
+	*out = dump;
+	return FS_OK;
+}
+
+void dump_stop(struct dump *dump)
+{
+	if (!dump)
+		return;
+	atomic_store(&dump->stop, true);
+	lock_acquire(&dump->lock);
+	dump->stopping = true;
+	lock_release(&dump->lock);
+	pthread_cond_signal(&dump->cond);
+	pthread_join(dump->thread, NULL);
+}
+
+void dump_destroy(struct dump *dump)
+{
+	if (!dump)
+		return;
+	pthread_cond_destroy(&dump->cond);
+	lock_fini(&dump->lock);
+	mem_free(dump);
+}

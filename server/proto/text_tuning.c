@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The text protocol's commands that look after memcached's parts: crawler, LRU, slabs, extstore. The crawler's act; the
+ * others answer as memcached does with those parts switched off, and remember what they were told.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "server/admin/dump.h"
+#include "server/admin/tuning.h"
+#include "server/proto/text_internal.h"
+
+#define WORDS_MAX 7u
+#define WORD_BYTES 32u /* of a longer one only the start is kept: it is no word of these commands */
+#define CLASS_LIST_BYTES 1024u
+
+/* The words behind a command's name. */
+struct words {
+	unsigned count; /* WORDS_MAX + 1: there are more */
+	char word[WORDS_MAX][WORD_BYTES];
+	const char *second; /* in the line, at its full length */
+	size_t second_length;
+};
+
+static void split(const struct text_command *command, struct words *out)
+{
+	const char *at = command->rest, *word;
+	size_t length;
+
+	*out = (struct words){ 0 };
+	while (text_word(&at, command->rest_end, &word, &length)) {
+		if (out->count == WORDS_MAX) {
+			out->count++;
+			return;
+		}
+		memcpy(out->word[out->count], word, length < WORD_BYTES ? length : WORD_BYTES - 1);
+		if (out->count == 1) {
+			out->second = word;
+			out->second_length = length;
+		}
+		out->count++;
+	}
+}
+
+static bool is(const struct words *words, unsigned i, const char *text)
+{
+	return i < words->count && strcmp(words->word[i], text) == 0;
+}
+
+static bool get_number(const char *text, uint32_t *out)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (end == text || *end || *text == '-' || errno != 0 || number > UINT32_MAX)
+		return false;
+	*out = (uint32_t)number;
+	return true;
+}
+
+static bool get_real(const char *text, double *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtod(text, &end);
+	return end != text && !*end && errno == 0 && isfinite(*out);
+}
+
+static enum text_step say(struct conn *conn, const char *line)
+{
+	conn_put(conn, line, (uint32_t)strlen(line));
+	return TEXT_NEXT;
+}
+
+#define OK "OK\r\n"
+#define ERROR "ERROR\r\n"
+#define FORMAT "CLIENT_ERROR bad command line format\r\n"
+
+/* ---- lru_crawler ----------------------------------------------------------------------------- */
+
+/* "all", "hash" (*all), or numbers separated by commas. */
+static bool parse_classes(const struct words *words, bool *all, bool classes[DUMP_CLASSES])
+{
+	char list[CLASS_LIST_BYTES], *rest = list;
+	uint32_t number;
+
+	*all = is(words, 1, "all") || is(words, 1, "hash");
+	if (*all)
+		return true;
+	if (words->second_length >= sizeof(list))
+		return false;
+	memcpy(list, words->second, words->second_length);
+	list[words->second_length] = 0;
+	memset(classes, 0, DUMP_CLASSES * sizeof(*classes));
+	for (const char *one = strsep(&rest, ","); one; one = strsep(&rest, ",")) {
+		if (!get_number(one, &number) || number == 0 || number > store_class_count() || number >= DUMP_CLASSES)
+			return false;
+		classes[number] = true;
+	}
+	return true;
+}
+
+static bool crawler_enabled(const struct conn *conn)
+{
+	struct store_crawler crawler;
+
+	store_get_crawler(conn->server->store, &crawler);
+	return crawler.enabled;
+}
+
+static enum text_step list_objects(struct conn *conn, const struct words *words, enum dump_form form)
+{
+	bool all, classes[DUMP_CLASSES];
+
+	if (!crawler_enabled(conn))
+		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+	if (conn->server->conf->disable_dumping)
+		return say(conn, "ERROR metadump not allowed\r\n");
+	if (!parse_classes(words, &all, classes))
+		return say(conn, "BADCLASS invalid class id\r\n");
+	switch (dump_begin(conn->server->dump, conn, form, all ? NULL : classes)) {
+	case FS_OK:
+		return TEXT_LEND;
+	case FS_EBUSY:
+		return say(conn, "BUSY currently processing crawler request\r\n");
+	default:
+		return say(conn, "ERROR\r\n");
+	}
+}
+
+static enum text_step crawl(struct conn *conn, const struct words *words)
+{
+	bool all, classes[DUMP_CLASSES];
+
+	if (!crawler_enabled(conn))
+		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+	if (!parse_classes(words, &all, classes))
+		return say(conn, "BADCLASS invalid class id\r\n");
+	if (!store_crawl(conn->server->store))
+		return say(conn, "BUSY currently processing crawler request\r\n");
+	return say(conn, OK);
+}
+
+static enum text_step switch_crawler(struct conn *conn, bool on)
+{
+	struct store_crawler crawler;
+
+	store_get_crawler(conn->server->store, &crawler);
+	if (on && crawler.enabled)
+		return say(conn, "ERROR failed to start lru crawler thread\r\n"); /* it runs already */
+	crawler.enabled = on;
+	store_set_crawler(conn->server->store, &crawler);
+	return say(conn, OK);
+}
+
+static enum text_step pace_crawler(struct conn *conn, const struct words *words)
+{
+	struct store_crawler crawler;
+	uint32_t number;
+
+	if (!get_number(words->word[1], &number))
+		return say(conn, FORMAT);
+	store_get_crawler(conn->server->store, &crawler);
+	if (is(words, 0, "tocrawl"))
+		crawler.to_crawl = number;
+	else if (number <= STORE_CRAWL_SLEEP_MAX_US)
+		crawler.sleep_us = number;
+	else
+		return say(conn, "CLIENT_ERROR sleep must be one second or less\r\n");
+	store_set_crawler(conn->server->store, &crawler);
+	return say(conn, OK);
+}
+
+enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command)
+{
+	struct words words;
+
+	split(command, &words);
+	if (words.count == 1 && (is(&words, 0, "enable") || is(&words, 0, "disable")))
+		return switch_crawler(conn, is(&words, 0, "enable"));
+	if (words.count != 2)
+		return say(conn, ERROR);
+	if (is(&words, 0, "metadump"))
+		return list_objects(conn, &words, DUMP_META);
+	if (is(&words, 0, "mgdump"))
+		return list_objects(conn, &words, DUMP_MG);
+	if (is(&words, 0, "crawl"))
+		return crawl(conn, &words);
+	if (is(&words, 0, "sleep") || is(&words, 0, "tocrawl"))
+		return pace_crawler(conn, &words);
+	return say(conn, ERROR);
+}
+
+/* ---- lru, slabs ------------------------------------------------------------------------------- */
+
+/* "tune" is taken with the lists switched off, "mode" and "temp_ttl" are not. */
+enum text_step text_lru(struct conn *conn, const struct text_command *command)
+{
+	uint32_t hot, warm;
+	double hot_factor, warm_factor;
+	struct words words;
+
+	split(command, &words);
+	if (words.count != 5 || !is(&words, 0, "tune") || !get_number(words.word[1], &hot) ||
+	    !get_number(words.word[2], &warm) || !get_real(words.word[3], &hot_factor) ||
+	    !get_real(words.word[4], &warm_factor))
+		return say(conn, ERROR);
+	if ((uint64_t)hot + warm > 80)
+		return say(conn, "ERROR hot and warm pcts must not exceed 80\r\n");
+	if (hot_factor <= 0 || warm_factor <= 0)
+		return say(conn, "ERROR hot/warm age factors must be greater than 0\r\n");
+	atomic_store(&tuning.hot_lru_pct, hot);
+	atomic_store(&tuning.warm_lru_pct, warm);
+	atomic_store(&tuning.hot_max_factor, hot_factor);
+	atomic_store(&tuning.warm_max_factor, warm_factor);
+	return say(conn, OK);
+}
+
+static enum text_step automove(struct conn *conn, const struct words *words)
+{
+	uint32_t level;
+	double ratio;
+
+	if (is(words, 1, "ratio")) {
+		if (words->count != 3 || !get_real(words->word[2], &ratio))
+			return say(conn, ERROR);
+		atomic_store(&tuning.slab_automove_ratio, ratio);
+		return say(conn, OK);
+	}
+	if (!get_number(words->word[1], &level))
+		return say(conn, FORMAT);
+	if (level > 2)
+		return say(conn, ERROR);
+	atomic_store(&tuning.slab_automove, level);
+	return say(conn, OK);
+}
+
+enum text_step text_slabs(struct conn *conn, const struct text_command *command)
+{
+	struct words words;
+
+	split(command, &words);
+	if (words.count == 3 && is(&words, 0, "reassign"))
+		return say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
+	if (words.count >= 2 && is(&words, 0, "automove"))
+		return automove(conn, &words);
+	return say(conn, ERROR);
+}
+
+/* ---- extstore ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	_Atomic uint32_t *field;
+} numbers[] = {
+	{ "item_size", &tuning.ext_item_size },		{ "item_age", &tuning.ext_item_age },
+	{ "low_ttl", &tuning.ext_low_ttl },		{ "recache_rate", &tuning.ext_recache_rate },
+	{ "compact_under", &tuning.ext_compact_under }, { "drop_under", &tuning.ext_drop_under },
+	{ "max_sleep", &tuning.ext_max_sleep },
+};
+
+static bool set_extstore(const struct words *words)
+{
+	uint32_t number, chunks;
+	double real;
+
+	if (is(words, 0, "free_memchunks"))
+		return words->count >= 3 && get_number(words->word[1], &number) && number >= 1 &&
+		       number <= store_class_count() && get_number(words->word[2], &chunks);
+	if (is(words, 0, "max_frag")) {
+		if (!get_real(words->word[1], &real))
+			return false;
+		atomic_store(&tuning.ext_max_frag, real);
+		return true;
+	}
+	if (!get_number(words->word[1], &number))
+		return false;
+	if (is(words, 0, "drop_unread")) {
+		atomic_store(&tuning.ext_drop_unread, number != 0);
+		return true;
+	}
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (is(words, 0, numbers[i].name)) {
+			atomic_store(numbers[i].field, number);
+			return true;
+		}
+	return false;
+}
+
+enum text_step text_extstore(struct conn *conn, const struct text_command *command)
+{
+	struct words words;
+
+	split(command, &words);
+	return say(conn, words.count >= 2 && set_extstore(&words) ? OK : ERROR);
+}
