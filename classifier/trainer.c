@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/events.h"
 #include "base/log.h"
 #include "classifier/classifier_internal.h"
 #include "conf/counters.h"
@@ -119,6 +120,9 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 		used = judge(clf, &model, samples, count, reason);
 	}
 	set_reason(clf, reason, positive_share);
+	if (events_on(EVENT_CLASSIFIER))
+		events_emit(EVENT_CLASSIFIER, "type=model_trained samples=%zu flashy=%.4f used=%s reason=\"%s\"", count,
+			    positive_share, used ? "yes" : "no", reason);
 	log_debug("classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share, reason);
 	return used;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/log.h"
 #include "segments/segments_internal.h"
 
@@ -62,6 +63,8 @@ static void go_offline(struct seg_health *health, uint64_t now_ms)
 static void log_offline(const char *reason)
 {
 	log_error("flash is offline, serving from memory alone: %s", reason);
+	if (events_on(EVENT_FLASH))
+		events_emit(EVENT_FLASH, "type=flash_offline reason=\"%s\"", reason);
 }
 
 static void count_error(struct seg *seg, const char *what, const char *why)
@@ -184,6 +187,8 @@ bool health_online(struct seg *seg)
 		set_retry(health, now_ms);
 	}
 	lock_release(&health->lock);
+	if (back && events_on(EVENT_FLASH))
+		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
 	if (back && revived)
 		log_notice("flash is online again; segments that could not be written are tried again: %u",
 			   (unsigned)revived);

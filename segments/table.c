@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/events.h"
 #include "conf/counters.h"
 #include "segments/segments_internal.h"
 
@@ -214,6 +215,8 @@ int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
 	entry->sequence = 0;
 	lock_release(&seg->lock);
 	ctr_add(CTR_segments_reclaimed, 1);
+	if (events_on(EVENT_FLASH))
+		events_emit(EVENT_FLASH, "type=segment_reclaimed segment=%u", segment);
 	return FS_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/events.h"
 #include "base/log.h"
 #include "conf/counters.h"
 #include "segments/writer_internal.h"
@@ -200,6 +201,10 @@ static int end_well(struct job *job, const struct layout_header *header)
 	health_proven(seg);
 	ctr_add(CTR_segments_written, 1);
 	ctr_add(CTR_segment_hashes, job->plan->stats.hashes);
+	if (events_on(EVENT_FLASH))
+		events_emit(EVENT_FLASH, "type=segment_written segment=%u sequence=%llu objects=%u bytes=%llu record_bytes=%llu",
+			    job->segment, (unsigned long long)header->sequence, header->objects,
+			    (unsigned long long)seg->segment_bytes, (unsigned long long)header->record_bytes);
 	return FS_OK;
 }
 

@@ -145,6 +145,8 @@ enum text_step text_cache_memlimit(struct conn *conn, const struct text_command 
 		answer = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
 	else if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
 		answer = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+	else if (events_on(EVENT_SYSEVENTS))
+		events_emit(EVENT_SYSEVENTS, "type=memory_limit megabytes=%llu", (unsigned long long)megabytes);
 	if (!noreply)
 		conn_put(conn, answer, (uint32_t)strlen(answer));
 	return TEXT_NEXT;

@@ -5,6 +5,7 @@
  * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
  * some ten microseconds at the most.
  */
+#include "base/events.h"
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 64u
@@ -174,6 +175,8 @@ static void begin_asked(struct store *store)
 	for (unsigned class = 0; class <= CLASSES; class++)
 		crawl->left[class] = most ? most : UINT32_MAX;
 	ctr_add(CTR_lru_crawler_starts, 1);
+	if (events_on(EVENT_SYSEVENTS))
+		events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=started to_crawl=%u", most);
 }
 
 /* So many objects, or the rest. False: that was the end. */
@@ -208,6 +211,8 @@ static bool crawl_as_asked(struct store *store)
 	for (unsigned n = 0; n < BATCHES_EACH && crawl->due_us <= now_us; n++) {
 		if (!crawl_batch(store)) {
 			crawl->begun = false;
+			if (events_on(EVENT_SYSEVENTS))
+				events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=finished");
 			atomic_store_explicit(&crawl->asked, false, memory_order_release);
 			return true;
 		}

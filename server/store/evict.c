@@ -4,6 +4,7 @@
  * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
  * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
  */
+#include "base/events.h"
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 32u
@@ -92,6 +93,17 @@ static void count_eviction(const struct round *round, const struct item *item)
 			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
 }
 
+static void __attribute__((cold, noinline)) emit_eviction(const struct round *round, struct item *item)
+{
+	char key[3 * STORE_KEY_MAX + 1];
+
+	events_emit(EVENT_EVICTIONS, "type=eviction key=%s fetch=%s ttl=%lld la=%u clsid=%u size=%u",
+		    events_key(item_key(item), item->key_length, key), item->state & ITEM_FETCHED ? "yes" : "no",
+		    item->expiry ? (long long)store_ttl(item->expiry, round->now_seconds) : -1ll,
+		    item_idle_seconds(&item->features, round->now_ms), class_of(item_allocated_bytes(item)),
+		    item->value_length);
+}
+
 static void visit(struct round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
@@ -113,6 +125,8 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 		take_out(round, stripe, hash, item);
 		if (!clean) { /* a clean copy's object is still on flash */
 			count_eviction(round, item);
+			if (events_on(EVENT_EVICTIONS))
+				emit_eviction(round, item);
 			if (store->classifier)
 				clf_note_evicted(store->classifier, hash, round->now_ms);
 		}
