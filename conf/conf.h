@@ -114,6 +114,8 @@ struct conf {
 #undef SWITCH
 #undef WORDS
 #undef STATE
+	/* For the checks of loading alone: whether -B was given, and -o ext_path. */
+	bool protocol_given, ext_path_given;
 	struct conf_note *notes; /* in the order in which they came up */
 	int exit_code;		 /* after CONF_EXIT */
 };
@@ -163,8 +165,11 @@ void conf_free(struct conf *conf);
 typedef void conf_each_fn(void *context, const struct conf_option *option, const char *value);
 void conf_describe(const struct conf *conf, conf_each_fn *each, void *context);
 
-/* Prints what -h and --print-sample-config print. */
+/* Prints what -h, -i and --print-sample-config print. */
 void conf_print_help(FILE *out);
+void conf_print_license(FILE *out);
 void conf_print_sample(FILE *out);
+/* What -V prints: on out one line as memcached's, which scripts read; on err our own version. */
+void conf_print_version(FILE *out, FILE *err, const char *compat_version);
 
 #endif

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by conf's own files: the table's rows, reading and writing one value, notes. */
+/* Shared by conf's own files: the tables' rows, reading and writing one value, flags, the file, notes. */
 #ifndef FS_CONF_CONF_INTERNAL_H
 #define FS_CONF_CONF_INTERNAL_H
 
 #include "conf/conf.h"
+
+/* memcached's exit codes: sysexits' EX_USAGE for a value out of its range, 1 for what isn't known at all. */
+#define CONF_EXIT_VALUE 64
+#define CONF_EXIT_UNKNOWN 1
+
+#define CONF_WHY_BYTES 1024
+#define CONF_ROWS_MAX 128
+
+#define CONF_ITEM_HALF "Cannot set item size limit higher than 1/2 of memory max."
 
 enum conf_row_kind { CONF_ROW_OPTION, CONF_ROW_ACTION, CONF_ROW_HEADING };
 
@@ -31,6 +40,31 @@ const char *conf_value_text(const struct conf *conf, const struct conf_option *o
 /* Reads a value into its field. append joins a CONF_LIST value to what is there. FS_OK, FS_EINVAL
    (not what conf_accepted() says; the field is unchanged) or FS_ENOMEM. */
 int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
+
+/* Sets a row as a line of the file would, actions with CONF_IN_FILE too. FS_OK, or an error with why. */
+int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
+		 size_t why_bytes) FS_MUST_CHECK;
+
+/* A walk over flags. */
+struct conf_walk {
+	bool applying;	    /* or only looking for actions and --config */
+	bool in_file;	    /* the flags are a line of a file */
+	const char *place;  /* before what is told of a mistake: "FILE:LINE: ", or "" */
+	const char *file;   /* out: --config's */
+	const char *action; /* out: the last action that ends the start */
+	FILE *out, *err;
+	bool seen[CONF_ROWS_MAX]; /* which rows there were; kept from line to line of a file */
+};
+
+/* FS_OK, or CONF_EXIT with conf->exit_code. May permute argv. */
+int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk) FS_MUST_CHECK;
+
+/* Reads the file of --config, whose flags are told as program's. 0 or the exit code, told on err. */
+int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err) FS_MUST_CHECK;
+
+/* What no single row can say: options that don't go together, and what follows from several. Notes what has no
+   effect. 0 or the exit code, told on err. */
+int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Appends a note. Aborts when memory is out. */
 void conf_note(struct conf *conf, enum log_level level, const char *format, ...)

@@ -44,6 +44,7 @@ static int set_flash(struct conf *conf, const char *path, const char *size, char
 			 conf_accepted(&conf_rows[conf_find_row("flash-size")].option, accepted));
 		return rc;
 	}
+	conf->ext_path_given = true;
 	conf_note(conf, LOG_LEVEL_INFO, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
 	return FS_OK;
 }

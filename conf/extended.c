@@ -184,7 +184,7 @@ static int set_suboption(struct conf *conf, const struct conf_suboption *subopti
 
 /* --- the list -------------------------------------------------------------------------------- */
 
-static int take_word(struct conf *conf, char *word, unsigned *paths, char *why, size_t why_bytes)
+static int take_word(struct conf *conf, char *word, char *why, size_t why_bytes)
 {
 	char *value = strchr(word, '=');
 	const struct conf_suboption *suboption;
@@ -193,7 +193,7 @@ static int take_word(struct conf *conf, char *word, unsigned *paths, char *why, 
 	if (value)
 		*value++ = 0;
 	if (strcmp(word, "ext_path") == 0)
-		return conf_ext_path(conf, value, (*paths)++ > 0, why, why_bytes);
+		return conf_ext_path(conf, value, conf->ext_path_given, why, why_bytes);
 	suboption = find(word);
 	if (!suboption || suboption->form == CONF_FORM_STATE) {
 		/* As getsubopt(3) has it there: the whole word, value and all. */
@@ -202,7 +202,7 @@ static int take_word(struct conf *conf, char *word, unsigned *paths, char *why, 
 		snprintf(why, why_bytes, "Illegal suboption \"%s\"", word);
 		return FS_ENOTFOUND;
 	}
-	if (*paths > 0 && strcmp(word, "ext_page_size") == 0) {
+	if (conf->ext_path_given && strcmp(word, "ext_page_size") == 0) {
 		snprintf(why, why_bytes, "Must specify ext_page_size before any ext_path arguments");
 		return FS_EINVAL;
 	}
@@ -221,13 +221,12 @@ static int take_word(struct conf *conf, char *word, unsigned *paths, char *why, 
 int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes)
 {
 	char *copy = strdup(list), *rest = copy, *word;
-	unsigned paths = 0;
 	int rc = FS_OK;
 
 	must(copy);
 	/* An empty word is one that isn't known, unless it is the last. */
 	while (rc == FS_OK && rest && *rest && (word = strsep(&rest, ",")) != NULL)
-		rc = take_word(conf, word, &paths, why, why_bytes);
+		rc = take_word(conf, word, why, why_bytes);
 	free(copy);
 	return rc;
 }

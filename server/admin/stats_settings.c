@@ -1,29 +1,257 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* "stats settings": memcached's names, in its order. */
+/*
+ * "stats settings": memcached 1.6.18's names in its order, and in its forms, then the options that it hasn't.
+ *
+ * What has no effect here is shown as it was given, so that scripts which compare it with what they want set
+ * are content. Our own options follow with their names in the file, "-" being "_", and their values as there.
+ */
 #include "server/admin/admin.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/net/net.h"
 
-static void number(struct stats_out *out, const char *name, uint64_t value)
+struct source {
+	const struct conf *conf;
+	struct net_status net;
+};
+
+/* How a field of struct conf is shown. */
+enum form {
+	FORM_INT,      /* int */
+	FORM_OCTAL,    /* unsigned */
+	FORM_SIZE,     /* uint64_t */
+	FORM_REAL,     /* double, two places */
+	FORM_REAL_3,   /* double, three places */
+	FORM_YES,      /* bool: yes or no */
+	FORM_NOT,      /* bool: no or yes */
+	FORM_CHAR,     /* char */
+	FORM_TEXT,     /* char *; "NULL" when there is none */
+	FORM_POINTER,  /* char *; "(null)", as printf has it, when there is none */
+	FORM_GIVEN,    /* char *: was it given? */
+	FORM_COMPUTED, /* by a function */
+	FORM_CONSTANT  /* what memcached has, and we don't */
+};
+
+struct row {
+	const char *name;
+	enum form form;
+	size_t offset;
+	void (*show)(const struct source *from, struct stats_out *out, const char *name);
+	const char *text;
+};
+
+/* ---- rows that no single field tells ----------------------------------------------------------- */
+
+static void show_tcp_port(const struct source *from, struct stats_out *out, const char *name)
 {
-	stats_add(out, name, "%" PRIu64, value);
+	stats_add(out, name, "%d", from->conf->port < 0 ? from->net.tcp_port : from->conf->port);
 }
 
-static const char *yes_no(bool value)
+static void show_verbosity(const struct source *from, struct stats_out *out, const char *name)
 {
-	return value ? "yes" : "no";
+	enum log_level level = log_level();
+	int verbosity = level > LOG_LEVEL_NOTICE ? (int)level - LOG_LEVEL_NOTICE : 0;
+
+	/* -vvv is -vv here, but is shown as it was given, as long as no client has lowered it. */
+	if (level == LOG_LEVEL_DEBUG && from->conf->verbose > verbosity)
+		verbosity = from->conf->verbose;
+	stats_add(out, name, "%d", verbosity);
 }
 
-static void option_row(void *context, const struct conf_option *option, const char *value)
+static void show_evictions(const struct source *from, struct stats_out *out, const char *name)
+{
+	stats_add(out, name, "%s", from->conf->disable_evictions ? "off" : "on");
+}
+
+/* memcached reads an interface of its own with one thread, all of them else. */
+static void show_udp_threads(const struct source *from, struct stats_out *out, const char *name)
+{
+	bool several = from->conf->listen && strchr(from->conf->listen, ',');
+
+	stats_add(out, name, "%d", several ? 1 : from->conf->threads);
+}
+
+static void show_protocol(const struct source *from, struct stats_out *out, const char *name)
+{
+	static const char *const words[] = {
+		[CONF_PROTOCOL_AUTO] = "auto-negotiate",
+		[CONF_PROTOCOL_ASCII] = "ascii",
+		[CONF_PROTOCOL_BINARY] = "binary",
+	};
+
+	stats_add(out, name, "%s", words[from->conf->binding_protocol]);
+}
+
+static void show_chunk_max(const struct source *from, struct stats_out *out, const char *name)
+{
+	if (from->conf->slab_chunk_max == 0) /* no_chunked_items */
+		stats_add(out, name, "%" PRIu64, from->conf->max_item_size_bytes);
+	else
+		stats_add(out, name, "%d", from->conf->slab_chunk_max);
+}
+
+static void show_hash(const struct source *from, struct stats_out *out, const char *name)
+{
+	static const char *const words[] = { "jenkins", "murmur3", "xxh3" }; /* in the order of extended.def */
+
+	stats_add(out, name, "%s", words[from->conf->hash_algorithm]);
+}
+
+static void show_tls_version(const struct source *from, struct stats_out *out, const char *name)
+{
+	stats_add(out, name, "tlsv1.%d", from->conf->ssl_min_version);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+#define ROW(name, form, field) { #name, FORM_##form, offsetof(struct conf, field), NULL, NULL }
+#define SHOWN(name, show) { #name, FORM_COMPUTED, 0, show, NULL }
+#define ALWAYS(name, text) { #name, FORM_CONSTANT, 0, NULL, text }
+
+static const struct row rows[] = {
+	ROW(maxbytes, SIZE, memory_limit_bytes),
+	ROW(maxconns, INT, conn_limit),
+	SHOWN(tcpport, show_tcp_port),
+	ROW(udpport, INT, udp_port),
+	ROW(inter, TEXT, listen),
+	SHOWN(verbosity, show_verbosity),
+	ALWAYS(oldest, "0"),
+	SHOWN(evictions, show_evictions),
+	ROW(domain_socket, TEXT, unix_socket),
+	ROW(umask, OCTAL, unix_mask),
+	ROW(shutdown_command, YES, enable_shutdown),
+	ROW(growth_factor, REAL, slab_growth_factor),
+	ROW(chunk_size, INT, slab_min_size),
+	ROW(num_threads, INT, threads),
+	SHOWN(num_threads_per_udp, show_udp_threads),
+	ROW(stat_key_prefix, CHAR, detail_delimiter),
+	ROW(detail_enabled, YES, detail_enabled),
+	ROW(reqs_per_event, INT, max_reqs_per_event),
+	ROW(cas_enabled, NOT, disable_cas),
+	ROW(tcp_backlog, INT, listen_backlog),
+	SHOWN(binding_protocol, show_protocol),
+	ROW(auth_enabled_sasl, YES, enable_sasl),
+	ROW(auth_enabled_ascii, GIVEN, auth_file),
+	ROW(item_size_max, SIZE, max_item_size_bytes),
+	ROW(maxconns_fast, YES, maxconns_fast),
+	ROW(hashpower_init, INT, hashpower),
+	ROW(slab_reassign, YES, slab_reassign),
+	ROW(slab_automove, INT, slab_automove),
+	ROW(slab_automove_ratio, REAL, slab_automove_ratio),
+	ROW(slab_automove_window, INT, slab_automove_window),
+	SHOWN(slab_chunk_max, show_chunk_max),
+	ROW(lru_crawler, YES, lru_crawler),
+	ROW(lru_crawler_sleep, INT, lru_crawler_sleep),
+	ROW(lru_crawler_tocrawl, SIZE, lru_crawler_tocrawl),
+	ROW(tail_repair_time, INT, tail_repair_time),
+	ROW(flush_enabled, NOT, disable_flush_all),
+	ROW(dump_enabled, NOT, disable_dumping),
+	SHOWN(hash_algorithm, show_hash),
+	ROW(lru_maintainer_thread, YES, lru_maintainer),
+	ROW(lru_segmented, YES, lru_maintainer),
+	ROW(hot_lru_pct, INT, hot_lru_pct),
+	ROW(warm_lru_pct, INT, warm_lru_pct),
+	ROW(hot_max_factor, REAL, hot_max_factor),
+	ROW(warm_max_factor, REAL, warm_max_factor),
+	ROW(temp_lru, YES, temp_lru),
+	ROW(temporary_ttl, SIZE, temporary_ttl),
+	ROW(idle_timeout, INT, idle_timeout_seconds),
+	ROW(watcher_logbuf_size, SIZE, watcher_logbuf_size),
+	ROW(worker_logbuf_size, SIZE, worker_logbuf_size),
+	ROW(read_buf_mem_limit, SIZE, read_buf_mem_limit),
+	ROW(track_sizes, YES, track_sizes),
+	ALWAYS(inline_ascii_response, "no"),
+	ROW(ext_item_size, SIZE, ext_item_size),
+	ROW(ext_item_age, SIZE, ext_item_age),
+	ROW(ext_low_ttl, SIZE, ext_low_ttl),
+	ROW(ext_recache_rate, SIZE, ext_recache_rate),
+	ROW(ext_wbuf_size, SIZE, ext_wbuf_size),
+	ROW(ext_compact_under, SIZE, ext_compact_under),
+	ROW(ext_drop_under, SIZE, ext_drop_under),
+	ROW(ext_max_sleep, SIZE, ext_max_sleep),
+	ROW(ext_max_frag, REAL, ext_max_frag),
+	ROW(slab_automove_freeratio, REAL_3, slab_automove_freeratio),
+	ROW(ext_drop_unread, YES, ext_drop_unread),
+	ROW(ssl_enabled, YES, enable_ssl),
+	ROW(ssl_chain_cert, POINTER, ssl_chain_cert),
+	ROW(ssl_key, POINTER, ssl_key),
+	ROW(ssl_verify_mode, INT, ssl_verify_mode),
+	ROW(ssl_keyformat, INT, ssl_keyformat),
+	ROW(ssl_ciphers, TEXT, ssl_ciphers),
+	ROW(ssl_ca_cert, TEXT, ssl_ca_cert),
+	ROW(ssl_wbuf_size, SIZE, ssl_wbuf_size_bytes),
+	ROW(ssl_session_cache, YES, ssl_session_cache),
+	ROW(ssl_kernel_tls, YES, ssl_kernel_tls),
+	SHOWN(ssl_min_version, show_tls_version),
+	ALWAYS(num_napi_ids, "(null)"),
+	ROW(memory_file, POINTER, memory_file),
+};
+
+/* ---- the report ---------------------------------------------------------------------------------- */
+
+static void show_field(struct stats_out *out, const struct row *row, const void *field)
+{
+	const char *text;
+
+	switch (row->form) {
+	case FORM_INT:
+		stats_add(out, row->name, "%d", *(const int *)field);
+		break;
+	case FORM_OCTAL:
+		stats_add(out, row->name, "%o", *(const unsigned *)field);
+		break;
+	case FORM_SIZE:
+		stats_add(out, row->name, "%" PRIu64, *(const uint64_t *)field);
+		break;
+	case FORM_REAL:
+	case FORM_REAL_3:
+		stats_add(out, row->name, "%.*f", row->form == FORM_REAL ? 2 : 3, *(const double *)field);
+		break;
+	case FORM_YES:
+	case FORM_NOT:
+		stats_add(out, row->name, "%s", *(const bool *)field == (row->form == FORM_YES) ? "yes" : "no");
+		break;
+	case FORM_CHAR:
+		stats_add(out, row->name, "%c", *(const char *)field);
+		break;
+	case FORM_GIVEN:
+		stats_add(out, row->name, "%s", *(char *const *)field ? "yes" : "no");
+		break;
+	case FORM_TEXT:
+	case FORM_POINTER:
+		text = *(char *const *)field;
+		stats_add(out, row->name, "%s", text ? text : row->form == FORM_TEXT ? "NULL" : "(null)");
+		break;
+	case FORM_COMPUTED:
+	case FORM_CONSTANT:
+		break;
+	}
+}
+
+/* Has memcached this option too? Its row is above then. */
+static bool is_memcacheds(const struct conf_option *option)
+{
+	if (option->letter)
+		return true;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].form < FORM_COMPUTED && rows[i].offset == option->offset)
+			return true;
+	return false;
+}
+
+static void show_option(void *context, const struct conf_option *option, const char *value)
 {
 	char name[64];
 	size_t i;
 
+	if (is_memcacheds(option))
+		return;
 	for (i = 0; option->name[i] && i < sizeof(name) - 1; i++)
 		name[i] = option->name[i] == '-' ? '_' : option->name[i];
 	name[i] = 0;
@@ -32,37 +260,18 @@ static void option_row(void *context, const struct conf_option *option, const ch
 
 void stats_settings(const struct server *server, struct stats_out *out)
 {
-	const struct conf *conf = server->conf;
-	enum log_level level = log_level();
-	struct net_status net;
+	struct source from = { .conf = server->conf };
 
-	net_get_status(server->net, &net);
-	number(out, "maxbytes", conf->memory_limit_bytes);
-	number(out, "maxconns", (uint64_t)conf->conn_limit);
-	stats_add(out, "tcpport", "%d", conf->port < 0 ? net.tcp_port : conf->port);
-	stats_add(out, "udpport", "%d", conf->udp_port);
-	stats_add(out, "inter", "%s", conf->listen ? conf->listen : "NULL");
-	stats_add(out, "verbosity", "%d", level > LOG_LEVEL_NOTICE ? (int)level - LOG_LEVEL_NOTICE : 0);
-	stats_add(out, "evictions", "%s", conf->disable_evictions ? "off" : "on");
-	stats_add(out, "domain_socket", "%s", conf->unix_socket ? conf->unix_socket : "NULL");
-	stats_add(out, "umask", "%o", conf->unix_mask);
-	stats_add(out, "shutdown_command", "no");
-	number(out, "num_threads", (uint64_t)conf->threads);
-	stats_add(out, "stat_key_prefix", ":");
-	stats_add(out, "detail_enabled", "no");
-	number(out, "reqs_per_event", (uint64_t)conf->max_reqs_per_event);
-	stats_add(out, "cas_enabled", "%s", yes_no(!conf->disable_cas));
-	number(out, "tcp_backlog", (uint64_t)conf->listen_backlog);
-	stats_add(out, "binding_protocol", "ascii");
-	stats_add(out, "auth_enabled_sasl", "no");
-	stats_add(out, "auth_enabled_ascii", "no");
-	number(out, "item_size_max", conf->max_item_size_bytes);
-	stats_add(out, "maxconns_fast", "yes");
-	stats_add(out, "flush_enabled", "yes");
-	stats_add(out, "dump_enabled", "no");
-	stats_add(out, "idle_timeout", "0");
-	stats_add(out, "track_sizes", "no");
-	stats_add(out, "inline_ascii_response", "no");
-	stats_add(out, "ssl_enabled", "no");
-	conf_describe(conf, option_row, out);
+	net_get_status(server->net, &from.net);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *row = &rows[i];
+
+		if (row->form == FORM_COMPUTED)
+			row->show(&from, out, row->name);
+		else if (row->form == FORM_CONSTANT)
+			stats_add(out, row->name, "%s", row->text);
+		else
+			show_field(out, row, (const char *)from.conf + row->offset);
+	}
+	conf_describe(from.conf, show_option, out);
 }

@@ -153,7 +153,7 @@ static void what_they_map_to_is_told(void **state)
 	note = note_about(&loaded.conf, "hashpower");
 	assert_non_null(note);
 	assert_int_equal(note->level, LOG_LEVEL_INFO);
-	assert_non_null(note_about(&loaded.conf, "no_lru_crawler"));
+	assert_null(note_about(&loaded.conf, "no_lru_crawler"));
 	assert_non_null(note_about(&loaded.conf, "ext_drop_unread"));
 	unload(&loaded);
 }

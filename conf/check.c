@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that don't go together, in memcached's words where it has some. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "conf/conf_internal.h"
+
+#define SLAB_CHUNK_DEFAULT 524288
+#define SLAB_SIZE_STEP 8
+#define LRU_SHARE_MAX 80
+#define MANY_THREADS 64
+
+static int refuse(FILE *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int refuse(FILE *err, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(err, format, arguments);
+	va_end(arguments);
+	fputc('\n', err);
+	return CONF_EXIT_VALUE;
+}
+
+/* --- authentication -------------------------------------------------------------------------- */
+
+/* Each way of authentication has one protocol, which -B may confirm. */
+static int check_authentication(struct conf *conf, FILE *err)
+{
+	if (conf->enable_sasl) {
+		if (conf->protocol_given && conf->binding_protocol != CONF_PROTOCOL_BINARY)
+			return refuse(err, "ERROR: You cannot allow the ASCII protocol while using SASL.");
+		if (conf->udp_port != 0)
+			return refuse(err, "ERROR: Cannot enable UDP while using binary SASL authentication.");
+		conf->binding_protocol = CONF_PROTOCOL_BINARY;
+	} else if (conf->auth_file) {
+		if (conf->protocol_given && conf->binding_protocol != CONF_PROTOCOL_ASCII)
+			return refuse(err, "ERROR: You cannot allow the BINARY protocol while using ascii "
+					   "authentication tokens.");
+		conf->binding_protocol = CONF_PROTOCOL_ASCII;
+	}
+	return 0;
+}
+
+/* --- sizes ----------------------------------------------------------------------------------- */
+
+static int check_slab_sizes(const struct conf *conf, FILE *err)
+{
+	uint64_t most = conf->slab_chunk_max > 0 ? (uint64_t)conf->slab_chunk_max : conf->max_item_size_bytes;
+	uint64_t before = 0;
+	char *copy, *rest, *word;
+	int exit_code = 0;
+
+	if (!conf->slab_sizes)
+		return 0;
+	copy = rest = strdup(conf->slab_sizes);
+	must(copy);
+	while (exit_code == 0 && (word = strsep(&rest, "-")) != NULL) {
+		uint64_t size = strtoull(word, NULL, 10);
+
+		if (!*word && rest) /* memcached passes over these too */
+			continue;
+		if (size < (uint64_t)conf->slab_min_size || size > most)
+			exit_code = refuse(err, "slab size %" PRIu64 " is out of valid range", size);
+		else if (size <= before)
+			exit_code = refuse(err, "slab size %" PRIu64 " cannot be lower than or equal to a previous class size",
+					   size);
+		else if (before && size <= before + SLAB_SIZE_STEP)
+			exit_code = refuse(err, "slab size %" PRIu64 " must be at least %d bytes larger than previous class",
+					   size, SLAB_SIZE_STEP);
+		before = size;
+	}
+	free(copy);
+	return exit_code;
+}
+
+/*
+ * memcached's limits on slab_chunk_max hold when it was given. Its default doesn't bound -I: there are no
+ * chunks here, and an -I of 1k needs no further option.
+ */
+static int check_chunks(const struct conf *conf, FILE *err)
+{
+	long long chunk = conf->slab_chunk_max;
+
+	if (chunk == SLAB_CHUNK_DEFAULT || chunk <= 0)
+		return 0;
+	if ((uint64_t)chunk > conf->max_item_size_bytes)
+		return refuse(err, "slab_chunk_max (bytes: %lld) cannot be larger than -I (item_size_max %" PRIu64 ")", chunk,
+			      conf->max_item_size_bytes);
+	if (conf->max_item_size_bytes % (uint64_t)chunk)
+		return refuse(err, "-I (item_size_max: %" PRIu64 ") must be evenly divisible by slab_chunk_max (bytes: %lld)",
+			      conf->max_item_size_bytes, chunk);
+	return 0;
+}
+
+static int check_sizes(const struct conf *conf, FILE *err)
+{
+	int exit_code;
+
+	if (conf->max_item_size_bytes > conf->memory_limit_bytes / 2)
+		return refuse(err, CONF_ITEM_HALF);
+	exit_code = check_chunks(conf, err);
+	if (exit_code == 0)
+		exit_code = check_slab_sizes(conf, err);
+	if (exit_code)
+		return exit_code;
+	if (conf->segment_size_bytes && conf->flash_size_bytes && conf->segment_size_bytes > conf->flash_size_bytes / 4)
+		return refuse(err, "--segment-size: it may be at most a quarter of --flash-size");
+	return 0;
+}
+
+/* --- the rest -------------------------------------------------------------------------------- */
+
+static int check_lru(const struct conf *conf, FILE *err)
+{
+	if (conf->hot_lru_pct + conf->warm_lru_pct > LRU_SHARE_MAX)
+		return refuse(err, "hot_lru_pct + warm_lru_pct cannot be more than %d%% combined", LRU_SHARE_MAX);
+	if (conf->temp_lru && !conf->lru_maintainer)
+		return refuse(err, "temporary_ttl requires lru_maintainer to be enabled");
+	return 0;
+}
+
+/* extstore counts in pages, and starts to make room when a quarter of them is left. */
+static void derive_pages(struct conf *conf)
+{
+	uint64_t pages;
+
+	if (!conf->ext_path_given || conf->ext_page_size == 0)
+		return;
+	pages = conf->flash_size_bytes / conf->ext_page_size;
+	if (conf->ext_compact_under == 0)
+		conf->ext_compact_under = pages / 4;
+	if (conf->ext_drop_under == 0)
+		conf->ext_drop_under = pages / 4;
+}
+
+static void note_effects(struct conf *conf)
+{
+	if (conf->threads > MANY_THREADS)
+		conf_note(conf, LOG_LEVEL_WARN, "-t %d: as many threads as the machine has cores, or fewer, do better",
+			  conf->threads);
+	if (conf->slab_growth_factor != 1.25)
+		conf_note(conf, LOG_LEVEL_INFO, "-f is without effect: there are no slabs here");
+	if (conf->slab_min_size != 48)
+		conf_note(conf, LOG_LEVEL_INFO, "-n is without effect: there are no slabs here");
+	if (conf->napi_ids > 0)
+		conf_note(conf, LOG_LEVEL_INFO, "-N is without effect: connections go to the workers in turn");
+	if (conf->memory_file)
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "-e %s: the file is not used; memory is not kept over a restart, every start is with an empty cache",
+			  conf->memory_file);
+	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "--flash-size and --segment-size have no effect without --flash-path");
+}
+
+int conf_check(struct conf *conf, FILE *err)
+{
+	int exit_code = check_sizes(conf, err);
+
+	if (exit_code == 0)
+		exit_code = check_lru(conf, err);
+	if (exit_code == 0)
+		exit_code = check_authentication(conf, err);
+	if (exit_code == 0 && conf->napi_ids > conf->threads)
+		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)", conf->napi_ids,
+				   conf->threads);
+	if (exit_code)
+		return exit_code;
+	derive_pages(conf);
+	note_effects(conf);
+	return 0;
+}

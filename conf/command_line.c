@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flags: those of the command line, and those of a file that is a list of them. */
+#include <getopt.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "conf/conf_internal.h"
+#include "conf/units.h"
+
+#define FIRST_LONG 256 /* getopt's value of row r is FIRST_LONG + r */
+
+/* What memcached says of values that are too small, or none at all. */
+static const struct refusal {
+	const char *name;
+	int exit_code;
+	const char *text; /* may tell the value */
+} refusals[] = {
+	{"threads", CONF_EXIT_UNKNOWN, "Number of threads must be greater than 0"},
+	{"conn-limit", CONF_EXIT_UNKNOWN, "Maximum connections must be greater than 0"},
+	{"max-reqs-per-event", CONF_EXIT_UNKNOWN, "Number of requests per event must be greater than 0"},
+	{"napi-ids", CONF_EXIT_UNKNOWN, "Maximum number of NAPI IDs must be greater than 0"},
+	{"slab-growth-factor", CONF_EXIT_UNKNOWN, "Factor must be greater than 1"},
+	{"slab-min-size", CONF_EXIT_UNKNOWN, "Chunk size must be greater than 0"},
+	{"detail-delimiter", CONF_EXIT_UNKNOWN, "No delimiter specified"},
+	{"max-item-size", CONF_EXIT_VALUE, "Item max size cannot be less than 1024 bytes."},
+	{"memory-limit", CONF_EXIT_VALUE, CONF_ITEM_HALF},
+	{"protocol", CONF_EXIT_VALUE,
+	 "Invalid value for binding protocol: %s\n -- should be one of auto, binary, or ascii"},
+};
+
+/* --- getopt's tables ------------------------------------------------------------------------- */
+
+struct getopt_tables {
+	struct option longs[CONF_ROWS_MAX + 1];
+	char shorts[3 * CONF_ROWS_MAX];
+};
+
+static bool takes_no_argument(const struct conf_row *row)
+{
+	if (row->kind == CONF_ROW_ACTION)
+		return !row->argument;
+	return row->option.type == CONF_TYPE_FLAG || row->option.type == CONF_TYPE_COUNT;
+}
+
+static void make_tables(struct getopt_tables *tables)
+{
+	struct option *next = tables->longs;
+	char *letter = tables->shorts;
+
+	must(conf_row_count <= CONF_ROWS_MAX);
+	memset(tables, 0, sizeof(*tables));
+	*letter++ = ':'; /* a missing argument is told from an unknown option */
+	for (int i = 0; i < conf_row_count; i++) {
+		const struct conf_row *row = &conf_rows[i];
+		/* Our own flags take "=no", so that they can override the file; memcached's take nothing. */
+		bool flag = row->kind == CONF_ROW_OPTION && row->option.type == CONF_TYPE_FLAG;
+		bool count = row->kind == CONF_ROW_OPTION && row->option.type == CONF_TYPE_COUNT;
+
+		if (row->kind == CONF_ROW_HEADING)
+			continue;
+		*next++ = (struct option){.name = row->option.name,
+					  .has_arg = flag || count	  ? optional_argument
+						     : takes_no_argument(row) ? no_argument
+									  : required_argument,
+					  .val = FIRST_LONG + i};
+		if (!row->option.letter)
+			continue;
+		*letter++ = row->option.letter;
+		if (!takes_no_argument(row))
+			*letter++ = ':';
+	}
+}
+
+static int row_of(int value)
+{
+	if (value >= FIRST_LONG)
+		return value - FIRST_LONG;
+	for (int i = 0; i < conf_row_count; i++)
+		if (conf_rows[i].option.letter && conf_rows[i].option.letter == value)
+			return i;
+	return -1;
+}
+
+/* --- mistakes -------------------------------------------------------------------------------- */
+
+/* In getopt's and then memcached's words. */
+static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
+{
+	const char *word = optind > 0 ? argv[optind - 1] : "";
+	bool is_long = word[0] == '-' && word[1] == '-';
+	FILE *err = walk->err;
+
+	fputs(walk->place, err);
+	if (what == ':' && is_long)
+		fprintf(err, "%s: option '%s' requires an argument\n", argv[0], word);
+	else if (what == ':')
+		fprintf(err, "%s: option requires an argument -- '%c'\n", argv[0], optopt);
+	else if (is_long && optopt >= FIRST_LONG)
+		fprintf(err, "%s: option '--%s' doesn't allow an argument\n", argv[0],
+			conf_rows[optopt - FIRST_LONG].option.name);
+	else if (is_long)
+		fprintf(err, "%s: unrecognized option '%s'\n", argv[0], word);
+	else
+		fprintf(err, "%s: invalid option -- '%c'\n", argv[0], optopt);
+	fprintf(err, "Illegal argument \"?\"\n");
+	return CONF_EXIT_UNKNOWN;
+}
+
+/* How the operator may have written the option: "-t/--threads". */
+static const char *spelled(const struct conf_option *option, char text[80])
+{
+	if (option->letter)
+		snprintf(text, 80, "-%c/--%s", option->letter, option->name);
+	else
+		snprintf(text, 80, "--%s", option->name);
+	return text;
+}
+
+/* The number that a value is or begins with, in the field's unit. */
+static double number_of(const struct conf_option *option, const char *value)
+{
+	uint64_t size, bare = *option->unit == 'm' ? 1 << 20 : 1;
+
+	if (option->type == CONF_TYPE_SIZE && units_parse_size(value, bare, &size) == FS_OK)
+		return (double)size;
+	return strtod(value, NULL);
+}
+
+/* Would memcached refuse it too? It reads a number as far as it is one, and has words for too small ones. */
+static bool is_refused_there(const struct conf_option *option, const char *value)
+{
+	return option->type == CONF_TYPE_ENUM || option->type == CONF_TYPE_CHAR ||
+	       !(number_of(option, value) >= option->min);
+}
+
+static int tell_bad_value(const struct conf_walk *walk, const struct conf_option *option, const char *value,
+			  const char *why)
+{
+	char name[80];
+
+	fputs(walk->place, walk->err);
+	if (strcmp(option->name, "max-item-size") == 0 && number_of(option, value) > option->max) {
+		fprintf(walk->err, "Cannot set item size limit higher than a gigabyte.\n");
+		return CONF_EXIT_VALUE;
+	}
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		const char *hole = strstr(refusals[i].text, "%s");
+
+		if (strcmp(refusals[i].name, option->name) != 0 || !is_refused_there(option, value))
+			continue;
+		if (hole)
+			fprintf(walk->err, "%.*s%s%s\n", (int)(hole - refusals[i].text), refusals[i].text, value, hole + 2);
+		else
+			fprintf(walk->err, "%s\n", refusals[i].text);
+		return refusals[i].exit_code;
+	}
+	fprintf(walk->err, "%s: %s\n", spelled(option, name), why);
+	return CONF_EXIT_VALUE;
+}
+
+/* --- one flag -------------------------------------------------------------------------------- */
+
+/* A mention without a number counts; the first one leaves what the file said. */
+static void count(struct conf *conf, const struct conf_option *option, bool again)
+{
+	int *field = (int *)((char *)conf + option->offset);
+
+	if (!again)
+		*field = 0;
+	if (*field < (int)option->max)
+		++*field;
+}
+
+/* 0 or the exit code. */
+static int apply(struct conf *conf, const struct conf_row *row, const char *value, struct conf_walk *walk)
+{
+	const struct conf_option *option = &row->option;
+	bool again = walk->seen[row - conf_rows];
+	char why[CONF_WHY_BYTES], first[2] = "";
+	int rc;
+
+	walk->seen[row - conf_rows] = true;
+	if (option->offset == offsetof(struct conf, detail_delimiter) && row->kind == CONF_ROW_OPTION && value) {
+		first[0] = *value; /* of a longer text memcached takes the first character */
+		value = first;
+	}
+	if (row->kind == CONF_ROW_OPTION && option->type == CONF_TYPE_COUNT) {
+		count(conf, option, again); /* memcached's --verbose=3 counts as one too */
+		return 0;
+	}
+	rc = conf_row_set(conf, row, value ? value : "yes", again, why, sizeof(why));
+	if (rc == FS_OK)
+		return 0;
+	if (row->kind == CONF_ROW_OPTION)
+		return tell_bad_value(walk, option, value ? value : "", why);
+	fprintf(walk->err, "%s%s\n", walk->place, why); /* of -o: memcached's own text */
+	return CONF_EXIT_UNKNOWN;
+}
+
+/* An action that ends the start: what it prints. */
+static void act(const struct conf *conf, const char *name, const struct conf_walk *walk)
+{
+	if (strcmp(name, "help") == 0)
+		conf_print_help(walk->out);
+	else if (strcmp(name, "version") == 0)
+		conf_print_version(walk->out, walk->err, conf->compat_version);
+	else if (strcmp(name, "license") == 0)
+		conf_print_license(walk->out);
+	else
+		conf_print_sample(walk->out);
+}
+
+/* 0: go on; CONF_EXIT: conf->exit_code says how the start ends. */
+static int take(struct conf *conf, const struct conf_row *row, struct conf_walk *walk)
+{
+	bool sets = row->kind == CONF_ROW_OPTION || row->option.flags & CONF_IN_FILE;
+
+	if (sets) {
+		/* -V comes before what is wrong, but it tells the version that was asked for. */
+		if (walk->applying || strcmp(row->option.name, "compat-version") == 0)
+			conf->exit_code = apply(conf, row, optarg, walk);
+		return conf->exit_code == 0 ? FS_OK : CONF_EXIT;
+	}
+	if (walk->in_file) {
+		fprintf(walk->err, "%s--%s belongs on the command line\n", walk->place, row->option.name);
+		conf->exit_code = CONF_EXIT_VALUE;
+		return CONF_EXIT;
+	}
+	if (strcmp(row->option.name, "config") == 0) {
+		walk->file = optarg;
+		return FS_OK;
+	}
+	walk->action = row->option.name;
+	return FS_OK;
+}
+
+int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk)
+{
+	struct getopt_tables tables;
+	int found;
+
+	make_tables(&tables);
+	optind = 0; /* GNU: start anew */
+	opterr = 0;
+	while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
+		int i = found == '?' || found == ':' ? -1 : row_of(found);
+
+		if (i < 0) {
+			/* An action before it has its way, as it would in memcached. */
+			if (walk->action)
+				break;
+			conf->exit_code = tell_bad_option(walk, found, argv);
+			return CONF_EXIT;
+		}
+		if (take(conf, &conf_rows[i], walk) != FS_OK)
+			return CONF_EXIT;
+	}
+	if (walk->action) {
+		act(conf, walk->action, walk);
+		conf->exit_code = 0;
+		return CONF_EXIT;
+	}
+	for (int i = optind; walk->applying && i < argc; i++)
+		conf_note(conf, LOG_LEVEL_WARN, "\"%s\" is not an option and is ignored", argv[i]);
+	return FS_OK;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file of --config, in one of two forms, told apart by their first line that says something: our own lines
+ * of "name = value", or memcached's flags, as Debian's /etc/memcached.conf has them.
+ */
+#include <errno.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "conf/conf_internal.h"
+
+#define WORDS_MAX 64 /* of a line of flags */
+
+struct file_reader {
+	struct conf *conf;
+	FILE *file;
+	const char *path;
+	int line;
+	bool seen[CONF_ROWS_MAX];
+	bool failed;
+	int failed_line;
+	int exit_code;
+	char why[CONF_WHY_BYTES];
+};
+
+static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The first mistake is told, the rest is read over. */
+static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
+{
+	va_list arguments;
+
+	if (reader->failed)
+		return;
+	reader->failed = true;
+	reader->failed_line = reader->line;
+	reader->exit_code = exit_code;
+	va_start(arguments, format);
+	vsnprintf(reader->why, sizeof(reader->why), format, arguments);
+	va_end(arguments);
+}
+
+/* The next line without indentation and line end, to be freed; NULL at the end. */
+static char *next_line(struct file_reader *reader)
+{
+	char *text = NULL;
+	size_t room = 0, indent;
+	ssize_t length = getline(&text, &room, reader->file);
+
+	if (length < 0) {
+		free(text);
+		return NULL;
+	}
+	reader->line++;
+	length = (ssize_t)strcspn(text, "\r\n");
+	while (length > 0 && strchr(" \t", text[length - 1]))
+		length--;
+	text[length] = 0;
+	indent = strspn(text, " \t");
+	memmove(text, text + indent, (size_t)length - indent + 1);
+	return text;
+}
+
+/* --- our own form ---------------------------------------------------------------------------- */
+
+/* Takes away a pair of quotes, which protects what inih would take for a comment. */
+static char *unquoted(const char *value)
+{
+	size_t length = strlen(value);
+	bool quoted = length >= 2 && value[0] == '"' && value[length - 1] == '"';
+	char *copy = quoted ? strndup(value + 1, length - 2) : strdup(value);
+
+	must(copy);
+	return copy;
+}
+
+static int take_pair(void *context, const char *section, const char *name, const char *value)
+{
+	struct file_reader *reader = context;
+	char why[CONF_WHY_BYTES], *text;
+	const struct conf_row *row;
+	int i;
+
+	if (reader->failed)
+		return 1;
+	if (*section) {
+		file_fails(reader, CONF_EXIT_VALUE, "[%s]: the file has no sections", section);
+		return 1;
+	}
+	i = conf_find_row(name);
+	if (i < 0) {
+		file_fails(reader, CONF_EXIT_UNKNOWN, "there is no option \"%s\"", name);
+		return 1;
+	}
+	row = &conf_rows[i];
+	if (reader->seen[i] && !(row->option.flags & (CONF_LIST | CONF_IN_FILE))) {
+		file_fails(reader, CONF_EXIT_VALUE, "%s is given a second time", name);
+		return 1;
+	}
+	text = unquoted(value);
+	if (conf_row_set(reader->conf, row, text, reader->seen[i], why, sizeof(why)) != FS_OK)
+		file_fails(reader, CONF_EXIT_VALUE, "%s: %s", name, why);
+	free(text);
+	reader->seen[i] = true;
+	return 1;
+}
+
+/* A line that is too long for inih's buffer, read as inih would. */
+static void take_long_line(struct file_reader *reader, char *text)
+{
+	char *value = text + strcspn(text, "=:"), *comment;
+	size_t length;
+
+	if (*text == '#' || *text == ';')
+		return;
+	if (*text == '[' || !*value) {
+		file_fails(reader, CONF_EXIT_VALUE, "the line is not \"name = value\"");
+		return;
+	}
+	*value++ = 0;
+	value += strspn(value, " \t");
+	for (comment = value; (comment = strchr(comment, ';')) != NULL; comment++)
+		if (comment > value && strchr(" \t", comment[-1])) {
+			*comment = 0;
+			break;
+		}
+	for (length = strlen(value); length > 0 && strchr(" \t", value[length - 1]); length--)
+		value[length - 1] = 0;
+	for (length = strlen(text); length > 0 && strchr(" \t", text[length - 1]); length--)
+		text[length - 1] = 0;
+	take_pair(reader, "", text, value);
+}
+
+/*
+ * inih's source of lines. It counts them (Debian's inih doesn't tell the handler) and takes their
+ * indentation away, as inih would take an indented line for the continuation of the one before.
+ */
+static char *read_line(char *line, int bytes, void *context)
+{
+	struct file_reader *reader = context;
+	char *text = next_line(reader);
+
+	if (!text)
+		return NULL;
+	if (strlen(text) + 2 > (size_t)bytes) {
+		take_long_line(reader, text);
+		*text = 0; /* an empty line */
+	}
+	snprintf(line, (size_t)bytes, "%s\n", text);
+	free(text);
+	return line;
+}
+
+static void take_pairs(struct file_reader *reader)
+{
+	int bad_line = ini_parse_stream(read_line, reader, take_pair, reader);
+
+	if (bad_line == 0 || reader->failed)
+		return;
+	reader->line = bad_line < 0 ? 0 : bad_line;
+	file_fails(reader, CONF_EXIT_VALUE, "the line is not \"name = value\"");
+}
+
+/* --- a list of flags ------------------------------------------------------------------------- */
+
+/*
+ * Splits a line into words as a shell would: quotes and backslashes protect. What follows a "#" is a comment,
+ * wherever it stands. The words lie in the line itself. Their number, or -1 for a quote that isn't
+ * closed or too many words.
+ */
+static int split(char *line, char *words[WORDS_MAX])
+{
+	char *from = line, *to = line, quote = 0;
+	int count = 0;
+
+	while (*from && *from != '#') {
+		if (strchr(" \t", *from)) {
+			from++;
+			continue;
+		}
+		if (count == WORDS_MAX - 1)
+			return -1;
+		words[count++] = to;
+		for (; *from && (quote || !strchr(" \t#", *from)); from++) {
+			if (quote ? *from == quote : *from == '"' || *from == '\'')
+				quote = quote ? 0 : *from;
+			else if (*from == '\\' && quote != '\'' && from[1])
+				*to++ = *++from;
+			else
+				*to++ = *from;
+		}
+		if (quote)
+			return -1;
+		if (*from && *from != '#')
+			from++;
+		else if (*from == '#')
+			*from = 0;
+		*to++ = 0;
+	}
+	words[count] = NULL;
+	return count;
+}
+
+/* Flags in the words [1, count). False when the file has failed, which has been told. */
+static bool take_flags(struct file_reader *reader, int count, char **words, struct conf_walk *walk)
+{
+	char place[CONF_WHY_BYTES];
+
+	snprintf(place, sizeof(place), "%s:%d: ", reader->path, reader->line);
+	walk->place = place;
+	if (words[1][0] != '-') {
+		if (strcmp(words[1], "logfile") == 0) {
+			conf_note(reader->conf, LOG_LEVEL_INFO, "%slogfile is without effect: the log goes to standard error",
+				  place);
+			return true;
+		}
+		fprintf(walk->err, "%s\"%s\" is no flag\n", place, words[1]);
+		reader->exit_code = CONF_EXIT_VALUE;
+		return false;
+	}
+	if (strncmp(words[1], "-d", 2) == 0 || strcmp(words[1], "-h") == 0) {
+		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is not taken from a file, as Debian's scripts don't", place,
+			  words[1]);
+		return true;
+	}
+	if (conf_walk(reader->conf, count, words, walk) == FS_OK)
+		return true;
+	reader->exit_code = reader->conf->exit_code;
+	return false;
+}
+
+static void take_lines_of_flags(struct file_reader *reader, const char *program, FILE *err)
+{
+	struct conf_walk walk = {.applying = true, .in_file = true, .err = err};
+	char *name = strdup(program), *words[WORDS_MAX + 1], *text;
+	bool good = true;
+
+	must(name);
+	while (good && (text = next_line(reader)) != NULL) {
+		int count = split(text, words + 1);
+
+		words[0] = name;
+		if (count < 0) {
+			fprintf(err, "%s:%d: a quote is not closed, or there are more than %d words\n", reader->path, reader->line,
+				WORDS_MAX - 1);
+			reader->exit_code = CONF_EXIT_VALUE;
+			good = false;
+		} else if (count > 0) {
+			good = take_flags(reader, count + 1, words, &walk);
+		}
+		free(text);
+	}
+	free(name);
+}
+
+/* --- which of the two ------------------------------------------------------------------------ */
+
+/* A list of flags begins with a flag, or with "logfile FILE". */
+static bool is_list_of_flags(struct file_reader *reader)
+{
+	bool flags = false, found = false;
+	char *text;
+
+	while (!found && (text = next_line(reader)) != NULL) {
+		found = *text && *text != '#' && *text != ';';
+		flags = *text == '-' || (strncmp(text, "logfile", 7) == 0 && strchr(" \t", text[7]) && !strchr(text, '='));
+		free(text);
+	}
+	rewind(reader->file);
+	reader->line = 0;
+	return found && flags;
+}
+
+int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err)
+{
+	struct file_reader reader = {.conf = conf, .path = path};
+
+	reader.file = fopen(path, "re");
+	if (!reader.file) {
+		fprintf(err, "--config: \"%s\" can't be read: %s\n", path, strerror(errno));
+		return CONF_EXIT_VALUE;
+	}
+	if (is_list_of_flags(&reader))
+		take_lines_of_flags(&reader, program, err);
+	else
+		take_pairs(&reader);
+	if (ferror(reader.file)) {
+		fprintf(err, "--config: \"%s\" can't be read: %s\n", path, strerror(errno));
+		reader.exit_code = CONF_EXIT_VALUE;
+	} else if (reader.failed) {
+		fprintf(err, "%s:%d: %s\n", path, reader.failed_line, reader.why);
+	}
+	fclose(reader.file);
+	return reader.exit_code;
+}
