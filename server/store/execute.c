@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A request's first step: the DRAM table and the index, under the key's stripe. */
-#include "server/store/store_internal.h"
-
-/* SET and GET know what to do without the stored value: a SET clears, a GET is served from the
-   read buffer. Everything else must have read what flash holds. */
-bool op_needs_value(enum store_op op)
-{
-	return op != STORE_SET && op != STORE_GET;
-}
+#include "server/store/action.h"
 
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
 		    unsigned *matches, struct fidx_extent *extent, bool *has_extent)
@@ -17,24 +10,25 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 	return *matches > 0 || *has_extent;
 }
 
-/* hits, misses and commands, as memcached counts them. */
+/* ---- hits, misses and commands, as memcached counts them -------------------------------------- */
+
 struct op_counters {
-	enum ctr command, hit, miss;
+	enum ctr command, hit, miss, differs;
 };
 
 static const struct op_counters OP_COUNTERS[] = {
-	[STORE_GET] = { CTR_cmd_get, CTR_get_hits, CTR_get_misses },
-	[STORE_GAT] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses },
-	[STORE_SET] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT },
-	[STORE_ADD] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT },
-	[STORE_REPLACE] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT },
-	[STORE_APPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT },
-	[STORE_PREPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT },
-	[STORE_CAS] = { CTR_cmd_set, CTR_cas_hits, CTR_cas_misses },
-	[STORE_INCR] = { CTR_COUNT, CTR_incr_hits, CTR_incr_misses },
-	[STORE_DECR] = { CTR_COUNT, CTR_decr_hits, CTR_decr_misses },
-	[STORE_DELETE] = { CTR_COUNT, CTR_delete_hits, CTR_delete_misses },
-	[STORE_TOUCH] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses },
+	[STORE_GET] = { CTR_cmd_get, CTR_get_hits, CTR_get_misses, CTR_COUNT },
+	[STORE_GAT] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses, CTR_COUNT },
+	[STORE_SET] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
+	[STORE_ADD] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
+	[STORE_REPLACE] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
+	[STORE_APPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
+	[STORE_PREPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
+	[STORE_CAS] = { CTR_cmd_set, CTR_cas_hits, CTR_cas_misses, CTR_cas_badval },
+	[STORE_INCR] = { CTR_COUNT, CTR_incr_hits, CTR_incr_misses, CTR_COUNT },
+	[STORE_DECR] = { CTR_COUNT, CTR_decr_hits, CTR_decr_misses, CTR_COUNT },
+	[STORE_DELETE] = { CTR_COUNT, CTR_delete_hits, CTR_delete_misses, CTR_delete_misses },
+	[STORE_TOUCH] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses, CTR_COUNT },
 };
 
 static void count(enum ctr counter)
@@ -43,38 +37,63 @@ static void count(enum ctr counter)
 		ctr_add(counter, 1);
 }
 
-void count_result(const struct store_request *request, bool from_flash)
+static void count_op(enum store_op op, enum store_result result)
 {
-	const struct op_counters *counters = &OP_COUNTERS[request->op];
+	const struct op_counters *counters = &OP_COUNTERS[op];
 
 	count(counters->command);
-	if (request->op == STORE_GAT)
-		ctr_add(CTR_cmd_get, 1);
-	switch (request->result) {
+	switch (result) {
 	case STORE_MISS:
 		count(counters->miss);
-		if (request->op == STORE_GAT)
-			ctr_add(CTR_get_misses, 1);
 		break;
 	case STORE_HIT:
-		if (request->op == STORE_GET)
-			ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
-		if (request->op == STORE_GAT)
-			ctr_add(CTR_get_hits, 1);
-		count(counters->hit);
-		break;
 	case STORE_DELETED:
 	case STORE_TOUCHED:
 	case STORE_STORED:
 		count(counters->hit);
 		break;
 	case STORE_EXISTS:
-		ctr_add(CTR_cas_badval, 1);
+		count(counters->differs);
 		break;
 	default:
 		break;
 	}
 }
+
+/* Where an extended request doesn't count as the command that it is. */
+static __attribute__((cold, noinline)) void count_extended(const struct store_request *request, bool from_flash)
+{
+	const struct store_options *options = &request->options;
+	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
+
+	if (request->op == STORE_GET && options->uncounted)
+		return;
+	if ((request->op == STORE_INCR || request->op == STORE_DECR) && request->made)
+		return;
+	if (deleted && (options->invalidate || options->drop_value))
+		return;
+	if (request->op == STORE_GET && options->touch && hit)
+		count_op(STORE_GAT, request->result);
+	else if ((request->op == STORE_SET || request->op == STORE_REPLACE) && options->compare_cas)
+		count_op(STORE_CAS, request->result);
+	else
+		count_op(request->op, request->result);
+	if (request->op == STORE_GET && !options->touch && hit)
+		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+}
+
+void count_result(const struct store_request *request, bool from_flash)
+{
+	if (__builtin_expect(request->extended, 0)) {
+		count_extended(request, from_flash);
+		return;
+	}
+	count_op(request->op, request->result);
+	if (request->op == STORE_GET && request->result == STORE_HIT)
+		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+}
+
+/* ---- execution ------------------------------------------------------------------------------- */
 
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count)
 {
@@ -100,6 +119,11 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	struct fidx_key key;
 	bool changes = request->op != STORE_GET;
 
+	if (__builtin_expect(request->extended, 0) && !extended_prepare(&worker->context, request)) {
+		request->result = STORE_NO_MEMORY;
+		count_result(request, false);
+		return true;
+	}
 	if (store->index) {
 		fidx_key_of(store->index, request->hash, &key);
 		action.key = &key;
@@ -107,7 +131,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
 	current.item = action_find(&action);
-	if (!current.item && store->index && request->op != STORE_SET) {
+	if (!current.item && store->index && (request->op != STORE_SET || request_needs_value(request))) {
 		struct fidx_match match[FIDX_MAX_MATCHES];
 		struct fidx_extent extent;
 		unsigned matches;

@@ -16,7 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "server/store/store_internal.h"
+#include "server/store/action.h"
 
 #define LOOKUPS_IDLE_MAX 256
 
@@ -186,19 +186,32 @@ static void promote(struct store_lookup *lookup, const struct seg_record *record
 		ctr_add(CTR_flash_promotions, 1);
 }
 
+static bool read_on_flash(const struct store_lookup *lookup)
+{
+	return lookup->extent_read ? lookup->extent.read_on_flash : lookup->match[lookup->at].read_on_flash;
+}
+
 static void get_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_request *request = lookup->request;
 	struct store *store = lookup->worker->context.store;
 	uint32_t expiry = record->expiry;
+	bool quiet = request->extended && (request->options.keep_clock || request->options.uncounted);
 
 	request->value = (struct store_value){ .data = record->value, .length = record->value_length,
 					       .client_flags = record->client_flags, .cas = record->cas,
 					       .from_flash = true, .read = &lookup->read };
 	request->result = STORE_HIT;
-	touch_slot(store, lookup);
-	clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
-		      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
+	if (request->extended)
+		extended_found(request,
+			       &(struct current){ .record = record, .packed_ms = packed_ms,
+						  .read_on_flash = read_on_flash(lookup) },
+			       lookup->worker->now_seconds, lookup->worker->now_ms);
+	if (!quiet) {
+		touch_slot(store, lookup);
+		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
+			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
+	}
 	if (fault_fires(FAULT_store_promote))
 		promote(lookup, record, packed_ms);
 	count_reads(lookup, true);
@@ -310,6 +323,8 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 		}
 		if (truth)
 			current.record = record;
+		if (current.record)
+			current.read_on_flash = read_on_flash(lookup);
 	}
 	action_apply(&action, &current);
 	thaw(lookup, stripe);
@@ -324,7 +339,7 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 
 static void exhausted(struct store_lookup *lookup)
 {
-	if (op_needs_value(lookup->request->op))
+	if (request_needs_value(lookup->request))
 		decide(lookup, NULL, 0);
 	else
 		get_miss(lookup);
@@ -387,6 +402,14 @@ static void read_on(struct store_lookup *lookup)
 	read_next(lookup);
 }
 
+/* A frozen lookup has its stripe to thaw: it goes through decide. */
+static bool to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
+{
+	return request_needs_value(lookup->request) &&
+	       (lookup->frozen ||
+		!extended_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
+}
+
 static void found(struct store_lookup *lookup, const struct seg_record *record)
 {
 	struct store *store = lookup->worker->context.store;
@@ -395,7 +418,7 @@ static void found(struct store_lookup *lookup, const struct seg_record *record)
 	if (!store_alive(store, record->expiry, record->cas, lookup->worker->now_seconds)) {
 		drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
 		read_on(lookup);
-	} else if (op_needs_value(lookup->request->op)) {
+	} else if (to_be_decided(lookup, record)) {
 		decide(lookup, record, packed_ms);
 	} else {
 		get_hit(lookup, record, packed_ms);
@@ -454,7 +477,7 @@ static void on_read(struct seg_read *read)
 	} else if (result != FS_OK) {
 		/* A failed read is a miss (segments counted the error); what a command answers about
 		   an absent key must be true from then on. */
-		if (op_needs_value(lookup->request->op))
+		if (request_needs_value(lookup->request))
 			drop_slot(lookup);
 		read_on(lookup);
 	} else if (is_key(lookup->request, &record)) {
@@ -540,10 +563,10 @@ static void time_out(struct store_lookup *lookup)
 	action_begin(&action);
 	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
 	   since is not its answer. */
-	if (op_needs_value(request->op))
+	if (request_needs_value(request))
 		current.item = action_find(&action);
 	/* What a command answers about an absent key must be true from then on. */
-	if (!current.item && op_needs_value(request->op))
+	if (!current.item && request_needs_value(request))
 		fidx_clear(store->index, &lookup->key);
 	action_apply(&action, &current);
 	thaw(lookup, stripe);

@@ -50,7 +50,7 @@ struct store_config {
 	uint64_t memory_bytes;	/* -m: all cache memory; >= 1 MiB */
 	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
 	bool evict;		/* false: -M, a set fails with STORE_NO_MEMORY instead */
-	bool cas;		/* false: -C, ids are given all the same but not shown or compared */
+	bool cas;		/* false: -C, ids are given all the same but not shown, and none compares as the same */
 	unsigned workers;	/* how many store_workers there will be */
 	uint64_t seed;		/* of randomness; 0: from the kernel */
 
@@ -121,21 +121,28 @@ enum store_result {
  * What a request may ask beyond its classic meaning: for the meta and binary protocols. Looked at when the
  * request says that it is extended; zeroed, they change nothing.
  *
- *   compare_cas  acts only on an object whose id is request->cas: else STORE_EXISTS, nothing changed. SET, ADD,
- *                REPLACE, APPEND, PREPEND, INCR, DECR, DELETE. (CAS always compares.) An absent key is a
- *                miss as without it; SET then answers STORE_MISS too.
+ *   compare_cas  acts only on an object whose id is request->cas: else STORE_EXISTS, nothing changed. SET, REPLACE,
+ *                APPEND, PREPEND, INCR, DECR, DELETE (CAS always compares, ADD never). An absent key is a miss as
+ *                without it; SET and REPLACE then answer STORE_MISS. Any number is compared, 0 too: where a
+ *                protocol's 0 means none, as for most of memcached's commands, it leaves this away. Without ids
+ *                (-C) nothing is the same, but 0 for INCR, DECR and DELETE; APPEND and PREPEND don't compare then
  *   vivify       an absent key is made: GET, GAT, TOUCH: an empty object with vivify_expiry, found->won is
- *                set, the result is STORE_HIT with an empty value; INCR, DECR: the number `initial`; APPEND,
- *                PREPEND: the piece itself becomes the value
- *   touch        a present object gets the expiry of request->expiry: GET (which GAT does always), INCR, DECR;
+ *                set, the result is STORE_HIT with an empty value (TOUCHED); INCR, DECR: the number `initial`;
+ *                APPEND, PREPEND: the piece itself becomes the value. With a touch its expiry counts
+ *   touch        the object gets the expiry of request->expiry: GET (which GAT does always), INCR, DECR;
  *                DELETE with invalidate
- *   recache      GET: an object that expires in less than recache_seconds is won by the first who asks
- *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas, not one of ours
- *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes.
- *                SET with compare_cas: an object with a greater id than compared is replaced all the same, by one that is stale
- *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale)
+ *   recache      GET, GAT: an object that expires in less than recache_seconds, after the touch, is won by the
+ *                first who asks
+ *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas (not 0), not one of ours
+ *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes. SET, REPLACE
+ *                and CAS with compare_cas: an object with a greater id than compared is replaced all the same, by
+ *                one that is stale
+ *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
  *   keep_clock   GET: the read doesn't count for eviction and admission
- *   uncounted    GET: it is in no counter (memcached: me)
+ *   uncounted    GET: only a look: it is in no counter, and neither wins nor counts as read (memcached: me)
+ *
+ * What clears marks: whatever stores a new value, a number that grew longer included; touch and numbers that
+ * keep their length don't.
  *
  * Counters are memcached's for its meta commands: a GET with touch counts a hit as cmd_touch and touch_hits alone, a
  * miss as a get's; SET and REPLACE with compare_cas count as CAS does, INCR, DECR, APPEND and PREPEND don't when the
@@ -196,6 +203,7 @@ struct store_request {
 	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
+	bool made;		     /* private: INCR and DECR, by vivify */
 };
 
 uint64_t store_hash(const struct store *store, const char *key, size_t length);

@@ -302,44 +302,24 @@ void candidate_unmark(const struct store *store, struct stripe *stripe, struct i
 void candidate_settle(struct store *store, struct candidate_sums *sums);
 uint64_t candidate_total(const struct store *store);
 
-/* ---- apply.c: what a command does to its key, under the stripe ------------------------------- */
-
-/* What the key holds at the moment: an item in DRAM, a record read from flash, or nothing. */
-struct current {
-	struct item *item;
-	const struct seg_record *record;
-	uint64_t packed_ms; /* when the record was written */
-};
-
-/* A command under way in one critical section. */
-struct action {
-	struct store_context *context;
-	struct store *store;
-	struct stripe *stripe; /* held */
-	struct store_request *request;
-	const struct fidx_key *key; /* NULL without flash */
-	uint64_t now_ms;
-	uint32_t now_seconds;
-	uint64_t cas; /* of what a writing command stores; taken by action_begin */
-	struct item *garbage[2]; /* references to drop once the stripe is released */
-	unsigned garbage_count;
-};
-
-/* Executes request against current; result, value, number and cas are filled. Stripe held. */
-void action_apply(struct action *action, const struct current *current);
-/* An object that lies on flash comes into DRAM as its record says; unlinked, NULL without memory. */
+/* An object that lies on flash comes into DRAM as its record says; unlinked, NULL without memory. apply_read.c */
 struct item *item_from_record(struct store_context *context, const struct seg_record *record,
 			      uint64_t packed_ms);
-/* After the stripe is released. */
-void action_finish(struct action *action);
-/* First of all in the critical section: gives a writing command its id. */
-void action_begin(struct action *action);
-/* The key's item in DRAM; a dead one is unlinked, with the slots that a clean copy has. */
-struct item *action_find(struct action *action);
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 
-bool op_needs_value(enum store_op op);
+/* Must it have read what flash holds before it acts? A plain GET is served from the read buffer and a SET
+   clears slots without looking. */
+static inline bool request_needs_value(const struct store_request *request)
+{
+	const struct store_options *options = &request->options;
+
+	if (request->op == STORE_GET)
+		return request->extended && (options->vivify || options->touch || options->recache);
+	if (request->op == STORE_SET)
+		return request->extended && options->compare_cas;
+	return true;
+}
 /* Starts the flash reads of a request. True: the stripe, held at the call, is released. False: no
    segment could be pinned, so nothing is on flash; the stripe is still held. */
 bool lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,

@@ -223,14 +223,16 @@ static void ids_strictly_increase_over_a_new_start_of_the_same_flash_too(void **
 	}
 }
 
-static void ids_are_given_without_cas_too_but_not_compared(void **state)
+static void ids_are_given_without_cas_too_but_none_is_the_same(void **state)
 {
 	struct harness *h = *state;
 
 	h->config.cas = false;
 	harness_open(h);
 	uint64_t last = highest_id(h, 0);
-	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, last + 99).result, STORE_STORED);
+	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, last + 99).result, STORE_EXISTS);
+	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, last).result, STORE_EXISTS);
+	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, 0).result, STORE_EXISTS);
 	store_flush_all(h->store, 0); /* works by ids */
 	assert_missing(h, "key");
 }
@@ -266,7 +268,7 @@ int main(void)
 		TEST(a_delayed_flush_is_done_by_the_tick_where_no_worker_runs),
 		TEST(what_is_made_from_a_flushed_object_does_not_survive),
 		TEST(ids_strictly_increase_over_a_new_start_of_the_same_flash_too),
-		TEST(ids_are_given_without_cas_too_but_not_compared),
+		TEST(ids_are_given_without_cas_too_but_none_is_the_same),
 		TEST(ids_are_reserved_before_they_are_given),
 	};
 
