@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -128,6 +130,17 @@ void mem_purge(void)
 	malloc_trim(0);
 }
 
+void *mem_move(void *memory, size_t bytes)
+{
+	void *other = malloc(bytes);
+
+	if (!other)
+		return memory;
+	memcpy(other, memory, bytes);
+	free(memory);
+	return other;
+}
+
 #else
 
 /* What allocations of up to so many bytes take, in steps of eight, within which jemalloc has no class's end:
@@ -166,6 +179,35 @@ void mem_purge(void)
 
 	snprintf(name, sizeof(name), "arena.%u.purge", (unsigned)MALLCTL_ARENAS_ALL);
 	(void)mallctl(name, NULL, NULL, NULL, 0);
+}
+
+static size_t lookup_mib[2];
+static pthread_once_t lookup_once = PTHREAD_ONCE_INIT;
+
+static void find_lookup(void)
+{
+	size_t length = 2;
+
+	must(mallctlnametomib("arenas.lookup", lookup_mib, &length) == 0);
+}
+
+/* A slab with a free place is taken from the lowest address on, as jemalloc's bins are ordered by it. */
+void *mem_move(void *memory, size_t bytes)
+{
+	unsigned arena;
+	size_t length = sizeof(arena);
+	void *other;
+
+	pthread_once(&lookup_once, find_lookup);
+	if (mallctlbymib(lookup_mib, 2, &arena, &length, &memory, sizeof(memory)) != 0)
+		return memory;
+	COUNT_ALLOCATION();
+	other = mallocx(bytes, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+	if (!other)
+		return memory;
+	memcpy(other, memory, bytes);
+	sdallocx(memory, bytes, MALLOCX_TCACHE_NONE);
+	return other;
 }
 
 #endif

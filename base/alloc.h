@@ -22,6 +22,13 @@ void mem_free(void *memory);
 /* The same, cheaper, for who knows how many bytes mem_alloc was asked for. */
 void mem_free_sized(void *memory, size_t bytes);
 
+/*
+ * The same bytes at the lowest place that is free in the part of the heap they lie in, and the old place freed. What
+ * eviction has thinned out grows dense when all of it is moved so, and the pages between are free. The memory itself
+ * when none can be had. 0.1 to 0.3 us of small memory; no thread's cache is used. libc promises less: another place.
+ */
+void *mem_move(void *memory, size_t bytes);
+
 /* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
 size_t mem_cost(size_t bytes);
 

@@ -238,6 +238,7 @@ bool store_clean_step(struct store *store)
 
 	cleaner_duties(store);
 	busy = cleaner_crawl(store, now_ms);
+	busy |= cleaner_compact(store, now_ms);
 	refill_tokens(store, now_ms);
 	busy |= store->index && store->config.evict && evict_excess_hot(store);
 	busy |= keep_free(store, now_ms);

@@ -161,27 +161,19 @@ uint64_t store_used_bytes(const struct store *store)
 	return (uint64_t)(items > 0 ? items : 0) + other_bytes(store);
 }
 
-/* What -m that was lowered leaves to be evicted yet: no fault of the allocator's. */
-static uint64_t surplus_bytes(const struct store *store)
-{
-	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
-	int64_t budget = (int64_t)budget_beside(store, other_bytes(store));
-
-	return items > budget ? (uint64_t)(items - budget) : 0;
-}
-
 /*
  * The allocator keeps what eviction frees in partly used slabs. New objects of the same size take these
  * holes, so they are no reason to evict: what a segment's commit has freed at once is filled by the next sets.
  * But when objects change their size the holes are of no use to the new ones, and resident memory grows. What it
  * exceeds its limit by comes off the item budget several times over, as evicting an object seldom empties a
- * slab. It is taken in full and given back slowly, because the figure swings with each purge.
+ * slab. It is taken in full and given back slowly, because the figure swings with each purge. After -m was
+ * lowered compact.c deals with the holes first.
  */
 void store_watch_memory(struct store *store)
 {
 	uint64_t memory = store_memory_limit(store);
 	uint64_t slack = memory / RESIDENT_SHARE + RESIDENT_SLACK;
-	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST) + surplus_bytes(store);
+	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST);
 	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
 	uint64_t resident = mem_resident() + mapped;
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
@@ -191,7 +183,7 @@ void store_watch_memory(struct store *store)
 		resident = mem_resident() + mapped;
 	}
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
-	if (resident > allowed && mem_resident_is_exact())
+	if (resident > allowed && mem_resident_is_exact() && !compaction_pending(store))
 		over = EXCESS_WEIGHT * (resident - allowed);
 	excess = over > excess ? over : excess - (excess - over) / 16;
 	if (excess > memory - memory / 8)
@@ -202,14 +194,16 @@ void store_watch_memory(struct store *store)
 int store_set_memory_limit(struct store *store, uint64_t bytes)
 {
 	uint64_t others = other_bytes(store), least = bytes / 8;
+	bool lowered;
 
 	if (least < LEAST_SEGMENTS * store->segment_bytes)
 		least = LEAST_SEGMENTS * store->segment_bytes;
 	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && bytes < others + least))
 		return FS_ERANGE;
-	atomic_store(&store->memory_limit, bytes);
+	lowered = atomic_exchange(&store->memory_limit, bytes) > bytes;
 	atomic_store(&store->account_batch, memory_batch(&store->config, bytes));
-	cleaner_wake(store);
+	if (lowered && store->config.evict)
+		compaction_ask(store);
 	return FS_OK;
 }
 

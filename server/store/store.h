@@ -246,8 +246,9 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
    has come, is gone. A later call replaces a pending one. */
 void store_flush_all(struct store *store, int64_t exptime);
 
-/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon, by the cleaner
-   (with -M nothing is: sets are refused until enough has been deleted). FS_ERANGE, and nothing has changed:
+/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon, by the cleaner, which
+   then moves small objects together, so that the memory is really free: 2 s for 3 million objects (with -M
+   nothing is evicted: sets are refused until enough has been deleted). FS_ERANGE, and nothing has changed:
    bytes is less than that, or less than at the start while index, tables and staging, which keep the size that
    they were made with, leave too little for items: an eighth of bytes, or three segments. Any thread. */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);

@@ -120,6 +120,15 @@ struct asked_crawl {
 	uint64_t due_us; /* not before */
 };
 
+/* compact.c. The cleaner's own, but for the first two. */
+struct compaction {
+	_Atomic uint32_t asked, done; /* the number of the last one that was asked for, and that was made */
+	uint32_t started;
+	bool waiting, running;
+	uint64_t since_ms; /* it waits for eviction to do its part */
+	uint32_t stripe, bucket; /* where to go on */
+};
+
 struct cleaner {
 	struct store_context context;
 	struct pace pace;
@@ -132,6 +141,7 @@ struct cleaner {
 	_Atomic bool awake;   /* set by workers who ask, so that one signal does */
 	uint32_t gather_stripe, crawl_stripe;
 	struct asked_crawl crawl;
+	struct compaction compaction;
 	int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	bool held_up;	      /* a segment waited for tokens since the last tick */
 	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
@@ -388,6 +398,13 @@ void cleaner_sleep(struct store *store, unsigned ms);
 /* crawl.c: expired and flushed items, and items whose score is of an older model: some stripes' worth. True: there
    is more to do at once. Cleaner. */
 bool cleaner_crawl(struct store *store, uint64_t now_ms);
+
+/* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
+   The cleaner does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
+   resident memory is over its limit for no reason to evict. */
+void compaction_ask(struct store *store);
+bool compaction_pending(const struct store *store);
+bool cleaner_compact(struct store *store, uint64_t now_ms);
 
 /* The candidates of the next segment. */
 struct gathered {

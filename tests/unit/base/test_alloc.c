@@ -75,6 +75,39 @@ static void resident_memory_follows_use(void **state)
 	assert_true(mem_resident() < before + bytes * 2);
 }
 
+#define THINNED 200000u
+#define THINNED_BYTES 300u
+
+/* Half of what fills many slabs goes, and the rest comes together in half as many. */
+static void moved_memory_keeps_its_bytes_and_lies_denser(void **state)
+{
+	uint32_t **all = mem_must_zalloc(THINNED * sizeof(*all));
+	size_t thin;
+
+	(void)state;
+	for (uint32_t n = 0; n < THINNED; n++) {
+		all[n] = mem_alloc(THINNED_BYTES);
+		assert_non_null(all[n]);
+		memset(all[n], 0, THINNED_BYTES);
+		all[n][0] = all[n][THINNED_BYTES / 4 - 1] = n;
+	}
+	for (uint32_t n = 0; n < THINNED; n += 2)
+		mem_free_sized(all[n], THINNED_BYTES);
+	mem_purge();
+	thin = mem_resident();
+	for (uint32_t n = 1; n < THINNED; n += 2) {
+		all[n] = mem_move(all[n], THINNED_BYTES);
+		assert_int_equal(all[n][0], n);
+		assert_int_equal(all[n][THINNED_BYTES / 4 - 1], n);
+	}
+	mem_purge();
+	if (mem_resident_is_exact())
+		assert_true(mem_resident() < thin - THINNED / 3 * THINNED_BYTES);
+	for (uint32_t n = 1; n < THINNED; n += 2)
+		mem_free(all[n]);
+	mem_free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -83,6 +116,7 @@ int main(void)
 		cmocka_unit_test(a_cost_is_what_the_allocator_gives),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),
+		cmocka_unit_test(moved_memory_keeps_its_bytes_and_lies_denser),
 	};
 
 	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);

@@ -253,6 +253,53 @@ static void lowered_it_is_evicted_down_to_by_the_cleaner(void **state)
 	assert_in_range(atomic_load(&h->store->item_bytes), MIB(3), MIB(4));
 }
 
+/* What stays is moved together: with its value, and not while a client is being sent it. */
+static void what_is_left_is_moved_and_stays_what_it_was(void **state)
+{
+	struct harness *h = *state;
+	struct store_request request = { .op = STORE_GET, .key = "object:7999", .key_length = 11 };
+	char key[24], text[400];
+	unsigned left = 0;
+
+	dram_only(h);
+	for (unsigned n = 0; n < 8000; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		memset(text, 'a' + (int)(n % 26), sizeof(text));
+		assert_int_equal(run_full(h, STORE_SET, key, text, sizeof(text), n, 0, 0).result, STORE_STORED);
+	}
+	request.hash = store_hash(h->store, request.key, request.key_length);
+	assert_true(store_execute(h->worker[0], &request));
+	assert_int_equal(request.result, STORE_HIT);
+	for (unsigned i = 0; i < WORKERS; i++)
+		context_settle(&h->worker[i]->context);
+	assert_false(compaction_pending(h->store));
+	assert_int_equal(store_set_memory_limit(h->store, MIB(2)), FS_OK);
+	assert_true(compaction_pending(h->store));
+	clean(h);
+	assert_false(compaction_pending(h->store));
+	for (uint32_t i = 0; i < request.value.length; i++)
+		assert_int_equal(request.value.data[i], 'a' + 7999 % 26);
+	store_value_release(h->worker[0], &request.value);
+	for (unsigned n = 0; n < 8000; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		struct reply reply = get(h, key);
+
+		if (reply.result == STORE_MISS)
+			continue;
+		memset(text, 'a' + (int)(n % 26), sizeof(text));
+		assert_int_equal(reply.flags, n);
+		assert_int_equal(reply.length, sizeof(text));
+		assert_true(reply.value_hash == hash64(text, sizeof(text), 0));
+		left++;
+	}
+	assert_in_range(left, 2000, 6000);
+	for (unsigned n = 0; n < 8000; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		run(h, STORE_DELETE, key);
+	}
+	assert_nothing_left(h);
+}
+
 static void a_set_that_comes_before_the_cleaner_is_not_refused(void **state)
 {
 	struct harness *h = *state;
@@ -306,6 +353,7 @@ int main(void)
 		TEST(less_than_a_mebibyte_is_refused),
 		TEST(less_than_index_and_segments_need_is_refused),
 		TEST(lowered_it_is_evicted_down_to_by_the_cleaner),
+		TEST(what_is_left_is_moved_and_stays_what_it_was),
 		TEST(a_set_that_comes_before_the_cleaner_is_not_refused),
 		TEST(raised_it_is_filled),
 		TEST(lowered_below_a_flash_objects_go_there_or_away),
