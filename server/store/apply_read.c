@@ -207,6 +207,7 @@ void apply_read_extended(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 	struct current now = *current;
+	uint32_t before;
 
 	request->result = STORE_MISS;
 	if (!current_present(current)) {
@@ -216,15 +217,16 @@ void apply_read_extended(struct action *action, const struct current *current)
 			note_missed(action);
 		return;
 	}
+	before = current_expiry(current);
 	if (touches(request) || now.record) {
-		uint32_t expiry = touches(request) ? request->expiry : current_expiry(current);
+		uint32_t expiry = touches(request) ? request->expiry : before;
 
 		now = (struct current){ .item = touched(action, current, expiry) };
 		if (now.item && touches(request))
 			now.item->state |= ITEM_FETCHED;
 		extended_expires(action, expiry);
 	}
-	if (now.item && wins(action, now.item->expiry)) {
+	if (now.item && wins(action, request->options.recache_first ? before : now.item->expiry)) {
 		now.item = extended_markable(action, &now);
 		if (now.item) {
 			item_extra(now.item)->marks |= ITEM_WIN_SENT;

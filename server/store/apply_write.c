@@ -53,7 +53,8 @@ void apply_compared(struct action *action, const struct current *current)
 	if (cas == request->cas) {
 		apply_store(action, current);
 	} else if (request->extended && request->options.invalidate && cas > request->cas) {
-		item_extra(request->item)->marks = ITEM_STALE; /* made of something older than what is there */
+		/* Made of something older than what is there. Who was told to make it anew has not done so yet. */
+		item_extra(request->item)->marks = ITEM_STALE | (request->found.win_sent ? ITEM_WIN_SENT : 0);
 		apply_store(action, current);
 	}
 }

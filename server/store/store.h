@@ -133,6 +133,7 @@ enum store_result {
  *                DELETE with invalidate
  *   recache      GET, GAT: an object that expires in less than recache_seconds, after the touch, is won by the
  *                first who asks
+ *   recache_first  with recache and touch: the time left before the touch is what counts, not the new one
  *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas (not 0), not one of ours
  *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes. SET, REPLACE
  *                and CAS with compare_cas: an object with a greater id than compared is replaced all the same, by
@@ -151,6 +152,7 @@ enum store_result {
  */
 struct store_options {
 	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
+	bool recache_first;
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;
@@ -201,9 +203,9 @@ struct store_request {
 	struct store_value value;
 	struct store_found found;
 	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
+	bool made;	    /* extended INCR and DECR: the number is there by vivify */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
-	bool made;		     /* private: INCR and DECR, by vivify */
 };
 
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
