@@ -96,6 +96,7 @@ static enum text_step run_get(struct conn *conn, const struct meta_command *meta
 	set_options(conn, &reply->request, meta);
 	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
 		options->recache = true;
+		options->recache_first = meta->recache_first;
 		options->recache_seconds = meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
 	}
 	options->keep_clock = meta_given(meta, 'u');

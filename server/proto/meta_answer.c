@@ -125,7 +125,7 @@ static char *put_marks(char *at, const struct store_found *found)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* q leaves out what a client expects: a miss of mg, the success of the others. */
+/* q leaves out what a client expects: a miss of mg, the success of the others, but of an ma that made its number. */
 static bool is_silent(struct reply *reply)
 {
 	enum store_result result = reply->request.result;
@@ -134,7 +134,7 @@ static bool is_silent(struct reply *reply)
 		return false;
 	if (reply->kind == TEXT_KIND_META_GET)
 		return result == STORE_MISS;
-	return result == STORE_STORED || result == STORE_DELETED || result == STORE_HIT;
+	return result == STORE_STORED || result == STORE_DELETED || (result == STORE_HIT && !reply->request.made);
 }
 
 static uint16_t make_error(const struct reply *reply, char *out)

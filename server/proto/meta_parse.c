@@ -54,6 +54,7 @@ static enum meta_error parse_number(struct meta_command *out, char flag, const c
 		return text_signed(token, length, &out->recache_seconds) ? META_ERROR_OK : META_ERROR_TOKEN;
 	default:
 		out->old_ttl = meta_given(out, 't');
+		out->recache_first = meta_given(out, 'R');
 		return text_signed(token, length, &out->exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
 	}
 }
@@ -190,7 +191,7 @@ enum meta_error meta_parse(enum text_id id, const char *at, const char *end, str
 	out->given = 0;
 	out->client_flags = 0;
 	out->opaque_length = out->answer_count = 0;
-	out->body_follows = out->old_ttl = false;
+	out->body_follows = out->old_ttl = out->recache_first = false;
 	out->mode = 'I';
 	if (!text_word(&at, end, &out->key, &length))
 		return id == TEXT_META_DEBUG ? META_ERROR_FORMAT : META_ERROR_NO_KEY;

@@ -70,6 +70,7 @@ struct meta_command {
 	uint8_t answer_count;
 	char mode;		/* M: ms: S E A P R; ma: I D; without it S and I */
 	bool old_ttl;		/* t comes before T: it asks for the time to live before T */
+	bool recache_first;	/* R comes before T */
 	bool body_follows;	/* ms, also with an error: a data block of value_length bytes comes next */
 	char answers[META_ANSWERS]; /* flags that are answered, in the order asked */
 	char decoded[META_DECODED_MAX];

@@ -230,6 +230,7 @@ bool text_store_go_on(struct conn *conn)
 		execute(conn, reply);
 		return true;
 	}
+	ctr_add(CTR_cmd_set, 1); /* as memcached does */
 	if (!reply->noreply)
 		conn_put_text(conn, "CLIENT_ERROR bad data chunk\r\n");
 	store_item_drop(conn->store, reply->request.item);

@@ -337,6 +337,17 @@ static void a_time_to_live_may_be_asked_for_before_it_is_set(void **state)
 	assert_false(command.old_ttl);
 }
 
+static void recaching_may_be_asked_for_before_the_time_is_set(void **state)
+{
+	struct meta_command command;
+
+	(void)state;
+	assert_int_equal(parse(TEXT_META_GET, " k R9 T1", &command), META_ERROR_OK);
+	assert_true(command.recache_first);
+	assert_int_equal(parse(TEXT_META_GET, " k T1 R9", &command), META_ERROR_OK);
+	assert_false(command.recache_first);
+}
+
 static void any_bytes_are_parsed_within_bounds(void **state)
 {
 	static const enum text_id ids[] = { TEXT_META_GET, TEXT_META_SET, TEXT_META_DELETE, TEXT_META_ARITHMETIC,
@@ -390,6 +401,7 @@ int main(void)
 		cmocka_unit_test(flags_are_told_in_their_order),
 		cmocka_unit_test(tokens_are_told),
 		cmocka_unit_test(a_time_to_live_may_be_asked_for_before_it_is_set),
+		cmocka_unit_test(recaching_may_be_asked_for_before_the_time_is_set),
 		cmocka_unit_test(any_bytes_are_parsed_within_bounds),
 	};
 
