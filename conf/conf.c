@@ -111,7 +111,7 @@ void conf_describe(const struct conf *conf, conf_each_fn *each, void *context)
 
 /* --- loading --------------------------------------------------------------------------------- */
 
-static void log_notes(const struct conf *conf)
+void conf_log_notes(const struct conf *conf)
 {
 	for (const struct conf_note *note = conf->notes; note; note = note->next)
 		log_line(note->level, "%s", note->text);
@@ -142,6 +142,5 @@ int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
 	log_set_level(conf->verbose >= 2   ? LOG_LEVEL_DEBUG
 		      : conf->verbose == 1 ? LOG_LEVEL_INFO
 					   : LOG_LEVEL_NOTICE);
-	log_notes(conf);
 	return FS_OK;
 }

@@ -138,12 +138,15 @@ struct conf_option {
 /*
  * Sets all fields from defaults, file and command line, in this order.
  *
- * FS_OK: go on with starting. The log level then follows -v, and the notes have been logged.
+ * FS_OK: go on with starting. The log level then follows -v.
  * CONF_EXIT: the process is to end with conf->exit_code: 0 after -h, -V or --print-sample-config
  * (printed on out), 64 after a bad value, 1 after an unknown option or suboption (told on err, in
  * memcached's way). Call conf_free in every case. argv may be permuted. Reads files; blocks on them.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
+
+/* Logs the notes. */
+void conf_log_notes(const struct conf *conf);
 
 /* All fields at their defaults, nothing read: for tests and tools. */
 void conf_init(struct conf *conf);

@@ -104,19 +104,20 @@ static int serve(const struct conf *conf, struct process *process)
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
-	if (net_listen(&server.net, &server, reason) != FS_OK)
-		return complain(reason, EX_OSERR);
+	code = net_listen(&server.net, &server, reason);
+	if (code != FS_OK)
+		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);
 	code = store_open(&server.store, &config, reason);
 	if (code != FS_OK) {
 		exit_code = complain(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 		goto out_net;
 	}
-	exit_code = process_become_user(process, reason);
-	if (exit_code != 0 || process_write_pid(process, reason) != 0) {
+	if (process_become_user(process, reason) != 0) {
 		exit_code = complain(reason, EX_OSERR);
 		goto out_store;
 	}
+	process_write_pid(process);
 	if (auth_open(&server.auth, conf, reason) != FS_OK) {
 		exit_code = complain(reason, EXIT_FAILURE);
 		goto out_pid;
@@ -129,8 +130,7 @@ static int serve(const struct conf *conf, struct process *process)
 		exit_code = complain(reason, EX_OSERR);
 		goto out_started;
 	}
-	if (net_serve(server.net, &hooks, reason) != FS_OK)
-		exit_code = complain(reason, EX_OSERR);
+	exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
 out_started:
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
@@ -169,6 +169,8 @@ int main(int argc, char **argv)
 		exit_code = conf.exit_code;
 		goto out;
 	}
+	process_use_large_pages(&conf, argv);
+	conf_log_notes(&conf);
 #ifdef FS_FAULTS
 	if (fault_init_from_environment() != FS_OK) {
 		exit_code = EX_USAGE;

@@ -5,14 +5,22 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "conf/conf.h"
+
+#define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/enabled"
+#define MALLOC_HUGE "thp:always"
 
 /* ---- background ------------------------------------------------------------------------------ */
 
@@ -71,6 +79,74 @@ void process_detach_done(struct process *process)
 	process->ready_fd = -1;
 }
 
+/* ---- limits and memory ------------------------------------------------------------------------ */
+
+/* As far as it goes: without bound, else up to the hard limit. The soft limit that it has then. */
+static rlim_t raise_limit(int resource)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(resource, &limit) != 0 && getrlimit(resource, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(resource, &limit); /* the caller sees what it is */
+	}
+	return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+/*
+ * Pages are locked when they are first used: what is reserved only (stacks, room for growth) takes no memory.
+ * With a limit, memory that is asked for later would be refused instead of not being locked: so nothing is.
+ */
+static void lock_memory(void)
+{
+	struct rlimit limit;
+
+	if (geteuid() != 0 && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		log_warn("-k invalid, locked memory is limited to %llu bytes (ulimit -l, LimitMEMLOCK=)",
+			 (unsigned long long)limit.rlim_cur);
+	else if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
+		log_warn("-k invalid, mlockall() failed: %m");
+}
+
+static bool kernel_has_large_pages(void)
+{
+	char text[64] = "";
+	FILE *file = fopen(HUGE_PAGES, "re");
+
+	if (file) {
+		if (!fgets(text, sizeof(text), file))
+			text[0] = 0;
+		fclose(file);
+	}
+	return *text && !strstr(text, "[never]");
+}
+
+void process_use_large_pages(const struct conf *conf, char **argv)
+{
+	const char *before = getenv("MALLOC_CONF");
+	char settings[1024], path[4096];
+	ssize_t length;
+
+	if (!conf->large_pages || (before && strstr(before, "thp:")))
+		return;
+#ifdef FS_LIBC_MALLOC
+	log_warn("-L is without effect in this build, whose malloc is the C library's");
+	return;
+#endif
+	if (!kernel_has_large_pages()) {
+		log_warn("-L is without effect: the kernel offers no large pages (" HUGE_PAGES ")");
+		return;
+	}
+	snprintf(settings, sizeof(settings), "%s%s" MALLOC_HUGE, before ? before : "", before && *before ? "," : "");
+	length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (length > 0) {
+		path[length] = 0;
+		if (setenv("MALLOC_CONF", settings, 1) == 0)
+			execv(path, argv);
+	}
+	log_warn("-L is without effect: the program can't be started anew: %m");
+}
+
 /* ---- user ------------------------------------------------------------------------------------ */
 
 static int find_user(struct process *process)
@@ -94,7 +170,7 @@ static int find_user(struct process *process)
 	return 0;
 }
 
-int process_become_user(struct process *process, char reason[256])
+static int become_user(const struct process *process, char reason[256])
 {
 	if (!process->switch_user)
 		return 0;
@@ -105,12 +181,30 @@ int process_become_user(struct process *process, char reason[256])
 	return -1;
 }
 
+int process_become_user(struct process *process, char reason[256])
+{
+	if (process->conf->lock_memory)
+		raise_limit(RLIMIT_MEMLOCK); /* while it is root that asks */
+	if (become_user(process, reason) != 0)
+		return -1;
+	if (process->conf->lock_memory)
+		lock_memory();
+	/* The kernel dumps no process that was root until it is told that it may. */
+	if (process->conf->coredumps && prctl(PR_SET_DUMPABLE, 1) != 0)
+		log_warn("-r: core dumps can't be allowed: %m");
+	return 0;
+}
+
 int process_prepare(struct process *process, const struct conf *conf)
 {
 	int exit_code;
 
 	*process = (struct process){ .conf = conf, .ready_fd = -1 };
 	exit_code = find_user(process);
+	if (exit_code == 0 && conf->coredumps && raise_limit(RLIMIT_CORE) == 0) {
+		fprintf(stderr, "failed to ensure corefile creation\n");
+		exit_code = EX_OSERR;
+	}
 	if (exit_code == 0 && conf->daemonize)
 		exit_code = detach(process);
 	return exit_code;
@@ -118,26 +212,58 @@ int process_prepare(struct process *process, const struct conf *conf)
 
 /* ---- pid file -------------------------------------------------------------------------------- */
 
-int process_write_pid(struct process *process, char reason[256])
+/* The process that a pid file tells, 0 if there is none. */
+static pid_t pid_in(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	long pid = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%ld", &pid) != 1 || pid < 0 || pid > 1 << 30)
+		pid = 0;
+	fclose(file);
+	return (pid_t)pid;
+}
+
+/* Written beside and renamed, so that nobody reads half of it. */
+static bool write_beside(const char *path, const char *beside)
+{
+	FILE *file = fopen(beside, "we");
+	bool written;
+
+	if (!file) {
+		log_warn("can't write the pid file %s: %m", path);
+		return false;
+	}
+	written = fprintf(file, "%ld\n", (long)getpid()) > 0;
+	if (fclose(file) == 0 && written && rename(beside, path) == 0)
+		return true;
+	log_warn("can't write the pid file %s: %m", path);
+	unlink(beside);
+	return false;
+}
+
+void process_write_pid(struct process *process)
 {
 	const char *path = process->conf->pidfile;
-	FILE *file;
+	char beside[4096 + 8];
+	pid_t other;
 
 	if (!path)
-		return 0;
-	file = fopen(path, "we");
-	if (file && fprintf(file, "%ld\n", (long)getpid()) > 0 && fclose(file) == 0) {
+		return;
+	other = pid_in(path);
+	if (other > 0 && other != getpid() && (kill(other, 0) == 0 || errno == EPERM))
+		log_warn("the pid file %s told a process that runs, %ld; it tells this one now", path, (long)other);
+	snprintf(beside, sizeof(beside), "%s.tmp", path);
+	if (write_beside(path, beside))
 		process->pid_path = realpath(path, NULL);
-		return 0;
-	}
-	snprintf(reason, 256, "can't write the pid file %s: %m", path);
-	return -1;
 }
 
 void process_remove_pid(struct process *process)
 {
-	if (process->pid_path && unlink(process->pid_path) != 0)
-		fprintf(stderr, "can't remove the pid file %s: %m\n", process->pid_path);
+	if (process->pid_path && pid_in(process->pid_path) == getpid() && unlink(process->pid_path) != 0)
+		log_warn("can't remove the pid file %s: %m", process->pid_path);
 	free(process->pid_path);
 	process->pid_path = NULL;
 }

@@ -25,7 +25,4 @@ struct server {
 	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
 };
 
-/* The protocol's level of compatibility: what "version" answers, as clients parse it. */
-#define SERVER_MEMCACHED_VERSION "1.6.18"
-
 #endif

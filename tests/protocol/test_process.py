@@ -2,6 +2,7 @@
 """The process: options, limits, sockets, background, exit codes."""
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
@@ -69,9 +70,8 @@ def test_unix_socket(open_folder):
     """-s serves on a UNIX socket with the mode of -a, and removes it at the end."""
     path = open_folder / "socket"
     with Daemon(["-s", str(path), "-a", "0777"], listen=False) as daemon:
-        until(path.exists, "the socket")
-        assert stat.S_IMODE(path.stat().st_mode) == 0o777
-        with Client(0, str(path)) as client:
+        with until(lambda: connect(path), "a connection") as client:
+            assert stat.S_IMODE(path.stat().st_mode) == 0o777
             assert client.ask(b"version\r\n").startswith(b"VERSION")
         assert daemon.stop() == 0
     assert not path.exists()
@@ -120,6 +120,100 @@ def test_background_and_pid_file(open_folder):
         os.kill(pid, signal.SIGTERM)
     until(lambda: not pid_file.exists(), "the pid file's end")
     until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process's end")
+
+
+def served(*options):
+    """What a daemon with these options says until it is told to stop, and its limits while it serves."""
+    port = free_port()
+    with subprocess.Popen([flashield_command(), "-l", "127.0.0.1", "-p", str(port), *USER, *options],
+                          stderr=subprocess.PIPE, text=True) as process:
+        try:
+            with until(lambda: connect_to(port), "a connection"):
+                limits = pathlib.Path(f"/proc/{process.pid}/limits").read_text()
+        finally:
+            process.terminate()
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 0, said
+    return said, limits
+
+
+def connect_to(port):
+    try:
+        return Client(port)
+    except OSError:
+        return None
+
+
+def test_pid_file_of_a_living_process(open_folder):
+    """It is overwritten, as memcached does, but not without a word; a dead one's without."""
+    path = open_folder / "pid"
+    path.write_text(f"{os.getpid()}\n")
+    path.chmod(0o666)
+    assert f"told a process that runs, {os.getpid()};" in served("-P", str(path))[0]
+    assert not path.exists()
+    path.write_text("1073741823\n")
+    assert "pid file" not in served("-P", str(path))[0]
+
+
+def test_pid_file_that_cannot_be_written():
+    """It serves without, as memcached does."""
+    assert "warning: can't write the pid file /nonexistent/pid: No such file or directory" in served("-P", "/nonexistent/pid")[0]
+
+
+def test_pid_file_of_the_next_daemon_stays(start, open_folder):
+    """Who ends takes no file away that tells another by now."""
+    path = open_folder / "pid"
+    first = start("-P", str(path))
+    until(path.exists, "the pid file")
+    second = start("-P", str(path))
+    until(lambda: path.read_text() == f"{second.process.pid}\n", "the second's pid")
+    assert first.stop() == 0
+    assert path.read_text() == f"{second.process.pid}\n"
+
+
+def test_core_dumps():
+    """-r raises the limit as far as it goes."""
+    core = [line for line in served("-r")[1].splitlines() if line.startswith("Max core file size")][0].split()
+    assert core[4] == core[5]
+
+
+def test_large_pages_and_locked_memory():
+    """-L and -k serve, whether the kernel grants them or not; then they say so."""
+    said, _ = served("-L", "-k")
+    assert all(re.match("(notice: |warning: -[kL] )", line) for line in said.splitlines()), said
+
+
+def test_options_without_effect_are_told_at_v():
+    """A line each with -v, none without; of -e, that nothing is restored, always."""
+    assert "info: -f is without effect: there are no slabs here\n" in served("-f", "1.1", "-v")[0]
+    assert "without effect" not in served("-f", "1.1", "-o", "hashpower=20")[0]
+    assert "warning: -e /x: the file is not used" in served("-e", "/x")[0]
+
+
+def test_debians_memcached_conf(open_folder):
+    """--config takes /etc/memcached.conf as it is."""
+    path, port = open_folder / "memcached.conf", free_port()
+    path.write_text(f"# memcached\n-d\nlogfile /var/log/memcached.log\n-m 96\n-p {port}\n-l 127.0.0.1\n-P {open_folder}/pid\n"
+                    + (f"-u {USER[1]}\n" if USER else ""))
+    with Daemon(["--config", str(path)], port=port, listen=False) as daemon:
+        until(lambda: connect_to(port), "a connection").close()
+        assert daemon.stats(b"settings")["maxbytes"] == str(96 << 20)
+        assert (open_folder / "pid").read_text() == f"{daemon.process.pid}\n"
+
+
+def test_versions():
+    """-V prints memcached's line on standard output, and ours beside; --compat-version is what clients are told."""
+    done = run("-V")
+    assert (done.returncode, done.stdout) == (0, "memcached 1.6.18\n")
+    assert re.fullmatch(r"flashield \d+\.\d+\.\d+\n", done.stderr)
+    assert run("-V", "--compat-version=1.5.22").stdout == "memcached 1.5.22\n"
+
+
+def test_compat_version_is_told(start):
+    """By "version" and by stats."""
+    with start("--compat-version", "1.5.22").client() as client:
+        assert client.ask(b"version\r\n") == b"VERSION 1.5.22\r\n"
+        assert client.stats()["version"] == "1.5.22"
 
 
 def test_background_tells_what_goes_wrong(dram_daemon):
