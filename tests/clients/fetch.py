@@ -67,3 +67,52 @@ def pylibmc():
 @need
 def python_memcached():
     return module("memcache", "python3-memcache")
+
+
+@need
+def pymemcache():
+    return module("pymemcache", "python3-pymemcache")
+
+
+@need
+def bmemcached():
+    return module("bmemcached", "python3-binary-memcached")
+
+
+@need
+def django():
+    return module("pymemcache, django", "python3-django")
+
+
+@need
+def php():
+    program("php", "php-cli")
+    if b"memcached" not in subprocess.run(["php", "-m"], capture_output=True, check=False).stdout.split():
+        raise Missing("PHP's memcached (Debian's php-memcached) isn't installed")
+
+
+@need
+def dalli():
+    program("ruby", "ruby")
+    if subprocess.run(["ruby", "-e", "require 'dalli'"], capture_output=True, check=False).returncode:
+        raise Missing("Ruby's dalli (Debian's ruby-dalli) isn't installed")
+
+
+@need
+def memcached_tool():
+    if not os.path.exists("/usr/share/memcached/scripts/memcached-tool"):
+        raise Missing("memcached-tool (Debian's memcached) isn't installed")
+    program("perl", "perl")
+
+
+@need
+def openssl():
+    return program("openssl", "openssl")
+
+
+@need
+def sasl():
+    for path in os.environ.get("PATH", "").split(os.pathsep) + ["/usr/sbin"]:
+        if os.access(os.path.join(path, "saslpasswd2"), os.X_OK):
+            return
+    raise Missing("saslpasswd2 (Debian's sasl2-bin) isn't installed")

@@ -19,6 +19,7 @@ import time
 import fetch
 import servers
 import suites
+from suite import Context
 
 SHOWN_LINES = 40
 
@@ -44,6 +45,8 @@ def tail(text):
 def one(suite, place):
     """(word, text): how this suite went in this place."""
     name = f"{suite.name} ({place})"
+    if place == "plain" and suite.not_plain:
+        return "skip", f"{name}: {suite.not_plain}"
     try:
         tools = {need.__name__: need() for need in suite.needs}
     except fetch.Missing as why:
@@ -53,10 +56,10 @@ def one(suite, place):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="clients-"))
             os.chmod(folder, 0o777)
-            setup = suite.setup(folder, place) if suite.setup else suites.Setup()
+            setup = suite.setup(folder, place)
             running = [stack.enter_context(servers.Server(place, setup.options, setup.env, tls=setup.tls))
                        for _ in range(suite.servers)]
-            context = suites.Context(place, folder, [f"127.0.0.1:{server.port}" for server in running], tools, setup)
+            context = Context(place, folder, [f"127.0.0.1:{server.port}" for server in running], tools, setup)
             env = dict(os.environ, **suites.drop_in(folder, place), **setup.env)
             code, output = execute(suite.command(context), env, folder, suite.seconds)
             passed, failed = suite.count(output, folder)

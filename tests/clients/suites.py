@@ -2,45 +2,15 @@
 """The suites: a row says what it needs, which daemons it talks to, how it is run and how its tests are counted."""
 import os
 import sys
-from dataclasses import dataclass, field
-from typing import Callable
 
 import counting
+import credentials
 import fetch
 import servers
+from suite import Suite
 
 HERE = servers.HERE
-EVERYWHERE = ("dram", "flash")
-
-
-@dataclass
-class Setup:
-    """What a suite's daemons are started with beyond their place's options."""
-    options: list = field(default_factory=list)
-    env: dict = field(default_factory=dict)
-    tls: bool = False
-
-
-@dataclass
-class Context:
-    place: str
-    folder: str  # the suite's own, removed afterwards
-    servers: list  # "127.0.0.1:PORT"
-    tools: dict  # what each need returned, by its name
-    setup: Setup
-
-
-@dataclass
-class Suite:
-    name: str
-    command: Callable  # Context -> argv
-    count: Callable = counting.ours
-    needs: list = field(default_factory=list)
-    servers: int = 1
-    setup: Callable = None  # (folder, place) -> Setup
-    places: tuple = EVERYWHERE
-    seconds: int = 120
-    least_from_flash: int = 5
+ONLY_DRAM = ("dram",)  # place.py has no password
 
 
 def drop_in(folder, place):
@@ -58,7 +28,7 @@ def drop_in(folder, place):
 def script(path, *options):
     """A script of ours in this folder, which gets the servers' addresses."""
     interpreter = {".py": [sys.executable], ".php": ["php"], ".rb": ["ruby"], ".sh": ["bash"]}[os.path.splitext(path)[1]]
-    return lambda context: [*interpreter, str(HERE / path), *context.servers, *options]
+    return lambda context: [*interpreter, str(HERE / path), *context.servers, *options, *context.setup.words]
 
 
 def capable(option):
@@ -68,15 +38,58 @@ def capable(option):
     return command
 
 
-SUITES = [
-    # memccapable's own requests leave no time to move: what it sets must be counted and read at once.
+TLS_STALLS = "memcached 1.6.18 waits for the socket while OpenSSL holds requests: pipelines above a TLS record of 16 KiB stall"
+
+# memccapable sets, counts and reads at once: of what it sets, little moves meanwhile.
+LIBMEMCACHED = [
     Suite("memccapable ascii", capable("-a"), counting.memccapable, [fetch.memccapable], least_from_flash=0),
     Suite("memccapable binary", capable("-b"), counting.memccapable, [fetch.memccapable], least_from_flash=0),
+    Suite("libmemcached tools text", script("python/libmemcached_tools.py"), needs=[fetch.memccapable]),
+    Suite("libmemcached tools binary", script("python/libmemcached_tools.py", "--binary"), needs=[fetch.memccapable]),
+]
+
+PYTHON = [
+    Suite("pymemcache", script("python/use_pymemcache.py"), needs=[fetch.pymemcache], servers=3),
+    Suite("pymemcache TLS", script("python/use_pymemcache.py"), needs=[fetch.pymemcache, fetch.openssl],
+          setup=credentials.tls, not_plain=TLS_STALLS),
     Suite("pylibmc text", script("python/use_pylibmc.py"), needs=[fetch.pylibmc]),
     Suite("pylibmc text ketama", script("python/use_pylibmc.py"), needs=[fetch.pylibmc], servers=3),
     Suite("pylibmc binary", script("python/use_pylibmc.py", "--binary"), needs=[fetch.pylibmc]),
     Suite("pylibmc binary ketama", script("python/use_pylibmc.py", "--binary"), needs=[fetch.pylibmc], servers=3),
+    Suite("pylibmc SASL", script("python/use_pylibmc.py", "--binary"), needs=[fetch.pylibmc, fetch.sasl],
+          setup=credentials.sasl, places=ONLY_DRAM),
     Suite("python-memcached", script("python/use_python_memcached.py"), needs=[fetch.python_memcached]),
     Suite("python-memcached three servers", script("python/use_python_memcached.py"), needs=[fetch.python_memcached],
           servers=3),
+    Suite("python-binary-memcached", script("python/use_bmemcached.py"), needs=[fetch.bmemcached]),
+    Suite("python-binary-memcached TLS", script("python/use_bmemcached.py"), needs=[fetch.bmemcached, fetch.openssl],
+          setup=credentials.tls, not_plain=TLS_STALLS),
+    Suite("python-binary-memcached SASL", script("python/use_bmemcached.py"), needs=[fetch.bmemcached, fetch.sasl],
+          setup=credentials.sasl, places=ONLY_DRAM),
 ]
+
+OTHERS = [
+    Suite("php-memcached text", script("php/use_memcached.php"), needs=[fetch.php]),
+    Suite("php-memcached text, three servers", script("php/use_memcached.php"), needs=[fetch.php], servers=3),
+    Suite("php-memcached binary", script("php/use_memcached.php", "--binary"), needs=[fetch.php]),
+    Suite("php-memcached binary, three servers", script("php/use_memcached.php", "--binary"), needs=[fetch.php], servers=3),
+    Suite("php-memcached SASL", script("php/use_memcached.php", "--binary"), needs=[fetch.php, fetch.sasl],
+          setup=credentials.sasl, places=ONLY_DRAM),
+    Suite("dalli", script("ruby/use_dalli.rb"), needs=[fetch.dalli]),
+    Suite("dalli three servers", script("ruby/use_dalli.rb"), needs=[fetch.dalli], servers=3),
+    Suite("dalli SASL", script("ruby/use_dalli.rb"), needs=[fetch.dalli, fetch.sasl], setup=credentials.sasl,
+          places=ONLY_DRAM),
+]
+
+AGENTS = [
+    Suite("memcached-tool", script("python/memcached_tool.py"), needs=[fetch.memcached_tool, fetch.pymemcache]),
+    Suite("exporters", script("python/exporters.py"), needs=[fetch.pymemcache], least_from_flash=0),
+]
+
+APPLICATIONS = [
+    Suite("Django over TLS", script("python/django_app.py"), needs=[fetch.django, fetch.openssl], setup=credentials.tls),
+    Suite("PHP sessions text", script("python/php_sessions.py"), needs=[fetch.php]),
+    Suite("PHP sessions binary", script("python/php_sessions.py", "--binary"), needs=[fetch.php]),
+]
+
+SUITES = LIBMEMCACHED + PYTHON + OTHERS + AGENTS + APPLICATIONS
