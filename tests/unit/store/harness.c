@@ -172,6 +172,7 @@ static void collect(struct harness *h, struct flight *f)
 	f->done = true;
 	reply->result = request->result;
 	reply->number = request->number;
+	reply->found = request->found;
 	reply->cas = request->cas;
 	if (!request->value.data)
 		return;
@@ -190,7 +191,7 @@ static void on_done(struct store_request *request)
 	collect(request->owner, (struct flight *)((char *)request - offsetof(struct flight, request)));
 }
 
-static void prepare(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key)
+void flight_prepare(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key)
 {
 	memset(f, 0, sizeof(*f));
 	snprintf(f->key, sizeof(f->key), "%s", key);
@@ -203,7 +204,7 @@ static void prepare(struct harness *h, unsigned worker, struct flight *f, enum s
 	f->request.owner = h;
 }
 
-static bool execute(struct harness *h, struct flight *f)
+bool flight_execute(struct harness *h, struct flight *f)
 {
 	store_worker_turn(h->worker[f->worker]);
 	if (!store_execute(h->worker[f->worker], &f->request))
@@ -214,14 +215,14 @@ static bool execute(struct harness *h, struct flight *f)
 
 bool start(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key)
 {
-	prepare(h, worker, f, op, key);
-	return execute(h, f);
+	flight_prepare(h, worker, f, op, key);
+	return flight_execute(h, f);
 }
 
 bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas)
 {
-	prepare(h, worker, f, op, key);
+	flight_prepare(h, worker, f, op, key);
 	f->request.cas = cas;
 	f->request.item = store_item_create(h->worker[worker], f->key, f->request.key_length, flags,
 					    store_expiry(h->store, exptime), length, &f->reply.result);
@@ -230,23 +231,23 @@ bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store
 		return true;
 	}
 	memcpy(store_item_value(f->request.item), value, length);
-	return execute(h, f);
+	return flight_execute(h, f);
 }
 
 bool start_delta(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		 uint64_t delta)
 {
-	prepare(h, worker, f, op, key);
+	flight_prepare(h, worker, f, op, key);
 	f->request.delta = delta;
-	return execute(h, f);
+	return flight_execute(h, f);
 }
 
 bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		    int64_t exptime)
 {
-	prepare(h, worker, f, op, key);
+	flight_prepare(h, worker, f, op, key);
 	f->request.expiry = store_expiry(h->store, exptime);
-	return execute(h, f);
+	return flight_execute(h, f);
 }
 
 bool wait_for_store(struct store_worker *worker)

@@ -61,6 +61,7 @@ struct reply {
 	uint64_t cas, number;
 	char value[REPLY_BYTES]; /* its beginning, with a 0 behind it */
 	uint64_t value_hash;
+	struct store_found found;
 };
 
 /* A command under way. */
@@ -100,6 +101,9 @@ bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum s
 /* With an object: value is copied. False too when the object was refused: then reply says why. */
 bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas);
+/* For requests of the test's own making: f->request is to be filled in between. */
+void flight_prepare(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key);
+bool flight_execute(struct harness *h, struct flight *f);
 /* Runs the worker's loop until it is done. */
 struct reply finish(struct harness *h, struct flight *f);
 void turn(struct harness *h, unsigned worker);	/* one turn of the loop, without waiting */

@@ -78,8 +78,8 @@ static void each_command_on_a_flushed_object(void **state)
 
 static void what_is_no_number_is_not_counted_on(void **state)
 {
-	static const char *const no_numbers[] = {"", " ", "x", "1x", "-1", "+", "18446744073709551616",
-						 "123456789012345678901"};
+	static const char *const no_numbers[] = {"", " ", "x", "1x", "-1", "+", "-", "+-1", "- 1", "18446744073709551616",
+						 "123456789012345678901", "9223372036854775808 -", "-9223372036854775808"};
 	struct harness *h = *state;
 
 	harness_open(h);
@@ -90,6 +90,32 @@ static void what_is_no_number_is_not_counted_on(void **state)
 		assert_int_equal(run_number(h, STORE_INCR, "key", 1).result, STORE_NOT_NUMBER);
 		assert_int_equal(run_number(h, STORE_DECR, "key", 1).result, STORE_NOT_NUMBER);
 		assert_value(h, "key", no_numbers[i / 2]);
+	}
+}
+
+/* As memcached takes them, which is as strtoull does: found by comparing answers. */
+static void what_counts_as_a_number(void **state)
+{
+	static const struct {
+		const char *value;
+		uint32_t length;
+		uint64_t number;
+	} numbers[] = {
+		{" 5", 2, 5}, {"\t\n+5", 4, 5}, {"5 x", 3, 5}, {"5\0x", 3, 5}, {"-0", 2, 0}, {"5 -", 3, 5},
+		{"0000000000000000000000005", 25, 5}, {"18446744073709551615", 20, UINT64_MAX},
+		{"-18446744073709551615", 21, 1}, {"-9223372036854775809", 20, INT64_MAX},
+		{"9223372036854775808\0-", 21, (uint64_t)INT64_MAX + 1},
+	};
+	struct harness *h = *state;
+
+	harness_open(h);
+	for (unsigned i = 0; i < 2 * sizeof(numbers) / sizeof(numbers[0]); i++) {
+		run_full(h, STORE_SET, "key", numbers[i / 2].value, numbers[i / 2].length, 0, 0, 0);
+		if (i % 2)
+			move(h, "key");
+		struct reply reply = run_number(h, STORE_INCR, "key", 0);
+		assert_int_equal(reply.result, STORE_HIT);
+		assert_true(reply.number == numbers[i / 2].number);
 	}
 }
 
@@ -265,6 +291,7 @@ int main(void)
 		TEST(each_command_on_an_expired_object),
 		TEST(each_command_on_a_flushed_object),
 		TEST(what_is_no_number_is_not_counted_on),
+		TEST(what_counts_as_a_number),
 		TEST(joining_beyond_the_limit_leaves_the_object_as_it_is),
 		TEST(each_command_on_an_object_in_dram),
 		TEST(each_command_on_an_object_on_flash),

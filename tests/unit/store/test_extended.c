@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What extended requests answer and leave behind, the same for an object in DRAM, as a clean copy there, on
+ * flash and on its way; and for keys that aren't there. As memcached 1.6.18 was seen to answer.
+ */
+#include "asking.h"
+
+/* ---- nothing asked, nothing changed ---------------------------------------------------------- */
+
+static void look(struct harness *h, const char *key, uint64_t cas)
+{
+	enum where before = where(h, key);
+	bool read_before = before == CLEAN_COPY; /* by what made it one */
+
+	seconds_pass(h, 3);
+	struct reply reply = ASK(h, key, .keep_clock = true);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "10");
+	assert_int_equal(reply.flags, 77);
+	assert_int_equal(reply.cas, cas);
+	assert_int_equal(reply.found.ttl_seconds, 97);
+	assert_int_equal(reply.found.ttl_before_seconds, 97);
+	assert_in_range(reply.found.idle_seconds, before == DRAM ? 3 : 2, 3);
+	assert_false(reply.found.fetched || reply.found.stale || reply.found.won || reply.found.win_sent);
+	assert_int_equal(where(h, key), before);
+	assert_int_equal(reply.from_flash, before == FLASH);
+	reply = ASK(h, key, .uncounted = true);
+	assert_false(reply.found.fetched);
+	reply = ASK(h, key, .vivify = true, .vivify_expiry = store_expiry(h->store, 5));
+	assert_string_equal(reply.value, "10");
+	assert_false(reply.found.fetched || reply.found.won);
+	reply = ASK(h, key, .recache = true, .recache_seconds = 97);
+	assert_true(reply.found.fetched || read_before);
+	assert_false(reply.found.won || reply.found.win_sent);
+	assert_int_equal(where(h, key), before);
+	assert_int_equal(reply.from_flash, before == FLASH);
+}
+
+static void a_look_finds_the_object_as_it_is_and_leaves_it_where_it_is(void **state)
+{
+	in_every_place(*state, look);
+}
+
+static void look_at_nothing(struct harness *h, const char *key)
+{
+	static const enum store_op ops[] = {STORE_GET, STORE_GAT, STORE_TOUCH, STORE_INCR, STORE_DECR, STORE_DELETE};
+
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		struct asked asked = {.op = ops[i], .cas = 1, .options = {.compare_cas = true, .recache = true,
+									   .touch = true, .invalidate = true,
+									   .recache_seconds = 1000}};
+
+		assert_int_equal(ask(h, key, asked).result, STORE_MISS);
+		asked.options.drop_value = true;
+		assert_int_equal(ask(h, key, asked).result, STORE_MISS);
+		assert_missing(h, key);
+	}
+}
+
+static void nothing_is_made_of_nothing_without_vivify(void **state)
+{
+	in_every_absence(*state, look_at_nothing);
+}
+
+/* ---- vivify ---------------------------------------------------------------------------------- */
+
+static void vivify(struct harness *h, const char *key)
+{
+	uint32_t soon = store_expiry(h->store, 30);
+	struct reply reply = ASK(h, key, .vivify = true, .vivify_expiry = soon);
+
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_int_equal(reply.length, 0);
+	assert_int_equal(reply.flags, 0);
+	assert_true(reply.found.won);
+	assert_false(reply.found.fetched || reply.found.stale || reply.found.win_sent);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	assert_int_equal(where(h, key), DRAM);
+	assert_int_equal(slots_of(h, key), 0);
+	uint64_t cas = reply.cas;
+	reply = ASK(h, key, .vivify = true, .vivify_expiry = store_expiry(h->store, 99));
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_true(reply.found.win_sent && reply.found.fetched);
+	assert_false(reply.found.won || reply.found.stale);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	assert_int_equal(reply.cas, cas);
+	assert_int_equal(run_with(h, STORE_ADD, key, "x").result, STORE_NOT_STORED);
+	assert_value(h, key, "");
+	assert_int_equal(run_full(h, STORE_CAS, key, "new", 3, 0, 0, cas).result, STORE_STORED);
+	assert_marks(h, key, false, false);
+	assert_value(h, key, "new");
+}
+
+static void the_first_get_that_makes_an_absent_object_wins_the_next_ones_learn_so(void **state)
+{
+	in_every_absence(*state, vivify);
+}
+
+static void vivify_and_touch(struct harness *h, const char *key)
+{
+	struct asked asked = {.op = STORE_GET, .exptime = 60, .options = {.vivify = true, .touch = true}};
+	struct reply reply;
+
+	asked.options.vivify_expiry = store_expiry(h->store, 30);
+	reply = ask(h, key, asked);
+	assert_true(reply.found.won);
+	assert_int_equal(reply.found.ttl_before_seconds, 30);
+	assert_int_equal(reply.found.ttl_seconds, 60);
+	run(h, STORE_DELETE, key);
+	asked.op = STORE_TOUCH;
+	assert_int_equal(ask(h, key, asked).result, STORE_TOUCHED);
+	seconds_pass(h, 59);
+	assert_value(h, key, "");
+	seconds_pass(h, 1);
+	assert_missing(h, key);
+}
+
+static void what_is_made_by_get_and_touch_has_the_touch_s_life(void **state)
+{
+	in_every_absence(*state, vivify_and_touch);
+}
+
+static void vivify_number(struct harness *h, const char *key)
+{
+	struct asked asked = {.op = STORE_INCR, .delta = 5, .options = {.vivify = true, .initial = 13}};
+	struct reply reply;
+
+	asked.options.vivify_expiry = store_expiry(h->store, 30);
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_int_equal(reply.number, 13);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	assert_true(reply.cas > 0);
+	assert_value(h, key, "13");
+	assert_int_equal(get(h, key).cas, reply.cas);
+	assert_marks(h, key, false, false);
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.number, 18);
+	run(h, STORE_DELETE, key);
+	asked.op = STORE_DECR;
+	asked.options.initial = UINT64_MAX;
+	asked.options.touch = true;
+	asked.exptime = 60;
+	reply = ask(h, key, asked);
+	assert_true(reply.number == UINT64_MAX);
+	assert_int_equal(reply.found.ttl_seconds, 60);
+	assert_value(h, key, "18446744073709551615");
+}
+
+static void incr_and_decr_make_a_number_with_its_initial_value(void **state)
+{
+	in_every_absence(*state, vivify_number);
+}
+
+static void vivify_piece(struct harness *h, const char *key)
+{
+	struct asked asked = {.op = STORE_APPEND, .value = "piece", .flags = 9, .exptime = 0};
+
+	assert_int_equal(ask(h, key, asked).result, STORE_NOT_STORED);
+	asked.options.vivify = true;
+	asked.options.vivify_expiry = store_expiry(h->store, 30);
+	struct reply reply = ask(h, key, asked);
+	assert_int_equal(reply.result, STORE_STORED);
+	assert_int_equal(reply.number, 5);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	assert_int_equal(get(h, key).flags, 9);
+	asked.op = STORE_PREPEND;
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.number, 10);
+	assert_value(h, key, "piecepiece");
+	seconds_pass(h, 30);
+	assert_missing(h, key);
+}
+
+static void append_and_prepend_make_the_piece_the_value(void **state)
+{
+	in_every_absence(*state, vivify_piece);
+}
+
+/* ---- touch and recache ----------------------------------------------------------------------- */
+
+static void touch(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_GET, .exptime = 200, .options = {.touch = true}};
+	struct reply reply = ask(h, key, asked);
+
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "10");
+	assert_int_equal(reply.cas, cas);
+	assert_int_equal(reply.found.ttl_before_seconds, 100);
+	assert_int_equal(reply.found.ttl_seconds, 200);
+	assert_int_equal(where(h, key), DRAM);
+	assert_int_equal(slots_of(h, key), 0);
+	assert_true(ASK(h, key, .uncounted = true).found.fetched);
+	asked.op = STORE_INCR;
+	asked.exptime = 0;
+	asked.delta = 1;
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.number, 11);
+	assert_int_equal(reply.found.ttl_seconds, -1);
+	seconds_pass(h, 1000);
+	assert_value(h, key, "11");
+}
+
+static void get_and_incr_can_touch(void **state)
+{
+	in_every_place(*state, touch);
+}
+
+static void recache(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_GET, .exptime = 30,
+			      .options = {.touch = true, .recache = true, .recache_seconds = 31}};
+	struct reply reply = ASK(h, key, .recache = true, .recache_seconds = 101);
+
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "10");
+	assert_int_equal(reply.flags, 77);
+	assert_int_equal(reply.cas, cas);
+	assert_true(reply.found.won);
+	assert_false(reply.found.stale || reply.found.win_sent);
+	assert_int_equal(where(h, key), DRAM);
+	assert_int_equal(slots_of(h, key), 0);
+	assert_value(h, key, "10"); /* a classic get is none of their business */
+	reply = ASK(h, key, .recache = true, .recache_seconds = 101);
+	assert_true(reply.found.win_sent && !reply.found.won);
+	run_expiry(h, STORE_TOUCH, key, 1000);
+	assert_marks(h, key, false, true);
+	set(h, key, "new");
+	assert_marks(h, key, false, false);
+	reply = ask(h, key, asked);
+	assert_true(reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+}
+
+static void who_asks_first_before_the_end_wins(void **state)
+{
+	in_every_place(*state, recache);
+}
+
+static void recache_and_touch(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_GET, .exptime = 60,
+			      .options = {.touch = true, .recache = true, .recache_seconds = 61}};
+	struct reply reply = ask(h, key, asked);
+
+	assert_true(reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 60);
+	assert_int_equal(reply.cas, cas);
+	assert_marks(h, key, false, true);
+	run_full(h, STORE_SET, key, "for ever", 8, 0, 0, 0);
+	reply = ASK(h, key, .recache = true, .recache_seconds = UINT32_MAX);
+	assert_false(reply.found.won);
+	run_full(h, STORE_SET, key, "short", 5, 0, 10, 0);
+	reply = ask(h, key, asked);
+	assert_true(reply.found.won);
+	run_full(h, STORE_SET, key, "short", 5, 0, 10, 0);
+	asked.options.recache_seconds = 60;
+	assert_false(ask(h, key, asked).found.won); /* the touch came first */
+}
+
+static void recache_looks_at_the_life_after_the_touch(void **state)
+{
+	in_every_place(*state, recache_and_touch);
+}
+
+/* ---- stale ----------------------------------------------------------------------------------- */
+
+static void stale(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_DELETE, .options = {.invalidate = true}};
+	struct reply reply = ask(h, key, asked);
+
+	assert_int_equal(reply.result, STORE_DELETED);
+	assert_int_equal(reply.found.ttl_seconds, 100);
+	assert_int_equal(where(h, key), DRAM);
+	assert_int_equal(slots_of(h, key), 0);
+	assert_value(h, key, "10");
+	assert_true(get(h, key).cas > cas);
+	assert_marks(h, key, true, false);
+	reply = ASK(h, key, 0);
+	assert_true(reply.found.stale && reply.found.won && !reply.found.win_sent);
+	assert_int_equal(reply.flags, 77);
+	reply = ASK(h, key, 0);
+	assert_true(reply.found.stale && !reply.found.won && reply.found.win_sent);
+	asked.options.touch = true;
+	asked.exptime = 5;
+	reply = ask(h, key, asked); /* again: whoever comes next wins anew */
+	assert_int_equal(reply.found.ttl_seconds, 5);
+	assert_true(ASK(h, key, 0).found.won);
+	seconds_pass(h, 5);
+	assert_missing(h, key);
+}
+
+static void an_invalidated_object_stays_and_one_reader_wins(void **state)
+{
+	in_every_place(*state, stale);
+}
+
+static void stale_until_set(struct harness *h, const char *key, uint64_t cas)
+{
+	const struct asked invalidate = {.op = STORE_DELETE, .options = {.invalidate = true}};
+
+	(void)cas;
+	ask(h, key, invalidate);
+	run_number(h, STORE_DECR, key, 5); /* "5 ": the same length, the same object */
+	assert_marks(h, key, true, false);
+	run_number(h, STORE_INCR, key, 200); /* longer: another one */
+	assert_value(h, key, "205");
+	assert_marks(h, key, false, false);
+	ask(h, key, invalidate);
+	run_expiry(h, STORE_TOUCH, key, 50);
+	run_expiry(h, STORE_GAT, key, 50);
+	run_with(h, STORE_ADD, key, "x");
+	assert_marks(h, key, true, false);
+	run_with(h, STORE_APPEND, key, "x");
+	assert_marks(h, key, false, false);
+	ask(h, key, invalidate);
+	run_with(h, STORE_REPLACE, key, "x");
+	assert_marks(h, key, false, false);
+	ask(h, key, invalidate);
+	run_full(h, STORE_CAS, key, "y", 1, 0, 0, get(h, key).cas);
+	assert_marks(h, key, false, false);
+	ask(h, key, invalidate);
+	set(h, key, "z");
+	assert_marks(h, key, false, false);
+}
+
+static void an_object_is_stale_until_a_new_value_is_stored(void **state)
+{
+	in_every_place(*state, stale_until_set);
+}
+
+static void number_while_sent(struct harness *h, const char *key, uint64_t cas)
+{
+	struct flight f;
+
+	(void)cas;
+	ask(h, key, (struct asked){.op = STORE_DELETE, .options = {.invalidate = true}});
+	flight_prepare(h, 1, &f, STORE_GET, key);
+	store_worker_turn(h->worker[1]);
+	assert_true(store_execute(h->worker[1], &f.request)); /* its value is being sent: no change in place */
+	run_number(h, STORE_DECR, key, 5);
+	assert_memory_equal(f.request.value.data, "10", 2);
+	store_value_release(h->worker[1], &f.request.value);
+	assert_value(h, key, "5 ");
+	assert_marks(h, key, true, false);
+}
+
+static void a_number_that_is_being_sent_keeps_its_marks_too(void **state)
+{
+	in_every_place(*state, number_while_sent);
+}
+
+static void drop(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_DELETE, .options = {.drop_value = true}};
+
+	assert_int_equal(ask(h, key, asked).result, STORE_DELETED);
+	struct reply reply = ASK(h, key, .keep_clock = true);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_int_equal(reply.length, 0);
+	assert_int_equal(reply.flags, 0);
+	assert_true(reply.cas > cas);
+	assert_int_equal(reply.found.ttl_seconds, 100);
+	assert_false(reply.found.stale || reply.found.won);
+	asked.options.invalidate = asked.options.touch = asked.options.own_cas = true;
+	asked.options.new_cas = 12;
+	asked.exptime = 20;
+	assert_int_equal(ask(h, key, asked).cas, 12);
+	reply = ASK(h, key, 0);
+	assert_true(reply.found.stale && reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 20);
+	assert_int_equal(reply.cas, 12);
+}
+
+static void a_value_is_dropped_and_its_object_stays(void **state)
+{
+	in_every_place(*state, drop);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_is_made_of_nothing_without_vivify),
+		TEST(a_look_finds_the_object_as_it_is_and_leaves_it_where_it_is),
+		TEST(the_first_get_that_makes_an_absent_object_wins_the_next_ones_learn_so),
+		TEST(what_is_made_by_get_and_touch_has_the_touch_s_life),
+		TEST(incr_and_decr_make_a_number_with_its_initial_value),
+		TEST(append_and_prepend_make_the_piece_the_value),
+		TEST(get_and_incr_can_touch),
+		TEST(who_asks_first_before_the_end_wins),
+		TEST(recache_looks_at_the_life_after_the_touch),
+		TEST(an_invalidated_object_stays_and_one_reader_wins),
+		TEST(an_object_is_stale_until_a_new_value_is_stored),
+		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
+		TEST(a_value_is_dropped_and_its_object_stays),
+	};
+
+	return cmocka_run_group_tests_name("store: extended requests in every place", tests, NULL, NULL);
+}
