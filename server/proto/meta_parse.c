@@ -120,15 +120,20 @@ static bool parse_flags(const char *at, const char *end, unsigned most, struct m
 {
 	bool parsing = true;
 	const char *word;
-	size_t length;
 
-	for (unsigned count = 0; text_word(&at, end, &word, &length); count++) {
+	for (unsigned count = 0;; count++) {
+		while (at < end && *at == ' ')
+			at++;
+		if (at == end)
+			return true;
 		if (count == most)
 			return false;
+		word = at++;
+		while (at < end && *at != ' ') /* most flags are a letter and nothing more */
+			at++;
 		if (parsing)
-			parsing = parse_flag(out, word, length, error);
+			parsing = parse_flag(out, word, (size_t)(at - word), error);
 	}
-	return true;
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ extern const struct protocol proto_text, proto_binary;
 #define TEXT_COMMAND_TABLE(COMMAND) \
 	COMMAND("get", GET, KEYS, 1, TEXT_MANY) \
 	COMMAND("set", SET, STORE, 4, 5) \
+	COMMAND("mg", META_GET, META, 0, TEXT_MANY) \
+	COMMAND("ms", META_SET, META, 0, TEXT_MANY) \
 	COMMAND("gets", GETS, KEYS, 1, TEXT_MANY) \
 	COMMAND("delete", DELETE, KEY, 1, 3) \
 	COMMAND("add", ADD, STORE, 4, 5) \
@@ -56,8 +58,6 @@ extern const struct protocol proto_text, proto_binary;
 	COMMAND("append", APPEND, STORE, 4, 5) \
 	COMMAND("prepend", PREPEND, STORE, 4, 5) \
 	COMMAND("bget", BGET, KEYS, 1, TEXT_MANY) \
-	COMMAND("mg", META_GET, META, 0, TEXT_MANY) \
-	COMMAND("ms", META_SET, META, 0, TEXT_MANY) \
 	COMMAND("md", META_DELETE, META, 0, TEXT_MANY) \
 	COMMAND("ma", META_ARITHMETIC, META, 0, TEXT_MANY) \
 	COMMAND("mn", META_NOOP, META, 0, TEXT_MANY) \
