@@ -2,6 +2,7 @@
 /* The binary protocol's commands that name no key of an object. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
@@ -54,6 +55,9 @@ enum binary_step binary_quit(struct conn *conn, const struct binary_command *com
 struct stat_rows {
 	struct conn *conn;
 	const struct binary_command *command;
+	char *text; /* lines that are no rows: one packet takes them all */
+	size_t length, capacity;
+	bool failed; /* out of memory for them */
 };
 
 static void stat_row(struct stats_out *out, const char *name, const char *value)
@@ -65,29 +69,88 @@ static void stat_row(struct stats_out *out, const char *name, const char *value)
 		   (uint32_t)strnlen(value, CONN_ROOM_BYTES - BINARY_HEADER_BYTES - name_length));
 }
 
-/* memcached looks at no more of these two than their first word's letters. */
-static void shorten(const char *key, uint32_t *length, const char *word)
+static void stat_line(struct stats_out *out, const char *line, size_t length)
 {
-	uint32_t letters = (uint32_t)strlen(word);
+	struct stat_rows *rows = out->context;
 
-	if (*length > letters && memcmp(key, word, letters) == 0)
-		*length = letters;
+	if (rows->capacity - rows->length < length) {
+		size_t capacity = (rows->length + length) * 2;
+		char *text = mem_realloc(rows->text, capacity);
+
+		if (!text) {
+			rows->failed = true;
+			return;
+		}
+		rows->text = text;
+		rows->capacity = capacity;
+	}
+	memcpy(rows->text + rows->length, line, length);
+	rows->length += length;
+}
+
+/* "detail dump": the lines of the text protocol, as the value of a row. */
+static void put_text(const struct stat_rows *rows)
+{
+	static const char name[] = "detailed";
+	char head[BINARY_HEADER_BYTES + sizeof(name) - 1];
+
+	binary_make_header(head, rows->command, BINARY_STATUS_OK, sizeof(name) - 1,
+			   (uint32_t)(sizeof(name) - 1 + rows->length));
+	memcpy(head + BINARY_HEADER_BYTES, name, sizeof(name) - 1);
+	conn_put(rows->conn, head, sizeof(head));
+	for (size_t at = 0; at < rows->length; at += CONN_ROOM_BYTES) {
+		size_t left = rows->length - at;
+
+		conn_put(rows->conn, rows->text + at, (uint32_t)(left < CONN_ROOM_BYTES ? left : CONN_ROOM_BYTES));
+	}
+}
+
+static bool starts_with(const char *key, uint32_t length, const char *word)
+{
+	return length >= strlen(word) && memcmp(key, word, strlen(word)) == 0;
+}
+
+/*
+ * Is there such a report, as memcached names them here? Of settings and reset it looks at no more than these letters, of
+ * others at all; a cachedump it gives to the text protocol alone.
+ */
+static bool find_report(const char *key, uint32_t *length)
+{
+	static const char settings[] = "settings", reset[] = "reset";
+
+	if (starts_with(key, *length, settings))
+		*length = sizeof(settings) - 1;
+	else if (starts_with(key, *length, reset))
+		*length = sizeof(reset) - 1;
+	else if (starts_with(key, *length, "detail "))
+		return *length > 7 && key[7] != ' ' && !memchr(key, 0, *length);
+	return !memchr(key, ' ', *length) && !memchr(key, 0, *length) && !starts_with(key, *length, "cachedump");
 }
 
 /* A row for each figure, and a packet without any at the end. */
 enum binary_step binary_stat(struct conn *conn, const struct binary_command *command)
 {
-	struct stat_rows rows = { conn, command };
-	struct stats_out out = { .row = stat_row, .context = &rows };
+	struct stat_rows rows = { .conn = conn, .command = command };
+	struct stats_out out = { .row = stat_row, .line = stat_line, .context = &rows };
 	const char *key = command->key ? command->key : "", *answer;
 	uint32_t length = command->key_length;
 
-	shorten(key, &length, "settings");
-	shorten(key, &length, "reset");
-	answer = admin_stats(conn->server, key, key + length, &out);
-	if (strcmp(answer, "END\r\n") == 0 || strcmp(answer, "RESET\r\n") == 0 || strcmp(answer, "OK\r\n") == 0)
-		binary_put(conn, command, BINARY_STATUS_OK, NULL, 0, NULL, 0);
-	else
+	if (!find_report(key, &length)) {
 		binary_put_status(conn, command, BINARY_STATUS_NOT_FOUND);
+		return BINARY_NEXT;
+	}
+	answer = admin_stats(conn->server, key, key + length, &out);
+	if (strcmp(answer, STATS_END) == 0 && starts_with(key, length, "detail")) {
+		stat_line(&out, answer, strlen(answer));
+		if (!rows.failed)
+			put_text(&rows);
+	}
+	if (rows.failed)
+		binary_put_status(conn, command, BINARY_STATUS_NO_MEMORY);
+	else if (strstr(answer, "ERROR"))
+		binary_put_status(conn, command, BINARY_STATUS_NOT_FOUND);
+	else
+		binary_put_status(conn, command, BINARY_STATUS_OK);
+	mem_free(rows.text);
 	return BINARY_NEXT;
 }

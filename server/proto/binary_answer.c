@@ -28,6 +28,12 @@ static void put_header(char *out, uint8_t opcode, uint32_t opaque, enum binary_s
 	binary_put64(out + 16, cas);
 }
 
+void binary_make_header(char *out, const struct binary_command *command, enum binary_status status, uint16_t key_length,
+			uint32_t body_length)
+{
+	put_header(out, command->opcode, command->opaque, status, 0, key_length, body_length, 0);
+}
+
 void binary_put(struct conn *conn, const struct binary_command *command, enum binary_status status, const char *key,
 		uint32_t key_length, const char *value, uint32_t value_length)
 {

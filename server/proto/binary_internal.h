@@ -55,6 +55,9 @@ void binary_skip(struct conn *conn, uint64_t bytes);
 
 /* An answer with an error's text, or without anything. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
+/* The header of such an answer alone, of BINARY_HEADER_BYTES: who puts the body does it in pieces. */
+void binary_make_header(char *out, const struct binary_command *command, enum binary_status status, uint16_t key_length,
+			uint32_t body_length);
 /* An answer with key and value: at most CONN_ROOM_BYTES together with the header. */
 void binary_put(struct conn *conn, const struct binary_command *command, enum binary_status status, const char *key,
 		uint32_t key_length, const char *value, uint32_t value_length);

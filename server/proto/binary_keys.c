@@ -3,7 +3,6 @@
 #include "server/proto/binary_internal.h"
 
 #include "conf/conf.h"
-#include "conf/counters.h"
 
 static const uint8_t op_of[BINARY_IDS] = {
 	[BINARY_GET] = STORE_GET,	  [BINARY_GAT] = STORE_GAT,	    [BINARY_TOUCH] = STORE_TOUCH,
@@ -104,15 +103,15 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 
 /* ---- set, add, replace, append, prepend ------------------------------------------------------ */
 
+/* memcached counts in the text protocol alone what is too large or finds no memory. */
 static enum binary_step refuse_store(struct conn *conn, const struct binary_command *command, enum store_result why)
 {
-	bool large = why == STORE_TOO_LARGE;
-
-	ctr_add(large ? CTR_store_too_large : CTR_store_no_memory, 1);
 	/* The client thinks of the old value as gone. */
 	if (command->id == BINARY_SET)
 		store_invalidate(conn->store, command->key, command->key_length);
-	binary_put_status(conn, command, large ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+	binary_put_status(conn, command, why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+	if (command->value_length > BINARY_BODY_MAX)
+		return BINARY_CLOSE;
 	binary_skip(conn, command->value_length);
 	return BINARY_NEXT;
 }
@@ -140,8 +139,6 @@ enum binary_step binary_store(struct conn *conn, const struct binary_command *co
 	struct reply *reply;
 	struct item *item;
 
-	if (command->value_length > BINARY_BODY_MAX)
-		return BINARY_CLOSE;
 	item = store_item_create(conn->store, command->key, command->key_length, command->client_flags,
 				 expiry_of(conn, command->exptime), command->value_length, &why);
 	if (!item)

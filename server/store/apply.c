@@ -124,8 +124,7 @@ static void count_dead(const struct action *action, const struct item *item)
 	const struct store_request *request = action->request;
 	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
 
-	if ((request->op == STORE_GET && !(request->extended && request->options.uncounted)) ||
-	    request->op == STORE_GAT)
+	if (!request->extended || !request->options.uncounted)
 		ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
 	if (!(item->state & ITEM_FETCHED))
 		ctr_add(CTR_expired_unfetched, 1);

@@ -38,6 +38,13 @@ static void give_value(struct action *action, struct item *item)
 	action->request->result = STORE_HIT;
 }
 
+/* The binary protocol answers a touch with them. */
+static void tell_touched(struct store_request *request, const struct item *item)
+{
+	request->value.client_flags = item_client_flags(item);
+	request->value.cas = item_shown_cas(item);
+}
+
 static bool power_of_two(unsigned n)
 {
 	return (n & (n - 1)) == 0;
@@ -146,6 +153,8 @@ void apply_touch(struct action *action, const struct current *current)
 	if (action->request->op == STORE_GAT) {
 		note_read(action, item);
 		give_value(action, item);
+	} else {
+		tell_touched(action->request, item);
 	}
 }
 
@@ -159,10 +168,12 @@ static bool touches(const struct store_request *request)
 /* Hit or touched, with what the op is answered with. */
 static void answer(struct action *action, struct item *item)
 {
-	if (action->request->op == STORE_TOUCH)
+	if (action->request->op == STORE_TOUCH) {
 		action->request->result = STORE_TOUCHED;
-	else
+		tell_touched(action->request, item);
+	} else {
 		give_value(action, item);
+	}
 }
 
 /* An empty object in place of an absent one. Whoever asked for it has won; the next ones learn that

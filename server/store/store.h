@@ -200,7 +200,7 @@ struct store_request {
 	void *owner;
 
 	enum store_result result;
-	struct store_value value;
+	struct store_value value; /* GET, GAT: to be released; TOUCH: of it client_flags and cas alone, without data */
 	struct store_found found;
 	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
 	bool made;	    /* extended INCR and DECR: the number is there by vivify */

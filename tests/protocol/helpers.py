@@ -66,7 +66,10 @@ class Daemon:
         assert self.process.poll() is None, f"{self.command()} ended with {self.process.returncode}"
         try:
             with self.client() as client:
-                return client.ask(b"version\r\n").startswith(b"VERSION")
+                if "binary" in self.options or "-S" in self.options:
+                    client.send(b"\x80\x0b" + bytes(22))  # version
+                    return client.reader.read(2) == b"\x81\x0b"
+                return client.ask(b"version\r\n").startswith((b"VERSION", b"CLIENT_ERROR unauthenticated"))
         except OSError:
             return False
 
