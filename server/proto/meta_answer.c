@@ -4,9 +4,10 @@
 
 #include "conf/conf.h"
 
-/* What memcached 1.6 adds to key and value in its sizes: header, id, the key's terminator, the value's line end. */
-#define ITEM_BYTES (48u + 8u + 1u + 2u)
-#define FLAGS_BYTES 4u /* and client flags, where there are any */
+/* What memcached 1.6 adds to key and value in its sizes: header, the key's terminator, the value's line end; */
+#define ITEM_BYTES (48u + 1u + 2u)
+#define ID_BYTES 8u    /* but not with -C */
+#define FLAGS_BYTES 4u /* where there are any */
 
 /* By result; where a hit comes with a value it is "VA" instead. */
 static const char codes[][3] = {
@@ -204,6 +205,8 @@ static uint16_t make_debug(struct reply *reply, char *out)
 		return (uint16_t)(put_text(out, "EN\r\n") - out);
 	if (request->value.client_flags != 0)
 		bytes += FLAGS_BYTES;
+	if (!reply->conn->server->conf->disable_cas)
+		bytes += ID_BYTES;
 	at = put_key(put_text(out, "ME "), request, meta_own(reply)->encoded);
 	at = put_text(at, " exp=-");
 	at = put_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);

@@ -71,6 +71,18 @@ def test_intended_differences(both, session, expected, _reason):
     assert theirs != expected
 
 
+@pytest.mark.parametrize("options, session", [
+    (["-C"], b"ms a 1 c\r\n5\r\nmg a c v\r\nme a\r\nms a 1 C0 c\r\n6\r\nms a 1 C5 c\r\n7\r\nms a 1 C5 I\r\n8\r\nmg a v\r\nma a C5 c v\r\n"
+             b"md a C5\r\nmd a I\r\nmg a v c\r\nmg a v c\r\nmd a C0\r\nmg a\r\nmg a N30 c\r\n"),
+    (["-M", "-m", "2", "-I", "512k"], b"".join(b"ms k%d 400000 q\r\n%s\r\n" % (n, b"x" * 400000) for n in range(10)) +
+     b"ms k9 400000\r\n" + b"x" * 400000 + b"\r\nmg k9\r\nms k9 600000 q\r\n" + b"x" * 600000 + b"\r\n"),
+], ids=lambda part: " ".join(part) if isinstance(part, list) else "")
+def test_same_answers_with_options(start, memcached, options, session):
+    """-C shows no ids; -M refuses to store when memory is out."""
+    theirs = start(*options, "-U", "0", program=memcached.program)
+    assert answer(start(*options), session) == answer(theirs, session)
+
+
 # ---- counters ------------------------------------------------------------------------------------
 
 COUNTERS = ["cmd_get", "cmd_set", "cmd_touch", "cmd_meta", "get_hits", "get_misses", "delete_hits", "delete_misses", "incr_hits",
