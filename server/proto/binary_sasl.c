@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logging in by SASL: the mechanisms, and an exchange of two steps or more. A client that begins one is nobody
+ * Logging in by SASL: the mechanisms, and an exchange of two steps or more. A client that takes one is nobody
  * until it has succeeded, whoever it was before.
  */
 #include <string.h>
@@ -97,8 +97,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 
 	if (!conn->server->auth || !auth_has_sasl(conn->server->auth))
 		return unknown(conn, command);
-	if (command->id == BINARY_SASL_AUTH)
-		forget_user(conn);
+	forget_user(conn);
 	if (command->value_length > BINARY_SASL_MAX) {
 		if (command->value_length > BINARY_BODY_MAX)
 			return BINARY_CLOSE;
