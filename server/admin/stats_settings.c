@@ -14,7 +14,10 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
+#include "server/admin/observe.h"
+#include "server/admin/tuning.h"
 #include "server/net/net.h"
+#include "server/store/store.h"
 
 struct source {
 	const struct conf *conf;
@@ -88,19 +91,19 @@ static void show_protocol(const struct source *from, struct stats_out *out, cons
 	stats_add(out, name, "%s", words[from->conf->binding_protocol]);
 }
 
-static void show_chunk_max(const struct source *from, struct stats_out *out, const char *name)
-{
-	if (from->conf->slab_chunk_max == 0) /* no_chunked_items */
-		stats_add(out, name, "%" PRIu64, from->conf->max_item_size_bytes);
-	else
-		stats_add(out, name, "%d", from->conf->slab_chunk_max);
-}
-
 static void show_hash(const struct source *from, struct stats_out *out, const char *name)
 {
 	static const char *const words[] = { "jenkins", "murmur3", "xxh3" }; /* in the order of extended.def */
 
 	stats_add(out, name, "%s", words[from->conf->hash_algorithm]);
+}
+
+/* OpenSSL's bits, as memcached shows them: asked for, required, only once. */
+static void show_verify_mode(const struct source *from, struct stats_out *out, const char *name)
+{
+	static const int bits[] = { 0, 1, 1 | 2, 1 | 2 | 4 };
+
+	stats_add(out, name, "%d", bits[from->conf->ssl_verify_mode]);
 }
 
 static void show_tls_version(const struct source *from, struct stats_out *out, const char *name)
@@ -145,7 +148,7 @@ static const struct row rows[] = {
 	ROW(slab_automove, INT, slab_automove),
 	ROW(slab_automove_ratio, REAL, slab_automove_ratio),
 	ROW(slab_automove_window, INT, slab_automove_window),
-	SHOWN(slab_chunk_max, show_chunk_max),
+	ROW(slab_chunk_max, INT, slab_chunk_max),
 	ROW(lru_crawler, YES, lru_crawler),
 	ROW(lru_crawler_sleep, INT, lru_crawler_sleep),
 	ROW(lru_crawler_tocrawl, SIZE, lru_crawler_tocrawl),
@@ -181,7 +184,7 @@ static const struct row rows[] = {
 	ROW(ssl_enabled, YES, enable_ssl),
 	ROW(ssl_chain_cert, POINTER, ssl_chain_cert),
 	ROW(ssl_key, POINTER, ssl_key),
-	ROW(ssl_verify_mode, INT, ssl_verify_mode),
+	SHOWN(ssl_verify_mode, show_verify_mode),
 	ROW(ssl_keyformat, INT, ssl_keyformat),
 	ROW(ssl_ciphers, TEXT, ssl_ciphers),
 	ROW(ssl_ca_cert, TEXT, ssl_ca_cert),
@@ -260,8 +263,16 @@ static void show_option(void *context, const struct conf_option *option, const c
 
 void stats_settings(const struct server *server, struct stats_out *out)
 {
-	struct source from = { .conf = server->conf };
+	struct conf now = *server->conf; /* what it points to stays the options' */
+	struct source from = { .conf = &now };
+	struct store_crawler crawler;
 
+	tuning_show(&now);
+	store_get_crawler(server->store, &crawler);
+	now.lru_crawler = crawler.enabled;
+	now.lru_crawler_sleep = (int)crawler.sleep_us;
+	now.lru_crawler_tocrawl = crawler.to_crawl;
+	now.detail_enabled = observe_detail();
 	net_get_status(server->net, &from.net);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct row *row = &rows[i];
@@ -273,5 +284,5 @@ void stats_settings(const struct server *server, struct stats_out *out)
 		else
 			show_field(out, row, (const char *)from.conf + row->offset);
 	}
-	conf_describe(from.conf, show_option, out);
+	conf_describe(server->conf, show_option, out);
 }

@@ -11,3 +11,10 @@ void tuning_init(const struct conf *conf)
 	TUNING_TABLE(TUNING_BEGIN)
 #undef TUNING_BEGIN
 }
+
+void tuning_show(struct conf *copy)
+{
+#define TUNING_SHOW(type, field) copy->field = atomic_load(&tuning.field);
+	TUNING_TABLE(TUNING_SHOW)
+#undef TUNING_SHOW
+}

@@ -41,6 +41,8 @@ struct tuning {
 
 extern struct tuning tuning;
 
+/* Sets the fields of a copy of the options to what they have been tuned to. */
+void tuning_show(struct conf *copy);
 void tuning_init(const struct conf *conf); /* before any thread starts */
 
 #endif
