@@ -51,6 +51,7 @@ void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
 void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);
+void stats_conns(const struct server *server, struct stats_out *out);
 /* These return the line to end with, as admin_stats does. */
 const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out);
 const char *stats_cachedump(const struct server *server, const char *words, struct stats_out *out);

@@ -123,7 +123,7 @@ static const struct report {
 	{ "reset", NULL, reset },
 	{ "items", stats_items, NULL },
 	{ "slabs", stats_slabs, NULL },
-	{ "conns", no_rows, NULL },
+	{ "conns", stats_conns, NULL },
 	{ "extstore", no_rows, NULL }, /* its pages; ours are in "stats segments" */
 	{ "sizes", NULL, sizes },
 	{ "sizes_enable", NULL, sizes_enable },

@@ -33,11 +33,13 @@ struct source {
 };
 
 /* Whole sections are missing in memcached's answer when an option switches their part off. */
-enum section { ALWAYS, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
+enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
 
 static bool shown(const struct source *from, enum section section)
 {
 	switch (section) {
+	case REFUSING:
+		return from->conf->maxconns_fast;
 	case FLASH:
 		return from->store.flash;
 	case CRAWLER:
@@ -148,7 +150,7 @@ static uint64_t certificate_age(const struct source *from)
 	VALUE(ALWAYS, max_connections, (uint64_t)from->conf->conn_limit) \
 	VALUE(ALWAYS, curr_connections, from->net.connections) \
 	COUNT(ALWAYS, total_connections) \
-	COUNT(ALWAYS, rejected_connections) \
+	COUNT(REFUSING, rejected_connections) \
 	VALUE(ALWAYS, connection_structures, from->net.connection_peak) \
 	NONE(ALWAYS, response_obj_oom) \
 	NONE(ALWAYS, response_obj_count) \

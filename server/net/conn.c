@@ -147,6 +147,17 @@ static ssize_t receive(struct conn *conn)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
+/* All connections' answers together take too much. What holds it is being sent, or is closed by a sweep;
+   only what is half-way goes on: the value of a set, and what has answers of its own to wait for. */
+static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
+{
+	if (conn->body_left > 0 || !conn_output_empty(conn))
+		return false;
+	atomic_store_explicit(&conn->worker->starving, true, memory_order_relaxed);
+	conn->wait = CONN_WAIT_MEMORY;
+	return true;
+}
+
 static enum conn_verdict parse(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -161,7 +172,20 @@ static enum conn_verdict parse(struct conn *conn)
 		if (!conn->protocol)
 			return CONN_CLOSE;
 	}
+	if (__builtin_expect(conn->worker->held > conn->worker->held_most, 0) && must_starve(conn))
+		return CONN_WAIT;
 	return conn->protocol->input(conn);
+}
+
+/* For "stats conns". Seldom changes. */
+static void show(struct socket_conn *sock)
+{
+	const struct conn *conn = &sock->conn;
+	uint8_t state = conn->blocked ? CONN_STATE_WRITE : conn->body_left > 0 ? CONN_STATE_BODY :
+			conn->session.state == SESSION_SWALLOW ? CONN_STATE_SWALLOW : CONN_STATE_NEW_COMMAND;
+
+	if (__builtin_expect(state != atomic_load_explicit(&sock->state, memory_order_relaxed), 0))
+		atomic_store_explicit(&sock->state, state, memory_order_relaxed);
 }
 
 /* What the connection waits for from here on. */
@@ -169,8 +193,13 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 {
 	struct socket_conn *sock = sock_of(conn);
 
-	if (conn->blocked)
+	if (conn->blocked) {
 		event_add(&sock->writable, NULL);
+		if (sock->blocked_seconds == 0)
+			sock->blocked_seconds = conn->worker->now_seconds;
+	} else if (__builtin_expect(sock->blocked_seconds != 0, 0) && conn_output_empty(conn)) {
+		sock->blocked_seconds = 0;
+	}
 	if (verdict == CONN_YIELD) {
 		ctr_add(CTR_conn_yields, 1);
 		worker_make_ready(sock);
@@ -179,6 +208,7 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 		event_add(&sock->readable, NULL);
 		sock->reading = true;
 	}
+	show(sock);
 	shrink_input(conn);
 	conn_shrink_output(conn);
 }
@@ -397,7 +427,10 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	sock->conn.server = worker->net->server;
 	sock->conn.listener = opening->listener;
 	sock->conn.authenticated = !worker->net->server->auth;
+	lock_acquire(&worker->list_lock);
 	LIST_INSERT_HEAD(&worker->conns, sock, link);
+	worker->held_most += CONN_SHARE_BYTES;
+	lock_release(&worker->list_lock);
 	if (sock->transport->datagram) { /* no event will say that it has come */
 		sock->more = true;
 		worker_make_ready(sock);
@@ -413,8 +446,11 @@ void conn_kill(struct conn *conn)
 	event_del(&sock->writable);
 	if (sock->loan)
 		loan_forget(sock);
-	sock->transport->close(sock);
+	lock_acquire(&worker->list_lock);
 	LIST_REMOVE(sock, link);
+	worker->held_most -= CONN_SHARE_BYTES;
+	lock_release(&worker->list_lock);
+	sock->transport->close(sock);
 	worker_unmake_ready(sock);
 	if (conn->protocol)
 		conn->protocol->abandon(conn);

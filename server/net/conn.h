@@ -13,14 +13,17 @@
  *   output bytes  |VALUE a ...|            |VALUE c ...END|      one sendmsg, pieces in this order
  *   replies                    \ b: pending                      ... up to the first pending one
  *
- * Values are sent from where they lie (item or flash read buffer) and released once written.
+ * Values of more than CONN_COPY_BYTES are sent from where they lie (item or flash read buffer) and released
+ * once written; shorter ones of DRAM are copied into the output bytes.
  *
  * Back-pressure: a protocol asks conn_may_go() before each key. It says no while the output
  * is too long or too many requests are in flight; input() then returns CONN_WAIT, and is called
  * again when that has changed. Nothing is read from the socket meanwhile. Beside the bounds of each
  * connection there is one on what the answers of all of a worker's connections hold: beyond it each
  * may hold CONN_LEAST_BYTES and one value. So every one of them goes on as its own answers leave:
- * it always has an event to wait for, and none waits for another.
+ * it always has an event to wait for, and none waits for another. Only when such values together reach
+ * CONN_MOST_TIMES the bound do requests of all wait, and of those who hold them, who has not taken its answers
+ * for ten seconds is closed (sweep.c).
  *
  * Threads: all of it belongs to the connection's worker.
  */
@@ -45,7 +48,9 @@
 #define CONN_PENDING 256u			/* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20)		/* values expected from them */
 #define CONN_LEAST_BYTES (32u << 10)		/* what a connection may hold whatever others do */
-#define CONN_TOTAL_PART 8			/* so much of -m may all connections' answers hold */
+#define CONN_TOTAL_PART 8			/* this part of -m may all connections' answers hold ... */
+#define CONN_SHARE_BYTES (64u << 10)		/* of each connection's answers doesn't count for the next */
+#define CONN_MOST_TIMES 4			/* ... and so many times that with large values */
 #define CONN_ROOM_BYTES 4096u			/* the largest piece of output made at once */
 #define REPLY_TEXT_BYTES 640			/* the longest head: meta's with a base64 key and all its flags */
 #define REPLY_OWN_BYTES 96u			/* for the protocol's own use */
@@ -88,7 +93,7 @@ struct foreseen {
 	uint32_t length;
 };
 
-enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES };
+enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES, CONN_WAIT_MEMORY };
 
 struct protocol {
 	const char *name;
@@ -159,7 +164,8 @@ const char *conn_peer(const struct conn *conn, char out[128]);
  */
 struct loan;
 bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
-/* As send(): bytes taken, or -1 with errno, EAGAIN when the peer doesn't read fast enough. For TLS too. */
+/* As send(): bytes taken, or -1 with errno, EAGAIN when the peer doesn't read fast enough. For TLS too, which is
+   why what was not taken comes first in the next call, at least as much of it. */
 ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 /* For poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. */
 int loan_fd(const struct loan *loan);

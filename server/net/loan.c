@@ -47,6 +47,7 @@ void loan_take(struct socket_conn *sock)
 	sock->reading = false;
 	worker_unmake_ready(sock);
 	sock->lent = true;
+	atomic_store_explicit(&sock->state, CONN_STATE_WATCH, memory_order_relaxed);
 	loan->take(loan->context, loan);
 }
 
@@ -106,6 +107,7 @@ static void take_back(struct worker *worker, struct socket_conn *sock, bool clos
 		conn_kill(&sock->conn);
 		return;
 	}
+	atomic_store_explicit(&sock->state, CONN_STATE_NEW_COMMAND, memory_order_relaxed);
 	sock->more = true; /* no event tells of what TLS has decrypted before */
 	atomic_store_explicit(&sock->active_seconds, worker->now_seconds, memory_order_relaxed);
 	worker_make_ready(sock);

@@ -6,20 +6,81 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "conf/conf.h"
 
+/* ---- signals and other threads --------------------------------------------------------------- */
+
 static void on_signal(evutil_socket_t signal_number, short what, void *context)
 {
 	struct net *net = context;
 
 	(void)what;
-	log_notice("signal %d (%s): stopping", (int)signal_number, strsignal((int)signal_number));
+	if (signal_number == SIGHUP) {
+		if (net->hooks->reload)
+			net->hooks->reload(net->hooks->context);
+		return;
+	}
+	if (signal_number == SIGUSR1)
+		log_notice("Gracefully stopping");
+	else
+		log_notice("signal %d (%s): stopping", (int)signal_number, strsignal((int)signal_number));
 	event_base_loopbreak(net->base);
 }
+
+static int take_signals(struct net *net)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGUSR1, SIGHUP };
+
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (event_assign(&net->signals[i], net->base, numbers[i], EV_SIGNAL | EV_PERSIST, on_signal, net) != 0 ||
+		    event_add(&net->signals[i], NULL) != 0)
+			return FS_ENOMEM;
+	return FS_OK;
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *context)
+{
+	struct net *net = context;
+	uint64_t count;
+
+	(void)what;
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+	if (atomic_load(&net->stop_asked))
+		event_base_loopbreak(net->base);
+	else
+		listen_resume(net);
+}
+
+void net_wake(struct net *net)
+{
+	const uint64_t one = 1;
+
+	/* A full eventfd wakes just as well. */
+	if (write(net->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void net_stop(struct net *net)
+{
+	atomic_store(&net->stop_asked, true);
+	net_wake(net);
+}
+
+static int listen_to_others(struct net *net)
+{
+	if (event_assign(&net->wake_event, net->base, net->wake_fd, EV_READ | EV_PERSIST, on_wake, net) != 0)
+		return FS_ENOMEM;
+	return event_add(&net->wake_event, NULL) == 0 ? FS_OK : FS_ENOMEM;
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 int net_listen(struct net **out, const struct server *server, char reason[256])
 {
@@ -27,6 +88,12 @@ int net_listen(struct net **out, const struct server *server, char reason[256])
 	int code;
 
 	net->server = server;
+	net->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (net->wake_fd < 0) {
+		snprintf(reason, 256, "eventfd: %m");
+		net_close(net);
+		return FS_ESYS;
+	}
 	listen_raise_limit(net);
 	code = server->conf->enable_ssl ? certificates_open(&net->certificates, server->conf, reason) : FS_OK;
 	if (code == FS_OK)
@@ -39,17 +106,6 @@ int net_listen(struct net **out, const struct server *server, char reason[256])
 	return FS_OK;
 }
 
-static int take_signals(struct net *net)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGUSR1 };
-
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (event_assign(&net->signals[i], net->base, numbers[i], EV_SIGNAL | EV_PERSIST, on_signal, net) != 0 ||
-		    event_add(&net->signals[i], NULL) != 0)
-			return FS_ENOMEM;
-	return FS_OK;
-}
-
 static void on_second(evutil_socket_t fd, short what, void *context)
 {
 	struct net *net = context;
@@ -57,6 +113,7 @@ static void on_second(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	atomic_store_explicit(&net->now_seconds, (uint32_t)(clk_now_us(clk_boot()) / 1000000), memory_order_relaxed);
+	sweep_ring(net);
 }
 
 static int start_clock(struct net *net)
@@ -80,9 +137,13 @@ static int start(struct net *net)
 		return FS_ENOMEM;
 	code = take_signals(net);
 	if (code == FS_OK)
+		code = listen_to_others(net);
+	if (code == FS_OK)
 		code = start_clock(net);
 	for (; code == FS_OK && net->worker_count < count; net->worker_count++)
 		code = worker_init(&net->workers[net->worker_count], net);
+	if (code == FS_OK)
+		code = udp_start(net);
 	for (unsigned i = 0; code == FS_OK && i < count; i++)
 		code = worker_start(&net->workers[i]);
 	return code == FS_OK ? listen_start(net) : code;
@@ -93,6 +154,7 @@ static void stop(struct net *net)
 	listen_stop(net);
 	for (unsigned i = 0; i < net->worker_count; i++)
 		worker_stop(&net->workers[i]);
+	udp_stop(net);
 	for (unsigned i = 0; i < net->worker_count; i++)
 		worker_fini(&net->workers[i]);
 	mem_free(net->workers);
@@ -101,6 +163,8 @@ static void stop(struct net *net)
 	for (unsigned i = 0; i < sizeof(net->signals) / sizeof(net->signals[0]); i++)
 		if (event_initialized(&net->signals[i]))
 			event_del(&net->signals[i]);
+	if (event_initialized(&net->wake_event))
+		event_del(&net->wake_event);
 	if (event_initialized(&net->second))
 		event_del(&net->second);
 	if (net->base)
@@ -110,8 +174,10 @@ static void stop(struct net *net)
 
 int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 {
-	int code = start(net);
+	int code;
 
+	net->hooks = hooks;
+	code = start(net);
 	if (code == FS_OK) {
 		if (hooks->ready)
 			hooks->ready(hooks->context);
@@ -130,6 +196,9 @@ void net_close(struct net *net)
 	if (!net)
 		return;
 	listen_close(net);
+	udp_close_all(net);
+	if (net->wake_fd >= 0)
+		close(net->wake_fd);
 	certificates_close(net->certificates);
 	mem_free(net);
 }
@@ -150,11 +219,14 @@ int net_refresh_certificates(struct net *net, char reason[256])
 	return code;
 }
 
+/* As memcached counts: each listening socket is a connection too, and one of them isn't shown. */
 void net_get_status(const struct net *net, struct net_status *out)
 {
+	unsigned fixed = net->listener_count;
+
 	*out = (struct net_status){
-		.connections = atomic_load(&net->connections),
-		.connection_peak = atomic_load(&net->connection_peak),
+		.connections = atomic_load(&net->connections) + fixed - 1,
+		.connection_peak = atomic_load(&net->connection_peak) + fixed,
 		.accepting = atomic_load(&net->accepting_shown),
 		.not_accepting_us = atomic_load(&net->not_accepting_us),
 		.tcp_port = net->tcp_port,

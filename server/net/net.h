@@ -4,7 +4,7 @@
  *
  *   net_listen ---> sockets           (may need root)
  *   net_serve: main thread --accept--> queue + eventfd --> worker 0 .. n-1 (a loop and a store_worker each)
- *              until SIGINT, SIGTERM or SIGUSR1
+ *              until SIGINT, SIGTERM, SIGUSR1 or net_stop
  *   net_close
  *
  * Threads: listen, serve and close belong to the main thread, which accepts and takes the signals.
@@ -25,7 +25,8 @@ struct net;
 
 /*
  * Binds what the options name (-l, -p, -s, -a, -b); nothing is accepted yet. server->store may
- * still be missing. 0 or FS_ESYS / FS_EINVAL with the reason, address and errno's text in it.
+ * still be missing. 0 or FS_ESYS / FS_EINVAL with the reason, address and errno's text in it; FS_ERANGE:
+ * certificates or ciphers of TLS, which are read first, can't be used.
  */
 FS_MUST_CHECK int net_listen(struct net **out, const struct server *server, char reason[256]);
 
@@ -52,6 +53,8 @@ FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);
 void net_close(struct net *net);
 
 struct net_status {
+	/* As memcached counts them: with the listening sockets, a UDP socket once for each worker; of the open ones one
+	   less is shown. */
 	unsigned connections;	    /* open now */
 	unsigned connection_peak;   /* most at one time: their memory may be kept */
 	bool accepting;
@@ -66,8 +69,9 @@ void net_get_status(const struct net *net, struct net_status *out);
    so that see() must be short and take none. */
 struct net_conn_status {
 	int fd;
-	const char *address, *listen_address; /* "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/path", "udp:..." */
-	const char *state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch ... */
+	const char *address, *listen_address; /* "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/path", "udp:...";
+						      listen_address: NULL for a listening socket itself */
+	const char *state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch */
 	uint32_t idle_seconds; /* since its last command */
 };
 void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn), void *context);

@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "base/lock.h"
@@ -74,13 +75,31 @@ struct socket_conn {
 	LIST_ENTRY(socket_conn) link;	    /* all of the worker */
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;
-	_Atomic uint32_t active_seconds; /* net's coarse clock when it last sent something; read by "stats conns" */
+	/* For "stats conns", which other threads ask for: */
+	_Atomic uint32_t active_seconds; /* net's coarse clock when it last sent something */
+	_Atomic uint8_t state;		 /* enum conn_state */
+	uint32_t blocked_seconds; /* when it began to have answers that the socket didn't take; 0: hasn't */
 	int fd;
 	bool ready;	/* in the worker's ready list, or ... */
 	bool fresh;	/* ... (ready too) in that of those which have just received */
 	bool more;	/* there may be more than the socket says (struct transport) */
 	bool reading;	/* readable is added */
 	bool lent;	/* away: the worker doesn't touch it */
+};
+
+/* What "stats conns" says of a connection, in memcached's words. STATE(ID, word) */
+#define CONN_STATE_TABLE(STATE) \
+	STATE(NEW_COMMAND, "conn_new_cmd") \
+	STATE(BODY, "conn_nread") \
+	STATE(SWALLOW, "conn_swallow") \
+	STATE(WRITE, "conn_mwrite") \
+	STATE(WATCH, "conn_watch") \
+	STATE(LISTENING, "conn_listening")
+
+enum conn_state {
+#define CONN_STATE_ENUM(id, word) CONN_STATE_##id,
+	CONN_STATE_TABLE(CONN_STATE_ENUM)
+#undef CONN_STATE_ENUM
 };
 
 static inline bool sock_is_plain(const struct socket_conn *sock)
@@ -98,7 +117,9 @@ struct worker {
 	bool running;	 /* thread was started: net_serve's */
 	bool woken;	 /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	LIST_HEAD(, socket_conn) conns;
+	LIST_HEAD(, socket_conn) conns; /* changed under list_lock, and read by other threads under it; a member's
+					   descriptor is open */
+	struct lock list_lock;
 	/* Those that received in this turn are stepped when there are enough of them; those that gave way
 	   only at the turn's end, once: or they would have many turns to one of the others. */
 	TAILQ_HEAD(ready_list, socket_conn) ready, fresh;
@@ -110,15 +131,22 @@ struct worker {
 	struct reply *replies;
 	unsigned reply_count;
 	int64_t flash_value_bytes; /* mean length of values that came late: what pending ones may be */
-	uint64_t held, held_limit; /* memory of all its connections' answers */
+	uint64_t held, held_limit; /* memory of all its connections' answers ... */
+	uint64_t held_most; /* ... beyond which no further request starts on any of them */
+	atomic_bool starving; /* some connection waits for that; read by the main thread */
+	uint32_t swept_seconds; /* when idle connections were last looked for */
+	uint64_t datagram_bytes; /* memory of UDP requests and their answers */
 
 	/* From the main thread: */
 	int wake_fd;
 	struct lock lock; /* covers queue */
 	struct { struct opening *openings; unsigned count, capacity; } queue;
 	struct loan *returned; /* from any thread, covered by lock too */
+	atomic_bool second_passed; /* from the main thread: worker_sweep is due */
 	atomic_bool stopping;
 };
+
+#define NET_ADDRESS_BYTES 128 /* of an address as text: a UNIX socket's path is the longest */
 
 struct listener {
 	struct listener *next;
@@ -127,15 +155,26 @@ struct listener {
 	int fd;
 	const struct transport *transport; /* of its connections */
 	bool local; /* a UNIX socket */
+	int family;
+	uint16_t port; /* 0: a UNIX socket */
+	_Atomic uint32_t active_seconds; /* net's coarse clock when somebody last connected */
+	char address[NET_ADDRESS_BYTES]; /* as "stats conns" shows it */
 };
 
 struct net {
 	const struct server *server;
 	struct certificates *certificates; /* NULL: no TLS */
 	struct event_base *base; /* the main thread's */
+	const struct net_hooks *hooks; /* net_serve's */
 	struct listener *listeners;
-	struct event signals[3];
-	struct event retry; /* accepting again, after the limit or want of descriptors */
+	struct udp_socket *datagrams;
+	unsigned listener_count; /* of both kinds; memcached counts them as connections */
+	struct event signals[4];
+	struct event retry; /* accepting again, after want of descriptors */
+	struct event wake_event;
+	int wake_fd; /* net_wake's */
+	atomic_bool stop_asked;
+	atomic_bool waiting; /* not accepting until a connection closes: who closes one wakes the main thread */
 	struct worker *workers;
 	unsigned worker_count, next_worker;
 	int tcp_port;
@@ -184,7 +223,7 @@ void reply_free_all(struct worker *worker);
 
 /* What sessions are made with. Any thread, but for open and close; a leaf lock inside. */
 struct certificates;
-/* Reads the files that conf names. FS_EINVAL: something is wrong with one of them, or with the ciphers. */
+/* Reads the files that conf names. FS_ERANGE: something is wrong with one of them, or with the ciphers. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
 /* Reads them again, as the user that the daemon has become. On an error the old ones stay. */
@@ -201,6 +240,15 @@ void loan_take(struct socket_conn *sock);
 void loan_forget(struct socket_conn *sock);
 /* Takes back what was returned, in the worker's thread; a worker that stops closes it. */
 void loan_collect(struct worker *worker);
+
+/* ---- what lasts too long (sweep.c) ----------------------------------------------------------- */
+
+/* In the main thread, once a second: has the workers that need it sweep their connections. */
+void sweep_ring(struct net *net);
+/* In the worker's: closes idle connections (-o idle_timeout), and who keeps others from memory. */
+void sweep(struct worker *worker);
+/* There may be memory again for those that wait for it. */
+void sweep_feed(struct worker *worker);
 
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
@@ -258,16 +306,51 @@ void worker_run_ready(struct worker *worker);
 char *worker_buffer_take(struct worker *worker); /* CONN_BUFFER_BYTES; NULL when memory is out */
 void worker_buffer_give(struct worker *worker, char *buffer);
 
-/* ---- listeners (listen.c) -------------------------------------------------------------------- */
+/* ---- listeners (bind.c, listen.c) ------------------------------------------------------------ */
+
+/* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
+FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
+/* Which process has a socket on this address, or one that collides with it: "process 4711 (memcached)". False: none is
+   found, and out stays what it is. Reads much of /proc. */
+bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
 void listen_close(struct net *net);
 FS_MUST_CHECK int listen_start(struct net *net);
 void listen_stop(struct net *net);
+/* Main thread: goes on accepting if there is room. */
+void listen_resume(struct net *net);
 /* Raises RLIMIT_NOFILE for the connection limit. */
 void listen_raise_limit(const struct net *net);
 
 /* The connection is gone: called by its worker. */
 void net_connection_closed(struct net *net);
+/* From any thread: the main thread looks what there is to do. */
+void net_wake(struct net *net);
+
+/* ---- UDP (udp.c) ----------------------------------------------------------------------------- */
+
+struct addrinfo;
+struct udp_socket;
+
+/* A socket for each worker on this address. 0, or -1 with errno. */
+FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
+bool udp_have(const struct net *net, const char *address);
+/* Before the workers' threads start, and after they have ended. */
+FS_MUST_CHECK int udp_start(struct net *net);
+void udp_stop(struct net *net);
+void udp_close_all(struct net *net);
+/* Who sent the datagram that this connection is. */
+const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]);
+void udp_each_address(const struct net *net, void (*see)(void *context, int family, unsigned port), void *context);
+/* Any thread: for "stats conns". */
+void udp_each(const struct net *net, uint32_t now_seconds,
+	      void (*see)(void *context, const struct net_conn_status *conn), void *context);
+
+/* ---- addresses as text (conns.c) ------------------------------------------------------------- */
+
+/* "tcp:127.0.0.1:4711", "tcp6:[::1]:4711"; without the prefix (""), "127.0.0.1:4711"; "unix:/path". */
+void address_text(char out[NET_ADDRESS_BYTES], const char *prefix, const struct sockaddr *address, socklen_t length);
+uint16_t address_port(const struct sockaddr *address); /* 0: it has none */
 
 #endif

@@ -61,6 +61,8 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 		conn_open(worker, &openings[i]);
 	mem_free(openings);
 	loan_collect(worker);
+	if (atomic_exchange_explicit(&worker->second_passed, false, memory_order_relaxed))
+		sweep(worker);
 	if (atomic_load(&worker->stopping))
 		close_all(worker);
 }
@@ -112,8 +114,11 @@ void worker_run_fresh(struct worker *worker)
 
 void worker_run_ready(struct worker *worker)
 {
-	unsigned ready = worker->ready_count; /* without those of the others that give way now */
+	unsigned ready;
 
+	if (__builtin_expect(atomic_load_explicit(&worker->starving, memory_order_relaxed), 0))
+		sweep_feed(worker);
+	ready = worker->ready_count; /* without those of the others that give way now */
 	worker_run_fresh(worker);
 	run_list(worker, &worker->ready, ready);
 }
@@ -201,12 +206,15 @@ static int make_base(struct worker *worker)
 	return worker->base ? FS_OK : FS_ENOMEM;
 }
 
-/* One connection may always have its full output. */
-static uint64_t held_limit(const struct conf *conf)
+/* One connection may always have its full output, and the largest value. */
+static void set_limits(struct worker *worker, const struct conf *conf)
 {
-	uint64_t share = conf->memory_limit_bytes / CONN_TOTAL_PART / (unsigned)conf->threads;
+	uint64_t total = conf->read_buf_mem_limit ? conf->read_buf_mem_limit : conf->memory_limit_bytes / CONN_TOTAL_PART;
+	uint64_t share = total / (unsigned)conf->threads;
+	uint64_t least = conf->max_item_size_bytes + CONN_OUTPUT_BYTES;
 
-	return share > CONN_OUTPUT_BYTES ? share : CONN_OUTPUT_BYTES;
+	worker->held_limit = share > CONN_OUTPUT_BYTES ? share : CONN_OUTPUT_BYTES;
+	worker->held_most = CONN_MOST_TIMES * share > least ? CONN_MOST_TIMES * share : least;
 }
 
 int worker_init(struct worker *worker, struct net *net)
@@ -215,10 +223,11 @@ int worker_init(struct worker *worker, struct net *net)
 
 	worker->net = net;
 	worker->turns = (unsigned)net->server->conf->max_reqs_per_event;
-	worker->held_limit = held_limit(net->server->conf);
+	set_limits(worker, net->server->conf);
 	worker->flash_value_bytes = CONN_BUFFER_BYTES; /* until it is known */
 	worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	lock_init(&worker->lock, LOCK_LEAF);
+	lock_init(&worker->list_lock, LOCK_LEAF);
 	LIST_INIT(&worker->conns);
 	TAILQ_INIT(&worker->ready);
 	TAILQ_INIT(&worker->fresh);
@@ -277,5 +286,6 @@ void worker_fini(struct worker *worker)
 	}
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
+	lock_fini(&worker->list_lock);
 	lock_fini(&worker->lock);
 }

@@ -220,7 +220,7 @@ def test_background_tells_what_goes_wrong(dram_daemon):
     """With -d, too, an error at the start is seen and is the exit code."""
     done = run(*USER, "-d", "-l", "127.0.0.1", "-p", str(dram_daemon.port))
     assert done.returncode == 71
-    assert "can't listen" in done.stderr
+    assert "failed to listen" in done.stderr
 
 
 def test_several_addresses():

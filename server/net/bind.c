@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From the options to bound sockets: -p and -U on each of -l's addresses, or -s. What can't be bound is told in
+ * memcached's words, and with who has the port.
+ */
+#include "server/net/net_internal.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "conf/conf.h"
+
+#define NOTLS "notls:"
+
+/* What is being bound, and why the last of it could not be. */
+struct binding {
+	struct net *net;
+	int type; /* SOCK_STREAM or SOCK_DGRAM */
+	const struct transport *transport; /* TCP: of the connections */
+	char cause[200];
+};
+
+static const char *type_name(int type)
+{
+	return type == SOCK_STREAM ? "TCP" : "UDP";
+}
+
+/* ---- a socket -------------------------------------------------------------------------------- */
+
+static void set_option(int fd, int level, int option)
+{
+	int on = 1;
+
+	if (setsockopt(fd, level, option, &on, sizeof(on)) != 0)
+		log_warn("socket option %d of level %d can't be set: %m", option, level);
+}
+
+/* The descriptor is the list's from here on; on failure it is closed. */
+static bool add_listener(struct net *net, int fd, const struct transport *transport, bool local)
+{
+	struct listener *listener = mem_zalloc(sizeof(*listener)), **end = &net->listeners;
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+
+	if (!listener || getsockname(fd, (struct sockaddr *)&bound, &length) != 0) {
+		mem_free(listener);
+		close(fd);
+		return false;
+	}
+	*listener = (struct listener){ .net = net, .fd = fd, .local = local, .transport = transport };
+	listener->family = bound.ss_family;
+	listener->port = address_port((struct sockaddr *)&bound);
+	address_text(listener->address, "tcp", (struct sockaddr *)&bound, length);
+	while (*end)
+		end = &(*end)->next;
+	*end = listener;
+	net->listener_count++;
+	if (net->tcp_port == 0)
+		net->tcp_port = listener->port;
+	return true;
+}
+
+/* 0, or -1 with errno. */
+static int bind_tcp(struct net *net, const struct addrinfo *info, const struct transport *transport)
+{
+	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
+	int error;
+
+	if (fd < 0)
+		return -1;
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+	if (info->ai_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
+		return add_listener(net, fd, transport, false) ? 0 : -1;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Named twice, as by "-l 127.0.0.1 -l localhost"? */
+static bool have_it(const struct net *net, int type, const struct addrinfo *info)
+{
+	char address[NET_ADDRESS_BYTES];
+
+	if (address_port(info->ai_addr) == 0)
+		return false;
+	address_text(address, type == SOCK_STREAM ? "tcp" : "udp", info->ai_addr, info->ai_addrlen);
+	for (const struct listener *l = net->listeners; l; l = l->next)
+		if (strcmp(l->address, address) == 0)
+			return true;
+	return udp_have(net, address);
+}
+
+static void tell_cause(struct binding *binding, const struct addrinfo *info, int error)
+{
+	char address[NET_ADDRESS_BYTES], holder[64] = "another process";
+
+	if (error != EADDRINUSE) {
+		snprintf(binding->cause, sizeof(binding->cause), "%s", strerror(error));
+		return;
+	}
+	holder_find(binding->type, info->ai_addr, holder, sizeof(holder));
+	address_text(address, "", info->ai_addr, info->ai_addrlen);
+	snprintf(binding->cause, sizeof(binding->cause), "%s\n%s %s is held by %s", strerror(error),
+		 type_name(binding->type), address, holder);
+}
+
+/* All addresses that a host has. host NULL: all interfaces. Of several, some may be missing or taken, as in
+   memcached, where one with only IPv6 left starts too; but it is said. */
+static int bind_host(struct binding *binding, const char *host, const char *port)
+{
+	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = binding->type }, *list;
+	unsigned bound = 0, failed = 0;
+	int code = getaddrinfo(host, port, &hints, &list);
+
+	if (code != 0) {
+		snprintf(binding->cause, sizeof(binding->cause), "getaddrinfo(): %s", gai_strerror(code));
+		return FS_EINVAL;
+	}
+	for (struct addrinfo *info = list; info; info = info->ai_next) {
+		if (have_it(binding->net, binding->type, info) ||
+		    (binding->type == SOCK_STREAM ? bind_tcp(binding->net, info, binding->transport)
+						  : udp_bind(binding->net, info)) == 0) {
+			bound++;
+			continue;
+		}
+		code = errno;
+		if (code == EAFNOSUPPORT && bound + failed > 0)
+			continue;
+		failed++;
+		tell_cause(binding, info, code);
+		if (code != EADDRINUSE && code != EADDRNOTAVAIL && code != EAFNOSUPPORT) {
+			bound = 0;
+			break;
+		}
+	}
+	freeaddrinfo(list);
+	if (bound > 0 && failed > 0)
+		log_warn("not all addresses of %s port %s can be listened on: %s", host ? host : "*", port, binding->cause);
+	return bound > 0 ? FS_OK : FS_ESYS;
+}
+
+/* getaddrinfo would take 70000 for 4464. */
+static bool is_port(const char *text)
+{
+	size_t length = strspn(text, "0123456789");
+
+	return length > 0 && length <= 5 && !text[length] && atoi(text) <= UINT16_MAX;
+}
+
+/*
+ * One of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. After "notls:" its
+ * connections are plain in spite of -Z.
+ */
+static int bind_address(struct binding *binding, char *address, const char *port)
+{
+	char *host = address, *colon;
+
+	binding->transport = binding->net->certificates ? &transport_tls : &transport_plain;
+	if (strncmp(host, NOTLS, sizeof(NOTLS) - 1) == 0) {
+		if (!binding->net->certificates) {
+			snprintf(binding->cause, sizeof(binding->cause), "'notls' option is valid only when SSL is enabled");
+			return FS_EINVAL;
+		}
+		binding->transport = &transport_plain;
+		host += sizeof(NOTLS) - 1;
+	}
+	if (*host == '[') {
+		char *bracket = strchr(++host, ']');
+
+		if (!bracket) {
+			snprintf(binding->cause, sizeof(binding->cause), "Invalid IPV6 address: \"%s\"", host - 1);
+			return FS_EINVAL;
+		}
+		*bracket = 0;
+		if (bracket[1] == ':')
+			port = bracket + 2;
+	} else {
+		colon = strchr(host, ':');
+		if (colon && !strchr(colon + 1, ':')) {
+			*colon = 0;
+			port = colon + 1;
+		}
+	}
+	if (!is_port(port)) {
+		snprintf(binding->cause, sizeof(binding->cause), "Invalid port number: \"%s\"", port);
+		return FS_EINVAL;
+	}
+	return bind_host(binding, *host && strcmp(host, "*") != 0 ? host : NULL, port);
+}
+
+/* ---- the options ----------------------------------------------------------------------------- */
+
+/* Those of -l, all for one of the two ports. A port within -l is for both. */
+static int bind_list(struct binding *binding, const char *addresses, const char *port)
+{
+	char *list = strdup(addresses), *rest = NULL;
+	int code = list ? FS_OK : FS_ENOMEM;
+
+	for (char *address = list ? strtok_r(list, ",; ", &rest) : NULL; address && code == FS_OK;
+	     address = strtok_r(NULL, ",; ", &rest))
+		code = bind_address(binding, address, port);
+	free(list);
+	return code;
+}
+
+static int bind_port(struct net *net, int type, int port, char reason[256])
+{
+	const char *addresses = net->server->conf->listen;
+	struct binding binding = { .net = net, .type = type };
+	char text[16], all[] = "*";
+	bool listed = addresses && *addresses;
+	int code;
+
+	snprintf(text, sizeof(text), "%d", port < 0 ? 0 : port);
+	code = listed ? bind_list(&binding, addresses, text) : bind_address(&binding, all, text);
+	if (code != FS_OK && listed)
+		snprintf(reason, 256, "failed to listen on one of interface(s) %.60s%s: %.150s", addresses,
+			 strlen(addresses) > 60 ? "..." : "", binding.cause);
+	else if (code != FS_OK)
+		snprintf(reason, 256, "failed to listen on %s port %d: %.200s", type_name(type), port, binding.cause);
+	return code;
+}
+
+/* It is the user's who serves, for whom memcached makes it. Only root can give it away, or has to. */
+static bool give_to_user(const struct conf *conf)
+{
+	const struct passwd *user = geteuid() == 0 && conf->user ? getpwnam(conf->user) : NULL;
+
+	return !user || lchown(conf->unix_socket, user->pw_uid, user->pw_gid) == 0;
+}
+
+static int bind_unix(struct net *net, char reason[256])
+{
+	const struct conf *conf = net->server->conf;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat old;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	mode_t mask;
+	bool ok;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", conf->unix_socket);
+	if (lstat(conf->unix_socket, &old) == 0 && S_ISSOCK(old.st_mode))
+		unlink(conf->unix_socket);
+	mask = umask((mode_t)~conf->unix_mask & 0777);
+	ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	if (ok) {
+		net->unix_path = realpath(conf->unix_socket, NULL); /* -d goes to another directory */
+		ok = give_to_user(conf);
+	}
+	if (!ok)
+		snprintf(reason, 256, "failed to listen on UNIX socket: %s: %m", conf->unix_socket);
+	umask(mask);
+	if (!ok && fd >= 0)
+		close(fd);
+	return ok && add_listener(net, fd, &transport_plain, true) ? FS_OK : FS_ESYS;
+}
+
+int bind_all(struct net *net, char reason[256])
+{
+	const struct conf *conf = net->server->conf;
+	int code = FS_OK;
+
+	if (conf->unix_socket)
+		return bind_unix(net, reason);
+	if (conf->port != 0)
+		code = bind_port(net, SOCK_STREAM, conf->port, reason);
+	if (code == FS_OK && conf->udp_port != 0)
+		code = bind_port(net, SOCK_DGRAM, conf->udp_port, reason);
+	if (code == FS_OK && conf->port == 0 && conf->udp_port == 0) {
+		snprintf(reason, 256, "nothing to listen on: both ports are 0 and there is no UNIX socket");
+		return FS_EINVAL;
+	}
+	return code;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is connected: addresses as text, and the list that "stats conns" shows. */
+#include "server/net/net_internal.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+uint16_t address_port(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+	if (address->sa_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
+	return 0;
+}
+
+void address_text(char out[NET_ADDRESS_BYTES], const char *prefix, const struct sockaddr *address, socklen_t length)
+{
+	bool six = address->sa_family == AF_INET6;
+	char host[64];
+
+	if (address->sa_family == AF_UNIX) {
+		const struct sockaddr_un *local = (const void *)address;
+		size_t path = length > offsetof(struct sockaddr_un, sun_path) ?
+				      strnlen(local->sun_path, length - offsetof(struct sockaddr_un, sun_path)) : 0;
+
+		snprintf(out, NET_ADDRESS_BYTES, "unix:%.*s", (int)path, local->sun_path);
+		return;
+	}
+	if (getnameinfo(address, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
+		snprintf(host, sizeof(host), "?");
+	snprintf(out, NET_ADDRESS_BYTES, "%s%s%s%s%s%s:%u", prefix, *prefix && six ? "6" : "", *prefix ? ":" : "",
+		 six ? "[" : "", host, six ? "]" : "", address_port(address));
+}
+
+/* A client of a UNIX socket has no address of its own: the socket's stands for it. */
+static void peer_text(int fd, const struct listener *listener, const char *prefix, char out[NET_ADDRESS_BYTES])
+{
+	struct sockaddr_storage peer;
+	socklen_t length = sizeof(peer);
+
+	if (listener && listener->local)
+		snprintf(out, NET_ADDRESS_BYTES, "%s", listener->address);
+	else if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0)
+		address_text(out, prefix, (struct sockaddr *)&peer, length);
+	else
+		snprintf(out, NET_ADDRESS_BYTES, "%s%s?", prefix, *prefix ? ":" : ""); /* it has gone */
+}
+
+const char *conn_peer(const struct conn *conn, char out[NET_ADDRESS_BYTES])
+{
+	const struct socket_conn *sock = (const struct socket_conn *)conn;
+
+	if (sock->transport->datagram)
+		return udp_peer(sock, out);
+	peer_text(sock->fd, conn->listener, "", out);
+	return out;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static const char *const state_words[] = {
+#define CONN_STATE_WORD(id, word) word,
+	CONN_STATE_TABLE(CONN_STATE_WORD)
+#undef CONN_STATE_WORD
+};
+
+/* The worker closes its connections under its list's lock: the descriptor is still the connection's. */
+static void see_conn(const struct socket_conn *sock, uint32_t now_seconds,
+		     void (*see)(void *context, const struct net_conn_status *conn), void *context)
+{
+	char address[NET_ADDRESS_BYTES], listen_address[NET_ADDRESS_BYTES];
+	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
+	struct net_conn_status status = {
+		.fd = sock->fd,
+		.address = address,
+		.listen_address = listen_address,
+		.state = state_words[atomic_load_explicit(&sock->state, memory_order_relaxed)],
+		.idle_seconds = now_seconds > active ? now_seconds - active : 0,
+	};
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+
+	peer_text(sock->fd, sock->conn.listener, "tcp", address);
+	if (getsockname(sock->fd, (struct sockaddr *)&bound, &length) == 0)
+		address_text(listen_address, "tcp", (struct sockaddr *)&bound, length);
+	else
+		snprintf(listen_address, sizeof(listen_address), "?");
+	see(context, &status);
+}
+
+static void see_listeners(struct net *net, uint32_t now_seconds,
+			  void (*see)(void *context, const struct net_conn_status *conn), void *context)
+{
+	for (const struct listener *l = net->listeners; l; l = l->next) {
+		uint32_t active = atomic_load_explicit(&l->active_seconds, memory_order_relaxed);
+		struct net_conn_status status = { .fd = l->fd, .address = l->address,
+						  .state = state_words[CONN_STATE_LISTENING],
+						  .idle_seconds = now_seconds > active ? now_seconds - active : 0 };
+
+		see(context, &status);
+	}
+}
+
+void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn), void *context)
+{
+	uint32_t now_seconds = atomic_load_explicit(&net->now_seconds, memory_order_relaxed);
+
+	see_listeners(net, now_seconds, see, context);
+	udp_each(net, now_seconds, see, context);
+	for (unsigned i = 0; i < net->worker_count; i++) {
+		struct worker *worker = &net->workers[i];
+		const struct socket_conn *sock;
+
+		lock_acquire(&worker->list_lock);
+		LIST_FOREACH(sock, &worker->conns, link)
+			if (!sock->transport->datagram)
+				see_conn(sock, now_seconds, see, context);
+		lock_release(&worker->list_lock);
+	}
+}

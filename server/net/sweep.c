@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that last too long: idle ones, and ones that don't read while others wait for memory. */
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/counters.h"
+#include "server/net/net_internal.h"
+
+#define STUCK_SECONDS 10u
+#define SWEEPS 10u	/* in an idle timeout ... */
+#define SWEEP_MOST 60u	/* ... and one in so many seconds at least */
+
+void sweep_ring(struct net *net)
+{
+	bool timeout = net->server->conf->idle_timeout_seconds > 0;
+
+	for (unsigned i = 0; i < net->worker_count; i++) {
+		struct worker *worker = &net->workers[i];
+
+		if (!timeout && !atomic_load_explicit(&worker->starving, memory_order_relaxed))
+			continue;
+		atomic_store_explicit(&worker->second_passed, true, memory_order_relaxed);
+		worker_ring(worker);
+	}
+}
+
+/* ---- idle connections ------------------------------------------------------------------------ */
+
+/* Who waits for flash, doesn't take its answers, or is away, is not idle; nor are UNIX sockets, in memcached. */
+static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
+{
+	const struct conn *conn = &sock->conn;
+	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
+
+	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 &&
+	       conn_output_empty(conn) && conn->wait == CONN_WAIT_NONE && !sock->lent &&
+	       conn->listener && !conn->listener->local;
+}
+
+static void close_idle(struct worker *worker, uint32_t timeout_seconds)
+{
+	struct socket_conn *sock, *next;
+
+	for (sock = LIST_FIRST(&worker->conns); sock; sock = next) {
+		next = LIST_NEXT(sock, link);
+		if (!is_idle(sock, timeout_seconds))
+			continue;
+		ctr_add(CTR_idle_kicks, 1);
+		log_debug("<%d idle: closed", sock->fd);
+		conn_kill(&sock->conn);
+	}
+}
+
+/* A tenth of the timeout is exact enough. */
+static bool idle_is_due(struct worker *worker, uint32_t timeout_seconds)
+{
+	uint32_t pause = timeout_seconds / SWEEPS < SWEEP_MOST ? timeout_seconds / SWEEPS : SWEEP_MOST;
+
+	if (worker->now_seconds - worker->swept_seconds < pause)
+		return false;
+	worker->swept_seconds = worker->now_seconds;
+	return true;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Closed only until there is memory again. */
+static void close_stuck(struct worker *worker)
+{
+	struct socket_conn *sock, *next;
+
+	for (sock = LIST_FIRST(&worker->conns); sock && worker->held > worker->held_most; sock = next) {
+		next = LIST_NEXT(sock, link);
+		if (sock->blocked_seconds == 0 || sock->conn.output.held <= CONN_SHARE_BYTES ||
+		    worker->now_seconds - sock->blocked_seconds < STUCK_SECONDS)
+			continue;
+		log_info("<%d doesn't take its answers, %llu bytes, while others wait for memory: closed", sock->fd,
+			 (unsigned long long)sock->conn.output.held);
+		conn_kill(&sock->conn);
+	}
+}
+
+void sweep_feed(struct worker *worker)
+{
+	struct socket_conn *sock;
+
+	if (worker->held > worker->held_most)
+		return;
+	atomic_store_explicit(&worker->starving, false, memory_order_relaxed);
+	LIST_FOREACH(sock, &worker->conns, link)
+		if (sock->conn.wait == CONN_WAIT_MEMORY)
+			worker_make_ready(sock);
+}
+
+void sweep(struct worker *worker)
+{
+	int timeout_seconds = worker->net->server->conf->idle_timeout_seconds;
+
+	if (timeout_seconds > 0 && idle_is_due(worker, (uint32_t)timeout_seconds))
+		close_idle(worker, (uint32_t)timeout_seconds);
+	if (atomic_load_explicit(&worker->starving, memory_order_relaxed))
+		close_stuck(worker);
+}

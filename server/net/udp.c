@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UDP: each datagram is a connection of its own, that ends when it is answered.
+ *
+ *   datagram |request id, sequence, total, 0|commands|      8 bytes and what TCP would carry
+ *      -> conn_open -> receive(): the commands, then the end -> ... -> send() gathers -> close() frames and sends
+ *
+ * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1 (memcached 1.6 numbers each
+ * value of a multiget as a message of its own, which nobody can put together again).
+ *
+ * Every worker has a socket of its own on each address (SO_REUSEPORT): the kernel spreads clients over them by
+ * their port, and a datagram wakes one worker. What an answer's datagrams can't get into the socket's buffer waits
+ * until it is writable. Gathered answers of a worker together are bounded; beyond the bound they, and new requests,
+ * are dropped and counted, as UDP may.
+ *
+ * Threads: a socket belongs to its worker once that has started; before and after, to the main thread.
+ */
+#include "server/net/net_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/counters.h"
+
+#define HEADER_BYTES 8u
+#define DATAGRAM_BYTES 1400u			      /* of an answer, header included */
+#define PAYLOAD_BYTES (DATAGRAM_BYTES - HEADER_BYTES)
+#define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* so many can be numbered */
+#define REQUEST_MOST 65536u			      /* no datagram is longer */
+#define RECEIVES 32u				      /* per event */
+#define SENDS 32u				      /* per system call */
+#define LEAST_BYTES (2u << 20)			      /* of all answers of a worker: a value of the usual -I goes */
+#define BUFFER_BYTES (8 << 20)			      /* asked of the kernel for a socket; it gives what it allows */
+#define CONTROL_BYTES 64u			      /* which of our addresses a datagram came to */
+
+/* A request, and its answer so far. */
+struct datagram {
+	struct udp_socket *socket;
+	TAILQ_ENTRY(datagram) link; /* waits until the socket takes more */
+	struct sockaddr_storage peer;
+	socklen_t peer_length;
+	_Alignas(struct cmsghdr) char control[CONTROL_BYTES]; /* the answer leaves from the address that was asked */
+	size_t control_length;
+	uint16_t id;
+	bool spoilt; /* an answer that is too long, or came when memory was short */
+	char *answer;
+	uint64_t answer_length, answer_capacity, sent;
+	uint32_t request_length, taken;
+	char request[];
+};
+
+struct udp_socket {
+	struct udp_socket *next;
+	struct net *net;
+	struct worker *worker;
+	struct event readable, writable;
+	TAILQ_HEAD(, datagram) waiting;
+	int fd, family;
+	uint16_t port;
+	bool leads; /* the first of its address */
+	_Atomic uint32_t active_seconds;
+	char address[NET_ADDRESS_BYTES];
+};
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static uint64_t limit_of(const struct worker *worker)
+{
+	return worker->held_limit > LEAST_BYTES ? worker->held_limit : LEAST_BYTES;
+}
+
+static uint64_t size_of(const struct datagram *datagram)
+{
+	return sizeof(struct socket_conn) + sizeof(*datagram) + datagram->request_length + datagram->answer_capacity;
+}
+
+static void datagram_free(struct datagram *datagram)
+{
+	datagram->socket->worker->datagram_bytes -= size_of(datagram);
+	mem_free(datagram->answer);
+	mem_free(datagram);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+struct batch {
+	struct mmsghdr messages[SENDS];
+	struct iovec pieces[SENDS][2];
+	uint16_t headers[SENDS][HEADER_BYTES / 2];
+};
+
+/* The next datagrams of an answer. How many. */
+static unsigned fill(struct batch *batch, struct datagram *datagram)
+{
+	uint64_t total = (datagram->answer_length + PAYLOAD_BYTES - 1) / PAYLOAD_BYTES;
+	unsigned count = 0;
+
+	for (uint64_t at = datagram->sent; at < datagram->answer_length && count < SENDS; at += PAYLOAD_BYTES, count++) {
+		uint64_t left = datagram->answer_length - at;
+		uint16_t *header = batch->headers[count];
+
+		header[0] = htobe16(datagram->id);
+		header[1] = htobe16((uint16_t)(at / PAYLOAD_BYTES));
+		header[2] = htobe16((uint16_t)total);
+		header[3] = 0;
+		batch->pieces[count][0] = (struct iovec){ header, HEADER_BYTES };
+		batch->pieces[count][1] = (struct iovec){ datagram->answer + at, left < PAYLOAD_BYTES ? left : PAYLOAD_BYTES };
+		batch->messages[count].msg_hdr = (struct msghdr){
+			.msg_name = &datagram->peer,
+			.msg_namelen = datagram->peer_length,
+			.msg_iov = batch->pieces[count],
+			.msg_iovlen = 2,
+			.msg_control = datagram->control_length ? datagram->control : NULL,
+			.msg_controllen = datagram->control_length,
+		};
+	}
+	return count;
+}
+
+/* False: the socket takes no more for now. True: all is sent, or can't be. */
+static bool send_answer(struct datagram *datagram)
+{
+	struct batch batch;
+
+	while (datagram->sent < datagram->answer_length) {
+		unsigned count = fill(&batch, datagram);
+		int sent = sendmmsg(datagram->socket->fd, batch.messages, count, MSG_DONTWAIT);
+
+		if (sent > 0) {
+			datagram->sent += (uint64_t)sent * PAYLOAD_BYTES;
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			return false;
+		} else if (errno != EINTR) {
+			ctr_add(CTR_udp_answers_dropped, 1);
+			log_debug("<%d an answer can't be sent: %m", datagram->socket->fd);
+			return true;
+		}
+	}
+	return true;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *context)
+{
+	struct udp_socket *socket = context;
+	struct datagram *datagram;
+
+	(void)fd;
+	(void)what;
+	worker_wake(socket->worker);
+	while ((datagram = TAILQ_FIRST(&socket->waiting)) && send_answer(datagram)) {
+		TAILQ_REMOVE(&socket->waiting, datagram, link);
+		datagram_free(datagram);
+	}
+	if (datagram)
+		event_add(&socket->writable, NULL);
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+static ssize_t udp_receive(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more)
+{
+	struct datagram *datagram = sock->transport_data;
+	ssize_t got = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t left = datagram->request_length - datagram->taken;
+		uint32_t part = left < pieces[i].iov_len ? left : (uint32_t)pieces[i].iov_len;
+
+		memcpy(pieces[i].iov_base, datagram->request + datagram->taken, part);
+		datagram->taken += part;
+		got += part;
+	}
+	*more = got > 0; /* the end is there to be received too */
+	return got;
+}
+
+static bool make_answer_room(struct datagram *datagram, size_t bytes)
+{
+	struct worker *worker = datagram->socket->worker;
+	uint64_t needed = datagram->answer_length + bytes, capacity = datagram->answer_capacity;
+	char *answer;
+
+	if (needed <= capacity)
+		return true;
+	capacity = capacity * 2 > needed ? capacity * 2 : needed;
+	if (needed > ANSWER_MOST || worker->datagram_bytes + capacity - datagram->answer_capacity > limit_of(worker))
+		return false;
+	answer = mem_realloc(datagram->answer, capacity);
+	if (!answer)
+		return false;
+	worker->datagram_bytes += capacity - datagram->answer_capacity;
+	datagram->answer = answer;
+	datagram->answer_capacity = capacity;
+	return true;
+}
+
+/* Takes everything: what can't be kept spoils the answer, the rest of which is swallowed. */
+static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
+{
+	struct datagram *datagram = sock->transport_data;
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes += pieces[i].iov_len;
+	datagram->spoilt = datagram->spoilt || !make_answer_room(datagram, bytes);
+	for (unsigned i = 0; i < count && !datagram->spoilt; i++) {
+		memcpy(datagram->answer + datagram->answer_length, pieces[i].iov_base, pieces[i].iov_len);
+		datagram->answer_length += pieces[i].iov_len;
+	}
+	return (ssize_t)bytes;
+}
+
+/* What is half answered, because the worker stops, would pass for a whole one. */
+static void udp_close(struct socket_conn *sock)
+{
+	struct datagram *datagram = sock->transport_data;
+	struct udp_socket *socket = datagram->socket;
+
+	sock->transport_data = NULL;
+	if (datagram->spoilt || sock->conn.failed || !conn_output_empty(&sock->conn)) {
+		ctr_add(CTR_udp_answers_dropped, 1);
+		datagram_free(datagram);
+	} else if (TAILQ_EMPTY(&socket->waiting) && send_answer(datagram)) {
+		datagram_free(datagram);
+	} else {
+		TAILQ_INSERT_TAIL(&socket->waiting, datagram, link);
+		event_add(&socket->writable, NULL);
+	}
+}
+
+const struct transport transport_udp = {
+	.receive = udp_receive,
+	.send = udp_send,
+	.close = udp_close,
+	.datagram = true,
+};
+
+const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES])
+{
+	const struct datagram *datagram = sock->transport_data;
+
+	address_text(out, "", (const struct sockaddr *)&datagram->peer, datagram->peer_length);
+	return out;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static void drop(struct udp_socket *socket, const char *why)
+{
+	ctr_add(CTR_udp_requests_dropped, 1);
+	log_debug("<%d a datagram is dropped: %s", socket->fd, why);
+}
+
+/* Which address of ours it came to, in the form in which sendmsg takes it; not by which interface the answer is to
+   leave, but where the address says nothing without it. */
+static void keep_local(struct datagram *datagram, struct msghdr *message)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(message);
+
+	if (!control || (message->msg_flags & MSG_CTRUNC) || message->msg_controllen > CONTROL_BYTES)
+		return;
+	if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO) {
+		((struct in_pktinfo *)(void *)CMSG_DATA(control))->ipi_ifindex = 0;
+	} else if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO) {
+		struct in6_pktinfo *info = (void *)CMSG_DATA(control);
+
+		if (IN6_IS_ADDR_MULTICAST(&info->ipi6_addr))
+			return;
+		if (!IN6_IS_ADDR_LINKLOCAL(&info->ipi6_addr))
+			info->ipi6_ifindex = 0;
+	} else {
+		return;
+	}
+	datagram->control_length = message->msg_controllen;
+	memcpy(datagram->control, message->msg_control, message->msg_controllen);
+}
+
+/* One whose bytes are the request. NULL: memory is out. */
+static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *message, uint16_t id, const char *bytes,
+				      uint32_t length)
+{
+	struct datagram *datagram = mem_alloc(sizeof(*datagram) + length);
+
+	if (!datagram)
+		return NULL;
+	*datagram = (struct datagram){ .socket = socket, .id = id, .request_length = length };
+	memcpy(&datagram->peer, message->msg_name, message->msg_namelen);
+	datagram->peer_length = message->msg_namelen;
+	keep_local(datagram, message);
+	memcpy(datagram->request, bytes, length);
+	socket->worker->datagram_bytes += size_of(datagram);
+	return datagram;
+}
+
+/* Of a request in several datagrams, the first is told so, and the others are not. */
+static void refuse_parts(struct udp_socket *socket, struct msghdr *message, uint16_t id)
+{
+	static const char text[] = "SERVER_ERROR multi-packet request not supported\r\n";
+	struct datagram *datagram = datagram_make(socket, message, id, "", 0);
+	struct iovec piece = { (void *)(uintptr_t)text, sizeof(text) - 1 };
+	struct socket_conn none = { .transport = &transport_udp, .transport_data = datagram };
+
+	if (!datagram)
+		return;
+	udp_send(&none, &piece, 1);
+	udp_close(&none);
+}
+
+static void take(struct udp_socket *socket, struct msghdr *message, const char *bytes, size_t length)
+{
+	struct opening opening = { .fd = socket->fd, .transport = &transport_udp };
+	uint16_t header[HEADER_BYTES / 2], from = address_port(message->msg_name);
+
+	if (length <= HEADER_BYTES || (message->msg_flags & MSG_TRUNC)) {
+		drop(socket, "it has no header, or no request");
+		return;
+	}
+	/* Two servers whose addresses somebody has put into one datagram would answer each other for ever. */
+	if (from == 0 || from == socket->port) {
+		drop(socket, "it seems to come from a server");
+		return;
+	}
+	if (socket->worker->datagram_bytes + length > limit_of(socket->worker)) {
+		drop(socket, "answers hold too much memory");
+		return;
+	}
+	memcpy(header, bytes, HEADER_BYTES);
+	if (be16toh(header[2]) != 1) {
+		if (be16toh(header[2]) > 1 && header[1] == 0)
+			refuse_parts(socket, message, be16toh(header[0]));
+		drop(socket, "it is not the only one of its request");
+		return;
+	}
+	opening.transport_data = datagram_make(socket, message, be16toh(header[0]), bytes + HEADER_BYTES,
+					       (uint32_t)(length - HEADER_BYTES));
+	if (opening.transport_data)
+		conn_open(socket->worker, &opening);
+	else
+		drop(socket, "memory is out");
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *context)
+{
+	static _Thread_local char bytes[REQUEST_MOST];
+	struct udp_socket *socket = context;
+
+	(void)what;
+	worker_wake(socket->worker);
+	if (atomic_load(&socket->worker->stopping)) {
+		event_del(&socket->readable);
+		return;
+	}
+	atomic_store_explicit(&socket->active_seconds, socket->worker->now_seconds, memory_order_relaxed);
+	for (unsigned i = 0; i < RECEIVES; i++) {
+		struct sockaddr_storage peer;
+		_Alignas(struct cmsghdr) char control[CONTROL_BYTES];
+		struct iovec piece = { bytes, sizeof(bytes) };
+		struct msghdr message = { .msg_name = &peer, .msg_namelen = sizeof(peer), .msg_iov = &piece,
+					  .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+		ssize_t got = recvmsg((int)fd, &message, MSG_DONTWAIT);
+
+		if (got < 0)
+			return;
+		take(socket, &message, bytes, (size_t)got);
+	}
+}
+
+/* ---- sockets --------------------------------------------------------------------------------- */
+
+static void set_option(int fd, int level, int option, int value)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)) != 0)
+		log_warn("socket option %d of level %d can't be set: %m", option, level);
+}
+
+/* The first socket of an address is bound without SO_REUSEPORT: so a port that anybody has is seen. It is set at once
+   afterwards, and the others join. -1 with errno. */
+static int open_socket(const struct sockaddr *address, socklen_t length, bool leads)
+{
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -1;
+	if (address->sa_family == AF_INET6) {
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	} else {
+		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	}
+	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	if (!leads)
+		set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (bind(fd, address, length) == 0) {
+		if (leads)
+			set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		return fd;
+	}
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static void append(struct net *net, struct udp_socket *socket)
+{
+	struct udp_socket **end = &net->datagrams;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = socket;
+	net->listener_count++;
+}
+
+int udp_bind(struct net *net, const struct addrinfo *info)
+{
+	struct sockaddr_storage bound;
+	socklen_t length = info->ai_addrlen;
+
+	memcpy(&bound, info->ai_addr, length);
+	for (int i = 0; i < net->server->conf->threads; i++) {
+		struct udp_socket *socket = mem_zalloc(sizeof(*socket));
+		int fd = socket ? open_socket((struct sockaddr *)&bound, length, i == 0) : -1;
+
+		if (fd < 0) {
+			mem_free(socket);
+			return -1;
+		}
+		if (i == 0) { /* its port is what the others are to have, if any was asked for */
+			length = sizeof(bound);
+			if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+				log_warn("a UDP socket without a name: %m");
+		}
+		socket->net = net;
+		socket->fd = fd;
+		socket->family = info->ai_family;
+		socket->port = address_port((struct sockaddr *)&bound);
+		socket->leads = i == 0;
+		address_text(socket->address, "udp", (struct sockaddr *)&bound, length);
+		TAILQ_INIT(&socket->waiting);
+		append(net, socket);
+	}
+	return 0;
+}
+
+bool udp_have(const struct net *net, const char *address)
+{
+	for (const struct udp_socket *s = net->datagrams; s; s = s->next)
+		if (strcmp(s->address, address) == 0)
+			return true;
+	return false;
+}
+
+int udp_start(struct net *net)
+{
+	unsigned i = 0;
+
+	for (struct udp_socket *s = net->datagrams; s; s = s->next) {
+		i = s->leads ? 0 : i + 1;
+		must(i < net->worker_count);
+		s->worker = &net->workers[i];
+		atomic_store(&s->active_seconds, atomic_load(&net->now_seconds));
+		if (event_assign(&s->readable, s->worker->base, s->fd, EV_READ | EV_PERSIST, on_readable, s) != 0 ||
+		    event_assign(&s->writable, s->worker->base, s->fd, EV_WRITE, on_writable, s) != 0 ||
+		    event_add(&s->readable, NULL) != 0)
+			return FS_ENOMEM;
+	}
+	return FS_OK;
+}
+
+void udp_stop(struct net *net)
+{
+	for (struct udp_socket *s = net->datagrams; s; s = s->next) {
+		struct datagram *datagram;
+
+		while ((datagram = TAILQ_FIRST(&s->waiting))) {
+			TAILQ_REMOVE(&s->waiting, datagram, link);
+			datagram_free(datagram);
+		}
+		if (event_initialized(&s->readable))
+			event_del(&s->readable);
+		if (event_initialized(&s->writable))
+			event_del(&s->writable);
+	}
+}
+
+void udp_close_all(struct net *net)
+{
+	while (net->datagrams) {
+		struct udp_socket *socket = net->datagrams;
+
+		net->datagrams = socket->next;
+		close(socket->fd);
+		mem_free(socket);
+	}
+}
+
+/* ---- what others show of them ---------------------------------------------------------------- */
+
+void udp_each_address(const struct net *net, void (*see)(void *context, int family, unsigned port), void *context)
+{
+	for (const struct udp_socket *s = net->datagrams; s; s = s->next)
+		if (s->leads)
+			see(context, s->family, s->port);
+}
+
+void udp_each(const struct net *net, uint32_t now_seconds,
+	      void (*see)(void *context, const struct net_conn_status *conn), void *context)
+{
+	for (const struct udp_socket *s = net->datagrams; s; s = s->next) {
+		uint32_t active = atomic_load_explicit(&s->active_seconds, memory_order_relaxed);
+		struct net_conn_status status = { .fd = s->fd, .address = s->address, .state = "conn_read",
+						  .idle_seconds = now_seconds > active ? now_seconds - active : 0 };
+
+		see(context, &status);
+	}
+}
