@@ -12,52 +12,46 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 
 /* ---- hits, misses and commands, as memcached counts them -------------------------------------- */
 
+/* What a result is to the counters. */
+enum outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_DIFFERS, OUTCOME_OTHER };
+
+static const uint8_t OUTCOME_OF[] = {
+	[STORE_HIT] = OUTCOME_HIT, [STORE_DELETED] = OUTCOME_HIT, [STORE_TOUCHED] = OUTCOME_HIT,
+	[STORE_STORED] = OUTCOME_HIT, [STORE_MISS] = OUTCOME_MISS, [STORE_EXISTS] = OUTCOME_DIFFERS,
+	[STORE_NOT_STORED] = OUTCOME_OTHER, [STORE_NOT_NUMBER] = OUTCOME_OTHER,
+	[STORE_TOO_LARGE] = OUTCOME_OTHER, [STORE_NO_MEMORY] = OUTCOME_OTHER,
+};
+
 struct op_counters {
-	enum ctr command, hit, miss, differs;
+	enum ctr command;
+	enum ctr outcome[OUTCOME_OTHER + 1]; /* hit, miss, differs, other */
 };
 
 static const struct op_counters OP_COUNTERS[] = {
-	[STORE_GET] = { CTR_cmd_get, CTR_get_hits, CTR_get_misses, CTR_COUNT },
-	[STORE_GAT] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses, CTR_COUNT },
-	[STORE_SET] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
-	[STORE_ADD] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
-	[STORE_REPLACE] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
-	[STORE_APPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
-	[STORE_PREPEND] = { CTR_cmd_set, CTR_COUNT, CTR_COUNT, CTR_COUNT },
-	[STORE_CAS] = { CTR_cmd_set, CTR_cas_hits, CTR_cas_misses, CTR_cas_badval },
-	[STORE_INCR] = { CTR_COUNT, CTR_incr_hits, CTR_incr_misses, CTR_COUNT },
-	[STORE_DECR] = { CTR_COUNT, CTR_decr_hits, CTR_decr_misses, CTR_COUNT },
-	[STORE_DELETE] = { CTR_COUNT, CTR_delete_hits, CTR_delete_misses, CTR_delete_misses },
-	[STORE_TOUCH] = { CTR_cmd_touch, CTR_touch_hits, CTR_touch_misses, CTR_COUNT },
+	[STORE_GET] = { CTR_cmd_get, { CTR_get_hits, CTR_get_misses, CTR_COUNT, CTR_COUNT } },
+	[STORE_GAT] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT } },
+	[STORE_SET] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
+	[STORE_ADD] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
+	[STORE_REPLACE] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
+	[STORE_APPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
+	[STORE_PREPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
+	[STORE_CAS] = { CTR_cmd_set, { CTR_cas_hits, CTR_cas_misses, CTR_cas_badval, CTR_COUNT } },
+	[STORE_INCR] = { CTR_COUNT, { CTR_incr_hits, CTR_incr_misses, CTR_COUNT, CTR_COUNT } },
+	[STORE_DECR] = { CTR_COUNT, { CTR_decr_hits, CTR_decr_misses, CTR_COUNT, CTR_COUNT } },
+	[STORE_DELETE] = { CTR_COUNT, { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT } },
+	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT } },
 };
 
-static void count(enum ctr counter)
+static inline void count(enum ctr counter)
 {
 	if (counter != CTR_COUNT)
 		ctr_add(counter, 1);
 }
 
-static void count_op(enum store_op op, enum store_result result)
+static inline void count_op(enum store_op op, enum store_result result)
 {
-	const struct op_counters *counters = &OP_COUNTERS[op];
-
-	count(counters->command);
-	switch (result) {
-	case STORE_MISS:
-		count(counters->miss);
-		break;
-	case STORE_HIT:
-	case STORE_DELETED:
-	case STORE_TOUCHED:
-	case STORE_STORED:
-		count(counters->hit);
-		break;
-	case STORE_EXISTS:
-		count(counters->differs);
-		break;
-	default:
-		break;
-	}
+	count(OP_COUNTERS[op].command);
+	count(OP_COUNTERS[op].outcome[OUTCOME_OF[result]]);
 }
 
 /* Where an extended request doesn't count as the command that it is. */
@@ -65,6 +59,7 @@ static __attribute__((cold, noinline)) void count_extended(const struct store_re
 {
 	const struct store_options *options = &request->options;
 	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
+	enum store_op op = request->op;
 
 	if (request->op == STORE_GET && options->uncounted)
 		return;
@@ -73,11 +68,10 @@ static __attribute__((cold, noinline)) void count_extended(const struct store_re
 	if (deleted && (options->invalidate || options->drop_value))
 		return;
 	if (request->op == STORE_GET && options->touch && hit)
-		count_op(STORE_GAT, request->result);
+		op = STORE_GAT;
 	else if ((request->op == STORE_SET || request->op == STORE_REPLACE) && options->compare_cas)
-		count_op(STORE_CAS, request->result);
-	else
-		count_op(request->op, request->result);
+		op = STORE_CAS;
+	count_op(op, request->result);
 	if (request->op == STORE_GET && !options->touch && hit)
 		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
 }

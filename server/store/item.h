@@ -84,15 +84,10 @@ _Static_assert(sizeof(struct item_extra) == 16, "what follows it stays aligned")
 /* Already expired: the store's seconds start above it. */
 #define ITEM_EXPIRED_ALWAYS 1u
 
-static inline size_t item_extra_bytes(const struct item *item)
-{
-	return item->has_extra ? sizeof(struct item_extra) : 0;
-}
-
-/* Between header and key. */
+/* Between header and key. Without branches, as each look at a key asks for it. */
 static inline size_t item_prefix_bytes(const struct item *item)
 {
-	return item_extra_bytes(item) + (item->has_flags ? sizeof(uint32_t) : 0);
+	return item->has_extra * sizeof(struct item_extra) + item->has_flags * sizeof(uint32_t);
 }
 
 /* Of an item that has_extra. */
@@ -132,7 +127,7 @@ static inline uint32_t item_client_flags(const struct item *item)
 	uint32_t flags = 0;
 
 	if (item->has_flags)
-		memcpy(&flags, item->data + item_extra_bytes(item), sizeof(flags));
+		memcpy(&flags, item_key(item) - sizeof(flags), sizeof(flags)); /* right before the key */
 	return flags;
 }
 
