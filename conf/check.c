@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "conf/conf_internal.h"
 
+#define ITEM_DEFAULT 1048576
 #define SLAB_CHUNK_DEFAULT 524288
 #define SLAB_SIZE_STEP 8
 #define LRU_SHARE_MAX 80
@@ -127,15 +128,16 @@ static int check_lru(const struct conf *conf, FILE *err)
 /* extstore counts in pages, and starts to make room when a quarter of them is left. */
 static void derive_pages(struct conf *conf)
 {
-	uint64_t pages;
-
-	if (!conf->ext_path_given || conf->ext_page_size == 0)
+	if (!conf->ext_path_given || conf->ext_page_size == 0 || conf->ext_compact_under != 0)
 		return;
-	pages = conf->flash_size_bytes / conf->ext_page_size;
-	if (conf->ext_compact_under == 0)
-		conf->ext_compact_under = pages / 4;
-	if (conf->ext_drop_under == 0)
-		conf->ext_drop_under = pages / 4;
+	conf->ext_compact_under = conf->ext_drop_under = conf->flash_size_bytes / conf->ext_page_size / 4;
+}
+
+/* no_chunked_items: chunks as large as an item by default. With a larger -I memcached is back at its default. */
+static void derive_chunks(struct conf *conf)
+{
+	if (conf->slab_chunk_max == 0)
+		conf->slab_chunk_max = conf->max_item_size_bytes == ITEM_DEFAULT ? ITEM_DEFAULT : SLAB_CHUNK_DEFAULT;
 }
 
 static void note_effects(struct conf *conf)
@@ -172,6 +174,7 @@ int conf_check(struct conf *conf, FILE *err)
 	if (exit_code)
 		return exit_code;
 	derive_pages(conf);
+	derive_chunks(conf);
 	note_effects(conf);
 	return 0;
 }

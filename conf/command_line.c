@@ -85,6 +85,29 @@ static int row_of(int value)
 
 /* --- mistakes -------------------------------------------------------------------------------- */
 
+static bool begins_with(const struct conf_row *row, const char *word)
+{
+	return row->kind != CONF_ROW_HEADING && strncmp(row->option.name, word, strcspn(word, "=")) == 0;
+}
+
+static bool is_ambiguous(const char *word)
+{
+	int count = 0;
+
+	for (int i = 0; i < conf_row_count; i++)
+		count += begins_with(&conf_rows[i], word);
+	return count > 1;
+}
+
+static void tell_ambiguous(const char *program, const char *word, FILE *err)
+{
+	fprintf(err, "%s: option '%s' is ambiguous; possibilities:", program, word);
+	for (int i = 0; i < conf_row_count; i++)
+		if (begins_with(&conf_rows[i], word + 2))
+			fprintf(err, " '--%s'", conf_rows[i].option.name);
+	fputc('\n', err);
+}
+
 /* In getopt's and then memcached's words. */
 static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 {
@@ -94,12 +117,14 @@ static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 
 	fputs(walk->place, err);
 	if (what == ':' && is_long)
-		fprintf(err, "%s: option '%s' requires an argument\n", argv[0], word);
+		fprintf(err, "%s: option '--%s' requires an argument\n", argv[0], conf_rows[optopt - FIRST_LONG].option.name);
 	else if (what == ':')
 		fprintf(err, "%s: option requires an argument -- '%c'\n", argv[0], optopt);
 	else if (is_long && optopt >= FIRST_LONG)
 		fprintf(err, "%s: option '--%s' doesn't allow an argument\n", argv[0],
 			conf_rows[optopt - FIRST_LONG].option.name);
+	else if (is_long && is_ambiguous(word + 2))
+		tell_ambiguous(argv[0], word, err);
 	else if (is_long)
 		fprintf(err, "%s: unrecognized option '%s'\n", argv[0], word);
 	else

@@ -122,6 +122,8 @@ static int set_number(struct conf *conf, const struct conf_suboption *suboption,
 		return FS_EINVAL;
 	}
 	scaled = number * unit_of(option);
+	if (scaled < 0 && suboption->form == CONF_FORM_LOOSE && option->type == CONF_TYPE_SIZE)
+		scaled += 0x1p32; /* an unsigned number there: -1 is the largest */
 	if (scaled < option->min || scaled > option->max) {
 		say_range(suboption, value, number, why, why_bytes);
 		return FS_EINVAL;
