@@ -24,7 +24,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->memory_bytes = conf->memory_limit_bytes;
 	out->max_item_bytes = (uint32_t)conf->max_item_size_bytes;
 	out->evict = !conf->disable_evictions;
-	out->cas = true; /* with -C the protocol hides the ids; a cas then meets EXISTS, as in memcached */
+	out->cas = !conf->disable_cas; /* with -C the protocols hide the ids as well */
 	out->workers = (unsigned)conf->threads;
 	out->flash_path = conf->flash_path;
 	out->flash_bytes = conf->flash_size_bytes;

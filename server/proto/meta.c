@@ -2,7 +2,6 @@
 /* The meta commands: parsed ones in, requests to the store out. */
 #include "server/proto/meta_internal.h"
 
-#include "conf/conf.h"
 #include "conf/counters.h"
 
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
@@ -63,12 +62,6 @@ static void set_options(struct conn *conn, struct store_request *request, const 
 		request->options.own_cas = true;
 		request->options.new_cas = meta->new_cas;
 	}
-}
-
-/* Not with -C, where all objects show the id 0. */
-static bool has_ids(const struct conn *conn)
-{
-	return !conn->server->conf->disable_cas;
 }
 
 static void compare(struct store_request *request, const struct meta_command *meta)
@@ -180,10 +173,10 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 	options->touch = false;
 	options->vivify = joins && options->vivify;
 	reply->request.item = item;
-	/* memcached compares nothing for an add, and no id 0, or without ids (-C) none at all, where pieces are joined. */
-	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || (meta->cas != 0 && has_ids(conn))))
+	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
+	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
 		compare(&reply->request, meta);
-	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && options->compare_cas && has_ids(conn);
+	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && options->compare_cas;
 	text_body_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
 }
@@ -204,7 +197,7 @@ static enum text_step run_delete(struct conn *conn, const struct meta_command *m
 	options->invalidate = meta_given(meta, 'I');
 	options->drop_value = meta_given(meta, 'x');
 	options->touch = options->touch && options->invalidate;
-	if (meta_given(meta, 'C') && (meta->cas != 0 || has_ids(conn)))
+	if (meta_given(meta, 'C'))
 		compare(&reply->request, meta);
 	return execute(conn, reply, true);
 }

@@ -71,16 +71,27 @@ def test_intended_differences(both, session, expected, _reason):
     assert theirs != expected
 
 
-@pytest.mark.parametrize("options, session", [
-    (["-C"], b"ms a 1 c\r\n5\r\nmg a c v\r\nme a\r\nms a 1 C0 c\r\n6\r\nms a 1 C5 c\r\n7\r\nms a 1 C5 I\r\n8\r\nmg a v\r\nma a C5 c v\r\n"
-             b"md a C5\r\nmd a I\r\nmg a v c\r\nmg a v c\r\nmd a C0\r\nmg a\r\nmg a N30 c\r\n"),
-    (["-M", "-m", "2", "-I", "512k"], b"".join(b"ms k%d 400000 q\r\n%s\r\n" % (n, b"x" * 400000) for n in range(10)) +
-     b"ms k9 400000\r\n" + b"x" * 400000 + b"\r\nmg k9\r\nms k9 600000 q\r\n" + b"x" * 600000 + b"\r\n"),
-], ids=lambda part: " ".join(part) if isinstance(part, list) else "")
-def test_same_answers_with_options(start, memcached, options, session):
-    """-C shows no ids; -M refuses to store when memory is out."""
-    theirs = start(*options, "-U", "0", program=memcached.program)
-    assert answer(start(*options), session) == answer(theirs, session)
+def test_same_answers_without_ids(start, memcached):
+    """-C shows no ids, and compares them as memcached does then."""
+    session = (b"ms a 1 c\r\n5\r\nmg a c v\r\nme a\r\nms a 1 C0 c\r\n6\r\nms a 1 C5 c\r\n7\r\nms a 1 C5 I\r\n8\r\nmg a v\r\n"
+               b"ms a 1 C5 MA\r\n9\r\nma a C5 c v\r\nmd a C5\r\nmd a I\r\nmg a v c\r\nmg a v c\r\nmd a C0\r\nmg a\r\nmg a N30 c\r\n")
+    theirs = start("-C", "-U", "0", program=memcached.program)
+    assert answer(start("-C"), session) == answer(theirs, session)
+
+
+def test_same_answers_without_memory(start, memcached):
+    """-M refuses to store when memory is out, q or not, and the old value is gone then."""
+    options = ["-M", "-m", "2", "-I", "512k"]
+    big = b"x" * 400000
+    full = b"ms old 1\r\nx\r\n" + b"".join(b"ms k%d 400000\r\n%s\r\n" % (n, big) for n in range(10))
+    session = (b"mg old v\r\nms old 400000 q\r\n" + big + b"\r\nmg old v\r\nms k9 400000 k\r\n" + big + b"\r\nmg k9\r\n"
+               b"ms k9 600000 q\r\n" + b"x" * 600000 + b"\r\n")
+    daemons = start(*options), start(*options, "-U", "0", program=memcached.program)
+    for daemon in daemons:
+        with daemon.client() as client:
+            assert b"SERVER_ERROR out of memory" in client.all(full)  # how many fit is each one's own
+    ours, theirs = (answer(daemon, session) for daemon in daemons)
+    assert ours == theirs
 
 
 # ---- counters ------------------------------------------------------------------------------------
