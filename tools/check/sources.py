@@ -39,7 +39,7 @@ LIBRARIES = [
     (re.compile(r"^(linear\.h|liblinear/)"), ["classifier/"], "liblinear"),
     (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
     (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
-    (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/conf.c"], "inih"),
+    (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
 ]

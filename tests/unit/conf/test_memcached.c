@@ -126,8 +126,11 @@ static void extstores_pages_are_worked_out(void **state)
 	struct loaded loaded;
 
 	(void)state;
-	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m,ext_drop_under=3", NULL);
-	assert_true(loaded.conf.ext_compact_under == 4 && loaded.conf.ext_drop_under == 3);
+	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m,ext_drop_under=3", NULL); /* 3 is not asked, as there */
+	assert_true(loaded.conf.ext_compact_under == 4 && loaded.conf.ext_drop_under == 4);
+	unload(&loaded);
+	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m,ext_compact_under=5,ext_drop_under=3", NULL);
+	assert_true(loaded.conf.ext_compact_under == 5 && loaded.conf.ext_drop_under == 3);
 	unload(&loaded);
 }
 
