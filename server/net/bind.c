@@ -72,6 +72,15 @@ static bool add_listener(struct net *net, int fd, const struct transport *transp
 	return true;
 }
 
+/* sock_cookie_id: what the sockets send carries the mark, by which a packet filter knows it. */
+static void set_mark(int fd, const struct conf *conf)
+{
+	uint32_t mark = (uint32_t)conf->sock_cookie_id;
+
+	if (mark != 0 && setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)) != 0)
+		log_warn("sock_cookie_id can't be set: %m");
+}
+
 /* 0, or -1 with errno. */
 static int bind_tcp(struct net *net, const struct addrinfo *info, const struct transport *transport)
 {
@@ -80,6 +89,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 
 	if (fd < 0)
 		return -1;
+	set_mark(fd, net->server->conf);
 	set_option(fd, SOL_SOCKET, SO_REUSEADDR);
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY);
