@@ -143,21 +143,16 @@ void *mem_move(void *memory, size_t bytes)
 
 #else
 
-/* What allocations of up to so many bytes take, in steps of eight, within which jemalloc has no class's end:
-   asked for each set, and nallocx is slower than this. */
-#define COSTS_MAX 8192u
-static uint16_t costs[COSTS_MAX / 8 + 1];
+uint16_t mem_costs[MEM_COSTS_MAX / 8 + 1];
 
 static void __attribute__((constructor)) learn_costs(void)
 {
-	for (size_t i = 1; i <= COSTS_MAX / 8; i++)
-		costs[i] = (uint16_t)nallocx(8 * i, 0);
+	for (size_t i = 1; i <= MEM_COSTS_MAX / 8; i++)
+		mem_costs[i] = (uint16_t)nallocx(8 * i, 0);
 }
 
-size_t mem_cost(size_t bytes)
+size_t mem_cost_large(size_t bytes)
 {
-	if (bytes <= COSTS_MAX)
-		return costs[(bytes + 7) / 8];
 	return nallocx(bytes, 0);
 }
 

@@ -30,7 +30,19 @@ void mem_free_sized(void *memory, size_t bytes);
 void *mem_move(void *memory, size_t bytes);
 
 /* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
+#ifdef FS_LIBC_MALLOC
 size_t mem_cost(size_t bytes);
+#else
+/* In steps of eight bytes, within which jemalloc has no class's end: asked for each set, and nallocx is slower. */
+#define MEM_COSTS_MAX 8192u
+extern uint16_t mem_costs[];
+size_t mem_cost_large(size_t bytes);
+
+static inline size_t mem_cost(size_t bytes)
+{
+	return __builtin_expect(bytes <= MEM_COSTS_MAX, 1) ? mem_costs[(bytes + 7) / 8] : mem_cost_large(bytes);
+}
+#endif
 
 /* Does mem_resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and
    quarantine are resident too. */

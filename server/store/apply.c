@@ -78,9 +78,26 @@ static void apply_extended(struct action *action, const struct current *current)
 		COMMANDS[request->op](action, current);
 }
 
+/* For the counts by size class: what comes of the objects is not known yet, but that they are there. */
+static void note_classes(struct store_request *request, const struct current *current)
+{
+	request->class_brought = request->item ? (uint8_t)class_of(item_allocated_bytes(request->item)) : 0;
+	request->class_met = 0;
+	if (request->op < STORE_CAS && !request->extended)
+		return;
+	if (current->item)
+		request->class_met = (uint8_t)class_of(item_allocated_bytes(current->item));
+	else if (current->record)
+		request->class_met = (uint8_t)class_of(item_bytes_for(current->record->key_length,
+								      current->record->client_flags,
+								      current->record->value_length));
+}
+
 void action_apply(struct action *action, const struct current *current)
 {
 	lock_assert_held(&action->stripe->lock);
+	if (action->request->op != STORE_GET)
+		note_classes(action->request, current);
 	if (__builtin_expect(action->request->extended, 0))
 		apply_extended(action, current);
 	else
@@ -126,8 +143,6 @@ static void count_dead(const struct action *action, const struct item *item)
 
 	if (!request->extended || !request->options.uncounted)
 		ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
-	if (!(item->state & ITEM_FETCHED))
-		ctr_add(CTR_expired_unfetched, 1);
 }
 
 struct item *action_find(struct action *action)

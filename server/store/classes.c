@@ -4,6 +4,14 @@
 
 _Static_assert(CLASS_LEAST_BYTES > sizeof(struct item), "no item is smaller than the first class");
 
+uint8_t class_table[CLASS_TABLE_BYTES / 8 + 1];
+
+static void __attribute__((constructor)) fill_class_table(void)
+{
+	for (uint32_t n = 1; n <= CLASS_TABLE_BYTES / 8; n++)
+		class_table[n] = (uint8_t)class_of_any(8 * n);
+}
+
 unsigned store_class_count(void)
 {
 	return CLASSES;
@@ -139,31 +147,4 @@ void store_reset_classes(struct store *store)
 				atomic_store_explicit(&classes->zero[class][counter], sum[counter], memory_order_relaxed);
 		atomic_store_explicit(&classes->marks[class].evicted_time, 0, memory_order_relaxed);
 	}
-}
-
-/* ---- commands -------------------------------------------------------------------------------- */
-
-void class_count_command(struct class_block *block, enum store_op op, enum store_result result, unsigned met,
-			 unsigned brought)
-{
-	static const struct {
-		enum class_counter counter;
-		enum store_result on;
-	} counts[] = {
-		[STORE_GET] = { CLASS_GET_HITS, STORE_HIT },	   [STORE_GAT] = { CLASS_TOUCH_HITS, STORE_HIT },
-		[STORE_CAS] = { CLASS_CAS_HITS, STORE_STORED },	   [STORE_INCR] = { CLASS_INCR_HITS, STORE_HIT },
-		[STORE_DECR] = { CLASS_DECR_HITS, STORE_HIT },	   [STORE_DELETE] = { CLASS_DELETE_HITS, STORE_DELETED },
-		[STORE_TOUCH] = { CLASS_TOUCH_HITS, STORE_TOUCHED },
-	};
-
-	if (brought)
-		class_add(block, brought, CLASS_SETS, 1);
-	if (!met)
-		return;
-	if (op == STORE_GAT && result == STORE_HIT)
-		class_add(block, met, CLASS_GET_HITS, 1);
-	if (op == STORE_CAS && result == STORE_EXISTS)
-		class_add(block, met, CLASS_CAS_BADVAL, 1);
-	if ((op == STORE_GET || op == STORE_GAT || op >= STORE_CAS) && result == counts[op].on)
-		class_add(block, met, counts[op].counter, 1);
 }

@@ -65,17 +65,27 @@ struct classes {
 	struct class_marks marks[CLASSES + 1];
 };
 
-/* The class of an allocation of this size. */
-static inline unsigned class_of(uint64_t bytes)
+/* The class of an allocation of this size: computed ... */
+static inline unsigned class_of_any(uint64_t bytes)
 {
 	uint64_t last = bytes - 1;
 
 	if (last < CLASS_LEAST_BYTES)
 		return 1;
-	if (__builtin_expect(last >= CLASS_MOST_BYTES, 0))
+	if (last >= CLASS_MOST_BYTES)
 		return CLASSES;
 	unsigned doubling = 63 - (unsigned)__builtin_clzll(last);
 	return 4 * doubling + (unsigned)(last >> (doubling - 2)) - 26; /* the shifted is 4 to 7 */
+}
+
+/* ... and looked up where it is small, as each command asks for it. In steps of eight bytes, within which no class
+   ends. */
+#define CLASS_TABLE_BYTES 8192u
+extern uint8_t class_table[];
+
+static inline unsigned class_of(uint64_t bytes)
+{
+	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : class_of_any(bytes);
 }
 
 static inline void class_add(struct class_block *block, unsigned class, enum class_counter counter, uint64_t n)

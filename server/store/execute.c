@@ -25,21 +25,22 @@ static const uint8_t OUTCOME_OF[] = {
 struct op_counters {
 	enum ctr command;
 	enum ctr outcome[OUTCOME_OTHER + 1]; /* hit, miss, differs, other */
+	enum class_counter class_hit;	      /* CLASS_COUNTERS: none */
 };
 
 static const struct op_counters OP_COUNTERS[] = {
-	[STORE_GET] = { CTR_cmd_get, { CTR_get_hits, CTR_get_misses, CTR_COUNT, CTR_COUNT } },
-	[STORE_GAT] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT } },
-	[STORE_SET] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
-	[STORE_ADD] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
-	[STORE_REPLACE] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
-	[STORE_APPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
-	[STORE_PREPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT } },
-	[STORE_CAS] = { CTR_cmd_set, { CTR_cas_hits, CTR_cas_misses, CTR_cas_badval, CTR_COUNT } },
-	[STORE_INCR] = { CTR_COUNT, { CTR_incr_hits, CTR_incr_misses, CTR_COUNT, CTR_COUNT } },
-	[STORE_DECR] = { CTR_COUNT, { CTR_decr_hits, CTR_decr_misses, CTR_COUNT, CTR_COUNT } },
-	[STORE_DELETE] = { CTR_COUNT, { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT } },
-	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT } },
+	[STORE_GET] = { CTR_cmd_get, { CTR_get_hits, CTR_get_misses, CTR_COUNT, CTR_COUNT }, CLASS_GET_HITS },
+	[STORE_GAT] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
+	[STORE_SET] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_ADD] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_REPLACE] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_APPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_PREPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_CAS] = { CTR_cmd_set, { CTR_cas_hits, CTR_cas_misses, CTR_cas_badval, CTR_COUNT }, CLASS_CAS_HITS },
+	[STORE_INCR] = { CTR_COUNT, { CTR_incr_hits, CTR_incr_misses, CTR_COUNT, CTR_COUNT }, CLASS_INCR_HITS },
+	[STORE_DECR] = { CTR_COUNT, { CTR_decr_hits, CTR_decr_misses, CTR_COUNT, CTR_COUNT }, CLASS_DECR_HITS },
+	[STORE_DELETE] = { CTR_COUNT, { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT }, CLASS_DELETE_HITS },
+	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
 };
 
 static inline void count(enum ctr counter)
@@ -48,14 +49,41 @@ static inline void count(enum ctr counter)
 		ctr_add(counter, 1);
 }
 
-static inline void count_op(enum store_op op, enum store_result result)
+/* Of the object that the value is, in DRAM or as it would be there. */
+static inline unsigned class_of_value(const struct store_request *request)
 {
+	const struct store_value *value = &request->value;
+
+	if (value->item)
+		return class_of((uint64_t)(value->data + value->length - (const char *)value->item));
+	return class_of(item_bytes_for(request->key_length, value->client_flags, value->length));
+}
+
+static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
+			  enum outcome outcome)
+{
+	enum class_counter hit = OP_COUNTERS[op].class_hit;
+
+	if (op > STORE_GAT && request->class_brought)
+		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
+	if (outcome == OUTCOME_HIT && hit != CLASS_COUNTERS)
+		class_add(context->classes, op > STORE_GAT ? request->class_met : class_of_value(request), hit, 1);
+	if (outcome == OUTCOME_DIFFERS && op == STORE_CAS)
+		class_add(context->classes, request->class_met, CLASS_CAS_BADVAL, 1);
+}
+
+static void count_op(struct store_context *context, const struct store_request *request, enum store_op op)
+{
+	enum outcome outcome = OUTCOME_OF[request->result];
+
 	count(OP_COUNTERS[op].command);
-	count(OP_COUNTERS[op].outcome[OUTCOME_OF[result]]);
+	count(OP_COUNTERS[op].outcome[outcome]);
+	count_classes(context, request, op, outcome);
 }
 
 /* Where an extended request doesn't count as the command that it is. */
-static __attribute__((cold, noinline)) void count_extended(const struct store_request *request, bool from_flash)
+static __attribute__((cold, noinline)) void count_extended(struct store_context *context,
+							   const struct store_request *request, bool from_flash)
 {
 	const struct store_options *options = &request->options;
 	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
@@ -71,20 +99,27 @@ static __attribute__((cold, noinline)) void count_extended(const struct store_re
 		op = STORE_GAT;
 	else if ((request->op == STORE_SET || request->op == STORE_REPLACE) && options->compare_cas)
 		op = STORE_CAS;
-	count_op(op, request->result);
+	count_op(context, request, op);
 	if (request->op == STORE_GET && !options->touch && hit)
 		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
 }
 
-void count_result(const struct store_request *request, bool from_flash)
+void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
 {
+	/* What most requests are first, without the table. */
 	if (__builtin_expect(request->extended, 0)) {
-		count_extended(request, from_flash);
-		return;
-	}
-	count_op(request->op, request->result);
-	if (request->op == STORE_GET && request->result == STORE_HIT)
+		count_extended(context, request, from_flash);
+	} else if (request->op == STORE_GET && request->result == STORE_HIT) {
+		ctr_add(CTR_cmd_get, 1);
+		ctr_add(CTR_get_hits, 1);
 		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+		class_add(context->classes, class_of_value(request), CLASS_GET_HITS, 1);
+	} else if (request->op == STORE_SET) {
+		ctr_add(CTR_cmd_set, 1);
+		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
+	} else {
+		count_op(context, request, request->op);
+	}
 }
 
 /* ---- execution ------------------------------------------------------------------------------- */
@@ -115,7 +150,8 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 
 	if (__builtin_expect(request->extended, 0) && !extended_prepare(&worker->context, request)) {
 		request->result = STORE_NO_MEMORY;
-		count_result(request, false);
+		request->class_brought = 0;
+		count_result(&worker->context, request, false);
 		return true;
 	}
 	if (store->index) {
@@ -141,7 +177,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	}
 	action_apply(&action, &current);
 	lock_release(&stripe->lock);
-	count_result(request, false);
+	count_result(&worker->context, request, false);
 	if (changes || action.garbage_count)
 		action_finish(&action);
 	return true;

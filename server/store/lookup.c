@@ -215,7 +215,7 @@ static void get_hit(struct store_lookup *lookup, const struct seg_record *record
 	if (fault_fires(FAULT_store_promote))
 		promote(lookup, record, packed_ms);
 	count_reads(lookup, true);
-	count_result(request, true);
+	count_result(&lookup->worker->context, request, true);
 	unpin_all(lookup);
 	lookup->matches = 0;
 	lookup->has_extent = false;
@@ -227,7 +227,7 @@ static void get_miss(struct store_lookup *lookup)
 	lookup->request->result = STORE_MISS;
 	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
 	count_reads(lookup, false);
-	count_result(lookup->request, false);
+	count_result(&lookup->worker->context, lookup->request, false);
 	answer(lookup, false);
 }
 
@@ -330,7 +330,7 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 	thaw(lookup, stripe);
 	lock_release(&stripe->lock);
 	count_reads(lookup, current.record != NULL);
-	count_result(request, current.record != NULL);
+	count_result(&worker->context, request, current.record != NULL);
 	action_finish(&action);
 	answer(lookup, false);
 }
@@ -572,7 +572,7 @@ static void time_out(struct store_lookup *lookup)
 	thaw(lookup, stripe);
 	lock_release(&stripe->lock);
 	count_reads(lookup, false);
-	count_result(request, false);
+	count_result(&worker->context, request, false);
 	action_finish(&action);
 	lookup->request = NULL;
 	request->lookup = NULL;

@@ -45,7 +45,7 @@ int64_t memory_batch(const struct store_config *config, uint64_t limit)
 	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
-static void count_in_class(struct store_context *context, size_t bytes, int sign)
+static inline __attribute__((always_inline)) void count_in_class(struct store_context *context, size_t bytes, int sign)
 {
 	unsigned class = class_of(bytes);
 

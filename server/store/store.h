@@ -206,6 +206,7 @@ struct store_request {
 	bool made;	    /* extended INCR and DECR: the number is there by vivify */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
+	uint8_t class_met, class_brought; /* private: size classes of the object that was there and of the new one; 0: none */
 };
 
 uint64_t store_hash(const struct store *store, const char *key, size_t length);

@@ -338,7 +338,7 @@ bool lookup_start(struct store_worker *worker, struct store_request *request, st
 /* Stripe held: is there anything on flash that may be this key's? */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
 		    unsigned *matches, struct fidx_extent *extent, bool *has_extent);
-void count_result(const struct store_request *request, bool from_flash);
+void count_result(struct store_context *context, const struct store_request *request, bool from_flash);
 
 /* ---- evict.c --------------------------------------------------------------------------------- */
 
@@ -426,12 +426,5 @@ bool reclaim_segment(struct store *store, uint32_t segment);
    match: as fidx_find does, of an extent too, but for the function. Any thread. */
 bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		    uint64_t offset, bool is_extent, struct fidx_match *match);
-
-/* ---- classes.c ------------------------------------------------------------------------------- */
-
-/* A command ends so: met is the class of the object that was there, brought that of the one that came with it;
-   0: none. */
-void class_count_command(struct class_block *block, enum store_op op, enum store_result result, unsigned met,
-			 unsigned brought);
 
 #endif

@@ -2,6 +2,8 @@
 /* Size classes: which there are, what is counted for each, and that a reset forgets it. */
 #include "harness.h"
 
+#define NUMBER "0000000000000000000000000000000000000000000000000000000000000001"
+
 static char bytes_of[MIB(1)];
 
 static struct store_class_status class_status(struct harness *h, unsigned class)
@@ -126,6 +128,77 @@ static void a_worker_that_ends_leaves_its_counts(void **state)
 	assert_int_equal(class_status(h, class_of(100)).items, 0);
 }
 
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* Each command once on a number of this class, which is there, and once on a key that isn't. */
+static void run_each(struct harness *h, const char *key)
+{
+	static const char digits[] = NUMBER;
+
+	assert_int_equal(run_number(h, STORE_INCR, "absent", 1).result, STORE_MISS);
+	assert_int_equal(run(h, STORE_DELETE, "absent").result, STORE_MISS);
+	assert_int_equal(get(h, "absent").result, STORE_MISS);
+	assert_int_equal(run_full(h, STORE_CAS, key, digits, sizeof(digits) - 1, 0, 0, 12345).result, STORE_EXISTS);
+	assert_int_equal(run_full(h, STORE_ADD, key, digits, 14, 0, 0, 0).result, STORE_NOT_STORED);
+	assert_int_equal(run_expiry(h, STORE_TOUCH, key, 0).result, STORE_TOUCHED);
+	assert_int_equal(run_expiry(h, STORE_GAT, key, 0).result, STORE_HIT);
+	assert_int_equal(run_full(h, STORE_CAS, key, digits + 50, 14, 0, 0, get(h, key).cas).result, STORE_STORED);
+	assert_int_equal(run_number(h, STORE_INCR, key, 1).result, STORE_HIT);
+	assert_int_equal(run_number(h, STORE_DECR, key, 1).result, STORE_HIT);
+	assert_int_equal(run(h, STORE_DELETE, key).result, STORE_DELETED);
+}
+
+static void assert_counted(struct harness *h, unsigned class, unsigned small)
+{
+	struct store_class_status status = class_status(h, class), less = class_status(h, small);
+
+	assert_int_equal(status.cas_badval, 1);
+	assert_int_equal(status.touch_hits, 2);
+	assert_int_equal(status.get_hits, 1);
+	assert_int_equal(status.cas_hits, 1);
+	assert_int_equal(status.set_count, 1 + 1); /* the first set, and the cas that was refused */
+	assert_int_equal(less.set_count, 1 + 1); /* the add, and the cas */
+	assert_int_equal(less.incr_hits, 1);
+	assert_int_equal(less.decr_hits, 1);
+	assert_int_equal(less.delete_hits, 1);
+	assert_int_equal(status.incr_hits + status.decr_hits + status.delete_hits + less.get_hits, 0);
+}
+
+static void commands_are_counted_in_the_class_of_their_object(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	set(h, "number-key-1234", NUMBER);
+	run_each(h, "number-key-1234");
+	assert_counted(h, class_of(48 + 15 + 64), class_of(48 + 15 + 14));
+	store_reset_classes(h->store);
+	for (unsigned class = 1; class <= store_class_count(); class++) {
+		struct store_class_status status = class_status(h, class);
+
+		assert_int_equal(status.get_hits + status.set_count + status.delete_hits + status.incr_hits +
+				 status.decr_hits + status.cas_hits + status.cas_badval + status.touch_hits, 0);
+	}
+}
+
+static void gets_from_flash_are_counted_in_the_class_that_it_would_have(void **state)
+{
+	struct harness *h = *state;
+	uint64_t hits;
+
+	harness_open(h);
+	hits = ctr_sum(CTR_get_hits);
+	assert_int_equal(run_full(h, STORE_SET, "key", bytes_of, 1000, 7, 0, 0).result, STORE_STORED);
+	move(h, "key");
+	for (unsigned n = 0; n < 5; n++)
+		assert_true(get(h, "key").from_flash);
+	assert_int_equal(class_status(h, class_of(48 + 4 + 3 + 1000)).get_hits, 5);
+	assert_int_equal(ctr_sum(CTR_get_hits) - hits, 5);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(class_status(h, class_of(48 + 4 + 3 + 1000)).delete_hits, 1);
+}
+
 /* ---- eviction, expiry, refusal --------------------------------------------------------------- */
 
 static void evictions_are_counted_in_their_class(void **state)
@@ -220,6 +293,8 @@ int main(void)
 		TEST(items_and_bytes_are_those_that_are_there),
 		TEST(what_moves_to_flash_is_no_longer_there),
 		TEST(a_worker_that_ends_leaves_its_counts),
+		TEST(commands_are_counted_in_the_class_of_their_object),
+		TEST(gets_from_flash_are_counted_in_the_class_that_it_would_have),
 		TEST(evictions_are_counted_in_their_class),
 		TEST(what_is_refused_is_counted),
 		TEST(the_crawler_counts_and_knows_who_waits_longest),
