@@ -25,7 +25,7 @@ static int complain(char reason[256], const char *what, const char *file)
 	ERR_error_string_n(ERR_get_error(), cause, sizeof(cause));
 	snprintf(reason, 256, "Error loading the %s: %.80s : %.120s", what, file, cause);
 	ERR_clear_error();
-	return FS_EINVAL;
+	return FS_ERANGE;
 }
 
 /* Nobody is there to be asked for a passphrase once the daemon serves. */
@@ -96,7 +96,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 
 	if (!chain) {
 		snprintf(reason, 256, "Error loading the certificate chain: TLS (-Z) needs -o ssl_chain_cert");
-		return FS_EINVAL;
+		return FS_ERANGE;
 	}
 	if (SSL_CTX_use_certificate_chain_file(context, chain) != 1)
 		return complain(reason, "certificate chain", chain);
@@ -111,7 +111,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
 		snprintf(reason, 256, "Error setting the provided cipher(s): %.200s", conf->ssl_ciphers);
 		ERR_clear_error();
-		return FS_EINVAL;
+		return FS_ERANGE;
 	}
 	return FS_OK;
 }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Connections that last too long: idle ones (-o idle_timeout), and ones that don't read while memory is short."""
+import contextlib
+import os
+import socket
+
+from helpers import PATIENCE, Client, Daemon, until
+
+MIB = 1 << 20
+SLOW = 12 * MIB # a value that sockets don't hold
+
+
+class LateClient(Client):
+    """A small receive buffer: what isn't read stays with the daemon."""
+
+    def __init__(self, port):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(("127.0.0.1", port))
+        self.reader = self.socket.makefile("rb")
+
+
+def kicks(client):
+    return int(client.stats()["idle_kicks"])
+
+
+# ---- idle_timeout --------------------------------------------------------------------------------
+
+
+def test_idle_connections_are_closed(start):
+    """One without a command since, one that has never sent any, and one amid a value; others stay."""
+    daemon = start("-o", "idle_timeout=1")
+    with daemon.client() as busy, daemon.client() as idle, daemon.client() as silent, daemon.client() as amid:
+        assert idle.ask(b"mn\r\n") == b"MN\r\n"
+        amid.send(b"set key 0 0 100\r\nhalf")
+        before = kicks(busy)
+        until(lambda: kicks(busy) == before + 3, "three connections to be closed")
+        for client in (idle, silent, amid):
+            assert client.ends()
+        assert busy.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_what_is_not_idle(start):
+    """Who watches, or has not taken its answers yet, stays although it sends nothing."""
+    daemon = start("-o", "idle_timeout=1", "-I", "16m")
+    with daemon.client() as busy, LateClient(daemon.port) as late, daemon.client() as watcher:
+        assert busy.set(b"slow", b"v" * SLOW) == b"STORED\r\n"
+        late.send(b"get slow\r\n")
+        assert watcher.ask(b"watch mutations\r\n") == b"OK\r\n"
+        assert late.reader.peek(1) # it has begun to send
+        with daemon.client() as idle:
+            until(lambda: kicks(busy) == 1, "an idle connection to be closed")
+            assert idle.ends()
+        assert len(late.values()[0][2]) == SLOW
+        busy.set(b"seen", b"value")
+        assert b"seen" in watcher.line()
+
+
+def test_unix_sockets_are_never_idle(open_folder):
+    """As in memcached; by then -l's are closed."""
+    path = str(open_folder / "socket")
+    with Daemon(["-s", path, "-o", "idle_timeout=1"], listen=False):
+        until(lambda: os.path.exists(path), "the socket")
+
+        def client():
+            with contextlib.suppress(ConnectionError):
+                return Client(0, path)
+
+        with until(client, "a connection") as idle, Client(0, path) as busy:
+            first = int(busy.stats()["time"])
+            until(lambda: int(busy.stats()["time"]) > first + 3, "some seconds")
+            assert kicks(busy) == 0
+            assert idle.ask(b"mn\r\n") == b"MN\r\n"
+
+
+# ---- memory of answers ---------------------------------------------------------------------------
+
+
+def late_daemon(start):
+    """Four slow values are too much for it."""
+    daemon = start("-m", "64", "-t", "1", "-I", "16m")
+    with daemon.client() as client:
+        assert client.set(b"slow", b"v" * SLOW) == b"STORED\r\n"
+        assert client.set(b"small", b"value") == b"STORED\r\n"
+    return daemon
+
+
+def test_who_never_reads_is_closed(start):
+    """When their answers hold too much memory, others wait no longer than it takes to see that nobody reads them."""
+    daemon = late_daemon(start)
+    with contextlib.ExitStack() as stack:
+        late = [stack.enter_context(LateClient(daemon.port)) for _ in range(8)]
+        for client in late:
+            client.send(b"get slow\r\n")
+        for client in late[:3]:
+            assert client.reader.peek(1)
+        with daemon.client() as client:
+            assert client.get(b"small") == [(b"small", 0, b"value", None)]
+            open_now = int(client.stats()["curr_connections"])
+        assert open_now < 8
+
+
+def test_who_reads_late_gets_all(start):
+    """The same, but they do read, one after the other: all answers come, complete."""
+    daemon = late_daemon(start)
+    with contextlib.ExitStack() as stack:
+        late = [stack.enter_context(LateClient(daemon.port)) for _ in range(8)]
+        for client in late:
+            client.send(b"get slow\r\nget small\r\n")
+        waiting = list(late)
+        while waiting: # whoever has something
+            ready = until(lambda: [client for client in waiting if answers(client)], "an answer")
+            for client in ready:
+                assert len(client.values()[0][2]) == SLOW
+                assert client.values() == [(b"small", 0, b"value", None)]
+                waiting.remove(client)
+
+
+def answers(client):
+    client.socket.setblocking(False)
+    try:
+        return client.socket.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return False
+    finally:
+        client.socket.settimeout(PATIENCE)

@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TLS: what is refused at the start and at a handshake, versions, client certificates, bytes in both
+directions, certificates that are replaced."""
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+
+import pytest
+
+from helpers import PATIENCE, Client, Daemon, Kind, Placer, flashield_command, free_port, until
+
+USER = ["-u", "nobody"] if os.geteuid() == 0 else []
+MIB = 1 << 20
+FLASH_KIND = Kind(b"the value of %key" * 30)
+
+
+def openssl(folder, *words):
+    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+
+class Authority:
+    """A folder with an authority's certificate, ca.pem, and those it has signed."""
+
+    def __init__(self, folder, name):
+        self.folder = pathlib.Path(folder)
+        openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem",
+                "-days", "2", "-subj", f"/CN={name}")
+
+    def sign(self, name):
+        openssl(self.folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out",
+                f"{name}.csr", "-subj", f"/CN={name}")
+        openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                "-CAcreateserial", "-out", f"{name}.pem", "-days", "2")
+        for path in self.folder.iterdir():
+            path.chmod(0o644)
+
+    def path(self, name):
+        return str(self.folder / name)
+
+
+@pytest.fixture(scope="module")
+def folders():
+    """Makes folders that the daemon may read as the user it has become."""
+    with contextlib.ExitStack() as stack:
+        def make():
+            path = stack.enter_context(tempfile.TemporaryDirectory())
+            os.chmod(path, 0o755)
+            return path
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def authority(folders):
+    made = Authority(folders(), "authority")
+    made.sign("server")
+    made.sign("client")
+    openssl(made.folder, "rsa", "-in", "server.key", "-outform", "der", "-out", "server-key.der")
+    (made.folder / "junk.pem").write_text("junk\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def stranger(folders):
+    made = Authority(folders(), "stranger")
+    made.sign("client")
+    return made
+
+
+def tls_options(authority, **more):
+    settings = {"ssl_chain_cert": authority.path("server.pem"), "ssl_key": authority.path("server.key"), **more}
+    return ["-Z", "-o", ",".join(name if value is True else f"{name}={value}" for name, value in settings.items()
+                                 if value is not None)]
+
+
+def context_of(authority, version=None, certificate=None):
+    """A client that knows the authority. certificate: its own, as (authority, name)."""
+    context = ssl.create_default_context(cafile=authority.path("ca.pem"))
+    context.check_hostname = False
+    if version:
+        context.minimum_version = context.maximum_version = version
+    if certificate:
+        signer, name = certificate
+        context.load_cert_chain(signer.path(f"{name}.pem"), signer.path(f"{name}.key"))
+    return context
+
+
+class TlsClient(Client):
+    def __init__(self, port, context):
+        plain = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = context.wrap_socket(plain)
+        self.reader = self.socket.makefile("rb")
+
+
+class TlsDaemon(Daemon):
+    def __init__(self, options, context, **keywords):
+        super().__init__(options, **keywords)
+        self.context = context
+
+    def client(self, context=None):
+        return TlsClient(self.port, context or self.context)
+
+
+@pytest.fixture
+def serve(authority):
+    """Starts daemons with TLS, ended with the test: serve(options..., **ssl_settings)."""
+    with contextlib.ExitStack() as stack:
+        def start(*options, context=None, **settings):
+            return stack.enter_context(TlsDaemon([*tls_options(authority, **settings), *options],
+                                                 context or context_of(authority)))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared(authority):
+    with TlsDaemon(["-m", "128", "-I", "32m", "-t", "2", *tls_options(authority)], context_of(authority)) as daemon:
+        yield daemon
+
+
+# ---- what is refused at the start ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings, text", [
+    ({"ssl_chain_cert": None}, "Error loading the certificate chain: "),
+    ({"ssl_chain_cert": "/nonexistent.pem"},
+     "Error loading the certificate chain: /nonexistent.pem : error:80000002:system library::No such file or directory"),
+    ({"ssl_chain_cert": "junk.pem"}, "junk.pem : error:0480006C:PEM routines::no start line"),
+    ({"ssl_key": "/nonexistent.key"},
+     "Error loading the key: /nonexistent.key : error:80000002:system library::No such file or directory"),
+    ({"ssl_key": "client.key"}, "client.key : error:05800074:x509 certificate routines::key values mismatch"),
+    ({"ssl_key": None}, "Error loading the key: "),
+    ({"ssl_keyformat": "5"}, "server.key : error:0A00007C:SSL routines::bad ssl filetype"),
+    ({"ssl_ca_cert": "/nonexistent.pem"}, "Error loading the CA certificate: /nonexistent.pem : "),
+    ({"ssl_ca_cert": "junk.pem"}, "junk.pem : error:05800088:x509 certificate routines::no certificate or crl found"),
+    ({"ssl_ciphers": "nonsense"}, "Error setting the provided cipher(s): nonsense"),
+])
+def test_unusable_settings_end_the_start(authority, settings, text):
+    """Files and ciphers that can't be used: memcached's words and its exit code."""
+    settings = {name: authority.path(value) if value and "." in value and value[0] != "/" else value
+                for name, value in settings.items()}
+    done = subprocess.run([flashield_command(), *USER, "-l", "127.0.0.1", "-p", str(free_port()),
+                           *tls_options(authority, **settings)], capture_output=True, text=True, timeout=PATIENCE,
+                          check=False)
+    assert done.returncode == 64
+    assert text in done.stderr
+
+
+# ---- what is refused at the handshake ------------------------------------------------------------
+
+
+def refused(daemon, context):
+    """Does the daemon end the handshake, or (TLS 1.3) the connection right after it?"""
+    try:
+        with daemon.client(context) as client:
+            return client.ask(b"version\r\n") == b""
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def handshake_errors(daemon, context=None):
+    with daemon.client(context) as client:
+        return int(client.stats()["ssl_handshake_errors"])
+
+
+def test_plain_bytes_on_a_tls_port(shared):
+    """Who speaks no TLS is not answered; the connection ends and is counted."""
+    before = handshake_errors(shared)
+    with Client(shared.port) as client:
+        client.send(b"version\r\n")
+        assert client.ends()
+    until(lambda: handshake_errors(shared) == before + 1, "the handshake to be counted")
+
+
+@pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 99])
+def test_client_that_goes_during_the_handshake(shared, hello):
+    """A connection closed at any point of the handshake is counted, and nothing else happens."""
+    before = handshake_errors(shared)
+    with Client(shared.port) as client:
+        client.send(hello)
+    until(lambda: handshake_errors(shared) == before + 1, "the handshake to be counted")
+
+
+def test_a_handshake_that_stalls(serve):
+    """It counts as idle (-o idle_timeout), however little the client sends now and then."""
+    daemon = serve("-o", "idle_timeout=1")
+    with daemon.client() as busy, Client(daemon.port) as client:
+        client.send(b"\x16")
+        until(lambda: int(busy.stats()["idle_kicks"]) == 1, "the connection to be closed")
+        assert client.ends()
+
+
+def test_client_that_resets(shared):
+    """As above, by a reset in the middle of an answer."""
+    with shared.client() as client:
+        assert client.set(b"reset", b"x" * MIB) == b"STORED\r\n"
+        client.send(b"get reset\r\n" * 50)
+        client.line()
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with shared.client() as client:
+        assert client.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_older_than_the_oldest_version(serve, authority):
+    """ssl_min_version=3: who can TLS 1.2 only is refused."""
+    daemon = serve(ssl_min_version=3)
+    assert refused(daemon, context_of(authority, ssl.TLSVersion.TLSv1_2))
+    assert not refused(daemon, context_of(authority, ssl.TLSVersion.TLSv1_3))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("mode, without", [(2, True), (3, True), (1, False)])
+def test_client_certificates(serve, authority, stranger, version, mode, without):
+    """Modes 2 and 3 want a certificate of the authority's, 1 takes none as well; a stranger's is refused by all."""
+    good = context_of(authority, version, (authority, "client"))
+    daemon = serve(context=good, ssl_verify_mode=mode, ssl_ca_cert=authority.path("ca.pem"))
+    assert refused(daemon, context_of(authority, version)) == without
+    assert refused(daemon, context_of(authority, version, (stranger, "client")))
+    assert handshake_errors(daemon, good) == 1 + without
+    with daemon.client() as client:
+        assert client.set(b"key", b"value") == b"STORED\r\n"
+
+
+def test_mode_0_asks_for_no_certificate(serve, authority, stranger):
+    """The default: a stranger's certificate is not looked at."""
+    daemon = serve()
+    assert not refused(daemon, context_of(authority, None, (stranger, "client")))
+
+
+def test_ciphers(serve, authority):
+    """Only the ciphers of the list are there for TLS 1.2."""
+    daemon = serve(ssl_ciphers="ECDHE-RSA-AES128-GCM-SHA256")
+    context = context_of(authority, ssl.TLSVersion.TLSv1_2)
+    with daemon.client(context) as client:
+        assert client.socket.cipher()[0] == "ECDHE-RSA-AES128-GCM-SHA256"
+    context.set_ciphers("ECDHE-RSA-AES256-GCM-SHA384")
+    assert refused(daemon, context)
+
+
+# ---- what works ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_versions(shared, authority, version):
+    """TLS 1.2 and 1.3 are both spoken."""
+    with shared.client(context_of(authority, version)) as client:
+        assert client.set(b"version", b"value") == b"STORED\r\n"
+        assert client.get(b"version") == [(b"version", 0, b"value", None)]
+
+
+@pytest.mark.parametrize("settings", [{"ssl_key": "server-key.der", "ssl_keyformat": 2},
+                                      {"ssl_session_cache": True}, {"ssl_kernel_tls": True},
+                                      {"ssl_wbuf_size": 1}])
+def test_settings(serve, authority, settings):
+    """A key in DER, the session cache, the kernel's TLS where it has it, a small buffer: values come back."""
+    settings = {name: authority.path(value) if name == "ssl_key" else value for name, value in settings.items()}
+    daemon = serve("-I", "8m", **settings)
+    value = random.Random(7).randbytes(4 * MIB)
+    with daemon.client() as client:
+        assert client.set(b"big", value) == b"STORED\r\n"
+        for i in range(100):
+            assert client.set(b"small-%d" % i, b"%d" % i * 100) == b"STORED\r\n"
+        assert client.get(b"big", *(b"small-%d" % i for i in range(100)))[0][2] == value
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_sessions_are_resumed(serve, authority, version):
+    """A client resumes its session, also one with a certificate."""
+    daemon = serve(context=context_of(authority, None, (authority, "client")), ssl_session_cache=True,
+                   ssl_verify_mode=2, ssl_ca_cert=authority.path("ca.pem"))
+    context = context_of(authority, version, (authority, "client"))
+    with daemon.client(context) as client:
+        assert client.ask(b"mn\r\n") == b"MN\r\n" # TLS 1.3 tickets come after the handshake
+        session = client.socket.session
+    plain = socket.create_connection(("127.0.0.1", daemon.port), PATIENCE)
+    with context.wrap_socket(plain, session=session) as resumed:
+        resumed.sendall(b"mn\r\n")
+        assert resumed.recv(10) == b"MN\r\n"
+        assert resumed.session_reused
+
+
+def test_notls_listener_and_unix_socket_are_plain(authority, open_folder):
+    """After notls: an address is plain in spite of -Z, as is a UNIX socket."""
+    plain_port, tls_port = free_port(), free_port()
+    daemon = Daemon(["-l", f"notls:127.0.0.1:{plain_port}", "-l", f"127.0.0.1:{tls_port}", *tls_options(authority)],
+                    listen=False)
+    daemon.start()
+    daemon.port = plain_port
+    until(daemon.answers, "the plain port")
+    with TlsClient(tls_port, context_of(authority)) as client, daemon.client() as plain:
+        assert plain.set(b"key", b"value") == b"STORED\r\n"
+        assert client.get(b"key") == [(b"key", 0, b"value", None)]
+    assert daemon.stop() == 0
+    path = str(open_folder / "socket")
+    with Daemon(["-s", path, *tls_options(authority)], listen=False):
+        until(lambda: os.path.exists(path), "the socket")
+
+        def answer():
+            with contextlib.suppress(ConnectionError), Client(0, path) as client:
+                return client.ask(b"mn\r\n")
+
+        assert until(answer, "an answer") == b"MN\r\n"
+
+
+def test_half_closed(shared):
+    """Who ends his side after the last command gets all answers."""
+    with shared.client() as client:
+        client.send(b"mn\r\n" * 1000)
+        socket.socket.shutdown(client.socket, socket.SHUT_WR) # SSLSocket's own would drop TLS
+        assert client.reader.read() == b"MN\r\n" * 1000
+
+
+def test_large_values_both_ways(shared):
+    """20 MB in and out, byte for byte, beside small commands of another connection."""
+    value = random.Random(1).randbytes(20 * MIB)
+    with shared.client() as client, shared.client() as other:
+        client.send(b"set large 0 0 %d\r\n" % len(value) + value[:-1])
+        assert other.ask(b"mn\r\n") == b"MN\r\n"
+        client.send(value[-1:] + b"\r\n")
+        assert client.line() == b"STORED\r\n"
+        client.send(b"get large\r\n")
+        assert client.line() == b"VALUE large 0 %d\r\n" % len(value)
+        assert other.ask(b"mn\r\n") == b"MN\r\n"
+        assert client.reader.read(len(value)) == value
+        assert client.reader.read(7) == b"\r\nEND\r\n"
+
+
+def test_a_reader_that_is_late(shared):
+    """Answers that the socket doesn't take wait, and come complete and in order."""
+    value = random.Random(2).randbytes(300000)
+    with shared.client() as client:
+        assert client.set(b"late", value) == b"STORED\r\n"
+        client.send(b"get late\r\nmn\r\n" * 60)
+        with shared.client() as other: # by its answer the daemon has come round
+            assert other.ask(b"mn\r\n") == b"MN\r\n"
+        for _ in range(60):
+            assert client.values() == [(b"late", 0, value, None)]
+            assert client.line() == b"MN\r\n"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pipelines_cut_at_odd_places(shared, seed):
+    """Commands and values over records and segments of any size."""
+    chance = random.Random(seed)
+    stream, expected = b"", []
+    with shared.client() as client:
+        for i in range(300):
+            key, value = b"odd-%d-%d" % (seed, i), chance.randbytes(chance.choice([0, 1, 100, 1024, 5000, 40000]))
+            stream += b"set %s 0 0 %d\r\n%s\r\nget %s\r\n" % (key, len(value), value, key)
+            expected.append((key, value))
+        answer = b"".join(b"STORED\r\nVALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(value), value)
+                          for key, value in expected)
+        received = b""
+        client.socket.setblocking(False)
+        while stream or len(received) < len(answer):
+            with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                if stream:
+                    stream = stream[client.socket.send(stream[:chance.randint(1, 70000)]):]
+            try:
+                received += client.socket.recv(chance.randint(1, 70000))
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                pass
+        assert received == answer
+
+
+def test_many_connections(serve):
+    """200 connections at a time, each with its own answers."""
+    daemon = serve("-t", "2")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.client()) for _ in range(200)]
+        for i, client in enumerate(clients):
+            client.send(b"set c%d 0 0 4\r\n%04d\r\nget c%d\r\n" % (i, i, i))
+        for i, client in enumerate(clients):
+            assert client.line() == b"STORED\r\n"
+            assert client.values() == [(b"c%d" % i, 0, b"%04d" % i, None)]
+
+
+def test_objects_on_flash(authority, flash_options):
+    """Values that flash reads bring go out over TLS like any others."""
+    with TlsDaemon([*flash_options, *tls_options(authority)], context_of(authority)) as daemon:
+        placer = Placer(daemon, "flash", [FLASH_KIND])
+        try:
+            keys = placer.put_many(FLASH_KIND, 10)
+            assert [(key, value) for key, _, value, _ in placer.client.get(*keys)] == \
+                [(key, FLASH_KIND.value(key)) for key in keys]
+        finally:
+            placer.client.close()
+
+
+# ---- certificates that are replaced --------------------------------------------------------------
+
+
+@pytest.fixture
+def replaceable(folders, authority):
+    """A folder with the server's files, and a daemon that uses them."""
+    folder = pathlib.Path(folders())
+    for name in ("server.pem", "server.key"):
+        shutil.copy(authority.path(name), folder / name)
+    with TlsDaemon(tls_options(authority, ssl_chain_cert=folder / "server.pem", ssl_key=folder / "server.key"),
+                   context_of(authority)) as daemon:
+        yield folder, daemon
+
+
+def subject(client):
+    return client.socket.getpeercert()["subject"][0][0][1]
+
+
+def test_refresh_with_broken_files(replaceable, authority):
+    """Files that can't be used: an error, and the old certificate stays."""
+    folder, daemon = replaceable
+    with daemon.client() as client:
+        (folder / "server.pem").write_text("junk\n")
+        assert b"Error loading the certificate chain: " in client.ask(b"refresh_certs\r\n")
+        shutil.copy(authority.path("client.pem"), folder / "server.pem")
+        assert b"Error loading the key: " in client.ask(b"refresh_certs\r\n")
+        (folder / "server.pem").unlink()
+        assert b"No such file or directory" in client.ask(b"refresh_certs\r\n")
+        assert client.ask(b"mn\r\n") == b"MN\r\n"
+    with daemon.client() as client:
+        assert subject(client) == "server"
+
+
+def test_refresh(replaceable, authority):
+    """New connections see the new certificate, those that are open go on."""
+    folder, daemon = replaceable
+    with daemon.client() as old:
+        shutil.copy(authority.path("client.pem"), folder / "server.pem")
+        shutil.copy(authority.path("client.key"), folder / "server.key")
+        assert old.ask(b"refresh_certs\r\n") == b"OK\r\n"
+        with daemon.client() as new:
+            assert subject(new) == "client"
+            assert new.ask(b"mn\r\n") == b"MN\r\n"
+        assert old.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_refresh_while_clients_come(replaceable):
+    """A hundred refreshes among a hundred new connections."""
+    _, daemon = replaceable
+    with daemon.client() as admin:
+        for _ in range(100):
+            admin.send(b"refresh_certs\r\n")
+            with daemon.client() as client:
+                assert client.ask(b"mn\r\n") == b"MN\r\n"
+            assert admin.line() == b"OK\r\n"
