@@ -24,7 +24,8 @@ UNKNOWN = [0x1f, *range(0x25, 0x100)]
 
 # memcached 1.6.18 skips extras and key of a command it does not know twice, and a value where none belongs not at all:
 # the next packet is looked for in the wrong place, and the connection ends or hangs. Ours skips the body, or ends.
-NO_BODY_SKIPPED = {b.SASL_LIST, b.SASL_AUTH, b.SASL_STEP, b.VERBOSITY, *UNKNOWN}
+NO_BODY_SKIPPED = {b.VERBOSITY, *UNKNOWN}
+NO_SASL_SKIPPED = {b.SASL_AUTH, b.SASL_STEP} # without -S; other shapes are invalid
 NO_VALUE_SKIPPED = {b.STAT, *TOUCHES}
 
 
@@ -38,6 +39,8 @@ def loses_its_place(opcode, extras, key, value):
         return False
     if opcode in NO_BODY_SKIPPED:
         return extras + key > 0
+    if opcode in NO_SASL_SKIPPED:
+        return extras == 0 and key > 0
     return opcode in NO_VALUE_SKIPPED and value > 0 and extras == (0 if opcode == b.STAT else 4) and \
         (key > 0 or opcode == b.STAT)
 
