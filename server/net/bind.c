@@ -129,7 +129,7 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 	}
 	holder_find(binding->type, info->ai_addr, holder, sizeof(holder));
 	address_text(address, "", info->ai_addr, info->ai_addrlen);
-	snprintf(binding->cause, sizeof(binding->cause), "%s\n%s %s is held by %s", strerror(error),
+	snprintf(binding->cause, sizeof(binding->cause), "%.40s\n%s %.70s is held by %.63s", strerror(error),
 		 type_name(binding->type), address, holder);
 }
 

@@ -192,6 +192,8 @@ struct net {
 
 /* Takes the descriptor and transport_data over. On failure they are closed by the transport. */
 void conn_open(struct worker *worker, const struct opening *opening);
+/* Tells who watches connevents that it was opened, or is being closed. */
+void conn_tell(const struct conn *conn, bool opened) __attribute__((cold));
 /* At once: what is pending is finished without an answer. The struct may be freed. */
 void conn_kill(struct conn *conn);
 /*
@@ -328,10 +330,22 @@ void net_connection_closed(struct net *net);
 /* From any thread: the main thread looks what there is to do. */
 void net_wake(struct net *net);
 
-/* ---- UDP (udp.c) ----------------------------------------------------------------------------- */
+/* ---- UDP (udp.c: datagrams; udp_listen.c: sockets) ------------------------------------------- */
 
 struct addrinfo;
-struct udp_socket;
+
+struct udp_socket {
+	struct udp_socket *next;
+	struct net *net;
+	struct worker *worker;
+	struct event readable, writable;
+	TAILQ_HEAD(, datagram) waiting; /* answers that the socket has no room for */
+	int fd, family;
+	uint16_t port;
+	bool leads; /* the first of its address */
+	_Atomic uint32_t active_seconds; /* net's coarse clock when something last came */
+	char address[NET_ADDRESS_BYTES];
+};
 
 /* A socket for each worker on this address. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
@@ -340,6 +354,11 @@ bool udp_have(const struct net *net, const char *address);
 FS_MUST_CHECK int udp_start(struct net *net);
 void udp_stop(struct net *net);
 void udp_close_all(struct net *net);
+/* libevent's callbacks, context a socket. */
+void udp_readable(evutil_socket_t fd, short what, void *context);
+void udp_writable(evutil_socket_t fd, short what, void *context);
+/* Drops the answers that wait. */
+void udp_forget(struct udp_socket *socket);
 /* Who sent the datagram that this connection is. */
 const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]);
 void udp_each_address(const struct net *net, void (*see)(void *context, int family, unsigned port), void *context);

@@ -8,27 +8,20 @@
  * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1 (memcached 1.6 numbers each
  * value of a multiget as a message of its own, which nobody can put together again).
  *
- * Every worker has a socket of its own on each address (SO_REUSEPORT): the kernel spreads clients over them by
- * their port, and a datagram wakes one worker. What an answer's datagrams can't get into the socket's buffer waits
- * until it is writable. Gathered answers of a worker together are bounded; beyond the bound they, and new requests,
- * are dropped and counted, as UDP may.
+ * What an answer's datagrams can't get into the socket's buffer waits until it is writable. Gathered answers of a
+ * worker together are bounded; beyond the bound they, and new requests, are dropped and counted, as UDP may.
  *
- * Threads: a socket belongs to its worker once that has started; before and after, to the main thread.
+ * Threads: the worker's that the socket belongs to.
  */
 #include "server/net/net_internal.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/log.h"
-#include "conf/conf.h"
 #include "conf/counters.h"
 
 #define HEADER_BYTES 8u
@@ -39,7 +32,6 @@
 #define RECEIVES 32u				      /* per event */
 #define SENDS 32u				      /* per system call */
 #define LEAST_BYTES (2u << 20)			      /* of all answers of a worker: a value of the usual -I goes */
-#define BUFFER_BYTES (8 << 20)			      /* asked of the kernel for a socket; it gives what it allows */
 #define CONTROL_BYTES 64u			      /* which of our addresses a datagram came to */
 
 /* A request, and its answer so far. */
@@ -56,19 +48,6 @@ struct datagram {
 	uint64_t answer_length, answer_capacity, sent;
 	uint32_t request_length, taken;
 	char request[];
-};
-
-struct udp_socket {
-	struct udp_socket *next;
-	struct net *net;
-	struct worker *worker;
-	struct event readable, writable;
-	TAILQ_HEAD(, datagram) waiting;
-	int fd, family;
-	uint16_t port;
-	bool leads; /* the first of its address */
-	_Atomic uint32_t active_seconds;
-	char address[NET_ADDRESS_BYTES];
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -148,7 +127,7 @@ static bool send_answer(struct datagram *datagram)
 	return true;
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *context)
+void udp_writable(evutil_socket_t fd, short what, void *context)
 {
 	struct udp_socket *socket = context;
 	struct datagram *datagram;
@@ -162,6 +141,16 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 	}
 	if (datagram)
 		event_add(&socket->writable, NULL);
+}
+
+void udp_forget(struct udp_socket *socket)
+{
+	struct datagram *datagram;
+
+	while ((datagram = TAILQ_FIRST(&socket->waiting))) {
+		TAILQ_REMOVE(&socket->waiting, datagram, link);
+		datagram_free(datagram);
+	}
 }
 
 /* ---- the transport --------------------------------------------------------------------------- */
@@ -348,7 +337,7 @@ static void take(struct udp_socket *socket, struct msghdr *message, const char *
 		drop(socket, "memory is out");
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *context)
+void udp_readable(evutil_socket_t fd, short what, void *context)
 {
 	static _Thread_local char bytes[REQUEST_MOST];
 	struct udp_socket *socket = context;
@@ -371,156 +360,5 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 		if (got < 0)
 			return;
 		take(socket, &message, bytes, (size_t)got);
-	}
-}
-
-/* ---- sockets --------------------------------------------------------------------------------- */
-
-static void set_option(int fd, int level, int option, int value)
-{
-	if (setsockopt(fd, level, option, &value, sizeof(value)) != 0)
-		log_warn("socket option %d of level %d can't be set: %m", option, level);
-}
-
-/* The first socket of an address is bound without SO_REUSEPORT: so a port that anybody has is seen. It is set at once
-   afterwards, and the others join. -1 with errno. */
-static int open_socket(const struct sockaddr *address, socklen_t length, bool leads)
-{
-	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
-
-	if (fd < 0)
-		return -1;
-	if (address->sa_family == AF_INET6) {
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-	} else {
-		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	}
-	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
-	if (!leads)
-		set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	if (bind(fd, address, length) == 0) {
-		if (leads)
-			set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-		return fd;
-	}
-	error = errno;
-	close(fd);
-	errno = error;
-	return -1;
-}
-
-static void append(struct net *net, struct udp_socket *socket)
-{
-	struct udp_socket **end = &net->datagrams;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = socket;
-	net->listener_count++;
-}
-
-int udp_bind(struct net *net, const struct addrinfo *info)
-{
-	struct sockaddr_storage bound;
-	socklen_t length = info->ai_addrlen;
-
-	memcpy(&bound, info->ai_addr, length);
-	for (int i = 0; i < net->server->conf->threads; i++) {
-		struct udp_socket *socket = mem_zalloc(sizeof(*socket));
-		int fd = socket ? open_socket((struct sockaddr *)&bound, length, i == 0) : -1;
-
-		if (fd < 0) {
-			mem_free(socket);
-			return -1;
-		}
-		if (i == 0) { /* its port is what the others are to have, if any was asked for */
-			length = sizeof(bound);
-			if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
-				log_warn("a UDP socket without a name: %m");
-		}
-		socket->net = net;
-		socket->fd = fd;
-		socket->family = info->ai_family;
-		socket->port = address_port((struct sockaddr *)&bound);
-		socket->leads = i == 0;
-		address_text(socket->address, "udp", (struct sockaddr *)&bound, length);
-		TAILQ_INIT(&socket->waiting);
-		append(net, socket);
-	}
-	return 0;
-}
-
-bool udp_have(const struct net *net, const char *address)
-{
-	for (const struct udp_socket *s = net->datagrams; s; s = s->next)
-		if (strcmp(s->address, address) == 0)
-			return true;
-	return false;
-}
-
-int udp_start(struct net *net)
-{
-	unsigned i = 0;
-
-	for (struct udp_socket *s = net->datagrams; s; s = s->next) {
-		i = s->leads ? 0 : i + 1;
-		must(i < net->worker_count);
-		s->worker = &net->workers[i];
-		atomic_store(&s->active_seconds, atomic_load(&net->now_seconds));
-		if (event_assign(&s->readable, s->worker->base, s->fd, EV_READ | EV_PERSIST, on_readable, s) != 0 ||
-		    event_assign(&s->writable, s->worker->base, s->fd, EV_WRITE, on_writable, s) != 0 ||
-		    event_add(&s->readable, NULL) != 0)
-			return FS_ENOMEM;
-	}
-	return FS_OK;
-}
-
-void udp_stop(struct net *net)
-{
-	for (struct udp_socket *s = net->datagrams; s; s = s->next) {
-		struct datagram *datagram;
-
-		while ((datagram = TAILQ_FIRST(&s->waiting))) {
-			TAILQ_REMOVE(&s->waiting, datagram, link);
-			datagram_free(datagram);
-		}
-		if (event_initialized(&s->readable))
-			event_del(&s->readable);
-		if (event_initialized(&s->writable))
-			event_del(&s->writable);
-	}
-}
-
-void udp_close_all(struct net *net)
-{
-	while (net->datagrams) {
-		struct udp_socket *socket = net->datagrams;
-
-		net->datagrams = socket->next;
-		close(socket->fd);
-		mem_free(socket);
-	}
-}
-
-/* ---- what others show of them ---------------------------------------------------------------- */
-
-void udp_each_address(const struct net *net, void (*see)(void *context, int family, unsigned port), void *context)
-{
-	for (const struct udp_socket *s = net->datagrams; s; s = s->next)
-		if (s->leads)
-			see(context, s->family, s->port);
-}
-
-void udp_each(const struct net *net, uint32_t now_seconds,
-	      void (*see)(void *context, const struct net_conn_status *conn), void *context)
-{
-	for (const struct udp_socket *s = net->datagrams; s; s = s->next) {
-		uint32_t active = atomic_load_explicit(&s->active_seconds, memory_order_relaxed);
-		struct net_conn_status status = { .fd = s->fd, .address = s->address, .state = "conn_read",
-						  .idle_seconds = now_seconds > active ? now_seconds - active : 0 };
-
-		see(context, &status);
 	}
 }
