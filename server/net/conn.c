@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/events.h"
 #include "base/log.h"
 #include "conf/counters.h"
 #include "server/proto/proto.h"
@@ -435,6 +436,8 @@ void conn_open(struct worker *worker, const struct opening *opening)
 		sock->more = true;
 		worker_make_ready(sock);
 	}
+	if (events_on(EVENT_CONNEVENTS))
+		conn_tell(&sock->conn, true);
 }
 
 void conn_kill(struct conn *conn)
@@ -442,6 +445,8 @@ void conn_kill(struct conn *conn)
 	struct socket_conn *sock = sock_of(conn);
 	struct worker *worker = conn->worker;
 
+	if (events_on(EVENT_CONNEVENTS))
+		conn_tell(conn, false);
 	event_del(&sock->readable);
 	event_del(&sock->writable);
 	if (sock->loan)

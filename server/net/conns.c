@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/events.h"
+
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 uint16_t address_port(const struct sockaddr *address)
@@ -60,6 +62,27 @@ const char *conn_peer(const struct conn *conn, char out[NET_ADDRESS_BYTES])
 		return udp_peer(sock, out);
 	peer_text(sock->fd, conn->listener, "", out);
 	return out;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void conn_tell(const struct conn *conn, bool opened)
+{
+	const struct socket_conn *sock = (const struct socket_conn *)conn;
+	char host[64] = "?";
+	const char *address = host;
+	struct sockaddr_storage peer = { 0 };
+	socklen_t length = sizeof(peer);
+	bool local = conn->listener && conn->listener->local;
+
+	if (sock->transport->datagram)
+		return;
+	if (!local && getpeername(sock->fd, (struct sockaddr *)&peer, &length) == 0 &&
+	    getnameinfo((struct sockaddr *)&peer, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
+		address = "?";
+	events_emit(EVENT_CONNEVENTS, "type=%s rip=%s rport=%u transport=%s%s cfd=%d", opened ? "conn_new" : "conn_close",
+		    address, local ? 0u : address_port((const struct sockaddr *)&peer), local ? "local" : "tcp",
+		    opened ? "" : conn->failed ? " reason=error" : " reason=normal", sock->fd);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
