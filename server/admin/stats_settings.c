@@ -266,8 +266,11 @@ void stats_settings(const struct server *server, struct stats_out *out)
 	struct conf now = *server->conf; /* what it points to stays the options' */
 	struct source from = { .conf = &now };
 	struct store_crawler crawler;
+	struct store_status store;
 
 	tuning_show(&now);
+	store_get_status(server->store, &store);
+	now.memory_limit_bytes = store.memory_limit;
 	store_get_crawler(server->store, &crawler);
 	now.lru_crawler = crawler.enabled;
 	now.lru_crawler_sleep = (int)crawler.sleep_us;

@@ -226,7 +226,7 @@ def test_less_memory_evicts(start):
         fill(client, 40 << 20)
         before = int(client.stats()["bytes"])
         assert client.ask(b"cache_memlimit 16\r\n") == b"OK\r\n"
-        assert client.stats()["limit_maxbytes"] == str(16 << 20)
+        assert client.stats()["limit_maxbytes"] == client.stats(b"settings")["maxbytes"] == str(16 << 20)
         until(lambda: int(client.stats()["bytes"]) < 16 << 20 < before, "evictions down to the new limit")
         assert client.all(b"cache_memlimit 48 noreply\r\n") == b""
         fill(client, 40 << 20)
