@@ -129,7 +129,11 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 /* The next word in [*at, end), separated by spaces. False at the end. Moves *at behind it. */
 bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
-/* A word as a number, a sign before it allowed (a minus only by text_signed). False: it is none, or beyond 64 bits. */
+/*
+ * A word as a number. As memcached's strtoull, these take control characters that are blanks (\t \v \f \r) and a sign before
+ * it, and whatever stands behind such a blank; a minus counts down from 2^64 in text_unsigned, which takes what is
+ * less than 2^63 then. False: it is none, or beyond 64 bits.
+ */
 bool text_unsigned(const char *text, size_t length, uint64_t *out);
 bool text_signed(const char *text, size_t length, int64_t *out);
 

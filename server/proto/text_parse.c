@@ -92,27 +92,52 @@ static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out
 	return true;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/*
+ * What no client writes and memcached takes, as strtoull does: blanks before the number, a sign, and anything behind a
+ * blank that follows it.
+ */
+static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_t length, bool *minus, uint64_t *out)
+{
+	const char *end = text + length, *stop;
+
+	while (text < end && is_blank(*text))
+		text++;
+	*minus = text < end && *text == '-';
+	if (text < end && (*text == '-' || *text == '+'))
+		text++;
+	for (stop = text; stop < end && !is_blank(*stop); stop++)
+		;
+	return digits(text, (size_t)(stop - text), UINT64_MAX, out);
+}
+
 bool text_unsigned(const char *text, size_t length, uint64_t *out)
 {
-	if (length > 0 && *text == '+') {
-		text++;
-		length--;
-	}
-	return digits(text, length, UINT64_MAX, out);
+	uint64_t value;
+	bool minus;
+
+	if (digits(text, length, UINT64_MAX, out))
+		return true;
+	if (!loose_digits(text, length, &minus, &value))
+		return false;
+	*out = minus ? 0 - value : value; /* strtoull counts down from 2^64 */
+	return *out <= INT64_MAX || !memchr(text, '-', length);
 }
 
 bool text_signed(const char *text, size_t length, int64_t *out)
 {
-	bool negative = length > 0 && *text == '-';
 	uint64_t value;
+	bool minus = false;
 
-	if (length > 0 && (*text == '-' || *text == '+')) {
-		text++;
-		length--;
-	}
-	if (!digits(text, length, negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, &value))
+	if (!digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
 		return false;
-	*out = negative ? (int64_t)(0 - value) : (int64_t)value;
+	if (value > (uint64_t)INT64_MAX + minus)
+		return false;
+	*out = minus ? (int64_t)(0 - value) : (int64_t)value;
 	return true;
 }
 

@@ -92,11 +92,38 @@ static void numbers_are_checked(void **state)
 	expect("cas a 0 0 1 -1", TEXT_ERROR_FORMAT);
 	expect("incr a -1", TEXT_ERROR_DELTA);
 	expect("incr a 18446744073709551616", TEXT_ERROR_DELTA);
+	expect("incr a -9223372036854775808", TEXT_ERROR_DELTA);
+	expect("incr a 9223372036854775808\t-", TEXT_ERROR_DELTA);
+	expect("incr a -18446744073709551616", TEXT_ERROR_DELTA);
+	expect("incr a \t", TEXT_ERROR_DELTA);
+	expect("incr a +-1", TEXT_ERROR_DELTA);
+	expect("incr a 1\b", TEXT_ERROR_DELTA);
+	expect("touch a -9223372036854775809", TEXT_ERROR_EXPTIME);
 	expect("touch a 0x1", TEXT_ERROR_EXPTIME);
 	expect("touch a 9223372036854775808", TEXT_ERROR_EXPTIME);
 	expect("gat x a", TEXT_ERROR_EXPTIME);
 	expect("flush_all x", TEXT_ERROR_EXPTIME);
 	expect("verbosity x", TEXT_ERROR_FORMAT);
+}
+
+static void numbers_are_what_strtoull_takes(void **state)
+{
+	static const struct { const char *line; uint64_t number; } cases[] = {
+		{ "incr a -0", 0 }, { "incr a +7", 7 }, { "incr a \t7", 7 }, { "incr a 7\t8", 7 }, { "incr a \v\f+7\rx", 7 },
+		{ "incr a -9223372036854775809", INT64_MAX }, { "incr a -18446744073709551615", 1 },
+		{ "incr a 18446744073709551615\tx", UINT64_MAX },
+	};
+	struct text_command command;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(cases[i].line, &command), TEXT_ERROR_OK);
+		assert_true(command.number == cases[i].number);
+	}
+	assert_int_equal(parse("touch a \t-9223372036854775808\t1", &command), TEXT_ERROR_OK);
+	assert_true(command.exptime == INT64_MIN);
+	assert_int_equal(parse("set a -0 -0 1\tx", &command), TEXT_ERROR_OK);
+	assert_true(command.flags == 0 && command.exptime == 0 && command.value_length == 1);
 }
 
 static void delete_takes_a_zero_only(void **state)
@@ -241,6 +268,7 @@ int main(void)
 		cmocka_unit_test(unknown_commands_are_errors),
 		cmocka_unit_test(keys_are_at_most_250_bytes),
 		cmocka_unit_test(numbers_are_checked),
+		cmocka_unit_test(numbers_are_what_strtoull_takes),
 		cmocka_unit_test(delete_takes_a_zero_only),
 		cmocka_unit_test(noreply_is_known_for_errors_too),
 		cmocka_unit_test(a_storage_line),
