@@ -42,6 +42,8 @@ static int check_authentication(struct conf *conf, FILE *err)
 		if (conf->protocol_given && conf->binding_protocol != CONF_PROTOCOL_ASCII)
 			return refuse(err, "ERROR: You cannot allow the BINARY protocol while using ascii "
 					   "authentication tokens.");
+		if (conf->udp_port != 0)
+			return refuse(err, "Cannot use UDP with ascii authentication enabled (-U 0 to disable)");
 		conf->binding_protocol = CONF_PROTOCOL_ASCII;
 	}
 	return 0;

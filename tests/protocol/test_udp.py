@@ -3,11 +3,13 @@
 import random
 import socket
 import struct
+import subprocess
 
 import pytest
 
-from helpers import FILLER, PATIENCE, Daemon, Kind, Placer, fill_turn, free_port, on_flash, until
 from conftest import FLASH
+from helpers import (FILLER, PATIENCE, Daemon, Kind, Placer, fill_turn, flashield_command, free_port, on_flash,
+                     until)
 
 HEADER = struct.Struct(">HHHH")
 MOST = 1400 - HEADER.size
@@ -103,6 +105,16 @@ def test_incomplete_commands(udp):
     assert udp.silent(udp.frame(b"get a"), udp.frame(b"set half 0 0 3\r\nxy"), udp.frame(b"set half 0 0 3\r\n"),
                       udp.frame(b"\x80\x0b\x00"))
     assert udp.ask(b"get half\r\n") == b"END\r\n"
+
+
+@pytest.mark.parametrize("options", [["-S", "-B", "binary"], ["-Y", "/dev/null"]])
+def test_no_authentication(memcached, options):
+    """A datagram can't log in: refused at the start, in memcached's words and with its exit code."""
+    ends = [subprocess.run([program, *options, "-p", "0", "-U", str(free_port()), "-u", "nobody"], capture_output=True,
+                           timeout=PATIENCE, check=False) for program in (flashield_command(), memcached.program)]
+    assert ends[0].returncode == ends[1].returncode == 64
+    assert b"UDP" in ends[0].stderr
+    assert ends[0].stderr == ends[1].stderr
 
 
 def test_random_bytes(served, udp):
