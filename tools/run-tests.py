@@ -3,10 +3,11 @@
 """Runs every test, for "make test". The last line is "N passed, N failed"; exit code 1 on failures.
 
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
-ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; the model test (tests/model/run.py). Each
+ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; other people's clients (tests/clients/run.py),
+also under ASan+UBSan; the model test (tests/model/run.py). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
-Names on the command line choose steps: build check unit asan tsan protocol protocol-asan model.
+Names on the command line choose steps: build check unit asan tsan protocol protocol-asan clients clients-asan model.
 """
 import concurrent.futures
 import os
@@ -23,11 +24,13 @@ WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "1380"))
 BUILD_SECONDS = 600
 UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
 PROTOCOL_SECONDS = 420
+CLIENTS_SECONDS = 420
+CLIENTS_SCRIPT = "tests/clients/run.py"
 MODEL_SECONDS = 300
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
-STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "model"]
+STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "clients", "clients-asan", "model"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
@@ -40,6 +43,7 @@ SHOWN_LINES = 60
 
 TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.(\d+)")
+CLIENTS_LINE = re.compile(r"^(PASS|FAIL|skip) (.*?)(?:: passed (\d+) failed (\d+).*)?$")
 MODEL_LINE = re.compile(r"^(PASS|FAIL|SKIP|skip)\b[:\s]*(.*)")
 
 started = time.monotonic()
@@ -271,6 +275,46 @@ def step_protocol_asan():
     # The tools' own tests are left out: they say nothing more about the daemon.
     protocol("asan", PROTOCOL_SECONDS, "--ignore=tests/protocol/test_replay.py",
              "--ignore=tests/protocol/test_tracegen.py")
+
+
+def clients(variant, *options):
+    name = f"clients ({variant})"
+    if variant != "release" and not build(f"builds ({variant})", f"VARIANT={variant}", "all"):
+        return
+    say(f"-- {name}")
+    with tempfile.TemporaryDirectory() as reports:
+        os.chmod(reports, 0o777)  # the daemon may have become another user
+        folder = "build" if variant == "release" else f"build/{variant}"
+        env = dict(sanitizer_options(reports), FLASHIELD_BIN=os.path.abspath(f"{folder}/flashield"))
+        code, output = run([sys.executable, CLIENTS_SCRIPT, *options], CLIENTS_SECONDS, env)
+        count_clients(name, code, output)
+        count_reports(name, reports)
+
+
+def count_clients(name, code, output):
+    bad = seen = 0
+    for line in output.splitlines():
+        match = CLIENTS_LINE.match(line)
+        if not match:
+            continue
+        seen += 1
+        if match.group(1) == "skip":
+            skipped(match.group(2))
+            continue
+        say(f"   {line}")
+        passed(int(match.group(3) or 0))
+        if match.group(1) == "FAIL":
+            bad += max(int(match.group(4) or 0), 1)
+    if bad or code != 0 or not seen:
+        failed(f"{name}: {bad} failed, exit code {code}", output, max(bad, 1))
+
+
+def step_clients():
+    clients("release")
+
+
+def step_clients_asan():
+    clients("asan", "--place", "dram")
 
 
 def model(variant):

@@ -28,7 +28,7 @@ def go(output, _folder):
 
 def tap(output, _folder):
     """mocha --reporter tap; what it marks as skipped is neither."""
-    lines = [line for line in output.splitlines() if not re.search(r"# (SKIP|TODO)", line, re.I)]
+    lines = [line for line in output.splitlines() if not re.search(r"# SKIP", line, re.I)]
     return sum(line.startswith("ok ") for line in lines), sum(line.startswith("not ok ") for line in lines)
 
 

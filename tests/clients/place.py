@@ -21,10 +21,12 @@ import ssl
 import time
 
 SIZES = [20, 60, 120, 300, 700, 1500]  # mixed, as a segment of one size has no gaps that the client's objects fit
-BATCH = 64
+BATCH = 66  # objects, a multiple of the sizes: about 30 KB
+BATCHES = 600  # more than memory holds; then the same keys again
 ROOM = 3 << 20  # bytes that the client finds free
-SEGMENTS = 2  # that must have been written since
-SETTLE_SECONDS = 0.3  # then the client goes on: what holds the memory can't all move
+ROOM_BATCHES = 100
+SEGMENTS = 3  # that must have been written since
+SETTLE_SECONDS = 1.5  # then the client goes on: what holds the memory can't all move
 SETTLES_PER_GAP = 8
 PATIENCE = 30.0
 
@@ -39,39 +41,68 @@ class Filler:
             context.verify_mode = ssl.CERT_NONE  # the clients verify; this one only fills
             self.socket = context.wrap_socket(self.socket)
         self.reader = self.socket.makefile("rb")
-        self.serial = itertools.count()
-        self.stored = collections.deque(maxlen=ROOM * len(SIZES) // sum(SIZES))
+        self.sets, self.deletes = [], []
+        for batch in range(BATCHES):
+            rows = [(b"filler-%d" % (batch * BATCH + n), SIZES[n % len(SIZES)]) for n in range(BATCH)]
+            sets = b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows)
+            self.sets.append(sets + b"set filler 0 0 1\r\nx\r\n")
+            self.deletes.append(b"".join(b"delete %s noreply\r\n" % key for key, _ in rows) + b"mn\r\n")
+        self.batch = itertools.cycle(range(BATCHES))
+        self.stored = collections.deque(maxlen=BATCHES)
+        self.limit = self.stats(b"", "limit_maxbytes")[0]
+        self.ask(b"lru_crawler sleep 0\r\n")
         self.settle()
 
-    def segments_written(self):
-        self.socket.sendall(b"stats flash\r\n")
-        found = None
+    def ask(self, command):
+        self.socket.sendall(command)
+        return self.reader.readline()
+
+    def stats(self, report, *names):
+        self.socket.sendall(b"stats " + report + b"\r\n")
+        found = {}
         while (line := self.reader.readline()) not in (b"END\r\n", b""):
-            if line.startswith(b"STAT segments_written "):
-                found = int(line.split()[2])
-        if found is None:
-            raise ConnectionError("no segments_written in stats flash")
-        return found
+            _, name, value = line.split(None, 2)
+            found[name.decode()] = value
+        return [int(found[name]) for name in names]
+
+    def segments_written(self):
+        return self.stats(b"flash", "segments_written")[0]
+
+    def free(self):
+        return self.limit - self.stats(b"flash", "memory_used")[0]
 
     def put(self):
-        """False when the memory is full."""
-        keys = [b"filler-%d" % next(self.serial) for _ in range(BATCH)]
-        self.socket.sendall(b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (key, size, bytes(size))
-                                     for key, size in zip(keys, itertools.cycle(SIZES))))
-        answers = [self.reader.readline() for _ in keys]
-        self.stored += [key for key, answer in zip(keys, answers) if answer == b"STORED\r\n"]
-        return all(answer == b"STORED\r\n" for answer in answers)
+        """False when the memory is full: so says the last set's answer, the only one."""
+        batch = next(self.batch)
+        self.stored.append(batch)
+        return self.ask(self.sets[batch]) == b"STORED\r\n"
 
     def settle(self):
+        if self.stats(b"flash", "segments_free")[0] < 2 * SEGMENTS:
+            return  # nothing is reclaimed with -M: the rest of the suite goes without
         goal = self.segments_written() + SEGMENTS
         end = time.monotonic() + SETTLE_SECONDS
         while self.segments_written() < goal and time.monotonic() < end:
-            if not self.put():
+            if not all([self.put() for _ in range(8)]):
+                self.crawl()
                 time.sleep(0.001)  # the cleaner's turn
-        self.socket.sendall(b"".join(b"delete %s noreply\r\n" % key for key in self.stored) + b"mn\r\n")
-        self.stored.clear()
-        while self.reader.readline() not in (b"MN\r\n", b""):
-            pass
+        self.make_room()
+
+    def make_room(self):
+        """The youngest of the filler's objects go first: those lie in DRAM."""
+        while self.stored:
+            for _ in range(min(len(self.stored), ROOM_BATCHES)):
+                self.ask(self.deletes[self.stored.pop()])
+            if self.free() >= ROOM:
+                return
+        self.crawl()
+        end = time.monotonic() + SETTLE_SECONDS
+        while self.free() < ROOM and time.monotonic() < end:
+            time.sleep(0.001)
+
+    def crawl(self):
+        """Frees what the client has flushed or let expire, which is no candidate for flash and holds memory."""
+        self.ask(b"lru_crawler crawl all\r\n")  # OK, or BUSY when it is at it already
 
 
 class Place:

@@ -71,6 +71,12 @@ if options['user']
   end
 end
 
+checks.part('reset') do
+  client.set('counted', 'x')
+  client.reset_stats
+  checks.right('reset', client.stats.values.all? { |row| row['get_hits'] == '0' })
+end
+
 checks.part('refusals') do
   checks.same('get of nothing', client.get('nothing'), nil)
   checks.same('delete of nothing', client.delete('nothing'), nil)
@@ -191,8 +197,6 @@ checks.part('stats') do
   checks.right('stats settings', client.stats(:settings).values.all? { |row| row['maxconns'] })
   checks.right('stats slabs', client.stats(:slabs).values.all?(Hash))
   checks.right('version', client.version.values.all? { |version| version =~ /^\d+\.\d+\.\d+/ })
-  client.reset_stats
-  checks.right('reset', client.stats.values.all? { |row| row['cmd_set'] == '0' })
 end
 
 checks.part('flush') do
