@@ -276,14 +276,6 @@ def test_many_clients(served):
         client.socket.close()
 
 
-def test_answer_comes_from_the_address_that_was_asked(start):
-    """With a socket on all addresses, too: a connected client takes no other's."""
-    port = free_port()
-    start("-l", "*", "-p", "0", "-U", str(port), listen=False)
-    with UdpClient(port, "127.0.0.3") as udp:
-        until(lambda: patient(udp), "an answer")
-
-
 def patient(udp):
     """The daemon may not be there yet."""
     try:
