@@ -5,12 +5,11 @@
  * find less than the dictionary (a cache forgets), never anything else. STORE_SEED and
  * STORE_OPERATIONS in the environment replace seed and length.
  */
-#include "base/rng.h"
-#include "harness.h"
+#include "asking.h"
+#include "values.h"
 
 #define KEYS 900
 #define FLIGHTS 12
-#define VALUE_MAX 24000
 
 struct entry {
 	bool present;
@@ -18,6 +17,7 @@ struct entry {
 	uint64_t value_hash, cas, number;
 	uint32_t length, flags, expiry; /* 0: never */
 	bool is_number;
+	bool stale, win_sent;
 };
 
 struct trial {
@@ -32,14 +32,7 @@ struct trial {
 	uint64_t hits, flash_hits, misses, lost;
 };
 
-static char value[VALUE_MAX], joined[2 * VALUE_MAX];
-
-static uint64_t number_in_environment(const char *name, uint64_t otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 0) : otherwise;
-}
+static char value[VALUE_MAX];
 
 static uint32_t now(struct trial *t)
 {
@@ -49,39 +42,6 @@ static uint32_t now(struct trial *t)
 static bool alive(struct trial *t, const struct entry *e)
 {
 	return e->present && (e->expiry == 0 || e->expiry > now(t));
-}
-
-/* ---- values, made anew from their description ------------------------------------------------ */
-
-static uint32_t make_value(struct trial *t, unsigned key)
-{
-	uint64_t dice = rng_below(&t->rng, 100);
-	uint32_t length = dice < 90 ? 1 + (uint32_t)rng_below(&t->rng, 500)
-				    : dice < 98 ? (uint32_t)rng_below(&t->rng, 6000) : (uint32_t)rng_below(&t->rng, VALUE_MAX);
-
-	memset(value, 'a' + (int)(key % 26), length);
-	snprintf(joined, sizeof(joined), "v%u:%llx:", key, (unsigned long long)rng_next(&t->rng));
-	memcpy(value, joined, length < strlen(joined) ? length : strlen(joined));
-	return length;
-}
-
-static uint64_t hash_number(uint64_t number, uint32_t length)
-{
-	char text[24];
-	int digits = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-
-	while ((uint32_t)digits < length)
-		text[digits++] = ' ';
-	return hash64(text, (size_t)digits, 0);
-}
-
-static uint32_t digits_of(uint64_t number)
-{
-	uint32_t digits = 1;
-
-	while (number /= 10)
-		digits++;
-	return digits;
 }
 
 /* ---- what an answer says --------------------------------------------------------------------- */
@@ -118,6 +78,42 @@ static void take_over(struct entry *e, const struct entry *next, const struct re
 	e->cas = reply->cas;
 }
 
+/* A GET made the object: empty, with its maker's win. */
+static void settle_made(struct trial *t, struct entry *e, const struct entry *next, const struct reply *reply)
+{
+	struct entry made = {.value_hash = hash64("", 0, 0), .expiry = next->expiry, .win_sent = true};
+
+	assert_int_equal(reply->length, 0);
+	assert_true(reply->cas > e->cas);
+	assert_false(reply->found.stale || reply->found.win_sent);
+	t->lost += alive(t, e);
+	take_over(e, &made, reply);
+}
+
+/* As if recache_seconds were for ever: whatever ends at all may be won. */
+static void settle_extended(struct trial *t, const struct flight *f, struct entry *e, const struct entry *next)
+{
+	const struct store_options *options = &f->request.options;
+	const struct store_found *found = &f->reply.found;
+
+	if (f->request.op == STORE_DELETE) {
+		assert_true(alive(t, e) && f->reply.cas > e->cas);
+		e->cas = f->reply.cas;
+		e->stale = true;
+		e->win_sent = false;
+	} else if (options->vivify && found->won && !found->stale && !options->recache) {
+		settle_made(t, e, next, &f->reply);
+	} else {
+		check_value(t, e, &f->reply);
+		if (options->touch)
+			e->expiry = next->expiry;
+		assert_int_equal(found->stale, e->stale);
+		assert_int_equal(found->win_sent, e->win_sent);
+		assert_int_equal(found->won, !e->win_sent && (e->stale || (options->recache && e->expiry)));
+		e->win_sent = e->win_sent || found->won;
+	}
+}
+
 static void settle(struct trial *t, unsigned n)
 {
 	struct flight *f = &t->flight[n];
@@ -126,6 +122,10 @@ static void settle(struct trial *t, unsigned n)
 
 	t->used[n] = false;
 	e->busy = false;
+	if (f->request.extended && (f->reply.result == STORE_HIT || f->reply.result == STORE_DELETED)) {
+		settle_extended(t, f, e, next);
+		return;
+	}
 	switch (f->reply.result) {
 	case STORE_HIT:
 		if (f->request.op == STORE_GET || f->request.op == STORE_GAT)
@@ -197,7 +197,7 @@ static bool start_storing(struct trial *t, unsigned n, enum store_op op, const c
 		next->number = rng_below(&t->rng, 2000);
 		next->length = (uint32_t)snprintf(value, sizeof(value), "%llu", (unsigned long long)next->number);
 	} else {
-		next->length = make_value(t, t->key[n]);
+		next->length = make_value(&t->rng, t->key[n], value);
 	}
 	next->value_hash = hash64(value, next->length, 0);
 	return start_with(t->h, n % WORKERS, &t->flight[n], op, name, value, next->length, next->flags, exptime, cas);
@@ -214,6 +214,7 @@ static bool start_joining(struct trial *t, unsigned n, const char *name)
 	*next = *e;
 	next->number = e->number * 10 + 7;
 	next->length = e->length + 1;
+	next->stale = next->win_sent = false;
 	next->value_hash = hash_number(next->number, next->length);
 	return start_with(t->h, n % WORKERS, &t->flight[n], STORE_APPEND, name, "7", 1, 0, 0, 0);
 }
@@ -228,10 +229,33 @@ static bool start_counting(struct trial *t, unsigned n, enum store_op op, const 
 	if (!e->is_number)
 		return start_delta(t->h, n % WORKERS, &t->flight[n], op, name, delta);
 	next->number = op == STORE_INCR ? e->number + delta : e->number > delta ? e->number - delta : 0;
-	if (digits_of(next->number) > next->length)
+	if (digits_of(next->number) > next->length) {
 		next->length = digits_of(next->number);
+		next->stale = next->win_sent = false;
+	}
 	next->value_hash = hash_number(next->number, next->length);
 	return start_delta(t->h, n % WORKERS, &t->flight[n], op, name, delta);
+}
+
+static bool start_extended(struct trial *t, unsigned n, const char *name)
+{
+	uint64_t dice = rng_below(&t->rng, 10);
+	struct asked asked = {.op = STORE_GET, .exptime = random_exptime(t)};
+
+	t->next[n].expiry = store_expiry(t->h->store, asked.exptime);
+	if (dice < 2) {
+		asked.op = STORE_DELETE;
+		asked.options.invalidate = true;
+	} else if (dice < 5) {
+		asked.options.vivify = true;
+		asked.options.touch = dice == 4;
+		asked.options.vivify_expiry = t->next[n].expiry;
+	} else {
+		asked.options.recache = dice % 2;
+		asked.options.recache_seconds = UINT32_MAX;
+		asked.options.touch = dice > 7;
+	}
+	return start_asking(t->h, n % WORKERS, &t->flight[n], name, asked);
 }
 
 static bool start_random(struct trial *t, unsigned n, const char *name)
@@ -240,6 +264,8 @@ static bool start_random(struct trial *t, unsigned n, const char *name)
 	struct harness *h = t->h;
 	int64_t exptime;
 
+	if (dice < 8)
+		return start_extended(t, n, name);
 	if (dice < 45)
 		return start(h, n % WORKERS, &t->flight[n], STORE_GET, name);
 	if (dice < 65)
