@@ -16,6 +16,7 @@
 
 #define ROOM_BYTES 4096u /* least room in the input before reading */
 #define RECEIVES 16u	 /* of one connection in a turn */
+#define INPUT_LEAST_BYTES (2u * CONN_INPUT_MAX_BYTES) /* one connection may always send its longest line */
 
 static struct socket_conn *sock_of(struct conn *conn)
 {
@@ -29,6 +30,26 @@ int conn_number(const struct conn *conn)
 
 /* ---- input buffer ---------------------------------------------------------------------------- */
 
+/* For lines of many keys. All of a worker's connections together may have no more of these than their answers may
+   hold: who begins such lines and doesn't end them takes no memory beyond that. NULL: none left. */
+static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32_t capacity)
+{
+	uint64_t most = worker->held_limit > INPUT_LEAST_BYTES ? worker->held_limit : INPUT_LEAST_BYTES;
+	char *bytes = worker->input_bytes + capacity <= most ? mem_alloc(capacity) : NULL;
+
+	if (bytes)
+		worker->input_bytes += capacity;
+	else
+		log_info("a connection is closed: no memory for a long line");
+	return bytes;
+}
+
+static void __attribute__((cold)) free_long_input(struct conn *conn)
+{
+	conn->worker->input_bytes -= conn->input.capacity;
+	mem_free(conn->input.bytes);
+}
+
 static void free_input(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -36,7 +57,7 @@ static void free_input(struct conn *conn)
 	if (input->capacity == CONN_BUFFER_BYTES)
 		worker_buffer_give(conn->worker, input->bytes);
 	else
-		mem_free(input->bytes);
+		free_long_input(conn);
 	*input = (struct input){ 0 };
 }
 
@@ -45,7 +66,8 @@ static bool rebuffer(struct conn *conn, uint32_t capacity)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
-	char *bytes = capacity == CONN_BUFFER_BYTES ? worker_buffer_take(conn->worker) : mem_alloc(capacity);
+	char *bytes = capacity == CONN_BUFFER_BYTES ? worker_buffer_take(conn->worker) :
+						      take_long_input(conn->worker, capacity);
 
 	if (!bytes)
 		return false;

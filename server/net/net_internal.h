@@ -4,9 +4,10 @@
  *
  * One turn of a worker:
  *
- *   event_base_loop(ONCE): sockets, the store's completions, new connections
+ *   event_base_loop(ONCE): sockets are received from, the store's completions, new and returned connections;
+ *     at each CONN_STEPS that have received, and at the end: their commands are executed and answered
  *   store_worker_poll: what flash has answered while those were served
- *   connections that are ready again: had to give way, or one of their replies is done
+ *   connections that are ready again: had to give way, were blocked, or one of their replies is done
  *   store_worker_flush: the flash reads gathered in this turn start together
  *
  * The store's clock is read at the first thing that happens in a turn (worker_wake), not before
@@ -133,6 +134,7 @@ struct worker {
 	int64_t flash_value_bytes; /* mean length of values that came late: what pending ones may be */
 	uint64_t held, held_limit; /* memory of all its connections' answers ... */
 	uint64_t held_most; /* ... beyond which no further request starts on any of them */
+	uint64_t input_bytes; /* of input buffers larger than the pooled ones */
 	atomic_bool starving; /* some connection waits for that; read by the main thread */
 	uint32_t swept_seconds; /* when idle connections were last looked for */
 	uint64_t datagram_bytes; /* memory of UDP requests and their answers */

@@ -125,3 +125,24 @@ def answers(client):
         return False
     finally:
         client.socket.settimeout(PATIENCE)
+
+
+def test_lines_that_never_end(start):
+    """Long lines that are begun and not ended take bounded memory; who ends one in time is served."""
+    daemon = start("-m", "64", "-t", "1")
+    part = b"get " + b"%s " % (b"k" * 200) * 20000 # 4 MB
+    before = daemon.resident_bytes()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.client()) for _ in range(20)]
+        for client in clients:
+            with contextlib.suppress(ConnectionError):
+                client.send(part)
+        with daemon.client() as client:
+            assert client.ask(b"mn\r\n") == b"MN\r\n"
+            until(lambda: int(client.stats()["curr_connections"]) < 20, "connections to be closed")
+        if "asan" not in daemon.program: # where freed memory is kept
+            assert daemon.resident_bytes() - before < 60 * MIB
+    with daemon.client() as client: # of the others nothing is left
+        client.set(b"k" * 200, b"value")
+        client.send(part + b"\r\n")
+        assert len(client.values()) == 20000
