@@ -55,6 +55,12 @@ static inline bool events_on(enum event_stream stream)
 	return __builtin_expect(atomic_load_explicit(&events_wanted, memory_order_relaxed) >> stream & 1, 0);
 }
 
+/* Is any of these watched? streams: bits as in events_want. */
+static inline bool events_on_any(unsigned streams)
+{
+	return __builtin_expect((atomic_load_explicit(&events_wanted, memory_order_relaxed) & streams) != 0, 0);
+}
+
 /* "type=... name=value ...", without the time and the number, which are put before it. Call it only where
    events_on() said so. */
 void events_emit(enum event_stream stream, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

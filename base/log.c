@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ static const struct {
 	[LOG_LEVEL_DEBUG] = {"debug", 7},
 };
 
-static _Atomic int threshold = LOG_LEVEL_NOTICE;
+_Atomic int log_threshold = LOG_LEVEL_NOTICE;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 static bool to_journal;
 
@@ -42,12 +41,7 @@ static void find_journal(void)
 
 void log_set_level(enum log_level level)
 {
-	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
-}
-
-enum log_level log_level(void)
-{
-	return (enum log_level)atomic_load_explicit(&threshold, memory_order_relaxed);
+	atomic_store_explicit(&log_threshold, (int)level, memory_order_relaxed);
 }
 
 void log_line(enum log_level level, const char *format, ...)

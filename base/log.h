@@ -9,10 +9,18 @@
 #ifndef FS_BASE_LOG_H
 #define FS_BASE_LOG_H
 
+#include <stdatomic.h>
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 void log_set_level(enum log_level level);
-enum log_level log_level(void);
+extern _Atomic int log_threshold; /* log_set_level's alone */
+
+/* Asked for before each command. */
+static inline enum log_level log_level(void)
+{
+	return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);
+}
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

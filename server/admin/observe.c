@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/admin/observe.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,19 +23,25 @@ static const char *const app_names[APP_COUNTERS] = {
 /* By prefix, as "stats detail" has them. */
 enum detail_counter { DETAIL_GET, DETAIL_HIT, DETAIL_SET, DETAIL_DELETE };
 
+#define EACH_BYTE 0x0101010101010101ull
+
 static struct {
 	struct prefixes *apps, *details;
 	atomic_bool detail;
 	bool by_user;
 	char app_delimiter, detail_delimiter;
+	uint64_t app_delimiters; /* eight of them */
+	unsigned life; /* how many there have been before this one, and it: threads may outlive one */
 } observed;
 
 void observe_init(const struct conf *conf)
 {
+	observed.life++;
 	observed.apps = prefixes_create(APPS_MAX);
 	observed.details = prefixes_create(DETAIL_PREFIXES_MAX);
 	observed.by_user = conf->app_source == CONF_APP_SOURCE_USER;
 	observed.app_delimiter = conf->app_delimiter;
+	observed.app_delimiters = EACH_BYTE * (unsigned char)conf->app_delimiter;
 	observed.detail_delimiter = conf->detail_delimiter;
 	atomic_store(&observed.detail, conf->detail_enabled);
 }
@@ -46,54 +53,124 @@ void observe_fini(void)
 	observed.apps = observed.details = NULL;
 }
 
-/* ---- kinds of requests ------------------------------------------------------------------------ */
+/* ---- the application of a request -------------------------------------------------------------- */
 
-enum kind { KIND_GET, KIND_SET, KIND_DELETE, KIND_OTHER };
+#define START_BYTES 8u
+#define SEEN 16u /* names that a thread keeps at hand */
 
-static enum kind kind_of(const struct store_request *request)
+/*
+ * An application that this thread has counted for. It is found by what the key starts with: for a name of less than
+ * START_BYTES, the name and its delimiter, which no other name has; for a longer one its first bytes, and then the
+ * rest is compared.
+ */
+struct seen {
+	uint64_t start; /* zeros behind the delimiter; 0: nothing seen here */
+	const char *name;
+	size_t length;
+	struct prefix_row *row;
+};
+
+static _Thread_local struct {
+	unsigned life; /* observed.life that all below is of */
+	struct prefix_row *none; /* counts requests without an application */
+	struct seen seen[SEEN];
+} own;
+
+static void __attribute__((cold, noinline)) begin_life(void)
 {
-	switch (request->op) {
-	case STORE_GET:
-	case STORE_GAT:
-		return KIND_GET;
-	case STORE_SET:
-	case STORE_ADD:
-	case STORE_REPLACE:
-	case STORE_APPEND:
-	case STORE_PREPEND:
-	case STORE_CAS:
-		return KIND_SET;
-	case STORE_DELETE:
-		return KIND_DELETE;
-	default:
-		return KIND_OTHER;
-	}
+	own.none = prefixes_row(observed.apps, 0);
+	memset(own.seen, 0, sizeof(own.seen));
+	own.life = observed.life;
 }
 
-/* ---- applications ------------------------------------------------------------------------------ */
-
-static void count_app(const struct conn *conn, const struct store_request *request, enum kind kind)
+/* The key's first bytes, the first one lowest; zeros behind a short key. */
+static inline uint64_t start_of(const char *key, size_t length)
 {
-	static const uint8_t counter_of[] = { [KIND_GET] = APP_GETS, [KIND_SET] = APP_SETS,
-					      [KIND_DELETE] = APP_DELETES, [KIND_OTHER] = APP_OTHERS };
-	const char *name = request->key, *end;
-	size_t length;
-	unsigned app;
+	uint64_t start = 0;
 
-	if (observed.by_user) {
-		name = conn->user ? conn->user : "";
-		length = strnlen(name, PREFIX_NAME_MAX);
-	} else {
-		end = memchr(name, observed.app_delimiter, request->key_length);
-		length = end ? (size_t)(end - name) : 0;
+	if (__builtin_expect(length >= START_BYTES, 1)) {
+		memcpy(&start, key, START_BYTES);
+		return le64toh(start);
 	}
-	app = length > 0 ? prefixes_find(observed.apps, name, length) : 0;
-	prefixes_add(observed.apps, app, counter_of[kind], 1);
-	if (kind == KIND_GET && request->result == STORE_HIT) {
-		prefixes_add(observed.apps, app, APP_HITS, 1);
-		prefixes_add(observed.apps, app, APP_BYTES_READ, request->value.length);
-		if (request->value.from_flash)
-			prefixes_add(observed.apps, app, APP_FLASH_HITS, 1);
+	for (size_t i = 0; i < length; i++)
+		start |= (uint64_t)(unsigned char)key[i] << (8 * i);
+	return start;
+}
+
+/* The lowest bit that is set is the highest one of the lowest byte that is 0. Returns 0 if none is. */
+static inline uint64_t zero_byte(uint64_t bytes)
+{
+	return (bytes - EACH_BYTE) & ~bytes & (EACH_BYTE << 7);
+}
+
+/* A key's start, up to its delimiter where that is in it: the name is a short one. */
+static inline uint64_t cut_start(const struct store_request *request, bool *is_short)
+{
+	uint64_t start = start_of(request->key, request->key_length);
+	uint64_t end = zero_byte(start ^ observed.app_delimiters);
+
+	*is_short = end != 0;
+	return end ? start & (end ^ (end - 1)) : start;
+}
+
+/* Where the application is at hand, if it is. */
+static inline struct seen *seen_for(uint64_t start)
+{
+	return &own.seen[start * 0x9e3779b97f4a7c15ull >> 60];
+}
+
+/* Is this, whose start is the key's, the whole of what stands before the delimiter? */
+static bool is_long_name(const struct seen *seen, const char *key, size_t length)
+{
+	return seen->length >= START_BYTES && seen->length < length && key[seen->length] == observed.app_delimiter &&
+	       memcmp(key + START_BYTES, seen->name + START_BYTES, seen->length - START_BYTES) == 0;
+}
+
+static struct prefix_row *row_of_key(const struct store_request *request, uint64_t start, bool is_short)
+{
+	const char *key = request->key, *end;
+	struct seen *seen = seen_for(start);
+	unsigned number;
+
+	if (!is_short && seen->start == start && is_long_name(seen, key, request->key_length))
+		return seen->row;
+	end = memchr(key, observed.app_delimiter, request->key_length);
+	number = end && end > key ? prefixes_find(observed.apps, key, (size_t)(end - key)) : 0;
+	if (number == 0)
+		return own.none;
+	seen->start = start;
+	seen->name = prefixes_name(observed.apps, number, &seen->length);
+	seen->row = prefixes_row(observed.apps, number);
+	return seen->row;
+}
+
+static struct prefix_row *row_of_user(const char *user)
+{
+	size_t length = user ? strnlen(user, PREFIX_NAME_MAX) : 0;
+
+	return length > 0 ? prefixes_row(observed.apps, prefixes_find(observed.apps, user, length)) : own.none;
+}
+
+/* ---- what applications have asked for ---------------------------------------------------------- */
+
+/* Which of an application's counters a request is. */
+static const uint8_t APP_COUNTER_OF[] = {
+	[STORE_GET] = APP_GETS,	   [STORE_GAT] = APP_GETS,
+	[STORE_SET] = APP_SETS,	   [STORE_ADD] = APP_SETS,	[STORE_REPLACE] = APP_SETS, [STORE_CAS] = APP_SETS,
+	[STORE_APPEND] = APP_SETS, [STORE_PREPEND] = APP_SETS,	[STORE_DELETE] = APP_DELETES,
+	[STORE_INCR] = APP_OTHERS, [STORE_DECR] = APP_OTHERS,	[STORE_TOUCH] = APP_OTHERS,
+};
+
+static inline void count_app(struct prefix_row *row, const struct store_request *request)
+{
+	unsigned counter = APP_COUNTER_OF[request->op];
+
+	prefix_row_add(row, counter, 1);
+	if (counter == APP_GETS && request->result == STORE_HIT) {
+		prefix_row_add(row, APP_HITS, 1);
+		prefix_row_add(row, APP_BYTES_READ, request->value.length);
+		if (__builtin_expect(request->value.from_flash, 0))
+			prefix_row_add(row, APP_FLASH_HITS, 1);
 	}
 }
 
@@ -135,21 +212,23 @@ bool observe_detail(void)
 }
 
 /* As memcached: a key without the delimiter has no prefix, and is not counted. */
-static void __attribute__((cold, noinline)) count_detail(const struct store_request *request, enum kind kind)
+static void count_detail(const struct store_request *request, enum app_counter kind)
 {
-	static const uint8_t counter_of[] = { [KIND_GET] = DETAIL_GET, [KIND_SET] = DETAIL_SET,
-					      [KIND_DELETE] = DETAIL_DELETE };
+	static const uint8_t counter_of[] = { [APP_GETS] = DETAIL_GET, [APP_SETS] = DETAIL_SET,
+					      [APP_DELETES] = DETAIL_DELETE };
 	const char *end = memchr(request->key, observed.detail_delimiter, request->key_length);
+	struct prefix_row *row;
 	unsigned prefix;
 
-	if (!end || kind == KIND_OTHER)
+	if (!end || kind == APP_OTHERS)
 		return;
 	prefix = prefixes_find(observed.details, request->key, (size_t)(end - request->key));
 	if (prefix == 0)
 		return;
-	prefixes_add(observed.details, prefix, counter_of[kind], 1);
-	if (kind == KIND_GET && request->result == STORE_HIT)
-		prefixes_add(observed.details, prefix, DETAIL_HIT, 1);
+	row = prefixes_row(observed.details, prefix);
+	prefix_row_add(row, counter_of[kind], 1);
+	if (kind == APP_GETS && request->result == STORE_HIT)
+		prefix_row_add(row, DETAIL_HIT, 1);
 }
 
 unsigned observe_detail_line(unsigned *at, char out[512])
@@ -205,29 +284,62 @@ static const char *status_of(enum store_result result)
 	}
 }
 
-static void __attribute__((cold, noinline)) emit(const struct conn *conn, const struct store_request *request, enum kind kind)
+static void emit(const struct conn *conn, const struct store_request *request, enum app_counter kind)
 {
 	char key[3 * STORE_KEY_MAX + 1];
 	bool hit = request->result == STORE_HIT;
 
 	events_key(request->key, request->key_length, key);
-	if (kind == KIND_GET && events_on(EVENT_FETCHERS))
+	if (kind == APP_GETS && events_on(EVENT_FETCHERS))
 		events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s from=%s cfd=%d size=%u", key,
 			    hit ? "found" : "not_found", !hit ? "none" : request->value.from_flash ? "flash" : "dram",
 			    conn_number(conn), hit ? request->value.length : 0);
-	if ((kind != KIND_GET || request->op == STORE_GAT) && events_on(EVENT_MUTATIONS))
+	if ((kind != APP_GETS || request->op == STORE_GAT) && events_on(EVENT_MUTATIONS))
 		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s cfd=%d",
-			    kind == KIND_DELETE ? "item_delete" : "item_store", key, status_of(request->result),
+			    kind == APP_DELETES ? "item_delete" : "item_store", key, status_of(request->result),
 			    op_names[request->op], conn_number(conn));
 }
 
+#define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS)
+
+static void __attribute__((cold, noinline)) tell(const struct conn *conn, const struct store_request *request)
+{
+	enum app_counter kind = APP_COUNTER_OF[request->op];
+
+	if (observe_detail())
+		count_detail(request, kind);
+	if (events_on_any(WATCHED))
+		emit(conn, request, kind);
+}
+
+static inline void count_and_tell(struct prefix_row *row, const struct conn *conn, const struct store_request *request)
+{
+	count_app(row, request);
+	if (__builtin_expect(observe_detail(), 0) || events_on_any(WATCHED))
+		tell(conn, request);
+}
+
+/* Keys without an application, long names, and names that are not at hand. */
+static void __attribute__((noinline)) observe_any(const struct conn *conn, const struct store_request *request,
+						 uint64_t start, bool is_short)
+{
+	struct prefix_row *row;
+
+	if (own.life != observed.life)
+		begin_life();
+	row = observed.by_user ? row_of_user(conn->user) : row_of_key(request, start, is_short);
+	count_and_tell(row, conn, request);
+}
+
+/* It comes with each request: what most of them need goes without a call. */
 void observe(const struct conn *conn, const struct store_request *request)
 {
-	enum kind kind = kind_of(request);
+	bool is_short;
+	uint64_t start = cut_start(request, &is_short);
+	const struct seen *seen = seen_for(start);
 
-	count_app(conn, request, kind);
-	if (__builtin_expect(observe_detail(), 0))
-		count_detail(request, kind);
-	if (__builtin_expect(events_on(EVENT_FETCHERS) || events_on(EVENT_MUTATIONS), 0))
-		emit(conn, request, kind);
+	if (__builtin_expect(!is_short || seen->start != start || own.life != observed.life || observed.by_user, 0))
+		observe_any(conn, request, start, is_short);
+	else
+		count_and_tell(seen->row, conn, request);
 }

@@ -18,14 +18,10 @@ struct name {
 	char text[];
 };
 
-struct row {
-	_Atomic uint64_t value[PREFIX_COUNTERS]; /* written by its thread alone */
-};
-
 /* The counters of one thread. Rows are made when one of them is first counted in. */
 struct block {
 	unsigned groups;
-	struct row *_Atomic rows[]; /* of ROWS each */
+	struct prefix_row *_Atomic rows[]; /* of ROWS each */
 };
 
 struct prefixes {
@@ -155,10 +151,10 @@ const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-static struct row *__attribute__((cold, noinline)) make_rows(struct prefixes *prefixes, unsigned number)
+static struct prefix_row *__attribute__((cold, noinline)) make_rows(struct prefixes *prefixes, unsigned number)
 {
 	struct block *block;
-	struct row *rows;
+	struct prefix_row *rows;
 
 	if (own_thread == 0)
 		own_thread = 1 + atomic_fetch_add(&threads, 1) % BLOCKS_MAX;
@@ -178,17 +174,15 @@ static struct row *__attribute__((cold, noinline)) make_rows(struct prefixes *pr
 	return rows;
 }
 
-void prefixes_add(struct prefixes *prefixes, unsigned number, unsigned counter, uint64_t n)
+struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number)
 {
 	struct block *block = own_thread > 0 ?
 		atomic_load_explicit(&prefixes->blocks[own_thread - 1], memory_order_relaxed) : NULL;
-	struct row *rows = block ? atomic_load_explicit(&block->rows[number / ROWS], memory_order_relaxed) : NULL;
-	_Atomic uint64_t *value;
+	struct prefix_row *rows = block ? atomic_load_explicit(&block->rows[number / ROWS], memory_order_relaxed) : NULL;
 
 	if (__builtin_expect(!rows, 0))
 		rows = make_rows(prefixes, number);
-	value = &rows[number % ROWS].value[counter];
-	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
+	return &rows[number % ROWS];
 }
 
 static uint64_t sum_since_start(const struct prefixes *prefixes, unsigned number, unsigned counter)
@@ -197,7 +191,7 @@ static uint64_t sum_since_start(const struct prefixes *prefixes, unsigned number
 
 	for (unsigned i = 0; i < BLOCKS_MAX; i++) {
 		const struct block *block = atomic_load_explicit(&prefixes->blocks[i], memory_order_acquire);
-		const struct row *rows =
+		const struct prefix_row *rows =
 			block ? atomic_load_explicit(&block->rows[number / ROWS], memory_order_acquire) : NULL;
 
 		if (rows)

@@ -13,6 +13,7 @@
 #ifndef FS_SERVER_ADMIN_PREFIXES_H
 #define FS_SERVER_ADMIN_PREFIXES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,11 @@
 
 struct prefixes;
 
+/* What one thread has counted for one number: a line, written by that thread alone. */
+struct prefix_row {
+	_Atomic uint64_t value[PREFIX_COUNTERS];
+};
+
 /* most: names, beside number 0. Aborts when memory is out. */
 struct prefixes *prefixes_create(unsigned most);
 void prefixes_destroy(struct prefixes *prefixes); /* no thread counts any more; NULL is nothing */
@@ -29,8 +35,15 @@ void prefixes_destroy(struct prefixes *prefixes); /* no thread counts any more; 
 /* The number of a name of 0 .. PREFIX_NAME_MAX bytes, which is added if it is new. 0: there are too many. */
 unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t length);
 
-/* Adds to a counter of a number. */
-void prefixes_add(struct prefixes *prefixes, unsigned number, unsigned counter, uint64_t n);
+/* The calling thread's row of a number; it is that until prefixes_destroy. */
+struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
+
+static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint64_t n)
+{
+	_Atomic uint64_t *value = &row->value[counter];
+
+	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
+}
 
 /* Names so far; numbers are 1 .. this. */
 unsigned prefixes_count(const struct prefixes *prefixes);

@@ -93,7 +93,7 @@ static void __attribute__((cold, noinline)) log_command(const struct conn *conn,
 }
 
 /* The command starts: its line, without the line end, is used up. */
-static void begin(struct conn *conn, const char *line, size_t length, const char *newline)
+static inline void begin(struct conn *conn, const char *line, size_t length, const char *newline)
 {
 	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG || events_on(EVENT_RAWCMDS), 0))
 		log_command(conn, line, length);
