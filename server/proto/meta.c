@@ -42,6 +42,7 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 	own->value = meta_given(meta, 'v');
 	own->encoded = meta_given(meta, 'b');
 	own->before = meta->old_ttl;
+	own->made = meta->made_ttl == meta_given(meta, 'N') + meta_given(meta, 'T') ? 2 : meta->made_ttl;
 	own->length = meta->value_length;
 }
 
@@ -56,6 +57,7 @@ static void set_options(struct conn *conn, struct store_request *request, const 
 	}
 	if (meta_given(meta, 'N')) {
 		request->options.vivify = true;
+		request->options.vivify_last = meta->vivify_last;
 		request->options.vivify_expiry = store_expiry(store, meta->vivify_exptime);
 	}
 	if (meta_given(meta, 'E')) {

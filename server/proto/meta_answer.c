@@ -43,16 +43,19 @@ static uint64_t shown_cas(const struct reply *reply, uint64_t cas)
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-static char *put_ttl(char *at, const struct reply *reply, bool before)
+static char *put_ttl(char *at, struct reply *reply, bool before)
 {
 	const struct store_found *found = &reply->request.found;
+	unsigned made = meta_own(reply)->made;
 	int64_t ttl = before ? found->ttl_before_seconds : found->ttl_seconds;
 
+	if (__builtin_expect(reply->request.made, 0))
+		ttl = made == 0 ? -1 : made == 1 ? found->ttl_before_seconds : found->ttl_seconds;
 	return ttl < 0 ? put_text(at, "-1") : put_number(at, (uint64_t)ttl);
 }
 
 /* A flag of mg, whose object was found: its letter is there. */
-static char *put_get_flag(char *at, const struct reply *reply, char flag, bool before)
+static char *put_get_flag(char *at, struct reply *reply, char flag, bool before)
 {
 	const struct store_request *request = &reply->request;
 

@@ -19,6 +19,7 @@ struct meta_own {
 	bool value;	 /* v: the value, or ma's number, is sent */
 	bool encoded;	 /* b: the key is answered in base64 */
 	bool before;	 /* t comes before T: it is the old time to live that is answered */
+	uint8_t made;	 /* the same of an object that was made: 0 it has none yet, 1 the first of two counts, 2 the last */
 	uint32_t length; /* ms: of the value that was sent */
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");

@@ -49,6 +49,7 @@ static enum meta_error parse_number(struct meta_command *out, char flag, const c
 		out->client_flags = (uint32_t)flags;
 		return META_ERROR_OK;
 	case 'N':
+		out->vivify_last = meta_given(out, 'T');
 		return text_signed(token, length, &out->vivify_exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
 	case 'R':
 		return text_signed(token, length, &out->recache_seconds) ? META_ERROR_OK : META_ERROR_TOKEN;
@@ -81,6 +82,8 @@ static enum meta_error parse_token(struct meta_command *out, enum kind kind, con
 		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
 		/* fall through */
 	case ANSWERED:
+		if (*word == 't')
+			out->made_ttl = meta_given(out, 'N') + meta_given(out, 'T');
 		out->answers[out->answer_count++] = *word;
 		return META_ERROR_OK;
 	case BASE64:
@@ -110,7 +113,8 @@ static bool parse_flag(struct meta_command *out, const char *word, size_t length
 	}
 	out->given |= meta_flag_bit(*word);
 	wrong = parse_token(out, kind, word, length);
-	if (wrong != META_ERROR_OK)
+	/* A bad F is told where nothing else is. */
+	if (wrong != META_ERROR_OK && (wrong != META_ERROR_FORMAT || *error == META_ERROR_OK))
 		*error = wrong;
 	return true;
 }
@@ -196,7 +200,8 @@ enum meta_error meta_parse(enum text_id id, const char *at, const char *end, str
 	out->given = 0;
 	out->client_flags = 0;
 	out->opaque_length = out->answer_count = 0;
-	out->body_follows = out->old_ttl = out->recache_first = false;
+	out->body_follows = out->old_ttl = out->recache_first = out->vivify_last = false;
+	out->made_ttl = 0;
 	out->mode = 'I';
 	if (!text_word(&at, end, &out->key, &length))
 		return id == TEXT_META_DEBUG ? META_ERROR_FORMAT : META_ERROR_NO_KEY;

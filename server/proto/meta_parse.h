@@ -70,6 +70,8 @@ struct meta_command {
 	uint8_t answer_count;
 	char mode;		/* M: ms: S E A P R; ma: I D; without it S and I */
 	bool old_ttl;		/* t comes before T: it asks for the time to live before T */
+	bool vivify_last;	/* N comes after T: it counts for an object that is made */
+	uint8_t made_ttl;	/* t of an object that is made: so many of N and T come before it */
 	bool recache_first;	/* R comes before T */
 	bool body_follows;	/* ms, also with an error: a data block of value_length bytes comes next */
 	char answers[META_ANSWERS]; /* flags that are answered, in the order asked */

@@ -120,6 +120,8 @@ bool extended_prepare(struct store_context *context, struct store_request *reque
 /* Fills found with what is there before the request. Needs no stripe for a record that a GET is answered with. */
 void extended_found(struct store_request *request, const struct current *current, uint32_t now_seconds,
 		    uint64_t now_ms);
+/* What is made of nothing: its expiry, which found tells. Touch: the request gives it one of its own too. */
+uint32_t extended_made(struct action *action, bool touch);
 /* The object has this expiry now. */
 void extended_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id another one? (CAS, SET and REPLACE have their own.) */

@@ -134,7 +134,9 @@ static void make_number(struct action *action, const struct current *current)
 	struct store_request *request = action->request;
 	const struct store_options *options = &request->options;
 
-	store_number(action, current, options->initial, options->touch ? request->expiry : options->vivify_expiry);
+	uint32_t expiry = extended_made(action, options->touch);
+
+	store_number(action, current, options->initial, expiry);
 	if (request->result != STORE_HIT)
 		return;
 	request->made = true;

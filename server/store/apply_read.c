@@ -181,9 +181,8 @@ static void answer(struct action *action, struct item *item)
 static void vivify(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
-	uint32_t expiry = touches(request) ? request->expiry : request->options.vivify_expiry;
 	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length) ? NULL :
-			    item_new_extra(action->context, request->key, request->key_length, 0, expiry, 0);
+			    item_new_extra(action->context, request->key, request->key_length, 0, 0, 0);
 
 	if (request->op != STORE_TOUCH)
 		note_missed(action);
@@ -193,14 +192,13 @@ static void vivify(struct action *action, const struct current *current)
 	}
 	item_extra(item)->marks = ITEM_WIN_SENT;
 	item_extra(item)->shown_cas = extended_own_cas(request);
-	item->state |= ITEM_FETCHED;
+	item->expiry = extended_made(action, touches(request));
+	if (!request->options.keep_clock)
+		item->state |= ITEM_FETCHED;
 	clf_features_written(&item->features, action->now_ms);
 	action_put(action, current, item, action->cas);
 	ctr_add(CTR_total_items, 1);
-	request->found.won = true;
-	extended_expires(action, request->options.vivify_expiry);
-	request->found.ttl_before_seconds = request->found.ttl_seconds;
-	extended_expires(action, expiry);
+	request->found.won = request->made = true;
 	answer(action, item);
 }
 
@@ -233,7 +231,7 @@ void apply_read_extended(struct action *action, const struct current *current)
 		uint32_t expiry = touches(request) ? request->expiry : before;
 
 		now = (struct current){ .item = touched(action, current, expiry) };
-		if (now.item && touches(request))
+		if (now.item && touches(request) && !request->options.keep_clock)
 			now.item->state |= ITEM_FETCHED;
 		extended_expires(action, expiry);
 	}

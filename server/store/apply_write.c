@@ -55,6 +55,7 @@ void apply_compared(struct action *action, const struct current *current)
 	} else if (request->extended && request->options.invalidate && cas > request->cas) {
 		/* Made of something older than what is there. Who was told to make it anew has not done so yet. */
 		item_extra(request->item)->marks = ITEM_STALE | (request->found.win_sent ? ITEM_WIN_SENT : 0);
+		request->item->expiry = current_expiry(current);
 		apply_store(action, current);
 	}
 }

@@ -122,6 +122,21 @@ void extended_found(struct store_request *request, const struct current *current
 	}
 }
 
+uint32_t extended_made(struct action *action, bool touch)
+{
+	struct store_request *request = action->request;
+	const struct store_options *options = &request->options;
+	uint32_t first = options->vivify_expiry, last = first;
+
+	if (touch && options->vivify_last)
+		first = request->expiry;
+	else if (touch)
+		last = request->expiry;
+	extended_expires(action, last);
+	request->found.ttl_before_seconds = seconds_left(first, action->now_seconds);
+	return last;
+}
+
 void extended_expires(struct action *action, uint32_t expiry)
 {
 	action->request->found.ttl_seconds = seconds_left(expiry, action->now_seconds);

@@ -129,6 +129,7 @@ enum store_result {
  *   vivify       an absent key is made: GET, GAT, TOUCH: an empty object with vivify_expiry, found->won is
  *                set, the result is STORE_HIT with an empty value (TOUCHED); INCR, DECR: the number `initial`;
  *                APPEND, PREPEND: the piece itself becomes the value. With a touch its expiry counts
+ *   vivify_last  with vivify and touch: vivify_expiry counts nevertheless
  *   touch        the object gets the expiry of request->expiry: GET (which GAT does always), INCR, DECR;
  *                DELETE with invalidate
  *   recache      GET, GAT: an object that expires in less than recache_seconds, after the touch, is won by the
@@ -137,9 +138,9 @@ enum store_result {
  *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas (not 0), not one of ours
  *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes. SET, REPLACE
  *                and CAS with compare_cas: an object with a greater id than compared is replaced all the same, by
- *                one that is stale
+ *                one that is stale and expires when the old one did
  *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
- *   keep_clock   GET: the read doesn't count for eviction and admission
+ *   keep_clock   GET: the read doesn't count, neither as one (found.fetched) nor for eviction and admission
  *   uncounted    GET: only a look: it is in no counter, and neither wins nor counts as read (memcached: me)
  *
  * What clears marks: whatever stores a new value, a number that grew longer included; touch and numbers that
@@ -152,7 +153,7 @@ enum store_result {
  */
 struct store_options {
 	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
-	bool recache_first;
+	bool recache_first, vivify_last;
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;
@@ -166,7 +167,8 @@ struct store_options {
  */
 struct store_found {
 	int64_t ttl_seconds;   /* left; -1: never expires */
-	int64_t ttl_before_seconds; /* left before the request changed the expiry, else the same */
+	int64_t ttl_before_seconds; /* left before the request changed the expiry, else the same; of what was made: of the
+				       expiry that doesn't count, where it was given two */
 	uint32_t idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
 	bool fetched;	       /* read since it was written */
 	bool stale, won, win_sent;
@@ -203,7 +205,7 @@ struct store_request {
 	struct store_value value; /* GET, GAT: to be released; TOUCH: of it client_flags and cas alone, without data */
 	struct store_found found;
 	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
-	bool made;	    /* extended INCR and DECR: the number is there by vivify */
+	bool made;	    /* extended: the object is there by vivify */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
 	uint8_t class_met, class_brought; /* private: size classes of the object that was there and of the new one; 0: none */

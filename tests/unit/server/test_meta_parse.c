@@ -136,7 +136,8 @@ static void tokens_must_be_numbers(void **state)
 		{ " a F-1", META_ERROR_FORMAT }, { " a D", META_ERROR_DELTA },
 		{ " a D-1", META_ERROR_DELTA },	 { " a J", META_ERROR_INITIAL },
 		{ " a Jx", META_ERROR_INITIAL }, { " a M", META_ERROR_MODE_LENGTH },
-		{ " a MII", META_ERROR_MODE_LENGTH },
+		{ " a MII", META_ERROR_MODE_LENGTH }, { " a Tx Fx", META_ERROR_TOKEN },
+		{ " a Fx Tx", META_ERROR_TOKEN }, { " a Dx Fx", META_ERROR_DELTA },
 	};
 	char line[64];
 
@@ -337,6 +338,22 @@ static void a_time_to_live_may_be_asked_for_before_it_is_set(void **state)
 	assert_false(command.old_ttl);
 }
 
+static void of_the_times_of_an_object_that_is_made_the_last_counts(void **state)
+{
+	static const struct { const char *line; bool vivify_last; unsigned made_ttl; } cases[] = {
+		{ " k N1 T1", false, 0 }, { " k T1 N1", true, 0 }, { " k t T1 N1", true, 0 }, { " k T1 t N1", true, 1 },
+		{ " k T1 N1 t", true, 2 }, { " k N1 t T1", false, 1 }, { " k N1 t", false, 1 }, { " k t", false, 0 },
+	};
+	struct meta_command command;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(TEXT_META_GET, cases[i].line, &command), META_ERROR_OK);
+		assert_int_equal(command.vivify_last, cases[i].vivify_last);
+		assert_int_equal(command.made_ttl, cases[i].made_ttl);
+	}
+}
+
 static void recaching_may_be_asked_for_before_the_time_is_set(void **state)
 {
 	struct meta_command command;
@@ -401,6 +418,7 @@ int main(void)
 		cmocka_unit_test(flags_are_told_in_their_order),
 		cmocka_unit_test(tokens_are_told),
 		cmocka_unit_test(a_time_to_live_may_be_asked_for_before_it_is_set),
+		cmocka_unit_test(of_the_times_of_an_object_that_is_made_the_last_counts),
 		cmocka_unit_test(recaching_may_be_asked_for_before_the_time_is_set),
 		cmocka_unit_test(any_bytes_are_parsed_within_bounds),
 	};

@@ -107,6 +107,16 @@ static void vivify_and_touch(struct harness *h, const char *key)
 	assert_int_equal(reply.found.ttl_before_seconds, 30);
 	assert_int_equal(reply.found.ttl_seconds, 60);
 	run(h, STORE_DELETE, key);
+	asked.options.vivify_last = asked.options.keep_clock = true;
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.found.ttl_before_seconds, 60);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	reply = ask(h, key, asked); /* touched, and nothing else */
+	assert_int_equal(reply.found.ttl_before_seconds, 30);
+	assert_int_equal(reply.found.ttl_seconds, 60);
+	assert_false(ASK(h, key, .uncounted = true).found.fetched);
+	run(h, STORE_DELETE, key);
+	asked.options.vivify_last = asked.options.keep_clock = false;
 	asked.op = STORE_TOUCH;
 	assert_int_equal(ask(h, key, asked).result, STORE_TOUCHED);
 	seconds_pass(h, 59);
@@ -144,6 +154,7 @@ static void vivify_number(struct harness *h, const char *key)
 	reply = ask(h, key, asked);
 	assert_true(reply.number == UINT64_MAX);
 	assert_int_equal(reply.found.ttl_seconds, 60);
+	assert_int_equal(reply.found.ttl_before_seconds, 30);
 	assert_value(h, key, "18446744073709551615");
 }
 
@@ -379,6 +390,24 @@ static void a_value_is_dropped_and_its_object_stays(void **state)
 	in_every_place(*state, drop);
 }
 
+static void stale_set(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = {.op = STORE_SET, .value = "made of old", .cas = cas - 1, .exptime = 20,
+			      .options = {.compare_cas = true, .invalidate = true}};
+	struct reply reply = ask(h, key, asked);
+
+	assert_int_equal(reply.result, STORE_STORED);
+	reply = ASK(h, key, 0);
+	assert_string_equal(reply.value, "made of old");
+	assert_true(reply.found.stale && reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 100);
+}
+
+static void what_is_made_of_something_old_expires_when_that_did(void **state)
+{
+	in_every_place(*state, stale_set);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -396,6 +425,7 @@ int main(void)
 		TEST(an_invalidated_object_stays_and_one_reader_wins),
 		TEST(an_object_is_stale_until_a_new_value_is_stored),
 		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
+		TEST(what_is_made_of_something_old_expires_when_that_did),
 		TEST(a_value_is_dropped_and_its_object_stays),
 	};
 
