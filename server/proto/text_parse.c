@@ -103,8 +103,11 @@ static bool is_blank(char c)
  */
 static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_t length, bool *minus, uint64_t *out)
 {
-	const char *end = text + length, *stop;
+	const char *end, *stop;
 
+	if (length == 0) /* there may be no text at all */
+		return false;
+	end = text + length;
 	while (text < end && is_blank(*text))
 		text++;
 	*minus = text < end && *text == '-';
