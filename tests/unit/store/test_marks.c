@@ -279,6 +279,62 @@ static void a_slow_compared_set_sees_what_was_set_meanwhile(void **state)
 	assert_value(h, "key", "new");
 }
 
+/* The read is held back until the clock has passed its limit. */
+static void time_out(struct harness *h, struct flight *f)
+{
+	store_worker_flush(h->worker[0]);
+	seconds_pass(h, 2);
+	while (!f->done)
+		turn(h, 0);
+	fault_disarm_all();
+}
+
+static void what_was_made_after_a_time_out_stays(void **state)
+{
+	struct harness *h = *state;
+	struct flight f;
+	struct asked compared = {.op = STORE_SET, .value = "new", .cas = 1, .options = {.compare_cas = true}};
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "key", "old");
+	fault_arm(FAULT_device_read_slow, FAULT_ALWAYS, 0);
+	assert_false(start_asking(h, 0, &f, "key", VIVIFY));
+	time_out(h, &f);
+	assert_true(f.reply.found.won);
+	assert_value(h, "key", ""); /* not the old one again */
+	set_on_flash(h, "key", "old");
+	fault_arm(FAULT_device_read_slow, FAULT_ALWAYS, 0);
+	assert_false(start_asking(h, 0, &f, "key", compared));
+	time_out(h, &f);
+	assert_int_equal(f.reply.result, STORE_MISS);
+	assert_missing(h, "key");
+}
+
+static void without_memory_an_object_on_flash_stays_as_it_is(void **state)
+{
+	struct harness *h = *state;
+	char key[24];
+	unsigned stored = 0;
+
+	h->config.evict = false;
+	harness_open(h);
+	run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+	move(h, "key");
+	do
+		snprintf(key, sizeof(key), "other:%u", stored++);
+	while (set(h, key, "value").result == STORE_STORED);
+	context_settle(&h->worker[0]->context);
+	atomic_fetch_add(&h->store->item_bytes, store_free_bytes(h->store)); /* to the last byte */
+	assert_int_equal(ask(h, "key", INVALIDATE).result, STORE_NO_MEMORY);
+	assert_int_equal(ask(h, "key", RECACHE).result, STORE_NO_MEMORY);
+	assert_int_equal(ask(h, "none", VIVIFY).result, STORE_NO_MEMORY);
+	assert_int_equal(where(h, "key"), FLASH);
+	assert_value(h, "key", "value");
+	assert_missing(h, "none");
+}
+
 static void a_get_that_touches_ends_whatever_its_slots_do(void **state)
 {
 	struct harness *h = *state;
@@ -360,6 +416,8 @@ int main(void)
 		TEST(a_slow_invalidate_does_not_bring_back_what_was_deleted),
 		TEST(a_slow_recache_does_not_bring_back_what_was_flushed),
 		TEST(a_slow_compared_set_sees_what_was_set_meanwhile),
+		TEST(what_was_made_after_a_time_out_stays),
+		TEST(without_memory_an_object_on_flash_stays_as_it_is),
 		TEST(a_get_that_touches_ends_whatever_its_slots_do),
 		TEST(each_invalidate_is_won_once_at_most),
 	};
