@@ -138,11 +138,9 @@ void action_begin(struct action *action)
 
 static void count_dead(const struct action *action, const struct item *item)
 {
-	const struct store_request *request = action->request;
 	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
 
-	if (!request->extended || !request->options.uncounted)
-		ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
+	ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
 }
 
 struct item *action_find(struct action *action)

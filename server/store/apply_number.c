@@ -106,8 +106,10 @@ static void store_number(struct action *action, const struct current *current, u
 	struct item *item = current->item;
 	char digits[NUMBER_DIGITS_MAX];
 	uint32_t count = format_number(number, digits), length = count;
+	bool grows;
 
-	if (current_present(current) && current_length(current) > count)
+	grows = current_present(current) && count > current_length(current);
+	if (current_present(current) && !grows)
 		length = current_length(current); /* a shorter number keeps its length, with spaces */
 	if (item && exclusive(item) && length == item->value_length &&
 	    (item->has_extra || !extended_own_cas(request))) {
@@ -119,6 +121,8 @@ static void store_number(struct action *action, const struct current *current, u
 			return;
 		}
 	}
+	if (grows)
+		ctr_add(CTR_total_items, 1); /* as memcached, which changes a number in place or stores a new one */
 	clf_features_written(&item->features, action->now_ms);
 	memcpy(item_value(item), digits, count);
 	memset(item_value(item) + count, ' ', length - count);

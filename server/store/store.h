@@ -141,7 +141,8 @@ enum store_result {
  *                one that is stale and expires when the old one did
  *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
  *   keep_clock   GET: the read doesn't count, neither as one (found.fetched) nor for eviction and admission
- *   uncounted    GET: only a look: it is in no counter, and neither wins nor counts as read (memcached: me)
+ *   uncounted    GET: only a look: it is in no counter, but an expired object that it found is; it neither wins nor counts
+ *                as read (memcached: me)
  *
  * What clears marks: whatever stores a new value, a number that grew longer included; touch and numbers that
  * keep their length don't.

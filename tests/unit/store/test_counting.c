@@ -57,6 +57,7 @@ static const struct counted COUNTED[] = {
 	{"ma, absent", true, false, {.op = STORE_INCR}, {CTR_incr_misses}, 1},
 	{"ma N, absent", true, false, {.op = STORE_INCR, .options = {.vivify = true}}, {CTR_total_items}, 1},
 	{"ma MD N", false, false, {.op = STORE_DECR, .options = {.vivify = true}}, {CTR_decr_hits}, 1},
+	{"ma that grows", false, false, {.op = STORE_INCR, .delta = 90}, {CTR_incr_hits, CTR_total_items}, 2},
 	{"ma MD, absent", true, false, {.op = STORE_DECR}, {CTR_decr_misses}, 1},
 	{"md", false, false, {.op = STORE_DELETE}, {CTR_delete_hits}, 1},
 	{"md C, differs", false, true, {.op = STORE_DELETE, .options = {.compare_cas = true}}, {CTR_delete_misses}, 1},
