@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one list of where our answers are meant to differ from memcached 1.6.18's, each with its reason. An entry excuses a
+session that it applies to; one that excuses none in a whole run is told as a failure, as is any difference without an
+entry. What ours answers there is pinned by tests in tests/protocol/."""
+import collections
+import re
+
+Intended = collections.namedtuple("Intended", "name reason applies")
+
+STORE_LINE = re.compile(rb"^ *(?:set|add|replace|append|prepend|cas) +\S+ +\S+ +(\S+) +(\S+)", re.MULTILINE)
+OTHER_TIME = re.compile(rb"^ *(?:touch +\S+|gats?) +(\S+)|^m[gsda] .*? [TN](\S+)|^m[gsda] [^\n]* [TN](\S+)", re.MULTILINE)
+META_LENGTH = re.compile(rb"^ *ms +\S+ +(\S+)", re.MULTILINE)
+META_TIME = re.compile(rb"(?<= )[TN](-?\d+)")
+NEWER = re.compile(rb"^ *m[gsda] [^\n]* [Ex]|^ *ms [^\n]* s|^ *ms [^\n]* M[AP][^\n]* N|^ *ms [^\n]* N[^\n]* M[AP]", re.MULTILINE)
+IN_BASE64 = re.compile(rb"^ *m[gsdae] [^\n]* b(?= |\r|\n)", re.MULTILINE)
+LONG_OPAQUE = re.compile(rb"^ *m[gsda] [^\n]* O\S{32}", re.MULTILINE)
+LONG_KEY = re.compile(rb"^ *(?:b?get|gets|gats?) [^\n]*%K", re.MULTILINE)
+
+
+def number(word):
+    try:
+        return int(word)
+    except ValueError:
+        return 0
+
+
+def beyond_32_bits(words):
+    return any(not -2 ** 31 <= number(word) < 2 ** 31 and -2 ** 63 <= number(word) < 2 ** 63 for word in words if word)
+
+
+def late(session, _ours, _theirs):
+    text = session.text()
+    return beyond_32_bits([found[0] for found in STORE_LINE.findall(text)] + META_TIME.findall(text) +
+                          [word for found in OTHER_TIME.findall(text) for word in found])
+
+
+def lengths(session, _ours, _theirs):
+    text = session.text()
+    return beyond_32_bits([found[1] for found in STORE_LINE.findall(text)] + META_LENGTH.findall(text))
+
+
+def past(session, ours, theirs):
+    text = session.text()
+    return any(number(time) < 0 or number(time) > 30 * 86400 for time in META_TIME.findall(text)) and \
+        re.sub(rb" t0\b", b" t-", ours[1]) == re.sub(rb" t0\b", b" t-", theirs[1])
+
+
+def dropped(session, ours, theirs):
+    """What memcached has said is the end of what ours has."""
+    return LONG_KEY.search(session.text()) and re.sub(rb"#\d+", b"#", ours[1]).endswith(re.sub(rb"#\d+", b"#", theirs[1]))
+
+
+def matches(pattern):
+    return lambda session, ours, theirs: not session.binary and pattern.search(session.text())
+
+
+INTENDED = [
+    Intended("zero byte", "a zero byte in a line is a byte like others; memcached's lines end at it, and the key of one client "
+             "would be another's", matches(re.compile(rb"\0"))),
+    Intended("late times", "an exptime beyond 2^31 lies in the future, one below -2^31 in the past; memcached takes 32 bits of them",
+             late),
+    Intended("long lengths", "a length beyond 2^31 is a bad one; memcached takes 32 bits of it, and then what is sent of the "
+             "value for commands", lengths),
+    Intended("lost answers", "a key that is too long in a get is an error of that get; memcached loses the answers to the commands "
+             "before it that came with it", dropped),
+    Intended("newer flags", "E and x, s of ms, and N of ms with A and P are memcached's since 1.6.19 to 1.6.45", matches(NEWER)),
+    Intended("base64", "a key is answered in base64 if the command has b; memcached remembers with the object how its key came",
+             matches(IN_BASE64)),
+    Intended("long opaque", "a line that is answered with an error has done nothing; memcached finds a long opaque token after it "
+             "has acted", matches(LONG_OPAQUE)),
+    Intended("past t", "an object that expires at once has 0 seconds left; memcached counts them below zero, in 32 bits", past),
+]
+
+
+def reason(session, ours, theirs):
+    """The entry that excuses a difference, or None."""
+    return next((entry for entry in INTENDED if entry.applies(session, ours, theirs)), None)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs sessions on both daemons and compares: what came back, how the connection ended, and what stats have counted."""
+import collections
+import re
+
+import intended
+import talk
+from session import Keys
+
+BATCH = 128  # sessions between two looks at the counters
+TRIES = 5  # a second may begin on one of the two; who was slow gets more time
+PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0)
+
+# All that memcached's stats show is compared, but for what says nothing of the commands: the process, its memory,
+# connections, threads of its own. What expires or is evicted is found by whoever comes first.
+NOT_COMPARED = re.compile(
+    r"pid|uptime|time|version|libevent|pointer_size|rusage_.*|(curr|total|max|rejected)_connections|connection_structures|"
+    r"response_obj_.*|read_buf_.*|bytes.*|limit_maxbytes|hash_.*|conn_yields|slab.*|log_.*|lru.*|moves_.*|crawler_.*|direct_reclaims|"
+    r"reclaimed|(expired|evicted)_(unfetched|active)|evictions|time_in_listen_disabled_us|listen_disabled_num|accepting_conns|threads|"
+    r"reserved_fds|unexpected_napi_ids|round_robin_fallback|curr_items|malloc_fails|extstore_.*")
+
+Difference = collections.namedtuple("Difference", "session ours theirs")
+
+
+class Pair:
+    """Our daemon and memcached. Sessions that are excused are counted by the entry that does."""
+
+    def __init__(self, ours, theirs):
+        self.daemons = ours, theirs
+        self.excused = collections.Counter()
+        self.counters = None
+
+    def outcomes(self, sessions, patience=PATIENCE[0]):
+        keys = [Keys() for _ in sessions]
+        return [talk.run_sessions(daemon.port, sessions, keys, patience) for daemon in self.daemons]
+
+    def counted(self):
+        """What stats show now, of memcached's names, and what has been added since the last time."""
+        now = []
+        for daemon in self.daemons:
+            now.append({name: int(value) for name, value in daemon.stats().items() if re.fullmatch(r"\d+", value)})
+        names = [name for name in now[1] if not NOT_COMPARED.fullmatch(name)]
+        assert len(names) >= 25, names
+        before, self.counters = self.counters, now
+        if before is None:
+            return None
+        return tuple({name: new.get(name, -1) - old.get(name, 0) for name in names} for old, new in zip(before, now))
+
+    def excuse(self, session, ours, theirs):
+        entry = intended.reason(session, ours, theirs)
+        if entry:
+            self.excused[entry.name] += 1
+        return entry
+
+    def again(self, session):
+        """None, or how a session differs that did the first time."""
+        for patience in PATIENCE[:TRIES]:
+            ours, theirs = (talk.plain(session, outcomes[0]) for outcomes in self.outcomes([session], patience))
+            if ours == theirs:
+                return None
+        return Difference(session, ours, theirs)
+
+    def compare_counters(self, sessions):
+        """Which of the sessions has counted otherwise?"""
+        different = []
+        for session in sessions:
+            for _ in range(TRIES):
+                self.counted()
+                outcomes = [talk.plain(session, found[0]) for found in self.outcomes([session])]
+                ours, theirs = self.counted()
+                if ours == theirs:
+                    break
+            else:
+                if not self.excuse(session, *outcomes):
+                    names = [name for name in theirs if ours[name] != theirs[name]]
+                    different.append(Difference(session, {n: ours[n] for n in names}, {n: theirs[n] for n in names}))
+        return different
+
+    def compare(self, sessions, counters=True):
+        """(differences, excused)."""
+        different, excused = [], 0
+        for start in range(0, len(sessions), BATCH):
+            batch = sessions[start:start + BATCH]
+            if counters:
+                self.counted()
+            found = self.outcomes(batch)
+            if counters:
+                ours, theirs = self.counted()
+                if ours != theirs:
+                    different += self.compare_counters(batch)
+            for session, one, other in zip(batch, *found):
+                if talk.plain(session, one) != talk.plain(session, other):
+                    again = self.again(session)
+                    if again and self.excuse(*again):
+                        excused += 1
+                    elif again:
+                        different.append(again)
+        return different, excused

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs sessions, many at a time, each on a connection of its own, and collects what comes back.
+
+Behind each step goes a question whose answer nothing else can be. When it comes the step is over; when the connection
+ends instead, it was closed; and when nothing comes for a while, the daemon waits for something that the session
+hasn't sent. That alone depends on time: where outcomes differ, the sessions are run again with more patience.
+"""
+import itertools
+import re
+import selectors
+import socket
+import struct
+import time
+
+from session import Outcome
+
+WIDTH = 48  # connections at a time
+READ_BYTES = 1 << 18
+
+HEADER = struct.Struct(">BBHBBHIIQ")
+BINARY_VERSION = 0x0b
+
+TEXT_CAS = re.compile(rb"^VALUE \S+ \d+ \d+ (\d+)\r$| c(?:as=)?(\d+)", re.MULTILINE)
+
+# A time that was given as seconds since 1970 is so many seconds away; the daemons' seconds don't begin together.
+FAR = re.compile(rb"( t| exp=-)\d{8,}")
+
+marks = itertools.count(10000000)
+
+
+def packets(data):
+    """The whole packets at the start of data, and what is left."""
+    found, at = [], 0
+    while len(data) - at >= HEADER.size:
+        body = HEADER.unpack_from(data, at)[6]
+        if len(data) - at < HEADER.size + body:
+            break
+        found.append(data[at:at + HEADER.size + body])
+        at += HEADER.size + body
+    return found, data[at:]
+
+
+class Talk:
+    """One session with one daemon."""
+
+    def __init__(self, port, session, keys, done):
+        self.session, self.keys, self.done = session, keys, done
+        self.step, self.cas, self.answer, self.received = 0, 0, b"", b""
+        self.end = None
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.setblocking(False)
+        self.begin_step()
+
+    def begin_step(self):
+        data = self.session.step(self.step, self.keys, self.cas)
+        self.mark = next(marks)
+        if self.session.binary:
+            question = HEADER.pack(0x80, BINARY_VERSION, 0, 0, 0, 0, 0, self.mark, 0)
+        else:
+            question = b"mg a-mark O%d\r\n" % self.mark
+        self.pieces = self.session.pieces(data + question)
+        self.received = b""
+
+    def wants_to_send(self):
+        return bool(self.pieces)
+
+    def send(self):
+        try:
+            sent = self.socket.send(self.pieces[0])
+        except (BrokenPipeError, ConnectionResetError):
+            self.pieces = []
+            return
+        self.pieces[0] = self.pieces[0][sent:]
+        if not self.pieces[0]:
+            del self.pieces[0]
+
+    def complete(self):
+        """The step's answer when the question behind it is answered, else None."""
+        if not self.session.binary:
+            tail = b"EN O%d\r\n" % self.mark
+            return self.received[:-len(tail)] if self.received.endswith(tail) else None
+        whole, rest = packets(self.received)
+        if rest or not whole:
+            return None
+        fields = HEADER.unpack_from(whole[-1])
+        if fields[1] != BINARY_VERSION or fields[7] != self.mark:
+            return None
+        return self.received[:-len(whole[-1])]
+
+    def see_cas(self, answer):
+        if self.session.binary:
+            ids = [HEADER.unpack_from(packet)[8] for packet in packets(answer)[0]]
+        else:
+            ids = [int(a or b) for a, b in TEXT_CAS.findall(answer)]
+        self.cas = next((cas for cas in reversed(ids) if cas), self.cas)
+
+    def receive(self):
+        try:
+            data = self.socket.recv(READ_BYTES)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self.finish("closed")
+            return
+        self.received += data
+        answer = self.complete()
+        if answer is None:
+            return
+        self.see_cas(answer)
+        self.answer += answer
+        self.received = b""
+        self.step += 1
+        if self.step == len(self.session.steps):
+            self.finish("open")
+        else:
+            self.begin_step()
+
+    def finish(self, end):
+        self.end = end
+        self.answer += self.received
+        self.socket.close()
+        self.done(Outcome(end, self.answer))
+
+
+def run(talks, patience):
+    """Talks: functions that begin one each. Returns when all have ended."""
+    waiting = iter(talks)
+    selector = selectors.DefaultSelector()
+    active = {}  # Talk: when something last happened
+
+    def begin():
+        make = next(waiting, None)
+        if make:
+            talk = make()
+            active[talk] = time.monotonic()
+            selector.register(talk.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, talk)
+
+    def drop(talk):
+        del active[talk]
+        begin()
+
+    for _ in range(WIDTH):
+        begin()
+    while active:
+        for key, events in selector.select(patience / 4):
+            talk = key.data
+            active[talk] = time.monotonic()
+            if events & selectors.EVENT_WRITE and talk.pieces:
+                talk.send()
+            if events & selectors.EVENT_READ:
+                descriptor = key.fileobj
+                selector.unregister(descriptor)
+                talk.receive()
+                if talk.end:
+                    drop(talk)
+                    continue
+                selector.register(descriptor, selectors.EVENT_READ | selectors.EVENT_WRITE, talk)
+            elif not talk.pieces:
+                selector.modify(key.fileobj, selectors.EVENT_READ, talk)
+        now = time.monotonic()
+        for talk in [talk for talk, last in active.items() if now - last > patience]:
+            selector.unregister(talk.socket)
+            talk.finish("waiting")
+            drop(talk)
+    selector.close()
+
+
+def run_sessions(port, sessions, keys, patience=0.3):
+    """The outcomes, in the order of the sessions."""
+    outcomes = [None] * len(sessions)
+
+    def maker(i):
+        return lambda: Talk(port, sessions[i], keys[i], lambda outcome: outcomes.__setitem__(i, outcome))
+
+    run((maker(i) for i in range(len(sessions))), patience)
+    return outcomes
+
+
+# ---- comparing -------------------------------------------------------------------------------------
+
+def plain(session, outcome):
+    """Ids are numbered in the order in which they appear; the size class of an item is each daemon's own."""
+    ids = {}
+
+    def number(value):
+        return b"0" if value == b"0" else b"#%d" % ids.setdefault(value, len(ids) + 1)
+
+    if session.binary:
+        shown = []
+        whole, rest = packets(outcome.answer)
+        for packet in whole:
+            fields = HEADER.unpack_from(packet)
+            shown.append((fields[:8], number(b"%d" % fields[8]), packet[HEADER.size:]))
+        return outcome.end, shown, rest
+
+    def replace(match):
+        text, start = match.group(0), match.start(0)
+        group = 1 if match.group(1) else 2
+        head = text[:match.start(group) - start]
+        return head + number(match.group(group)) + text[match.end(group) - start:]
+
+    answer = TEXT_CAS.sub(replace, outcome.answer)
+    answer = FAR.sub(rb"\1-", answer)
+    return outcome.end, re.sub(rb"( cls=)\d+", rb"\1-", answer)
