@@ -18,7 +18,7 @@ from helpers import PATIENCE, Client, Daemon, Kind, Placer, flashield_command, f
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
 MIB = 1 << 20
-FLASH_KIND = Kind(b"the value of %key" * 30)
+FLASH_KIND = Kind(b"the value of %key" * 30, copies=300)
 
 
 def openssl(folder, *words):
@@ -388,7 +388,7 @@ def test_objects_on_flash(authority, flash_options):
     with TlsDaemon([*flash_options, *tls_options(authority)], context_of(authority)) as daemon:
         placer = Placer(daemon, "flash", [FLASH_KIND])
         try:
-            keys = placer.put_many(FLASH_KIND, 10)
+            keys = placer.put_many(FLASH_KIND, 3)
             assert [(key, value) for key, _, value, _ in placer.client.get(*keys)] == \
                 [(key, FLASH_KIND.value(key)) for key in keys]
         finally:
