@@ -116,3 +116,100 @@ def sasl():
         if os.access(os.path.join(path, "saslpasswd2"), os.X_OK):
             return
     raise Missing("saslpasswd2 (Debian's sasl2-bin) isn't installed")
+
+
+# ---- what Debian doesn't have -----------------------------------------------------------------
+
+FETCH_SECONDS = 300
+PYPI = {"pymemcache": "4.0.0", "python-memcached": "1.62", "python-binary-memcached": "0.31.4", "pylibmc": "1.6.3"}
+PYPI_BESIDE = ["trustme==1.2.1", "zstd==1.5.5.1", "Faker==19.13.0"]  # what their tests import
+
+
+def download(name, version, make):
+    """A folder of build/clients with what make(folder) puts there; made anew when the version changes."""
+    folder = CACHE / name
+    stamp = folder / "stamp"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == version:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    make(folder)
+    stamp.write_text(version, encoding="utf-8")
+    return folder
+
+
+def fetched(what, command, **more):
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False,
+                                stdin=subprocess.DEVNULL, **more)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{what}: {error}") from None
+    if result.returncode:
+        last = (result.stderr.strip() or result.stdout.strip() or "no reason given").splitlines()[-1]
+        raise Missing(f"{what} couldn't be fetched: {last[:200]}")
+
+
+@need
+def pypi():
+    """{package: folder of its source}, for the tests that are in it, and under "python" an interpreter that has them."""
+    def make(folder):
+        fetched("a Python environment", [sys.executable, "-m", "venv", "--system-site-packages", str(folder / "venv")])
+        pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
+        fetched("PyPI's packages", [*pip, "install", *PYPI_BESIDE])
+        for name, version in PYPI.items():
+            fetched(f"PyPI's {name}", [*pip, "download", "--no-deps", "--no-binary", ":all:", "-d", str(folder),
+                                       f"{name}=={version}"])
+        for archive in folder.glob("*.tar.gz"):
+            shutil.unpack_archive(archive, folder)
+    folder = download("pypi", repr((PYPI, PYPI_BESIDE, sys.version_info)), make)
+    found = {name: next(path for path in (folder / f"{name}-{version}", folder / f"{name.replace('-', '_')}-{version}")
+                        if path.is_dir()) for name, version in PYPI.items()}
+    return {**found, "python": str(folder / "venv" / "bin" / "python")}
+
+
+@need
+def node():
+    """The folder of node_modules."""
+    program("node", "nodejs")
+    program("npm", "npm")
+    source = servers.HERE / "node"
+
+    def make(folder):
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(source / name, folder)
+        fetched("npm's packages", ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
+    return download("node", (source / "package-lock.json").read_text(encoding="utf-8"), make) / "node_modules"
+
+
+@need
+def go():
+    """(source of the Go client, the environment to build it in)"""
+    program("go", "golang-go")
+    env = dict(os.environ, GOPATH=str(CACHE / "gopath"), GOCACHE=str(CACHE / "gocache"), GOFLAGS="-modcacherw",
+               GOTOOLCHAIN="local")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    source = servers.HERE / "go"
+    fetched("Go's modules", ["go", "mod", "download"], cwd=source, env=env)
+    found = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", "github.com/bradfitz/gomemcache"], cwd=source, env=env,
+                           capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Missing(f"Go's modules: {found.stderr.strip()[-200:]}")
+    return pathlib.Path(found.stdout.strip()), env
+
+
+@need
+def java():
+    """The class path of the Java clients and of our programs."""
+    for name, package in (("java", "default-jdk-headless"), ("javac", "default-jdk-headless"), ("mvn", "maven")):
+        program(name, package)
+    source = servers.HERE / "java"
+    pom = source / "pom.xml"
+
+    def make(folder):
+        fetched("Maven's packages", ["mvn", "-q", "-B", "-f", str(pom), f"-Dmaven.repo.local={CACHE / 'm2'}",
+                                     "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+                                     f"-DoutputDirectory={folder}"])
+    jars = download("java", pom.read_text(encoding="utf-8"), make)
+    classes = CACHE / "classes"
+    fetched("the Java programs", ["javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, source.glob("*.java"))])
+    return f"{jars}/*:{classes}"

@@ -7,6 +7,7 @@ import counting
 import credentials
 import fetch
 import servers
+import upstream
 from suite import Suite
 
 HERE = servers.HERE
@@ -19,7 +20,7 @@ def drop_in(folder, place):
     bin_folder = os.path.join(folder, "bin")
     os.mkdir(bin_folder)
     wrapper = os.path.join(bin_folder, "memcached")
-    user = " -u nobody" if os.geteuid() == 0 else ""
+    user = " -u root" if os.geteuid() == 0 else ""  # it has to read keys that the suite has made for itself
     with open(wrapper, "w", encoding="utf-8") as opened:
         opened.write(f'#!/bin/sh\nexec {servers.program_of(place)}{user} "$@"\n')
     os.chmod(wrapper, 0o755)
@@ -100,4 +101,25 @@ APPLICATIONS = [
     Suite("PHP sessions binary", script("python/php_sessions.py", "--binary"), needs=[fetch.php]),
 ]
 
-SUITES = LIBMEMCACHED + PYTHON + OTHERS + AGENTS + APPLICATIONS
+# Toolchains and registries that a plain Debian lacks: skipped with a line where they aren't. Some read but a few objects:
+# none of them may lie on flash by then.
+ELSEWHERE = [
+    Suite("pymemcache's own", upstream.pymemcache, counting.junit, [fetch.pypi]),
+    Suite("pylibmc's own", upstream.pylibmc, counting.junit, [fetch.pylibmc, fetch.pypi]),
+    Suite("python-memcached's own", upstream.python_memcached, counting.junit, [fetch.pypi],
+          least_from_flash=0),
+    Suite("python-binary-memcached's own", upstream.python_binary_memcached, counting.junit, [fetch.bmemcached, fetch.pypi],
+          seconds=240),
+    Suite("gomemcache's own", upstream.gomemcache, counting.go, [fetch.go], least_from_flash=0),
+    Suite("node memcached's own", upstream.node_memcached, counting.tap, [fetch.node], servers=3, least_from_flash=0),
+    Suite("memjs", upstream.memjs, needs=[fetch.node]),
+    Suite("memjs SASL", upstream.memjs, needs=[fetch.node, fetch.sasl], setup=credentials.sasl, places=ONLY_DRAM),
+    Suite("spymemcached text", upstream.java("UseSpymemcached"), needs=[fetch.java]),
+    Suite("spymemcached binary", upstream.java("UseSpymemcached", "--binary"), needs=[fetch.java]),
+    Suite("spymemcached SASL", upstream.java("UseSpymemcached", "--binary"), needs=[fetch.java, fetch.sasl],
+          setup=credentials.sasl, places=ONLY_DRAM),
+    Suite("xmemcached text", upstream.java("UseXmemcached"), needs=[fetch.java]),
+    Suite("xmemcached binary", upstream.java("UseXmemcached", "--binary"), needs=[fetch.java]),
+]
+
+SUITES = ELSEWHERE + LIBMEMCACHED + PYTHON + OTHERS + AGENTS + APPLICATIONS
