@@ -244,6 +244,7 @@ def protocol(variant, seconds, *pytest_options):
         if variant != "release":
             env["FLASHIELD_BIN"] = os.path.abspath(f"build/{variant}/flashield")
         code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+                            "-n", str(CPUS + 1), "--dist", "loadfile",
                             f"--junitxml={report}", *pytest_options, "tests/protocol"], seconds, env)
         count_protocol(name, report, code, output)
         count_reports(name, reports)

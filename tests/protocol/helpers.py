@@ -31,10 +31,30 @@ def until(condition, what, patience=PATIENCE):
         time.sleep(0.01)
 
 
+# Below the ports that the kernel gives to clients, so that none of them gets in between; a range for each of
+# the processes that pytest-xdist runs side by side.
+PORTS = range(20000, 32000)
+PROCESSES = 8
+process_number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PROCESSES
+own_ports = PORTS[process_number * len(PORTS) // PROCESSES:(process_number + 1) * len(PORTS) // PROCESSES]
+ports = itertools.cycle(own_ports)
+for _ in range(os.getpid() % len(own_ports)):  # whoever runs tests beside begins elsewhere
+    next(ports)
+
+
+def is_free(port):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(type=kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return next(port for port in ports if is_free(port))
 
 
 class Daemon:
