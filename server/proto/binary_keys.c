@@ -93,6 +93,7 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 		break;
 	case BINARY_DELETE:
 		compare_cas(&reply->request, command);
+		reply->request.options.uncounted = command->cas != 0;
 		break;
 	default:
 		break;

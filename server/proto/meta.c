@@ -178,7 +178,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
 		compare(&reply->request, meta);
-	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && options->compare_cas;
+	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
 	text_body_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
 }

@@ -272,17 +272,15 @@ static enum text_error parse_keys(const char *at, const char *end, struct text_c
 static enum text_error parse_expiry_keys(const char *at, const char *end, struct text_command *out)
 {
 	struct words words;
-	enum text_error error;
 
 	words.count = 1;
 	if (!text_word(&at, end, &words.word[0].text, &words.word[0].length))
 		return TEXT_ERROR_UNKNOWN;
-	error = parse_keys(at, end, out);
-	if (error == TEXT_ERROR_FORMAT)
-		return error;
 	if (!parse_signed(&words, 0, &out->exptime))
 		return TEXT_ERROR_EXPTIME;
-	out->rest = at;
+	if (parse_keys(at, end, out) == TEXT_ERROR_FORMAT)
+		return TEXT_ERROR_FORMAT;
+	out->rest = at; /* without a key it is a get of none */
 	out->rest_end = end;
 	return TEXT_ERROR_OK;
 }

@@ -95,6 +95,8 @@ static __attribute__((cold, noinline)) void count_extended(struct store_context 
 		return;
 	if (deleted && (options->invalidate || options->drop_value))
 		return;
+	if (request->op == STORE_DELETE && request->result == STORE_EXISTS && options->uncounted)
+		return;
 	if (request->op == STORE_GET && options->touch && hit)
 		op = STORE_GAT;
 	else if ((request->op == STORE_SET || request->op == STORE_REPLACE) && options->compare_cas)

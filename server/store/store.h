@@ -142,7 +142,7 @@ enum store_result {
  *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
  *   keep_clock   GET: the read doesn't count, neither as one (found.fetched) nor for eviction and admission
  *   uncounted    GET: only a look: it is in no counter, but an expired object that it found is; it neither wins nor counts
- *                as read (memcached: me)
+ *                as read (memcached: me). DELETE: an id that differs is no miss to the counters
  *
  * What clears marks: whatever stores a new value, a number that grew longer included; touch and numbers that
  * keep their length don't.

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
+
 #include "base/rng.h"
 #include "server/proto/proto.h"
 
@@ -102,6 +104,7 @@ static void numbers_are_checked(void **state)
 	expect("touch a 0x1", TEXT_ERROR_EXPTIME);
 	expect("touch a 9223372036854775808", TEXT_ERROR_EXPTIME);
 	expect("gat x a", TEXT_ERROR_EXPTIME);
+	expect(with_key("gat x ", 251, ""), TEXT_ERROR_EXPTIME);
 	expect("flush_all x", TEXT_ERROR_EXPTIME);
 	expect("verbosity x", TEXT_ERROR_FORMAT);
 }
@@ -232,6 +235,25 @@ static void numbers_are_written(void **state)
 	}
 }
 
+/* Of every length, all small ones, and nothing is written beyond. */
+static void numbers_of_every_length(void **state)
+{
+	uint64_t number = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++) {
+		char out[21], text[21];
+		int length;
+
+		memset(out, 'x', sizeof(out));
+		number = i < 20000 ? i : i % 20 == 0 ? 1 : number * 10 - i % 3;
+		length = snprintf(text, sizeof(text), "%" PRIu64, number);
+		assert_int_equal(text_number(out, number), length);
+		assert_memory_equal(out, text, (size_t)length);
+		assert_int_equal(out[length], 'x');
+	}
+}
+
 /* Words and bytes thrown together: nothing is read outside of the line, all answers are in bounds. */
 static void random_lines(void **state)
 {
@@ -276,6 +298,7 @@ int main(void)
 		cmocka_unit_test(flush_delays),
 		cmocka_unit_test(only_multigets_may_be_long),
 		cmocka_unit_test(numbers_are_written),
+		cmocka_unit_test(numbers_of_every_length),
 		cmocka_unit_test(random_lines),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
