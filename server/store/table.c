@@ -80,15 +80,15 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct stripe *stripe = store_stripe(store, hashes[i]);
-		const char *item;
+		uintptr_t item; /* an address, or 0 */
 
 		if (!lock_try(&stripe->lock))
 			continue;
 		/* Only its address is used, so it may be freed as soon as the stripe is released. */
-		item = (const char *)stripe->buckets[bucket_of(stripe, hashes[i])];
+		item = (uintptr_t)stripe->buckets[bucket_of(stripe, hashes[i])];
 		lock_release(&stripe->lock);
-		__builtin_prefetch(item, 1);
-		__builtin_prefetch(item + 64);
+		__builtin_prefetch((const void *)item, 1);
+		__builtin_prefetch((const void *)(item + 64));
 	}
 }
 
