@@ -106,9 +106,10 @@ int watch_join(struct watch *watch, struct conn *conn, unsigned streams)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Watches from now on: what was wanted by nobody before is emitted from here on. */
+/* The answer to "watch" is theirs too. It is sent after want(): who has read it misses nothing that happens then. */
 static void admit(struct watch *watch)
 {
+	static const char answer[] = "OK\r\n";
 	struct watcher *watcher;
 
 	lock_acquire(&watch->lock);
@@ -116,6 +117,8 @@ static void admit(struct watch *watch)
 		watch->joining = watcher->next;
 		watcher->next = watch->watchers;
 		watch->watchers = watcher;
+		memcpy(watcher->buffer, answer, sizeof(answer) - 1);
+		watcher->tail = sizeof(answer) - 1;
 	}
 	lock_release(&watch->lock);
 }

@@ -30,7 +30,7 @@ void watch_stop(struct watch *watch);
 void watch_destroy(struct watch *watch); /* when they have ended */
 
 /* A barrier of this connection: from now on it watches these streams (bits of enum event_stream). 0: return
-   CONN_LEND. FS_EFULL: there are WATCHERS_MAX. FS_EINVAL: such a connection can't be lent (UDP). FS_ENOMEM. */
+   CONN_LEND; the watch thread answers OK, once everything that happens later will be told. FS_EFULL: there are WATCHERS_MAX. FS_EINVAL: such a connection can't be lent (UDP). FS_ENOMEM. */
 FS_MUST_CHECK int watch_join(struct watch *watch, struct conn *conn, unsigned streams);
 
 struct watch_status {

@@ -186,7 +186,6 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 	}
 	switch (watch_join(conn->server->watch, conn, streams ? streams : 1u << EVENT_FETCHERS)) {
 	case FS_OK:
-		conn_put_text(conn, "OK\r\n");
 		return TEXT_LEND;
 	case FS_EFULL:
 		return say(conn, "WATCHER_TOO_MANY log watcher limit reached\r\n");

@@ -28,7 +28,7 @@ def event(watcher, type_):
 
 
 def emitted(daemon, watcher, type_, act):
-    """Acts until an event of this type comes: who has just begun to watch may miss the first."""
+    """Acts until an event of this type comes."""
     watcher.socket.settimeout(0.3)
     for _ in range(100):
         act()
@@ -62,6 +62,17 @@ def test_there_are_at_most_twenty(start):
     for watcher in watchers:
         watcher.close()
     until_watched(daemon, 0)
+
+
+def test_nothing_is_missed_after_the_answer(start):
+    """What another client does once "watch" is answered is told."""
+    daemon = start()
+    with daemon.client() as client:
+        for n in range(100):
+            with watch(daemon, b"mutations") as watcher:
+                client.set(b"k%d" % n, b"v")
+                assert event(watcher, "item_store")["key"] == f"k{n}"
+            until_watched(daemon, 0)
 
 
 def test_fetchers(start):
