@@ -122,7 +122,7 @@ def sasl():
 
 FETCH_SECONDS = 300
 PYPI = {"pymemcache": "4.0.0", "python-memcached": "1.62", "python-binary-memcached": "0.31.4", "pylibmc": "1.6.3"}
-PYPI_BESIDE = ["trustme==1.2.1", "zstd==1.5.5.1", "Faker==19.13.0"]  # what their tests import
+PYPI_BESIDE = ["trustme==1.2.1"]  # what their tests import
 
 
 def download(name, version, make):

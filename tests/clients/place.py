@@ -49,7 +49,6 @@ class Filler:
             self.deletes.append(b"".join(b"delete %s noreply\r\n" % key for key, _ in rows) + b"mn\r\n")
         self.batch = itertools.cycle(range(BATCHES))
         self.stored = collections.deque(maxlen=BATCHES)
-        self.limit = self.stats(b"", "limit_maxbytes")[0]
         self.ask(b"lru_crawler sleep 0\r\n")
         self.settle()
 
@@ -69,7 +68,8 @@ class Filler:
         return self.stats(b"flash", "segments_written")[0]
 
     def free(self):
-        return self.limit - self.stats(b"flash", "memory_used")[0]
+        budget, used = self.stats(b"flash", "dram_budget", "dram_bytes")
+        return budget - used
 
     def put(self):
         """False when the memory is full: so says the last set's answer, the only one."""
