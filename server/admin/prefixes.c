@@ -209,7 +209,10 @@ void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out
 
 void prefixes_reset(struct prefixes *prefixes)
 {
-	for (unsigned number = 0; number <= prefixes->most; number++)
+	unsigned count = atomic_load_explicit(&prefixes->count, memory_order_acquire);
+
+	/* A name that comes now begins with nothing anyhow. */
+	for (unsigned number = 0; number <= count; number++)
 		for (unsigned i = 0; i < PREFIX_COUNTERS; i++)
 			atomic_store_explicit(&prefixes->zero[number * PREFIX_COUNTERS + i],
 					      sum_since_start(prefixes, number, i), memory_order_relaxed);
