@@ -12,6 +12,7 @@
 #define FS_CONF_COUNTERS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum ctr_group { CTR_GROUP_GENERAL, CTR_GROUP_FLASH, CTR_GROUP_CLASSIFIER };
@@ -31,12 +32,22 @@ struct ctr_block {
 extern _Thread_local struct ctr_block *ctr_self;
 struct ctr_block *ctr_attach(void); /* makes this thread's block; never NULL */
 
-static inline void ctr_add(enum ctr counter, uint64_t n)
+/* This thread's block: for who counts several things at once. */
+static inline struct ctr_block *ctr_own(void)
 {
-	struct ctr_block *block = ctr_self ? ctr_self : ctr_attach();
+	return __builtin_expect(ctr_self != NULL, 1) ? ctr_self : ctr_attach();
+}
+
+static inline void ctr_add_to(struct ctr_block *block, enum ctr counter, uint64_t n)
+{
 	_Atomic uint64_t *value = &block->value[counter];
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n,
 			      memory_order_relaxed);
+}
+
+static inline void ctr_add(enum ctr counter, uint64_t n)
+{
+	ctr_add_to(ctr_own(), counter, n);
 }
 
 /* Sum over all threads since the start or the last ctr_reset. */

@@ -61,7 +61,7 @@ static void free_input(struct conn *conn)
 	*input = (struct input){ 0 };
 }
 
-/* Moves what is there into a buffer of this capacity. */
+/* Moves what is there into a buffer of another capacity. */
 static bool rebuffer(struct conn *conn, uint32_t capacity)
 {
 	struct input *input = &conn->input;
@@ -71,12 +71,20 @@ static bool rebuffer(struct conn *conn, uint32_t capacity)
 
 	if (!bytes)
 		return false;
-	if (length > 0)
-		memcpy(bytes, input->bytes + input->start, length);
-	if (input->bytes)
-		free_input(conn);
+	memcpy(bytes, input->bytes + input->start, length);
+	free_input(conn);
 	*input = (struct input){ .bytes = bytes, .end = length, .capacity = capacity };
 	return true;
+}
+
+/* The first one. */
+static inline bool borrow_buffer(struct conn *conn)
+{
+	char *bytes = worker_buffer_take(conn->worker);
+
+	if (bytes)
+		conn->input = (struct input){ .bytes = bytes, .capacity = CONN_BUFFER_BYTES };
+	return bytes != NULL;
 }
 
 static bool make_room(struct conn *conn)
@@ -85,7 +93,7 @@ static bool make_room(struct conn *conn)
 	uint32_t length = input->end - input->start;
 
 	if (!input->bytes)
-		return rebuffer(conn, CONN_BUFFER_BYTES);
+		return borrow_buffer(conn);
 	if (input->capacity - input->end >= ROOM_BYTES)
 		return true;
 	if (input->capacity - length >= input->capacity / 2) {
@@ -113,28 +121,49 @@ static void shrink_input(struct conn *conn)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Sets sock->more. */
-static ssize_t receive_pieces(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
+static ssize_t __attribute__((noinline)) receive_otherwise(struct socket_conn *sock, char *bytes, size_t room)
 {
-	size_t wanted = pieces[0].iov_len + (count > 1 ? pieces[1].iov_len : 0);
+	const struct iovec piece = { bytes, room };
+
+	return sock->transport->receive(sock, &piece, 1, &sock->more);
+}
+
+/* What comes goes into the buffer. Sets sock->more, as does the next one. */
+static ssize_t receive_input(struct conn *conn)
+{
+	struct socket_conn *sock = sock_of(conn);
+	struct input *input = &conn->input;
+	char *bytes = input->bytes + input->end;
+	size_t room = input->capacity - input->end;
 	ssize_t got;
 
-	if (!sock_is_plain(sock))
-		return sock->transport->receive(sock, pieces, count, &sock->more);
-	got = count > 1 ? readv(sock->fd, pieces, (int)count) : recv(sock->fd, pieces[0].iov_base, wanted, 0);
-	sock->more = got > 0 && (size_t)got == wanted;
+	if (sock_is_plain(sock)) {
+		got = recv(sock->fd, bytes, room, 0);
+		sock->more = got == (ssize_t)room;
+	} else {
+		got = receive_otherwise(sock, bytes, room);
+	}
+	if (got > 0)
+		input->end += (uint32_t)got;
 	return got;
 }
 
 /* A value goes straight into its item; what follows it, into the buffer. */
-static ssize_t receive_body(struct conn *conn)
+static ssize_t __attribute__((noinline)) receive_body(struct conn *conn)
 {
+	struct socket_conn *sock = sock_of(conn);
 	struct input *input = &conn->input;
 	const struct iovec pieces[2] = { { conn->body, conn->body_left },
 					 { input->bytes + input->end, input->capacity - input->end } };
-	ssize_t got = receive_pieces(sock_of(conn), pieces, 2);
 	uint32_t body;
+	ssize_t got;
 
+	if (sock_is_plain(sock)) {
+		got = readv(sock->fd, pieces, 2);
+		sock->more = got == (ssize_t)(pieces[0].iov_len + pieces[1].iov_len);
+	} else {
+		got = sock->transport->receive(sock, pieces, 2, &sock->more);
+	}
 	if (got <= 0)
 		return got;
 	body = (size_t)got < conn->body_left ? (uint32_t)got : conn->body_left;
@@ -154,15 +183,7 @@ static ssize_t receive(struct conn *conn)
 		errno = ENOMEM;
 		return -1;
 	}
-	if (conn->body_left > 0 && input->start == input->end) {
-		got = receive_body(conn);
-	} else {
-		const struct iovec piece = { input->bytes + input->end, input->capacity - input->end };
-
-		got = receive_pieces(sock_of(conn), &piece, 1);
-		if (got > 0)
-			input->end += (uint32_t)got;
-	}
+	got = conn->body_left > 0 && input->start == input->end ? receive_body(conn) : receive_input(conn);
 	if (got > 0)
 		ctr_add(CTR_bytes_read, (uint64_t)got);
 	return got;

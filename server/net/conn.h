@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "server/admin/observe.h"
 #include "server/proto/session.h"
 #include "server/server.h"
 #include "server/store/store.h"
@@ -211,7 +212,13 @@ struct reply *conn_reply_take(struct conn *conn);
 void conn_reply_give(struct conn *conn, struct reply *reply);
 
 /* store_execute of its request; what is finished is told to admin/observe.h. (So is what is finished later.) */
-bool conn_execute(struct conn *conn, struct reply *reply);
+static inline bool conn_execute(struct conn *conn, struct reply *reply)
+{
+	if (!store_execute(conn->store, &reply->request))
+		return false;
+	observe(conn, &reply->request);
+	return true;
+}
 
 /* Puts a reply at the end of the output: with a pending request, or complete. */
 void conn_queue(struct conn *conn, struct reply *reply);

@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/alloc.h"
 #include "base/lock.h"
 #include "server/net/conn.h"
 #include "server/net/net.h"
@@ -82,7 +83,7 @@ struct socket_conn {
 	uint32_t blocked_seconds; /* when it began to have answers that the socket didn't take; 0: hasn't */
 	int fd;
 	bool ready;	/* in the worker's ready list, or ... */
-	bool fresh;	/* ... (ready too) in that of those which have just received */
+	bool fresh;	/* ... (ready too) among those which have just received */
 	bool more;	/* there may be more than the socket says (struct transport) */
 	bool reading;	/* readable is added */
 	bool lent;	/* away: the worker doesn't touch it */
@@ -123,7 +124,8 @@ struct worker {
 	struct lock list_lock;
 	/* Those that received in this turn are stepped when there are enough of them; those that gave way
 	   only at the turn's end, once: or they would have many turns to one of the others. */
-	TAILQ_HEAD(ready_list, socket_conn) ready, fresh;
+	TAILQ_HEAD(ready_list, socket_conn) ready;
+	struct socket_conn *fresh[CONN_STEPS];
 	unsigned ready_count, fresh_count;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
 	unsigned foreseen_count, foreseen_next;	 /* ... of which the first are done */
@@ -282,20 +284,24 @@ static inline void worker_make_ready(struct socket_conn *sock)
 	}
 }
 
+/* When there are CONN_STEPS of them, worker_run_fresh comes next. */
 static inline void worker_make_fresh(struct socket_conn *sock)
 {
+	struct worker *worker = sock->conn.worker;
+
 	sock->ready = sock->fresh = true;
-	TAILQ_INSERT_TAIL(&sock->conn.worker->fresh, sock, ready_link);
-	sock->conn.worker->fresh_count++;
+	worker->fresh[worker->fresh_count++] = sock;
 }
+
+/* One that goes away before its step. */
+void worker_unmake_fresh(struct socket_conn *sock) __attribute__((cold));
 
 static inline void worker_unmake_ready(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
 
 	if (sock->fresh) {
-		TAILQ_REMOVE(&worker->fresh, sock, ready_link);
-		worker->fresh_count--;
+		worker_unmake_fresh(sock);
 	} else if (sock->ready) {
 		TAILQ_REMOVE(&worker->ready, sock, ready_link);
 		worker->ready_count--;
@@ -307,8 +313,20 @@ static inline void worker_unmake_ready(struct socket_conn *sock)
 void worker_run_fresh(struct worker *worker);
 void worker_run_ready(struct worker *worker);
 
-char *worker_buffer_take(struct worker *worker); /* CONN_BUFFER_BYTES; NULL when memory is out */
-void worker_buffer_give(struct worker *worker, char *buffer);
+/* CONN_BUFFER_BYTES; NULL when memory is out. */
+static inline char *worker_buffer_take(struct worker *worker)
+{
+	return __builtin_expect(worker->buffer_count > 0, 1) ? worker->buffers[--worker->buffer_count] :
+							       mem_alloc(CONN_BUFFER_BYTES);
+}
+
+static inline void worker_buffer_give(struct worker *worker, char *buffer)
+{
+	if (__builtin_expect(worker->buffer_count < SPARE_BUFFERS, 1))
+		worker->buffers[worker->buffer_count++] = buffer;
+	else
+		mem_free(buffer);
+}
 
 /* ---- listeners (bind.c, listen.c) ------------------------------------------------------------ */
 

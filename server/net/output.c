@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "conf/counters.h"
-#include "server/admin/observe.h"
 
 #define PIECES 96		/* of one sendmsg; a reply has up to three, beside the bytes before it */
 #define COPY_BYTES (64u << 10)	/* of short pieces, in one sendmsg */
@@ -217,14 +216,6 @@ static void finish(struct conn *conn, struct reply *reply)
 	conn_reply_give(conn, reply);
 }
 
-bool conn_execute(struct conn *conn, struct reply *reply)
-{
-	if (!store_execute(conn->store, &reply->request))
-		return false;
-	observe(conn, &reply->request);
-	return true;
-}
-
 static void on_done(struct store_request *request)
 {
 	struct reply *reply = request->owner;
@@ -330,11 +321,6 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 	pieces->count = 0;
 	pieces->copied = 0;
 	pieces->bytes = 0;
-	if (!output->first && at < output->tail) { /* most answers: one piece, as it lies there */
-		pieces->bytes = output->tail - at;
-		add_reference(pieces, output->bytes + at, pieces->bytes);
-		return;
-	}
 	for (reply = output->first; reply && pieces->count + 5 <= PIECES; reply = reply->next) {
 		uint32_t position = (uint32_t)(reply->position - output->origin);
 		size_t skip = reply->sent;
@@ -351,6 +337,16 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 	}
 	if (!reply)
 		add_output(pieces, output, at, output->tail);
+}
+
+/* So many of the output's bytes are behind us. */
+static void advance(struct output *output, size_t bytes)
+{
+	output->head += (uint32_t)bytes;
+	if (output->head == output->tail) {
+		output->origin += output->tail;
+		output->head = output->tail = 0;
+	}
 }
 
 /* So many bytes, from the front, are written. Replies without any bytes left go with them. */
@@ -378,23 +374,7 @@ static void consume(struct conn *conn, size_t bytes)
 		output->first = reply->next;
 		finish(conn, reply);
 	}
-	output->head += (uint32_t)bytes;
-	if (output->head == output->tail) {
-		output->origin += output->tail;
-		output->head = output->tail = 0;
-	}
-}
-
-static ssize_t send_pieces(struct conn *conn, struct pieces *pieces)
-{
-	struct socket_conn *sock = (struct socket_conn *)conn;
-	struct msghdr message = { .msg_iov = pieces->piece, .msg_iovlen = pieces->count };
-
-	if (!sock_is_plain(sock))
-		return sock->transport->send(sock, pieces->piece, pieces->count);
-	if (pieces->count == 1)
-		return send(sock->fd, pieces->piece[0].iov_base, pieces->piece[0].iov_len, MSG_NOSIGNAL);
-	return sendmsg(sock->fd, &message, MSG_NOSIGNAL);
+	advance(output, bytes);
 }
 
 static bool sendable(const struct output *output)
@@ -406,27 +386,71 @@ static bool sendable(const struct output *output)
 	return !first->pending || first->position > output->origin + output->head;
 }
 
+/* What the socket took of what it was offered; -1: errno says why nothing. False: no more for now. */
+static inline bool note_sent(struct conn *conn, ssize_t sent, size_t offered)
+{
+	if (__builtin_expect(sent < 0, 0)) {
+		if (errno == EINTR)
+			return true;
+		conn->blocked = errno == EAGAIN || errno == EWOULDBLOCK;
+		conn->failed = !conn->blocked;
+		return false;
+	}
+	ctr_add(CTR_bytes_written, (uint64_t)sent);
+	conn->blocked = (size_t)sent < offered;
+	return !conn->blocked;
+}
+
+static bool __attribute__((noinline)) flush_replies(struct conn *conn)
+{
+	struct socket_conn *sock = (struct socket_conn *)conn;
+	struct pieces pieces;
+	struct msghdr message = { .msg_iov = pieces.piece };
+	ssize_t sent = 0;
+	bool more;
+
+	gather(conn, &pieces);
+	message.msg_iovlen = pieces.count;
+	if (!sock_is_plain(sock))
+		sent = sock->transport->send(sock, pieces.piece, pieces.count);
+	else if (pieces.count == 1)
+		sent = send(sock->fd, pieces.piece[0].iov_base, pieces.piece[0].iov_len, MSG_NOSIGNAL);
+	else if (pieces.count > 1)
+		sent = sendmsg(sock->fd, &message, MSG_NOSIGNAL);
+	more = note_sent(conn, sent, pieces.bytes);
+	if (sent >= 0)
+		consume(conn, (size_t)sent);
+	return more;
+}
+
+static ssize_t __attribute__((noinline)) send_otherwise(struct socket_conn *sock, char *bytes, size_t length)
+{
+	const struct iovec piece = { bytes, length };
+
+	return sock->transport->send(sock, &piece, 1);
+}
+
+/* Most answers: one piece, as it lies there. */
+static inline bool flush_bytes(struct conn *conn)
+{
+	struct socket_conn *sock = (struct socket_conn *)conn;
+	struct output *output = &conn->output;
+	char *bytes = output->bytes + output->head;
+	size_t length = output->tail - output->head;
+	ssize_t sent = sock_is_plain(sock) ? send(sock->fd, bytes, length, MSG_NOSIGNAL) : send_otherwise(sock, bytes, length);
+	bool more = note_sent(conn, sent, length);
+
+	if (sent >= 0)
+		advance(output, (size_t)sent);
+	return more;
+}
+
 void conn_flush(struct conn *conn)
 {
-	struct pieces pieces;
+	bool more = !conn->blocked && !conn->failed;
 
-	while (sendable(&conn->output) && !conn->blocked && !conn->failed) {
-		ssize_t sent = 0;
-
-		gather(conn, &pieces);
-		if (pieces.count > 0)
-			sent = send_pieces(conn, &pieces);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0) {
-			conn->blocked = errno == EAGAIN || errno == EWOULDBLOCK;
-			conn->failed = !conn->blocked;
-			return;
-		}
-		ctr_add(CTR_bytes_written, (uint64_t)sent);
-		consume(conn, (size_t)sent);
-		conn->blocked = (size_t)sent < pieces.bytes;
-	}
+	while (more && sendable(&conn->output))
+		more = __builtin_expect(conn->output.first != NULL, 0) ? flush_replies(conn) : flush_bytes(conn);
 }
 
 bool conn_may_go_slow(struct conn *conn)

@@ -9,23 +9,6 @@
 #include "base/alloc.h"
 #include "conf/conf.h"
 
-/* ---- pooled buffers -------------------------------------------------------------------------- */
-
-char *worker_buffer_take(struct worker *worker)
-{
-	if (worker->buffer_count > 0)
-		return worker->buffers[--worker->buffer_count];
-	return mem_alloc(CONN_BUFFER_BYTES);
-}
-
-void worker_buffer_give(struct worker *worker, char *buffer)
-{
-	if (worker->buffer_count < SPARE_BUFFERS)
-		worker->buffers[worker->buffer_count++] = buffer;
-	else
-		mem_free(buffer);
-}
-
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* But for those that are away: the worker stays until they are back. */
@@ -86,17 +69,44 @@ static void poll_store(struct worker *worker)
 	store_worker_poll(worker->store);
 }
 
-/* So many from the front of a list get one turn: as many together as conn_step_all takes. */
-static void run_list(struct worker *worker, struct ready_list *list, unsigned left)
+void worker_run_fresh(struct worker *worker)
+{
+	unsigned count = worker->fresh_count;
+
+	worker->fresh_count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		struct socket_conn *sock = worker->fresh[i];
+
+		sock->ready = sock->fresh = false;
+		sock->conn.turns = worker->turns;
+	}
+	if (count > 0)
+		conn_step_all(worker, worker->fresh, count);
+}
+
+void worker_unmake_fresh(struct socket_conn *sock)
+{
+	struct worker *worker = sock->conn.worker;
+	unsigned at = 0;
+
+	while (worker->fresh[at] != sock)
+		at++;
+	worker->fresh_count--;
+	for (; at < worker->fresh_count; at++)
+		worker->fresh[at] = worker->fresh[at + 1];
+}
+
+/* So many from the front of the ready list get one turn: as many together as conn_step_all takes. */
+static void run_ready(struct worker *worker, unsigned left)
 {
 	struct socket_conn *socks[CONN_STEPS];
 
+	worker_wake(worker);
 	while (left > 0) {
 		unsigned count = 0;
 
-		worker_wake(worker);
 		while (count < CONN_STEPS && left > 0) {
-			struct socket_conn *sock = TAILQ_FIRST(list);
+			struct socket_conn *sock = TAILQ_FIRST(&worker->ready);
 
 			worker_unmake_ready(sock);
 			sock->conn.turns = worker->turns;
@@ -107,11 +117,6 @@ static void run_list(struct worker *worker, struct ready_list *list, unsigned le
 	}
 }
 
-void worker_run_fresh(struct worker *worker)
-{
-	run_list(worker, &worker->fresh, worker->fresh_count);
-}
-
 void worker_run_ready(struct worker *worker)
 {
 	unsigned ready;
@@ -120,7 +125,8 @@ void worker_run_ready(struct worker *worker)
 		sweep_feed(worker);
 	ready = worker->ready_count; /* without those of the others that give way now */
 	worker_run_fresh(worker);
-	run_list(worker, &worker->ready, ready);
+	if (ready > 0)
+		run_ready(worker, ready);
 }
 
 static void *worker_main(void *context)
@@ -230,7 +236,6 @@ int worker_init(struct worker *worker, struct net *net)
 	lock_init(&worker->list_lock, LOCK_LEAF);
 	LIST_INIT(&worker->conns);
 	TAILQ_INIT(&worker->ready);
-	TAILQ_INIT(&worker->fresh);
 	if (worker->wake_fd < 0)
 		return FS_ESYS;
 	code = make_base(worker);

@@ -41,14 +41,15 @@ static char *put_number(char *at, uint64_t number)
 	return at + text_number(at, number);
 }
 
-/* Completes "VALUE <key>", which stands in the reply's text, at "out". Returns the head's length. */
+/* "VALUE <key> ..." at out: its length. Where out is the reply's text, the key may stand in its place already. */
 static uint16_t make_head(const struct reply *reply, char *out)
 {
 	const struct store_value *value = &reply->request.value;
-	char *at = out + TEXT_HEAD + reply->request.key_length;
+	char *key = out + TEXT_HEAD, *at = key + reply->request.key_length;
 
-	if (out != reply->text)
-		memcpy(out, reply->text, TEXT_HEAD + reply->request.key_length);
+	memcpy(out, "VALUE ", TEXT_HEAD);
+	if (reply->request.key != key)
+		memcpy(key, reply->request.key, reply->request.key_length);
 	*at++ = ' ';
 	at = put_number(at, value->client_flags);
 	*at++ = ' ';

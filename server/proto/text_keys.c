@@ -14,7 +14,7 @@ static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_BGET] = STORE_GET,	[TEXT_GAT] = STORE_GAT,		[TEXT_GATS] = STORE_GAT,
 };
 
-/* A reply for a request on this key, the key copied: the input may be gone before it is done. */
+/* A reply for a request on this key, which stays in the input as long as the request is not pending. */
 static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
 				 uint64_t hash)
 {
@@ -22,10 +22,8 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 
 	if (!reply)
 		return NULL;
-	memcpy(reply->text, "VALUE ", TEXT_HEAD);
-	memcpy(reply->text + TEXT_HEAD, key, length);
 	reply->request.op = op;
-	reply->request.key = reply->text + TEXT_HEAD;
+	reply->request.key = key;
 	reply->request.key_length = (uint8_t)length;
 	reply->request.hash = hash;
 	reply->request.item = NULL;
@@ -38,12 +36,23 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	return reply;
 }
 
+/* The input may be gone before the request is done: the key moves to where the answer wants it. That of a set has
+   done so, and a meta command's lies elsewhere in the reply. */
+static void keep_key(struct reply *reply)
+{
+	if (reply->request.key >= reply->text && reply->request.key < reply->text + sizeof(reply->text))
+		return;
+	memcpy(reply->text + TEXT_HEAD, reply->request.key, reply->request.key_length);
+	reply->request.key = reply->text + TEXT_HEAD;
+}
+
 static void execute(struct conn *conn, struct reply *reply)
 {
 	if (conn_execute(conn, reply)) {
 		text_answer(conn, reply);
 		return;
 	}
+	keep_key(reply);
 	reply->pending = true;
 	reply->ordered = reply->request.op != STORE_GET;
 	conn_queue(conn, reply);
@@ -201,6 +210,7 @@ enum text_step text_store_begin(struct conn *conn, const struct text_command *co
 	reply->request.item = item;
 	reply->request.cas = command->number;
 	reply->noreply = command->noreply;
+	keep_key(reply);
 	text_body_begin(conn, reply, command->value_length);
 	return TEXT_NEXT;
 }

@@ -154,23 +154,35 @@ static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
 	return text_signed(words->word[i].text, words->word[i].length, out);
 }
 
+static unsigned digits_of(uint64_t number)
+{
+	unsigned digits = 1;
+
+	while (number >= 10000) {
+		number /= 10000;
+		digits += 4;
+	}
+	return digits + (number >= 10) + (number >= 100) + (number >= 1000);
+}
+
+/* Two digits at a time: a division is what costs most. */
 unsigned text_number(char *out, uint64_t number)
 {
-	char digits[20], *first = digits + sizeof(digits);
-	unsigned length;
+	static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+				    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+	unsigned digits = digits_of(number);
+	char *at = out + digits;
 
-	if (number < 10) { /* the flags of most objects */
-		*out = (char)('0' + number);
-		return 1;
+	while (number >= 100) {
+		at -= 2;
+		memcpy(at, pairs + number % 100 * 2, 2);
+		number /= 100;
 	}
-	do {
-		*--first = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	length = (unsigned)(digits + sizeof(digits) - first);
-	for (unsigned i = 0; i < length; i++)
-		out[i] = first[i];
-	return length;
+	if (number >= 10)
+		memcpy(at - 2, pairs + number * 2, 2);
+	else
+		at[-1] = (char)('0' + number);
+	return digits;
 }
 
 /* ---- the command word ------------------------------------------------------------------------ */

@@ -23,7 +23,7 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 	return item;
 }
 
-static void give_value(struct action *action, struct item *item)
+static inline void give_value(struct action *action, struct item *item)
 {
 	struct store_value *value = &action->request->value;
 

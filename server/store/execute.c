@@ -106,16 +106,27 @@ static __attribute__((cold, noinline)) void count_extended(struct store_context 
 		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
 }
 
+static inline void count_get(struct store_context *context, const struct store_request *request, bool from_flash)
+{
+	struct ctr_block *block = ctr_own();
+
+	ctr_add_to(block, CTR_cmd_get, 1);
+	if (request->result != STORE_HIT) {
+		ctr_add_to(block, CTR_get_misses, 1);
+		return;
+	}
+	ctr_add_to(block, CTR_get_hits, 1);
+	ctr_add_to(block, from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+	class_add(context->classes, class_of_value(request), CLASS_GET_HITS, 1);
+}
+
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
 {
 	/* What most requests are first, without the table. */
 	if (__builtin_expect(request->extended, 0)) {
 		count_extended(context, request, from_flash);
-	} else if (request->op == STORE_GET && request->result == STORE_HIT) {
-		ctr_add(CTR_cmd_get, 1);
-		ctr_add(CTR_get_hits, 1);
-		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
-		class_add(context->classes, class_of_value(request), CLASS_GET_HITS, 1);
+	} else if (request->op == STORE_GET) {
+		count_get(context, request, from_flash);
 	} else if (request->op == STORE_SET) {
 		ctr_add(CTR_cmd_set, 1);
 		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
@@ -148,7 +159,8 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 				 .now_seconds = worker->now_seconds };
 	struct current current = { 0 };
 	struct fidx_key key;
-	bool changes = request->op != STORE_GET;
+	/* What only reads, as most requests do, takes no id and leaves nothing behind, but an object that it found dead. */
+	bool reads = request->op == STORE_GET && __builtin_expect(!request->extended, 1);
 
 	if (__builtin_expect(request->extended, 0) && !extended_prepare(&worker->context, request)) {
 		request->result = STORE_NO_MEMORY;
@@ -161,7 +173,8 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 		action.key = &key;
 	}
 	lock_acquire(&stripe->lock);
-	action_begin(&action);
+	if (!reads)
+		action_begin(&action);
 	current.item = action_find(&action);
 	if (!current.item && store->index && (request->op != STORE_SET || request_needs_value(request))) {
 		struct fidx_match match[FIDX_MAX_MATCHES];
@@ -177,10 +190,13 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 		}
 		ctr_add(CTR_flash_lookups_miss, 1);
 	}
-	action_apply(&action, &current);
+	if (reads)
+		apply_get(&action, &current);
+	else
+		action_apply(&action, &current);
 	lock_release(&stripe->lock);
 	count_result(&worker->context, request, false);
-	if (changes || action.garbage_count)
+	if (request->op != STORE_GET || action.garbage_count)
 		action_finish(&action);
 	return true;
 }
