@@ -80,7 +80,7 @@ static enum meta_error parse_token(struct meta_command *out, enum kind kind, con
 	case OPAQUE:
 		out->opaque = token;
 		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
-		/* fall through */
+		__attribute__((fallthrough)); /* it is answered, too */
 	case ANSWERED:
 		if (*word == 't')
 			out->made_ttl = meta_given(out, 'N') + meta_given(out, 'T');
