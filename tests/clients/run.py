@@ -43,8 +43,9 @@ def tail(text):
 
 
 def one(suite, place):
-    """As once(). A slot that is cleared for a key may have been another's: objects on flash get lost that way, one of
-    some hundred thousand, and no client can tell. So a suite that fails there is run again, and both is said."""
+    """As once(). A set clears every slot that may be its key's, rarely another key's too (innocent_drops in stats flash):
+    an object that is lost so is a miss that the design allows. So a suite that fails in the flash place is run again,
+    and both runs are told: what goes wrong twice is no such loss."""
     word, text = once(suite, place)
     if word != "FAIL" or place != "flash":
         return word, text
