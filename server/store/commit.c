@@ -256,13 +256,19 @@ static bool room_in_index(struct store *store, const struct gathered *gathered)
 	}
 }
 
+/* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
+static bool may_reclaim(const struct store *store, uint32_t segment)
+{
+	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
+}
+
 static bool next_segment(struct store *store, uint32_t *segment)
 {
 	enum seg_state state;
 	int result = seg_next(store->segments, segment, &state);
 
 	if (result == FS_OK && state == SEG_LIVE) {
-		if (!store->config.evict || !reclaim_segment(store, *segment))
+		if (!may_reclaim(store, *segment) || !reclaim_segment(store, *segment))
 			return false;
 		result = seg_next(store->segments, segment, &state);
 	}

@@ -10,6 +10,7 @@
 #define BUCKETS_PER_LOCK 32u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
+#define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
 #define HAND_VISITS 4096 /* of slots, between two steps */
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
@@ -117,6 +118,8 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		count_dead(round, item);
 		take_out(round, stripe, hash, item);
+	} else if (round->how == EVICT_DEAD) {
+		return;
 	} else if (item_clock(item) > 0 && round->how != EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
 	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
@@ -261,8 +264,12 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 
 	if (missing <= 0)
 		return true;
+	if (!store->config.evict) {
+		evict_dram(context, (uint64_t)missing, DEAD_VISITS, EVICT_DEAD, true, &visited);
+		return bytes_missing(context, bytes) <= 0;
+	}
 	/* What would not fit into an empty cache evicts nothing. */
-	if (!store->config.evict || bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
+	if (bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
 		return false;
 	if (store->index)
 		cleaner_wake(store);

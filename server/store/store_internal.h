@@ -343,6 +343,7 @@ void count_result(struct store_context *context, const struct store_request *req
 /* ---- evict.c --------------------------------------------------------------------------------- */
 
 enum evict_how {
+	EVICT_DEAD,		/* what is expired or flushed alone: -M */
 	EVICT_SPARE_CANDIDATES, /* what stands at zero and doesn't wait for the flash */
 	EVICT_AT_ZERO,
 	EVICT_ANY

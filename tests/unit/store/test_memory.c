@@ -54,6 +54,27 @@ static void without_eviction_a_set_is_refused_and_nothing_evicted(void **state)
 	assert_int_equal(store_sized(h, 0, 1000), STORE_STORED);
 }
 
+/* ... but what is expired or flushed makes room, with no crawler running. */
+static void without_eviction_a_set_takes_the_room_of_what_is_expired_or_flushed(void **state)
+{
+	struct harness *h = *state;
+	unsigned stored = 0, more = 0;
+	uint64_t evictions = ctr_sum(CTR_evictions);
+
+	h->config.evict = false;
+	h->config.flash_path = NULL;
+	h->config.memory_bytes = MIB(2);
+	harness_open(h);
+	while (store_sized(h, stored, 1000) == STORE_STORED)
+		stored++;
+	store_flush_all(h->store, 0);
+	for (unsigned i = 0; i < stored; i++)
+		more += store_sized(h, stored + i, 1000) == STORE_STORED;
+	assert_in_range(more, stored - stored / 20, stored); /* the refused ones looked for room, too */
+	assert_true(ctr_sum(CTR_reclaimed) >= more / 2);
+	assert_int_equal(ctr_sum(CTR_evictions), evictions);
+}
+
 /* Touching what lies on flash brings it into DRAM: that may not go on past the limit. */
 static void without_eviction_flash_objects_do_not_grow_dram_past_the_limit(void **state)
 {
@@ -81,6 +102,33 @@ static void without_eviction_flash_objects_do_not_grow_dram_past_the_limit(void 
 		run_expiry(h, STORE_TOUCH, key, 1000);
 	}
 	assert_in_range(items_bytes(h), 0, budget + budget / 8 + KIB(64));
+}
+
+/* A full flash takes nothing more, until all objects of its oldest segment have gone. */
+static void without_eviction_an_empty_segment_is_written_anew(void **state)
+{
+	struct harness *h = *state;
+	char key[24];
+
+	h->config.evict = false;
+	h->config.memory_bytes = MIB(1);
+	h->config.flash_bytes = MIB(1) + KIB(64);
+	h->config.flash_object_bytes = 400;
+	harness_open(h);
+	unsigned n = 0;
+	for (int rounds = 0; rounds < 8000; rounds++) {
+		if (store_sized(h, n, 350) == STORE_STORED)
+			n++;
+		if (candidate_total(h->store) > KIB(128))
+			write_segment(h->store, (1u << GROUPS) - 1);
+	}
+	assert_false(write_segment(h->store, (1u << GROUPS) - 1));
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(key, sizeof(key), "object:%u", i);
+		if (where(h, key) == FLASH)
+			assert_int_equal(run(h, STORE_DELETE, key).result, STORE_DELETED);
+	}
+	assert_true(write_segment(h->store, (1u << GROUPS) - 1));
 }
 
 static void an_object_over_the_limit_is_refused_before_it_is_read(void **state)
@@ -273,7 +321,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_eviction_a_set_is_refused_and_nothing_evicted),
+		TEST(without_eviction_a_set_takes_the_room_of_what_is_expired_or_flushed),
 		TEST(without_eviction_flash_objects_do_not_grow_dram_past_the_limit),
+		TEST(without_eviction_an_empty_segment_is_written_anew),
 		TEST(an_object_over_the_limit_is_refused_before_it_is_read),
 		TEST(a_set_never_fails_or_waits_and_the_items_stay_within_their_budget),
 		TEST(large_values_make_room_for_themselves),
