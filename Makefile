@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT)
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects)
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
@@ -17,8 +17,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 
-ifeq ($(filter $(VARIANT),release debug asan tsan),)
-$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan)
+ifeq ($(filter $(VARIANT),release debug asan tsan fuzz),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, fuzz)
 endif
 
 compiler := $(notdir $(firstword $(CC)))
@@ -40,9 +40,11 @@ cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
+cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
 ldflags_tsan := -fsanitize=thread
-malloc_lib := $(if $(filter asan tsan,$(VARIANT)),,-ljemalloc)
+ldflags_fuzz := $(ldflags_asan)
+malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
 all_cflags := -std=gnu11 -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
@@ -67,8 +69,11 @@ server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
 unit_srcs := $(wildcard tests/unit/*/test_*.c)
 unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
+fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
+fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
+fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common $(tool_dirs)) \
-	tests/model $(wildcard tests/unit/*)))
+	tests/model tests/fuzz $(wildcard tests/unit/*)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
@@ -76,7 +81,7 @@ model := $(if $(model_objs),$(B)/model_client)
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests asan tsan install clean deps deps-test model format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan install clean deps deps-test model format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -116,6 +121,27 @@ unit: unit-build ## runs the unit tests of VARIANT
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
+
+fuzz: fuzz-one ## looks for inputs that break a part of the program: TARGET=text SECONDS=60 (tests/fuzz/README.md)
+	@mkdir -p $(BUILD)/fuzz/$(TARGET)
+	$(fuzzer) -max_total_time=$(or $(SECONDS),60) -artifact_prefix=$(BUILD)/fuzz/$(TARGET)- $(fuzz_options) \
+		$(BUILD)/fuzz/$(TARGET) $(corpus)
+
+fuzz-keep: fuzz-one ## adds to the corpus of TARGET what "make fuzz" has found that it lacks
+	@mkdir -p $(corpus).new $(BUILD)/fuzz/$(TARGET) $(corpus)
+	$(fuzzer) -set_cover_merge=1 $(fuzz_options) $(corpus).new $(corpus) $(BUILD)/fuzz/$(TARGET)
+	rm -rf $(corpus) && mv $(corpus).new $(corpus)
+
+fuzz-build: $(addprefix $(T)/fuzz/,$(fuzz_targets)) ## builds the fuzz targets of VARIANT; all but VARIANT=fuzz replay files
+
+# The fuzzer of one target, whatever CC and VARIANT are.
+fuzzer := $(BUILD)/fuzz-clang/tests/fuzz/$(TARGET)
+corpus := tests/fuzz/corpus/$(TARGET)
+fuzz_options := -timeout=10 -rss_limit_mb=2048 $(if $(wildcard tests/fuzz/$(TARGET).dict),-dict=tests/fuzz/$(TARGET).dict)
+.PHONY: fuzz-one
+fuzz-one:
+	$(if $(filter $(fuzz_targets),$(TARGET)),,$(error TARGET must be one of $(fuzz_targets)))
+	+@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang $(fuzzer)
 
 asan: ## unit tests under the address and undefined-behaviour sanitizers
 	+@$(MAKE) --no-print-directory VARIANT=asan unit
@@ -212,5 +238,17 @@ unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard test
 $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
 		$$(call unit_libs,$$(call unit_module,$$*))
 	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(server_libs) $(engine_libs))
+
+# A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
+fuzz_libs = $(if $(filter inspect,$(1)),$(below_inspect),$(below_server))
+fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
+fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy
+
+$(O)/lib/fuzz.a: $(patsubst %.c,$(O)/%.o,$(fuzz_helpers))
+	$(call show,AR,$@)$(archive)
+
+$(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(fuzz_main) $(O)/lib/fuzz.a \
+		$$(call fuzz_libs,$$*)
+	$(call show,LD,$@)$(call link,$(fuzz_flags) $(tool_libs) $(server_libs) $(engine_libs))
 
 -include $(patsubst %.c,$(O)/%.d,$(all_srcs))

@@ -29,13 +29,14 @@ EDGES = {
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "tests/fuzz": ["tests", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
 }
 
 # Which files alone may include a library's header. A folder ends in "/".
 LIBRARIES = [
     (re.compile(r"^(event\.h|evutil\.h|event2/)"), ["server/net/"], "libevent"),
-    (re.compile(r"^libaio\.h"), ["segments/", "tools/bench/raw.c"], "libaio"),
+    (re.compile(r"^libaio\.h"), ["segments/", "tools/bench/raw.c", "tests/fuzz/fixed.c"], "libaio"),
     (re.compile(r"^(linear\.h|liblinear/)"), ["classifier/"], "liblinear"),
     (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
     (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
@@ -46,7 +47,8 @@ LIBRARIES = [
 
 # Libraries that a single file wraps, and the files beside it that may use them nevertheless.
 ONE_FILE_ONLY = {
-    "libaio": {"tools/bench/raw.c"},  # measures what the device does without the engine
+    # The one measures what the device does without the engine, the other stands between engine and library.
+    "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
 README_FOLDERS = ["base", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging"]

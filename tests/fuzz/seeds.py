@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes inputs to begin with, made of the protocol tests' sessions: seeds.py FOLDER makes FOLDER/<target>/<number>.
+
+A stream's first bytes choose options and how it is cut into pieces (stream.h).
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "protocol"))
+import binary  # noqa: E402
+import sessions  # noqa: E402
+import sessions_binary  # noqa: E402
+import sessions_meta  # noqa: E402
+
+MOST_BYTES = 4096
+META = [b"mg", b"ms", b"md", b"ma", b"me"]
+HEAD = bytes(8)  # of a stream
+
+
+def spelled(session):
+    return (session.replace(b"%k", b"k" * 250).replace(b"%K", b"k" * 251).replace(b"%O", b"O" + b"o" * 32)
+            .replace(b"%X", b"x" * 2000))
+
+
+def text_sessions():
+    for group in [*sessions_meta.SESSIONS.values(), sessions.SESSIONS]:
+        yield from (spelled(session) for session in group if len(session) <= MOST_BYTES)
+
+
+def binary_sessions():
+    for opcode in sessions_binary.OPCODES:
+        for _, steps in list(sessions_binary.sessions(opcode))[::5]:
+            yield b"".join(packet(0) for step in steps for packet in step)
+
+
+def line_seeds():
+    for session in text_sessions():
+        yield from session.splitlines()
+
+
+def meta_seeds():
+    for line in line_seeds():
+        words = line.split(b" ", 1)
+        if words[0] in META:
+            yield bytes([META.index(words[0])]) + b" ".join(words[1:])
+
+
+def stream_seeds(streams):
+    for stream in streams:
+        yield HEAD + stream
+
+
+def datagram_seeds():
+    """A length, then a frame: id, number, total, reserved."""
+    for stream in text_sessions():
+        frame = b"\x00\x07\x00\x00\x00\x01\x00\x00" + stream
+        yield HEAD + len(frame).to_bytes(2, "little") + frame
+
+
+def conf_seeds():
+    with open("conf/flashield.conf", encoding="utf-8") as sample:
+        lines = [line.lstrip("# ") for line in sample]
+    for line in lines:
+        if " = " in line:
+            yield b"f" + line.encode()
+            yield b"a--" + line.strip().replace(" = ", "=").encode()
+    for line in ("-m 64\n-p 11211\n-u memcache\n-l 127.0.0.1\n-P /run/pid", "logfile /var/log/memcached.log\n-d -vv\n-c 10"):
+        yield b"f" + line.encode()
+    with open("conf/extended.def", encoding="utf-8") as rows:
+        for row in rows:
+            if '("' in row:
+                name = row.split('"')[1]
+                yield b"o" + name.encode()
+                yield b"o" + name.encode() + b"=1," + name.encode() + b"=yes"
+    yield b"oext_path=/tmp/x:64m,ext_page_size=8"
+
+
+def user_seeds():
+    for text in (b"user:secret\n", b"a:b\r\nc:d:e\n:x\n", b"a:b", b"\n", b"nocolon", b"u:\r\n"):
+        yield text
+
+
+SEEDS = {
+    "line": line_seeds,
+    "meta": meta_seeds,
+    "packet": lambda: (stream[:300] for stream in binary_sessions()),
+    "text": lambda: stream_seeds(text_sessions()),
+    "binary": lambda: stream_seeds(binary_sessions()),
+    "udp": datagram_seeds,
+    "conf": conf_seeds,
+    "users": user_seeds,
+}
+
+
+def main():
+    for target, seeds in SEEDS.items():
+        folder = os.path.join(sys.argv[1], target)
+        os.makedirs(folder, exist_ok=True)
+        for number, seed in enumerate(sorted(set(seeds()))):
+            with open(os.path.join(folder, f"seed-{number:05}"), "wb") as out:
+                out.write(seed[:2 * MOST_BYTES])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/fuzz/stream.h"
+
+#define TURNS_MASK 15u
+#define SHOWN_BYTES 100u /* around what differs */
+
+static const uint8_t mark[2] = { 0xfe, 0xed };
+
+#define EVENT_BYTES 4u /* with the mark */
+
+bool stream_parse(struct stream *stream, const uint8_t *data, size_t size)
+{
+	struct taking from = { data, data + size };
+	unsigned options;
+
+	if (size <= STREAM_HEAD_BYTES)
+		return false;
+	options = (unsigned)take_number(&from, 1);
+	stream->options = (struct service_options){
+		.no_ids = options & STREAM_NO_IDS,
+		.no_evict = options & STREAM_NO_EVICT,
+		.login = options & STREAM_LOGIN,
+		.flash = options & STREAM_FLASH,
+		.large_items = options & STREAM_LARGE_ITEMS,
+		.turns = (unsigned)take_number(&from, 1) & TURNS_MASK,
+	};
+	stream->seed = (uint32_t)take_number(&from, 4);
+	(void)take_number(&from, 2);
+	stream->bytes = from.at;
+	stream->length = left_of(&from);
+	stream->options.detail = memmem(stream->bytes, stream->length, "detail", 6) != NULL;
+	return true;
+}
+
+/* The next event at or after `at`; the end of the stream if there is none. */
+static const uint8_t *find_event(const uint8_t *at, const uint8_t *end)
+{
+	const uint8_t *found = memmem(at, (size_t)(end - at), mark, sizeof(mark));
+
+	return found && end - found >= EVENT_BYTES ? found : end;
+}
+
+static void keep(struct stream_answer *answer, const struct client *client)
+{
+	answer->bytes = realloc(answer->bytes, answer->length + client->answer_length + 1);
+	if (!answer->bytes)
+		abort();
+	if (client->answer_length > 0)
+		memcpy(answer->bytes + answer->length, client->answer, client->answer_length);
+	answer->length += client->answer_length;
+}
+
+static void end_client(struct stream_answer *answer, struct client *client)
+{
+	client_end(client);
+	keep(answer, client);
+	client_free(client);
+}
+
+static void happen(struct service *service, struct client *client, struct stream_answer *answer, const uint8_t *event)
+{
+	switch (event[0]) {
+	case 'm':
+		service_move(service);
+		break;
+	case 't':
+		service_pass(service, event[1]);
+		break;
+	case 'r':
+		end_client(answer, client);
+		client_open(client, service, client->cuts);
+		break;
+	default:
+		break;
+	}
+}
+
+struct stream_answer stream_run(const struct stream *stream, bool cuts)
+{
+	const uint8_t *at = stream->bytes, *end = at + stream->length, *event;
+	struct stream_answer answer = { NULL, 0 };
+	struct service service;
+	struct client client;
+	struct rng rng;
+
+	rng_init(&rng, stream->seed);
+	service_open(&service, &stream->options);
+	client_open(&client, &service, cuts ? &rng : NULL);
+	for (;;) {
+		event = find_event(at, end);
+		client_send(&client, at, (size_t)(event - at));
+		if (event == end)
+			break;
+		happen(&service, &client, &answer, event + sizeof(mark));
+		at = event + EVENT_BYTES;
+	}
+	end_client(&answer, &client);
+	service_close(&service);
+	return answer;
+}
+
+void stream_leave_out_stats(struct stream_answer *answer)
+{
+	char *at = answer->bytes, *end = at + answer->length, *to = at;
+
+	while (at < end) {
+		char *newline = memchr(at, '\n', (size_t)(end - at)), *next = newline ? newline + 1 : end;
+
+		if (next - at < 5 || memcmp(at, "STAT ", 5) != 0) {
+			memmove(to, at, (size_t)(next - at));
+			to += next - at;
+		}
+		at = next;
+	}
+	answer->length = (size_t)(to - answer->bytes);
+}
+
+static void show(const char *which, const struct stream_answer *answer, size_t from)
+{
+	size_t left = answer->length - from;
+
+	fprintf(stderr, "--- %s, %zu bytes, from %zu:\n%.*s\n---\n", which, answer->length, from,
+		(int)(left < 2 * SHOWN_BYTES ? left : 2 * SHOWN_BYTES), answer->bytes + from);
+}
+
+void stream_require_same(const struct stream_answer *whole, const struct stream_answer *pieces)
+{
+	size_t length = whole->length < pieces->length ? whole->length : pieces->length, at = 0, from;
+
+	if (whole->length == pieces->length && memcmp(whole->bytes, pieces->bytes, length) == 0)
+		return;
+	while (at < length && whole->bytes[at] == pieces->bytes[at])
+		at++;
+	from = at > SHOWN_BYTES ? at - SHOWN_BYTES : 0;
+	fprintf(stderr, "answers differ at byte %zu\n", at);
+	show("at once", whole, from);
+	show("in pieces", pieces, from);
+	abort();
+}
