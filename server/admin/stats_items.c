@@ -176,10 +176,10 @@ static bool get_number(const char **text, unsigned *number)
 
 	errno = 0;
 	value = strtoul(*text, &end, 10);
-	if (end == *text || (*end && *end != ' ') || **text == '-' || errno != 0 || value > UINT32_MAX)
+	if (end == *text || (*end && *end != ' ') || **text == '-' || errno != 0)
 		return false;
 	*text = end + strspn(end, " ");
-	*number = (unsigned)value;
+	*number = (unsigned)value; /* of more than 32 bits the lower ones, as memcached */
 	return true;
 }
 
@@ -194,7 +194,9 @@ const char *stats_cachedump(const struct server *server, const char *words, stru
 		return "CLIENT_ERROR bad command line\r\n";
 	if (!get_number(&words, &dump.class) || !get_number(&words, &limit))
 		return "CLIENT_ERROR bad command line format\r\n";
-	if (dump.class == 0 || dump.class > store_class_count())
+	if (dump.class == 0)
+		return STATS_END;
+	if (dump.class > store_class_count())
 		return "CLIENT_ERROR Illegal slab id\r\n";
 	dump.left = limit > 0 ? limit : UINT32_MAX;
 	if (store_walk(server->store, false, dump_item, &dump) != FS_OK)

@@ -94,18 +94,16 @@ static enum text_step say(struct conn *conn, const char *line)
 	return TEXT_NEXT;
 }
 
-/* Digits alone, and not too many. */
-static bool get_megabytes(const char *word, size_t length, uint64_t *out)
+bool text_is_noreply(const struct text_command *command, unsigned most)
 {
-	*out = 0;
-	if (length == 0 || length > 19)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		if (word[i] < '0' || word[i] > '9')
+	const char *at = command->rest, *word = "";
+	unsigned count = 0;
+	size_t length = 0;
+
+	while (text_word(&at, command->rest_end, &word, &length))
+		if (++count > most)
 			return false;
-		*out = *out * 10 + (uint64_t)(word[i] - '0');
-	}
-	return true;
+	return is_word(word, length, "noreply");
 }
 
 /* ---- the daemon as a whole ------------------------------------------------------------------------ */
@@ -125,31 +123,33 @@ enum text_step text_shutdown(struct conn *conn, const struct text_command *comma
 	return TEXT_CLOSE;
 }
 
+static const char *set_memory_limit(struct conn *conn, const struct text_command *command)
+{
+	const char *at = command->rest, *word;
+	uint64_t number, megabytes;
+	size_t length;
+
+	if (!text_word(&at, command->rest_end, &word, &length) || !text_unsigned(word, length, &number))
+		return "ERROR\r\n";
+	if (text_word(&at, command->rest_end, &word, &length) && text_word(&at, command->rest_end, &word, &length))
+		return "ERROR\r\n";
+	megabytes = (uint32_t)number; /* as memcached takes it */
+	if (megabytes < LEAST_MEGABYTES)
+		return "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+	if (megabytes > 1000000000)
+		return "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+	if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
+		return "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+	if (events_on(EVENT_SYSEVENTS))
+		events_emit(EVENT_SYSEVENTS, "type=memory_limit megabytes=%llu", (unsigned long long)megabytes);
+	return "OK\r\n";
+}
+
 enum text_step text_cache_memlimit(struct conn *conn, const struct text_command *command)
 {
-	const char *at = command->rest, *word, *second;
-	size_t length, second_length;
-	bool two, noreply;
-	uint64_t megabytes;
-	const char *answer = "OK\r\n";
+	const char *answer = set_memory_limit(conn, command);
 
-	if (!text_word(&at, command->rest_end, &word, &length) || !get_megabytes(word, length, &megabytes))
-		return say(conn, "ERROR\r\n");
-	two = text_word(&at, command->rest_end, &second, &second_length);
-	noreply = two && is_word(second, second_length, "noreply");
-	if (two && text_word(&at, command->rest_end, &second, &second_length))
-		return say(conn, "ERROR\r\n");
-	if (megabytes < LEAST_MEGABYTES)
-		answer = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
-	else if (megabytes > 1000000000)
-		answer = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
-	else if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
-		answer = "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
-	else if (events_on(EVENT_SYSEVENTS))
-		events_emit(EVENT_SYSEVENTS, "type=memory_limit megabytes=%llu", (unsigned long long)megabytes);
-	if (!noreply)
-		conn_put(conn, answer, (uint32_t)strlen(answer));
-	return TEXT_NEXT;
+	return text_is_noreply(command, 2) ? TEXT_NEXT : say(conn, answer);
 }
 
 enum text_step text_refresh_certs(struct conn *conn, const struct text_command *command)
@@ -181,7 +181,7 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 		enum event_stream stream = events_find(word, length);
 
 		if (stream == EVENT_STREAMS)
-			return say(conn, "ERROR\r\n");
+			return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : say(conn, "ERROR\r\n");
 		streams |= 1u << stream;
 	}
 	switch (watch_join(conn->server->watch, conn, streams ? streams : 1u << EVENT_FETCHERS)) {

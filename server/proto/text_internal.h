@@ -63,6 +63,10 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 enum text_step text_watch(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
 
+/* Is the last of these words, of which there are at most `most`, "noreply"? Some commands then answer nothing, errors included. */
+bool text_is_noreply(const struct text_command *command, unsigned most);
+#define TEXT_WORDS_MOST 22 /* that memcached tells apart */
+
 /* Parts of memcached's (text_tuning.c). */
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);
 enum text_step text_lru(struct conn *conn, const struct text_command *command);

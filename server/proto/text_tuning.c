@@ -3,8 +3,8 @@
  * The text protocol's commands that look after memcached's parts: crawler, LRU, slabs, extstore. The crawler's act; the
  * others answer as memcached does with those parts switched off, and remember what they were told.
  */
+#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,14 +50,12 @@ static bool is(const struct words *words, unsigned i, const char *text)
 	return i < words->count && strcmp(words->word[i], text) == 0;
 }
 
+/* Of more than 32 bits the lower ones, as memcached takes it. */
 static bool get_number(const char *text, uint32_t *out)
 {
-	unsigned long long number;
-	char *end;
+	uint64_t number;
 
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (end == text || *end || *text == '-' || errno != 0 || number > UINT32_MAX)
+	if (!text_unsigned(text, strlen(text), &number))
 		return false;
 	*out = (uint32_t)number;
 	return true;
@@ -69,7 +67,7 @@ static bool get_real(const char *text, double *out)
 
 	errno = 0;
 	*out = strtod(text, &end);
-	return end != text && !*end && errno == 0 && isfinite(*out);
+	return end != text && (!*end || isspace((unsigned char)*end)) && errno == 0;
 }
 
 static enum text_step say(struct conn *conn, const char *line)
@@ -78,32 +76,42 @@ static enum text_step say(struct conn *conn, const char *line)
 	return TEXT_NEXT;
 }
 
+static enum text_step say_unless_noreply(struct conn *conn, const struct text_command *command, const char *line)
+{
+	return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : say(conn, line);
+}
+
 #define OK "OK\r\n"
 #define ERROR "ERROR\r\n"
 #define FORMAT "CLIENT_ERROR bad command line format\r\n"
+#define BAD_CLASS "BADCLASS invalid class id\r\n"
 
 /* ---- lru_crawler ----------------------------------------------------------------------------- */
 
-/* "all", "hash" (*all), or numbers separated by commas. */
-static bool parse_classes(const struct words *words, bool *all, bool classes[DUMP_CLASSES])
+/* "all", "hash" (*all), or numbers separated by commas. NULL, or what is wrong with them. */
+static const char *parse_classes(const struct words *words, bool *all, bool classes[DUMP_CLASSES])
 {
 	char list[CLASS_LIST_BYTES], *rest = list;
+	bool none = true;
 	uint32_t number;
 
 	*all = is(words, 1, "all") || is(words, 1, "hash");
 	if (*all)
-		return true;
+		return NULL;
 	if (words->second_length >= sizeof(list))
-		return false;
+		return BAD_CLASS;
 	memcpy(list, words->second, words->second_length);
 	list[words->second_length] = 0;
 	memset(classes, 0, DUMP_CLASSES * sizeof(*classes));
 	for (const char *one = strsep(&rest, ","); one; one = strsep(&rest, ",")) {
+		if (!*one)
+			continue;
 		if (!get_number(one, &number) || number == 0 || number > store_class_count() || number >= DUMP_CLASSES)
-			return false;
+			return BAD_CLASS;
 		classes[number] = true;
+		none = false;
 	}
-	return true;
+	return none ? "NOTSTARTED no items to crawl\r\n" : NULL;
 }
 
 static bool crawler_enabled(const struct conn *conn)
@@ -117,13 +125,15 @@ static bool crawler_enabled(const struct conn *conn)
 static enum text_step list_objects(struct conn *conn, const struct words *words, enum dump_form form)
 {
 	bool all, classes[DUMP_CLASSES];
+	const char *wrong;
 
 	if (!crawler_enabled(conn))
 		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	if (conn->server->conf->disable_dumping)
 		return say(conn, "ERROR metadump not allowed\r\n");
-	if (!parse_classes(words, &all, classes))
-		return say(conn, "BADCLASS invalid class id\r\n");
+	wrong = parse_classes(words, &all, classes);
+	if (wrong)
+		return say(conn, wrong);
 	switch (dump_begin(conn->server->dump, conn, form, all ? NULL : classes)) {
 	case FS_OK:
 		return TEXT_LEND;
@@ -137,11 +147,13 @@ static enum text_step list_objects(struct conn *conn, const struct words *words,
 static enum text_step crawl(struct conn *conn, const struct words *words)
 {
 	bool all, classes[DUMP_CLASSES];
+	const char *wrong;
 
 	if (!crawler_enabled(conn))
 		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
-	if (!parse_classes(words, &all, classes))
-		return say(conn, "BADCLASS invalid class id\r\n");
+	wrong = parse_classes(words, &all, classes);
+	if (wrong)
+		return say(conn, wrong);
 	if (!store_crawl(conn->server->store))
 		return say(conn, "BUSY currently processing crawler request\r\n");
 	return say(conn, OK);
@@ -200,45 +212,51 @@ enum text_step text_lru_crawler(struct conn *conn, const struct text_command *co
 /* ---- lru, slabs ------------------------------------------------------------------------------- */
 
 /* "tune" is taken with the lists switched off, "mode" and "temp_ttl" are not. */
-enum text_step text_lru(struct conn *conn, const struct text_command *command)
+static const char *tune_lru(const struct words *words)
 {
 	uint32_t hot, warm;
 	double hot_factor, warm_factor;
-	struct words words;
 
-	split(command, &words);
-	if (words.count != 5 || !is(&words, 0, "tune") || !get_number(words.word[1], &hot) ||
-	    !get_number(words.word[2], &warm) || !get_real(words.word[3], &hot_factor) ||
-	    !get_real(words.word[4], &warm_factor))
-		return say(conn, ERROR);
+	if (words->count < 5 || !is(words, 0, "tune") || !get_number(words->word[1], &hot) ||
+	    !get_number(words->word[2], &warm) || !get_real(words->word[3], &hot_factor) ||
+	    !get_real(words->word[4], &warm_factor))
+		return ERROR;
 	if ((uint64_t)hot + warm > 80)
-		return say(conn, "ERROR hot and warm pcts must not exceed 80\r\n");
+		return "ERROR hot and warm pcts must not exceed 80\r\n";
 	if (hot_factor <= 0 || warm_factor <= 0)
-		return say(conn, "ERROR hot/warm age factors must be greater than 0\r\n");
+		return "ERROR hot/warm age factors must be greater than 0\r\n";
 	atomic_store(&tuning.hot_lru_pct, hot);
 	atomic_store(&tuning.warm_lru_pct, warm);
 	atomic_store(&tuning.hot_max_factor, hot_factor);
 	atomic_store(&tuning.warm_max_factor, warm_factor);
-	return say(conn, OK);
+	return OK;
 }
 
-static enum text_step automove(struct conn *conn, const struct words *words)
+enum text_step text_lru(struct conn *conn, const struct text_command *command)
+{
+	struct words words;
+
+	split(command, &words);
+	return say_unless_noreply(conn, command, tune_lru(&words));
+}
+
+static const char *automove(const struct words *words)
 {
 	uint32_t level;
 	double ratio;
 
 	if (is(words, 1, "ratio")) {
-		if (words->count != 3 || !get_real(words->word[2], &ratio))
-			return say(conn, ERROR);
+		if (words->count < 3 || !get_real(words->word[2], &ratio))
+			return ERROR;
 		atomic_store(&tuning.slab_automove_ratio, ratio);
-		return say(conn, OK);
+		return OK;
 	}
 	if (!get_number(words->word[1], &level))
-		return say(conn, FORMAT);
+		return FORMAT;
 	if (level > 2)
-		return say(conn, ERROR);
+		return ERROR;
 	atomic_store(&tuning.slab_automove, level);
-	return say(conn, OK);
+	return OK;
 }
 
 enum text_step text_slabs(struct conn *conn, const struct text_command *command)
@@ -249,7 +267,7 @@ enum text_step text_slabs(struct conn *conn, const struct text_command *command)
 	if (words.count == 3 && is(&words, 0, "reassign"))
 		return say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
 	if (words.count >= 2 && is(&words, 0, "automove"))
-		return automove(conn, &words);
+		return say_unless_noreply(conn, command, automove(&words));
 	return say(conn, ERROR);
 }
 
@@ -298,5 +316,5 @@ enum text_step text_extstore(struct conn *conn, const struct text_command *comma
 	struct words words;
 
 	split(command, &words);
-	return say(conn, words.count >= 2 && set_extstore(&words) ? OK : ERROR);
+	return say_unless_noreply(conn, command, words.count >= 2 && set_extstore(&words) ? OK : ERROR);
 }
