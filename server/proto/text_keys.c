@@ -36,12 +36,9 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	return reply;
 }
 
-/* The input may be gone before the request is done: the key moves to where the answer wants it. That of a set has
-   done so, and a meta command's lies elsewhere in the reply. */
-static void keep_key(struct reply *reply)
+/* The input may be gone before the request is done: the key moves to where the answer wants it. */
+static inline void keep_key(struct reply *reply)
 {
-	if (reply->request.key >= reply->text && reply->request.key < reply->text + sizeof(reply->text))
-		return;
 	memcpy(reply->text + TEXT_HEAD, reply->request.key, reply->request.key_length);
 	reply->request.key = reply->text + TEXT_HEAD;
 }
@@ -52,7 +49,9 @@ static void execute(struct conn *conn, struct reply *reply)
 		text_answer(conn, reply);
 		return;
 	}
-	keep_key(reply);
+	/* That of a set is there already, and a meta command's has its own place in the reply. */
+	if (reply->request.key < reply->text || reply->request.key >= reply->text + sizeof(reply->text))
+		keep_key(reply);
 	reply->pending = true;
 	reply->ordered = reply->request.op != STORE_GET;
 	conn_queue(conn, reply);

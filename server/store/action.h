@@ -127,7 +127,10 @@ void extended_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id another one? (CAS, SET and REPLACE have their own.) */
 bool extended_differs(const struct action *action, const struct current *current);
 /* The id that is to be shown of what the request stores; 0: that of ours. */
-uint64_t extended_own_cas(const struct store_request *request);
+static inline uint64_t extended_own_cas(const struct store_request *request)
+{
+	return __builtin_expect(request->extended, 0) && request->options.own_cas ? request->options.new_cas : 0;
+}
 /* A new item with that room where the request needs it: NULL without memory. */
 struct item *extended_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length);
 /* The key's object in DRAM, with room for marks, no slot and no plan, its id unchanged. NULL without memory. */

@@ -74,11 +74,6 @@ struct item *extended_markable(struct action *action, const struct current *curr
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-uint64_t extended_own_cas(const struct store_request *request)
-{
-	return request->extended && request->options.own_cas ? request->options.new_cas : 0;
-}
-
 bool extended_differs(const struct action *action, const struct current *current)
 {
 	const struct store_request *request = action->request;
