@@ -3,11 +3,13 @@
 """Runs every test, for "make test". The last line is "N passed, N failed"; exit code 1 on failures.
 
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
-ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; other people's clients (tests/clients/run.py),
+ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; the comparison with memcached
+(tests/compare/run.py); other people's clients (tests/clients/run.py),
 also under ASan+UBSan; the model test (tests/model/run.py). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
-Names on the command line choose steps: build check unit asan tsan protocol protocol-asan clients clients-asan model.
+Names on the command line choose steps: build check unit asan tsan protocol protocol-asan compare clients clients-asan
+model.
 """
 import concurrent.futures
 import os
@@ -24,13 +26,15 @@ WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "1380"))
 BUILD_SECONDS = 600
 UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
 PROTOCOL_SECONDS = 420
+COMPARE_SECONDS = 300
+COMPARE_SCRIPT = "tests/compare/run.py"
 CLIENTS_SECONDS = 420
 CLIENTS_SCRIPT = "tests/clients/run.py"
 MODEL_SECONDS = 300
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
-STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "clients", "clients-asan", "model"]
+STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "compare", "clients", "clients-asan", "model"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
@@ -278,6 +282,13 @@ def step_protocol_asan():
              "--ignore=tests/protocol/test_tracegen.py")
 
 
+def step_compare():
+    say("-- comparison with memcached")
+    code, output = run([sys.executable, COMPARE_SCRIPT], COMPARE_SECONDS)
+    count_lines("comparison with memcached", code, output)
+    say(f"   {output.rstrip().rpartition(chr(10))[2]}")
+
+
 def clients(variant, *options):
     name = f"clients ({variant})"
     if variant != "release" and not build(f"builds ({variant})", f"VARIANT={variant}", "all"):
@@ -328,11 +339,11 @@ def model(variant):
         prefix = without_aslr() if variant == "tsan" else []
         code, output = run(prefix + [sys.executable, MODEL_SCRIPT, "--variant", variant, "--seconds",
                                      str(MODEL_EACH_SECONDS[variant])], MODEL_SECONDS, sanitizer_options(reports))
-        count_model(name, code, output)
+        count_lines(name, code, output)
         count_reports(name, reports)
 
 
-def count_model(name, code, output):
+def count_lines(name, code, output):
     bad = seen = 0
     for line in output.splitlines():
         match = MODEL_LINE.match(line)

@@ -25,6 +25,7 @@ OWN_TOKENS = {
 }
 BLOCK = b"27\r\n"
 NAMES = {"META_GET": b"mg", "META_SET": b"ms", "META_DELETE": b"md", "META_ARITHMETIC": b"ma", "META_DEBUG": b"me", "META_NOOP": b"mn"}
+OPAQUE_32 = b"O" + b"o" * 32  # a byte longer than one may be
 FLAGGED = [b"mg", b"ms", b"md", b"ma"]
 FIRST_FLAGS = b"C1 D1 F1 I J1 L N0 O1 P R1 T0 c f h k l q t u v".split()
 
@@ -86,7 +87,8 @@ def wrong(name):
               b"b b", b"v v", b"v z", b"z z", b"b z", b"z b", b"b Tx", b"Tx b", b"Tx z", b"z Tx", b"Dx z", b"MXX Tx", b"Tx MXX", b"T1 Tx",
               b"Tx T1", b"MX Tx", b"Tx MX", b"Fx Tx", b"Tx Fx", b"Fx z", b"z Fx", b"Cx Nx", b"Jx Dx", b"Dx Jx", b"Dx Cx", b"Cx Dx",
               b"vv", b"v1 k2", b"q z", b"k O1 z", b"k O1 MX", b"q MX", b"q Tx", b"k q k", b"v\tk", b"v\rk", b"\t", b"\tv", b"v\t", b"vk",
-              b"noreply", b"v noreply", b"I1 v", b"S", b"S5", b"s5", b"c5 v", b"t5 v", b"q1 v", b"h l t f s c k v u O7 q T5 N5 R5 C5 F5 J5 D5"]
+              b"noreply", b"v noreply", b"I1 v", b"S", b"S5", b"s5", b"c5 v", b"t5 v", b"q1 v", b"h l t f s c k v u O7 q T5 N5 R5 C5 F5 J5 D5",
+              *(OPAQUE_32 + flags for flags in (b"", b" z", b" Tx", b" v", b" N30", b" q", b" MX"))]
     lines += [b" ".join(FIRST_FLAGS[:count]) for count in range(14, 21)] + [b"z " * 30, b"v " * 16, b"v " * 17, b"v " * 18, b"v " * 40]
     for flags, state in itertools.product(lines, FEW):
         yield once(name, shown(flags), state, flags, LOOK_SHORT)

@@ -8,7 +8,7 @@ import talk
 from session import Keys
 
 BATCH = 128  # sessions between two looks at the counters
-TRIES = 5  # a second may begin on one of the two; who was slow gets more time
+# A second may begin on one of the two; and who was slow gets more time.
 PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0)
 
 # All that memcached's stats show is compared, but for what says nothing of the commands: the process, its memory,
@@ -25,14 +25,15 @@ Difference = collections.namedtuple("Difference", "session ours theirs")
 class Pair:
     """Our daemon and memcached. Sessions that are excused are counted by the entry that does."""
 
-    def __init__(self, ours, theirs):
+    def __init__(self, ours, theirs, width=talk.WIDTH):
         self.daemons = ours, theirs
+        self.width = width  # sessions at a time
         self.excused = collections.Counter()
         self.counters = None
 
     def outcomes(self, sessions, patience=PATIENCE[0]):
         keys = [Keys() for _ in sessions]
-        return [talk.run_sessions(daemon.port, sessions, keys, patience) for daemon in self.daemons]
+        return [talk.run_sessions(daemon.port, sessions, keys, patience, self.width) for daemon in self.daemons]
 
     def counted(self):
         """What stats show now, of memcached's names, and what has been added since the last time."""
@@ -53,28 +54,35 @@ class Pair:
         return entry
 
     def again(self, session):
-        """None, or how a session differs that did the first time."""
-        for patience in PATIENCE[:TRIES]:
+        """None, or how a session differs that did the first time. What may be excused is not asked as patiently."""
+        for patience in PATIENCE:
             ours, theirs = (talk.plain(session, outcomes[0]) for outcomes in self.outcomes([session], patience))
             if ours == theirs:
                 return None
+            if intended.reason(session, ours, theirs):
+                break
         return Difference(session, ours, theirs)
 
     def compare_counters(self, sessions):
-        """Which of the sessions has counted otherwise?"""
+        """Which of the sessions has counted otherwise? Those that are excused for their answers aren't asked."""
         different = []
         for session in sessions:
-            for _ in range(TRIES):
+            for _ in PATIENCE:
                 self.counted()
                 outcomes = [talk.plain(session, found[0]) for found in self.outcomes([session])]
                 ours, theirs = self.counted()
-                if ours == theirs:
+                if ours == theirs or self.excuse(session, *outcomes):
                     break
             else:
-                if not self.excuse(session, *outcomes):
-                    names = [name for name in theirs if ours[name] != theirs[name]]
-                    different.append(Difference(session, {n: ours[n] for n in names}, {n: theirs[n] for n in names}))
+                names = [name for name in theirs if ours[name] != theirs[name]]
+                different.append(Difference(session, {n: ours[n] for n in names}, {n: theirs[n] for n in names}))
         return different
+
+    def same_counters(self, sessions):
+        self.counted()
+        self.outcomes(sessions)
+        ours, theirs = self.counted()
+        return ours == theirs
 
     def compare(self, sessions, counters=True):
         """(differences, excused)."""
@@ -84,15 +92,19 @@ class Pair:
             if counters:
                 self.counted()
             found = self.outcomes(batch)
-            if counters:
-                ours, theirs = self.counted()
-                if ours != theirs:
-                    different += self.compare_counters(batch)
+            counted = self.counted() if counters else (None, None)
+            plain = []
             for session, one, other in zip(batch, *found):
-                if talk.plain(session, one) != talk.plain(session, other):
-                    again = self.again(session)
-                    if again and self.excuse(*again):
-                        excused += 1
-                    elif again:
-                        different.append(again)
+                ours, theirs = talk.plain(session, one), talk.plain(session, other)
+                if ours != theirs and self.excuse(session, ours, theirs):
+                    excused += 1
+                    continue
+                plain.append(session)
+                again = self.again(session) if ours != theirs else None
+                if again and self.excuse(*again):
+                    excused += 1
+                elif again:
+                    different.append(again)
+            if counted[0] != counted[1] and not self.same_counters(plain):
+                different += self.compare_counters(plain)
         return different, excused

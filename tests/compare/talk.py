@@ -124,7 +124,7 @@ class Talk:
         self.done(Outcome(end, self.answer))
 
 
-def run(talks, patience):
+def run(talks, patience, width=WIDTH):
     """Talks: functions that begin one each. Returns when all have ended."""
     waiting = iter(talks)
     selector = selectors.DefaultSelector()
@@ -141,7 +141,7 @@ def run(talks, patience):
         del active[talk]
         begin()
 
-    for _ in range(WIDTH):
+    for _ in range(width):
         begin()
     while active:
         for key, events in selector.select(patience / 4):
@@ -167,14 +167,14 @@ def run(talks, patience):
     selector.close()
 
 
-def run_sessions(port, sessions, keys, patience=0.3):
+def run_sessions(port, sessions, keys, patience=0.3, width=WIDTH):
     """The outcomes, in the order of the sessions."""
     outcomes = [None] * len(sessions)
 
     def maker(i):
         return lambda: Talk(port, sessions[i], keys[i], lambda outcome: outcomes.__setitem__(i, outcome))
 
-    run((maker(i) for i in range(len(sessions))), patience)
+    run((maker(i) for i in range(len(sessions))), patience, width)
     return outcomes
 
 

@@ -11,6 +11,7 @@ SASL_LIST, SASL_AUTH, SASL_STEP, GATK, GATKQ = range(0x20, 0x25)
 OK, NOT_FOUND, EXISTS, TOO_LARGE, INVALID, NOT_STORED, NOT_NUMBER = range(7)
 AUTH_ERROR, AUTH_CONTINUE, UNKNOWN, NO_MEMORY = 0x20, 0x21, 0x81, 0x82
 NO_CREATE = 0xffffffff
+KEY_MAX = 250
 
 HEADER = struct.Struct(">BBHBBHIIQ")
 Answer = collections.namedtuple("Answer", "opcode status opaque cas extras key value")

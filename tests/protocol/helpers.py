@@ -60,11 +60,12 @@ def free_port():
 class Daemon:
     """A process that serves on 127.0.0.1; `with` starts and stops it."""
 
-    def __init__(self, options, program=None, port=None, listen=True):
+    def __init__(self, options, program=None, port=None, listen=True, stderr=None):
         self.program = program or flashield_command()
         self.options = options
         self.port = port
         self.listen = listen
+        self.stderr = stderr
         self.process = None
 
     def command(self):
@@ -77,7 +78,7 @@ class Daemon:
 
     def start(self):
         self.port = self.port or free_port()
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr)
         if self.listen:
             until(self.answers, f"an answer of {self.program}")
         return self
