@@ -181,8 +181,11 @@ static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
 	if (!conn_may_go(conn))
 		return CONN_WAIT;
 	*step = run_line(conn, newline);
-	if (*step != TEXT_NEXT)
+	if (*step != TEXT_NEXT) {
+		if (*step == TEXT_LEND) /* the line is used up: when the connection is back a new one begins */
+			conn->session.scanned = 0;
 		return verdict_of(*step);
+	}
 	conn->session.scanned = 0;
 	return CONN_MORE;
 }

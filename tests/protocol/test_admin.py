@@ -191,6 +191,17 @@ def test_a_dump_whose_client_goes_away_lets_the_next_one_in(start):
         until(lambda: client.all(b"lru_crawler metadump 1\r\n").endswith(b"END\r\n"), "a dump that may begin")
 
 
+def test_a_command_after_a_dump_that_was_asked_for_in_pieces(start):
+    """What was seen of the dump's line before it was complete says nothing about the next line."""
+    daemon = start("-t", "1")
+    with daemon.client() as client, daemon.client() as other:
+        client.send(b"lru_crawler metadump al")
+        assert other.ask(b"mn\r\n") == b"MN\r\n" # by now the piece was looked at, too
+        client.send(b"l\r\n")
+        assert client.line() == b"END\r\n"
+        assert client.ask(b"mn\r\n") == b"MN\r\n"
+
+
 def test_dumps_can_be_forbidden(start):
     """-X"""
     with start("-X").client() as client:
