@@ -63,12 +63,13 @@ static bool idle_is_due(struct worker *worker, uint32_t timeout_seconds)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Closed only until there is memory again. */
+/* Closed until half of the memory is there again: were it just enough for one, the next of many who don't read
+   would take it at once, and who reads would wait for all of them. */
 static void close_stuck(struct worker *worker)
 {
 	struct socket_conn *sock, *next;
 
-	for (sock = LIST_FIRST(&worker->conns); sock && worker->held > worker->held_most; sock = next) {
+	for (sock = LIST_FIRST(&worker->conns); sock && worker->held > worker->held_most / 2; sock = next) {
 		next = LIST_NEXT(sock, link);
 		if (sock->blocked_seconds == 0 || sock->conn.output.held <= CONN_SHARE_BYTES ||
 		    worker->now_seconds - sock->blocked_seconds < STUCK_SECONDS)

@@ -101,6 +101,21 @@ def test_who_never_reads_is_closed(start):
         assert open_now < 8
 
 
+def test_many_who_never_read_are_closed_together(start):
+    """Not one after the other as each leaves its memory to the next, while all others wait for the last of them."""
+    daemon = start("-m", "16", "-t", "2")
+    until(lambda: int(daemon.stats()["curr_connections"]) == 1, "those by which the start was seen to be gone")
+    with contextlib.ExitStack() as stack:
+        # Connections go to the workers in turn: what happens on the other one doesn't keep this one waiting.
+        watching = stack.enter_context(daemon.client())
+        assert watching.set(b"slow", b"v" * (MIB // 5)) == b"STORED\r\n"
+        for _ in range(120):
+            stack.enter_context(LateClient(daemon.port)).send(b"get slow\r\n" * 300)
+            stack.enter_context(daemon.client())
+        until(lambda: int(watching.stats()["curr_connections"]) == 241, "all to be open")
+        until(lambda: int(watching.stats()["curr_connections"]) <= 241 - 40, "many to be closed")
+
+
 def test_who_reads_late_gets_all(start):
     """The same, but they do read, one after the other: all answers come, complete."""
     daemon = late_daemon(start)
