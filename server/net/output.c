@@ -406,16 +406,18 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 	struct socket_conn *sock = (struct socket_conn *)conn;
 	struct pieces pieces;
 	struct msghdr message = { .msg_iov = pieces.piece };
-	ssize_t sent = 0;
+	ssize_t sent;
 	bool more;
 
 	gather(conn, &pieces);
 	message.msg_iovlen = pieces.count;
-	if (!sock_is_plain(sock))
+	if (pieces.count == 0) /* silent ones: they are done with */
+		sent = 0;
+	else if (!sock_is_plain(sock))
 		sent = sock->transport->send(sock, pieces.piece, pieces.count);
 	else if (pieces.count == 1)
 		sent = send(sock->fd, pieces.piece[0].iov_base, pieces.piece[0].iov_len, MSG_NOSIGNAL);
-	else if (pieces.count > 1)
+	else
 		sent = sendmsg(sock->fd, &message, MSG_NOSIGNAL);
 	more = note_sent(conn, sent, pieces.bytes);
 	if (sent >= 0)

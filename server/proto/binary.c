@@ -99,14 +99,15 @@ static uint32_t needed(const struct binary_command *command)
 static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 {
 	struct input *input = &conn->input;
-	const char *bytes = input->bytes + input->start;
 	uint32_t there = input->end - input->start;
 	struct binary_command command;
 	enum binary_error error;
+	const char *bytes;
 
 	*step = BINARY_WAIT;
 	if (there < BINARY_HEADER_BYTES)
 		return CONN_MORE;
+	bytes = input->bytes + input->start;
 	error = binary_parse_header(bytes, &command);
 	if (error == BINARY_ERROR_NONE && !conn->authenticated && !(command.flags & BINARY_OPEN))
 		error = BINARY_ERROR_SHAPE; /* any but the first two */

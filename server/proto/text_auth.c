@@ -93,11 +93,12 @@ static void answer_token(struct conn *conn, const char *token, size_t length)
 bool text_auth_go_on(struct conn *conn)
 {
 	struct input *input = &conn->input;
-	char *token = input->bytes + input->start;
 	uint32_t length = (uint32_t)conn->session.swallow;
+	char *token;
 
 	if (input->end - input->start < length + 2)
 		return false;
+	token = input->bytes + input->start;
 	if (memcmp(token + length, "\r\n", 2) == 0)
 		answer_token(conn, token, length);
 	else
