@@ -67,7 +67,7 @@ static char *next_line(struct file_reader *reader)
 
 /* --- our own form ---------------------------------------------------------------------------- */
 
-/* Takes away a pair of quotes, which protects what inih would take for a comment. */
+/* Takes away a pair of quotes, which protects what would be a comment without them. */
 static char *unquoted(const char *value)
 {
 	size_t length = strlen(value);
@@ -109,10 +109,23 @@ static int take_pair(void *context, const char *section, const char *name, const
 	return 1;
 }
 
-/* A line that is too long for inih's buffer, read as inih would. */
-static void take_long_line(struct file_reader *reader, char *text)
+/* Where the quotes end that a value begins with: at one that only blanks, or a comment, follow. NULL: nowhere. */
+static char *end_of_quotes(char *value)
 {
-	char *value = text + strcspn(text, "=:"), *comment;
+	for (char *quote = value; (quote = strchr(quote + 1, '"')) != NULL;) {
+		size_t blanks = strspn(quote + 1, " \t");
+
+		if (!quote[1 + blanks] || (blanks > 0 && quote[1 + blanks] == ';'))
+			return quote;
+	}
+	return NULL;
+}
+
+/* A line that inih can't read: it is too long for its buffer, or what is quoted looks like a comment to it. Read as
+   inih would, but for that. */
+static void take_line(struct file_reader *reader, char *text)
+{
+	char *value = text + strcspn(text, "=:"), *comment = NULL;
 	size_t length;
 
 	if (*text == '#' || *text == ';')
@@ -123,7 +136,9 @@ static void take_long_line(struct file_reader *reader, char *text)
 	}
 	*value++ = 0;
 	value += strspn(value, " \t");
-	for (comment = value; (comment = strchr(comment, ';')) != NULL; comment++)
+	if (*value == '"')
+		comment = end_of_quotes(value);
+	for (comment = comment ? comment : value; (comment = strchr(comment, ';')) != NULL; comment++)
 		if (comment > value && strchr(" \t", comment[-1])) {
 			*comment = 0;
 			break;
@@ -146,8 +161,8 @@ static char *read_line(char *line, int bytes, void *context)
 
 	if (!text)
 		return NULL;
-	if (strlen(text) + 2 > (size_t)bytes) {
-		take_long_line(reader, text);
+	if (strlen(text) + 2 > (size_t)bytes || strchr(text, '"')) {
+		take_line(reader, text);
 		*text = 0; /* an empty line */
 	}
 	snprintf(line, (size_t)bytes, "%s\n", text);

@@ -207,6 +207,31 @@ static void the_file_takes_the_same_names(void **state)
 	unload(&loaded);
 }
 
+static void quotes_protect_what_is_no_comment(void **state)
+{
+	static const struct { const char *line, *user; } lines[] = {
+		{ "user = \"a ;b\"\n", "a ;b" },
+		{ "user = \"a ;b\" ; c \"d\n", "a ;b" },
+		{ "user = \"a\" ; c \"d\"\n", "a" },
+		{ "user = \"a\" b \"c\"\n", "a\" b \"c" },
+		{ "user = \" a\t\" \n", " a\t" },
+		{ "user = a\"b ;c\"\n", "a\"b" },
+		{ "user = \"a ;b\n", "\"a" },
+		{ "user = \"\"\"\n", "\"" },
+	};
+	struct loaded loaded;
+
+	(void)state;
+	expect_refusal("--config @", "[\"x\"]\n", 64, "@:1: the line is not \"name = value\"\n");
+	expect_refusal("--config @", "user \"x\"\n", 64, "@:1: the line is not \"name = value\"\n");
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		load(&loaded, "--config @", lines[i].line);
+		assert_string_equal(loaded.err, "");
+		assert_string_equal(loaded.conf.user, lines[i].user);
+		unload(&loaded);
+	}
+}
+
 static void the_command_line_overrides_the_file(void **state)
 {
 	struct loaded loaded;
@@ -368,6 +393,7 @@ int main(void)
 		cmocka_unit_test(our_defaults),
 		cmocka_unit_test(every_type_is_read_from_the_command_line),
 		cmocka_unit_test(the_file_takes_the_same_names),
+		cmocka_unit_test(quotes_protect_what_is_no_comment),
 		cmocka_unit_test(the_command_line_overrides_the_file),
 		cmocka_unit_test(verbosity_counts_and_sets_the_log_level),
 		cmocka_unit_test(help_version_and_sample_end_the_start),
