@@ -22,9 +22,12 @@ static const char *parse_decimal(const char *text, long double *value)
 		if (*cursor < '0' || *cursor > '9')
 			return NULL;
 		for (; *cursor >= '0' && *cursor <= '9'; cursor++)
-			number += (*cursor - '0') * (place /= 10);
+			if (place < 1e18L) { /* further digits change nothing */
+				number = number * 10 + (*cursor - '0');
+				place *= 10;
+			}
 	}
-	*value = number;
+	*value = number / place; /* rounded once: what is exact in binary is exact here */
 	return cursor;
 }
 

@@ -2,6 +2,7 @@
 /* One value: what is accepted, from text, to text. */
 #include <errno.h>
 #include <limits.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -258,6 +259,15 @@ static bool is_auto(const struct conf_option *option, const void *field)
 	return *(const uint64_t *)field == 0;
 }
 
+/* A bare number would be in the option's own unit. What is left of a KiB is exact with ten digits. */
+static const char *size_text(const struct conf_option *option, uint64_t bytes, char text[CONF_VALUE_BYTES])
+{
+	if (!*option->unit || bytes % 1024 == 0)
+		return units_format_size(bytes, text);
+	snprintf(text, CONF_VALUE_BYTES, "%" PRIu64 ".%010" PRIu64 "k", bytes / 1024, bytes % 1024 * (10000000000u / 1024));
+	return text;
+}
+
 const char *conf_value_text(const struct conf *conf, const struct conf_option *option,
 			    char text[CONF_VALUE_BYTES])
 {
@@ -274,7 +284,7 @@ const char *conf_value_text(const struct conf *conf, const struct conf_option *o
 		snprintf(text, CONF_VALUE_BYTES, "%d", *(const int *)field);
 		break;
 	case CONF_TYPE_SIZE:
-		return units_format_size(*(const uint64_t *)field, text);
+		return size_text(option, *(const uint64_t *)field, text);
 	case CONF_TYPE_TIME:
 		return units_format_time(*(const uint64_t *)field, text);
 	case CONF_TYPE_RATE:

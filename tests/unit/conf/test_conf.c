@@ -361,11 +361,20 @@ static void describe_one(void *context, const struct conf_option *option, const 
 	assert_true(option->text && *option->text);
 }
 
+static void set_again(void *context, const struct conf_option *option, const char *value)
+{
+	char why[256];
+
+	if (strcmp(option->name, "memory-limit") == 0)
+		assert_int_equal(conf_set(context, option->name, value, why, sizeof(why)), FS_OK);
+}
+
 static void describe_tells_what_set_takes(void **state)
 {
 	struct described described = {0};
 	struct conf conf;
 	char why[256];
+	uint64_t memory;
 
 	(void)state;
 	conf_init(&conf);
@@ -379,6 +388,11 @@ static void describe_tells_what_set_takes(void **state)
 	assert_int_equal(conf.threads, 4);
 	assert_int_equal(conf_set(&conf, "threads", "9", why, sizeof(why)), FS_OK);
 	assert_int_equal(conf.threads, 9);
+	assert_int_equal(conf_set(&conf, "memory-limit", "6.266m", why, sizeof(why)), FS_OK);
+	memory = conf.memory_limit_bytes;
+	assert_int_equal(memory % 1024, 393);
+	conf_describe(&conf, set_again, &conf);
+	assert_int_equal(conf.memory_limit_bytes, memory);
 	conf_free(&conf);
 }
 
