@@ -16,6 +16,7 @@ import sessions_meta  # noqa: E402
 MOST_BYTES = 4096
 META = [b"mg", b"ms", b"md", b"ma", b"me"]
 HEAD = bytes(8)  # of a stream
+FLASH = 8
 
 
 def spelled(session):
@@ -46,9 +47,24 @@ def meta_seeds():
             yield bytes([META.index(words[0])]) + b" ".join(words[1:])
 
 
-def stream_seeds(streams):
-    for stream in streams:
+def stream_seeds(streams, on_flash):
+    """As they are; and some with other options and cuts, or with the keys of objects that lie on flash."""
+    for number, stream in enumerate(streams):
         yield HEAD + stream
+        head = bytes([number % 32, number % 16]) + number.to_bytes(4, "little") + bytes(2)
+        if number % 11 == 0:
+            yield head + stream
+        if number % 7 == 0:
+            yield bytes([head[0] | FLASH]) + head[1:] + on_flash(stream, number % 10)
+
+
+def text_on_flash(stream, number):
+    return stream.replace(b" a", b" f%d" % number).replace(b" n", b" n0").replace(b"set f", b"get f")
+
+
+def binary_on_flash(stream, number):
+    """Keys of the same length."""
+    return stream.replace(b"key", b"n-%d" % (number % 2) if number < 3 else b"f-%d" % number)
 
 
 def datagram_seeds():
@@ -85,8 +101,8 @@ SEEDS = {
     "line": line_seeds,
     "meta": meta_seeds,
     "packet": lambda: (stream[:300] for stream in binary_sessions()),
-    "text": lambda: stream_seeds(text_sessions()),
-    "binary": lambda: stream_seeds(binary_sessions()),
+    "text": lambda: stream_seeds(text_sessions(), text_on_flash),
+    "binary": lambda: stream_seeds(binary_sessions(), binary_on_flash),
     "udp": datagram_seeds,
     "conf": conf_seeds,
     "users": user_seeds,

@@ -134,21 +134,27 @@ void service_move(struct service *service)
 	(void)write_segment(service->server.store, EVERY_GROUP);
 }
 
-static void preload(struct service *service)
+static void put_on_flash(struct service *service, const char *key, const char *value, size_t length)
+{
+	set(service, key, value, length);
+	read_once(service, key);
+}
+
+static void preload(struct service *service, bool binary)
 {
 	static const uint16_t lengths[10] = { 0, 1, 9, 40, 200, 1024, 1025, 2000, 4000, 9000 };
-	char key[3] = "f0", number[3] = "n0", value[9000];
+	static const char *const numbers[2] = { "41", "18446744073709551615" };
+	const char *between = binary ? "-" : "";
+	char key[8], value[9000];
 
 	memset(value, 'v', sizeof(value));
 	for (unsigned i = 0; i < 10; i++) {
-		key[1] = (char)('0' + i);
-		set(service, key, value, lengths[i]);
-		read_once(service, key);
+		snprintf(key, sizeof(key), "f%s%u", between, i);
+		put_on_flash(service, key, value, lengths[i]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		number[1] = (char)('0' + i);
-		set(service, number, i ? "18446744073709551615" : "41", i ? 20 : 2);
-		read_once(service, number);
+		snprintf(key, sizeof(key), "n%s%u", between, i);
+		put_on_flash(service, key, numbers[i], strlen(numbers[i]));
 	}
 	service_move(service);
 	service_move(service);
@@ -237,7 +243,7 @@ void service_open(struct service *service, const struct service_options *options
 	service->held_most = service->worker.held_most;
 	store_worker_turn(service->worker.store);
 	if (options->flash)
-		preload(service);
+		preload(service, options->binary);
 }
 
 static void require_nothing_left(const struct service *service)

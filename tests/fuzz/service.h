@@ -21,7 +21,7 @@ struct service_options {
 	bool no_evict;	 /* -M */
 	bool login;	 /* -Y: "user" with "secret" */
 	bool binary;	 /* -B binary */
-	bool flash;	 /* objects f0 .. f9 are on flash, n0 and n1 of them are numbers */
+	bool flash;	 /* objects f0 .. f9 are there, and numbers n0 and n1 (binary: f-0 ...), most on flash */
 	bool large_items; /* -I 2m */
 	bool detail;	 /* "stats detail" begins with nothing: not set, it may show what other services have counted */
 	unsigned turns;	 /* -R */
