@@ -19,6 +19,7 @@
 #define BUFFER_BYTES (64u << 10)
 #define LINE_MAX_BYTES 1280u /* a key with each byte escaped, and seven numbers */
 #define POLL_MS 100
+#define WARN_MS 60000u
 
 struct dump {
 	struct store *store;
@@ -32,6 +33,7 @@ struct dump {
 	/* Of the one under way: */
 	enum dump_form form;
 	bool all, classes[DUMP_CLASSES];
+	uint64_t warned_ms; /* when the log was told last that some are lacking */
 	bool broken; /* the client went away, or takes nothing */
 	size_t used;
 	char buffer[BUFFER_BYTES];
@@ -175,6 +177,17 @@ static bool see(void *context, const struct store_seen *object)
 	return true;
 }
 
+/* A client may ask again and again: not each time is worth a line. */
+static void warn_of_gaps(struct dump *dump, int code)
+{
+	uint64_t now_ms = clk_now_ms(clk_boot());
+
+	if (dump->warned_ms != 0 && now_ms - dump->warned_ms < WARN_MS)
+		return;
+	dump->warned_ms = now_ms;
+	log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
+}
+
 static void run(struct dump *dump, struct loan *loan)
 {
 	struct walk walk = { dump, loan };
@@ -184,7 +197,7 @@ static void run(struct dump *dump, struct loan *loan)
 	dump->broken = false;
 	code = store_walk(dump->store, true, see, &walk);
 	if (code != FS_OK)
-		log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
+		warn_of_gaps(dump, code);
 	if (!dump->broken && !atomic_load(&dump->stop)) {
 		const char *end = dump->form == DUMP_MG ? "EN\r\n" : "END\r\n";
 
