@@ -4,7 +4,6 @@
 
 #include "base/events.h"
 #include "base/log.h"
-#include "conf/counters.h"
 #include "server/proto/meta_internal.h"
 
 #define LOGGED_BYTES 500u /* of a command's line */
@@ -130,9 +129,7 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		log_debug("a client speaks HTTP: closed");
 		return TEXT_CLOSE;
 	}
-	if (error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL)
-		ctr_add(CTR_cmd_flush, 1); /* as memcached does before it looks at the time */
-	answer = text_error_answer(error);
+	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn) : text_error_answer(error);
 	if (!command.noreply)
 		conn_put(conn, answer, (uint32_t)strlen(answer));
 	return TEXT_NEXT;

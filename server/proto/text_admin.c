@@ -5,11 +5,13 @@
 #include "base/events.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/counters.h"
 #include "server/admin/admin.h"
 #include "server/admin/watch.h"
 #include "server/net/net.h"
 #include "server/proto/text_internal.h"
 
+#define NO_FLUSH "CLIENT_ERROR flush_all not allowed\r\n"
 #define MEGABYTE (1u << 20)
 #define LEAST_MEGABYTES 8u /* what memcached lets cache_memlimit go down to */
 
@@ -54,13 +56,21 @@ enum text_step text_flush_all(struct conn *conn, const struct text_command *comm
 
 	if (allowed)
 		store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
+	else
+		ctr_add(CTR_cmd_flush, 1); /* as the store does */
 	if (command->noreply)
 		return TEXT_NEXT;
 	if (allowed)
 		conn_put_text(conn, "OK\r\n");
 	else
-		conn_put_text(conn, "CLIENT_ERROR flush_all not allowed\r\n");
+		conn_put_text(conn, NO_FLUSH);
 	return TEXT_NEXT;
+}
+
+const char *text_flush_error(const struct conn *conn)
+{
+	ctr_add(CTR_cmd_flush, 1);
+	return conn->server->conf->disable_flush_all ? NO_FLUSH : text_error_answer(TEXT_ERROR_EXPTIME);
 }
 
 enum text_step text_version(struct conn *conn, const struct text_command *command)
@@ -173,15 +183,16 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 {
 	const char *at = command->rest, *word;
 	unsigned streams = 0;
+	bool noreply = text_is_noreply(command, TEXT_WORDS_MOST);
 	size_t length;
 
 	if (conn->server->conf->disable_watch)
-		return say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
+		return noreply ? TEXT_NEXT : say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
 	while (text_word(&at, command->rest_end, &word, &length)) {
 		enum event_stream stream = events_find(word, length);
 
 		if (stream == EVENT_STREAMS)
-			return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : say(conn, "ERROR\r\n");
+			return noreply ? TEXT_NEXT : say(conn, "ERROR\r\n");
 		streams |= 1u << stream;
 	}
 	switch (watch_join(conn->server->watch, conn, streams ? streams : 1u << EVENT_FETCHERS)) {
