@@ -240,7 +240,7 @@ $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_mod
 	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
-fuzz_libs = $(if $(filter inspect,$(1)),$(below_inspect),$(below_server))
+fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/inspect/image.o $(below_inspect),$(below_server))
 fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy
 
@@ -249,6 +249,6 @@ $(O)/lib/fuzz.a: $(patsubst %.c,$(O)/%.o,$(fuzz_helpers))
 
 $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(fuzz_main) $(O)/lib/fuzz.a \
 		$$(call fuzz_libs,$$*)
-	$(call show,LD,$@)$(call link,$(fuzz_flags) $(tool_libs) $(server_libs) $(engine_libs))
+	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
 -include $(patsubst %.c,$(O)/%.d,$(all_srcs))

@@ -3,12 +3,12 @@
 """Runs every test, for "make test". The last line is "N passed, N failed"; exit code 1 on failures.
 
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
-ASan+UBSan and under TSan; the protocol tests (pytest), also under ASan+UBSan; the comparison with memcached
+ASan+UBSan and under TSan; the corpora of the fuzz targets (tests/fuzz); the protocol tests (pytest), also under ASan+UBSan; the comparison with memcached
 (tests/compare/run.py); other people's clients (tests/clients/run.py),
 also under ASan+UBSan; the model test (tests/model/run.py). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
-Names on the command line choose steps: build check unit asan tsan protocol protocol-asan compare clients clients-asan
+Names on the command line choose steps: build check unit asan fuzz tsan protocol protocol-asan compare clients clients-asan
 model.
 """
 import concurrent.futures
@@ -34,7 +34,7 @@ MODEL_SECONDS = 300
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
-STEPS = ["build", "check", "unit", "asan", "tsan", "protocol", "protocol-asan", "compare", "clients", "clients-asan", "model"]
+STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "clients", "clients-asan", "model"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
@@ -145,7 +145,7 @@ def without_aslr():
         return []
 
 
-def run_unit(program, variant):
+def run_unit(program, variant, *arguments):
     env = {
         "CMOCKA_MESSAGE_OUTPUT": "TAP",
         "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
@@ -154,7 +154,7 @@ def run_unit(program, variant):
     }
     prefix = without_aslr() if variant == "tsan" else []
     before = time.monotonic()
-    result = run(prefix + [program], UNIT_SECONDS[variant], env)
+    result = run(prefix + [program, *arguments], UNIT_SECONDS[variant], env)
     took = time.monotonic() - before
     if took > SLOW_SECONDS:
         say(f"   {program} took {took:.0f} s")
@@ -209,6 +209,19 @@ def step_unit():
 
 def step_asan():
     unit("asan")
+
+
+def step_fuzz():
+    """What fuzzing has found worth keeping, without libFuzzer."""
+    if not build("fuzz targets build (asan)", "VARIANT=asan", "fuzz-build"):
+        say("   what did build is run")
+    names = sorted(f[len("fuzz_"):-len(".c")] for f in os.listdir("tests/fuzz") if re.fullmatch(r"fuzz_\w+\.c", f))
+    say(f"-- {len(names)} fuzz targets replay their corpora (asan)")
+    with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
+        runs = pool.map(lambda name: run_unit(f"build/asan/tests/fuzz/{name}", "asan", f"tests/fuzz/corpus/{name}")
+                        if os.access(f"build/asan/tests/fuzz/{name}", os.X_OK) else (name, (1, "not built")), names)
+        for program, (code, output) in runs:
+            count_unit(program, "asan", code, output)
 
 
 def step_tsan():

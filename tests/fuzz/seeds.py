@@ -5,6 +5,7 @@
 A stream's first bytes choose options and how it is cut into pieces (stream.h).
 """
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "protocol"))
@@ -97,6 +98,13 @@ def user_seeds():
         yield text
 
 
+def inspect_seeds():
+    for kind in range(6):
+        for segment in range(3):
+            for place, value in ((0, 0), (16, 1), (40, 0xffffffff), (1000, 65536)):
+                yield struct.pack("<BBHI", kind, segment, place, value)
+
+
 SEEDS = {
     "line": line_seeds,
     "meta": meta_seeds,
@@ -106,6 +114,7 @@ SEEDS = {
     "udp": datagram_seeds,
     "conf": conf_seeds,
     "users": user_seeds,
+    "inspect": inspect_seeds,
 }
 
 

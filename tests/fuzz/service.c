@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/fuzz/service.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #define WAIT_MS 20000
 #define EVERY_GROUP ((1u << GROUPS) - 1)
 #define SEGMENT_BYTES (64u << 10)
+#define SEGMENTS 4u
+#define FLASH_BYTES ((SEGMENTS + 1) * SEGMENT_BYTES) /* the first is the superblock's */
 #define FILLER_BYTES 900u
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -103,13 +106,18 @@ static void set(struct service *service, const char *key, const char *value, siz
 	execute(service, &request, key);
 }
 
-static void read_once(struct service *service, const char *key)
+/* True: it came from flash. */
+static bool read_once(struct service *service, const char *key)
 {
 	struct store_request request = { .op = STORE_GET };
+	bool from_flash = false;
 
 	execute(service, &request, key);
-	if (request.result == STORE_HIT)
+	if (request.result == STORE_HIT) {
+		from_flash = request.value.from_flash;
 		store_value_release(service->worker.store, &request.value);
+	}
+	return from_flash;
 }
 
 /* ---- flash ----------------------------------------------------------------------------------- */
@@ -134,10 +142,28 @@ void service_move(struct service *service)
 	(void)write_segment(service->server.store, EVERY_GROUP);
 }
 
+void service_damage(struct service *service, uint8_t number)
+{
+	unsigned count = number % 2 ? 1000 : 20;
+	struct rng places;
+	uint8_t byte;
+
+	if (service->flash_fd < 0)
+		return;
+	rng_init(&places, number);
+	while (count-- > 0) {
+		off_t at = (off_t)(SEGMENT_BYTES + rng_below(&places, FLASH_BYTES - SEGMENT_BYTES));
+
+		require(pread(service->flash_fd, &byte, 1, at) == 1);
+		byte ^= (uint8_t)(1 + rng_below(&places, 255));
+		require(pwrite(service->flash_fd, &byte, 1, at) == 1);
+	}
+}
+
 static void put_on_flash(struct service *service, const char *key, const char *value, size_t length)
 {
 	set(service, key, value, length);
-	read_once(service, key);
+	(void)read_once(service, key);
 }
 
 static void preload(struct service *service, bool binary)
@@ -145,6 +171,7 @@ static void preload(struct service *service, bool binary)
 	static const uint16_t lengths[10] = { 0, 1, 9, 40, 200, 1024, 1025, 2000, 4000, 9000 };
 	static const char *const numbers[2] = { "41", "18446744073709551615" };
 	const char *between = binary ? "-" : "";
+	unsigned on_flash = 0;
 	char key[8], value[9000];
 
 	memset(value, 'v', sizeof(value));
@@ -158,6 +185,11 @@ static void preload(struct service *service, bool binary)
 	}
 	service_move(service);
 	service_move(service);
+	for (unsigned i = 0; i < 10; i++) {
+		snprintf(key, sizeof(key), "f%s%u", between, i);
+		on_flash += read_once(service, key);
+	}
+	require(on_flash >= 5); /* or the inputs would be about DRAM alone */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -195,7 +227,7 @@ static void open_store(struct service *service, const struct service_options *op
 	config.workers = 1;
 	config.seed = 4711;
 	config.segment_bytes = SEGMENT_BYTES;
-	config.flash_bytes = (1u << 20) + SEGMENT_BYTES;
+	config.flash_bytes = FLASH_BYTES;
 	config.flash_object_bytes = 34;
 	config.admission = CLF_ADMIT_ALL;
 	config.read_timeout_ms = 1000;
@@ -204,8 +236,9 @@ static void open_store(struct service *service, const struct service_options *op
 		fprintf(stderr, "%s\n", reason);
 		abort();
 	}
+	service->flash_fd = options->flash ? open(flash_path(), O_RDWR | O_CLOEXEC) : -1;
 	if (options->flash)
-		unlink(flash_path());
+		require(service->flash_fd >= 0 && unlink(flash_path()) == 0);
 }
 
 /* Its tables are large: they are made anew only for who asks what is in them. */
@@ -264,6 +297,8 @@ void service_close(struct service *service)
 	if (store->index)
 		require(fidx_verify(store->index));
 	store_close(store);
+	if (service->flash_fd >= 0)
+		close(service->flash_fd);
 	service->conf.auth_file = NULL;
 	conf_free(&service->conf);
 }

@@ -35,6 +35,7 @@ struct service {
 	struct worker worker;
 	uint64_t held_most; /* at the start */
 	unsigned fillers;
+	int flash_fd; /* -1: no flash */
 };
 
 void service_open(struct service *service, const struct service_options *options);
@@ -43,6 +44,8 @@ void service_close(struct service *service);
 
 /* Puts what was read twice, and some objects of its own, on flash, as far as there is place in a segment. */
 void service_move(struct service *service);
+/* Flips bytes on flash, few or many, at places that follow from the number. */
+void service_damage(struct service *service, uint8_t number);
 /* The daemon's seconds. */
 void service_pass(struct service *service, unsigned seconds);
 /* One turn of the worker. */

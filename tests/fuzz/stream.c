@@ -63,6 +63,9 @@ static void happen(struct service *service, struct client *client, struct stream
 	case 'm':
 		service_move(service);
 		break;
+	case 'd':
+		service_damage(service, event[1]);
+		break;
 	case 't':
 		service_pass(service, event[1]);
 		break;

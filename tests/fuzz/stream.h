@@ -8,6 +8,7 @@
  * In the stream, FE ED and two more bytes are no bytes of the client's but happen to the daemon:
  *
  *   'm' any   what was read twice goes to flash
+ *   'd' n     bytes on flash are damaged
  *   't' n     n seconds pass
  *   'r' any   the client ends the connection and opens another one
  */

@@ -29,7 +29,7 @@ EDGES = {
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
-    "tests/fuzz": ["tests", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
 }
 
