@@ -176,7 +176,8 @@ def groups(seed=1):
     commands = tables.binary_commands()
     found = {}
     for command in commands:
-        found.setdefault(f"binary {command.id.lower()}", []).extend(sessions(command))
+        kind = command.shape if command.shape in KEYED else "EMPTY"
+        found.setdefault(f"binary {kind.lower()}", []).extend(sessions(command))
     found["binary unknown"] = list(unknown(commands))
     found["binary others"] = list(others())
     found["binary pipelines"] = list(pipelines(commands, 500, seed))

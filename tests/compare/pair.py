@@ -7,7 +7,7 @@ import intended
 import talk
 from session import Keys
 
-BATCH = 128  # sessions between two looks at the counters
+BATCH = 400  # sessions between two looks at the counters
 # A second may begin on one of the two; and who was slow gets more time.
 PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0)
 

@@ -15,30 +15,60 @@ import pathlib
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "protocol")]
 
-import intended  # noqa: E402
-import admin_sessions  # noqa: E402
+import intended
+import admin_sessions
+import binary as b
 import binary_sessions
 import meta_sessions
 import pipelines
 import text_sessions
 from helpers import Daemon, memcached_command
 from pair import Pair
+from session import Session
 
-SHOWN = 5  # differences of a group
+SHOWN = 4  # differences of a group
 
-# Pairs of daemons: name, options of both, of memcached alone, groups, how many sessions (None: all), how many at a time.
-ALL = None
+PLAIN = r"text|meta|pipelines|binary"
+LOGIN = b"set login 0 0 11\r\nuser secret\r\n"
+
+
+def SASL_LOGIN(_keys, _cas):
+    return b.packet(b.SASL_AUTH, b"PLAIN", b"\0user\0secret")
+
+
+def pair(name="", groups=PLAIN, options="", theirs="", count=None, width=48, counters=True, login=None):
+    """Options are both daemons', theirs memcached's alone. Of each group so many sessions (None: all), so many at a time."""
+    return dict(name=name, groups=groups, options=options.split(), theirs=theirs.split(), count=count, width=width,
+                counters=counters, login=login)
+
+
 PAIRS = [
-    ("", [], [], r"text|meta|binary|pipelines", ALL, 48),
-    ("", [], [], r"admin", ALL, 1),
-    ("parts off", [], ["-o", "no_lru_maintainer,no_slab_reassign"], r"admin (lru|slabs)$", ALL, 1),
+    pair(),
+    pair(groups="admin", width=1),
+    pair("lru, slabs: parts off", r"admin (lru|slabs)$", theirs="-o no_lru_maintainer,no_slab_reassign", width=1),
+    pair("-C", options="-C", count=120),
+    pair("-M", options="-M", count=40),
+    pair("-R 1", PLAIN, "-R 1", count=60),
+    pair("-I 512k", r"text|meta|binary|pipelines", "-I 512k", count=120),
+    pair("-X -W -F", "admin", "-X -W -F", count=80, width=1),
+    pair("-F", "binary empty", "-F"),
+    pair("-D /", r"pipelines|text (get|set|delete)", "-D /", count=100),
+    pair("-B ascii", PLAIN, "-B ascii", count=20),
+    pair("-B binary", PLAIN, "-B binary", count=20, counters=False),
+    pair("-Y", r"text|meta|pipelines", "-Y %users", count=60, counters=False, login=LOGIN),
+    pair("-S", "binary", "-S -B binary", count=40, counters=False, login=SASL_LOGIN),
+    pair("-S, strangers", r"text|meta|binary", "-S -B binary", count=20, counters=False),
+    pair("-c 100 -t 1", r"pipelines", "-c 100 -t 1", count=200),
+    pair("parts off", r"text|meta|pipelines", "-o no_lru_crawler,no_lru_maintainer", count=40),
 ]
 
 
@@ -54,18 +84,51 @@ def show(different):
         print(f"  ... and {len(different) - SHOWN} more")
 
 
-def run_pair(report, arguments, name, options, theirs, groups, count, width):
-    groups = {f"{group} {name}".rstrip(): sessions for group, sessions in groups.items()}
-    groups = {group: sessions for group, sessions in groups.items() if re.search(arguments.only, group)}
-    if not groups:
-        return
+def choose(setting, groups, arguments):
+    """{name: sessions} of a pair. A pair with a name makes one group of all."""
     chance = random.Random(arguments.seed)
+    chosen = {}
+    for group, sessions in groups.items():
+        name = setting["name"] or group
+        if not re.match(setting["groups"], group) or not re.search(arguments.only, name):
+            continue
+        if setting["count"]:
+            sessions = chance.sample(sessions, min(setting["count"], len(sessions)))
+        if setting["login"]:
+            sessions = [Session(session.name, setting["login"], *session.steps, binary=session.binary, cuts=session.cuts)
+                        for session in sessions]
+        chosen[name] = chosen.get(name, []) + sessions
+    return chosen
+
+
+def write_credentials(folder):
+    """Who may log in: by -Y, and, where Debian's sasl2-bin is installed, by -S. Is it?"""
+    users, database, configuration = (folder / name for name in ("users", "sasldb", "memcached.conf"))
+    users.write_text("user:secret\n")
+    configuration.write_text(f"mech_list: plain\nsasldb_path: {database}\n")
+    os.environ["SASL_CONF_PATH"] = str(folder)
+    program = shutil.which("saslpasswd2", path="/usr/sbin:/usr/bin")
+    if program:
+        subprocess.run([program, "-p", "-c", "-a", "memcached", "-u", socket.gethostname(), "-f", str(database), "user"],
+                       input=b"secret", check=True)
+    for path in (users, configuration, *([database] if program else [])):
+        path.chmod(0o644)
+    return bool(program)
+
+
+def run_pair(report, setting, chosen, folder):
+    users = folder / "users"
+    options = [str(users) if option == "%users" else option for option in ["-m", "64", *setting["options"]]]
     with Daemon(options, stderr=subprocess.DEVNULL) as ours, \
-            Daemon([*options, "-U", "0", *theirs], program=memcached_command(), stderr=subprocess.DEVNULL) as memcached:
-        pair = Pair(ours, memcached, width)
-        for group, sessions in groups.items():
-            report.group(group, sessions if count is None else chance.sample(sessions, min(count, len(sessions))), pair)
-        report.excused += pair.excused
+            Daemon([*options, "-U", "0", *setting["theirs"]], program=memcached_command(), stderr=subprocess.DEVNULL) as theirs:
+        both = Pair(ours, theirs, setting["width"])
+        if setting["login"]:
+            login = Session("login", setting["login"], binary="-S" in setting["options"])
+            assert all(found[0].answer.find(b"STORED") >= 0 or found[0].answer.find(b"Authenticated") >= 0
+                       for found in both.outcomes([login])), "nobody can log in"
+        for name, sessions in chosen.items():
+            report.group(name, sessions, both, counters=setting["counters"])
+        report.excused += both.excused
 
 
 class Report:
@@ -104,9 +167,15 @@ def main():
     print(f"seed {arguments.seed}")
     report = Report()
     groups = all_groups(arguments.seed)
-    for name, options, theirs, wanted, count, width in PAIRS:
-        run_pair(report, arguments, name, ["-m", "64", *options], theirs,
-                 {group: sessions for group, sessions in groups.items() if re.match(wanted, group)}, count, width)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        sasl = write_credentials(pathlib.Path(folder))
+        for setting in PAIRS:
+            chosen = choose(setting, groups, arguments)
+            if chosen and "-S" in setting["options"] and not sasl:
+                print(f"SKIP {setting['name']}: saslpasswd2 (sasl2-bin) is not installed")
+            elif chosen:
+                run_pair(report, setting, chosen, pathlib.Path(folder))
     return report.end(not arguments.only)
 
 
