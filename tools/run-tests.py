@@ -22,7 +22,7 @@ import time
 import xml.etree.ElementTree
 
 CPUS = os.cpu_count() or 1
-WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "1380"))
+WHOLE_SECONDS = int(os.environ.get("TEST_SECONDS", "2400"))
 BUILD_SECONDS = 600
 UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
 PROTOCOL_SECONDS = 420
