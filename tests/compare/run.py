@@ -28,12 +28,16 @@ import intended
 import admin_sessions
 import binary as b
 import binary_sessions
+import flash
 import meta_sessions
 import pipelines
 import text_sessions
 from helpers import Daemon, memcached_command
 from pair import Pair
 from session import Session
+
+FLASH_NAME = "ours in DRAM, ours on flash"
+FLASH_SESSIONS = 1500
 
 SHOWN = 4  # differences of a group
 
@@ -136,15 +140,23 @@ class Report:
         self.sessions = self.differences = self.failed = 0
         self.excused = collections.Counter()
 
+    def line(self, name, count, different, rest, fails=False):
+        self.sessions += count
+        self.differences += len(different)
+        self.failed += bool(different or fails)
+        print(f"{'FAIL' if different or fails else 'PASS'} {name}: {count} sessions, {len(different)} differences, {rest}", flush=True)
+        show(different)
+
     def group(self, name, sessions, pair, **options):
         before = time.monotonic()
         different, excused = pair.compare(sessions, **options)
-        self.sessions += len(sessions)
-        self.differences += len(different)
-        self.failed += bool(different)
-        print(f"{'FAIL' if different else 'PASS'} {name}: {len(sessions)} sessions, {len(different)} differences, {excused} "
-              f"intended ({time.monotonic() - before:.1f} s)", flush=True)
-        show(different)
+        self.line(name, len(sessions), different, f"{excused} intended ({time.monotonic() - before:.1f} s)")
+
+    def places(self, groups, arguments, folder):
+        """Ours in DRAM beside ours on flash."""
+        folder.chmod(0o777)
+        count, different, hits = flash.compare(groups, arguments.seed, FLASH_SESSIONS, folder, stderr=subprocess.DEVNULL)
+        self.line(FLASH_NAME, count, different, f"{hits} hits on flash", hits < count // 4)
 
     def end(self, everything):
         for entry in intended.INTENDED:
@@ -176,6 +188,8 @@ def main():
                 print(f"SKIP {setting['name']}: saslpasswd2 (sasl2-bin) is not installed")
             elif chosen:
                 run_pair(report, setting, chosen, pathlib.Path(folder))
+        if re.search(arguments.only, FLASH_NAME):
+            report.places(groups, arguments, pathlib.Path(folder))
     return report.end(not arguments.only)
 
 
