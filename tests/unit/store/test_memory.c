@@ -22,6 +22,24 @@ static enum store_result store_sized(struct harness *h, unsigned n, uint32_t len
 	return run_full(h, STORE_SET, key, big, length, 0, 0, 0).result;
 }
 
+/* Under -M: until the flash is full, and then DRAM. How many objects. */
+static unsigned fill_both(struct harness *h)
+{
+	unsigned n = 0;
+
+	for (unsigned refused = 0; refused < 100;) {
+		if (store_sized(h, n, 350) == STORE_STORED) {
+			n++;
+			refused = 0;
+		} else {
+			refused++;
+		}
+		if (candidate_total(h->store) > KIB(128) && refused % 16 == 0)
+			write_segment(h->store, (1u << GROUPS) - 1);
+	}
+	return n;
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void without_eviction_a_set_is_refused_and_nothing_evicted(void **state)
@@ -86,13 +104,7 @@ static void without_eviction_flash_objects_do_not_grow_dram_past_the_limit(void 
 	h->config.flash_bytes = MIB(2) + KIB(64);
 	h->config.flash_object_bytes = 400;
 	harness_open(h);
-	unsigned n = 0;
-	for (int rounds = 0; rounds < 8000; rounds++) { /* until the flash is full, and then DRAM */
-		if (store_sized(h, n, 350) == STORE_STORED)
-			n++;
-		if (candidate_total(h->store) > KIB(128))
-			write_segment(h->store, (1u << GROUPS) - 1);
-	}
+	unsigned n = fill_both(h);
 	uint64_t budget = store_item_budget(h->store);
 	struct fidx_status status;
 	fidx_get_status(h->store->index, &status);
@@ -115,13 +127,7 @@ static void without_eviction_an_empty_segment_is_written_anew(void **state)
 	h->config.flash_bytes = MIB(1) + KIB(64);
 	h->config.flash_object_bytes = 400;
 	harness_open(h);
-	unsigned n = 0;
-	for (int rounds = 0; rounds < 8000; rounds++) {
-		if (store_sized(h, n, 350) == STORE_STORED)
-			n++;
-		if (candidate_total(h->store) > KIB(128))
-			write_segment(h->store, (1u << GROUPS) - 1);
-	}
+	unsigned n = fill_both(h);
 	assert_false(write_segment(h->store, (1u << GROUPS) - 1));
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "object:%u", i);
