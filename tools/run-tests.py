@@ -212,16 +212,24 @@ def step_asan():
 
 
 def step_fuzz():
-    """What fuzzing has found worth keeping, without libFuzzer."""
+    """What fuzzing has found worth keeping, and the protocol tests' sessions, without libFuzzer."""
     if not build("fuzz targets build (asan)", "VARIANT=asan", "fuzz-build"):
         say("   what did build is run")
     names = sorted(f[len("fuzz_"):-len(".c")] for f in os.listdir("tests/fuzz") if re.fullmatch(r"fuzz_\w+\.c", f))
     say(f"-- {len(names)} fuzz targets replay their corpora (asan)")
-    with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
-        runs = pool.map(lambda name: run_unit(f"build/asan/tests/fuzz/{name}", "asan", f"tests/fuzz/corpus/{name}")
-                        if os.access(f"build/asan/tests/fuzz/{name}", os.X_OK) else (name, (1, "not built")), names)
-        for program, (code, output) in runs:
-            count_unit(program, "asan", code, output)
+    with tempfile.TemporaryDirectory() as seeds, concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
+        code, output = run([sys.executable, "tests/fuzz/seeds.py", seeds], UNIT_SECONDS["release"])
+        if code != 0:
+            failed("tests/fuzz/seeds.py", output)
+        runs = pool.map(lambda name: replay(name, seeds), names)
+        for name, (code, output) in runs:
+            count_unit(f"fuzz/{name}", "asan", code, output)
+
+
+def replay(name, seeds):
+    program = f"build/asan/tests/fuzz/{name}"
+    folders = [f for f in (f"tests/fuzz/corpus/{name}", f"{seeds}/{name}") if os.path.isdir(f)]
+    return name, run_unit(program, "asan", *folders)[1] if os.access(program, os.X_OK) else (1, "not built")
 
 
 def step_tsan():

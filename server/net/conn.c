@@ -375,6 +375,7 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length)
 
 	if (worker->foreseen_next < worker->foreseen_count && next->key == key && next->length == length) {
 		worker->foreseen_next++;
+		debug_must(next->hash == store_hash(conn->server->store, key, length));
 		return next->hash;
 	}
 	return store_hash(conn->server->store, key, length);

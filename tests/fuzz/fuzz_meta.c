@@ -3,12 +3,14 @@
  * The meta commands' parser on a line, whose first byte chooses the command. What it has read, written down again, is
  * read as the same; keys go into base64 and back.
  */
+#include <limits.h>
+
 #include "server/proto/meta_parse.h"
 #include "tests/fuzz/fuzz.h"
 
 static const enum text_id ids[] = { TEXT_META_GET, TEXT_META_SET, TEXT_META_DELETE, TEXT_META_ARITHMETIC, TEXT_META_DEBUG };
 
-static const char answered[] = "cfhklstO", numbers[] = "CDEFJN", plain[] = "ILPquvx";
+static const char answered[] = "cfhklstO", numbers[] = "CDEFJNRT";
 
 #define TEXT_BYTES 2048u
 
@@ -53,35 +55,27 @@ static uint64_t number_of(const struct meta_command *meta, char flag)
 		return meta->client_flags;
 	case 'J':
 		return meta->initial;
-	default:
+	case 'N':
 		return (uint64_t)meta->vivify_exptime;
+	case 'R':
+		return (uint64_t)meta->recache_seconds;
+	default:
+		return (uint64_t)meta->exptime;
 	}
 }
 
-static void put_answers(struct text *text, const struct meta_command *meta)
+/* A flag as it was read. M may have come with anything to a command without modes. */
+static void put_again(struct text *text, const struct meta_command *meta, char flag)
 {
-	for (unsigned i = 0; i < meta->answer_count; i++) {
-		put_flag(text, meta->answers[i]);
-		if (meta->answers[i] == 'O')
-			put(text, meta->opaque, meta->opaque_length);
+	if (strchr(numbers, flag)) {
+		put_number(text, flag, strchr("NRT", flag) != NULL, number_of(meta, flag));
+		return;
 	}
-}
-
-/* R and the answers before T, or behind it, as the command remembers them. */
-static void put_times(struct text *text, const struct meta_command *meta)
-{
-	bool recache = meta_given(meta, 'R'), first = meta->recache_first;
-
-	if (meta->old_ttl)
-		put_answers(text, meta);
-	if (recache && first)
-		put_number(text, 'R', true, (uint64_t)meta->recache_seconds);
-	if (meta_given(meta, 'T'))
-		put_number(text, 'T', true, (uint64_t)meta->exptime);
-	if (recache && !first)
-		put_number(text, 'R', true, (uint64_t)meta->recache_seconds);
-	if (!meta->old_ttl)
-		put_answers(text, meta);
+	put_flag(text, flag);
+	if (flag == 'O')
+		put(text, meta->opaque, meta->opaque_length);
+	if (flag == 'M')
+		put(text, &meta->mode, 1);
 }
 
 static void put_key(struct text *text, const struct meta_command *meta)
@@ -95,8 +89,23 @@ static void put_key(struct text *text, const struct meta_command *meta)
 		put(text, meta->key, meta->key_length);
 }
 
-static void print(enum text_id id, const struct meta_command *meta, struct text *text)
+/* What comes before the flags: the key, and of ms the length. NULL: there is nothing behind it. */
+static const char *flags_of(enum text_id id, const char *line, const char *end)
 {
+	const char *word;
+	size_t length;
+
+	for (unsigned words = id == TEXT_META_SET ? 2 : 1; words > 0; words--)
+		if (!text_word(&line, end, &word, &length))
+			return end;
+	return line;
+}
+
+static void print(enum text_id id, const struct meta_command *meta, const char *flags, const char *end, struct text *text)
+{
+	const char *word;
+	size_t length;
+
 	text->length = 0;
 	put_key(text, meta);
 	if (id == TEXT_META_SET) {
@@ -105,22 +114,41 @@ static void print(enum text_id id, const struct meta_command *meta, struct text 
 		put(text, " ", 1);
 		put(text, digits, text_number(digits, meta->value_length));
 	}
-	if (meta_given(meta, 'b'))
-		put_flag(text, 'b');
-	if (id == TEXT_META_DEBUG)
+	if (id == TEXT_META_DEBUG) { /* it passes over other words */
+		if (meta_given(meta, 'b'))
+			put_flag(text, 'b');
 		return;
-	put_times(text, meta);
-	for (const char *flag = numbers; *flag; flag++)
-		if (meta_given(meta, *flag))
-			put_number(text, *flag, *flag == 'N', number_of(meta, *flag));
-	for (const char *flag = plain; *flag; flag++)
-		if (meta_given(meta, *flag))
-			put_flag(text, *flag);
-	/* Of a command without modes, M may have come with anything. */
-	if (meta_given(meta, 'M')) {
-		put_flag(text, 'M');
-		put(text, &meta->mode, 1);
 	}
+	while (text_word(&flags, end, &word, &length))
+		put_again(text, meta, *word);
+}
+
+/* The number of the word that is this flag. */
+static unsigned place_of(char flag, const char *flags, const char *end)
+{
+	unsigned place = 0;
+	const char *word;
+	size_t length;
+
+	for (; text_word(&flags, end, &word, &length); place++)
+		if (*word == flag)
+			return place;
+	return UINT_MAX;
+}
+
+/* Which of the flags about times come first has a meaning. */
+static void check_order(const struct meta_command *meta, const char *flags, const char *end)
+{
+	unsigned shown = place_of('t', flags, end), touch = place_of('T', flags, end);
+	unsigned recache = place_of('R', flags, end), vivify = place_of('N', flags, end);
+
+	require(meta_given(meta, 'T') == (touch != UINT_MAX) && meta_given(meta, 't') == (shown != UINT_MAX));
+	if (meta_given(meta, 'T'))
+		require(meta->old_ttl == (shown < touch) && meta->recache_first == (recache < touch));
+	if (meta_given(meta, 'N'))
+		require(meta->vivify_last == (touch < vivify));
+	if (meta_given(meta, 't'))
+		require(meta->made_ttl == (vivify < shown) + (touch < shown));
 }
 
 static void require_same(enum text_id id, const struct meta_command *a, const struct meta_command *b)
@@ -133,12 +161,11 @@ static void require_same(enum text_id id, const struct meta_command *a, const st
 	require(a->opaque_length == b->opaque_length);
 	require(a->opaque_length == 0 || memcmp(a->opaque, b->opaque, a->opaque_length) == 0);
 	require(a->mode == b->mode && a->old_ttl == b->old_ttl && a->recache_first == b->recache_first);
+	require(a->vivify_last == b->vivify_last && a->made_ttl == b->made_ttl);
 	require(a->client_flags == b->client_flags && a->body_follows == b->body_follows);
 	require(id != TEXT_META_SET || a->value_length == b->value_length);
 	for (const char *flag = numbers; *flag; flag++)
 		require(!meta_given(a, *flag) || number_of(a, *flag) == number_of(b, *flag));
-	require(!meta_given(a, 'T') || a->exptime == b->exptime);
-	require(!meta_given(a, 'R') || a->recache_seconds == b->recache_seconds);
 }
 
 static void check_fields(enum text_id id, const struct meta_command *meta, const char *line, size_t length)
@@ -159,13 +186,13 @@ static void check_fields(enum text_id id, const struct meta_command *meta, const
 				    : id != TEXT_META_ARITHMETIC || strchr("ID", meta->mode));
 }
 
-static void print_and_parse(enum text_id id, const struct meta_command *meta)
+static void print_and_parse(enum text_id id, const struct meta_command *meta, const char *flags, const char *end)
 {
 	struct meta_command again;
 	struct text text;
 	char *line;
 
-	print(id, meta, &text);
+	print(id, meta, flags, end, &text);
 	line = fuzz_copy(text.bytes, text.length);
 	require(meta_parse(id, line, line + text.length, &again) == META_ERROR_OK);
 	require_same(id, meta, &again);
@@ -196,8 +223,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	require(error < META_ERRORS && (error == META_ERROR_OK) == (*meta_error_answer(error) == 0));
 	if (error == META_ERROR_OK) {
+		const char *end = line + length, *flags = flags_of(id, line, end);
+
 		check_fields(id, &meta, line, length);
-		print_and_parse(id, &meta);
+		if (id != TEXT_META_DEBUG)
+			check_order(&meta, flags, end);
+		print_and_parse(id, &meta, flags, end);
 	}
 	encode_and_decode(line, length);
 	free(line);

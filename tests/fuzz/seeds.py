@@ -48,10 +48,20 @@ def meta_seeds():
             yield bytes([META.index(words[0])]) + b" ".join(words[1:])
 
 
+def packet_seeds():
+    yield from (stream[:300] for stream in binary_sessions())
+    for opcode in (binary.GET, binary.SET, binary.INCR, binary.TOUCH):
+        for key in (0, 1, 250, 251, 65535):
+            for extras in (0, 4, 8, 20, 255):
+                for body in (key + extras - 1, key + extras, key + extras + 1):
+                    yield binary.packet(opcode, extras=bytes(20), key_length=key, body=max(body, 0))[:4] + \
+                        bytes([extras]) + binary.packet(opcode, bytes(key), body=max(body, 0))[5:] + bytes(extras)
+
+
 def stream_seeds(streams, on_flash):
     """As they are; and some with other options and cuts, or with the keys of objects that lie on flash."""
     for number, stream in enumerate(streams):
-        yield HEAD + stream
+        yield bytes(2) + number.to_bytes(4, "little") + bytes(2) + stream
         head = bytes([number % 32, number % 16]) + number.to_bytes(4, "little") + bytes(2)
         if number % 11 == 0:
             yield head + stream
@@ -108,7 +118,7 @@ def inspect_seeds():
 SEEDS = {
     "line": line_seeds,
     "meta": meta_seeds,
-    "packet": lambda: (stream[:300] for stream in binary_sessions()),
+    "packet": packet_seeds,
     "text": lambda: stream_seeds(text_sessions(), text_on_flash),
     "binary": lambda: stream_seeds(binary_sessions(), binary_on_flash),
     "udp": datagram_seeds,
