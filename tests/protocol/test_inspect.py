@@ -41,7 +41,7 @@ def fill_memory(client):
     for _ in range(client.count("limit_maxbytes", b"") // SEGMENT):
         before = client.count("segments_written")
         fill(client, SEGMENT)
-        end = time.monotonic() + 0.1
+        end = time.monotonic() + 0.3
         while before and client.count("segments_written") == before and time.monotonic() < end:
             time.sleep(0.001)
 
