@@ -29,13 +29,16 @@ static void class_row(struct stats_out *out, const char *prefix, unsigned class,
 
 /* ---- items -------------------------------------------------------------------------------------- */
 
-static void items_of(struct stats_out *out, unsigned class, const struct store_class_status *of, bool lists)
+static void items_of(struct stats_out *out, unsigned class, const struct store_class_status *of, bool lists,
+		     bool temporary)
 {
 	class_row(out, "items:", class, "number", of->items);
 	if (lists) {
 		class_row(out, "items:", class, "number_hot", 0);
 		class_row(out, "items:", class, "number_warm", 0);
 		class_row(out, "items:", class, "number_cold", of->items);
+		if (temporary)
+			class_row(out, "items:", class, "number_temp", 0);
 		class_row(out, "items:", class, "age_hot", 0);
 		class_row(out, "items:", class, "age_warm", 0);
 	}
@@ -73,7 +76,7 @@ void stats_items(const struct server *server, struct stats_out *out)
 
 		store_get_class(server->store, class, &status);
 		if (status.items > 0)
-			items_of(out, class, &status, server->conf->lru_maintainer);
+			items_of(out, class, &status, server->conf->lru_maintainer, server->conf->temp_lru);
 	}
 }
 

@@ -95,7 +95,21 @@ def verbosity(session, ours, theirs):
     return session.binary and first_packet(session) == (b.VERBOSITY, 4, 0, 0)
 
 
+# ---- datagrams ---------------------------------------------------------------------------------------
+
+DATAGRAMS = Intended("datagrams", "the commands of one datagram are answered in one message; memcached answers each with a message that "
+                     "says that it is the only one, in any order", lambda session, ours, theirs: False)
+
+
+def in_datagrams(ours, theirs):
+    """Of outcomes with frames: do they have the same lines?"""
+    lines = [sorted(re.sub(rb"#\d+", b"#", answer).splitlines()) for answer in (ours[2], theirs[2])]
+    return DATAGRAMS if lines[0] == lines[1] and \
+        any(len(step) > 1 and {frame[1] for frame in step} == {1} for step in theirs[0]) else None
+
+
 INTENDED = [
+    DATAGRAMS,
     Intended("zero byte", "a zero byte in a line is a byte like others; memcached's lines end at it, and the key of one client "
              "would be another's", matches(re.compile(rb"\0"))),
     Intended("late times", "an exptime beyond 2^31 lies in the future, one below -2^31 in the past; memcached takes 32 bits of them",

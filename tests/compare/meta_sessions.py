@@ -87,7 +87,7 @@ def wrong(name):
               b"b b", b"v v", b"v z", b"z z", b"b z", b"z b", b"b Tx", b"Tx b", b"Tx z", b"z Tx", b"Dx z", b"MXX Tx", b"Tx MXX", b"T1 Tx",
               b"Tx T1", b"MX Tx", b"Tx MX", b"Fx Tx", b"Tx Fx", b"Fx z", b"z Fx", b"Cx Nx", b"Jx Dx", b"Dx Jx", b"Dx Cx", b"Cx Dx",
               b"vv", b"v1 k2", b"q z", b"k O1 z", b"k O1 MX", b"q MX", b"q Tx", b"k q k", b"v\tk", b"v\rk", b"\t", b"\tv", b"v\t", b"vk",
-              b"noreply", b"v noreply", b"I1 v", b"S", b"S5", b"s5", b"c5 v", b"t5 v", b"q1 v", b"h l t f s c k v u O7 q T5 N5 R5 C5 F5 J5 D5",
+              b"noreply", b"v noreply", b"I1 v", b"S", b"S5", b"s5", b"c5 v", b"t5 v", b"q1 v", b"T-1 t", b"T2592001 t v", b"h l t f s c k v u O7 q T5 N5 R5 C5 F5 J5 D5",
               *(OPAQUE_32 + flags for flags in (b"", b" z", b" Tx", b" v", b" N30", b" q", b" MX"))]
     lines += [b" ".join(FIRST_FLAGS[:count]) for count in range(14, 21)] + [b"z " * 30, b"v " * 16, b"v " * 17, b"v " * 18, b"v " * 40]
     for flags, state in itertools.product(lines, FEW):

@@ -31,13 +31,16 @@ import binary_sessions
 import flash
 import meta_sessions
 import pipelines
+import reports
 import text_sessions
+import udp
 from helpers import Daemon, memcached_command
-from pair import Pair
+from pair import Difference, Pair
 from session import Session
 
 FLASH_NAME = "ours in DRAM, ours on flash"
 FLASH_SESSIONS = 1500
+UDP_SESSIONS = 1000
 
 SHOWN = 4  # differences of a group
 
@@ -152,6 +155,17 @@ class Report:
         different, excused = pair.compare(sessions, **options)
         self.line(name, len(sessions), different, f"{excused} intended ({time.monotonic() - before:.1f} s)")
 
+    def reports(self):
+        """The reports of stats under sets of options."""
+        different = [Difference(Session(f"options {options!r}"), found, "") for options in reports.OPTION_SETS
+                     for found in reports.compare_with(options, stderr=subprocess.DEVNULL)]
+        self.line("reports", len(reports.OPTION_SETS), different, "sets of options")
+
+    def datagrams(self, groups, arguments):
+        count, different, excuses = udp.compare(groups, arguments.seed, UDP_SESSIONS)
+        self.line("datagrams", count, different, f"{sum(excuses.values())} intended")
+        self.excused += excuses
+
     def places(self, groups, arguments, folder):
         """Ours in DRAM beside ours on flash."""
         folder.chmod(0o777)
@@ -188,6 +202,10 @@ def main():
                 print(f"SKIP {setting['name']}: saslpasswd2 (sasl2-bin) is not installed")
             elif chosen:
                 run_pair(report, setting, chosen, pathlib.Path(folder))
+        if re.search(arguments.only, "datagrams"):
+            report.datagrams(groups, arguments)
+        if re.search(arguments.only, "reports"):
+            report.reports()
         if re.search(arguments.only, FLASH_NAME):
             report.places(groups, arguments, pathlib.Path(folder))
     return report.end(not arguments.only)
