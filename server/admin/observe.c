@@ -284,20 +284,43 @@ static const char *status_of(enum store_result result)
 	}
 }
 
+/* memcached's line for a fetch, and whence it came. */
+static void emit_fetch(const struct conn *conn, const struct store_request *request, const struct store_told *told,
+		       const char *key)
+{
+	bool hit = request->result == STORE_HIT;
+
+	events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s clsid=%u cfd=%d size=%u from=%s", key,
+		    hit ? "found" : "not_found", told->class, conn_number(conn), told->value_bytes,
+		    !hit ? "none" : request->value.from_flash ? "flash" : "dram");
+}
+
+/* memcached's line for what stores a value. It has none for the others. */
+static void emit_mutation(const struct conn *conn, const struct store_request *request, const struct store_told *told,
+			  const char *key)
+{
+	const char *type = request->op == STORE_DELETE ? "item_delete" : "item_store";
+	const char *status = status_of(request->result), *command = op_names[request->op];
+
+	if (request->op >= STORE_SET && request->op <= STORE_CAS)
+		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type, key,
+			    status, command, told->ttl_seconds, told->class, conn_number(conn), told->value_bytes);
+	else
+		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d", type, key, status,
+			    command, told->ttl_seconds, told->class, conn_number(conn));
+}
+
 static void emit(const struct conn *conn, const struct store_request *request, enum app_counter kind)
 {
 	char key[3 * STORE_KEY_MAX + 1];
-	bool hit = request->result == STORE_HIT;
+	struct store_told told;
 
 	events_key(request->key, request->key_length, key);
+	store_tell(conn->server->store, request, &told);
 	if (kind == APP_GETS && events_on(EVENT_FETCHERS))
-		events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s from=%s cfd=%d size=%u", key,
-			    hit ? "found" : "not_found", !hit ? "none" : request->value.from_flash ? "flash" : "dram",
-			    conn_number(conn), hit ? request->value.length : 0);
+		emit_fetch(conn, request, &told, key);
 	if ((kind != APP_GETS || request->op == STORE_GAT) && events_on(EVENT_MUTATIONS))
-		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s cfd=%d",
-			    kind == APP_DELETES ? "item_delete" : "item_store", key, status_of(request->result),
-			    op_names[request->op], conn_number(conn));
+		emit_mutation(conn, request, &told, key);
 }
 
 #define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS)

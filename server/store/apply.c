@@ -78,11 +78,16 @@ static void apply_extended(struct action *action, const struct current *current)
 		COMMANDS[request->op](action, current);
 }
 
-/* For the counts by size class: what comes of the objects is not known yet, but that they are there. */
-static void note_classes(struct store_request *request, const struct current *current)
+/* For the counts by size class, and for who watches: what comes of the objects is not known yet, but that they are
+   there. */
+static void note_objects(struct store_request *request, const struct current *current)
 {
-	request->class_brought = request->item ? (uint8_t)class_of(item_allocated_bytes(request->item)) : 0;
-	request->class_met = 0;
+	request->class_brought = request->class_met = 0;
+	if (request->item) {
+		request->class_brought = (uint8_t)class_of(item_allocated_bytes(request->item));
+		request->number = request->item->value_length;
+		request->expiry = request->item->expiry;
+	}
 	if (request->op < STORE_CAS && !request->extended)
 		return;
 	if (current->item)
@@ -97,7 +102,7 @@ void action_apply(struct action *action, const struct current *current)
 {
 	lock_assert_held(&action->stripe->lock);
 	if (action->request->op != STORE_GET)
-		note_classes(action->request, current);
+		note_objects(action->request, current);
 	if (__builtin_expect(action->request->extended, 0))
 		apply_extended(action, current);
 	else

@@ -17,6 +17,7 @@ void apply_store(struct action *action, const struct current *current)
 	if (request->extended)
 		extended_expires(action, new->expiry);
 	request->number = new->value_length;
+	request->expiry = new->expiry;
 	request->result = STORE_STORED;
 }
 

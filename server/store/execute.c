@@ -135,6 +135,23 @@ void count_result(struct store_context *context, const struct store_request *req
 	}
 }
 
+void store_tell(const struct store *store, const struct store_request *request, struct store_told *out)
+{
+	bool stores = request->op >= STORE_SET && request->op <= STORE_CAS;
+
+	*out = (struct store_told){ 0 };
+	if (request->op <= STORE_GAT && request->result == STORE_HIT) {
+		out->class = class_of_value(request);
+		out->value_bytes = request->value.length;
+	} else if (request->op > STORE_GAT) {
+		out->class = stores ? request->class_brought : request->class_met;
+	}
+	if (stores && out->class != 0)
+		out->value_bytes = (uint32_t)request->number;
+	if ((stores && out->class != 0) || request->op == STORE_GAT || request->op == STORE_TOUCH)
+		out->ttl_seconds = store_ttl(request->expiry, store_now_seconds(store, clk_now_us(store->clock)));
+}
+
 /* ---- execution ------------------------------------------------------------------------------- */
 
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count)

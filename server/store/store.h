@@ -196,7 +196,7 @@ struct store_request {
 	struct item *item;  /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; taken over */
 	uint64_t cas;	    /* CAS: the id to compare; out: the new object's id when stored */
 	uint64_t delta;	    /* INCR, DECR */
-	uint32_t expiry;    /* GAT, TOUCH: from store_expiry() */
+	uint32_t expiry;    /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
 	bool extended;	    /* options are to be looked at, found is to be filled */
 	struct store_options options;
 	void (*done)(struct store_request *request); /* called only when execute answered false */
@@ -205,7 +205,7 @@ struct store_request {
 	enum store_result result;
 	struct store_value value; /* GET, GAT: to be released; TOUCH: of it client_flags and cas alone, without data */
 	struct store_found found;
-	uint64_t number;    /* INCR, DECR: the new one. Extended SET .. CAS that stored: bytes of the value that is there now */
+	uint64_t number;    /* INCR, DECR: the new one. SET .. CAS: bytes of the value that is there now, or that was not stored */
 	bool made;	    /* extended: the object is there by vivify */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
@@ -247,6 +247,15 @@ void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned
 
 /* Gives a value back. Same worker. */
 void store_value_release(struct store_worker *worker, struct store_value *value);
+
+/* Of the object that a request has found, stored or deleted, or could not store. */
+struct store_told {
+	unsigned class;	      /* size class (store_class_status); of a piece that was joined, the piece's; 0: there was none */
+	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
+	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has */
+};
+/* For who watches. The request is done, its value not released yet; any thread. */
+void store_tell(const struct store *store, const struct store_request *request, struct store_told *out);
 
 /* flush_all: what was stored before now (delay 0), or before now + delay seconds when that time
    has come, is gone. A later call replaces a pending one. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """watch: who watches is sent what happens, and disturbs nobody."""
+import re
 import socket
 
 import pytest
@@ -93,6 +94,44 @@ def test_mutations(start):
         assert stored["cmd"] == "add" and stored["status"] in ("stored", "not_stored")
         deleted = emitted(daemon, watcher, "item_delete", lambda: client.ask(b"delete k\r\n"))
         assert deleted["key"] == "k"
+
+
+def told(daemon, stream, act):
+    """What is said of a client that acts: lines without time, number and descriptor. A class is N, a ttl rounded."""
+    lines = []
+    with daemon.client() as client, watch(daemon, stream) as watcher:
+        act(client)
+        client.set(b"last", b"")
+        client.get(b"last")
+        while b"key=last" not in (line := watcher.line()):
+            line = re.sub(rb"^ts=[0-9.]+ gid=[0-9]+ ", b"", line.strip())
+            line = re.sub(rb" ttl=([0-9]+)", lambda found: b" ttl=%d" % round(int(found[1]), -1), line)
+            lines.append(re.sub(rb" (clsid|cfd)=[1-9][0-9]*", rb" \1=N", line))
+    return lines
+
+
+def test_lines_of_stores_are_memcacheds(start, memcached):
+    """The same words, in the same order."""
+    def store(client):
+        for line, value in ((b"set k 0 100 20", b"a" * 20), (b"add k 0 0 1", b"b"), (b"append k 0 0 1", b"c"),
+                            (b"replace k 0 50 2", b"de"), (b"cas k 0 0 3 1", b"fgh"), (b"cas none 0 0 1 1", b"i")):
+            client.ask(line + b"\r\n" + value + b"\r\n")
+
+    ours = told(start(), b"mutations", store)
+    assert len(ours) == 6 and ours == told(memcached, b"mutations", store)
+
+
+def test_lines_of_fetches_are_memcacheds(start, memcached):
+    """Ours say whence it came, too."""
+    def fetch(client):
+        client.get(b"k", b"none")
+
+    for daemon in (ours := start(), memcached):
+        with daemon.client() as client:
+            client.set(b"k", b"a" * 20)
+    theirs = told(memcached, b"fetchers", fetch)
+    assert len(theirs) == 2
+    assert told(ours, b"fetchers", fetch) == [theirs[0] + b" from=dram", theirs[1] + b" from=none"]
 
 
 def test_rawcmds(start):
