@@ -151,6 +151,11 @@ def others():
                                               b.packet(op, key + end) for end in (b" a\r\n\0\xff", b"\0", b" a")
                                               for op in (b.SET, b.GETK, b.DELETE, b.GETK))))
     yield session("opaque of each", step(*(lambda key, cas, n=n: b.packet(b.GETK, key, opaque=n) for n in (0, 1, 0x80000000, 0xffffffff))))
+    yield session("a body of four gigabytes", step(lambda key, cas: b.packet(b.GET, key, body=0xffffffff)))
+    yield session("no body at all", step(lambda key, cas: b.packet(b.SET, key, b"", bytes(8), body=0)))
+    for text in (b" 5", b"5 ", b"5 x", b"+5", b"-5", b"005", b"5x", b"", b"18446744073709551616", b"0x5", b"-18446744073709551615", b"\t5\n"):
+        yield session(f"{text} as a number", step(lambda key, cas, text=text: b.store(b.SETQ, key, text)),
+                      step(lambda key, cas: b.count(b.INCR, key)), step(look))
     for quits in (b.QUIT, b.QUITQ):
         yield session(f"{hex(quits)}, and more", step(*prepare("text"), fixed(b.packet(quits)), look))
 

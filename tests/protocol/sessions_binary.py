@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sessions of the binary protocol, generated from the table of opcodes: each a list of steps that are sent in turn,
+"""Sessions of the binary protocol (what the fuzz targets begin with): each a list of steps that are sent in turn,
 each step a list of packets sent at once. A packet is a function of the CAS id that was seen last. Sessions write the keys
 that they read, so that answers don't depend on others."""
 import functools

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The binary protocol: where ours is meant to differ from memcached, reports, limits, and each command on objects in DRAM, on
-flash and on their way. What is answered in general is compared with memcached in test_binary_compare.py."""
+flash and on their way. What is answered in general is compared with memcached in tests/compare."""
 import random
 import shutil
 import struct
