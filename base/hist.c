@@ -46,15 +46,20 @@ void hist_destroy(struct hist *hist)
 	mem_free(hist);
 }
 
-void hist_record(struct hist *hist, uint64_t value)
+void hist_record_many(struct hist *hist, uint64_t value, uint64_t count)
 {
 	_Atomic uint64_t *bucket = &hist->bucket[bucket_of(value)];
 
-	store(bucket, load(bucket) + 1);
-	store(&hist->sum, load(&hist->sum) + value);
-	if (value > load(&hist->max))
+	store(bucket, load(bucket) + count);
+	store(&hist->sum, load(&hist->sum) + value * count);
+	if (value > load(&hist->max) && count > 0)
 		store(&hist->max, value);
-	store(&hist->count, load(&hist->count) + 1);
+	store(&hist->count, load(&hist->count) + count);
+}
+
+void hist_record(struct hist *hist, uint64_t value)
+{
+	hist_record_many(hist, value, 1);
 }
 
 void hist_merge(struct hist *into, const struct hist *from)
@@ -69,6 +74,38 @@ void hist_merge(struct hist *into, const struct hist *from)
 	store(&into->count, load(&into->count) + load(&from->count));
 	if (load(&from->max) > load(&into->max))
 		store(&into->max, load(&from->max));
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+void hist_subtract(struct hist *from, const struct hist *earlier)
+{
+	uint64_t max = 0;
+
+	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+		uint64_t left = less(load(&from->bucket[i]), load(&earlier->bucket[i]));
+
+		store(&from->bucket[i], left);
+		if (left)
+			max = highest_value_of(i);
+	}
+	store(&from->count, less(load(&from->count), load(&earlier->count)));
+	store(&from->sum, less(load(&from->sum), load(&earlier->sum)));
+	if (load(&from->max) > max)
+		store(&from->max, max);
+}
+
+uint64_t hist_count_up_to(const struct hist *hist, uint64_t bound)
+{
+	unsigned last = bucket_of(bound);
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i <= last; i++)
+		count += load(&hist->bucket[i]);
+	return count;
 }
 
 void hist_reset(struct hist *hist)

@@ -25,8 +25,13 @@ struct hist {
 struct hist *hist_create(void); /* zeroed; never NULL */
 void hist_destroy(struct hist *hist);
 void hist_record(struct hist *hist, uint64_t value);
+void hist_record_many(struct hist *hist, uint64_t value, uint64_t count); /* the value, so many times */
 void hist_merge(struct hist *into, const struct hist *from);
 void hist_reset(struct hist *hist);
+/* Takes an earlier snapshot of the same records away; max becomes the highest value that is left, to its step. */
+void hist_subtract(struct hist *from, const struct hist *earlier);
+/* How many values are at most bound, to within a step. */
+uint64_t hist_count_up_to(const struct hist *hist, uint64_t bound);
 
 /* The value at a quantile in [0, 1] (highest value equivalent to its step); 0 when empty. */
 uint64_t hist_quantile(const struct hist *hist, double quantile);

@@ -32,7 +32,7 @@ struct ctr_block *ctr_attach(void)
 	return block;
 }
 
-static uint64_t sum_since_start(enum ctr counter)
+uint64_t ctr_total(enum ctr counter)
 {
 	const struct ctr_block *block = atomic_load_explicit(&blocks, memory_order_acquire);
 	uint64_t sum = 0;
@@ -46,13 +46,13 @@ uint64_t ctr_sum(enum ctr counter)
 {
 	uint64_t base = atomic_load_explicit(&zero[counter], memory_order_relaxed);
 
-	return sum_since_start(counter) - base;
+	return ctr_total(counter) - base;
 }
 
 void ctr_reset(void)
 {
 	for (int counter = 0; counter < CTR_COUNT; counter++)
-		atomic_store_explicit(&zero[counter], sum_since_start((enum ctr)counter),
+		atomic_store_explicit(&zero[counter], ctr_total((enum ctr)counter),
 				      memory_order_relaxed);
 }
 

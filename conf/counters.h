@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counters, declared once in counters.def: from its rows come the enum, the stats output and,
- * with a later issue, the Prometheus names and help.
+ * from metrics.h, the names and help in /metrics.
  *
  * Threads: each thread adds to a block of its own (made at its first ctr_add, kept after its end,
  * so nothing is lost); one writer per block, relaxed atomics; ctr_sum() adds the blocks up and may
@@ -52,6 +52,8 @@ static inline void ctr_add(enum ctr counter, uint64_t n)
 
 /* Sum over all threads since the start or the last ctr_reset. */
 uint64_t ctr_sum(enum ctr counter);
+/* Since the start, whatever was reset: it never goes back. */
+uint64_t ctr_total(enum ctr counter);
 /* "stats reset": remembers the present sums as the new zero (no thread's block is written). */
 void ctr_reset(void);
 

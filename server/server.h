@@ -11,6 +11,7 @@
 struct auth;
 struct conf;
 struct dump;
+struct metrics;
 struct net;
 struct store;
 struct watch;
@@ -22,6 +23,7 @@ struct server {
 	struct auth *auth; /* NULL: nobody has to authenticate */
 	struct watch *watch;
 	struct dump *dump;
+	struct metrics *metrics; /* NULL: off */
 	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
 };
 

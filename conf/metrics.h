@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The metrics of /metrics that are no counters of counters.def, declared once in metrics.def, with names, types, labels and
+ * help; and the names that counters have there.
+ *
+ * Threads: constant data.
+ */
+#ifndef FS_CONF_METRICS_H
+#define FS_CONF_METRICS_H
+
+#include <stddef.h>
+
+#include "conf/counters.h"
+
+enum metric_type { METRIC_TYPE_GAUGE, METRIC_TYPE_COUNTER, METRIC_TYPE_HISTOGRAM };
+
+enum metric {
+#define METRIC(name, type, labels, text) METRIC_##name,
+#include "conf/metrics.def"
+#undef METRIC
+	METRIC_COUNT
+};
+
+struct metric_info {
+	const char *name; /* with "flashield_" */
+	enum metric_type type;
+	const char *labels; /* names separated by commas, "" for none */
+	const char *text;
+};
+const struct metric_info *metric_info(enum metric metric);
+
+/* A counter's name in /metrics, "flashield_get_hits_total". Static storage. */
+const char *metric_counter_name(enum ctr counter);
+
+#endif
