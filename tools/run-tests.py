@@ -36,6 +36,9 @@ MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
 STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "clients", "clients-asan", "model"]
 
+# These take longest and start first, so that no core is idle at the end.
+UNIT_FIRST = ["store/test_random", "store/test_memory", "classifier/test_admission", "store/test_reclaim", "store/test_modify"]
+
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
 
@@ -193,6 +196,7 @@ def unit(variant):
     programs = unit_programs(variant)
     if variant == "tsan":
         programs = [p for p in programs if not p.endswith(tuple(TSAN_LEFT_OUT))]
+    programs.sort(key=lambda p: not p.endswith(tuple(UNIT_FIRST)))
     present = [p for p in programs if os.access(p, os.X_OK)]
     for program in sorted(set(programs) - set(present)):
         failed(f"{program}: not built")
