@@ -365,7 +365,7 @@ def model(variant):
         os.chmod(reports, 0o777)  # the daemon may have become another user
         prefix = without_aslr() if variant == "tsan" else []
         code, output = run(prefix + [sys.executable, MODEL_SCRIPT, "--variant", variant, "--seconds",
-                                     str(MODEL_EACH_SECONDS[variant])], MODEL_SECONDS, sanitizer_options(reports))
+                                     str(MODEL_EACH_SECONDS[variant]), "--jobs", str(CPUS)], MODEL_SECONDS, sanitizer_options(reports))
         count_lines(name, code, output)
         count_reports(name, reports)
 

@@ -6,6 +6,7 @@ One line each: "PASS model/plain ..." or "FAIL model/plain ...", then what there
 FLASHIELD_BIN names the daemon; the client beside it is used. Exit code 1 if one failed.
 """
 import argparse
+import concurrent.futures
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+REPORTING = threading.Lock()  # reports are printed whole, and the shared allowance of extra time is counted
 BUILD = os.path.join(HERE, "..", "..", "build")
 ITEM_LIMIT = 128 << 10
 RATE = {"release": 20000, "debug": 15000, "asan": 8000, "tsan": 5000}  # commands per second, each thread
@@ -215,9 +217,10 @@ def run_one(binary, client, c, arguments):
             output, code = talk(client, c, daemon, arguments)
         finally:  # also when this script is told to end
             exit_code = daemon.stop()
-        arguments.extra -= max(0, time.monotonic() - began - arguments.seconds - 2)
         wrong = judge(daemon, code, exit_code, c, arguments.variant)
-        report(daemon, c, arguments, output, wrong)
+        with REPORTING:
+            arguments.extra -= max(0, time.monotonic() - began - arguments.seconds - 2)
+            report(daemon, c, arguments, output, wrong)
         return not wrong
 
 
@@ -237,15 +240,16 @@ def run_all(variant, arguments):
     client = os.path.abspath(arguments.client or os.path.join(os.path.dirname(binary), "model_client"))
     arguments.variant = variant
     arguments.rate = arguments.any_rate or RATE[variant]
-    failed = 0
+    chosen = []
     for c in CONFIGS:
         if c["name"] not in arguments.names if arguments.names else not (c["short"] or arguments.long):
             continue
         if c["faults"] and variant == "release":
             print(f"skip model/release/{c['name']}: a release build has no fault points", flush=True)
             continue
-        failed += not run_one(binary, client, c, arguments)
-    return failed
+        chosen.append(c)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
+        return sum(not good for good in pool.map(lambda c: run_one(binary, client, c, arguments), chosen))
 
 
 def parse_arguments():
@@ -255,6 +259,7 @@ def parse_arguments():
     parser.add_argument("--long", action="store_true", help="all configurations in debug, asan and tsan builds: half an hour")
     parser.add_argument("--variant", choices=sorted(RATE), help="of the daemon (default debug; with --long also asan and tsan)")
     parser.add_argument("--rate", type=float, dest="any_rate", help="commands per second of each of two threads")
+    parser.add_argument("--jobs", type=int, default=1, help="configurations at a time (default 1)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--client", help="model_client to use (default: beside the daemon)")
     parser.add_argument("--directory", help="where flash files are made (default: the system's)")
