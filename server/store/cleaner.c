@@ -34,6 +34,8 @@ void cleaner_init(struct store *store)
 	pthread_condattr_destroy(&attributes);
 	cleaner->ticked_at_ms = cleaner->watched_at_ms = cleaner->crawled_at_ms = clk_now_ms(store->clock);
 	cleaner->tokens_at_ms = cleaner->ticked_at_ms;
+	cleaner->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
+	cleaner->sets_last = ctr_total(CTR_cmd_set);
 	pace_init(store, cleaner->ticked_at_ms);
 }
 
@@ -105,13 +107,10 @@ static void tick_budget(struct store *store, double flash_rate)
 static void tick_rates(struct store *store, double seconds)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	uint64_t flash = ctr_sum(CTR_flash_bytes_written);
-	uint64_t sets = ctr_sum(CTR_cmd_set);
+	uint64_t flash = ctr_total(CTR_flash_bytes_written);
+	uint64_t sets = ctr_total(CTR_cmd_set), new_sets = sets - cleaner->sets_last;
 	double rate = (double)atomic_load_explicit(&cleaner->write_rate, memory_order_relaxed);
-
-	/* After "stats reset" the sums are smaller than they were. */
-	double flash_rate = flash >= cleaner->flash_bytes_last ? (double)(flash - cleaner->flash_bytes_last) / seconds : 0;
-	uint64_t new_sets = sets >= cleaner->sets_last ? sets - cleaner->sets_last : 0;
+	double flash_rate = (double)(flash - cleaner->flash_bytes_last) / seconds;
 
 	atomic_store_explicit(&cleaner->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
 	cleaner->flash_bytes_last = flash;
@@ -140,12 +139,14 @@ static void tick_cas(struct store *store)
 void store_tick(struct store *store)
 {
 	struct cleaner *cleaner = &store->cleaner;
+	const struct window_reading written = store_written(store);
 	uint64_t now_ms = clk_now_ms(store->clock);
 
 	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
 	if (now_ms > cleaner->ticked_at_ms)
 		tick_rates(store, (double)(now_ms - cleaner->ticked_at_ms) / 1000);
 	cleaner->ticked_at_ms = now_ms;
+	windows_tick(&store->windows, &written);
 	tick_cas(store);
 }
 

@@ -9,6 +9,13 @@ static uint64_t positive(int64_t n)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+struct window_reading store_written(const struct store *store)
+{
+	return (struct window_reading){ .now_ms = clk_now_ms(store->clock),
+					.flash_bytes = ctr_total(CTR_flash_bytes_written),
+					.app_bytes = ctr_total(CTR_app_bytes_written) };
+}
+
 static void flash_status(struct store *store, struct store_status *out)
 {
 	const struct fidx_status *index = &out->index;
@@ -32,6 +39,8 @@ static void flash_status(struct store *store, struct store_status *out)
 
 void store_get_status(struct store *store, struct store_status *out)
 {
+	const struct window_reading written = store_written(store);
+
 	*out = (struct store_status){ 0 };
 	out->now_seconds = (clk_now_us(store->clock) - store->origin_us) / 1000000;
 	out->memory_limit = store_memory_limit(store);
@@ -51,6 +60,8 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->hot_bytes = store_hot_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)atomic_load(&store->cleaner.write_rate);
+	out->write_limit = store->config.flash_write_limit;
+	windows_read(&store->windows, &written, out->window);
 	if (store->index)
 		flash_status(store, out);
 }

@@ -272,6 +272,8 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 		return result;
 	}
 	reserve_filters(store);
+	const struct window_reading written = store_written(store);
+	windows_init(&store->windows, &written);
 	cleaner_init(store);
 	*out = store;
 	return FS_OK;
@@ -281,6 +283,7 @@ void store_close(struct store *store)
 {
 	if (store->stripe_count) {
 		cleaner_fini(store);
+		windows_fini(&store->windows);
 		stripes_fini(store);
 	}
 	if (store->classifier)

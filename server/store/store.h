@@ -397,6 +397,13 @@ unsigned store_worker_pending(const struct store_worker *worker); /* requests no
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+/* What was written over a window of time; since the start where that is shorter (window.h). */
+enum store_window_kind { STORE_WINDOW_5M, STORE_WINDOW_1H, STORE_WINDOW_1D, STORE_WINDOWS };
+struct store_window {
+	uint64_t flash_bytes, app_bytes; /* flash_bytes_written and app_bytes_written in it, whatever was reset */
+	double seconds; /* its length: near its name's, or since the start; 0 in the first moment */
+};
+
 struct store_status {
 	uint64_t now_seconds;	/* since the start */
 	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
@@ -409,7 +416,9 @@ struct store_status {
 	uint64_t candidates, candidate_bytes; /* flashy objects waiting in DRAM */
 	double innocent_drops;	/* expected count of innocent slots cleared by sets so far */
 	double dram_bytes_per_flash_item;
-	double write_rate;	/* bytes per second, last 10 s */
+	double write_rate;	/* bytes per second to the device, last 10 s */
+	uint64_t write_limit;	/* --flash-write-limit, bytes per second; 0: none */
+	struct store_window window[STORE_WINDOWS];
 	bool flash;
 	struct fidx_status index;
 	unsigned tag_bits, filter_bits;

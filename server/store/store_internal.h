@@ -21,6 +21,7 @@
 #include "server/store/classes.h"
 #include "server/store/item.h"
 #include "server/store/store.h"
+#include "server/store/window.h"
 
 /*
  * Size groups of candidates: objects of one segment come from one group where that fills it, so
@@ -192,6 +193,7 @@ struct store {
 	_Atomic int64_t candidate_bytes[GROUPS];
 	_Atomic int64_t candidate_count;
 
+	struct windows windows; /* of what was written */
 	struct cleaner cleaner;
 };
 
@@ -199,6 +201,8 @@ struct store {
 
 uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
 void store_apply_due_flush(struct store *store, uint32_t now_seconds);
+/* What was written since the process began, for windows. */
+struct window_reading store_written(const struct store *store);
 
 /* Waits out a flush_all that is between two loads: see action_begin. */
 static inline void store_await_flush(const struct store *store)
