@@ -13,11 +13,14 @@
 #include "server/net/conn.h"
 
 /* By application. */
-enum app_counter { APP_GETS, APP_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_COUNTERS };
+enum app_counter {
+	APP_GETS, APP_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN,
+	APP_COUNTERS
+};
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
 
 static const char *const app_names[APP_COUNTERS] = {
-	"get_count", "get_hits", "flash_hits", "set_count", "delete_count", "other_count", "value_bytes_read",
+	"get_count", "get_hits", "flash_hits", "set_count", "delete_count", "other_count", "value_bytes_read", "bytes_written",
 };
 
 /* By prefix, as "stats detail" has them. */
@@ -171,23 +174,56 @@ static inline void count_app(struct prefix_row *row, const struct store_request 
 		prefix_row_add(row, APP_BYTES_READ, request->value.length);
 		if (__builtin_expect(request->value.from_flash, 0))
 			prefix_row_add(row, APP_FLASH_HITS, 1);
+	} else if (counter == APP_SETS && request->result == STORE_STORED) {
+		prefix_row_add(row, APP_BYTES_WRITTEN, request->key_length + request->number);
 	}
+}
+
+/* Hits may have been counted of gets that were summed up before: never less than nothing. */
+static uint64_t others_of(uint64_t all, uint64_t some)
+{
+	return all > some ? all - some : 0;
+}
+
+static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
+{
+	char row[3 * PREFIX_NAME_MAX + 33];
+
+	snprintf(row, sizeof(row), "%s:%s", app, name);
+	stats_add(out, row, "%" PRIu64, value);
 }
 
 static void app_rows(struct stats_out *out, unsigned app)
 {
 	uint64_t sums[PREFIX_COUNTERS];
-	char key[3 * PREFIX_NAME_MAX + 1], row[sizeof(key) + 32];
+	char key[3 * PREFIX_NAME_MAX + 1] = "(none)";
 	const char *name;
 	size_t length;
 
 	name = prefixes_name(observed.apps, app, &length);
 	prefixes_sum(observed.apps, app, sums);
-	events_key(name, length, key);
-	for (unsigned i = 0; i < APP_COUNTERS; i++) {
-		snprintf(row, sizeof(row), "%s:%s", app == 0 ? "(none)" : key, app_names[i]);
-		stats_add(out, row, "%" PRIu64, sums[i]);
-	}
+	if (app > 0)
+		events_key(name, length, key);
+	for (unsigned i = 0; i < APP_COUNTERS; i++)
+		app_row(out, key, app_names[i], sums[i]);
+	app_row(out, key, "dram_hits", others_of(sums[APP_HITS], sums[APP_FLASH_HITS]));
+	app_row(out, key, "get_misses", others_of(sums[APP_GETS], sums[APP_HITS]));
+}
+
+bool observe_app(unsigned index, struct observe_app *out)
+{
+	uint64_t totals[PREFIX_COUNTERS];
+
+	if (index > prefixes_count(observed.apps))
+		return false;
+	prefixes_total(observed.apps, index, totals);
+	out->name = prefixes_name(observed.apps, index, &out->name_length);
+	out->dram_hits = others_of(totals[APP_HITS], totals[APP_FLASH_HITS]);
+	out->flash_hits = totals[APP_FLASH_HITS];
+	out->misses = others_of(totals[APP_GETS], totals[APP_HITS]);
+	out->sets = totals[APP_SETS];
+	out->written_bytes = totals[APP_BYTES_WRITTEN];
+	return true;
 }
 
 void stats_apps(struct stats_out *out)

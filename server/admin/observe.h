@@ -38,6 +38,20 @@ bool observe_detail(void);
    *at: 0 at first. */
 unsigned observe_detail_line(unsigned *at, char out[512]);
 
+/* What an application has asked for since the start, whatever was reset. */
+struct observe_app {
+	/* From clients' keys, so any bytes but a delimiter, or a user's name: whoever shows it escapes it. Not ended by a 0; until
+	   observe_fini. Empty: of requests without an application, and of applications beyond the first APPS_MAX; what
+	   word stands for these may be an application's name too. */
+	const char *name;
+	size_t name_length; /* 0 .. 250 */
+	uint64_t dram_hits, flash_hits, misses; /* of get and gat */
+	uint64_t sets;		/* storage commands, stored or not */
+	uint64_t written_bytes; /* key and value bytes of what these stored */
+};
+/* index 0: the empty name; then in the order in which they came. False: there are no more. Any thread. */
+bool observe_app(unsigned index, struct observe_app *out);
+
 void stats_apps(struct stats_out *out);
 void observe_reset(void); /* stats reset */
 

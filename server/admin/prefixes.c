@@ -200,6 +200,12 @@ static uint64_t sum_since_start(const struct prefixes *prefixes, unsigned number
 	return sum;
 }
 
+void prefixes_total(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS])
+{
+	for (unsigned i = 0; i < PREFIX_COUNTERS; i++)
+		out[i] = sum_since_start(prefixes, number, i);
+}
+
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS])
 {
 	for (unsigned i = 0; i < PREFIX_COUNTERS; i++)

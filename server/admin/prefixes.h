@@ -49,6 +49,8 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 unsigned prefixes_count(const struct prefixes *prefixes);
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length); /* of 0: "" */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
+/* Since the start, whatever was reset. */
+void prefixes_total(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
 /* All counters begin at zero again. */
 void prefixes_reset(struct prefixes *prefixes);
 

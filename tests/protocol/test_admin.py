@@ -320,7 +320,20 @@ def test_apps_are_counted_by_prefix(placed):
         rows = client.stats(b"apps")
     key = name.decode()
     assert rows[key + ":get_count"] == "2" and rows[key + ":get_hits"] == "1" and rows[key + ":set_count"] == "1"
-    assert rows[key + ":value_bytes_read"] == "3"
+    assert rows[key + ":value_bytes_read"] == "3" and rows[key + ":bytes_written"] == str(len(name) + 2 + 3)
+    assert rows[key + ":get_misses"] == "1"
+
+
+def test_apps_tell_hits_by_tier(placed):
+    """An object that lies on flash is a flash hit of its application, and no DRAM hit."""
+    def hits(tier):
+        rows = placed.client.stats(b"apps")
+        return sum(int(value) for name, value in rows.items() if name.endswith(f":{tier}_hits"))
+    key = placed.put(PLAIN)
+    before = hits("dram"), hits("flash")
+    assert placed.client.get(key)
+    expected = (0, 1) if placed.where == "flash" else (1, 0)
+    assert (hits("dram") - before[0], hits("flash") - before[1]) == expected
 
 
 def test_more_apps_than_have_rows_share_one(start):

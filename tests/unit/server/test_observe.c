@@ -22,6 +22,8 @@
 
 /* ---- requests, and what is said of them ------------------------------------------------------ */
 
+static bool from_flash; /* hits are */
+
 /* The key without anything behind it, so that the sanitizer sees a byte too many read. */
 static void ask_as(const char *user, enum store_op op, enum store_result result, const char *key, size_t length)
 {
@@ -33,6 +35,8 @@ static void ask_as(const char *user, enum store_op op, enum store_result result,
 	memcpy(copy, key, length);
 	request.key = copy;
 	request.value.length = result == STORE_HIT ? 10 : 0;
+	request.value.from_flash = result == STORE_HIT && from_flash;
+	request.number = 7;
 	observe(&conn, &request);
 	free(copy);
 }
@@ -215,6 +219,60 @@ static void each_kind(void **state)
 	assert_int_equal(counted("a:flash_hits"), 0);
 }
 
+static void hits_by_tier_and_bytes(void **state)
+{
+	(void)state;
+	ask_as(NULL, STORE_GET, STORE_HIT, "a:k", 3);
+	from_flash = true;
+	ask_as(NULL, STORE_GET, STORE_HIT, "a:k", 3);
+	ask_as(NULL, STORE_GAT, STORE_HIT, "a:k", 3);
+	from_flash = false;
+	get("a:k");
+	ask_as(NULL, STORE_SET, STORE_STORED, "a:key", 5);
+	ask_as(NULL, STORE_ADD, STORE_NOT_STORED, "a:key", 5); /* nothing was written ... */
+	ask_as(NULL, STORE_APPEND, STORE_TOO_LARGE, "a:key", 5);
+	ask_as(NULL, STORE_INCR, STORE_HIT, "a:key", 5); /* ... nor is this a storage command */
+	assert_int_equal(counted("a:get_count"), 4);
+	assert_int_equal(counted("a:get_hits"), 3);
+	assert_int_equal(counted("a:dram_hits"), 1);
+	assert_int_equal(counted("a:flash_hits"), 2);
+	assert_int_equal(counted("a:get_misses"), 1);
+	assert_int_equal(counted("a:set_count"), 3);
+	assert_int_equal(counted("a:bytes_written"), 5 + 7);
+}
+
+/* What /metrics reads never goes back. */
+static void totals_outlive_a_reset(void **state)
+{
+	struct observe_app app;
+
+	(void)state;
+	get("no application");
+	get("a\n:k");
+	ask_as(NULL, STORE_GET, STORE_HIT, "b:k", 3);
+	ask_as(NULL, STORE_SET, STORE_STORED, "b:k", 3);
+	observe_reset();
+	ask_as(NULL, STORE_GET, STORE_HIT, "b:k", 3);
+	assert_int_equal(counted("b:get_count"), 1);
+	assert_true(observe_app(0, &app));
+	assert_int_equal(app.name_length, 0);
+	assert_int_equal(app.misses, 1);
+	assert_true(observe_app(1, &app));
+	assert_int_equal(app.name_length, 2);
+	assert_memory_equal(app.name, "a\n", 2);
+	assert_int_equal(app.misses, 1);
+	assert_int_equal(app.dram_hits, 0);
+	assert_true(observe_app(2, &app));
+	assert_memory_equal(app.name, "b", 1);
+	assert_int_equal(app.dram_hits, 2);
+	assert_int_equal(app.flash_hits, 0);
+	assert_int_equal(app.misses, 0);
+	assert_int_equal(app.sets, 1);
+	assert_int_equal(app.written_bytes, 3 + 7);
+	assert_false(observe_app(3, &app));
+	assert_false(observe_app(UINT32_MAX, &app));
+}
+
 static void reset_begins_at_zero(void **state)
 {
 	(void)state;
@@ -323,6 +381,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bytes_of_any_kind, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_names, begin, end),
 		cmocka_unit_test_setup_teardown(each_kind, begin, end),
+		cmocka_unit_test_setup_teardown(hits_by_tier_and_bytes, begin, end),
+		cmocka_unit_test_setup_teardown(totals_outlive_a_reset, begin, end),
 		cmocka_unit_test_setup_teardown(reset_begins_at_zero, begin, end),
 		cmocka_unit_test_setup_teardown(a_second_life, begin, end),
 		cmocka_unit_test_setup_teardown(by_user, begin, end),
