@@ -55,6 +55,8 @@ void conf_free(struct conf *conf)
 		}
 	}
 	conf_extended_free(conf);
+	free(conf->config_path);
+	conf->config_path = NULL;
 	while (conf->notes) {
 		struct conf_note *note = conf->notes;
 
@@ -137,6 +139,8 @@ int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
 		return CONF_EXIT;
 	conf->ext_path_given = conf->ext_path_given || in_file;
 	conf->exit_code = conf_check(conf, err);
+	if (conf->exit_code == 0)
+		conf->exit_code = conf_place(conf, err);
 	if (conf->exit_code)
 		return CONF_EXIT;
 	log_set_level(conf->verbose >= 2   ? LOG_LEVEL_DEBUG

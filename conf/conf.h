@@ -114,6 +114,7 @@ struct conf {
 #undef SWITCH
 #undef WORDS
 #undef STATE
+	char *config_path; /* of --config, absolute, so that it can be read again from anywhere; NULL: none */
 	/* For the checks of loading alone: whether -B was given, and -o ext_path. */
 	bool protocol_given, ext_path_given;
 	struct conf_note *notes; /* in the order in which they came up */
@@ -172,6 +173,8 @@ void conf_describe(const struct conf *conf, conf_each_fn *each, void *context);
 void conf_print_help(FILE *out);
 void conf_print_license(FILE *out);
 void conf_print_sample(FILE *out);
+/* The tables that packaging/completion/flashield.bash reads: bash's arrays of options and suboptions. */
+void conf_print_completion(FILE *out);
 /* What -V prints: on out one line as memcached's, which scripts read; on err our own version. */
 void conf_print_version(FILE *out, FILE *err, const char *compat_version);
 

@@ -66,6 +66,9 @@ int conf_load_file(struct conf *conf, const char *path, const char *program, FIL
    effect. 0 or the exit code, told on err. */
 int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
+/* Paths that lie in the state directory, which the environment may name. 0 or the exit code, told on err. */
+int conf_place(struct conf *conf, FILE *err) FS_MUST_CHECK;
+
 /* Appends a note. Aborts when memory is out. */
 void conf_note(struct conf *conf, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

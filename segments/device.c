@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -307,6 +309,32 @@ int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes)
 	if (rc != 0)
 		return FS_ESYS;
 	return (int64_t)(flash_bytes && flash_bytes < bytes ? flash_bytes : bytes);
+}
+
+/* A file gets its size as its zeros are written, its blocks at once (device_file.c): if the size is there, all is. */
+uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes)
+{
+	struct statvfs files;
+	struct stat st;
+	uint64_t held = 0;
+	char folder[4096];
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	if (stat(path, &st) == 0) {
+		if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size >= flash_bytes)
+			return UINT64_MAX;
+		held = (uint64_t)st.st_blocks * 512;
+	} else {
+		char *slash = strrchr(folder, '/');
+
+		if (slash)
+			slash[slash == folder] = '\0';
+		else
+			strcpy(folder, ".");
+	}
+	if (statvfs(folder, &files) != 0)
+		return UINT64_MAX;
+	return held + (uint64_t)files.f_bavail * files.f_frsize;
 }
 
 void dev_read_faults(uint8_t *first, uint64_t bytes, int64_t *result)

@@ -60,6 +60,11 @@ uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
    is there, 0 again if none is). Negative code on error; FS_EINVAL: neither file nor block device. */
 int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
 
+/* How many bytes a file of this size at path could have: what its file system has free, and what a start that was
+   cut short has reserved for it already. UINT64_MAX where that is no question: a block device, a file that has its
+   size, or a path of which seg_open will say what is wrong. */
+uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
+
 uint64_t seg_region_bytes(uint32_t segments);
 
 /*

@@ -92,6 +92,7 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	number(out, "dram_bytes", status.dram_bytes);
 	number(out, "dram_budget", status.dram_budget);
 	number(out, "flash_enabled", status.flash);
+	stats_add(out, "flash_unused_reason", "%s", status.without_flash ? status.without_flash : "none");
 	index_rows(&status, out);
 	segment_rows(&status, out);
 	real(out, "clwa", share(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));

@@ -62,6 +62,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->write_rate = (double)atomic_load(&store->cleaner.write_rate);
 	out->write_limit = store->config.flash_write_limit;
 	windows_read(&store->windows, &written, out->window);
+	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
 	if (store->index)
 		flash_status(store, out);
 }

@@ -199,16 +199,47 @@ static int open_classifier(struct store *store)
 	return result;
 }
 
+/* The operator has said how much the file may take of the rest: then a cache in DRAM is better than none. */
+static int go_without_flash(struct store *store, uint64_t wanted, const char *cause)
+{
+	snprintf(store->without_flash, sizeof(store->without_flash), "%s is not used, a file of %.2f GiB: %s",
+		 store->flash_path, (double)wanted / (1 << 30), cause);
+	log_warn("flash: %s: all objects stay in memory", store->without_flash);
+	store->config.flash_path = NULL;
+	if (store->region) {
+		store->fixed_bytes -= region_bytes(store->region);
+		region_destroy(store->region);
+		store->region = NULL;
+	}
+	return FS_OK;
+}
+
+/* True: the file is there, or may be made. */
+static bool has_room(struct store *store, const struct sizing *sizing)
+{
+	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
+	char cause[128];
+
+	if (wanted == 0 || bytes >= wanted)
+		return true;
+	snprintf(cause, sizeof(cause), "%.2f GiB are free there, --flash-min-free asks for %.2f GiB",
+		 (double)bytes / (1 << 30), (double)wanted / (1 << 30));
+	(void)go_without_flash(store, sizing->flash_used, cause);
+	return false;
+}
+
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
 	struct fidx_config index;
 	int result = sizing_make(&store->config, &sizing, reason);
 
-	if (result != FS_OK)
+	if (result != FS_OK || !has_room(store, &sizing))
 		return result;
 	index = index_config(store, &sizing);
 	if ((result = open_region(store, &sizing, &index)) != FS_OK || (result = open_segments(store, &sizing)) != FS_OK) {
+		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) && store->config.flash_min_free)
+			return go_without_flash(store, sizing.flash_used, strerror(errno));
 		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
 			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		return result;

@@ -56,6 +56,8 @@ struct store_config {
 
 	const char *flash_path; /* NULL: a DRAM cache, all below is ignored */
 	uint64_t flash_bytes;
+	uint64_t flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
+				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
 	uint64_t segment_bytes; /* 0: DESIGN section 5's default */
 	uint32_t flash_object_bytes;
 	int filter_bits;	/* -1: automatic */
@@ -420,6 +422,7 @@ struct store_status {
 	uint64_t write_limit;	/* --flash-write-limit, bytes per second; 0: none */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
+	const char *without_flash; /* why, although a path was given: a sentence that lives as long as the store; else NULL */
 	struct fidx_status index;
 	unsigned tag_bits, filter_bits;
 	struct seg_status segments;

@@ -166,6 +166,7 @@ struct store {
 	struct seg *segments;
 	struct clf *classifier; /* NULL without flash */
 	char flash_path[4096];
+	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is, or none was given */
 	unsigned tag_bits, filter_bits;
 	uint64_t segment_bytes, flash_capacity;
 	uint64_t fixed_bytes; /* stripes, index, extents, staging: what -m gives beside items */
