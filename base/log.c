@@ -4,14 +4,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define LINE_BYTES 2048
+#define HEAD_BYTES 16 /* "<N>", or the level word */
 
 /* The level words, and the priorities that sd-daemon(3) gives them. */
 static const struct {
@@ -26,6 +28,7 @@ static const struct {
 _Atomic int log_threshold = LOG_LEVEL_NOTICE;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 static bool to_journal;
+static bool (*journal_sink)(const struct log_record *record);
 
 /* JOURNAL_STREAM is inherited by children whose standard error goes elsewhere, so that it only
    counts when its device and inode are those of our own standard error (systemd.exec(5)). */
@@ -39,36 +42,147 @@ static void find_journal(void)
 		     fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
+bool log_to_journal(void)
+{
+	pthread_once(&journal_once, find_journal);
+	return to_journal;
+}
+
+void log_set_sink(bool (*sink)(const struct log_record *record))
+{
+	journal_sink = sink;
+}
+
 void log_set_level(enum log_level level)
 {
 	atomic_store_explicit(&log_threshold, (int)level, memory_order_relaxed);
 }
 
-void log_line(enum log_level level, const char *format, ...)
+/* ---- what can't be shown as it is ------------------------------------------------------------ */
+
+/* Bytes of the character at text that a line may hold as they are; 0: they are to be escaped. */
+static unsigned shown_as_is(const unsigned char *text)
 {
-	char line[LINE_BYTES];
+	unsigned more = *text < 0x80 ? 0 : *text >= 0xf0 ? 3 : *text >= 0xe0 ? 2 : 1;
+
+	if (*text < 0x20 || *text == 0x7f || (*text >= 0x80 && *text < 0xc2) || *text > 0xf4)
+		return 0;
+	if (*text == 0xc2 && text[1] < 0xa0)
+		return 0; /* control characters of eight bits */
+	if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf0 && text[1] < 0x90) ||
+	    (*text == 0xf4 && text[1] >= 0x90))
+		return 0; /* longer than need be, half of a pair, or beyond the last */
+	for (unsigned i = 1; i <= more; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return 1 + more;
+}
+
+/* The text's end in out. Cut where it doesn't fit, never inside of a character. */
+static char *escape(char *out, const char *out_end, const char *text)
+{
+	while (*text) {
+		unsigned as_is = shown_as_is((const unsigned char *)text);
+
+		if (out_end - out < 5)
+			break;
+		if (as_is > 0) {
+			out = mempcpy(out, text, as_is);
+			text += as_is;
+			continue;
+		}
+		if (*text == '\n' || *text == '\t')
+			out += snprintf(out, 5, "\\%c", *text == '\n' ? 'n' : 't');
+		else
+			out += snprintf(out, 5, "\\x%02x", (unsigned char)*text);
+		text++;
+	}
+	*out = 0;
+	return out;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_line(enum log_level level, const char *text)
+{
+	char line[HEAD_BYTES + LINE_BYTES + 2];
+	int length = log_to_journal() ? snprintf(line, sizeof(line), "<%d>%s\n", levels[level].priority, text)
+				      : snprintf(line, sizeof(line), "%s: %s\n", levels[level].word, text);
+
+	if (write(STDERR_FILENO, line, (size_t)length) < 0) {
+		/* There is nowhere left to complain. */
+	}
+}
+
+/* left_out: of a place whose lines are limited. errno is the caller's, whose format may have a %m. */
+static void __attribute__((format(printf, 6, 0)))
+write_formatted(const struct log_place *place, enum log_level level, const char *event, const struct log_field *fields,
+		uint64_t left_out, const char *format, va_list arguments)
+{
 	int saved_errno = errno; /* callers log first and then look at errno */
-	int head, body;
-	size_t length;
+	char raw[LINE_BYTES], text[LINE_BYTES], *end;
+	const struct log_record record = { place, levels[level].priority, text, event, fields };
+
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	end = escape(text, text + sizeof(text), raw);
+	if (left_out > 0)
+		snprintf(end, (size_t)(text + sizeof(text) - end), " (%llu more like it were left out)",
+			 (unsigned long long)left_out);
+	if (!log_to_journal() || !journal_sink || !journal_sink(&record))
+		write_line(level, text);
+	errno = saved_errno;
+}
+
+void log_write(const struct log_place *place, enum log_level level, const char *format, ...)
+{
 	va_list arguments;
 
 	if (level > log_level())
 		return;
-	pthread_once(&journal_once, find_journal);
-	if (to_journal)
-		head = snprintf(line, sizeof(line), "<%d>", levels[level].priority);
-	else
-		head = snprintf(line, sizeof(line), "%s: ", levels[level].word);
 	va_start(arguments, format);
-	errno = saved_errno; /* for %m */
-	body = vsnprintf(line + head, sizeof(line) - (size_t)head - 1, format, arguments);
+	write_formatted(place, level, NULL, NULL, 0, format, arguments);
 	va_end(arguments);
-	length = (size_t)head + (body > 0 ? (size_t)body : 0);
-	if (length > sizeof(line) - 2)
-		length = sizeof(line) - 2; /* a longer line is cut */
-	line[length++] = '\n';
-	if (write(STDERR_FILENO, line, length) < 0) {
-		/* There is nowhere left to complain. */
+}
+
+void log_event_write(const struct log_place *place, enum log_level level, const char *event, const struct log_field *fields,
+		     const char *format, ...)
+{
+	va_list arguments;
+
+	if (level > log_level())
+		return;
+	va_start(arguments, format);
+	write_formatted(place, level, event, fields, 0, format, arguments);
+	va_end(arguments);
+}
+
+/* ---- what may come again and again ----------------------------------------------------------- */
+
+bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out)
+{
+	uint64_t ends_ms = atomic_load(&rate->ends_ms);
+
+	/* One of those who see the end begins the next period. */
+	if (now_ms >= ends_ms && atomic_compare_exchange_strong(&rate->ends_ms, &ends_ms, now_ms + LOG_PERIOD_MS))
+		atomic_store(&rate->written, 0);
+	if (atomic_fetch_add(&rate->written, 1) < LOG_BURST) {
+		*left_out = atomic_exchange(&rate->left_out, 0);
+		return true;
 	}
+	atomic_fetch_add(&rate->left_out, 1);
+	return false;
+}
+
+void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format, ...)
+{
+	int saved_errno = errno;
+	uint64_t left_out;
+	va_list arguments;
+
+	if (level > log_level() || !log_rate_allows(rate, clk_now_ms(clk_boot()) + 1, &left_out))
+		return;
 	errno = saved_errno;
+	va_start(arguments, format);
+	write_formatted(place, level, NULL, NULL, left_out, format, arguments);
+	va_end(arguments);
 }

@@ -99,6 +99,117 @@ static void lines_to_the_journal_begin_with_their_priority(void **state)
 	assert_string_equal(text, "<3>x\n<5>y\n");
 }
 
+static void from_a_client(void)
+{
+	log_error("%s", "a\r\nerror: forged\x1b[31m\t\x7f");
+	log_error("%s", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+	log_error("%s", "\xc3(\xe9\xc2\x9b\xe0\x80\x80\xed\xa0\x80\xf5\xff\xe2\x82");
+}
+
+static void what_a_client_sends_makes_no_second_line(void **state)
+{
+	(void)state;
+	assert_int_equal(run_in_child(from_a_client, text, sizeof(text)), 0);
+	assert_string_equal(text, "error: a\\x0d\\nerror: forged\\x1b[31m\\t\\x7f\n"
+				  "error: caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\n"
+				  "error: \\xc3(\\xe9\\xc2\\x9b\\xe0\\x80\\x80\\xed\\xa0\\x80\\xf5\\xff\\xe2\\x82\n");
+}
+
+static void only_escapes(void)
+{
+	char line[5000];
+
+	memset(line, '\n', sizeof(line) - 1);
+	line[sizeof(line) - 1] = 0;
+	log_error("%s", line);
+}
+
+static void an_escaped_line_is_cut_too(void **state)
+{
+	(void)state;
+	assert_int_equal(run_in_child(only_escapes, text, sizeof(text)), 0);
+	assert_true(strlen(text) > 1000 && strlen(text) < 5000);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+static void again_and_again(void)
+{
+	for (int i = 0; i < 1000; i++)
+		log_limited(LOG_LEVEL_WARN, "line %d", i);
+	log_limited(LOG_LEVEL_WARN, "from elsewhere");
+}
+
+static void a_place_writes_only_so_many_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(run_in_child(again_and_again, text, sizeof(text)), 0);
+	assert_string_equal(text, "warning: line 0\nwarning: line 1\nwarning: line 2\nwarning: line 3\nwarning: line 4\n"
+				  "warning: from elsewhere\n");
+}
+
+static void what_was_left_out_is_counted(void **state)
+{
+	struct log_rate rate = { 0 };
+	uint64_t left_out = 99;
+
+	(void)state;
+	for (unsigned i = 0; i < LOG_BURST; i++)
+		assert_true(log_rate_allows(&rate, 1000 + i, &left_out) && left_out == 0);
+	for (unsigned i = 0; i < 7; i++)
+		assert_false(log_rate_allows(&rate, 1000 + LOG_PERIOD_MS - 1, &left_out));
+	assert_true(log_rate_allows(&rate, 1000 + LOG_PERIOD_MS, &left_out));
+	assert_int_equal(left_out, 7);
+	assert_true(log_rate_allows(&rate, 1000 + LOG_PERIOD_MS, &left_out));
+	assert_int_equal(left_out, 0);
+}
+
+static bool sink_works;
+
+static bool sink(const struct log_record *record)
+{
+	if (!sink_works)
+		return false;
+	dprintf(STDERR_FILENO, "[%d %s %s %s", record->priority, record->text, record->place->function,
+		record->event ? record->event : "-");
+	for (const struct log_field *field = record->fields; field && field->name; field++)
+		dprintf(STDERR_FILENO, " %s=%s/%u", field->name, field->text ? field->text : "", (unsigned)field->number);
+	dprintf(STDERR_FILENO, "]\n");
+	return true;
+}
+
+static void to_a_sink(void)
+{
+	log_set_sink(sink);
+	sink_works = true;
+	in_the_journal();
+	log_event(LOG_LEVEL_WARN, "event", LOG_FIELDS(LOG_TEXT("A", "b"), LOG_NUMBER("N", 7)), "said %d", 1);
+	log_event(LOG_LEVEL_DEBUG, "unseen", NULL, "said %d", 1);
+	sink_works = false;
+	log_event(LOG_LEVEL_WARN, "event", NULL, "without it");
+}
+
+static void the_journals_lines_go_to_a_sink_while_it_takes_them(void **state)
+{
+	(void)state;
+	assert_int_equal(run_in_child(to_a_sink, text, sizeof(text)), 0);
+	assert_string_equal(text, "[3 x in_the_journal -]\n[5 y in_the_journal -]\n[4 said 1 to_a_sink event A=b/0 N=/7]\n"
+				  "<4>without it\n");
+}
+
+static void to_a_sink_outside_of_the_journal(void)
+{
+	log_set_sink(sink);
+	sink_works = true;
+	log_event(LOG_LEVEL_WARN, "event", NULL, "on a terminal");
+}
+
+static void what_does_not_go_to_the_journal_goes_to_no_sink(void **state)
+{
+	(void)state;
+	assert_int_equal(run_in_child(to_a_sink_outside_of_the_journal, text, sizeof(text)), 0);
+	assert_string_equal(text, "warning: on a terminal\n");
+}
+
 static void another_journal(void)
 {
 	setenv("JOURNAL_STREAM", "1:2", 1);
@@ -129,6 +240,12 @@ int main(void)
 		cmocka_unit_test(a_long_line_is_cut_and_still_one_line),
 		cmocka_unit_test(lines_begin_with_their_level),
 		cmocka_unit_test(lines_to_the_journal_begin_with_their_priority),
+		cmocka_unit_test(what_a_client_sends_makes_no_second_line),
+		cmocka_unit_test(an_escaped_line_is_cut_too),
+		cmocka_unit_test(a_place_writes_only_so_many_lines),
+		cmocka_unit_test(what_was_left_out_is_counted),
+		cmocka_unit_test(the_journals_lines_go_to_a_sink_while_it_takes_them),
+		cmocka_unit_test(what_does_not_go_to_the_journal_goes_to_no_sink),
 		cmocka_unit_test(a_journal_that_is_not_standard_error_does_not_count),
 		cmocka_unit_test(every_code_has_a_text),
 	};
