@@ -5,30 +5,30 @@
 
 #include "base/assert.h"
 
-static uint64_t boot_now_us(const struct clk *clk)
+static uint64_t boot_now_ns(const struct clk *clk)
 {
 	struct timespec now;
 
 	(void)clk;
 	must(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
-	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t scripted_now_us(const struct clk *clk)
+static uint64_t scripted_now_ns(const struct clk *clk)
 {
-	return atomic_load_explicit(&clk->scripted_us, memory_order_acquire);
+	return atomic_load_explicit(&clk->scripted_us, memory_order_acquire) * 1000;
 }
 
 const struct clk *clk_boot(void)
 {
-	static const struct clk boot = {.now_us = boot_now_us};
+	static const struct clk boot = {.now_ns = boot_now_ns};
 
 	return &boot;
 }
 
 void clk_scripted_init(struct clk *clk, uint64_t start_us)
 {
-	clk->now_us = scripted_now_us;
+	clk->now_ns = scripted_now_ns;
 	atomic_init(&clk->scripted_us, start_us);
 }
 

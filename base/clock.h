@@ -3,7 +3,7 @@
  * Time comes in from outside: the daemon passes the boot-time clock, tests and the simulator a
  * scripted one. Monotonic; never set back; counts while the machine is suspended.
  *
- * Threads: clk_now_us from any; clk_scripted_advance from any (atomic).
+ * Threads: clk_now_* from any; clk_scripted_advance from any (atomic).
  */
 #ifndef FS_BASE_CLOCK_H
 #define FS_BASE_CLOCK_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct clk {
-	uint64_t (*now_us)(const struct clk *clk);
+	uint64_t (*now_ns)(const struct clk *clk);
 	_Atomic uint64_t scripted_us; /* the scripted clock's hand */
 };
 
@@ -23,14 +23,19 @@ const struct clk *clk_boot(void);
 void clk_scripted_init(struct clk *clk, uint64_t start_us);
 void clk_scripted_advance(struct clk *clk, uint64_t us);
 
+static inline uint64_t clk_now_ns(const struct clk *clk)
+{
+	return clk->now_ns(clk);
+}
+
 static inline uint64_t clk_now_us(const struct clk *clk)
 {
-	return clk->now_us(clk);
+	return clk_now_ns(clk) / 1000;
 }
 
 static inline uint64_t clk_now_ms(const struct clk *clk)
 {
-	return clk_now_us(clk) / 1000;
+	return clk_now_ns(clk) / 1000000;
 }
 
 /* Wall clock, seconds since 1970: for absolute exptimes and "stats time" only. */

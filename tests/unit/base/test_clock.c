@@ -16,6 +16,7 @@ static void a_scripted_clock_stands_still(void **state)
 	assert_int_equal(clk_now_us(&clk), 5000000);
 	clk_scripted_advance(&clk, 1500);
 	assert_int_equal(clk_now_us(&clk), 5001500);
+	assert_int_equal(clk_now_ns(&clk), 5001500000);
 	assert_int_equal(clk_now_ms(&clk), 5001);
 }
 

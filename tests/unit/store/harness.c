@@ -47,7 +47,7 @@ static uint64_t harness_now(const struct clk *clk)
 
 	if (h->store && h->phase != PHASE_NONE)
 		consider_hook(h);
-	return atomic_load_explicit(&clk->scripted_us, memory_order_acquire);
+	return atomic_load_explicit(&clk->scripted_us, memory_order_acquire) * 1000;
 }
 
 void seconds_pass(struct harness *h, uint64_t seconds)
@@ -66,7 +66,7 @@ void harness_init(struct harness *h)
 	log_set_level(LOG_LEVEL_ERROR);
 	memset(h, 0, sizeof(*h));
 	clk_scripted_init(&h->clk, START_US);
-	h->clk.now_us = harness_now;
+	h->clk.now_ns = harness_now;
 	store_config_init(&h->config);
 	snprintf(h->path, sizeof(h->path), "%.30s/flashield-%d-%u", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
 		 (int)getpid(), number++);
