@@ -339,7 +339,7 @@ static void take(struct udp_socket *socket, struct msghdr *message, const char *
 
 void udp_readable(evutil_socket_t fd, short what, void *context)
 {
-	static _Thread_local char bytes[REQUEST_MOST];
+	char bytes[REQUEST_MOST]; /* not the thread's own: every other thread would have as much on its stack */
 	struct udp_socket *socket = context;
 
 	(void)what;
