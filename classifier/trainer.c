@@ -123,7 +123,10 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 	if (events_on(EVENT_CLASSIFIER))
 		events_emit(EVENT_CLASSIFIER, "type=model_trained samples=%zu flashy=%.4f used=%s reason=\"%s\"", count,
 			    positive_share, used ? "yes" : "no", reason);
-	log_debug("classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share, reason);
+	log_event(used ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, used ? "model_trained" : "model_rejected",
+		  LOG_FIELDS(LOG_NUMBER("SAMPLES", count), LOG_NUMBER("FLASHY_PERMILLE", 1000 * positive_share),
+			     LOG_TEXT("REASON", reason)),
+		  "classifier: %zu samples, %.1f%% flashy: %s", count, 100 * positive_share, reason);
 	return used;
 }
 
@@ -156,7 +159,7 @@ bool clf_train_if_due(struct clf *clf)
 {
 	bool used = false;
 
-	if (clf->config.admission != CLF_ADMIT_SVM)
+	if (clf_get_admission(clf) != CLF_ADMIT_SVM)
 		return false;
 	lock_acquire(&clf->training_lock);
 	uint64_t now_ms = clk_now_ms(clf->config.clock);

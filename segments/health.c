@@ -62,7 +62,8 @@ static void go_offline(struct seg_health *health, uint64_t now_ms)
 
 static void log_offline(const char *reason)
 {
-	log_error("flash is offline, serving from memory alone: %s", reason);
+	log_event(LOG_LEVEL_ERROR, "flash_offline", LOG_FIELDS(LOG_TEXT("REASON", reason)),
+		  "flash is offline, serving from memory alone: %s", reason);
 	if (events_on(EVENT_FLASH))
 		events_emit(EVENT_FLASH, "type=flash_offline reason=\"%s\"", reason);
 }
@@ -116,9 +117,11 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
 	uint64_t count = corrupt_to_report(&seg->health, clk_now_ms(seg->clock));
 
 	if (count > 0)
-		log_warn("flash: what was read fails its check: records since the last such line: %llu, the "
-			 "latest in segment %u at offset %llu",
-			 (unsigned long long)count, segment, (unsigned long long)offset);
+		log_event(LOG_LEVEL_WARN, "flash_corrupt",
+			  LOG_FIELDS(LOG_NUMBER("RECORDS", count), LOG_NUMBER("SEGMENT", segment), LOG_NUMBER("OFFSET", offset)),
+			  "flash: what was read fails its check: records since the last such line: %llu, the "
+			  "latest in segment %u at offset %llu",
+			  (unsigned long long)count, segment, (unsigned long long)offset);
 	count_error(seg, "a read", fs_strerror(FS_ECORRUPT));
 }
 
@@ -158,7 +161,7 @@ static bool probe(struct seg *seg)
 	int rc = super_load(seg->device, &found, &generation);
 
 	if (rc == FS_OK && memcmp(found.uuid, seg->super.uuid, sizeof(found.uuid)) == 0)
-		return super_store(seg->device, &seg->super) == FS_OK;
+		return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
 	return false;
 }
 
@@ -190,9 +193,9 @@ bool health_online(struct seg *seg)
 	if (back && events_on(EVENT_FLASH))
 		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
 	if (back && revived)
-		log_notice("flash is online again; segments that could not be written are tried again: %u",
-			   (unsigned)revived);
+		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", revived)),
+			  "flash is online again; segments that could not be written are tried again: %u", (unsigned)revived);
 	else if (back)
-		log_notice("flash is online again");
+		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)), "flash is online again");
 	return back;
 }

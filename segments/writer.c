@@ -212,12 +212,19 @@ static int end_badly(struct job *job, int error)
 {
 	set_state(job->seg, job->segment, SEG_RETIRED);
 	ctr_add(CTR_flash_write_errors, 1);
-	log_warn("flash: segment %u could not be written and is passed over: %s", job->segment,
-		 strerror(-error));
+	log_event(LOG_LEVEL_WARN, "segment_write_failed",
+		  LOG_FIELDS(LOG_NUMBER("SEGMENT", job->segment), LOG_TEXT("ERROR", strerror(-error))),
+		  "flash: segment %u could not be written and is passed over: %s", job->segment, strerror(-error));
 	health_error(job->seg, "a write", -error);
 	if (seg_all_retired(job->seg))
 		health_no_place(job->seg, -error);
 	return FS_EIO;
+}
+
+void seg_write_wait(struct seg *seg)
+{
+	if (seg->stream)
+		stream_wait(seg->stream);
 }
 
 int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
@@ -246,7 +253,9 @@ int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, co
 	header = mem_must_zalloc(sizeof(*header));
 	set_state(seg, segment, SEG_WRITING);
 	seg->next_sequence++;
+	seg->stream = &job.stream;
 	error = send(&job, header);
+	seg->stream = NULL;
 	*written = job.stream.issued;
 	rc = error == 0 ? end_well(&job, header) : end_badly(&job, error);
 	mem_free(header);

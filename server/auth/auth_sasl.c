@@ -62,7 +62,7 @@ static int on_log(void *context, int level, const char *text)
 	if (level == SASL_LOG_NONE || level > SASL_LOG_DEBUG || !text)
 		return SASL_OK;
 	if (level == SASL_LOG_ERR)
-		log_warn("SASL: %s", text);
+		log_limited(LOG_LEVEL_WARN, "SASL: %s", text);
 	else
 		log_debug("SASL: %s", text);
 	return SASL_OK;

@@ -40,7 +40,7 @@ static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32
 	if (bytes)
 		worker->input_bytes += capacity;
 	else
-		log_info("a connection is closed: no memory for a long line");
+		log_limited(LOG_LEVEL_INFO, "a connection is closed: no memory for a long line");
 	return bytes;
 }
 
@@ -429,7 +429,7 @@ static void __attribute__((cold)) refuse(struct worker *worker, const struct ope
 	struct socket_conn none = { .fd = opening->fd, .transport = opening->transport,
 				    .transport_data = opening->transport_data };
 
-	log_warn("connection refused: out of memory");
+	log_limited(LOG_LEVEL_WARN, "connection refused: out of memory");
 	none.transport->close(&none);
 	if (opening->listener)
 		net_connection_closed(worker->net);

@@ -74,8 +74,8 @@ static void close_stuck(struct worker *worker)
 		if (sock->blocked_seconds == 0 || sock->conn.output.held <= CONN_SHARE_BYTES ||
 		    worker->now_seconds - sock->blocked_seconds < STUCK_SECONDS)
 			continue;
-		log_info("<%d doesn't take its answers, %llu bytes, while others wait for memory: closed", sock->fd,
-			 (unsigned long long)sock->conn.output.held);
+		log_limited(LOG_LEVEL_INFO, "<%d doesn't take its answers, %llu bytes, while others wait for memory: closed",
+			    sock->fd, (unsigned long long)sock->conn.output.held);
 		conn_kill(&sock->conn);
 	}
 }

@@ -44,9 +44,9 @@ static void __attribute__((cold)) note_failure(const struct socket_conn *sock, S
 		ERR_error_string_n(ERR_peek_error(), cause, sizeof(cause));
 	if (!SSL_is_init_finished(ssl)) {
 		ctr_add(CTR_ssl_handshake_errors, 1);
-		log_info("<%d TLS handshake failed: %s", sock->fd, cause);
+		log_limited(LOG_LEVEL_INFO, "<%d TLS handshake failed: %s", sock->fd, cause);
 	} else {
-		log_info("<%d TLS failed: %s", sock->fd, cause);
+		log_limited(LOG_LEVEL_INFO, "<%d TLS failed: %s", sock->fd, cause);
 	}
 	SSL_set_quiet_shutdown(ssl, 1); /* no farewell after an error */
 	ERR_clear_error();

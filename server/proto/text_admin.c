@@ -150,6 +150,8 @@ static const char *set_memory_limit(struct conn *conn, const struct text_command
 		return "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
 	if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
 		return "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+	log_event(LOG_LEVEL_NOTICE, "memory_limit", LOG_FIELDS(LOG_NUMBER("MEGABYTES", megabytes)),
+		  "the memory limit is %llu MiB now: a client has set it", (unsigned long long)megabytes);
 	if (events_on(EVENT_SYSEVENTS))
 		events_emit(EVENT_SYSEVENTS, "type=memory_limit megabytes=%llu", (unsigned long long)megabytes);
 	return "OK\r\n";

@@ -231,7 +231,7 @@ static void writes_failed(struct store *store, int result)
 
 	cleaner->offline_until_ms = clk_now_ms(store->clock) + 1000;
 	if (result != FS_EOFFLINE)
-		log_warn("flash: a segment could not be written: %s; its objects stay in DRAM", fs_strerror(result));
+		log_limited(LOG_LEVEL_WARN, "flash: a segment could not be written: %s; its objects stay in DRAM", fs_strerror(result));
 }
 
 /*

@@ -137,8 +137,8 @@ static void clear_remaining(struct walk *walk, int result)
 
 	fidx_segment_close(store->index, walk->segment);
 	if (result != FS_OK)
-		log_warn("flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
-			 walk->segment, fs_strerror(result), (unsigned long long)left);
+		log_limited(LOG_LEVEL_WARN, "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
+			    walk->segment, fs_strerror(result), (unsigned long long)left);
 	if (left == 0 && result == FS_OK)
 		return;
 	swept = fidx_sweep(store->index, walk->segment);
@@ -153,7 +153,7 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 		if (seg_reclaim_end(store->segments, segment, PIN_WAIT_MS) == FS_OK)
 			return true;
 		if (waits == PIN_WAITS_LOGGED)
-			log_warn("flash: reads of segment %u hold up its reuse", segment);
+			log_limited(LOG_LEVEL_WARN, "flash: reads of segment %u hold up its reuse", segment);
 		if (store->cleaner.threaded && atomic_load(&store->cleaner.stopping))
 			return false;
 		cleaner_duties(store);
