@@ -24,6 +24,7 @@ struct dev_io {
 	uint64_t bytes;
 	uint64_t offset;
 	int64_t result; /* bytes done, or a negative errno */
+	uint64_t submitted_ns; /* the owner's: when it was given to the device first */
 	bool write;
 	bool nowait; /* fail with -EAGAIN rather than block */
 	struct dev_queue *queue;

@@ -26,6 +26,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "conf/counters.h"
+#include "conf/latency.h"
 #include "segments/pool_internal.h"
 #include "segments/segments_internal.h"
 
@@ -263,7 +264,7 @@ static void refused(struct seg_reader *reader, struct seg_read *read, int error)
 }
 
 /* The next reads for the device, with buffers. They stay in the waiting list. */
-static unsigned gather(struct seg_reader *reader, struct dev_io **batch)
+static unsigned gather(struct seg_reader *reader, struct dev_io **batch, uint64_t now_ns)
 {
 	bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
 	unsigned room = reader->depth - reader->in_flight;
@@ -274,6 +275,7 @@ static unsigned gather(struct seg_reader *reader, struct dev_io **batch)
 		if (!take_buffer(reader, read))
 			break;
 		io_of(read)->nowait = nowait;
+		io_of(read)->submitted_ns = now_ns;
 		batch[n++] = io_of(read);
 	}
 	return n;
@@ -283,9 +285,10 @@ static unsigned gather(struct seg_reader *reader, struct dev_io **batch)
 static void pump(struct seg_reader *reader)
 {
 	struct dev_io *batch[BATCH];
+	uint64_t now_ns = clk_now_ns(reader->seg->clock);
 
 	while (reader->waiting.first && reader->in_flight < reader->depth) {
-		unsigned n = gather(reader, batch);
+		unsigned n = gather(reader, batch, now_ns);
 		int taken;
 
 		if (n == 0) {
@@ -321,8 +324,8 @@ static void prefetch_record(const struct seg_read *read)
 		__builtin_prefetch(read->bytes + at);
 }
 
-/* What came back from the device or the submitter. slow: may be held back by the fault point. */
-static void completed(struct seg_reader *reader, struct dev_io *io, bool slow)
+/* What came back from the device or the submitter by now. slow: may be held back by the fault point. */
+static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, uint64_t now_ns)
 {
 	struct seg_read *read = read_of(io);
 
@@ -338,6 +341,7 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow)
 		return;
 	}
 	ctr_add(CTR_flash_bytes_read, io->bytes);
+	lat_record(LAT_flash_read, now_ns - io->submitted_ns, 1);
 	if (io->result == (int64_t)io->bytes)
 		prefetch_record(read);
 	dev_read_faults((uint8_t *)read->buffer + (read->bytes - (const uint8_t *)read->buffer),
@@ -351,6 +355,7 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow)
 static void take_back(struct seg_reader *reader)
 {
 	struct dev_io *back;
+	uint64_t now_ns;
 
 	/* Without the lock: who has just put something there signals after it, so it is found then. */
 	if (!atomic_load_explicit(&reader->back, memory_order_relaxed))
@@ -359,11 +364,12 @@ static void take_back(struct seg_reader *reader)
 	back = atomic_load_explicit(&reader->back, memory_order_relaxed);
 	atomic_store_explicit(&reader->back, NULL, memory_order_relaxed);
 	lock_release(&reader->back_lock);
+	now_ns = clk_now_ns(reader->seg->clock);
 	while (back) {
 		struct dev_io *io = back;
 
 		back = io->next;
-		completed(reader, io, false);
+		completed(reader, io, false, now_ns);
 	}
 }
 
@@ -374,8 +380,9 @@ static void reap(struct seg_reader *reader)
 
 	do {
 		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
+		uint64_t now_ns = n > 0 ? clk_now_ns(reader->seg->clock) : 0;
 		for (int i = 0; i < n; i++)
-			completed(reader, ready[i], true);
+			completed(reader, ready[i], true, now_ns);
 	} while (n == (int)BATCH);
 	take_back(reader);
 }

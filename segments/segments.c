@@ -86,7 +86,7 @@ static int start_super(struct seg *seg)
 	super->clean_epoch = 0;
 	seg->next_sequence = super->sequence_end;
 	super->sequence_end += SEQUENCE_BLOCK;
-	return super_store(seg->device, super);
+	return super_store(seg->device, seg->clock, super);
 }
 
 static void init_locks(struct seg *seg, unsigned error_budget)
@@ -196,7 +196,7 @@ int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *
 	if (count == 0 || count > CAS_END || begin > CAS_END - count)
 		return FS_ERANGE;
 	seg->super.cas_end = begin + count;
-	rc = super_store(seg->device, &seg->super);
+	rc = super_store(seg->device, seg->clock, &seg->super);
 	if (rc != FS_OK) {
 		/* Whether the write arrived is unknown: the range is given up, never given out twice. */
 		health_error(seg, "a superblock write", errno);
@@ -214,7 +214,7 @@ int seg_reserve_sequence(struct seg *seg)
 	if (seg->next_sequence < seg->super.sequence_end)
 		return FS_OK;
 	seg->super.sequence_end = seg->next_sequence + SEQUENCE_BLOCK;
-	rc = super_store(seg->device, &seg->super);
+	rc = super_store(seg->device, seg->clock, &seg->super);
 	if (rc != FS_OK) {
 		seg->super.sequence_end = seg->next_sequence;
 		health_error(seg, "a superblock write", errno);

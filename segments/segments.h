@@ -239,6 +239,9 @@ struct seg_writer_ops {
 FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
 			    const void *filter, uint64_t filter_length,
 			    const struct seg_writer_ops *ops, void *context, uint64_t *written);
+/* From pace(), before a pause: waits until all that was issued is written. Else what a chunk took (LAT_flash_write, which
+   counts until it is seen to be written) would be the pause. */
+void seg_write_wait(struct seg *seg);
 
 /* ---- reclaim --------------------------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@
 #include "segments/device_internal.h"
 #include "segments/layout.h"
 
+struct stream;
+
 /* A segment in region memory: no pointers, nothing that must be recomputed after a restart. */
 struct seg_entry {
 	uint64_t sequence; /* 0: holds nothing that may be read */
@@ -87,6 +89,7 @@ struct seg {
 	   processors, some ten milliseconds. Cleaner only. */
 	struct dev_queue *write_queue;
 	uint8_t *staging;
+	struct stream *stream; /* of the segment that is being written; NULL: of none. Cleaner only */
 
 	struct lock pins_lock;
 	pthread_cond_t pins_gone;
@@ -111,8 +114,8 @@ static inline uint64_t seg_offset(const struct seg *seg, uint32_t segment)
    the highest seen in any valid copy. */
 FS_MUST_CHECK int super_load(struct dev *device, struct layout_super *out, uint64_t *generation);
 void super_make(struct layout_super *super, uint64_t generation);
-/* Writes both copies with the next generation, each durable before the next. */
-FS_MUST_CHECK int super_store(struct dev *device, struct layout_super *super);
+/* Writes both copies with the next generation, each durable before the next. clock: for LAT_flash_write. */
+FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struct layout_super *super);
 
 /* ---- health.c ---- */
 

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "conf/counters.h"
+#include "conf/latency.h"
 #include "segments/writer_internal.h"
 
 uint64_t stream_chunk_bytes(uint64_t segment_bytes)
@@ -67,14 +68,16 @@ void stream_fini(struct stream *stream)
 	must(stream->in_flight == 0);
 }
 
-/* Waits for at least one chunk. */
-static void reap(struct stream *stream)
+/* What has been written by now; wait: one chunk at least. */
+static void reap(struct stream *stream, bool wait)
 {
 	struct dev_io *done[STREAM_BUFFERS];
-	int n = stream->seg->device->ops->reap(stream->queue, done, STREAM_BUFFERS, true);
+	int n = stream->seg->device->ops->reap(stream->queue, done, STREAM_BUFFERS, wait);
+	uint64_t now_ns = clk_now_ns(stream->seg->clock);
 
-	must(n > 0); /* the kernel owns the buffers until it says so: there is no way on without it */
+	must(n > 0 || !wait); /* the kernel owns the buffers until it says so: there is no way on without it */
 	for (int i = 0; i < n; i++) {
+		lat_record(LAT_flash_write, now_ns - done[i]->submitted_ns, 1);
 		stream->busy[done[i] - stream->io] = false;
 		stream->in_flight--;
 		if (done[i]->result == (int64_t)done[i]->bytes || stream->error)
@@ -89,6 +92,7 @@ static void write_in_place(struct stream *stream, const struct dev_io *io)
 	struct dev *device = stream->seg->device;
 
 	stream->error = device->ops->write(device, io->buffer, io->bytes, io->offset);
+	lat_record(LAT_flash_write, clk_now_ns(stream->seg->clock) - io->submitted_ns, 1);
 }
 
 static void issue(struct stream *stream)
@@ -106,6 +110,7 @@ static void issue(struct stream *stream)
 		.buffer = stream->memory + stream->current * stream->chunk_bytes,
 		.bytes = bytes,
 		.offset = stream->start + stream->position - bytes,
+		.submitted_ns = clk_now_ns(stream->seg->clock),
 		.write = true,
 		.queue = stream->queue,
 		.device = stream->seg->device,
@@ -121,9 +126,11 @@ static void issue(struct stream *stream)
 	ctr_add(CTR_flash_bytes_written, bytes);
 	if (stream->ops->pace)
 		stream->ops->pace(stream->context, bytes);
+	if (stream->in_flight > 0)
+		reap(stream, false);
 	stream->current = (stream->current + 1) % STREAM_BUFFERS;
 	while (stream->busy[stream->current])
-		reap(stream);
+		reap(stream, true);
 }
 
 /* bytes NULL: zeros. */
@@ -174,6 +181,11 @@ void stream_drain(struct stream *stream)
 		must(stream->filled % SEG_PAGE == 0);
 		issue(stream);
 	}
+	stream_wait(stream);
+}
+
+void stream_wait(struct stream *stream)
+{
 	while (stream->in_flight > 0)
-		reap(stream);
+		reap(stream, true);
 }

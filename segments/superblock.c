@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "conf/counters.h"
+#include "conf/latency.h"
 #include "segments/segments_internal.h"
 
 #define FIRST_CAS_SHIFT 24
@@ -112,7 +113,7 @@ void super_make(struct layout_super *super, uint64_t generation)
 	super->created_s = now_s;
 }
 
-int super_store(struct dev *device, struct layout_super *super)
+int super_store(struct dev *device, const struct clk *clock, struct layout_super *super)
 {
 	struct layout_super *page = mem_aligned(SEG_PAGE, SEG_PAGE);
 	int error = 0;
@@ -123,7 +124,10 @@ int super_store(struct dev *device, struct layout_super *super)
 	super->checksum = checksum_of(super);
 	*page = *super;
 	for (unsigned copy = 0; copy < LAYOUT_SUPER_COPIES && error == 0; copy++) {
+		uint64_t began_ns = clk_now_ns(clock);
+
 		error = device->ops->write(device, page, SEG_PAGE, copy * LAYOUT_SUPER_COPY_OFFSET);
+		lat_record(LAT_flash_write, clk_now_ns(clock) - began_ns, 1);
 		if (error == 0)
 			error = device->ops->flush(device);
 		ctr_add(CTR_flash_bytes_written, SEG_PAGE);

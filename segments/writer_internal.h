@@ -41,6 +41,8 @@ void stream_put(struct stream *stream, const void *bytes, uint64_t length);
 void stream_zero_to(struct stream *stream, uint64_t position);
 /* Issues what is filled, waits for all. The position is a multiple of SEG_PAGE. */
 void stream_drain(struct stream *stream);
+/* Waits for what was issued. */
+void stream_wait(struct stream *stream);
 
 uint64_t writer_staging_bytes(uint64_t segment_bytes);
 

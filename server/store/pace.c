@@ -187,6 +187,9 @@ void pace_write(struct store *store, uint64_t began_ms, double part)
 
 	if (store->cleaner.pace.demand <= 0 || pace_hurry(store) || early_ms <= 1)
 		return;
-	cleaner_sleep(store, (unsigned)early_ms);
+	seg_write_wait(store->segments);
+	early_ms -= (double)(clk_now_us(store->clock) - now_us) / 1000;
+	if (early_ms > 1)
+		cleaner_sleep(store, (unsigned)early_ms);
 	paused(store, now_us);
 }

@@ -58,7 +58,7 @@ static uint8_t *make_image(struct batch batches[2])
 
 	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, memory), FS_OK);
 	fix_super(&flash.seg->super);
-	assert_int_equal(super_store(flash.seg->device, &flash.seg->super), FS_OK);
+	assert_int_equal(super_store(flash.seg->device, flash.seg->clock, &flash.seg->super), FS_OK);
 	make_objects(&batches[0], 1);
 	assert_int_equal(batch_write(&batches[0], &flash, &segment), FS_OK);
 	batch_make(&batches[1], 100, 20, 0, 100);
