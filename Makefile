@@ -81,7 +81,7 @@ model := $(if $(model_objs),$(B)/model_client)
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan install clean deps deps-test model format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -91,7 +91,7 @@ all: $(lib_engine) $(programs) ## builds the programs into build/ (default)
 help: ## lists the targets
 	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,8p'
 	@echo
-	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do \
+	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1|\2/p' Makefile packaging/install.mk | while IFS='|' read -r name text; do \
 		printf '  %-24s %s\n' "$$name" "$$text"; done
 
 run: ## installs what is missing, builds, and shows a daemon under a generated load
@@ -151,16 +151,11 @@ tsan: ## unit tests under the thread sanitizer
 
 model: all $(model) ## builds the model test's client
 
-install: all ## copies programs and sample files below DESTDIR/PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/flashield
-	install -m 755 $(programs) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 conf/flashield.conf LICENSE $(DESTDIR)$(PREFIX)/share/flashield
-
 deps: ## installs the Debian packages that the build needs
 	@packaging/install-deps.sh build
 
-deps-test: ## installs those of the tests too
-	@packaging/install-deps.sh build test
+deps-test: ## installs those of the tests and of packages too
+	@packaging/install-deps.sh build package test
 
 compile_commands.json: FORCE ## the commands of every source, for editors and clang tools
 	@{ sep='['; for f in $(all_srcs); do \
@@ -221,6 +216,9 @@ $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 # What "flashield --print-sample-config" prints, without the daemon: for sample-config and check.
 $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base.a
 	$(call show,LD,$@)$(call link,$(engine_libs))
+
+# Where things go, and the packages.
+include packaging/install.mk
 
 # Which archives a module's unit tests link, in link order.
 below_store := $(lib_engine)

@@ -27,6 +27,7 @@ EDGES = {
     "tools/common": ["tools/common", "conf", "base"],
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
+    "packaging/completion": ["conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
