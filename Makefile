@@ -2,7 +2,7 @@
 # Flashield's build. "make help" lists the targets.
 #
 #   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); fuzz with CC=clang
-#   CC=clang                          another compiler (kept apart from gcc's objects)
+#   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
 #   BUILD=dir                         build elsewhere than in build/
@@ -15,6 +15,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ifeq ($(origin CC),default)
 CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(subst clang,clang++,$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
 endif
 
 ifeq ($(filter $(VARIANT),release debug asan tsan fuzz),)
@@ -48,21 +51,26 @@ malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
 all_cflags := -std=gnu11 -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
+# vptr would need a part of the sanitizer that only a C++ linker adds.
+all_cxxflags := -std=gnu++17 -fPIE -pthread $(filter-out %-prototypes -Wold-style-definition,$(warnings)) \
+	$(cflags_$(VARIANT)) $(if $(filter asan fuzz,$(VARIANT)),-fno-sanitize=vptr) $(CXXFLAGS)
 all_ldflags := -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(ldflags_$(VARIANT)) $(LDFLAGS)
 
 # What the engine needs, what the daemon needs beside it, and what the tools do.
+metrics_libs := -lprometheus-cpp-pull -lprometheus-cpp-core -lcivetweb-cpp -lcivetweb -lstdc++
 engine_libs := -llinear -laio -linih $(malloc_lib) -lm
-server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2
+server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2 $(metrics_libs)
 tool_libs := -ljansson -lz
 
 # --- sources, by folder -----------------------------------------------------------------------
 
 engine_dirs := base conf classifier flashindex segments server/store
-server_dirs := server server/net server/proto server/admin server/auth
+server_dirs := server server/net server/proto server/admin server/auth server/metrics
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
 sources = $(wildcard $(addsuffix /*.c,$(1)))
-objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1)))
+sources_cxx = $(wildcard $(addsuffix /*.cc,$(1)))
+objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1))) $(patsubst %.cc,$(O)/%.o,$(call sources_cxx,$(1)))
 
 engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
@@ -74,6 +82,7 @@ fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common $(tool_dirs)) \
 	tests/model tests/fuzz $(wildcard tests/unit/*)))
+all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
@@ -161,10 +170,13 @@ compile_commands.json: FORCE ## the commands of every source, for editors and cl
 	@{ sep='['; for f in $(all_srcs); do \
 		printf '%s\n{"directory": "%s", "file": "%s", "command": "%s -c %s"}' "$$sep" "$(CURDIR)" \
 			"$$f" "$(CC) $(all_cppflags) $(all_cflags)" "$$f"; sep=','; done; \
+		for f in $(all_srcs_cxx); do \
+		printf ',\n{"directory": "%s", "file": "%s", "command": "%s -c %s"}' "$(CURDIR)" \
+			"$$f" "$(CXX) $(all_cppflags) $(all_cxxflags)" "$$f"; done; \
 		printf '\n]\n'; } > $@
 
 format: ## applies .clang-format to every source
-	clang-format -i $(all_srcs) $(wildcard $(addsuffix /*.h,$(sort $(dir $(all_srcs)))))
+	clang-format -i $(all_srcs) $(all_srcs_cxx) $(wildcard $(addsuffix /*.h,$(sort $(dir $(all_srcs)))))
 
 sample-config: $(O)/print-sample ## writes conf/flashield.conf anew from conf/options.def
 	@$< > conf/flashield.conf.new && mv conf/flashield.conf.new conf/flashield.conf
@@ -178,12 +190,16 @@ show = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
 
 # Rewritten only when compiler or flags change: everything depends on it.
 $(O)/flags: FORCE
-	@mkdir -p $(@D); echo '$(CC) $(all_cppflags) $(all_cflags) $(all_ldflags)' > $@.$$$$; \
+	@mkdir -p $(@D); echo '$(CC) $(all_cppflags) $(all_cflags) $(all_ldflags) $(CXX) $(all_cxxflags)' > $@.$$$$; \
 	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv -f $@.$$$$ $@; fi
 
 # Written beside and moved, so that two builds at a time never see half an object.
 $(O)/%.o: %.c $(O)/flags
 	$(call show,CC,$<)mkdir -p $(@D) && $(CC) $(all_cppflags) $(all_cflags) -MMD -MP \
+		-MF $(@:.o=.d) -MT $@ -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
+
+$(O)/%.o: %.cc $(O)/flags
+	$(call show,CXX,$<)mkdir -p $(@D) && $(CXX) $(all_cppflags) $(all_cxxflags) -MMD -MP \
 		-MF $(@:.o=.d) -MT $@ -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
 
 archive = mkdir -p $(@D) && rm -f $@.$$$$ && ar qcs $@.$$$$ $(filter %.o,$^) && mv -f $@.$$$$ $@
@@ -249,4 +265,4 @@ $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $
 		$$(call fuzz_libs,$$*)
 	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
--include $(patsubst %.c,$(O)/%.d,$(all_srcs))
+-include $(patsubst %.c,$(O)/%.d,$(all_srcs)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx))

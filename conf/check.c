@@ -116,6 +116,57 @@ static int check_sizes(const struct conf *conf, FILE *err)
 	return 0;
 }
 
+/* --- addresses ------------------------------------------------------------------------------- */
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+#define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
+#define PORT_MAX 65535
+
+/* Where the address ends in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL: it is neither. Whether there is such an address is seen when it is
+   bound. */
+static const char *end_of_address(const char *text)
+{
+	size_t length;
+
+	if (*text != '[') {
+		length = strspn(text, NAME_CHARACTERS);
+		return length > 0 ? text + length : NULL;
+	}
+	length = strspn(text + 1, IPV6_CHARACTERS);
+	return length > 0 && text[length + 1] == ']' ? text + length + 2 : NULL;
+}
+
+/* The port in ":PORT"; -1: it is none. */
+static long port_of(const char *text)
+{
+	size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+	long port;
+
+	if (digits < 1 || digits > 5 || text[1 + digits])
+		return -1;
+	port = strtol(text + 1, NULL, 10);
+	return port <= PORT_MAX ? port : -1;
+}
+
+/* What switches it off is "off" from here on. */
+static int check_metrics(struct conf *conf, FILE *err)
+{
+	const char *text = conf->metrics_listen ? conf->metrics_listen : "";
+	const char *end = end_of_address(text);
+	bool off = !*text || strcmp(text, "off") == 0;
+	long port = !off && end ? port_of(end) : 0;
+
+	if (!off && (!end || port < 0))
+		return refuse(err, "--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (off) to %d",
+			      text, PORT_MAX);
+	if (off || port == 0) {
+		free(conf->metrics_listen);
+		conf->metrics_listen = strdup("off");
+		must(conf->metrics_listen);
+	}
+	return 0;
+}
+
 /* --- the rest -------------------------------------------------------------------------------- */
 
 static int check_lru(const struct conf *conf, FILE *err)
@@ -170,6 +221,8 @@ int conf_check(struct conf *conf, FILE *err)
 		exit_code = check_lru(conf, err);
 	if (exit_code == 0)
 		exit_code = check_authentication(conf, err);
+	if (exit_code == 0)
+		exit_code = check_metrics(conf, err);
 	if (exit_code == 0 && conf->napi_ids > conf->threads)
 		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)", conf->napi_ids,
 				   conf->threads);

@@ -13,6 +13,7 @@
 #include "conf/conf.h"
 #include "server/admin/admin.h"
 #include "server/auth/auth.h"
+#include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/process.h"
 #include "server/server.h"
@@ -94,6 +95,18 @@ static void on_stopping(void *context)
 	admin_stop(parts->server);
 }
 
+/* Who wants a cache gets it without figures too. */
+static void start_metrics(struct server *server)
+{
+	const char *address = server->conf->metrics_listen;
+	char reason[256] = "";
+
+	if (metrics_start(&server->metrics, server, address, reason) != FS_OK)
+		log_warn("no /metrics (--metrics-listen): %s", reason);
+	else if (server->metrics)
+		log_info("http://%s/metrics is for Prometheus", address);
+}
+
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
 static int serve(const struct conf *conf, struct process *process)
 {
@@ -131,7 +144,9 @@ static int serve(const struct conf *conf, struct process *process)
 		exit_code = complain(reason, EX_OSERR);
 		goto out_started;
 	}
+	start_metrics(&server);
 	exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
+	metrics_stop(server.metrics);
 out_started:
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */

@@ -20,7 +20,7 @@ EDGES = {
     "flashindex": ["flashindex", "conf", "base"],
     "segments": ["segments", "conf", "base"],
     "server/store": ["server/store"] + ENGINE,
-    "server": ["server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "server": ["server", "server/store", "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
     # Who may: answers from what it is told, and knows neither connections nor objects.
     "server/auth": ["server/auth", "conf", "base"],
     "tools": ["tools", "tools/common", "server/store"] + ENGINE,
@@ -29,7 +29,7 @@ EDGES = {
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "packaging/completion": ["conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
-    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
     "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
 }
@@ -44,6 +44,7 @@ LIBRARIES = [
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
+    (re.compile(r"^(prometheus/|civetweb|CivetServer)"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
 ]
 
 # Libraries that a single file wraps, and the files beside it that may use them nevertheless.

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What /metrics shows: each row of metrics.def has a function here that gives its samples, then come the counters. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/hist.h"
+#include "conf/conf.h"
+#include "conf/counters.h"
+#include "conf/latency.h"
+#include "conf/metrics.h"
+#include "conf/version.h"
+#include "server/admin/observe.h"
+#include "server/metrics/label.h"
+#include "server/metrics/metrics.h"
+#include "server/net/net.h"
+#include "server/server.h"
+#include "server/store/store.h"
+
+#define LABELS_MAX 8u
+#define MODEL_COMMON "common" /* the one model that all applications share */
+#define NO_APPLICATION "others"
+
+_Static_assert((int)METRICS_GAUGE == METRIC_TYPE_GAUGE && (int)METRICS_COUNTER == METRIC_TYPE_COUNTER &&
+		       (int)METRICS_HISTOGRAM == METRIC_TYPE_HISTOGRAM,
+	       "the sink's types are the table's");
+
+/* What the samples are made from, read once for all of them. */
+struct source {
+	const struct server *server;
+	const struct conf *conf;
+	const struct metrics_sink *sink;
+	struct store_status store;
+	struct net_status net;
+	struct rusage usage;
+};
+
+/* ---- samples ------------------------------------------------------------------------------------ */
+
+static void give(const struct source *from, enum metric metric, const char *const *values, double value)
+{
+	from->sink->sample(from->sink->context, metric_info(metric)->labels, values, value);
+}
+
+static void one(const struct source *from, enum metric metric, const char *label, double value)
+{
+	give(from, metric, &label, value);
+}
+
+/* VALUE(name, expression): a metric without labels; MODEL: of the one model. Of struct source *from. */
+#define VALUE(name, expression) \
+	static void show_##name(const struct source *from) \
+	{ \
+		give(from, METRIC_##name, NULL, expression); \
+	}
+#define MODEL(name, expression) \
+	static void show_##name(const struct source *from) \
+	{ \
+		one(from, METRIC_##name, MODEL_COMMON, expression); \
+	}
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+static double not_negative(int64_t value)
+{
+	return value > 0 ? (double)value : 0;
+}
+
+/* ---- the process -------------------------------------------------------------------------------- */
+
+static void show_build_info(const struct source *from)
+{
+	const char *const values[] = {FS_VERSION, from->conf->compat_version};
+
+	give(from, METRIC_build_info, values, 1);
+}
+
+/* The labels are options: names as in the file, "-" being "_". */
+struct settings {
+	const char *labels;
+	char text[LABELS_MAX][32];
+};
+
+static void keep_setting(void *context, const struct conf_option *option, const char *value)
+{
+	struct settings *settings = context;
+	const char *label = settings->labels;
+
+	for (unsigned i = 0; *label; i++) {
+		size_t length = strcspn(label, ","), same = 0;
+
+		while (same < length && (option->name[same] == '-' ? '_' : option->name[same]) == label[same])
+			same++;
+		if (same == length && !option->name[same])
+			snprintf(settings->text[i], sizeof(settings->text[i]), "%s", value);
+		label += length + (label[length] != 0);
+	}
+}
+
+static void show_config_info(const struct source *from)
+{
+	struct settings settings = {.labels = metric_info(METRIC_config_info)->labels};
+	const char *values[LABELS_MAX];
+
+	for (unsigned i = 0; i < LABELS_MAX; i++)
+		values[i] = settings.text[i];
+	conf_describe(from->conf, keep_setting, &settings);
+	give(from, METRIC_config_info, values, 1);
+}
+
+static double seconds(const struct timeval *time)
+{
+	return (double)time->tv_sec + (double)time->tv_usec / 1e6;
+}
+
+static void show_cpu_seconds_total(const struct source *from)
+{
+	one(from, METRIC_cpu_seconds_total, "user", seconds(&from->usage.ru_utime));
+	one(from, METRIC_cpu_seconds_total, "system", seconds(&from->usage.ru_stime));
+}
+
+/* Kernels before 6.2 don't tell by the folder's size: there its entries are counted. */
+static double open_files(void)
+{
+	struct stat status;
+	double count = 0;
+	DIR *folder;
+
+	if (stat("/proc/self/fd", &status) == 0 && status.st_size > 0)
+		return (double)status.st_size;
+	folder = opendir("/proc/self/fd");
+	if (!folder)
+		return NAN;
+	for (const struct dirent *entry; (entry = readdir(folder));)
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count - 1; /* the one that this takes */
+}
+
+static double resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long pages;
+	double bytes = NAN;
+
+	if (!file)
+		return NAN;
+	if (fscanf(file, "%*u %llu", &pages) == 1)
+		bytes = (double)pages * (double)sysconf(_SC_PAGESIZE);
+	fclose(file);
+	return bytes;
+}
+
+VALUE(start_time_seconds, (double)from->server->started_seconds)
+VALUE(threads, from->conf->threads)
+VALUE(open_fds, open_files())
+VALUE(connections, from->net.connections)
+VALUE(connections_limit, from->conf->conn_limit)
+VALUE(accepting_connections, from->net.accepting)
+
+/* ---- memory and objects ------------------------------------------------------------------------- */
+
+VALUE(memory_limit_bytes, (double)from->store.memory_limit)
+VALUE(memory_used_bytes, (double)from->store.memory_used)
+VALUE(resident_memory_bytes, resident_bytes())
+
+static void show_memory_part_bytes(const struct source *from)
+{
+	const struct store_status *store = &from->store;
+	const struct {
+		const char *part;
+		uint64_t bytes;
+	} parts[] = {
+		{"items", store->dram_bytes},	       {"table", store->dram_table_bytes},
+		{"index", store->index.index_bytes},   {"filters", store->index.filter_bytes},
+		{"index_other", store->index.other_bytes}, {"plan", store->plan_bytes},
+		{"staging", store->staging_bytes},     {"readers", store->reader_bytes},
+	};
+
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		one(from, METRIC_memory_part_bytes, parts[i].part, (double)parts[i].bytes);
+}
+
+static void show_items(const struct source *from)
+{
+	const struct fidx_status *index = &from->store.index;
+
+	one(from, METRIC_items, "dram", (double)from->store.dram_items);
+	one(from, METRIC_items, "flash", not_negative((int64_t)(index->used + index->extents_used - index->ghosts)));
+}
+
+static void show_item_bytes(const struct source *from)
+{
+	one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
+	one(from, METRIC_item_bytes, "flash", not_negative(from->store.index.hot_bytes));
+}
+
+VALUE(dram_budget_bytes, (double)from->store.dram_budget)
+
+/* ---- flash -------------------------------------------------------------------------------------- */
+
+VALUE(flash_enabled, from->store.flash)
+VALUE(flash_offline, from->store.segments.offline)
+VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)
+VALUE(flash_direct_io, from->store.info.direct)
+VALUE(ghosts, (double)from->store.index.ghosts)
+VALUE(hot_bytes, (double)from->store.hot_bytes)
+VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
+VALUE(index_slots, (double)from->store.index.slots)
+VALUE(index_slots_used, (double)from->store.index.used)
+VALUE(index_load_ratio, share((double)from->store.index.used, (double)from->store.index.slots))
+VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
+VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
+
+static void show_segments(const struct source *from)
+{
+	const struct seg_status *segments = &from->store.segments;
+
+	one(from, METRIC_segments, "live", segments->live);
+	one(from, METRIC_segments, "free", segments->free);
+	one(from, METRIC_segments, "retired", segments->retired);
+	one(from, METRIC_segments, "other",
+	    not_negative((int64_t)segments->total - segments->live - segments->free - segments->retired));
+}
+
+VALUE(segment_size_bytes, (double)from->store.info.segment_bytes)
+VALUE(segment_fill_ratio, from->store.segments.fill)
+VALUE(segment_residence_seconds, (double)from->store.segments.residence_ms / 1e3)
+VALUE(candidates, (double)from->store.candidates)
+VALUE(candidate_bytes, (double)from->store.candidate_bytes)
+
+/* ---- writes ------------------------------------------------------------------------------------- */
+
+static const char *const window_names[STORE_WINDOWS] = {
+	[STORE_WINDOW_5M] = "5m",
+	[STORE_WINDOW_1H] = "1h",
+	[STORE_WINDOW_1D] = "1d",
+};
+
+static double window_rate(const struct store_window *window)
+{
+	return share((double)window->flash_bytes, window->seconds);
+}
+
+static void show_rates(const struct source *from, enum metric metric, double divisor)
+{
+	one(from, metric, "10s", share(from->store.write_rate, divisor));
+	for (unsigned i = 0; i < STORE_WINDOWS; i++)
+		one(from, metric, window_names[i], share(window_rate(&from->store.window[i]), divisor));
+}
+
+VALUE(flash_write_limit_bytes_per_second, (double)from->store.write_limit)
+
+static void show_flash_write_rate_bytes_per_second(const struct source *from)
+{
+	show_rates(from, METRIC_flash_write_rate_bytes_per_second, 1);
+}
+
+static void show_flash_write_budget_used_ratio(const struct source *from)
+{
+	show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
+}
+
+static void show_clwa_ratio(const struct source *from)
+{
+	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
+		const struct store_window *window = &from->store.window[i];
+
+		one(from, METRIC_clwa_ratio, window_names[i],
+		    window->app_bytes ? (double)window->flash_bytes / (double)window->app_bytes : NAN);
+	}
+}
+
+/* ---- the classifier ----------------------------------------------------------------------------- */
+
+static double of_model(const struct source *from, double value)
+{
+	return from->store.classifier.model_in_use ? value : NAN;
+}
+
+MODEL(model_in_use, from->store.classifier.model_in_use)
+MODEL(model_age_seconds, of_model(from, (double)from->store.classifier.model_age_ms / 1e3))
+MODEL(model_samples, from->store.classifier.model_in_use ? (double)from->store.classifier.model_samples : 0)
+MODEL(model_precision_ratio, of_model(from, from->store.classifier.precision))
+MODEL(model_recall_ratio, of_model(from, from->store.classifier.recall))
+MODEL(model_threshold, from->store.classifier.threshold)
+MODEL(model_positive_ratio, of_model(from, from->store.classifier.positive_share))
+MODEL(model_admitted_ratio, of_model(from, from->store.classifier.admitted_share))
+MODEL(model_horizon_seconds, (double)from->store.classifier.horizon_ms / 1e3)
+VALUE(samples_waiting, (double)from->store.classifier.samples_waiting)
+VALUE(sampled_keys, (double)from->store.classifier.tracked_keys)
+
+/* ---- applications ------------------------------------------------------------------------------- */
+
+static bool is_named(const struct observe_app *app, const char *name)
+{
+	return app->name_length == strlen(name) && memcmp(app->name, name, app->name_length) == 0;
+}
+
+/* Requests without an application share a label with an application that really has that name. */
+static void add_namesake(struct observe_app *nameless)
+{
+	struct observe_app app;
+
+	for (unsigned i = 1; observe_app(i, &app); i++) {
+		if (!is_named(&app, NO_APPLICATION))
+			continue;
+		nameless->dram_hits += app.dram_hits;
+		nameless->flash_hits += app.flash_hits;
+		nameless->misses += app.misses;
+		nameless->sets += app.sets;
+		nameless->written_bytes += app.written_bytes;
+	}
+}
+
+static void each_app(const struct source *from, void (*show)(const struct source *from, const char *label,
+							      const struct observe_app *app))
+{
+	char label[LABEL_BYTES];
+	struct observe_app app;
+
+	for (unsigned i = 0; observe_app(i, &app); i++) {
+		if (i == 0) {
+			add_namesake(&app);
+			show(from, NO_APPLICATION, &app);
+		} else if (!is_named(&app, NO_APPLICATION)) {
+			label_escape(app.name, app.name_length, label);
+			show(from, label, &app);
+		}
+	}
+}
+
+static void show_gets_of(const struct source *from, const char *label, const struct observe_app *app)
+{
+	give(from, METRIC_application_gets_total, (const char *const[]){label, "dram_hit"}, (double)app->dram_hits);
+	give(from, METRIC_application_gets_total, (const char *const[]){label, "flash_hit"}, (double)app->flash_hits);
+	give(from, METRIC_application_gets_total, (const char *const[]){label, "miss"}, (double)app->misses);
+}
+
+static void show_sets_of(const struct source *from, const char *label, const struct observe_app *app)
+{
+	one(from, METRIC_application_sets_total, label, (double)app->sets);
+}
+
+static void show_written_of(const struct source *from, const char *label, const struct observe_app *app)
+{
+	one(from, METRIC_application_written_bytes_total, label, (double)app->written_bytes);
+}
+
+static void show_application_gets_total(const struct source *from)
+{
+	each_app(from, show_gets_of);
+}
+
+static void show_application_sets_total(const struct source *from)
+{
+	each_app(from, show_sets_of);
+}
+
+static void show_application_written_bytes_total(const struct source *from)
+{
+	each_app(from, show_written_of);
+}
+
+/* ---- durations ---------------------------------------------------------------------------------- */
+
+/* Buckets and count come from the same reading, so that no bucket has more than all. */
+static void show_durations(const struct source *from, enum metric metric)
+{
+	uint64_t cumulative[LAT_BOUNDS];
+	double bounds[LAT_BOUNDS];
+
+	for (enum lat latency = 0; latency < LAT_COUNT; latency++) {
+		const struct lat_info *info = lat_info(latency);
+		struct hist *hist;
+
+		if (info->metric != metric)
+			continue;
+		hist = hist_create();
+		lat_read(latency, hist);
+		for (unsigned i = 0; i < LAT_BOUNDS; i++) {
+			bounds[i] = (double)lat_bounds_ns[i] / 1e9;
+			cumulative[i] = hist_count_up_to(hist, lat_bounds_ns[i]);
+		}
+		from->sink->histogram(from->sink->context, metric_info(metric)->labels, &info->label, bounds, cumulative,
+				      LAT_BOUNDS, hist_count_up_to(hist, UINT64_MAX), (double)hist->sum / 1e9);
+		hist_destroy(hist);
+	}
+}
+
+static void show_request_duration_seconds(const struct source *from)
+{
+	show_durations(from, METRIC_request_duration_seconds);
+}
+
+static void show_flash_io_duration_seconds(const struct source *from)
+{
+	show_durations(from, METRIC_flash_io_duration_seconds);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+static void (*const shows[METRIC_COUNT])(const struct source *from) = {
+#define METRIC(name, type, labels, text) [METRIC_##name] = show_##name,
+#include "conf/metrics.def"
+#undef METRIC
+};
+
+static void show_counters(const struct metrics_sink *sink)
+{
+	for (enum ctr counter = 0; counter < CTR_COUNT; counter++) {
+		sink->begin(sink->context, metric_counter_name(counter), METRICS_COUNTER, ctr_info(counter)->text);
+		sink->sample(sink->context, "", NULL, (double)ctr_total(counter));
+	}
+}
+
+void metrics_collect(const struct server *server, const struct metrics_sink *sink)
+{
+	struct source from = {.server = server, .conf = server->conf, .sink = sink};
+
+	store_get_status(server->store, &from.store);
+	net_get_status(server->net, &from.net);
+	getrusage(RUSAGE_SELF, &from.usage);
+	for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {
+		const struct metric_info *info = metric_info(metric);
+
+		sink->begin(sink->context, info->name, (int)info->type, info->text);
+		shows[metric](&from);
+	}
+	show_counters(sink);
+}
