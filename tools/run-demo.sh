@@ -56,7 +56,7 @@ echo "   Training window and horizon are 5 seconds each, so that a model is trai
 echo "   in production they are a day and as long as objects stay on flash."
 as_user=()
 [ "$(id -u)" -ne 0 ] || as_user=(-u root)
-build/flashield -l 127.0.0.1 -p "$port" -U 0 -m 128 "${as_user[@]}" \
+build/flashield -l 127.0.0.1 -p "$port" -U 0 -m 128 --metrics-listen=off "${as_user[@]}" \
 	--flash-path "$run/flash" --flash-size 2g --training-window 5s --flashiness-horizon 5s -v \
 	>"$run/flashield.log" 2>&1 &
 daemon=$!

@@ -19,8 +19,8 @@ ROOT = HERE.parents[1]
 PATIENCE = 30.0
 PLACES = {
     "plain": ["-m", "64", "-U", "0"],
-    "dram": ["-m", "64"],
-    "flash": ["-m", "12", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048",
+    "dram": ["-m", "64", "--metrics-listen=off"],
+    "flash": ["--metrics-listen=off", "-m", "12", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048",
               "--admission", "all", "-t", "2"],
 }
 

@@ -102,7 +102,7 @@ class Daemon:
         self.port = free_port()
         self.log = open(os.path.join(directory, "daemon.log"), "wb+")
         command = [binary, "-l", "127.0.0.1", "-p", str(self.port), "-t", "2", "-m", str(c["m"]), "-I",
-                   str(ITEM_LIMIT)]
+                   str(ITEM_LIMIT), "--metrics-listen=off"]
         if os.geteuid() == 0:
             command += ["-u", "root"]
         if c["flash"]:

@@ -16,7 +16,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def run(*options):
-    return subprocess.run([flashield_command(), *options], capture_output=True, text=True, timeout=PATIENCE,
+    return subprocess.run([flashield_command(), "--metrics-listen=off", *options], capture_output=True, text=True, timeout=PATIENCE,
                           check=False)
 
 
@@ -81,7 +81,7 @@ def test_commands_in_the_log(open_folder):
     """-vv logs the lines of commands, without values; -v does not."""
     path = open_folder / "socket"
     for level in "-v", "-vv":
-        with subprocess.Popen([flashield_command(), *USER, "-s", str(path), "-a", "0777", level],
+        with subprocess.Popen([flashield_command(), "--metrics-listen=off", *USER, "-s", str(path), "-a", "0777", level],
                               stderr=subprocess.PIPE) as process:
             try:
                 until(path.is_socket, "the socket")
@@ -125,7 +125,7 @@ def test_background_and_pid_file(open_folder):
 def served(*options):
     """What a daemon with these options says until it is told to stop, and its limits while it serves."""
     port = free_port()
-    with subprocess.Popen([flashield_command(), "-l", "127.0.0.1", "-p", str(port), *USER, *options],
+    with subprocess.Popen([flashield_command(), "--metrics-listen=off", "-l", "127.0.0.1", "-p", str(port), *USER, *options],
                           stderr=subprocess.PIPE, text=True) as process:
         try:
             with until(lambda: connect_to(port), "a connection"):

@@ -41,7 +41,8 @@ def server(request, tmp_path):
     if not program or not os.path.exists(program):
         pytest.skip(f"{request.param} is not here")
     path = str(tmp_path / "server.sock")
-    process = subprocess.Popen([program, "-s", path, "-m", "64", "-t", "2", "-U", "0", "-u", "root"],
+    metrics = [] if request.param == "memcached" else ["--metrics-listen=off"]
+    process = subprocess.Popen([program, "-s", path, "-m", "64", "-t", "2", "-U", "0", "-u", "root", *metrics],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(path, process)

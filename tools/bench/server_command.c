@@ -115,6 +115,8 @@ int command_build(struct command *command, const struct server *server, const st
 		add_wrapper(command, spec->wrapper);
 	add(command, "%s", spec->kind == SERVER_FLASHIELD ? options->flashield : options->memcached);
 	add_common(command, server);
+	if (spec->kind == SERVER_FLASHIELD)
+		add(command, "--metrics-listen=off");
 	if (server->flash_path[0])
 		add_flash(command, server);
 	for (const char *const *word = spec->extra; word && *word; word++)

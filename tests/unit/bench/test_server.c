@@ -135,7 +135,7 @@ static void commands_say_what_the_spec_says(void **state)
 				       .flash_bytes = 1 << 30,
 				       .wrapper = " perf  stat "};
 	assert_command(&of, "perf stat /nowhere/flashield -l 127.0.0.1 -p 7 -U 0 -m 256 -t 2 -c 2048",
-		       "--flash-path /f --flash-size 1073741824 --admission all");
+		       "--metrics-listen=off --flash-path /f --flash-size 1073741824 --admission all");
 	of.spec = (struct server_spec){
 		.kind = SERVER_EXTSTORE, .memory_mb = 64, .max_connections = 10, .flash_bytes = 1 << 30};
 	assert_command(
