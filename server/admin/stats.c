@@ -31,6 +31,7 @@ static const char *reset(const struct server *server, const char *words, struct 
 	ctr_reset();
 	store_reset_classes(server->store);
 	observe_reset();
+	stats_latency_reset();
 	return "RESET\r\n";
 }
 
@@ -133,6 +134,7 @@ static const struct report {
 	{ "flash", stats_flash, NULL },
 	{ "classifier", stats_classifier, NULL },
 	{ "segments", stats_segments, NULL },
+	{ "latency", stats_latency, NULL },
 	{ "apps", NULL, apps },
 };
 

@@ -80,6 +80,21 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }
 
+/* Over windows of time, which "stats reset" doesn't touch; since the start while that is shorter. */
+static void window_rows(const struct store_status *status, struct stats_out *out)
+{
+	static const char *const names[STORE_WINDOWS] = {
+		[STORE_WINDOW_5M] = "clwa_5m", [STORE_WINDOW_1H] = "clwa_1h", [STORE_WINDOW_1D] = "clwa_1d",
+	};
+	const struct store_window *recent = &status->window[STORE_WINDOW_5M];
+	double allowed = (double)status->write_limit * recent->seconds;
+
+	for (unsigned i = 0; i < STORE_WINDOWS; i++)
+		real(out, names[i], share(status->window[i].flash_bytes, status->window[i].app_bytes));
+	number(out, "flash_write_limit", status->write_limit);
+	real(out, "flash_write_budget_used", allowed > 0 ? (double)recent->flash_bytes / allowed : 0);
+}
+
 void stats_flash(const struct server *server, struct stats_out *out)
 {
 	struct store_status status;
@@ -97,6 +112,7 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	segment_rows(&status, out);
 	real(out, "clwa", share(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));
 	real(out, "flash_write_rate", status.write_rate);
+	window_rows(&status, out);
 	number(out, "candidates", status.candidates);
 	number(out, "candidate_bytes", status.candidate_bytes);
 	number(out, "plan_bytes", status.plan_bytes);

@@ -334,12 +334,22 @@ static bool receive_some(struct socket_conn *sock)
    others get their turn. */
 static void receive_rest(struct socket_conn *sock)
 {
+	struct worker *worker = sock->conn.worker;
+
 	for (unsigned receives = 0; sock->more && may_receive(sock); receives++) {
+		bool stays;
+
 		if (receives == RECEIVES) {
 			worker_make_ready(sock);
 			return;
 		}
-		if (!receive_some(sock) || !finish_step(&sock->conn, parse(&sock->conn)))
+		if (!receive_some(sock))
+			return;
+		stays = finish_step(&sock->conn, parse(&sock->conn));
+		/* The answer to a datagram leaves when its end is received. */
+		if (!stays || !sock->transport->datagram)
+			durations_sent(&worker->durations, worker->store);
+		if (!stays)
 			return;
 	}
 	stop_reading(sock);
@@ -384,6 +394,7 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length)
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	enum conn_verdict verdicts[CONN_STEPS];
+	bool stays[CONN_STEPS];
 
 	must(count <= CONN_STEPS);
 	foresee(worker, socks, count);
@@ -391,7 +402,10 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 		verdicts[i] = parse(&socks[i]->conn);
 	worker->foreseen_count = 0; /* buffers move from here on */
 	for (unsigned i = 0; i < count; i++)
-		if (finish_step(&socks[i]->conn, verdicts[i]))
+		stays[i] = finish_step(&socks[i]->conn, verdicts[i]);
+	durations_sent(&worker->durations, worker->store);
+	for (unsigned i = 0; i < count; i++)
+		if (stays[i])
 			receive_rest(socks[i]);
 }
 

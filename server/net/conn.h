@@ -65,6 +65,7 @@ struct reply {
 	struct conn *conn;
 	struct reply *next;	/* in the connection's queue, or among the worker's spare ones */
 	uint64_t position;	/* in the output stream */
+	uint64_t since_ns;	/* pending: when its request was received (durations.h) */
 	uint32_t sent;		/* bytes of it that were written */
 	uint32_t held;		/* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;

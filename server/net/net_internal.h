@@ -27,6 +27,7 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 #include "server/net/conn.h"
+#include "server/net/durations.h"
 #include "server/net/net.h"
 
 #define CONN_STEPS 32u		 /* connections that are stepped together */
@@ -127,6 +128,7 @@ struct worker {
 	TAILQ_HEAD(ready_list, socket_conn) ready;
 	struct socket_conn *fresh[CONN_STEPS];
 	unsigned ready_count, fresh_count;
+	struct durations durations;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
 	unsigned foreseen_count, foreseen_next;	 /* ... of which the first are done */
 	char *buffers[SPARE_BUFFERS];
@@ -271,7 +273,7 @@ static inline void worker_wake(struct worker *worker)
 	if (!worker->woken) {
 		worker->woken = true;
 		worker->now_seconds = atomic_load_explicit(&worker->net->now_seconds, memory_order_relaxed);
-		store_worker_turn(worker->store);
+		worker->durations.since_ns = store_worker_turn(worker->store);
 	}
 }
 

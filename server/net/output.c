@@ -190,6 +190,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 		output->value_bytes += reply_bytes(reply);
 		return;
 	}
+	reply->since_ns = conn->worker->durations.since_ns;
 	conn->pending++;
 	if (reply->ordered) {
 		conn->ordered++;
@@ -221,6 +222,7 @@ static void on_done(struct store_request *request)
 	struct reply *reply = request->owner;
 	struct conn *conn = reply->conn;
 
+	durations_done(&conn->worker->durations, conn->store, reply->since_ns);
 	reply->pending = false;
 	conn->pending--;
 	if (reply->ordered && --conn->ordered == 0)

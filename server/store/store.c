@@ -393,14 +393,21 @@ struct store_worker_fds store_worker_fds(const struct store_worker *worker)
 					  .timer = worker->timer_fd };
 }
 
-void store_worker_turn(struct store_worker *worker)
+uint64_t store_worker_now_ns(const struct store_worker *worker)
+{
+	return clk_now_ns(worker->context.store->clock);
+}
+
+uint64_t store_worker_turn(struct store_worker *worker)
 {
 	struct store *store = worker->context.store;
+	uint64_t now_ns = clk_now_ns(store->clock);
 
-	worker->now_us = clk_now_us(store->clock);
+	worker->now_us = now_ns / 1000;
 	worker->now_ms = worker->now_us / 1000;
 	worker->now_seconds = store_now_seconds(store, worker->now_us);
 	store_apply_due_flush(store, worker->now_seconds);
+	return now_ns;
 }
 
 unsigned store_worker_pending(const struct store_worker *worker)

@@ -388,8 +388,10 @@ struct store_worker_fds {
 	int completions, timer;
 };
 struct store_worker_fds store_worker_fds(const struct store_worker *worker);
-/* At the top of each turn of the event loop: reads the clock once for the turn. */
-void store_worker_turn(struct store_worker *worker);
+/* At the top of each turn of the event loop: reads the clock once for the turn, and tells what it said, in ns. */
+uint64_t store_worker_turn(struct store_worker *worker);
+/* Reads it again. */
+uint64_t store_worker_now_ns(const struct store_worker *worker);
 /* At its end, before it sleeps: starts the flash reads gathered since. */
 void store_worker_flush(struct store_worker *worker);
 /* Completions and time-outs: calls done of what is finished. Makes no system call where nothing is; worth

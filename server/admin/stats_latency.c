@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* "stats latency": how long requests and I/O have taken since the start, or since "stats reset". */
+#include "server/admin/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/lock.h"
+#include "conf/latency.h"
+
+#define FINE_NS 10000u /* below, a whole microsecond is too coarse */
+
+/* Covers what the reset remembers. */
+static struct lock lock = LOCK_INITIALIZER(LOCK_LEAF);
+
+static void duration(struct stats_out *out, enum lat latency, const char *what, double ns)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s_us", lat_info(latency)->name, what);
+	stats_add(out, name, "%.*f", ns < FINE_NS ? 3 : 0, ns / 1000);
+}
+
+static void quantile(struct stats_out *out, enum lat latency, const struct hist *hist, const char *what, double part)
+{
+	duration(out, latency, what, (double)hist_quantile(hist, part));
+}
+
+static void rows(struct stats_out *out, enum lat latency, const struct hist *hist)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_count", lat_info(latency)->name);
+	stats_add(out, name, "%" PRIu64, atomic_load_explicit(&hist->count, memory_order_relaxed));
+	duration(out, latency, "mean", hist_mean(hist));
+	quantile(out, latency, hist, "p50", 0.5);
+	quantile(out, latency, hist, "p90", 0.9);
+	quantile(out, latency, hist, "p99", 0.99);
+	quantile(out, latency, hist, "p999", 0.999);
+	quantile(out, latency, hist, "max", 1);
+}
+
+void stats_latency(const struct server *server, struct stats_out *out)
+{
+	struct hist *hist = hist_create();
+
+	(void)server;
+	for (enum lat latency = 0; latency < LAT_COUNT; latency++) {
+		hist_reset(hist);
+		lock_acquire(&lock);
+		lat_read_since_reset(latency, hist);
+		lock_release(&lock);
+		rows(out, latency, hist);
+	}
+	hist_destroy(hist);
+}
+
+void stats_latency_reset(void)
+{
+	lock_acquire(&lock);
+	lat_reset();
+	lock_release(&lock);
+}

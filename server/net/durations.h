@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long requests take, without work for each of them.
+ *
+ *   received ---- executed ---- sent: the clock is read once, and what the worker's counters have gained since the
+ *      |                         |   last time is recorded with that one duration
+ *   since_ns ------------------> durations_sent
+ *
+ * What is counted as dram_hits, get_misses and cmd_set is what is recorded, by whatever protocol and transport it
+ * came. A batch begins with the turn of its worker, or when the batch before it in the same turn was sent. What had to
+ * wait for a flash read is told one by one (durations_done), since the batch in which it came, and is
+ * recorded when the answers of the turn in which it was done are sent.
+ *
+ * Threads: the worker's.
+ */
+#ifndef FS_SERVER_NET_DURATIONS_H
+#define FS_SERVER_NET_DURATIONS_H
+
+#include <stdint.h>
+
+#include "conf/latency.h"
+
+#define DURATIONS_LATE 64u
+
+struct store_worker;
+
+struct durations {
+	uint64_t since_ns; /* what is executed now was received then */
+	uint64_t dram_hits, misses, sets, flash_hits; /* the thread's counters: up to these all is recorded, or is in late */
+	unsigned late_count;
+	struct {
+		uint64_t since_ns;
+		enum lat kind;
+	} late[DURATIONS_LATE]; /* done, and about to be sent */
+};
+
+/* All that was executed since the last time is sent. */
+void durations_sent(struct durations *durations, const struct store_worker *store);
+/* A request that was received at since_ns has just been done, and counted by the store. */
+void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns);
+
+#endif
