@@ -23,6 +23,7 @@
 	FAULT(device_read_slow, "a completed read is held back for 20 ms") \
 	FAULT(device_write_eio, "a write fails with EIO") \
 	FAULT(index_force_relocation, "an insert relocates although there is room") \
+	FAULT(net_worker_hangs, "a worker does nothing more until it is told to stop, from the next second on") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
 	FAULT(store_reclaim_visit, "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \

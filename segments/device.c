@@ -208,7 +208,7 @@ static int fit_block_device(struct file_dev *file, const struct seg_config *conf
 
 static int fit_file(struct file_dev *file, const struct seg_config *config)
 {
-	int error = file_preallocate(file->fd, config->flash_bytes);
+	int error = file_preallocate(file->fd, config);
 
 	if (error != 0) {
 		log_error("flash: %s: no room for %llu bytes: %s", config->path,

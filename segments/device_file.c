@@ -25,7 +25,13 @@ static int reserve(int fd, uint64_t bytes)
 	return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 }
 
-static int write_zeros(int fd, const void *zeros, uint64_t from, uint64_t to)
+static void tell(const struct seg_config *config, uint64_t bytes)
+{
+	if (config->progress)
+		config->progress(config->progress_context, bytes, config->flash_bytes);
+}
+
+static int write_zeros(int fd, const struct seg_config *config, const void *zeros, uint64_t from, uint64_t to)
 {
 	uint64_t reported = from;
 
@@ -38,6 +44,7 @@ static int write_zeros(int fd, const void *zeros, uint64_t from, uint64_t to)
 		if (n <= 0)
 			return n < 0 ? -errno : -ENOSPC;
 		from += (uint64_t)n;
+		tell(config, from);
 		if (from - reported >= REPORT_BYTES) {
 			log_notice("flash: %llu GiB to preallocate",
 				   (unsigned long long)((to - from) >> 30));
@@ -49,7 +56,7 @@ static int write_zeros(int fd, const void *zeros, uint64_t from, uint64_t to)
 
 /* Holes of what was there already, reserved ones included: filled, so that no later write can fail
    for want of space. File systems that know no holes say there are none. */
-static int fill_holes(int fd, const void *zeros, uint64_t size)
+static int fill_holes(int fd, const struct seg_config *config, const void *zeros, uint64_t size)
 {
 	off_t at = 0;
 
@@ -64,7 +71,7 @@ static int fill_holes(int fd, const void *zeros, uint64_t size)
 		if (data < 0 || (uint64_t)data > size)
 			data = (off_t)size;
 		/* Whole pages only, for direct writes and for what lies beside a hole within a page. */
-		error = write_zeros(fd, zeros, ((uint64_t)hole + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1),
+		error = write_zeros(fd, config, zeros, ((uint64_t)hole + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1),
 				    (uint64_t)data & ~(uint64_t)(SEG_PAGE - 1));
 		if (error != 0)
 			return error;
@@ -73,8 +80,9 @@ static int fill_holes(int fd, const void *zeros, uint64_t size)
 	return 0;
 }
 
-int file_preallocate(int fd, uint64_t bytes)
+int file_preallocate(int fd, const struct seg_config *config)
 {
+	uint64_t bytes = config->flash_bytes;
 	void *zeros = mem_aligned(SEG_PAGE, ZERO_BYTES);
 	uint64_t size, whole;
 	struct stat st;
@@ -90,9 +98,9 @@ int file_preallocate(int fd, uint64_t bytes)
 	whole = size & ~(uint64_t)(SEG_PAGE - 1);
 	error = reserve(fd, bytes);
 	if (error == 0)
-		error = fill_holes(fd, zeros, whole < bytes ? whole : bytes & ~(uint64_t)(SEG_PAGE - 1));
+		error = fill_holes(fd, config, zeros, whole < bytes ? whole : bytes & ~(uint64_t)(SEG_PAGE - 1));
 	if (error == 0 && size < bytes)
-		error = write_zeros(fd, zeros, whole, bytes);
+		error = write_zeros(fd, config, zeros, whole, bytes);
 	if (error == 0 && fsync(fd) != 0)
 		error = -errno;
 	if (error != 0 && ftruncate(fd, (off_t)size) != 0)

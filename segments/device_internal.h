@@ -62,9 +62,9 @@ struct dev {
    is as it was. */
 FS_MUST_CHECK int dev_open(struct dev **out, const struct seg_config *config);
 
-/* device_file.c: makes a file of at least bytes with no holes below; what was there stays. 0 or a
-   negative errno, and then the file is as it was. created: it is new. */
-FS_MUST_CHECK int file_preallocate(int fd, uint64_t bytes);
+/* device_file.c: makes a file of at least config->flash_bytes with no holes below; what was there stays. 0 or a
+   negative errno, and then the file is as it was. */
+FS_MUST_CHECK int file_preallocate(int fd, const struct seg_config *config);
 
 /* superblock.c: how many bytes from the start tell whether a flash holds something else, and whether they
    do; past its end they are zeros. */

@@ -51,6 +51,9 @@ struct seg_config {
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions;	/* 1 .. 16 */
 	enum seg_direct direct;
+	/* Called by seg_open while it writes a file anew, every few MiB; NULL: nobody wants to know. */
+	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
+	void *progress_context;
 	unsigned error_budget;	/* errors within a minute before the device is taken offline; 0: 16 */
 };
 

@@ -17,6 +17,7 @@
 #include "server/net/net.h"
 #include "server/process.h"
 #include "server/server.h"
+#include "server/service.h"
 #include "server/store/store.h"
 
 static void store_config_from(const struct conf *conf, struct store_config *out)
@@ -57,9 +58,14 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 
 static int complain(const char *reason, int exit_code)
 {
-	fprintf(stderr, "%s\n", reason);
+	if (log_to_journal())
+		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s", reason);
+	else
+		fprintf(stderr, "%s\n", reason);
 	return exit_code;
 }
+
+#define CLEANER_SECONDS 180u /* a device that hangs is given up by the kernel within them, and by us then */
 
 /* What the hooks of the network are called with. */
 struct parts {
@@ -72,6 +78,8 @@ static void on_ready(void *context)
 	const struct parts *parts = context;
 
 	process_detach_done(parts->process);
+	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)), "clients are served");
+	service_ready(parts->server->service, parts->server);
 }
 
 /* SIGHUP */
@@ -88,11 +96,38 @@ static void on_reload(void *context)
 		log_warn("users stay as they were: %s", reason);
 }
 
+static void on_hangup(void *context)
+{
+	const struct parts *parts = context;
+
+	service_reloading(parts->server->service);
+	on_reload(context);
+	service_ready(parts->server->service, parts->server);
+}
+
 static void on_stopping(void *context)
 {
 	const struct parts *parts = context;
 
+	log_event(LOG_LEVEL_INFO, "stopping", NULL, "no more clients are served");
+	service_stopping(parts->server->service);
 	admin_stop(parts->server);
+}
+
+static void on_second(void *context)
+{
+	const struct server *server = ((const struct parts *)context)->server;
+	uint32_t patience_seconds = service_patience_seconds(server->service);
+
+	service_second(server->service, server,
+		       patience_seconds == 0 || (net_alive(server->net, patience_seconds) &&
+						 store_cleaner_alive(server->store, patience_seconds + CLEANER_SECONDS)));
+}
+
+/* The flash file is being made. */
+static void on_progress(void *context, uint64_t bytes, uint64_t of_bytes)
+{
+	service_progress(context, "Making the flash file", bytes, of_bytes);
 }
 
 /* Who wants a cache gets it without figures too. */
@@ -108,13 +143,14 @@ static void start_metrics(struct server *server)
 }
 
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
-static int serve(const struct conf *conf, struct process *process)
+static int serve(const struct conf *conf, struct service *service, struct process *process)
 {
-	struct server server = { .conf = conf, .started_seconds = clk_wall_seconds() };
+	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
 	struct parts parts = { process, &server };
-	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .reload = on_reload,
-					 .stopping = on_stopping };
+	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .reload = on_hangup,
+					 .stopping = on_stopping, .second = on_second,
+					 .beats = service_patience_seconds(service) > 0 };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
@@ -122,6 +158,8 @@ static int serve(const struct conf *conf, struct process *process)
 	if (code != FS_OK)
 		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);
+	config.progress = on_progress;
+	config.progress_context = service;
 	code = store_open(&server.store, &config, reason);
 	if (code != FS_OK) {
 		exit_code = complain(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
@@ -148,6 +186,7 @@ static int serve(const struct conf *conf, struct process *process)
 	exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
 	metrics_stop(server.metrics);
 out_started:
+	service_stage(service, "Stopping: what is being written to flash is finished");
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
 out_auth:
@@ -176,7 +215,9 @@ static bool fill_standard_files(void)
 int main(int argc, char **argv)
 {
 	struct conf conf = { 0 };
+	struct service *service = NULL;
 	struct process process;
+	char reason[256] = "";
 	int exit_code;
 
 	if (!fill_standard_files())
@@ -186,6 +227,10 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	process_use_large_pages(&conf, argv);
+	if (service_open(&service, reason) != FS_OK) {
+		exit_code = complain(reason, EX_USAGE);
+		goto out;
+	}
 	conf_log_notes(&conf);
 #ifdef FS_FAULTS
 	if (fault_init_from_environment() != FS_OK) {
@@ -198,8 +243,9 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
-		exit_code = serve(&conf, &process);
+		exit_code = serve(&conf, service, &process);
 out:
+	service_close(service);
 	conf_free(&conf);
 	return exit_code;
 }

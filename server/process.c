@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
+#include "server/service.h"
 
 #define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/enabled"
 #define MALLOC_HUGE "thp:always"
@@ -34,8 +35,10 @@ static _Noreturn void wait_for(pid_t child, int fd)
 	do
 		got = read(fd, &word, 1);
 	while (got < 0 && errno == EINTR);
-	if (got == 1)
+	if (got == 1) {
+		service_hand_over(child);
 		_exit(EXIT_SUCCESS);
+	}
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EX_OSERR);

@@ -13,6 +13,7 @@ struct conf;
 struct dump;
 struct metrics;
 struct net;
+struct service;
 struct store;
 struct watch;
 
@@ -20,6 +21,7 @@ struct server {
 	const struct conf *conf;
 	struct store *store;
 	struct net *net;
+	struct service *service;
 	struct auth *auth; /* NULL: nobody has to authenticate */
 	struct watch *watch;
 	struct dump *dump;

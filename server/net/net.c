@@ -114,6 +114,18 @@ static void on_second(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	atomic_store_explicit(&net->now_seconds, (uint32_t)(clk_now_us(clk_boot()) / 1000000), memory_order_relaxed);
 	sweep_ring(net);
+	if (net->hooks->second && net->worker_count > 0)
+		net->hooks->second(net->hooks->context);
+}
+
+bool net_alive(const struct net *net, uint32_t within_seconds)
+{
+	uint32_t now_seconds = atomic_load_explicit(&net->now_seconds, memory_order_relaxed);
+
+	for (unsigned i = 0; i < net->worker_count; i++)
+		if (now_seconds - atomic_load_explicit(&net->workers[i].beat_seconds, memory_order_relaxed) > within_seconds)
+			return false;
+	return true;
 }
 
 static int start_clock(struct net *net)

@@ -40,11 +40,15 @@ struct net_hooks {
 	void (*ready)(void *context);	/* everything runs; NULL: nothing to call, as all of them */
 	void (*reload)(void *context);	/* SIGHUP */
 	void (*stopping)(void *context); /* the workers end next: loans (conn.h) are to be given back */
+	void (*second)(void *context);	/* once a second, in the main thread */
+	bool beats; /* second() asks net_alive: idle workers are woken once a second too */
 };
 FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256]);
 
 /* From any thread: as if a signal had asked to stop ("shutdown"). */
 void net_stop(struct net *net);
+/* Has each worker come round within so many seconds? In second() only, with beats. */
+bool net_alive(const struct net *net, uint32_t within_seconds);
 /* refresh_certs: certificates and keys are read again; connections that are open keep theirs. FS_OK, or a
    code and a reason: then the old ones stay in use. */
 FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);

@@ -149,6 +149,7 @@ struct worker {
 	struct { struct opening *openings; unsigned count, capacity; } queue;
 	struct loan *returned; /* from any thread, covered by lock too */
 	atomic_bool second_passed; /* from the main thread: worker_sweep is due */
+	_Atomic uint32_t beat_seconds; /* net's coarse clock when it last saw that; read by the main thread */
 	atomic_bool stopping;
 };
 
@@ -251,7 +252,8 @@ void loan_collect(struct worker *worker);
 
 /* ---- what lasts too long (sweep.c) ----------------------------------------------------------- */
 
-/* In the main thread, once a second: has the workers that need it sweep their connections. */
+/* In the main thread, once a second: has the workers that need it sweep their connections, and all come round where
+   net_alive is to tell of them. */
 void sweep_ring(struct net *net);
 /* In the worker's: closes idle connections (-o idle_timeout), and who keeps others from memory. */
 void sweep(struct worker *worker);

@@ -11,12 +11,12 @@
 
 void sweep_ring(struct net *net)
 {
-	bool timeout = net->server->conf->idle_timeout_seconds > 0;
+	bool all = net->server->conf->idle_timeout_seconds > 0 || net->hooks->beats;
 
 	for (unsigned i = 0; i < net->worker_count; i++) {
 		struct worker *worker = &net->workers[i];
 
-		if (!timeout && !atomic_load_explicit(&worker->starving, memory_order_relaxed))
+		if (!all && !atomic_load_explicit(&worker->starving, memory_order_relaxed))
 			continue;
 		atomic_store_explicit(&worker->second_passed, true, memory_order_relaxed);
 		worker_ring(worker);
@@ -96,6 +96,7 @@ void sweep(struct worker *worker)
 {
 	int timeout_seconds = worker->net->server->conf->idle_timeout_seconds;
 
+	atomic_store_explicit(&worker->beat_seconds, worker->now_seconds, memory_order_relaxed);
 	if (timeout_seconds > 0 && idle_is_due(worker, (uint32_t)timeout_seconds))
 		close_idle(worker, (uint32_t)timeout_seconds);
 	if (atomic_load_explicit(&worker->starving, memory_order_relaxed))

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "conf/conf.h"
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -21,6 +22,13 @@ static void close_all(struct worker *worker)
 		if (!sock->lent)
 			conn_kill(&sock->conn);
 	}
+}
+
+/* A fault point: what a watchdog is for. */
+static void hang(const struct worker *worker)
+{
+	while (!atomic_load(&worker->stopping))
+		usleep(1000);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *context)
@@ -44,8 +52,11 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 		conn_open(worker, &openings[i]);
 	mem_free(openings);
 	loan_collect(worker);
-	if (atomic_exchange_explicit(&worker->second_passed, false, memory_order_relaxed))
+	if (atomic_exchange_explicit(&worker->second_passed, false, memory_order_relaxed)) {
+		if (fault_fires(FAULT_net_worker_hangs))
+			hang(worker);
 		sweep(worker);
+	}
 	if (atomic_load(&worker->stopping))
 		close_all(worker);
 }
@@ -228,6 +239,7 @@ int worker_init(struct worker *worker, struct net *net)
 	int code;
 
 	worker->net = net;
+	atomic_store(&worker->beat_seconds, atomic_load(&net->now_seconds));
 	worker->turns = (unsigned)net->server->conf->max_reqs_per_event;
 	set_limits(worker, net->server->conf);
 	worker->flash_value_bytes = CONN_BUFFER_BYTES; /* until it is known */

@@ -34,6 +34,7 @@ void cleaner_init(struct store *store)
 	pthread_condattr_destroy(&attributes);
 	cleaner->ticked_at_ms = cleaner->watched_at_ms = cleaner->crawled_at_ms = clk_now_ms(store->clock);
 	cleaner->tokens_at_ms = cleaner->ticked_at_ms;
+	atomic_store(&cleaner->beat_ms, cleaner->ticked_at_ms);
 	cleaner->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
 	cleaner->sets_last = ctr_total(CTR_cmd_set);
 	pace_init(store, cleaner->ticked_at_ms);
@@ -220,6 +221,7 @@ void cleaner_duties(struct store *store)
 	uint64_t now_ms = clk_now_ms(store->clock);
 	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 
+	atomic_store_explicit(&cleaner->beat_ms, now_ms, memory_order_relaxed);
 	pace_observe(store, now_ms);
 	if (now_ms >= cleaner->ticked_at_ms + 1000)
 		store_tick(store);
@@ -229,6 +231,14 @@ void cleaner_duties(struct store *store)
 		cleaner->watched_bytes = allocated;
 		store_watch_memory(store);
 	}
+}
+
+bool store_cleaner_alive(const struct store *store, uint32_t within_seconds)
+{
+	uint64_t beat_ms = atomic_load_explicit(&store->cleaner.beat_ms, memory_order_relaxed);
+	uint64_t now_ms = clk_now_ms(store->clock);
+
+	return now_ms <= beat_ms + 1000ull * within_seconds;
 }
 
 bool store_clean_step(struct store *store)

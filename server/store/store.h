@@ -70,6 +70,9 @@ struct store_config {
 	double hot_fraction;	/* 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
 	uint32_t read_timeout_ms;
+	/* Called by store_open, of a flash file that is being made: so much of so much. NULL: nobody wants to know. */
+	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
+	void *progress_context;
 
 	enum clf_label_mode label_mode;
 	enum clf_admission admission;
@@ -87,6 +90,8 @@ FS_MUST_CHECK int store_open(struct store **out, const struct store_config *conf
 void store_close(struct store *store); /* after store_stop and all workers are gone */
 FS_MUST_CHECK int store_start(struct store *store); /* cleaner, trainer, once-a-second tick */
 void store_stop(struct store *store);
+/* Has the cleaner come round within so many seconds? Any thread, between store_start and store_stop. */
+bool store_cleaner_alive(const struct store *store, uint32_t within_seconds);
 
 /* One step of the cleaner in the calling thread (not together with store_start). True when it did
    something. */

@@ -151,6 +151,7 @@ struct cleaner {
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
 	uint64_t offline_until_ms;
+	_Atomic uint64_t beat_ms; /* when it last came round */
 };
 
 struct store {

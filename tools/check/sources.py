@@ -44,6 +44,7 @@ LIBRARIES = [
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
+    (re.compile(r"^systemd/"), ["server/service.c"], "libsystemd"),
     (re.compile(r"^(prometheus/|civetweb|CivetServer)"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
 ]
 

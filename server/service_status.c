@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The line that "systemctl status" shows: how full, how good, and what doesn't work. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server/service.h"
+#include "server/store/store.h"
+
+struct line {
+	char *at;
+	size_t left; /* with the zero at the end */
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct line *line, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(line->at, line->left, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return;
+	if ((size_t)length >= line->left)
+		length = (int)line->left - 1;
+	line->at += length;
+	line->left -= (size_t)length;
+}
+
+static void add_troubles(struct line *line, const struct service_figures *figures)
+{
+	const struct store_status *store = figures->store;
+	const char *before = "Degraded: ";
+
+	if (store->flash && store->segments.offline) {
+		add(line, "%sflash offline: %s", before, store->segments.offline_reason);
+		before = ", ";
+	}
+	if (figures->flash_wanted && !store->flash) {
+		add(line, "%sno flash, DRAM alone", before);
+		before = ", ";
+	}
+	if (store->flash && store->segments.retired > 0 && !store->segments.offline) {
+		add(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
+		before = ", ";
+	}
+	if (!figures->accepting) {
+		add(line, "%sno further connections are taken (-c)", before);
+		before = ", ";
+	}
+	if (*before == ',')
+		add(line, "; ");
+}
+
+void service_status_text(const struct service_figures *figures, char *out, size_t size)
+{
+	const struct store_status *store = figures->store;
+	struct line line = { out, size };
+
+	add_troubles(&line, figures);
+	add(&line, "%" PRIu64 " objects", store->curr_items);
+	if (store->flash) {
+		uint64_t dram = store->dram_items < store->curr_items ? store->dram_items : store->curr_items;
+
+		add(&line, ", %" PRIu64 " in DRAM and %" PRIu64 " on flash", dram, store->curr_items - dram);
+	}
+	if (figures->gets > 0)
+		add(&line, "; hit ratio %.1f %%", 100.0 * (double)figures->hits / (double)figures->gets);
+	if (store->flash && !store->segments.offline && store->segments.total > 0)
+		add(&line, "; flash %.0f %% full", 100.0 * store->segments.live / store->segments.total);
+}
