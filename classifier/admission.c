@@ -120,7 +120,7 @@ float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_f
 	double score = 0;
 
 	(void)app; /* every application uses the common model today */
-	switch (clf->config.admission) {
+	switch (clf_get_admission(clf)) {
 	case CLF_ADMIT_SVM:
 		score = svm_score(clf, key, features, size_bytes, ttl_seconds);
 		break;

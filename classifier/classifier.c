@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "classifier/classifier_internal.h"
 
 #define MEMORY_MIN (64u << 10)
@@ -28,6 +29,7 @@ static void init_parts(struct clf *clf)
 
 	clf->id = atomic_fetch_add(&next_id, 1);
 	clf->start_ms = clk_now_ms(clf->config.clock);
+	atomic_init(&clf->admission, (int)clf->config.admission);
 	atomic_init(&clf->version, 1);
 	atomic_init(&clf->model_version, 1);
 	snprintf(clf->reason, sizeof(clf->reason), "no model yet: what was read in DRAM is admitted");
@@ -107,11 +109,23 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms)
 	atomic_store_explicit(&clf->residence_ms, residence_ms, memory_order_relaxed);
 }
 
+void clf_set_admission(struct clf *clf, enum clf_admission admission)
+{
+	must((unsigned)admission <= CLF_ADMIT_ALL);
+	if (atomic_exchange(&clf->admission, (int)admission) != (int)admission)
+		atomic_fetch_add(&clf->version, 1);
+}
+
+enum clf_admission clf_get_admission(const struct clf *clf)
+{
+	return (enum clf_admission)atomic_load_explicit(&clf->admission, memory_order_relaxed);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static bool sampled(const struct clf *clf, uint64_t key)
 {
-	return clf->config.admission == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);
+	return clf_get_admission(clf) == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);
 }
 
 static void note(struct clf *clf, uint64_t hash, enum sampler_event event, uint64_t now_ms)
@@ -124,8 +138,9 @@ static void note(struct clf *clf, uint64_t hash, enum sampler_event event, uint6
 
 static bool wants_history(const struct clf *clf)
 {
-	return clf->config.admission == CLF_ADMIT_SECOND_HIT ||
-	       (clf->config.admission == CLF_ADMIT_SVM && clf->config.label_mode == CLF_LABEL_FULL);
+	enum clf_admission rule = clf_get_admission(clf);
+
+	return rule == CLF_ADMIT_SECOND_HIT || (rule == CLF_ADMIT_SVM && clf->config.label_mode == CLF_LABEL_FULL);
 }
 
 /*

@@ -165,7 +165,15 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
 		uint32_t size_bytes, uint32_t ttl_seconds);
 
-/* Rises by one whenever scores may have changed (new model, other threshold). */
+/*
+ * The rule from now on; any thread. Objects in DRAM get their new scores as they are read, and as the crawler finds that
+ * clf_version has moved. Nothing is sampled, and no model trained, while the rule isn't CLF_ADMIT_SVM: back at it, the
+ * last model is used until the next training.
+ */
+void clf_set_admission(struct clf *clf, enum clf_admission admission);
+enum clf_admission clf_get_admission(const struct clf *clf);
+
+/* Rises by one whenever scores may have changed (new model, other threshold, other rule). */
 uint64_t clf_version(const struct clf *clf);
 
 /*

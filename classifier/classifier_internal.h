@@ -202,9 +202,10 @@ struct budget {
 };
 
 struct clf {
-	struct clf_config config;
+	struct clf_config config; /* admission is the one of the start */
 	uint64_t id; /* never used twice in a process: keys the threads' caches */
 	uint64_t start_ms;
+	_Atomic int admission; /* enum clf_admission: config's at the start */
 	_Atomic uint64_t residence_ms;
 	_Atomic uint64_t version;       /* of scores */
 	_Atomic uint64_t model_version; /* of what model_lock covers */

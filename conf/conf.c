@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -119,7 +120,24 @@ void conf_log_notes(const struct conf *conf)
 		log_line(note->level, "%s", note->text);
 }
 
-int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
+enum log_level conf_log_level(const struct conf *conf)
+{
+	return conf->verbose >= 2 ? LOG_LEVEL_DEBUG : conf->verbose == 1 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE;
+}
+
+/* As an operator would write it from the root: links stay, as what they point to may be exchanged. */
+static char *absolute(const char *path)
+{
+	char *folder = *path == '/' ? NULL : getcwd(NULL, 0), *result;
+
+	if (asprintf(&result, "%s%s%s", folder ? folder : "", folder ? "/" : "", path) < 0)
+		result = NULL;
+	must(result);
+	free(folder);
+	return result;
+}
+
+int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err)
 {
 	struct conf_walk looking = {.place = "", .out = out, .err = err};
 	struct conf_walk applying = {.applying = true, .place = "", .out = out, .err = err};
@@ -129,7 +147,8 @@ int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
 	if (conf_walk(conf, argc, argv, &looking) != FS_OK)
 		return CONF_EXIT;
 	if (looking.file) {
-		conf->exit_code = conf_load_file(conf, looking.file, argv[0], err);
+		conf->config_path = absolute(config_path ? config_path : looking.file);
+		conf->exit_code = conf_load_file(conf, config_path ? config_path : looking.file, argv[0], err);
 		if (conf->exit_code)
 			return CONF_EXIT;
 	}
@@ -141,10 +160,14 @@ int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
 	conf->exit_code = conf_check(conf, err);
 	if (conf->exit_code == 0)
 		conf->exit_code = conf_place(conf, err);
-	if (conf->exit_code)
-		return CONF_EXIT;
-	log_set_level(conf->verbose >= 2   ? LOG_LEVEL_DEBUG
-		      : conf->verbose == 1 ? LOG_LEVEL_INFO
-					   : LOG_LEVEL_NOTICE);
-	return FS_OK;
+	return conf->exit_code ? CONF_EXIT : FS_OK;
+}
+
+int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)
+{
+	int result = conf_read(conf, argc, argv, NULL, out, err);
+
+	if (result == FS_OK)
+		log_set_level(conf_log_level(conf));
+	return result;
 }

@@ -18,7 +18,8 @@
  *   STRING  char *      NULL when not given; owned by the struct
  *   ENUM    int         one of the row's words; its place in the row is the value (enums below)
  *
- * Threads: one thread loads; afterwards the struct is constant and any thread may read it.
+ * Threads: one thread loads; afterwards the struct is constant and any thread may read it. What SIGHUP changes
+ * goes to whom it concerns (server/reload.h), not into the struct.
  * Ownership: the caller owns the struct, conf_free() frees what it holds.
  * Errors: the operator's mistake is told on the error stream with option, given value and what is
  * accepted; nothing is asserted about what the operator wrote.
@@ -68,7 +69,7 @@ enum conf_flags {
 	CONF_AUTO_WORD = 1, /* "auto" is accepted */
 	CONF_LIST = 2,	    /* values are joined by commas */
 	CONF_PAGES = 4,	    /* a multiple of 4096 */
-	CONF_RELOAD = 8,    /* could change while the daemon runs; nothing reloads options yet */
+	CONF_RELOAD = 8,    /* SIGHUP takes a new value of it */
 	CONF_IN_FILE = 16   /* an action that the file may have too */
 };
 
@@ -145,6 +146,30 @@ struct conf_option {
  * memcached's way). Call conf_free in every case. argv may be permuted. Reads files; blocks on them.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
+
+/* The level that -v asks for. */
+enum log_level conf_log_level(const struct conf *conf);
+
+/*
+ * Reads defaults, file and command line once more, for a daemon that runs: argc and argv are conf_load's (argv in
+ * whatever order that has left it), the file is the one of then, wherever the process is now. FS_OK; CONF_EXIT or
+ * FS_ENOMEM, and why (cut to why_bytes) is one line with place, option and what is accepted. Call conf_free(fresh) in every
+ * case. Nothing but fresh is changed, the log level neither. Blocks on the file; the thread that called conf_load.
+ */
+int conf_reload(struct conf *fresh, const struct conf *running, int argc, char **argv, char *why,
+		size_t why_bytes) FS_MUST_CHECK;
+
+/* Calls each() for every option, and suboption with an effect, whose value differs. Texts live until it returns. */
+struct conf_change {
+	const struct conf_option *option;
+	bool reloadable;
+	const char *before, *after; /* as the file would have them; "" for no value */
+};
+typedef void conf_change_fn(void *context, const struct conf_change *change);
+void conf_each_change(const struct conf *before, const struct conf *after, conf_change_fn *each, void *context);
+
+/* conf's value of the option becomes fresh's. Not for one of type STRING. */
+void conf_adopt(struct conf *conf, const struct conf *fresh, const struct conf_option *option);
 
 /* Logs the notes. */
 void conf_log_notes(const struct conf *conf);

@@ -45,6 +45,9 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
 		 size_t why_bytes) FS_MUST_CHECK;
 
+/* conf_load without the log level. config_path: where the file of --config lies, NULL: where the command line says. */
+int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err) FS_MUST_CHECK;
+
 /* A walk over flags. */
 struct conf_walk {
 	bool applying;	    /* or only looking for actions and --config */

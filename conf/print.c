@@ -199,7 +199,8 @@ void conf_print_sample(FILE *out)
 			}
 			continue;
 		}
-		snprintf(comment, sizeof(comment), "%s (%s)", option->text, conf_accepted(option, accepted));
+		snprintf(comment, sizeof(comment), "%s (%s)%s", option->text, conf_accepted(option, accepted),
+			 option->flags & CONF_RELOAD ? "; SIGHUP reads it again" : "");
 		fputc('\n', out);
 		print_comment(out, comment);
 		fprintf(out, "#%s =%s%s\n", option->name, option->default_text ? " " : "",

@@ -16,6 +16,7 @@
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/process.h"
+#include "server/reload.h"
 #include "server/server.h"
 #include "server/service.h"
 #include "server/store/store.h"
@@ -86,14 +87,8 @@ static void on_ready(void *context)
 static void on_reload(void *context)
 {
 	const struct parts *parts = context;
-	char reason[256] = "";
 
-	if (!parts->server->auth)
-		return;
-	if (auth_reload(parts->server->auth, reason) == FS_OK)
-		log_notice("users read again");
-	else
-		log_warn("users stay as they were: %s", reason);
+	reload_all(parts->server->reload);
 }
 
 static void on_hangup(void *context)
@@ -143,7 +138,7 @@ static void start_metrics(struct server *server)
 }
 
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
-static int serve(const struct conf *conf, struct service *service, struct process *process)
+static int serve(const struct conf *conf, struct service *service, struct process *process, int argc, char **argv)
 {
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
@@ -174,9 +169,10 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 		exit_code = complain(reason, EXIT_FAILURE);
 		goto out_pid;
 	}
+	server.reload = reload_create(&server, argc, argv);
 	if (store_start(server.store) != FS_OK) {
 		exit_code = complain("can't start the cleaner", EX_OSERR);
-		goto out_auth;
+		goto out_reload;
 	}
 	if (admin_start(&server, reason) != FS_OK) {
 		exit_code = complain(reason, EX_OSERR);
@@ -189,7 +185,8 @@ out_started:
 	service_stage(service, "Stopping: what is being written to flash is finished");
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
-out_auth:
+out_reload:
+	reload_destroy(server.reload);
 	auth_close(server.auth);
 out_pid:
 	process_remove_pid(process);
@@ -243,7 +240,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
-		exit_code = serve(&conf, service, &process);
+		exit_code = serve(&conf, service, &process, argc, argv);
 out:
 	service_close(service);
 	conf_free(&conf);

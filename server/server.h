@@ -14,6 +14,7 @@ struct dump;
 struct metrics;
 struct net;
 struct service;
+struct reload;
 struct store;
 struct watch;
 
@@ -25,6 +26,7 @@ struct server {
 	struct auth *auth; /* NULL: nobody has to authenticate */
 	struct watch *watch;
 	struct dump *dump;
+	struct reload *reload; /* NULL before the daemon serves */
 	struct metrics *metrics; /* NULL: off */
 	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
 };

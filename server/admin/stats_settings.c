@@ -17,6 +17,7 @@
 #include "server/admin/observe.h"
 #include "server/admin/tuning.h"
 #include "server/net/net.h"
+#include "server/reload.h"
 #include "server/store/store.h"
 
 struct source {
@@ -266,11 +267,9 @@ void stats_settings(const struct server *server, struct stats_out *out)
 	struct conf now = *server->conf; /* what it points to stays the options' */
 	struct source from = { .conf = &now };
 	struct store_crawler crawler;
-	struct store_status store;
 
 	tuning_show(&now);
-	store_get_status(server->store, &store);
-	now.memory_limit_bytes = store.memory_limit;
+	reload_show(server, &now);
 	store_get_crawler(server->store, &crawler);
 	now.lru_crawler = crawler.enabled;
 	now.lru_crawler_sleep = (int)crawler.sleep_us;
@@ -287,5 +286,5 @@ void stats_settings(const struct server *server, struct stats_out *out)
 		else
 			show_field(out, row, (const char *)from.conf + row->offset);
 	}
-	conf_describe(server->conf, show_option, out);
+	conf_describe(&now, show_option, out);
 }

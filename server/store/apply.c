@@ -52,7 +52,7 @@ void action_note_written(struct action *action, struct item *item)
 		return;
 	clf_note_written(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
 			 store_ttl(item->expiry, action->now_seconds), action->now_ms);
-	if (store->config.admission != CLF_ADMIT_SVM || item->features.history_short || item->features.history_long)
+	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM || item->features.history_short || item->features.history_long)
 		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
 }
 

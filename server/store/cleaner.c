@@ -95,11 +95,9 @@ static double smooth(double old, double reading)
  */
 static void tick_budget(struct store *store, double flash_rate)
 {
-	double limit = (double)store->config.flash_write_limit;
+	double limit = (double)store_write_limit(store);
 
-	if (limit <= 0)
-		return;
-	if (store->cleaner.held_up)
+	if (limit > 0 && store->cleaner.held_up)
 		flash_rate = fmax(flash_rate, limit * BUDGET_HELD_UP);
 	store->cleaner.held_up = false;
 	clf_budget(store->classifier, flash_rate, limit);
@@ -156,13 +154,15 @@ void store_tick(struct store *store)
 static void refill_tokens(struct store *store, uint64_t now_ms)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	uint64_t limit = store->config.flash_write_limit;
+	uint64_t limit = store_write_limit(store);
 	int64_t most = (int64_t)(limit * 10 > store->segment_bytes ? limit * 10 : store->segment_bytes);
 
 	cleaner->write_tokens += (int64_t)((double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000);
 	cleaner->tokens_at_ms = now_ms;
 	if (cleaner->write_tokens > most)
 		cleaner->write_tokens = most;
+	if (limit == 0)
+		cleaner->write_tokens = 0; /* a limit that is set later counts from then on */
 }
 
 /*
@@ -182,7 +182,7 @@ static unsigned may_write(struct store *store, int64_t free_bytes, uint64_t now_
 		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment ? segment : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
 		groups = choose_groups(store, segment);
-	if (groups && store->config.flash_write_limit && cleaner->write_tokens <= 0) {
+	if (groups && store_write_limit(store) && cleaner->write_tokens <= 0) {
 		cleaner->held_up = true;
 		return 0;
 	}

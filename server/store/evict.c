@@ -41,7 +41,7 @@ uint64_t store_hot_threshold(const struct store *store)
 	uint64_t dram = store_item_budget(store);
 
 	dram = dram > store->segment_bytes ? dram - store->segment_bytes : 0;
-	return dram + (uint64_t)(store->config.hot_fraction * (double)store->flash_capacity);
+	return dram + (uint64_t)(atomic_load_explicit(&store->tuning.hot_fraction, memory_order_relaxed) * (double)store->flash_capacity);
 }
 
 struct round {

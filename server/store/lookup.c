@@ -580,9 +580,14 @@ static void time_out(struct store_lookup *lookup)
 	request->done(request);
 }
 
+static uint32_t read_timeout_ms(const struct store_worker *worker)
+{
+	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed);
+}
+
 static void arm_timer(struct store_worker *worker)
 {
-	uint64_t ns = worker->context.store->config.read_timeout_ms * 500000ull;
+	uint64_t ns = read_timeout_ms(worker) * 500000ull;
 	struct itimerspec when = { 0 };
 
 	if (worker->timer_armed || !worker->oldest)
@@ -619,7 +624,7 @@ void store_worker_flush(struct store_worker *worker)
 void store_worker_poll(struct store_worker *worker)
 {
 	uint64_t fires;
-	uint64_t limit_us = worker->context.store->config.read_timeout_ms * 1000ull;
+	uint64_t limit_us = read_timeout_ms(worker) * 1000ull;
 
 	if (!worker->reader)
 		return;

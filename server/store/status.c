@@ -60,7 +60,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->hot_bytes = store_hot_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)atomic_load(&store->cleaner.write_rate);
-	out->write_limit = store->config.flash_write_limit;
+	out->write_limit = store_write_limit(store);
 	windows_read(&store->windows, &written, out->window);
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
 	if (store->index)

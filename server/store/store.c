@@ -125,6 +125,26 @@ static void log_start(const struct store *store, const struct sizing *sizing)
 		   store->filter_bits, more);
 }
 
+/* ---- what may change --------------------------------------------------------------------------- */
+
+void store_get_tuning(const struct store *store, struct store_tuning *out)
+{
+	*out = (struct store_tuning){ .hot_fraction = atomic_load(&store->tuning.hot_fraction),
+				      .flash_write_limit = store_write_limit(store),
+				      .read_timeout_ms = atomic_load(&store->tuning.read_timeout_ms),
+				      .admission = (enum clf_admission)atomic_load(&store->tuning.admission) };
+}
+
+void store_set_tuning(struct store *store, const struct store_tuning *tuning)
+{
+	atomic_store(&store->tuning.hot_fraction, tuning->hot_fraction);
+	atomic_store(&store->tuning.flash_write_limit, tuning->flash_write_limit);
+	atomic_store(&store->tuning.read_timeout_ms, tuning->read_timeout_ms);
+	atomic_store(&store->tuning.admission, (int)tuning->admission);
+	if (store->classifier)
+		clf_set_admission(store->classifier, tuning->admission);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static struct fidx_config index_config(const struct store *store, const struct sizing *sizing)
@@ -287,6 +307,8 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	atomic_store(&store->cas_reserved, 1ull << 63);
 	atomic_store(&store->memory_limit, config->memory_bytes);
 	atomic_store(&store->account_batch, memory_batch(config, config->memory_bytes));
+	store_set_tuning(store, &(struct store_tuning){ config->hot_fraction, config->flash_write_limit,
+							config->read_timeout_ms, config->admission });
 	atomic_store(&store->crawler_enabled, true);
 	atomic_store(&store->crawl_sleep_us, STORE_CRAWL_SLEEP_US);
 	if (config->flash_path) {

@@ -275,6 +275,22 @@ void store_flush_all(struct store *store, int64_t exptime);
    they were made with, leave too little for items: an eighth of bytes, or three segments. Any thread. */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
+/*
+ * What else may change while the store runs, as struct store_config says it. Each value is an atomic of its own: the
+ * cleaner and the workers take a new one at their next look, within a turn. hot_fraction and flash_write_limit act from
+ * the cleaner's next step on; of a lower limit, what had been saved up for the higher one is cut. read_timeout_ms holds
+ * for reads that are under way too. admission: clf_set_admission. Without flash the values are kept, and have no effect.
+ * Any thread; of two that set at a time each field is one's of them.
+ */
+struct store_tuning {
+	double hot_fraction;
+	uint64_t flash_write_limit;
+	uint32_t read_timeout_ms;
+	enum clf_admission admission;
+};
+void store_get_tuning(const struct store *store, struct store_tuning *out);
+void store_set_tuning(struct store *store, const struct store_tuning *tuning);
+
 /* ---- the crawler ----------------------------------------------------------------------------- */
 
 /*

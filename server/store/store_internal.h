@@ -155,7 +155,13 @@ struct cleaner {
 };
 
 struct store {
-	struct store_config config; /* constant after open, as are all without a word */
+	struct store_config config; /* constant after open, as are all without a word; of what tuning has, the start's value */
+	struct {
+		_Atomic double hot_fraction;
+		_Atomic uint64_t flash_write_limit;
+		_Atomic uint32_t read_timeout_ms;
+		_Atomic int admission;
+	} tuning; /* struct store_tuning */
 	const struct clk *clock;
 	uint64_t origin_us; /* clock reading that is second STORE_SECOND_ZERO */
 	int64_t wall_origin;
@@ -205,6 +211,11 @@ uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
 void store_apply_due_flush(struct store *store, uint32_t now_seconds);
 /* What was written since the process began, for windows. */
 struct window_reading store_written(const struct store *store);
+
+static inline uint64_t store_write_limit(const struct store *store)
+{
+	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
+}
 
 /* Waits out a flush_all that is between two loads: see action_begin. */
 static inline void store_await_flush(const struct store *store)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/reload.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "server/auth/auth.h"
+#include "server/net/net.h"
+#include "server/store/store.h"
+
+struct reload {
+	const struct server *server;
+	int argc;
+	char **argv;
+	struct conf applied; /* the options as last read; its texts are those of server->conf, and of what can't change */
+	_Atomic int verbose;
+	unsigned changes; /* of the reading under way */
+	struct store_tuning tuning;
+	const struct conf *fresh;
+};
+
+struct reload *reload_create(const struct server *server, int argc, char **argv)
+{
+	struct reload *reload = mem_must_zalloc(sizeof(*reload));
+
+	reload->server = server;
+	reload->argc = argc;
+	reload->argv = argv;
+	reload->applied = *server->conf;
+	atomic_init(&reload->verbose, server->conf->verbose);
+	if (server->conf->config_path && access(server->conf->config_path, R_OK) != 0)
+		log_warn("SIGHUP will not read %s again: %m", server->conf->config_path);
+	return reload;
+}
+
+void reload_destroy(struct reload *reload)
+{
+	mem_free(reload);
+}
+
+void reload_show(const struct server *server, struct conf *copy)
+{
+	struct store_tuning tuning;
+	struct store_status status;
+
+	if (!server->reload)
+		return;
+	copy->verbose = atomic_load(&server->reload->verbose);
+	store_get_tuning(server->store, &tuning);
+	copy->hot_fraction = tuning.hot_fraction;
+	copy->flash_write_limit = tuning.flash_write_limit;
+	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
+	copy->admission = (int)tuning.admission;
+	store_get_status(server->store, &status);
+	copy->memory_limit_bytes = status.memory_limit;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void take_verbose(struct reload *reload)
+{
+	atomic_store(&reload->verbose, reload->fresh->verbose);
+	log_set_level(conf_log_level(reload->fresh));
+}
+
+static bool take_memory_limit(struct reload *reload)
+{
+	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes) == FS_OK;
+}
+
+static bool is(const struct conf_option *option, size_t offset)
+{
+	return option->offset == offset;
+}
+
+/* False when the daemon can't do it while it runs. */
+static bool take(struct reload *reload, const struct conf_option *option)
+{
+	const struct conf *fresh = reload->fresh;
+
+	if (is(option, offsetof(struct conf, verbose)))
+		take_verbose(reload);
+	else if (is(option, offsetof(struct conf, memory_limit_bytes)))
+		return take_memory_limit(reload);
+	else if (is(option, offsetof(struct conf, hot_fraction)))
+		reload->tuning.hot_fraction = fresh->hot_fraction;
+	else if (is(option, offsetof(struct conf, flash_write_limit)))
+		reload->tuning.flash_write_limit = fresh->flash_write_limit;
+	else if (is(option, offsetof(struct conf, flash_read_timeout_us)))
+		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
+	else if (is(option, offsetof(struct conf, admission)))
+		reload->tuning.admission = (enum clf_admission)fresh->admission;
+	else
+		return false;
+	return true;
+}
+
+static const char *shown(const char *value)
+{
+	return *value ? value : "none";
+}
+
+static void on_change(void *context, const struct conf_change *change)
+{
+	struct reload *reload = context;
+	const char *name = change->option->name, *before = shown(change->before), *after = shown(change->after);
+
+	reload->changes++;
+	if (change->reloadable && take(reload, change->option)) {
+		log_notice("%s: %s -> %s", name, before, after);
+		conf_adopt(&reload->applied, reload->fresh, change->option);
+	} else if (change->reloadable) {
+		log_warn("%s: %s -> %s is too far from what it started with, and needs a restart", name, before, after);
+	} else {
+		log_warn("%s: %s -> %s needs a restart", name, before, after);
+	}
+}
+
+static void reload_options(struct reload *reload)
+{
+	struct conf fresh;
+	char why[1024];
+
+	if (conf_reload(&fresh, reload->server->conf, reload->argc, reload->argv, why, sizeof(why)) != FS_OK) {
+		log_warn("options stay as they were: %s", why);
+	} else {
+		reload->changes = 0;
+		reload->fresh = &fresh;
+		store_get_tuning(reload->server->store, &reload->tuning);
+		conf_each_change(&reload->applied, &fresh, on_change, reload);
+		store_set_tuning(reload->server->store, &reload->tuning);
+		reload->fresh = NULL;
+		if (reload->changes == 0)
+			log_notice("options read again: none has changed");
+	}
+	conf_free(&fresh);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static void reload_users(struct auth *auth)
+{
+	char reason[256] = "";
+
+	if (auth_reload(auth, reason) == FS_OK)
+		log_notice("users read again");
+	else
+		log_warn("users stay as they were: %s", reason);
+}
+
+void reload_all(struct reload *reload)
+{
+	const struct server *server = reload->server;
+	char reason[256] = "";
+
+	reload_options(reload);
+	if (server->auth)
+		reload_users(server->auth);
+	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)
+		return; /* told there, and the old ones stay */
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SIGHUP: options, users and certificates are read again while the daemon serves."""
+import signal
+import threading
+
+import pytest
+
+from helpers import until
+
+DEFAULTS = {"admission": "all", "flash-write-limit": "0", "hot-fraction": "0.7", "flash-read-timeout": "1s", "verbose": "0"}
+
+
+class Reloaded:
+    """A daemon with a file of options, and its log."""
+
+    def __init__(self, start, folder, *options):
+        self.path = folder / "flashield.conf"
+        self.log_path = folder / "log"
+        self.write()
+        self.daemon = start("--config", str(self.path), "-t", "2", "--metrics-listen", "off", *options,
+                            stderr=self.log_path.open("w"))
+
+    def write(self, more="", **changes):
+        values = DEFAULTS | {name.replace("_", "-"): value for name, value in changes.items()}
+        self.path.write_text("".join(f"{name} = {value}\n" for name, value in values.items()) + more)
+        self.path.chmod(0o644)
+
+    def log(self):
+        return self.log_path.read_text().splitlines()
+
+    def reload(self, last):
+        """The lines that a reading has added, of which one contains `last`."""
+        before = len(self.log())
+        self.daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: any(last in line for line in self.log()[before:]), f"{last!r} in the log")
+        return self.log()[before:]
+
+    def settings(self):
+        return self.daemon.stats(b"settings")
+
+
+@pytest.fixture
+def reloaded(start, open_folder, flash_options):
+    return Reloaded(start, open_folder, *[word for word in flash_options if word not in ("--admission", "all")])
+
+
+def test_a_broken_file_changes_nothing(reloaded):
+    """One warning with place, option and reason; what stood before the mistake isn't taken either."""
+    before = reloaded.settings()
+    reloaded.write("admission = svm\n", hot_fraction="0.1")
+    lines = reloaded.reload("options stay as they were")
+    assert lines == [f"warning: options stay as they were: {reloaded.path}:6: admission is given a second time"]
+    reloaded.write(verbose="1", hot_fraction="1.5")
+    assert "hot-fraction: \"1.5\" is not a number from 0 to 1" in reloaded.reload("stay as they were")[0]
+    assert reloaded.settings() == before
+
+
+def test_a_file_that_is_gone_changes_nothing(reloaded):
+    """It says which and why; the next one is taken."""
+    reloaded.path.unlink()
+    assert "No such file or directory" in reloaded.reload(f"{reloaded.path}\" can't be read")[0]
+    reloaded.write(hot_fraction="0.25")
+    assert reloaded.reload("hot-fraction") == ["notice: hot-fraction: 0.7 -> 0.25"]
+
+
+def test_what_needs_a_restart_is_named(reloaded):
+    """Each such option at each reading, until the file says again what is in force; the others are taken."""
+    for _ in range(2):
+        reloaded.write("conn-limit = 77\nextended = idle_timeout=9\n", admission="read-once")
+        lines = reloaded.reload("idle_timeout")
+        assert [line for line in lines if line.startswith("warning: ")] == [
+            "warning: conn-limit: 1024 -> 77 needs a restart", "warning: idle_timeout: 0 -> 9 needs a restart"]
+    assert reloaded.settings()["maxconns"] == "1024"
+    assert reloaded.settings()["admission"] == "read-once"
+    reloaded.write(admission="read-once")
+    assert reloaded.reload("none has changed") == ["notice: options read again: none has changed"]
+
+
+def test_what_changes_is_told_and_shown(reloaded):
+    """Every reloadable option: a line each, and "stats settings" shows the new value."""
+    reloaded.write("memory-limit = 8m\n", admission="second-hit", flash_write_limit="5m", hot_fraction="0.5",
+                   flash_read_timeout="250ms", verbose="2")
+    # On the command line -m is 4: that stays.
+    lines = reloaded.reload("admission")
+    assert sorted(line for line in lines if "->" in line) == sorted([
+        "notice: verbose: 0 -> 2", "notice: flash-write-limit: 0 -> 5m/s", "notice: flash-read-timeout: 1s -> 250ms",
+        "notice: hot-fraction: 0.7 -> 0.5", "notice: admission: all -> second-hit"])
+    shown = reloaded.settings()
+    assert [shown[name] for name in ("admission", "flash_write_limit", "hot_fraction", "flash_read_timeout", "verbosity",
+                                     "maxbytes")] == ["second-hit", "5m/s", "0.5", "250ms", "2", str(4 << 20)]
+
+
+def test_memory_limit(start, open_folder):
+    """A new -m is taken like cache_memlimit's; what a client has set stays while the file says the same."""
+    reloaded = Reloaded(start, open_folder)
+    reloaded.write("memory-limit = 96m\n")
+    assert reloaded.reload("memory-limit") == ["notice: memory-limit: 64m -> 96m"]
+    assert reloaded.settings()["maxbytes"] == str(96 << 20)
+    with reloaded.daemon.client() as client:
+        assert client.ask(b"cache_memlimit 32\r\n") == b"OK\r\n"
+    assert reloaded.reload("none has changed")
+    assert reloaded.settings()["maxbytes"] == str(32 << 20)
+
+
+def test_a_client_s_verbosity_stays(reloaded):
+    """As long as the file says the same."""
+    with reloaded.daemon.client() as client:
+        assert client.ask(b"verbosity 1\r\n") == b"OK\r\n"
+    reloaded.reload("none has changed")
+    assert reloaded.settings()["verbosity"] == "1"
+
+
+def test_without_a_file(start, open_folder):
+    """The command line alone says the same as before."""
+    log = open_folder / "log"
+    daemon = start("--metrics-listen", "off", stderr=log.open("w"))
+    daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: "none has changed" in log.read_text(), "the reading")
+
+
+def test_under_load(reloaded):
+    """Values change while objects are set, read and moved to flash; no answer is wrong."""
+    stop, wrong = threading.Event(), []
+
+    def work(name):
+        with reloaded.daemon.client() as client:
+            value, number = name * 300, 0
+            while not stop.is_set():
+                key = b"%s-%d" % (name, number % 5000)
+                client.set(key, value)
+                found = client.get(b"%s-%d" % (name, (number * 7) % 5000))
+                if found and found[0][2] != value:
+                    wrong.append(found[0][0])
+                number += 1
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in (b"a", b"b")]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(12):
+            reloaded.write(admission=("all", "svm", "read-once", "second-hit")[turn % 4],
+                           hot_fraction=str(turn / 12), flash_write_limit=("0", "100m")[turn % 2],
+                           flash_read_timeout=f"{500 + turn}ms")
+            reloaded.reload("hot-fraction" if turn else "flash-read-timeout")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert reloaded.settings()["admission"] == "second-hit"
