@@ -61,6 +61,8 @@ metrics_libs := -lprometheus-cpp-pull -lprometheus-cpp-core -lcivetweb-cpp -lciv
 engine_libs := -llinear -laio -linih $(malloc_lib) -lm
 server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2 -lsystemd $(metrics_libs)
 tool_libs := -ljansson -lz
+# What a single tool needs.
+tool_libs_top := -lncursesw -ltinfo
 
 # --- sources, by folder -----------------------------------------------------------------------
 
@@ -75,22 +77,24 @@ objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1))) $(patsubst %.cc,$(O)/%.o
 engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
+ketama_objs := $(call objects,tests/nodes)
 unit_srcs := $(wildcard tests/unit/*/test_*.c)
 unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common $(tool_dirs)) \
-	tests/model tests/fuzz $(wildcard tests/unit/*)))
+	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/*)))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
 model := $(if $(model_objs),$(B)/model_client)
+ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model nodes format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -160,6 +164,8 @@ tsan: ## unit tests under the thread sanitizer
 
 model: all $(model) ## builds the model test's client
 
+nodes: all $(ketama) ## builds the client of the tests with several nodes
+
 deps: ## installs the Debian packages that the build needs
 	@packaging/install-deps.sh build
 
@@ -217,17 +223,21 @@ $(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
 $(O)/lib/all-server.a: $(server_objs)
 	$(call show,AR,$@)$(archive)
 
-$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect,$(tool_dirs))))
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect top,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
 $(B)/flashield: $(server_objs) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(server_libs) $(engine_libs))
 
 $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
-	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+	$(call show,LD,$@)$(call link,$(tool_libs) $(tool_libs_$*) $(engine_libs))
 
 $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+# A client of several nodes in the hands of libmemcached: no line of ours beside its own.
+$(ketama): $(ketama_objs)
+	$(call show,LD,$@)$(call link,-lmemcached)
 
 # What "flashield --print-sample-config" prints, without the daemon: for sample-config and check.
 $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base.a
@@ -241,9 +251,10 @@ below_store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
 below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+below_top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.
 below_inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
-unit_libs = $(if $(filter server tools store bench inspect,$(1)),$(below_$(1)),\
+unit_libs = $(if $(filter server tools store bench inspect top,$(1)),$(below_$(1)),\
 	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
 unit_module = $(patsubst %/,%,$(dir $(1)))
 # Sources of a test folder that are no test themselves are linked into each of its tests.
@@ -251,7 +262,7 @@ unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard test
 
 $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
 		$$(call unit_libs,$$(call unit_module,$$*))
-	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(server_libs) $(engine_libs))
+	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(call unit_module,$*)) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
 fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/inspect/image.o $(below_inspect),$(below_server))

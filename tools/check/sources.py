@@ -28,7 +28,10 @@ EDGES = {
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "packaging/completion": ["conf", "base"],
+    # A reader of reports alone.
+    "tools/top": ["tools/top", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
+    "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
     "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
@@ -44,7 +47,9 @@ LIBRARIES = [
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
+    (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c"], "ncurses"),
     (re.compile(r"^systemd/"), ["server/service.c"], "libsystemd"),
+    (re.compile(r"^libmemcached"), ["tests/nodes/"], "libmemcached"),
     (re.compile(r"^(prometheus/|civetweb|CivetServer)"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
 ]
 

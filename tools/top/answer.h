@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A line of an answer to "stats", from bytes that nobody vouches for.
+ *
+ * Threads: pure function.
+ */
+#ifndef FS_TOOLS_TOP_ANSWER_H
+#define FS_TOOLS_TOP_ANSWER_H
+
+#include <stddef.h>
+
+/* Longer lines, and longer answers, are no server's that we know. */
+#define ANSWER_LINE_BYTES 2048u
+#define ANSWER_ROWS 8192u
+
+enum answer {
+	ANSWER_ROW,     /* "STAT name value": both are set; value may be empty */
+	ANSWER_END,     /* the report is complete */
+	ANSWER_REFUSED, /* "ERROR", "CLIENT_ERROR ...", "SERVER_ERROR ...": the server doesn't have this report */
+	ANSWER_BAD,     /* nothing of a memcached server's */
+};
+
+/*
+ * The line without its line end, terminated by a zero at line[length], is cut in place. All control characters and all bytes
+ * beyond ASCII have become '?', whatever is returned: the line can be shown.
+ */
+enum answer answer_line(char *line, size_t length, const char **name, const char **value);
+
+#endif

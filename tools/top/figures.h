@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The figures that are shown, from a basis; declared in figures.def. NAN: not known.
+ *
+ * Threads: pure functions.
+ */
+#ifndef FS_TOOLS_TOP_FIGURES_H
+#define FS_TOOLS_TOP_FIGURES_H
+
+#include "tools/top/track.h"
+
+enum figure {
+#define FIGURE(name, unit, formula, text) FIG_##name,
+#include "tools/top/figures.def"
+#undef FIGURE
+	FIG_COUNT
+};
+
+enum unit { UNIT_RATIO, UNIT_RATE, UNIT_SPEED, UNIT_BYTES, UNIT_COUNT, UNIT_SECONDS, UNIT_MICROSECONDS, UNIT_FACTOR };
+
+struct figure_info {
+	const char *name;
+	enum unit unit;
+	const char *text;
+};
+const struct figure_info *figure_info(enum figure figure);
+
+/* Ratios are between 0 and 1. */
+void figures_of(const struct basis *basis, double figures[FIG_COUNT]);
+
+/* For people, at most 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. */
+#define FIGURE_TEXT_BYTES 40
+char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES]);
+
+#endif

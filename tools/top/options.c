@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/top/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/version.h"
+#include "tools/common/args.h"
+
+static const char help[] =
+	"Usage: flashield-top [OPTION]... [SERVER]...\n"
+	"Shows live what cache servers do: hit ratios, requests, latencies, what goes to flash, segments,\n"
+	"the model, applications. Works with flashield, and with memcached as far as its reports go.\n"
+	"\n"
+	"SERVER is HOST:PORT, HOST, or the path of a unix socket  (127.0.0.1:11211). Of several ones, at\n"
+	"most 16, sums are shown, and each of them. The connection is plain: no TLS, no password.\n"
+	"\n"
+	"  --interval T        from poll to poll, 100ms to 1m  (1s)\n"
+	"  --timeout T         for an answer, before the server counts as gone, 100ms to 1m  (5s)\n"
+	"  --view V            to begin with: overview, flash, model, latency, apps, servers  (overview)\n"
+	"  --sort C            applications by name, get, set, hits, dram, flash, read, written  (get)\n"
+	"  --ascii             no block characters; by default they are used where the locale is UTF-8\n"
+	"  --once              no live view: two polls an interval apart, then a line for each figure on\n"
+	"                      standard output; so it is too where that is no terminal\n"
+	"  --help  --version\n"
+	"\n"
+	"Times take us, ms, s, m, h, d; without a unit they are seconds.\n"
+	"\n"
+	"Keys\n"
+	"  q quit              p pause and go on      + - longer, shorter interval\n"
+	"  1 ... 6, Tab, Shift-Tab  views             n next server, then all of them\n"
+	"  r totals count from now on; the server's own counters stay\n"
+	"  s sort applications by the next column; Up, Down, PgUp, PgDn scroll them\n"
+	"  h or ? help\n"
+	"\n"
+	"\"now\" is since the last poll, \"total\" since the server's start or its \"stats reset\". After a\n"
+	"restart or a reset there is nothing to compare with for one poll: figures of now are \"-\" then.\n"
+	"A server that goes away is connected to again after 0.5, 1, 2, 4, 8 s, and so on each 8 s.\n"
+	"\n"
+	"--once prints NAME VALUE lines: plain numbers whose unit is in the name, ratios from 0 to 1. Then\n"
+	"\"latency KIND NAME=VALUE...\" in microseconds, \"application NAME NAME=VALUE...\", and with several\n"
+	"servers \"server ADDRESS NAME=VALUE...\". What the server doesn't tell is left out.\n"
+	"\n"
+	"Environment: TERM, the locale (LC_ALL, LC_CTYPE, LANG), NO_COLOR (set: no colours).\n"
+	"Exit status: 0 left by q, Ctrl-C or SIGTERM, or --once printed all; 1 --once got no answer from\n"
+	"some of the servers; 2 bad usage, an unknown terminal, or --once got no answer at all.\n";
+
+enum { OPTION_INTERVAL = 256, OPTION_TIMEOUT, OPTION_VIEW, OPTION_SORT, OPTION_ASCII, OPTION_ONCE, OPTION_HELP, OPTION_VERSION };
+
+static const struct option long_options[] = {
+	{"interval", required_argument, NULL, OPTION_INTERVAL},
+	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
+	{"view", required_argument, NULL, OPTION_VIEW},
+	{"sort", required_argument, NULL, OPTION_SORT},
+	{"ascii", no_argument, NULL, OPTION_ASCII},
+	{"once", no_argument, NULL, OPTION_ONCE},
+	{"help", no_argument, NULL, OPTION_HELP},
+	{"version", no_argument, NULL, OPTION_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* In the order of enum view and enum app_column. */
+static const char *const view_names[] = {"overview", "flash", "model", "latency", "apps", "servers", NULL};
+static const char *const sort_names[] = {"name", "get", "set", "hits", "dram", "flash", "read", "written", NULL};
+
+static void set_option(struct top_options *options, int option, const char *text)
+{
+	switch (option) {
+	case OPTION_INTERVAL:
+		options->interval_us = (int64_t)arg_time_us("interval", text, INTERVAL_LEAST_US, INTERVAL_MOST_US);
+		break;
+	case OPTION_TIMEOUT:
+		options->timeout_us = (int64_t)arg_time_us("timeout", text, 100000, 60000000);
+		break;
+	case OPTION_VIEW:
+		options->view = (enum view)arg_word("view", text, view_names);
+		break;
+	case OPTION_SORT:
+		options->sort = (enum app_column)arg_word("sort", text, sort_names);
+		break;
+	case OPTION_ASCII:
+		options->ascii = true;
+		break;
+	case OPTION_ONCE:
+		options->once = true;
+		break;
+	case OPTION_HELP:
+		fputs(help, stdout);
+		exit(0);
+	case OPTION_VERSION:
+		puts("flashield-top (Flashield) " FS_VERSION);
+		exit(0);
+	default:
+		exit(EXIT_TROUBLE); /* getopt has said what is wrong */
+	}
+}
+
+void top_options_parse(int argc, char **argv, struct top_options *options)
+{
+	int option;
+
+	*options = (struct top_options){.interval_us = 1000000, .timeout_us = 5000000, .sort = COLUMN_GETS};
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		set_option(options, option, optarg);
+	for (; optind < argc; optind++) {
+		if (options->server_count == SERVERS_MAX)
+			arg_die("more than %u servers", SERVERS_MAX);
+		if (!*argv[optind])
+			arg_die("a server's name is empty");
+		options->servers[options->server_count++] = argv[optind];
+	}
+	if (options->server_count == 0)
+		options->servers[options->server_count++] = "127.0.0.1:11211";
+}

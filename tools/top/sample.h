@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one server said of itself at one time.
+ *
+ * A figure that the server didn't give, or gave as something else than a number, is NAN. Arithmetic on it stays NAN,
+ * and what is NAN is shown as "-": so a server that lacks a report needs no special case anywhere.
+ *
+ * Threads: one owner. Nothing is allocated.
+ */
+#ifndef FS_TOOLS_TOP_SAMPLE_H
+#define FS_TOOLS_TOP_SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The reports, in the order they are asked for. */
+enum report { REPORT_GENERAL, REPORT_FLASH, REPORT_CLASSIFIER, REPORT_APPS, REPORT_LATENCY, REPORT_SEGMENTS, REPORTS };
+
+enum field {
+#define FIELD(name, report, kind, aggregate, also) FIELD_##name,
+#include "tools/top/fields.def"
+#undef FIELD
+	FIELD_COUNT
+};
+
+enum field_kind { FIELD_COUNTER, FIELD_GAUGE };
+enum field_aggregate { FIELD_SUM, FIELD_MAX, FIELD_MIN };
+
+struct field_info {
+	const char *name;
+	enum report report;
+	enum field_kind kind;
+	enum field_aggregate aggregate;
+	const char *also;
+};
+const struct field_info *field_info(enum field field);
+
+/* Durations by kind: the rows of conf/latency.def, and what "stats latency" says of each. */
+enum timing {
+#define LATENCY(name, metric, label, text) TIMING_##name,
+#include "conf/latency.def"
+#undef LATENCY
+	TIMINGS
+};
+enum timing_part { TIMING_COUNT, TIMING_MEAN, TIMING_P50, TIMING_P90, TIMING_P99, TIMING_P999, TIMING_MAX, TIMING_PARTS };
+
+#define APP_NAME_BYTES 64
+#define APPS_MAX 80u /* our daemon knows 64 and two more; further ones are left out */
+
+enum app_count { APP_GETS, APP_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN, APP_COUNTS };
+
+struct app {
+	char name[APP_NAME_BYTES];
+	double count[APP_COUNTS];
+};
+
+struct sample {
+	int64_t at_us; /* of a clock that never goes back; when the last report was complete */
+	double value[FIELD_COUNT];
+	double timing[TIMINGS][TIMING_PARTS]; /* counts, and microseconds */
+	struct app apps[APPS_MAX];
+	unsigned app_count;
+	bool has[REPORTS]; /* the server knows this report */
+	char version[24];  /* memcached's, or the one that our daemon says it is */
+	char flashield[24]; /* our daemon's own version; "" of another server */
+	char model[16];
+	char reason[160];
+	char offline_reason[96];
+};
+
+void sample_clear(struct sample *sample);
+
+/* Takes a row of a report. Names it doesn't know and values that are no number are left out. */
+void sample_row(struct sample *sample, enum report report, const char *name, const char *value);
+
+/* After the last row: what the first choice of a row left open is taken from the second. */
+void sample_complete(struct sample *sample, int64_t at_us);
+
+/* The application of this name, or NULL. */
+const struct app *sample_app(const struct sample *sample, const char *name);
+
+#endif
