@@ -29,7 +29,7 @@ struct binding {
 	struct net *net;
 	int type; /* SOCK_STREAM or SOCK_DGRAM */
 	const struct transport *transport; /* TCP: of the connections */
-	char cause[200];
+	char cause[256];
 };
 
 static const char *type_name(int type)
@@ -47,8 +47,7 @@ static void set_option(int fd, int level, int option)
 		log_warn("socket option %d of level %d can't be set: %m", option, level);
 }
 
-/* The descriptor is the list's from here on; on failure it is closed. */
-static bool add_listener(struct net *net, int fd, const struct transport *transport, bool local)
+bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local)
 {
 	struct listener *listener = mem_zalloc(sizeof(*listener)), **end = &net->listeners;
 	struct sockaddr_storage bound;
@@ -96,7 +95,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 	if (info->ai_family == AF_INET6)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
-		return add_listener(net, fd, transport, false) ? 0 : -1;
+		return bind_add_listener(net, fd, transport, false) ? 0 : -1;
 	error = errno;
 	close(fd);
 	errno = error;
@@ -121,7 +120,7 @@ static bool have_it(const struct net *net, int type, const struct addrinfo *info
 
 static void tell_cause(struct binding *binding, const struct addrinfo *info, int error)
 {
-	char address[NET_ADDRESS_BYTES], holder[64] = "another process";
+	char address[NET_ADDRESS_BYTES], holder[HOLDER_BYTES] = "another process";
 
 	if (error != EADDRINUSE) {
 		snprintf(binding->cause, sizeof(binding->cause), "%s", strerror(error));
@@ -129,7 +128,7 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 	}
 	holder_find(binding->type, info->ai_addr, holder, sizeof(holder));
 	address_text(address, "", info->ai_addr, info->ai_addrlen);
-	snprintf(binding->cause, sizeof(binding->cause), "%.40s\n%s %.70s is held by %.63s", strerror(error),
+	snprintf(binding->cause, sizeof(binding->cause), "%.40s: %s %.70s is held by %s", strerror(error),
 		 type_name(binding->type), address, holder);
 }
 
@@ -281,7 +280,7 @@ static int bind_unix(struct net *net, char reason[256])
 	umask(mask);
 	if (!ok && fd >= 0)
 		close(fd);
-	return ok && add_listener(net, fd, &transport_plain, true) ? FS_OK : FS_ESYS;
+	return ok && bind_add_listener(net, fd, &transport_plain, true) ? FS_OK : FS_ESYS;
 }
 
 int bind_all(struct net *net, char reason[256])
@@ -289,6 +288,8 @@ int bind_all(struct net *net, char reason[256])
 	const struct conf *conf = net->server->conf;
 	int code = FS_OK;
 
+	if (inherited_any(net))
+		return inherited_open(net, reason);
 	if (conf->unix_socket)
 		return bind_unix(net, reason);
 	if (conf->port != 0)

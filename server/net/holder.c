@@ -1,22 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who holds a port that is taken: the process, as far as /proc tells us. */
+/*
+ * Who holds a port that is taken. The kernel's table of sockets tells the user to everybody. Which process it is can be
+ * seen by root, and by who is that user; a service that may not look is told by the port itself what serves there.
+ */
 #include "server/net/net_internal.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
+#include "base/clock.h"
 
-/* One line of the kernel's tables: "  sl: ADDRESS:PORT PEER:PORT STATE ..." with the inode as the tenth word. */
+#define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
+#define ANSWER_MS 250  /* for each of two questions */
+
+/* What is known of it; empty: isn't. */
+struct holder {
+	uid_t uid;
+	long pid; /* 0: not known */
+	char name[17], user[33], unit[65], version[33];
+};
+
+/* ---- the kernel's tables ---------------------------------------------------------------------- */
+
+/* One line of the kernel's tables: "  sl: ADDRESS:PORT PEER:PORT STATE ... UID TIMEOUT INODE". */
 struct entry {
 	uint32_t address[4];
-	unsigned port, state;
+	unsigned port, state, uid;
 	uint64_t inode;
 };
 
@@ -27,8 +47,8 @@ static bool parse_entry(const char *line, struct entry *out)
 	size_t words;
 
 	*out = (struct entry){ 0 };
-	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*[0-9A-Fa-f:] %x %*s %*s %*s %*u %*u %" SCNu64, address, &out->port,
-		   &out->state, &out->inode) != 4)
+	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*[0-9A-Fa-f:] %x %*s %*s %*s %u %*u %" SCNu64, address, &out->port,
+		   &out->state, &out->uid, &out->inode) != 5)
 		return false;
 	words = strlen(address) / 8;
 	for (size_t i = 0; i < words; i++) {
@@ -50,22 +70,40 @@ static bool collides(const struct entry *entry, const uint32_t address[4], unsig
 				       memcmp(address, any, sizeof(any)) == 0);
 }
 
-/* The inode of a socket that has the port; 0: none is found. */
-static uint64_t find_inode(const char *table, bool listening, const uint32_t address[4], unsigned port)
+/* A socket that has the port. */
+static bool find_entry(const char *table, bool listening, const uint32_t address[4], unsigned port, struct entry *out)
 {
 	FILE *file = fopen(table, "re");
+	bool found = false;
 	char line[512];
-	uint64_t found = 0;
-	struct entry entry;
 
 	while (file && !found && fgets(line, sizeof(line), file))
-		if (parse_entry(line, &entry) && (!listening || entry.state == LISTENING) &&
-		    collides(&entry, address, port))
-			found = entry.inode;
+		found = parse_entry(line, out) && (!listening || out->state == LISTENING) && collides(out, address, port);
 	if (file)
 		fclose(file);
 	return found;
 }
+
+static bool find_socket(bool tcp, const struct sockaddr *address, struct entry *out)
+{
+	bool six = address->sa_family == AF_INET6;
+	unsigned port = address_port(address);
+	uint32_t words[4] = { 0 };
+
+	if (six)
+		memcpy(words, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
+	else
+		memcpy(words, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+	if (find_entry(tcp ? (six ? "/proc/self/net/tcp6" : "/proc/self/net/tcp")
+			   : (six ? "/proc/self/net/udp6" : "/proc/self/net/udp"), tcp, words, port, out))
+		return true;
+	if (six)
+		return false;
+	memset(words, 0xff, sizeof(words)); /* a socket of both families: no address, only "any" collides */
+	return find_entry(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", tcp, words, port, out);
+}
+
+/* ---- the process ------------------------------------------------------------------------------ */
 
 static bool has_socket(const char *pid, uint64_t inode)
 {
@@ -90,50 +128,172 @@ static bool has_socket(const char *pid, uint64_t inode)
 	return found;
 }
 
-static void name_process(const char *pid, char *out, size_t size)
+static void read_line(const char *path, char *out, size_t size)
 {
-	char path[300], name[64] = "";
-	FILE *file;
+	FILE *file = fopen(path, "re");
 
-	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	file = fopen(path, "re");
-	if (file && fgets(name, sizeof(name), file))
-		name[strcspn(name, "\n")] = 0;
+	*out = 0;
+	if (file && fgets(out, (int)size, file))
+		out[strcspn(out, "\n")] = 0;
 	if (file)
 		fclose(file);
-	snprintf(out, size, "process %.16s (%s)", pid, name);
+}
+
+/* The last service, slice or scope in the path of its control group. */
+static void find_unit(const char *pid, char *out, size_t size)
+{
+	char path[64], line[512];
+	const char *unit;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/cgroup", pid);
+	read_line(path, line, sizeof(line));
+	unit = strrchr(line, '/');
+	if (unit && strlen(unit) > 8 && strcmp(unit + strlen(unit) - 8, ".service") == 0)
+		snprintf(out, size, "%s", unit + 1);
+}
+
+static bool belongs_to(const char *pid, uid_t uid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%.16s", pid);
+	return stat(path, &st) == 0 && st.st_uid == uid;
+}
+
+/*
+ * By the socket itself, where its process may be looked into. Else it may be the only one of its user, as a service's
+ * mostly is; root has many.
+ */
+static void find_process(struct holder *holder, uint64_t inode)
+{
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+	unsigned candidates = 0;
+	char pid[17] = "", path[64];
+
+	while (folder && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (has_socket(entry->d_name, inode)) {
+			snprintf(pid, sizeof(pid), "%.16s", entry->d_name);
+			candidates = 1;
+			break;
+		}
+		if (holder->uid != 0 && belongs_to(entry->d_name, holder->uid) && candidates++ == 0)
+			snprintf(pid, sizeof(pid), "%.16s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	if (candidates != 1)
+		return;
+	holder->pid = atol(pid);
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	read_line(path, holder->name, sizeof(holder->name));
+	find_unit(pid, holder->unit, sizeof(holder->unit));
+}
+
+/* ---- what the port answers -------------------------------------------------------------------- */
+
+static bool wait_until_ready(int fd, short events, uint64_t until_ms)
+{
+	struct pollfd ready = { .fd = fd, .events = events };
+	uint64_t now_ms = clk_now_ms(clk_boot());
+
+	return now_ms < until_ms && poll(&ready, 1, (int)(until_ms - now_ms)) == 1;
+}
+
+/* To an address that means all of them, by the machine itself. */
+static int connect_to(const struct sockaddr *address)
+{
+	struct sockaddr_storage target = { 0 };
+	bool six = address->sa_family == AF_INET6;
+	socklen_t length = six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	memcpy(&target, address, length); /* "any" is taken for the machine itself by the kernel */
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&target, length) != 0 && errno != EINPROGRESS) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The first line that answers to a question; false: none came in time. */
+static bool ask(int fd, const char *question, char *line, size_t size)
+{
+	uint64_t until_ms = clk_now_ms(clk_boot()) + ANSWER_MS;
+	size_t got = 0;
+
+	if (!wait_until_ready(fd, POLLOUT, until_ms) || send(fd, question, strlen(question), MSG_NOSIGNAL) < 0)
+		return false;
+	while (got < size - 1 && wait_until_ready(fd, POLLIN, until_ms)) {
+		ssize_t more = recv(fd, line + got, size - 1 - got, 0);
+
+		if (more <= 0)
+			return false;
+		got += (size_t)more;
+		line[got] = 0;
+		if (strchr(line, '\n'))
+			return true;
+	}
+	return false;
+}
+
+/* "VERSION 1.6.18": memcached, or one of us, who has a report that memcached doesn't. Whatever it says, only what
+   a version can be is taken. */
+static void ask_version(struct holder *holder, const struct sockaddr *address)
+{
+	char line[128], version[25];
+	int fd = connect_to(address);
+
+	if (fd < 0)
+		return;
+	if (ask(fd, "version\r\n", line, sizeof(line)) && sscanf(line, "VERSION %24[0-9A-Za-z._-]", version) == 1) {
+		bool ours = ask(fd, "stats flash\r\n", line, sizeof(line)) && strncmp(line, "STAT ", 5) == 0;
+
+		snprintf(holder->version, sizeof(holder->version), ours ? "flashield" : "memcached %s", version);
+	}
+	close(fd);
+}
+
+/* ---- together --------------------------------------------------------------------------------- */
+
+static void find_user(struct holder *holder)
+{
+	const struct passwd *user = getpwuid(holder->uid);
+
+	if (user)
+		snprintf(holder->user, sizeof(holder->user), "%s", user->pw_name);
+	else
+		snprintf(holder->user, sizeof(holder->user), "%u", (unsigned)holder->uid);
+}
+
+static void describe(const struct holder *holder, char *out, size_t size)
+{
+	const char *comma = *holder->unit ? ", " : "";
+
+	if (holder->pid > 0)
+		snprintf(out, size, "process %ld (%s), user %s%s%s", holder->pid, holder->name, holder->user, comma, holder->unit);
+	else if (*holder->version)
+		snprintf(out, size, "%s (user %s)", holder->version, holder->user);
+	else
+		snprintf(out, size, "a process of user %s", holder->user);
 }
 
 bool holder_find(int type, const struct sockaddr *address, char *out, size_t size)
 {
-	bool tcp = type == SOCK_STREAM, six = address->sa_family == AF_INET6;
-	uint32_t words[4] = { 0 };
-	const struct dirent *entry;
-	uint64_t inode;
-	unsigned port;
-	DIR *folder;
-	bool found = false;
+	bool tcp = type == SOCK_STREAM;
+	struct entry entry;
+	struct holder holder = { 0 };
 
-	if (six) {
-		memcpy(words, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-		port = ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
-	} else {
-		memcpy(words, &((const struct sockaddr_in *)address)->sin_addr, 4);
-		port = ntohs(((const struct sockaddr_in *)address)->sin_port);
-	}
-	inode = find_inode(tcp ? (six ? "/proc/net/tcp6" : "/proc/net/tcp") : (six ? "/proc/net/udp6" : "/proc/net/udp"),
-			   tcp, words, port);
-	if (!inode && !six) { /* a socket of both families is in the other table */
-		memset(words, 0xff, sizeof(words)); /* no address: only "any" collides */
-		inode = find_inode(tcp ? "/proc/net/tcp6" : "/proc/net/udp6", tcp, words, port);
-	}
-	folder = inode ? opendir("/proc") : NULL;
-	while (folder && !found && (entry = readdir(folder))) {
-		found = isdigit((unsigned char)entry->d_name[0]) && has_socket(entry->d_name, inode);
-		if (found)
-			name_process(entry->d_name, out, size);
-	}
-	if (folder)
-		closedir(folder);
-	return found;
+	if (!find_socket(tcp, address, &entry))
+		return false;
+	holder.uid = (uid_t)entry.uid;
+	find_user(&holder);
+	find_process(&holder, entry.inode);
+	if (tcp && holder.pid == 0)
+		ask_version(&holder, address);
+	describe(&holder, out, size);
+	return true;
 }

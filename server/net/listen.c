@@ -168,7 +168,8 @@ static void write_udp(void *context, int family, unsigned port)
 static bool write_ports(const struct net *net, FILE *file)
 {
 	for (const struct listener *l = net->listeners; l; l = l->next)
-		fprintf(file, "TCP %s: %u\n", family_name(l->family), l->port);
+		if (!l->local)
+			fprintf(file, "TCP %s: %u\n", family_name(l->family), l->port);
 	udp_each_address(net, write_udp, file);
 	return !ferror(file);
 }

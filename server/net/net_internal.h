@@ -332,12 +332,23 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 		mem_free(buffer);
 }
 
-/* ---- listeners (bind.c, listen.c) ------------------------------------------------------------ */
+/* ---- listeners (bind.c, inherited.c, listen.c) ----------------------------------------------- */
 
 /* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
-/* Which process has a socket on this address, or one that collides with it: "process 4711 (memcached)". False: none is
-   found, and out stays what it is. Reads much of /proc. */
+/* The descriptor is the list's from here on; on failure it is closed. local: a UNIX socket. */
+FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
+/* Has a service manager handed sockets over? Then these, and none of the options'. FS_EINVAL: one of them can't be served,
+   with the reason. */
+bool inherited_any(const struct net *net);
+FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
+/*
+ * Who has a socket on this address, or one that collides with it: "process 4711 (memcached), user memcache,
+ * memcached.service"; without the right to see that, "memcached 1.6.18 (user memcache)" as far as the port answers
+ * "version" within half a second, or "a process of user memcache". False: nobody is found, and out stays what it is.
+ * Reads much of /proc, and talks to the port.
+ */
+#define HOLDER_BYTES 128
 bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
@@ -373,6 +384,9 @@ struct udp_socket {
 
 /* A socket for each worker on this address. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
+/* A bound socket that is there already: all workers wait at it, as who made it may be another user than we, beside whom
+   no further one could be bound. It is the list's from here on. 0, or -1 with errno. */
+FS_MUST_CHECK int udp_adopt(struct net *net, int fd);
 bool udp_have(const struct net *net, const char *address);
 /* Before the workers' threads start, and after they have ended. */
 FS_MUST_CHECK int udp_start(struct net *net);

@@ -8,6 +8,7 @@
 #include "server/net/net_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -27,6 +28,17 @@ static void set_option(int fd, int level, int option, int value)
 		log_warn("socket option %d of level %d can't be set: %m", option, level);
 }
 
+/* Answers leave from the address that was asked. */
+static void set_options(int fd, int family)
+{
+	if (family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	else
+		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+}
+
 /* The first socket of an address is bound without SO_REUSEPORT: so a port that anybody has is seen. It is set at once
    afterwards, and the others join. -1 with errno. */
 static int open_socket(const struct sockaddr *address, socklen_t length, bool leads)
@@ -35,14 +47,9 @@ static int open_socket(const struct sockaddr *address, socklen_t length, bool le
 
 	if (fd < 0)
 		return -1;
-	if (address->sa_family == AF_INET6) {
+	if (address->sa_family == AF_INET6)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-	} else {
-		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	}
-	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	set_options(fd, address->sa_family);
 	if (!leads)
 		set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (bind(fd, address, length) == 0) {
@@ -66,6 +73,17 @@ static void append(struct net *net, struct udp_socket *socket)
 	net->listener_count++;
 }
 
+static void init(struct udp_socket *socket, struct net *net, int fd, bool leads, const struct sockaddr *bound, socklen_t length)
+{
+	socket->net = net;
+	socket->fd = fd;
+	socket->family = bound->sa_family;
+	socket->port = address_port(bound);
+	socket->leads = leads;
+	address_text(socket->address, "udp", bound, length);
+	TAILQ_INIT(&socket->waiting);
+}
+
 int udp_bind(struct net *net, const struct addrinfo *info)
 {
 	struct sockaddr_storage bound;
@@ -85,13 +103,31 @@ int udp_bind(struct net *net, const struct addrinfo *info)
 			if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
 				log_warn("a UDP socket without a name: %m");
 		}
-		socket->net = net;
-		socket->fd = fd;
-		socket->family = info->ai_family;
-		socket->port = address_port((struct sockaddr *)&bound);
-		socket->leads = i == 0;
-		address_text(socket->address, "udp", (struct sockaddr *)&bound, length);
-		TAILQ_INIT(&socket->waiting);
+		init(socket, net, fd, i == 0, (struct sockaddr *)&bound, length);
+		append(net, socket);
+	}
+	return 0;
+}
+
+int udp_adopt(struct net *net, int fd)
+{
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+
+	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+		return -1;
+	set_options(fd, bound.ss_family);
+	for (int i = 0; i < net->server->conf->threads; i++) {
+		struct udp_socket *socket = mem_zalloc(sizeof(*socket));
+		int own = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+		if (!socket || own < 0) {
+			mem_free(socket);
+			if (own >= 0 && i > 0)
+				close(own);
+			return -1;
+		}
+		init(socket, net, own, i == 0, (struct sockaddr *)&bound, length);
 		append(net, socket);
 	}
 	return 0;

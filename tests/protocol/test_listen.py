@@ -102,7 +102,7 @@ def test_taken_tcp_port(dram_daemon):
     """A port that is taken: the reason, and who has it."""
     done = run("-l", "127.0.0.1", "-p", str(dram_daemon.port))
     assert done.returncode == 71
-    assert "failed to listen on one of interface(s) 127.0.0.1: Address already in use\n" in done.stderr
+    assert "failed to listen on one of interface(s) 127.0.0.1: Address already in use: " in done.stderr
     assert f"TCP 127.0.0.1:{dram_daemon.port} is held by process {dram_daemon.process.pid} (" in done.stderr
 
 

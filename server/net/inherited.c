@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sockets that a service manager has bound and handed over: they take the place of -l, -p, -U and -s. Each is looked
+ * at first, as a unit's author may have meant another daemon, or another kind of service.
+ */
+#include "server/net/net_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/log.h"
+#include "conf/conf.h"
+#include "server/service.h"
+
+/* FileDescriptorName= that choose, with -Z. */
+#define NAME_TLS "tls"
+#define NAME_PLAIN "notls"
+
+static bool is_named(const struct service_socket *given, const char *name)
+{
+	return strcmp(given->name, name) == 0;
+}
+
+static int refuse(const struct service_socket *given, const char *why, char reason[256])
+{
+	snprintf(reason, 256, "the socket handed over as descriptor %d (%.60s) can't be used: %s", given->fd,
+		 *given->name ? given->name : "without a name", why);
+	return FS_EINVAL;
+}
+
+/* -1: it isn't a socket, or has no such property. */
+static int property(int fd, int option)
+{
+	int value = -1;
+	socklen_t length = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
+}
+
+/* NULL: with what is asked for, it can't be served. */
+static const struct transport *choose_transport(const struct net *net, const struct service_socket *given, int family,
+						const char **why)
+{
+	bool tls = net->certificates && family != AF_UNIX && !is_named(given, NAME_PLAIN);
+
+	if (is_named(given, NAME_TLS)) {
+		*why = "its name asks for TLS, which is off (-Z)";
+		return net->certificates ? &transport_tls : NULL;
+	}
+	return tls ? &transport_tls : &transport_plain;
+}
+
+static void set_option(int fd, int level, int option)
+{
+	int on = 1;
+
+	if (setsockopt(fd, level, option, &on, sizeof(on)) != 0)
+		log_warn("socket option %d of level %d can't be set: %m", option, level);
+}
+
+static int adopt_stream(struct net *net, const struct service_socket *given, int family, char reason[256])
+{
+	const char *why = NULL;
+	const struct transport *transport = choose_transport(net, given, family, &why);
+
+	if (!transport)
+		return refuse(given, why, reason);
+	if (property(given->fd, SO_ACCEPTCONN) != 1)
+		return refuse(given, "it doesn't listen; its .socket unit needs Accept=no", reason);
+	if (family != AF_UNIX) {
+		set_option(given->fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
+		set_option(given->fd, IPPROTO_TCP, TCP_NODELAY);
+	}
+	return bind_add_listener(net, given->fd, transport, family == AF_UNIX) ? FS_OK : refuse(given, "no memory", reason);
+}
+
+static int adopt_datagram(struct net *net, const struct service_socket *given, int family, char reason[256])
+{
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+
+	if (family == AF_UNIX)
+		return refuse(given, "datagrams of UNIX sockets aren't served", reason);
+	if (is_named(given, NAME_TLS))
+		return refuse(given, "its name asks for TLS, which datagrams don't have", reason);
+	if (getsockname(given->fd, (struct sockaddr *)&bound, &length) != 0 || address_port((struct sockaddr *)&bound) == 0)
+		return refuse(given, "it isn't bound to a port", reason);
+	return udp_adopt(net, given->fd) == 0 ? FS_OK : refuse(given, strerror(errno), reason);
+}
+
+static int adopt(struct net *net, const struct service_socket *given, char reason[256])
+{
+	int type = property(given->fd, SO_TYPE), family = property(given->fd, SO_DOMAIN);
+	int flags = fcntl(given->fd, F_GETFL);
+
+	if (type < 0)
+		return refuse(given, errno == EBADF ? "there is no such descriptor" : "it isn't a socket", reason);
+	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+		return refuse(given, "it is neither of IPv4, IPv6 nor a UNIX socket", reason);
+	if (flags < 0 || fcntl(given->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+		return refuse(given, strerror(errno), reason);
+	if (type == SOCK_STREAM)
+		return adopt_stream(net, given, family, reason);
+	if (type == SOCK_DGRAM)
+		return adopt_datagram(net, given, family, reason);
+	return refuse(given, "it is neither a stream nor of datagrams", reason);
+}
+
+int inherited_open(struct net *net, char reason[256])
+{
+	const struct service_socket *given;
+	unsigned count = service_sockets(net->server->service, &given);
+	int code = FS_OK;
+
+	for (unsigned i = 0; i < count && code == FS_OK; i++)
+		code = adopt(net, &given[i], reason);
+	if (code == FS_OK)
+		log_info("sockets handed over by the service manager: %u; -l, -p, -U and -s don't count", count);
+	return code;
+}
+
+bool inherited_any(const struct net *net)
+{
+	const struct service_socket *given;
+
+	return service_sockets(net->server->service, &given) > 0;
+}
