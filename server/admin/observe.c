@@ -14,14 +14,13 @@
 
 /* By application. */
 enum app_counter {
-	APP_GETS, APP_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN,
-	APP_COUNTERS
+	APP_MISSES, APP_DRAM_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN,
+	APP_COUNTERS,
+	/* As the kind of a command; its result says which of the three it is. They are counted apart, and added up to gets and
+	   hits: a difference of two counts, read one after the other, would go back now and then. */
+	APP_GETS = APP_MISSES
 };
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
-
-static const char *const app_names[APP_COUNTERS] = {
-	"get_count", "get_hits", "flash_hits", "set_count", "delete_count", "other_count", "value_bytes_read", "bytes_written",
-};
 
 /* By prefix, as "stats detail" has them. */
 enum detail_counter { DETAIL_GET, DETAIL_HIT, DETAIL_SET, DETAIL_DELETE };
@@ -168,21 +167,13 @@ static inline void count_app(struct prefix_row *row, const struct store_request 
 {
 	unsigned counter = APP_COUNTER_OF[request->op];
 
-	prefix_row_add(row, counter, 1);
 	if (counter == APP_GETS && request->result == STORE_HIT) {
-		prefix_row_add(row, APP_HITS, 1);
 		prefix_row_add(row, APP_BYTES_READ, request->value.length);
-		if (__builtin_expect(request->value.from_flash, 0))
-			prefix_row_add(row, APP_FLASH_HITS, 1);
+		counter = __builtin_expect(request->value.from_flash, 0) ? APP_FLASH_HITS : APP_DRAM_HITS;
 	} else if (counter == APP_SETS && request->result == STORE_STORED) {
 		prefix_row_add(row, APP_BYTES_WRITTEN, request->key_length + request->number);
 	}
-}
-
-/* Hits may have been counted of gets that were summed up before: never less than nothing. */
-static uint64_t others_of(uint64_t all, uint64_t some)
-{
-	return all > some ? all - some : 0;
+	prefix_row_add(row, counter, 1);
 }
 
 static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
@@ -195,7 +186,7 @@ static void app_row(struct stats_out *out, const char *app, const char *name, ui
 
 static void app_rows(struct stats_out *out, unsigned app)
 {
-	uint64_t sums[PREFIX_COUNTERS];
+	uint64_t sums[PREFIX_COUNTERS], hits;
 	char key[3 * PREFIX_NAME_MAX + 1] = "(none)";
 	const char *name;
 	size_t length;
@@ -204,10 +195,17 @@ static void app_rows(struct stats_out *out, unsigned app)
 	prefixes_sum(observed.apps, app, sums);
 	if (app > 0)
 		events_key(name, length, key);
-	for (unsigned i = 0; i < APP_COUNTERS; i++)
-		app_row(out, key, app_names[i], sums[i]);
-	app_row(out, key, "dram_hits", others_of(sums[APP_HITS], sums[APP_FLASH_HITS]));
-	app_row(out, key, "get_misses", others_of(sums[APP_GETS], sums[APP_HITS]));
+	hits = sums[APP_DRAM_HITS] + sums[APP_FLASH_HITS];
+	app_row(out, key, "get_count", hits + sums[APP_MISSES]);
+	app_row(out, key, "get_hits", hits);
+	app_row(out, key, "flash_hits", sums[APP_FLASH_HITS]);
+	app_row(out, key, "set_count", sums[APP_SETS]);
+	app_row(out, key, "delete_count", sums[APP_DELETES]);
+	app_row(out, key, "other_count", sums[APP_OTHERS]);
+	app_row(out, key, "value_bytes_read", sums[APP_BYTES_READ]);
+	app_row(out, key, "bytes_written", sums[APP_BYTES_WRITTEN]);
+	app_row(out, key, "dram_hits", sums[APP_DRAM_HITS]);
+	app_row(out, key, "get_misses", sums[APP_MISSES]);
 }
 
 bool observe_app(unsigned index, struct observe_app *out)
@@ -218,9 +216,9 @@ bool observe_app(unsigned index, struct observe_app *out)
 		return false;
 	prefixes_total(observed.apps, index, totals);
 	out->name = prefixes_name(observed.apps, index, &out->name_length);
-	out->dram_hits = others_of(totals[APP_HITS], totals[APP_FLASH_HITS]);
+	out->dram_hits = totals[APP_DRAM_HITS];
 	out->flash_hits = totals[APP_FLASH_HITS];
-	out->misses = others_of(totals[APP_GETS], totals[APP_HITS]);
+	out->misses = totals[APP_MISSES];
 	out->sets = totals[APP_SETS];
 	out->written_bytes = totals[APP_BYTES_WRITTEN];
 	return true;
