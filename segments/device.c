@@ -269,6 +269,8 @@ int dev_open(struct dev **out, const struct seg_config *config)
 		rc = FS_ESYS;
 	if (rc == FS_OK && !S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
 		rc = FS_EINVAL;
+	if (rc == FS_OK && created && config->owner && fchown(file->fd, config->owner->user, config->owner->group) != 0)
+		log_warn("flash: %s can't be given to the user: %s", config->path, strerror(errno));
 	if (rc == FS_OK)
 		rc = check_foreign(file->fd, config->path, S_ISBLK(st.st_mode));
 	if (rc == FS_OK)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "segments/device_internal.h"
 
@@ -37,7 +38,7 @@ static int write_zeros(int fd, const struct seg_config *config, const void *zero
 
 	while (from < to) {
 		uint64_t bytes = to - from < ZERO_BYTES ? to - from : ZERO_BYTES;
-		ssize_t n = pwrite(fd, zeros, bytes, (off_t)from);
+		ssize_t n = fault_fires(FAULT_device_file_full) ? 0 : pwrite(fd, zeros, bytes, (off_t)from);
 
 		if (n < 0 && errno == EINTR)
 			continue;

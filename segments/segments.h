@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "base/clock.h"
@@ -44,6 +45,11 @@ struct seg; /* all segments of one daemon, over its devices */
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
 enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
 
+struct seg_owner {
+	uid_t user;
+	gid_t group;
+};
+
 struct seg_config {
 	const struct clk *clock;
 	const char *path;	/* file (made when missing) or block device */
@@ -54,6 +60,7 @@ struct seg_config {
 	/* Called by seg_open while it writes a file anew, every few MiB; NULL: nobody wants to know. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
+	const struct seg_owner *owner; /* to whom a file that is made is given; NULL: it is the process's own */
 	unsigned error_budget;	/* errors within a minute before the device is taken offline; 0: 16 */
 };
 

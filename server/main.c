@@ -143,6 +143,7 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct store_config config;
 	struct parts parts = { process, &server };
+	const struct seg_owner owner = { process->uid, process->gid };
 	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .reload = on_hangup,
 					 .stopping = on_stopping, .second = on_second,
 					 .beats = service_patience_seconds(service) > 0 };
@@ -153,6 +154,8 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	if (code != FS_OK)
 		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);
+	if (process->switch_user)
+		config.flash_owner = &owner;
 	config.progress = on_progress;
 	config.progress_context = service;
 	code = store_open(&server.store, &config, reason);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
+#include "server/privileges.h"
 #include "server/service.h"
 
 #define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -173,25 +173,16 @@ static int find_user(struct process *process)
 	return 0;
 }
 
-static int become_user(const struct process *process, char reason[256])
-{
-	if (!process->switch_user)
-		return 0;
-	if (initgroups(process->conf->user, process->gid) == 0 && setgid(process->gid) == 0 &&
-	    setuid(process->uid) == 0)
-		return 0;
-	snprintf(reason, 256, "can't become user %s: %m", process->conf->user);
-	return -1;
-}
-
 int process_become_user(struct process *process, char reason[256])
 {
 	if (process->conf->lock_memory)
 		raise_limit(RLIMIT_MEMLOCK); /* while it is root that asks */
-	if (become_user(process, reason) != 0)
+	if (process->switch_user && privileges_become(process->conf->user, process->uid, process->gid, reason) != 0)
 		return -1;
 	if (process->conf->lock_memory)
-		lock_memory();
+		lock_memory(); /* where the limit is none, so that no capability is needed for it later */
+	if (privileges_drop(reason) != 0)
+		return -1;
 	/* The kernel dumps no process that was root until it is told that it may. */
 	if (process->conf->coredumps && prctl(PR_SET_DUMPABLE, 1) != 0)
 		log_warn("-r: core dumps can't be allowed: %m");

@@ -30,7 +30,7 @@ int process_prepare(struct process *process, const struct conf *conf);
 /* -L: starts the program anew, once, with malloc told to use large pages, which it only takes at the start. Returns
    when there is nothing to do, or it can't be done (said in the log). argv is main's. */
 void process_use_large_pages(const struct conf *conf, char **argv);
-/* Drops root for good; then -k and -r, whose limits were raised before. 0 or -1 with a reason; that memory can't
+/* Drops root, and what capabilities there are, for good (privileges.h); -k and -r come into effect, whose limits were raised before. 0 or -1 with a reason; that memory can't
    be locked is only a warning. */
 int process_become_user(struct process *process, char reason[256]);
 /* Like memcached, goes on without a pid file that can't be written, and over one of a living process; each is a

@@ -181,7 +181,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	const struct store_config *config = &store->config;
 	const struct seg_config segments = { .clock = store->clock, .path = store->flash_path,
 					     .flash_bytes = sizing->flash_used, .segment_bytes = sizing->segment_bytes,
-					     .functions = config->functions, .direct = config->direct,
+					     .functions = config->functions, .direct = config->direct, .owner = config->flash_owner,
 					     .progress = config->progress, .progress_context = config->progress_context };
 	struct seg_info info;
 	uint64_t first, end;

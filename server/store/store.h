@@ -58,6 +58,7 @@ struct store_config {
 	uint64_t flash_bytes;
 	uint64_t flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
 				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
+	const struct seg_owner *flash_owner; /* to whom a file that is made is given; NULL: it is the process's own */
 	uint64_t segment_bytes; /* 0: DESIGN section 5's default */
 	uint32_t flash_object_bytes;
 	int filter_bits;	/* -1: automatic */

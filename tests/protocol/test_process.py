@@ -2,7 +2,9 @@
 """The process: options, limits, sockets, background, exit codes."""
 import os
 import pathlib
+import pwd
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -39,6 +41,90 @@ def test_privileges_are_dropped(start):
     """It serves as the user that -u names."""
     daemon = start("-u", "nobody")
     assert os.stat(f"/proc/{daemon.process.pid}").st_uid != 0
+
+
+def status_of(pid, task=None):
+    text = pathlib.Path(f"/proc/{pid}/task/{task or pid}/status").read_text()
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def copy_for_all(folder):
+    """The daemon's program where any user may run it, wherever it was built."""
+    return shutil.copy(flashield_command(), folder / "flashield")
+
+
+def test_nothing_is_left_to_gain(start):
+    """No capability in any set that counts, in any thread, and none to be had by an exec; as root no other groups either."""
+    daemon = start(*USER)
+    for task in os.listdir(f"/proc/{daemon.process.pid}/task"):
+        status = status_of(daemon.process.pid, task)
+        names = ["CapInh", "CapPrm", "CapEff", "CapAmb"] + (["CapBnd"] if USER else [])
+        assert [int(status[name], 16) for name in names] == [0] * len(names), task
+        assert status["NoNewPrivs"] == "1"
+        assert len(set(status["Uid"].split())) == len(set(status["Gid"].split())) == 1
+        if USER:
+            entry = pwd.getpwnam(USER[1])
+            assert sorted(map(int, status["Groups"].split())) == sorted(os.getgrouplist(USER[1], entry.pw_gid))
+
+
+@as_root
+def test_given_capabilities_are_given_up(open_folder):
+    """What a service manager grants (ambient capabilities) ends when the sockets are open."""
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    entry, path = pwd.getpwnam("nobody"), open_folder / "socket"
+    with subprocess.Popen(["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups",
+                           "--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", copy_for_all(open_folder),
+                           "-s", str(path), "--metrics-listen=off"]) as process:
+        with until(lambda: connect(path), "a connection"):
+            status = status_of(process.pid)
+        process.terminate()
+    assert process.returncode == 0
+    assert [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [0] * 4
+    assert status["Uid"].split()[0] == str(entry.pw_uid)
+
+
+@as_root
+def test_a_flash_file_that_root_makes_is_the_user_s(open_folder):
+    """So that a start as that user can use it; one that was there stays whose it was."""
+    flash = ["--flash-path", str(open_folder / "flash"), "--flash-size", "16m", "-m", "8"]
+    entry = pwd.getpwnam("nobody")
+    with Daemon(["-u", "nobody", *flash]) as daemon:
+        assert daemon.stats(b"flash")["flash_enabled"] == "1"
+    found = (open_folder / "flash").stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (entry.pw_uid, entry.pw_gid, 0o600)
+    with subprocess.Popen([copy_for_all(open_folder), *flash, "-s", str(open_folder / "socket"), "--metrics-listen=off"],
+                          user=entry.pw_uid, group=entry.pw_gid, extra_groups=[]) as process:
+        with until(lambda: connect(open_folder / "socket"), "a connection") as client:
+            assert client.count("flash_enabled") == 1
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    os.chown(open_folder / "flash", 0, 0)
+    with Daemon(["-u", "nobody", *flash]) as daemon:
+        assert daemon.stats(b"flash")["flash_enabled"] == "1"
+    assert (open_folder / "flash").stat().st_uid == 0
+
+
+def test_the_state_directory(start, open_folder, monkeypatch):
+    """A relative flash path lies in the directory that systemd names."""
+    monkeypatch.setenv("STATE_DIRECTORY", f"{open_folder}:/nonexistent")
+    daemon = start("--flash-path", "flash", "--flash-size", "16m", "-m", "8")
+    assert (open_folder / "flash").stat().st_size == 16 << 20
+    settings = daemon.stats(b"settings")
+    assert (settings["state_dir"], settings["flash_path"]) == (str(open_folder), f"{open_folder}/flash")
+
+
+def test_too_little_room_for_the_flash(start, open_folder):
+    """With --flash-min-free memory alone is used, which is said in one line and in "stats flash"; a file that is there is used."""
+    log = open_folder / "log"
+    flash = ["--flash-path", str(open_folder / "flash"), "--flash-size", "16m", "-m", "8"]
+    daemon = start(*flash, "--flash-min-free", "15p", stderr=log.open("w"))
+    reason = daemon.stats(b"flash")["flash_unused_reason"]
+    assert reason.startswith(f"{open_folder}/flash is not used, a file of 0.02 GiB: ") and reason.endswith("--flash-min-free asks for 15728640.00 GiB")
+    assert daemon.stats(b"flash")["flash_enabled"] == "0"
+    assert f"warning: flash: {reason}: all objects stay in memory\n" in log.read_text()
+    assert not (open_folder / "flash").exists()
+    assert start(*flash).stats(b"flash")["flash_unused_reason"] == "none"
 
 
 def test_port_in_use(dram_daemon):
