@@ -4,12 +4,12 @@
 
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
 ASan+UBSan and under TSan; the corpora of the fuzz targets (tests/fuzz); the protocol tests (pytest), also under ASan+UBSan; the comparison with memcached
-(tests/compare/run.py); other people's clients (tests/clients/run.py),
-also under ASan+UBSan; the model test (tests/model/run.py). Each
+(tests/compare/run.py); several nodes behind a proxy and hashing clients (tests/nodes, pytest); other people's
+clients (tests/clients/run.py), also under ASan+UBSan; the model test (tests/model/run.py). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
-Names on the command line choose steps: build check unit asan fuzz tsan protocol protocol-asan compare clients clients-asan
-model.
+Names on the command line choose steps: build check unit asan fuzz tsan protocol protocol-asan compare nodes clients
+clients-asan model.
 """
 import concurrent.futures
 import os
@@ -28,13 +28,14 @@ UNIT_SECONDS = {"release": 120, "asan": 240, "tsan": 240}
 PROTOCOL_SECONDS = 420
 COMPARE_SECONDS = 300
 COMPARE_SCRIPT = "tests/compare/run.py"
+NODES_SECONDS = 180
 CLIENTS_SECONDS = 420
 CLIENTS_SCRIPT = "tests/clients/run.py"
 MODEL_SECONDS = 300
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
-STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "clients", "clients-asan", "model"]
+STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "nodes", "clients", "clients-asan", "model"]
 
 # These take longest and start first, so that no core is idle at the end.
 UNIT_FIRST = ["store/test_random", "store/test_memory", "classifier/test_admission", "store/test_reclaim", "store/test_modify"]
@@ -314,6 +315,18 @@ def step_compare():
     code, output = run([sys.executable, COMPARE_SCRIPT], COMPARE_SECONDS)
     count_lines("comparison with memcached", code, output)
     say(f"   {output.rstrip().rpartition(chr(10))[2]}")
+
+
+def step_nodes():
+    name = "several nodes"
+    if not build(f"builds ({name})", "nodes"):
+        return
+    say(f"-- {name}")
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "junit.xml")
+        code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-n", str(CPUS),
+                            f"--junitxml={report}", "tests/nodes"], NODES_SECONDS)
+        count_protocol(name, report, code, output)
 
 
 def clients(variant, *options):
