@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Installs the Debian package into fresh systems and uses it there: run.py [--deb FOLDER] [--build FOLDER] [SCENARIO]...
+
+A line per check: "PASS scenario: what", "FAIL ..." followed by what was seen, or "skip what: why". FOLDER has the
+packages of "make deb", which is run if none is named. Needs root and Debian's mirror. Exit code 1 when anything failed.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+import urllib.error
+import urllib.request
+
+import chroot
+import scenarios
+from report import Report
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INSIDE = "FLASHIELD_PACKAGE_TEST_INSIDE"
+TMPFS = "size=3g,mode=755"  # taken only as far as it is used: some 600 MiB
+DEBOOTSTRAP_SECONDS = 240
+DEB_SECONDS = 300
+
+
+def why_not():
+    """Why this can't run here, or None."""
+    if os.geteuid() != 0:
+        return "needs root, for chroot and namespaces"
+    try:
+        subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "namespaces can't be made here"
+    try:
+        urllib.request.urlopen(f"{chroot.MIRROR}/dists/bookworm/InRelease", timeout=15).close()
+    except (OSError, urllib.error.URLError) as why:
+        return f"{chroot.MIRROR} can't be reached: {why}"
+    return None
+
+
+def run_inside(arguments):
+    """This script again as the first process of its own: whatever it starts or mounts ends with it."""
+    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
+               sys.executable, os.path.abspath(__file__), *arguments]
+    with tempfile.TemporaryDirectory(prefix="package-") as work:
+        return subprocess.run(command, env=dict(os.environ, **{INSIDE: work}), check=False).returncode
+
+
+def make_deb(folder, log):
+    with open(log, "wb") as opened:
+        return subprocess.Popen(["make", "--no-print-directory", "-C", TOP, f"BUILD={folder}", "deb"],
+                                stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT)
+
+
+def prepare(report, work, deb_folder, build):
+    """Packages are built while the base system is made. The folder of the packages, or None."""
+    bootstrap_log, deb_log = os.path.join(work, "debootstrap.log"), os.path.join(work, "deb.log")
+    with open(bootstrap_log, "wb") as log:
+        bootstrap = chroot.debootstrap(os.path.join(work, "base"), log)
+    if not deb_folder:
+        deb_folder = os.path.join(build, "deb")
+        built = make_deb(build, deb_log)
+        if not report.check("make deb", built.wait(DEB_SECONDS) == 0, tail(deb_log)):
+            return None
+    if not report.check("debootstrap", bootstrap.wait(DEBOOTSTRAP_SECONDS) == 0, tail(bootstrap_log)):
+        return None
+    return deb_folder
+
+
+def tail(path):
+    with open(path, encoding="utf-8", errors="replace") as opened:
+        return "".join(opened.readlines()[-30:])
+
+
+def scenario(report, name, work, deb_folder):
+    report.scenario = name
+    system = chroot.System(work, name, os.path.join(work, "base"))
+    try:
+        getattr(scenarios, name)(report, system, deb_folder)
+    except Exception:  # whatever it is, the other scenarios are run
+        report.check("runs to its end", False, traceback.format_exc())
+    finally:
+        system.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--deb")
+    parser.add_argument("--build", default=os.environ.get("BUILD", os.path.join(TOP, "build")))
+    parser.add_argument("scenarios", nargs="*", choices=[[], *scenarios.NAMES])
+    arguments = parser.parse_args()
+    if INSIDE not in os.environ:
+        why = why_not()
+        if why:
+            print(f"skip package: {why}", flush=True)
+            return 0
+        return run_inside(sys.argv[1:])
+
+    work = os.environ[INSIDE]
+    chroot.mount("tmpfs", work, "tmpfs", TMPFS)
+    report = Report()
+    folder = prepare(report, work, arguments.deb and os.path.abspath(arguments.deb), os.path.abspath(arguments.build))
+    if folder:
+        report.scenario = "packages"
+        scenarios.packages(report, folder, TOP)
+        for name in arguments.scenarios or scenarios.NAMES:
+            scenario(report, name, work, folder)
+    return report.result()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
