@@ -10,14 +10,20 @@
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <netdb.h>
 #include <pthread.h>
 #include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace
@@ -185,9 +191,74 @@ std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 	return std::make_unique<prometheus::Exposer>(options, &callbacks);
 }
 
+/* ---- stopping ----------------------------------------------------------------------------------- */
+
+/*
+ * The thread of civetweb's that accepts learns that it is to end when somebody connects, or after 2 s: too long for a
+ * cache that is to be started again. So somebody connects until it has ended.
+ */
+class Knocking
+{
+      public:
+	explicit Knocking(const std::string &address)
+	{
+		SignalsBlocked blocked;
+
+		try {
+			thread_ = std::thread([this, address] { knock(address); });
+		} catch (...) {
+			return; /* then it takes its time */
+		}
+	}
+	~Knocking()
+	{
+		done_ = true;
+		if (thread_.joinable())
+			thread_.join();
+	}
+	Knocking(const Knocking &) = delete;
+	Knocking &operator=(const Knocking &) = delete;
+
+      private:
+	void knock(const std::string &address) noexcept
+	{
+		const size_t colon = address.rfind(':');
+		const bool brackets = address[0] == '[';
+		struct addrinfo hints = {}, *found = nullptr;
+
+		try {
+			const std::string host = address.substr(brackets, colon - 2 * brackets);
+
+			hints.ai_socktype = SOCK_STREAM;
+			if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0)
+				return;
+		} catch (...) {
+			return;
+		}
+		while (!done_) {
+			connect_once(found);
+			std::this_thread::sleep_for(std::chrono::milliseconds(5));
+		}
+		freeaddrinfo(found);
+	}
+	static void connect_once(const struct addrinfo *to) noexcept
+	{
+		int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+		if (fd < 0)
+			return;
+		(void)!connect(fd, to->ai_addr, to->ai_addrlen); /* when nobody listens any more it isn't needed either */
+		close(fd);
+	}
+
+	std::atomic<bool> done_{ false };
+	std::thread thread_;
+};
+
 } // namespace
 
 struct metrics {
+	std::string address;
 	std::shared_ptr<Figures> figures;
 	std::unique_ptr<prometheus::Exposer> exposer; /* goes first */
 };
@@ -205,6 +276,7 @@ int metrics_start(struct metrics **out, const struct server *server, const char 
 	try {
 		auto made = std::make_unique<struct metrics>();
 
+		made->address = address;
 		made->figures = std::make_shared<Figures>(server);
 		made->exposer = listen_on(address);
 		made->exposer->RegisterCollectable(made->figures);
@@ -220,5 +292,12 @@ int metrics_start(struct metrics **out, const struct server *server, const char 
 
 void metrics_stop(struct metrics *metrics)
 {
+	if (!metrics)
+		return;
+	{
+		Knocking knocking(metrics->address);
+
+		metrics->exposer.reset();
+	}
 	delete metrics;
 }
