@@ -12,8 +12,8 @@ import time
 import pytest
 
 from conftest import FLASH
-from helpers import PATIENCE, Client, Daemon, fill, fill_turn, flashield_command, free_port, on_flash, until
-from metrics import Measured, counters, get, value
+from helpers import PATIENCE, SEGMENT, Client, Daemon, fill, flashield_command, free_port, on_flash, until
+from metrics import Measured, counters, get, scrape, value
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
 
@@ -28,12 +28,18 @@ def measured(tmp_path_factory):
 
 
 def make_use(client):
-    for _ in range(20):
-        keys = [b"shop:%d" % i for i in range(300)]
+    """Objects of an application, and others until some of them are found on flash."""
+    keys = [b"shop:%d" % i for i in range(300)]
+
+    def some_on_flash():
         client.all(b"".join(b"set %s 0 0 4 noreply\r\nshop\r\n" % key for key in keys))
-        fill_turn(client)
-        if any(on_flash(client, key) for key in keys):
-            break
+        fill(client, client.count("limit_maxbytes", b"") - client.count("dram_bytes"))
+        written = client.count("segments_written")
+        for _ in range(20):
+            fill(client, SEGMENT)
+        until(lambda: client.count("segments_written") > written, "a segment")
+        return any(on_flash(client, key) for key in keys)
+    until(some_on_flash, "an object on flash")
     client.get(b"absent")
     client.set(b"new", b"value")
     client.get(b"new")
@@ -223,10 +229,12 @@ def test_scrapes_during_load(start, flash_options):
     for thread in threads:
         thread.start()
     try:
-        from metrics import scrape
         before = scrape(port)
-        for _ in range(30):
+        end, scrapes = time.monotonic() + PATIENCE, 0
+        while scrapes < 20 or value(before, "segments_written_total") < 20:
+            assert time.monotonic() < end, "waited for 20 segments"
             after = scrape(port)
+            scrapes += 1
             for name, series in before.items():
                 if name.startswith("flashield_") and name.endswith(("_total", "_bucket", "_count")):
                     for labels, number in series.items():
