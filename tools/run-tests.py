@@ -5,7 +5,7 @@
 Steps: builds without a warning under gcc and clang; make check; the unit tests as they are, under
 ASan+UBSan and under TSan; the corpora of the fuzz targets (tests/fuzz); the protocol tests (pytest), also under ASan+UBSan; the comparison with memcached
 (tests/compare/run.py); several nodes behind a proxy and hashing clients (tests/nodes, pytest); other people's
-clients (tests/clients/run.py), also under ASan+UBSan; the model test (tests/model/run.py). Each
+clients (tests/clients/run.py), also under ASan+UBSan; the model test (tests/model/run.py); the Debian package in fresh systems (tests/package/run.py). Each
 step is bounded in time, and so is the whole: what is left then counts as failed.
 
 Names on the command line choose steps: build check unit asan fuzz tsan protocol protocol-asan compare nodes clients
@@ -32,10 +32,12 @@ NODES_SECONDS = 180
 CLIENTS_SECONDS = 420
 CLIENTS_SCRIPT = "tests/clients/run.py"
 MODEL_SECONDS = 300
+PACKAGE_SECONDS = 300
+PACKAGE_SCRIPT = "tests/package/run.py"
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}
 MODEL_SCRIPT = "tests/model/run.py"
-STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "nodes", "clients", "clients-asan", "model"]
+STEPS = ["build", "check", "unit", "asan", "fuzz", "tsan", "protocol", "protocol-asan", "compare", "nodes", "clients", "clients-asan", "model", "package"]
 
 # These take longest and start first, so that no core is idle at the end.
 UNIT_FIRST = ["store/test_random", "store/test_memory", "classifier/test_admission", "store/test_reclaim", "store/test_modify"]
@@ -406,6 +408,12 @@ def step_model():
         return
     for variant in ("debug", "asan", "tsan"):
         model(variant)
+
+
+def step_package():
+    say("-- the Debian package in fresh systems")
+    code, output = run([sys.executable, PACKAGE_SCRIPT], PACKAGE_SECONDS)
+    count_lines("the Debian package", code, output)
 
 
 def main():

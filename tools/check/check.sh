@@ -14,6 +14,7 @@ python3=/usr/bin/python3
 "$python3" "$here/sources.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/sources.py failed" >>"$findings"
 sh "$here/headers.sh" >>"$findings" 2>&1
 sh "$here/sample_config.sh" >>"$findings" 2>&1
+sh "$here/reference.sh" >>"$findings" 2>&1
 sh "$here/package.sh" >>"$findings" 2>&1
 
 if [ -s "$findings" ]; then

@@ -8,9 +8,10 @@
 #include "base/assert.h"
 
 #define EIGHTHS 8
+#define HEAVY_LINE 0x2501
+#define HALF_HEAVY_LINE 0x2578
 
 /* Glyphs of each kind, UTF-8 terminals' and others'. */
-static const uint32_t growing_right[EIGHTHS] = {0x258f, 0x258e, 0x258d, 0x258c, 0x258b, 0x258a, 0x2589, 0x2588};
 static const uint32_t growing_up[EIGHTHS] = {0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587, 0x2588};
 static const char growing_ascii[EIGHTHS + 1] = "_.:-=+*#";
 static const uint32_t part_glyphs[BAR_PARTS] = {0x2588, 0x2593, 0x2592, 0x2591};
@@ -105,21 +106,19 @@ void pane_title(const struct pane *pane, int row, int end, const char *name)
 
 void pane_bar(const struct pane *pane, int row, int column, int width, enum style style, double fraction)
 {
-	int eighths = (int)lround(fmin(fmax(isnan(fraction) ? 0 : fraction, 0), 1) * width * EIGHTHS);
+	int halves = (int)lround(fmin(fmax(isnan(fraction) ? 0 : fraction, 0), 1) * width * 2);
 
 	/* What is there at all is seen. */
-	if (fraction > 0 && eighths == 0)
-		eighths = 1;
+	if (fraction > 0 && halves == 0)
+		halves = 1;
+	/* Lines rather than blocks: bars below each other stay apart. */
 	for (int i = 0; i < width; i++) {
-		int here = within(eighths - i * EIGHTHS, 0, EIGHTHS);
-
-		if (here == 0)
-			put_either(pane, row, column + i, STYLE_DIM, 0xb7, '.');
-		else if (pane->canvas->utf8)
-			put(pane, row, column + i, style, growing_right[here - 1]);
+		if (halves >= 2 * i + 2)
+			put_either(pane, row, column + i, style, HEAVY_LINE, '#');
+		else if (halves == 2 * i + 1)
+			put_either(pane, row, column + i, style, HALF_HEAVY_LINE, i == 0 ? '#' : '-');
 		else
-			put(pane, row, column + i, here > EIGHTHS / 2 || i == 0 ? style : STYLE_DIM,
-			    here > EIGHTHS / 2 || i == 0 ? '#' : '.');
+			put_either(pane, row, column + i, STYLE_DIM, 0xb7, '.');
 	}
 }
 

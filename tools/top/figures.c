@@ -77,7 +77,10 @@ char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES])
 		strcpy(out, text_duration(value / 1e6, text));
 		break;
 	case UNIT_FACTOR:
-		snprintf(out, FIGURE_TEXT_BYTES, fabs(value) < 100 ? "%.3f" : "%.3g", value);
+		if (fabs(value) >= 100)
+			strcpy(out, text_count(value, text));
+		else
+			snprintf(out, FIGURE_TEXT_BYTES, fabs(value) < 0.1 && value != 0 ? "%.4f" : "%.3f", value);
 		break;
 	case UNIT_RATE:
 	case UNIT_COUNT:

@@ -28,7 +28,7 @@ const struct figure_info *figure_info(enum figure figure);
 /* Ratios are between 0 and 1. */
 void figures_of(const struct basis *basis, double figures[FIG_COUNT]);
 
-/* For people, at most 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. */
+/* For people, mostly 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. */
 #define FIGURE_TEXT_BYTES 40
 char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES]);
 

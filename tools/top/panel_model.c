@@ -2,7 +2,6 @@
 /* The classifier's model: what it is, how good, what it does. */
 #include "tools/top/panels.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define LABEL_END 11
@@ -26,18 +25,18 @@ static void quality(const struct screen *screen, const struct pane *pane, int ro
 void model_draw(const struct screen *screen, const struct pane *pane)
 {
 	bool trained = screen->texts && strcmp(screen->texts->model, "svm") == 0;
-	char text[FIGURE_TEXT_BYTES], line[80];
+	char text[FIGURE_TEXT_BYTES];
 	int column;
 
 	pane_title(pane, 0, pane->columns, "Model");
 	if (!screen->texts)
 		return;
-	if (trained)
-		snprintf(line, sizeof(line), "in use, %s old", figure_text(UNIT_SECONDS, screen->figures[FIG_model_age_seconds], text));
-	else
-		snprintf(line, sizeof(line), "none: a simple rule decides");
-	column = pane_text(pane, 1, 0, trained ? STYLE_GOOD : STYLE_WARN, line);
-	pane_text(pane, 1, column + 3, STYLE_DIM, screen->texts->reason);
+	column = pane_text(pane, 1, 0, trained ? STYLE_GOOD : STYLE_WARN, trained ? "" : "none: ");
+	column = pane_text(pane, 1, column, trained ? STYLE_GOOD : STYLE_WARN, screen->texts->reason);
+	if (trained) {
+		column = pane_text(pane, 1, column + 3, STYLE_DIM, "age");
+		pane_text(pane, 1, column + 1, STYLE_DIM, figure_text(UNIT_SECONDS, screen->figures[FIG_model_age_seconds], text));
+	}
 	quality(screen, pane, 2, "precision", FIG_model_precision);
 	quality(screen, pane, 3, "recall", FIG_model_recall);
 	column = panel_words(screen, pane, 4, 0, "threshold", FIG_model_threshold);

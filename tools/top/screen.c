@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/units.h"
 #include "tools/common/text.h"
 #include "tools/top/panels.h"
 
@@ -15,9 +16,11 @@
 struct panel {
 	panel_rows *rows;
 	panel_draw *draw;
+	bool breaks; /* begins the second column where there is one */
 };
 
-#define PANEL(name) {name##_rows, name##_draw}
+#define PANEL(name) {name##_rows, name##_draw, false}
+#define BREAK(name) {name##_rows, name##_draw, true}
 #define VIEW_PANELS 12
 
 static const struct {
@@ -26,10 +29,10 @@ static const struct {
 } views[VIEWS] = {
 	[VIEW_OVERVIEW] = {"Overview",
 			   {PANEL(traffic), PANEL(memory), PANEL(flash), PANEL(latency), PANEL(servers), PANEL(segments),
-			    PANEL(objects), PANEL(model), PANEL(history), PANEL(apps)}},
-	[VIEW_FLASH] = {"Flash", {PANEL(memory), PANEL(flash), PANEL(segments), PANEL(objects), PANEL(history)}},
-	[VIEW_MODEL] = {"Model", {PANEL(model), PANEL(objects), PANEL(history)}},
-	[VIEW_LATENCY] = {"Latency", {PANEL(latency), PANEL(traffic), PANEL(history)}},
+			    PANEL(objects), BREAK(model), PANEL(history), PANEL(apps)}},
+	[VIEW_FLASH] = {"Flash", {PANEL(memory), PANEL(flash), PANEL(segments), PANEL(objects), BREAK(history)}},
+	[VIEW_MODEL] = {"Model", {PANEL(model), PANEL(objects), BREAK(history)}},
+	[VIEW_LATENCY] = {"Latency", {PANEL(latency), PANEL(traffic), BREAK(history)}},
 	[VIEW_APPS] = {"Apps", {PANEL(apps)}},
 	[VIEW_SERVERS] = {"Servers", {PANEL(servers), PANEL(history)}},
 };
@@ -50,7 +53,7 @@ static const char *chosen_name(const struct screen *screen, char text[TEXT_BYTES
 
 static void head(const struct screen *screen, const struct pane *pane)
 {
-	char count[TEXT_BYTES + 16], version[80] = "", uptime[FIGURE_TEXT_BYTES], interval[TEXT_BYTES], right[TEXT_BYTES + 64];
+	char count[TEXT_BYTES + 16], version[80] = "", uptime[FIGURE_TEXT_BYTES], interval[UNITS_TEXT_BYTES], right[UNITS_TEXT_BYTES + 64];
 	const struct sample *texts = screen->texts;
 	struct pane left;
 
@@ -59,7 +62,7 @@ static void head(const struct screen *screen, const struct pane *pane)
 			 texts->flashield[0] ? texts->flashield : texts->version,
 			 figure_text(UNIT_SECONDS, screen->figures[FIG_uptime_seconds], uptime));
 	snprintf(right, sizeof(right), "%s   every %s   %s ", screen->display->paused ? "PAUSED" : "",
-		 text_duration((double)screen->display->interval_us / 1e6, interval), screen->clock);
+		 units_format_time((uint64_t)screen->display->interval_us, interval), screen->clock);
 	pane_fill(pane, 0, STYLE_EDGE);
 	left = pane_part(pane, 0, 1, 1, pane->columns - 1);
 	int column = pane_text(&left, 0, 0, STYLE_EDGE, chosen_name(screen, count));
@@ -137,7 +140,7 @@ static void flow(const struct screen *screen, const struct pane *pane)
 		int rows = panel->rows ? panel->rows(screen, width, pane->rows - row) : 0;
 		struct pane part;
 
-		if (rows > pane->rows - row && row > 0 && column + 1 < count) {
+		if (rows > 0 && (rows > pane->rows - row || panel->breaks) && row > 0 && column + 1 < count) {
 			column++;
 			row = 0;
 			rows = panel->rows(screen, width, pane->rows);
