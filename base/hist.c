@@ -15,17 +15,6 @@ static void store(_Atomic uint64_t *cell, uint64_t value)
 	atomic_store_explicit(cell, value, memory_order_relaxed);
 }
 
-/* Values below 64 have a step each; from there on every power of two has 64 steps. */
-static unsigned bucket_of(uint64_t value)
-{
-	unsigned shift;
-
-	if (value < SUB_STEPS)
-		return (unsigned)value;
-	shift = 63u - (unsigned)__builtin_clzll(value) - HIST_SUB_BITS;
-	return ((shift + 1) << HIST_SUB_BITS) + (unsigned)((value >> shift) & (SUB_STEPS - 1));
-}
-
 static uint64_t highest_value_of(unsigned bucket)
 {
 	unsigned shift;
@@ -44,22 +33,6 @@ struct hist *hist_create(void)
 void hist_destroy(struct hist *hist)
 {
 	mem_free(hist);
-}
-
-void hist_record_many(struct hist *hist, uint64_t value, uint64_t count)
-{
-	_Atomic uint64_t *bucket = &hist->bucket[bucket_of(value)];
-
-	store(bucket, load(bucket) + count);
-	store(&hist->sum, load(&hist->sum) + value * count);
-	if (value > load(&hist->max) && count > 0)
-		store(&hist->max, value);
-	store(&hist->count, load(&hist->count) + count);
-}
-
-void hist_record(struct hist *hist, uint64_t value)
-{
-	hist_record_many(hist, value, 1);
 }
 
 void hist_merge(struct hist *into, const struct hist *from)
@@ -100,7 +73,7 @@ void hist_subtract(struct hist *from, const struct hist *earlier)
 
 uint64_t hist_count_up_to(const struct hist *hist, uint64_t bound)
 {
-	unsigned last = bucket_of(bound);
+	unsigned last = hist_bucket(bound);
 	uint64_t count = 0;
 
 	for (unsigned i = 0; i <= last; i++)

@@ -24,8 +24,38 @@ struct hist {
 
 struct hist *hist_create(void); /* zeroed; never NULL */
 void hist_destroy(struct hist *hist);
-void hist_record(struct hist *hist, uint64_t value);
-void hist_record_many(struct hist *hist, uint64_t value, uint64_t count); /* the value, so many times */
+
+/* Values below 64 have a step each; from there on every power of two has 64 steps. */
+static inline unsigned hist_bucket(uint64_t value)
+{
+	unsigned shift;
+
+	if (value < 1u << HIST_SUB_BITS)
+		return (unsigned)value;
+	shift = 63u - (unsigned)__builtin_clzll(value) - HIST_SUB_BITS;
+	return (shift << HIST_SUB_BITS) + (unsigned)(value >> shift);
+}
+
+static inline void hist_add_to(_Atomic uint64_t *cell, uint64_t n)
+{
+	atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* The value, so many times. Inline, as it comes with each answer of the server. */
+static inline void hist_record_many(struct hist *hist, uint64_t value, uint64_t count)
+{
+	hist_add_to(&hist->bucket[hist_bucket(value)], count);
+	hist_add_to(&hist->sum, value * count);
+	if (__builtin_expect(value > atomic_load_explicit(&hist->max, memory_order_relaxed), 0) && count > 0)
+		atomic_store_explicit(&hist->max, value, memory_order_relaxed);
+	hist_add_to(&hist->count, count);
+}
+
+static inline void hist_record(struct hist *hist, uint64_t value)
+{
+	hist_record_many(hist, value, 1);
+}
+
 void hist_merge(struct hist *into, const struct hist *from);
 void hist_reset(struct hist *hist);
 /* Takes an earlier snapshot of the same records away; max becomes the highest value that is left, to its step. */

@@ -6,12 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-struct lat_block {
-	struct hist *hist[LAT_COUNT]; /* all made with the block */
-	struct lat_block *next;
-};
+_Thread_local struct lat_block *lat_self;
 
-static _Thread_local struct lat_block *own;
 static struct lat_block *_Atomic blocks; /* only ever grows at its head */
 static struct hist zero[LAT_COUNT];	 /* the sums at the last reset; whoever resets writes them */
 
@@ -28,7 +24,7 @@ const uint64_t lat_bounds_ns[LAT_BOUNDS] = {
 	US(1e6), US(2.5e6), US(5e6), US(10e6),
 };
 
-static struct lat_block *attach(void)
+struct lat_block *lat_attach(void)
 {
 	struct lat_block *block = mem_must_zalloc(sizeof(*block));
 	struct lat_block *head = atomic_load_explicit(&blocks, memory_order_relaxed);
@@ -39,15 +35,8 @@ static struct lat_block *attach(void)
 		block->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&blocks, &head, block, memory_order_release,
 						      memory_order_relaxed));
-	own = block;
+	lat_self = block;
 	return block;
-}
-
-void lat_record(enum lat latency, uint64_t ns, uint64_t count)
-{
-	struct lat_block *block = own ? own : attach();
-
-	hist_record_many(block->hist[latency], ns, count);
 }
 
 void lat_read(enum lat latency, struct hist *out)

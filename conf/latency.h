@@ -5,7 +5,16 @@
  *
  * What a request's duration is: from when its bytes were received to when its answer was given to the kernel. Requests that were
  * received together are answered together, and so have one duration: it is measured once for all of
- * them, per turn of a worker, which is what keeps it off the path of a single request.
+ * them, per turn of a worker, which is what keeps it off the path of a single request (server/net/durations.h).
+ *
+ *   - A value that comes in several receives counts from the turn of the last one: how fast a client sends is no matter of ours.
+ *   - Of a pipeline that takes several turns (-R), each part counts from its own.
+ *   - What waits for a flash read counts from the turn in which it was received to the one in which it is done. An answer that
+ *     has to wait for one before it, or for a client that doesn't read, isn't longer for it.
+ *   - Gets are counted as dram_hits, flash_hits and get_misses are, sets as cmd_set is, in all protocols. Commands
+ *     that none of these count (delete, touch, incr) have no histogram.
+ *
+ * I/O is measured from when it is given to the device to when its end is seen, with the clock that segments has.
  *
  * Threads: each thread records into histograms of its own (made at its first lat_record, kept after its end), without a lock:
  * one writer per histogram, relaxed atomics. lat_read adds them up and may be a few records behind. Blocks are
@@ -27,13 +36,26 @@ enum lat {
 	LAT_COUNT
 };
 
+struct lat_block {
+	struct hist *hist[LAT_COUNT]; /* all made with the block */
+	struct lat_block *next;
+};
+
+extern _Thread_local struct lat_block *lat_self;
+struct lat_block *lat_attach(void); /* makes this thread's block; never NULL */
+
 /* count events that took ns each. Any thread; no allocation but at the thread's first call. */
-void lat_record(enum lat latency, uint64_t ns, uint64_t count);
+static inline void lat_record(enum lat latency, uint64_t ns, uint64_t count)
+{
+	struct lat_block *block = __builtin_expect(lat_self != NULL, 1) ? lat_self : lat_attach();
+
+	hist_record_many(block->hist[latency], ns, count);
+}
 
 /* Adds all threads' records since the start into out (zeroed or not). */
 void lat_read(enum lat latency, struct hist *out);
 /* "stats reset": what lat_read_since_reset leaves out from then on. /metrics never goes back: it takes lat_read. */
-void lat_reset(void);
+void lat_reset(void); /* of this and the next, one at a time: the caller's lock */
 void lat_read_since_reset(enum lat latency, struct hist *out);
 
 struct lat_info {

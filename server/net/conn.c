@@ -330,9 +330,14 @@ static bool receive_some(struct socket_conn *sock)
 	return true;
 }
 
+static inline bool has_rest(const struct socket_conn *sock)
+{
+	return __builtin_expect(sock->more || sock->conn.wait != CONN_WAIT_NONE || sock->conn.finishing, 0);
+}
+
 /* A socket that filled all the room there was has more: a large value, or a long pipeline. After some of it
    others get their turn. */
-static void receive_rest(struct socket_conn *sock)
+static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
 
@@ -391,10 +396,12 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length)
 	return store_hash(conn->server->store, key, length);
 }
 
+_Static_assert(CONN_STEPS <= 32, "a bit for each");
+
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	enum conn_verdict verdicts[CONN_STEPS];
-	bool stays[CONN_STEPS];
+	uint32_t rest = 0; /* a bit for each that has more, or stops reading */
 
 	must(count <= CONN_STEPS);
 	foresee(worker, socks, count);
@@ -402,11 +409,11 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 		verdicts[i] = parse(&socks[i]->conn);
 	worker->foreseen_count = 0; /* buffers move from here on */
 	for (unsigned i = 0; i < count; i++)
-		stays[i] = finish_step(&socks[i]->conn, verdicts[i]);
+		if (finish_step(&socks[i]->conn, verdicts[i]) && has_rest(socks[i]))
+			rest |= 1u << i;
 	durations_sent(&worker->durations, worker->store);
-	for (unsigned i = 0; i < count; i++)
-		if (stays[i])
-			receive_rest(socks[i]);
+	for (; rest; rest &= rest - 1)
+		receive_rest(socks[__builtin_ctz(rest)]);
 }
 
 /* What came in is executed with that of the others that are readable now (conn_step_all). */

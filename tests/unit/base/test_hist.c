@@ -111,6 +111,70 @@ static void a_merge_is_as_if_one_had_recorded_all(void **state)
 	hist_destroy(all);
 }
 
+static void many_at_once_are_as_one_after_the_other(void **state)
+{
+	struct hist *one = hist_create(), *many = hist_create();
+
+	(void)state;
+	for (uint64_t i = 0; i < 50; i++) {
+		hist_record_many(many, i * i * i, i % 7);
+		for (uint64_t n = 0; n < i % 7; n++)
+			hist_record(one, i * i * i);
+	}
+	assert_memory_equal(one, many, sizeof(*one));
+	hist_destroy(one);
+	hist_destroy(many);
+}
+
+/* All of it, nothing of it, and more than there is, which doesn't wrap. */
+static void what_was_earlier_is_taken_away(void **state)
+{
+	struct hist *hist = hist_create(), *earlier = hist_create();
+
+	(void)state;
+	hist_record_many(hist, 1000, 3);
+	hist_record(hist, 1u << 20);
+	hist_subtract(hist, earlier);
+	assert_int_equal(hist->count, 4);
+	assert_int_equal(hist->max, 1u << 20);
+	hist_merge(earlier, hist);
+	hist_record_many(hist, 70, 2);
+	hist_subtract(hist, earlier);
+	assert_int_equal(hist->count, 2);
+	assert_int_equal(hist->sum, 140);
+	assert_int_equal(hist_quantile(hist, 0), 70);
+	assert_int_equal(hist_quantile(hist, 1), 70);
+	assert_true(hist->max < 72);
+	hist_subtract(hist, earlier);
+	hist_subtract(hist, hist);
+	assert_int_equal(hist->count, 0);
+	assert_int_equal(hist->sum, 0);
+	assert_int_equal(hist->max, 0);
+	assert_int_equal(hist_quantile(hist, 1), 0);
+	hist_destroy(hist);
+	hist_destroy(earlier);
+}
+
+static void counts_up_to_a_bound(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	assert_int_equal(hist_count_up_to(hist, UINT64_MAX), 0);
+	for (uint64_t value = 0; value < 100000; value++)
+		hist_record(hist, value);
+	for (uint64_t bound = 0; bound < 100000; bound += 97) {
+		uint64_t count = hist_count_up_to(hist, bound);
+
+		assert_true(count >= bound + 1);
+		assert_true(count <= bound + 1 + bound / 60);
+	}
+	assert_int_equal(hist_count_up_to(hist, 0), 1);
+	assert_int_equal(hist_count_up_to(hist, 63), 64);
+	assert_int_equal(hist_count_up_to(hist, UINT64_MAX), 100000);
+	hist_destroy(hist);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +184,9 @@ int main(void)
 		cmocka_unit_test(small_values_are_exact),
 		cmocka_unit_test(the_error_stays_below_one_step),
 		cmocka_unit_test(a_merge_is_as_if_one_had_recorded_all),
+		cmocka_unit_test(many_at_once_are_as_one_after_the_other),
+		cmocka_unit_test(what_was_earlier_is_taken_away),
+		cmocka_unit_test(counts_up_to_a_bound),
 	};
 
 	return cmocka_run_group_tests_name("hist", tests, NULL, NULL);

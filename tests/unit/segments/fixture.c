@@ -197,3 +197,13 @@ int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment)
 	}
 	return rc;
 }
+
+struct hist *durations_since(enum lat latency, const struct hist *earlier)
+{
+	struct hist *hist = hist_create();
+
+	lat_read(latency, hist);
+	if (earlier)
+		hist_subtract(hist, earlier);
+	return hist;
+}

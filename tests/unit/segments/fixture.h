@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "conf/latency.h"
 #include "segments/segments_internal.h"
 #include "tests/unit/segments/ram_device.h"
 
@@ -64,6 +65,9 @@ int batch_plan(struct batch *batch, const struct seg *seg, enum seg_placement pl
 int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment);
 const struct object *batch_placed(const struct batch *batch, uint32_t n);
 extern const struct seg_writer_ops batch_ops;
+
+/* Durations that were recorded since earlier was read. */
+struct hist *durations_since(enum lat latency, const struct hist *earlier);
 
 void object_value(const struct object *object, char *value);
 void assert_is_object(const struct object *object, const struct seg_record *record);

@@ -354,6 +354,76 @@ static void depth_bounds_what_the_device_has(void **state)
 	end(&setup);
 }
 
+static void assert_took(const struct hist *earlier, uint64_t count, uint64_t sum_us)
+{
+	struct hist *took = durations_since(LAT_flash_read, earlier);
+
+	assert_int_equal(took->count, count);
+	assert_int_equal(took->sum, sum_us * 1000);
+	hist_destroy(took);
+}
+
+/* From the flush, not from when they were asked for; what the device has no room for yet, from when it has. */
+static void what_reads_take(void **state)
+{
+	struct setup setup;
+	struct one ones[5];
+	struct hist *earlier = durations_since(LAT_flash_read, NULL);
+
+	(void)state;
+	start(&setup, 4);
+	setup.flash.ram->hold = true;
+	for (uint32_t i = 0; i < 5; i++)
+		ask(&setup, &ones[i], i);
+	clk_scripted_advance(&setup.flash.clock, 1000);
+	seg_reader_flush(setup.reader);
+	clk_scripted_advance(&setup.flash.clock, 70);
+	seg_reader_poll(setup.reader);
+	assert_took(earlier, 0, 0);
+	clk_scripted_advance(&setup.flash.clock, 10);
+	setup.flash.ram->hold = false;
+	await(&setup, 5);
+	assert_took(earlier, 5, 4 * 80 + 0);
+	for (int i = 0; i < 5; i++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	hist_destroy(earlier);
+	end(&setup);
+}
+
+/* Once each, whoever had to submit it again; failed ones too, but not what no device was asked for. */
+static void what_other_reads_take(void **state)
+{
+	struct setup setup;
+	struct one ones[2];
+	struct hist *earlier = durations_since(LAT_flash_read, NULL);
+
+	(void)state;
+	start(&setup, 16);
+	setup.flash.ram->again = true;
+	ask(&setup, &ones[0], 0);
+	seg_reader_flush(setup.reader);
+	clk_scripted_advance(&setup.flash.clock, 30);
+	await(&setup, 1);
+	assert_took(earlier, 1, 30);
+	setup.flash.ram->again = false;
+	setup.flash.ram->fail_reads = true;
+	ask(&setup, &ones[1], 1);
+	seg_reader_flush(setup.reader);
+	clk_scripted_advance(&setup.flash.clock, 5);
+	await(&setup, 2);
+	assert_int_equal(setup.failed, 1);
+	assert_took(earlier, 2, 35);
+	ones[1].read.segment = 4711;
+	seg_read_submit(setup.reader, &ones[1].read);
+	await(&setup, 3);
+	assert_int_equal(setup.failed, 2);
+	assert_took(earlier, 2, 35);
+	for (int i = 0; i < 2; i++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	hist_destroy(earlier);
+	end(&setup);
+}
+
 /* Every record, so that many straddle pages; long ones take a second read. */
 static void every_record_can_be_read(void **state)
 {
@@ -513,6 +583,8 @@ int main(void)
 		cmocka_unit_test(without_nowait_it_is_not_asked_for_again),
 		cmocka_unit_test(completions_come_in_any_order),
 		cmocka_unit_test(depth_bounds_what_the_device_has),
+		cmocka_unit_test(what_reads_take),
+		cmocka_unit_test(what_other_reads_take),
 		cmocka_unit_test(every_record_can_be_read),
 		cmocka_unit_test(large_objects_are_read_whole),
 		cmocka_unit_test(idle_buffers_are_bounded),

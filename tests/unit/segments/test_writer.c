@@ -372,6 +372,49 @@ static void bytes_and_hashes_are_counted(void **state)
 	flash_close(&flash);
 }
 
+static struct flash *paused_flash;
+
+/* A device that takes 7 us and tells only when it is waited for, and then a pause. */
+static void wait_and_pause(void *context, uint64_t bytes)
+{
+	(void)context;
+	(void)bytes;
+	clk_scripted_advance(&paused_flash->clock, 7);
+	seg_write_wait(paused_flash->seg);
+	clk_scripted_advance(&paused_flash->clock, 100000);
+}
+
+/* The pause between chunks is no part of what they take. The superblock's writes count too. */
+static void what_writes_take(void **state)
+{
+	const struct seg_writer_ops ops = { .record = batch_ops.record, .pace = wait_and_pause };
+	struct hist *earlier, *took;
+	struct flash flash;
+	struct batch batch;
+	uint64_t written, first, last;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	begin(&batch, &flash);
+	seg_write_wait(flash.seg); /* nothing is being written */
+	flash.ram->hold = true;
+	paused_flash = &flash;
+	earlier = durations_since(LAT_flash_write, NULL);
+	assert_int_equal(seg_write(flash.seg, 0, &batch.plan, NULL, 0, &ops, &batch, &written), FS_OK);
+	took = durations_since(LAT_flash_write, earlier);
+	assert_int_equal(took->count, (SEGMENT - SEG_PAGE + stream_chunk_bytes(SEGMENT) - 1) / stream_chunk_bytes(SEGMENT) + 1);
+	assert_int_equal(took->sum, took->count * 7000);
+	hist_merge(earlier, took);
+	hist_destroy(took);
+	assert_int_equal(seg_reserve_cas(flash.seg, 100, &first, &last), FS_OK);
+	took = durations_since(LAT_flash_write, earlier);
+	assert_int_equal(took->count, LAYOUT_SUPER_COPIES);
+	hist_destroy(took);
+	hist_destroy(earlier);
+	batch_fini(&batch);
+	flash_close(&flash);
+}
+
 static void gaps_are_zero(void **state)
 {
 	uint8_t *memory = ram_memory(LAYOUT_SUPER_BYTES + SEGMENT);
@@ -419,6 +462,7 @@ int main(void)
 		cmocka_unit_test(errors_far_apart_are_no_reason),
 		cmocka_unit_test(a_block_device_is_discarded_in_steps),
 		cmocka_unit_test(bytes_and_hashes_are_counted),
+		cmocka_unit_test(what_writes_take),
 		cmocka_unit_test(gaps_are_zero),
 		cmocka_unit_test(staging_follows_the_segment),
 	};
