@@ -13,7 +13,7 @@ bashdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 units := $(wildcard packaging/systemd/*.service packaging/systemd/*.socket)
 documents := README.md DECISIONS.md segments/FORMAT.md $(wildcard packaging/doc/*.md)
-samples := $(wildcard conf/flashield.conf conf/*.yml conf/*.json conf/flashield-node.conf packaging/systemd/*.example)
+samples := $(wildcard conf/*.conf conf/*.yml conf/*.json conf/*.lua packaging/systemd/*.example)
 sample_folders := $(wildcard conf/prometheus conf/grafana)
 
 # What is written for /usr and /etc is made to fit where it goes.
