@@ -94,7 +94,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model nodes format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -187,6 +187,9 @@ format: ## applies .clang-format to every source
 sample-config: $(O)/print-sample ## writes conf/flashield.conf anew from conf/options.def
 	@$< > conf/flashield.conf.new && mv conf/flashield.conf.new conf/flashield.conf
 
+reference: $(O)/print-reference ## writes the generated parts of packaging/man and packaging/doc anew from the tables
+	@/usr/bin/python3 tools/check/reference.py $< write
+
 clean: ## removes what was built
 	rm -rf $(BUILD) compile_commands.json
 
@@ -238,6 +241,10 @@ $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 # A client of several nodes in the hands of libmemcached: no line of ours beside its own.
 $(ketama): $(ketama_objs)
 	$(call show,LD,$@)$(call link,-lmemcached)
+
+# The generated parts of manual pages and guides: for reference and check.
+$(O)/print-reference: $(O)/tools/check/print_reference.o $(O)/lib/conf.a $(O)/lib/base.a
+	$(call show,LD,$@)$(call link,$(engine_libs))
 
 # What "flashield --print-sample-config" prints, without the daemon: for sample-config and check.
 $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base.a

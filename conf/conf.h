@@ -200,6 +200,19 @@ void conf_print_license(FILE *out);
 void conf_print_sample(FILE *out);
 /* The tables that packaging/completion/flashield.bash reads: bash's arrays of options and suboptions. */
 void conf_print_completion(FILE *out);
+
+/* What manual pages and guides have from the rows: tables in Markdown, lists in mdoc. */
+enum conf_reference {
+	CONF_REFERENCE_MD_OPTIONS,
+	CONF_REFERENCE_MD_SUBOPTIONS,
+	CONF_REFERENCE_MD_EXTSTORE,  /* of these, extstore's */
+	CONF_REFERENCE_MD_MEMCACHED, /* the options that are memcached's flags */
+	CONF_REFERENCE_MAN_OPTIONS,
+	CONF_REFERENCE_MAN_FILE, /* options as lines of the file */
+	CONF_REFERENCE_MAN_SUBOPTIONS
+};
+void conf_print_reference(FILE *out, enum conf_reference part);
+
 /* What -V prints: on out one line as memcached's, which scripts read; on err our own version. */
 void conf_print_version(FILE *out, FILE *err, const char *compat_version);
 

@@ -32,6 +32,9 @@ int conf_find_row(const char *name);
 #define CONF_ACCEPTED_BYTES 256
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES]);
 
+/* What stands for its value in --help, "SIZE"; NULL where it takes none. */
+const char *conf_argument_name(const struct conf_row *row);
+
 /* The field's value as the file would have it: in text, or the field itself for a STRING. */
 #define CONF_VALUE_BYTES 64
 const char *conf_value_text(const struct conf *conf, const struct conf_option *option,

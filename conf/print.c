@@ -10,7 +10,7 @@
 #define HELP_WIDTH 100
 #define SAMPLE_WIDTH 96
 
-static const char *argument_name(const struct conf_row *row)
+const char *conf_argument_name(const struct conf_row *row)
 {
 	if (row->kind == CONF_ROW_ACTION)
 		return row->argument;
@@ -87,7 +87,7 @@ static void print_text(FILE *out, int column, const char *text, const char *acce
 static void print_row(FILE *out, const struct conf_row *row)
 {
 	const struct conf_option *option = &row->option;
-	const char *argument = argument_name(row), *default_text = option->default_text;
+	const char *argument = conf_argument_name(row), *default_text = option->default_text;
 	bool ranged = row->kind == CONF_ROW_OPTION && has_range(option);
 	char accepted[CONF_ACCEPTED_BYTES], letter[8] = "    ";
 	int column;

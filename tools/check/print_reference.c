@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Prints the parts of manual pages and guides that follow from the tables, for tools/check/reference.py:
+ * print-reference PART. Parts are named in the table below.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/counters.h"
+#include "conf/latency.h"
+#include "conf/metrics.h"
+
+static const struct {
+	const char *name;
+	enum conf_reference part;
+} conf_parts[] = {
+	{"options", CONF_REFERENCE_MD_OPTIONS},		{"suboptions", CONF_REFERENCE_MD_SUBOPTIONS},
+	{"extstore", CONF_REFERENCE_MD_EXTSTORE},	{"memcached", CONF_REFERENCE_MD_MEMCACHED},
+	{"man-options", CONF_REFERENCE_MAN_OPTIONS},	{"man-file", CONF_REFERENCE_MAN_FILE},
+	{"man-suboptions", CONF_REFERENCE_MAN_SUBOPTIONS},
+};
+
+static void print_counters(FILE *out, enum ctr_group group)
+{
+	fprintf(out, "| in `stats` | in `/metrics` | unit | what |\n|---|---|---|---|\n");
+	for (int i = 0; i < CTR_COUNT; i++) {
+		const struct ctr_info *info = ctr_info((enum ctr)i);
+
+		if (info->group == group)
+			fprintf(out, "| `%s` | `%s` | %s | %s |\n", info->name, metric_counter_name((enum ctr)i), info->unit,
+				info->text);
+	}
+}
+
+static void print_metrics(FILE *out)
+{
+	static const char *const types[] = {
+		[METRIC_TYPE_GAUGE] = "gauge", [METRIC_TYPE_COUNTER] = "counter", [METRIC_TYPE_HISTOGRAM] = "histogram"};
+
+	fprintf(out, "| metric | type | labels | what |\n|---|---|---|---|\n");
+	for (int i = 0; i < METRIC_COUNT; i++) {
+		const struct metric_info *info = metric_info((enum metric)i);
+
+		fprintf(out, "| `%s` | %s | %s | %s |\n", info->name, types[info->type], info->labels, info->text);
+	}
+}
+
+static void print_latencies(FILE *out)
+{
+	fprintf(out, "| in `stats latency` | in `/metrics` | what |\n|---|---|---|\n");
+	for (int i = 0; i < LAT_COUNT; i++) {
+		const struct lat_info *info = lat_info((enum lat)i);
+		const struct metric_info *metric = metric_info(info->metric);
+
+		fprintf(out, "| `%s` | `%s{%s=\"%s\"}` | %s |\n", info->name, metric->name, metric->labels, info->label,
+			info->text);
+	}
+}
+
+static bool print_part(FILE *out, const char *name)
+{
+	for (size_t i = 0; i < sizeof(conf_parts) / sizeof(conf_parts[0]); i++) {
+		if (strcmp(name, conf_parts[i].name) == 0) {
+			conf_print_reference(out, conf_parts[i].part);
+			return true;
+		}
+	}
+	if (strcmp(name, "counters-general") == 0)
+		print_counters(out, CTR_GROUP_GENERAL);
+	else if (strcmp(name, "counters-flash") == 0)
+		print_counters(out, CTR_GROUP_FLASH);
+	else if (strcmp(name, "counters-classifier") == 0)
+		print_counters(out, CTR_GROUP_CLASSIFIER);
+	else if (strcmp(name, "metrics") == 0)
+		print_metrics(out);
+	else if (strcmp(name, "latencies") == 0)
+		print_latencies(out);
+	else
+		return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && print_part(stdout, argv[1]))
+		return fflush(stdout) == 0 ? 0 : 1;
+	fprintf(stderr, "print-reference: which part?\n");
+	return 1;
+}
