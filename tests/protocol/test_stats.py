@@ -4,13 +4,14 @@ import re
 
 import pytest
 
-from helpers import Kind
+from helpers import Kind, fill_turn, until
 
 PLAIN = Kind(b"a value of some length")
 KINDS = [PLAIN]
 
 FLASH_NAMES = """flash_items flash_ghosts flash_live_bytes flash_hits flash_reads flash_reads_on_hit
-    flash_reads_on_miss flash_pages_read flash_bytes_written flash_bytes_read app_bytes_written clwa segments_total
+    flash_reads_on_miss flash_pages_read flash_bytes_written flash_bytes_read app_bytes_written clwa clwa_5m clwa_1h clwa_1d
+    flash_write_limit flash_write_budget_used segments_total
     segments_used segment_fill index_slots index_load index_bytes index_drops filter_bytes
     dram_bytes_per_flash_item innocent_drops flash_read_errors flash_checksum_errors""".split()
 
@@ -105,6 +106,17 @@ def test_reset(start):
         assert client.count("get_misses", b"") == 1
         assert client.ask(b"stats reset\r\n") == b"RESET\r\n"
         assert client.count("get_misses", b"") == 0
+
+
+def test_windows_of_writes(start, flash_options):
+    """Shortly after the start all of them are of the time since then, and stats reset doesn't touch them."""
+    with start(*flash_options, "--flash-write-limit", "1g").client() as client:
+        assert {client.stats(b"flash")[f"clwa_{name}"] for name in ("5m", "1h", "1d")} == {"0.000000"}
+        until(lambda: fill_turn(client) or client.count("segments_written") > 2, "segments that were written")
+        client.ask(b"stats reset\r\n")
+        rows = client.stats(b"flash")
+        assert rows["flash_write_limit"] == str(1 << 30) and float(rows["flash_write_budget_used"]) > 0
+        assert float(rows["clwa_5m"]) > 0 and rows["clwa_5m"] == rows["clwa_1h"] == rows["clwa_1d"]
 
 
 @pytest.mark.parametrize("report", [b"items", b"slabs", b"conns", b"sizes"])
