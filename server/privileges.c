@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -38,6 +40,20 @@ int privileges_become(const char *name, uid_t uid, gid_t gid, char reason[256])
 	return 0;
 }
 
+/* A service's filter of system calls may forbid to give up what isn't there. */
+static bool has_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3];
+	uint32_t any = 0;
+
+	if (syscall(SYS_capget, &head, now) != 0)
+		return true;
+	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		any |= now[i].effective | now[i].permitted | now[i].inheritable;
+	return any != 0;
+}
+
 int privileges_drop(char reason[256])
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -45,7 +61,7 @@ int privileges_drop(char reason[256])
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return complain(reason, "can't give up new privileges");
-	if (geteuid() == 0)
+	if (geteuid() == 0 || !has_capabilities())
 		return 0;
 	/* Clears the ambient ones too, as they are a part of those that are permitted and inheritable. */
 	if (syscall(SYS_capset, &head, none) != 0)
