@@ -305,11 +305,12 @@ def step_protocol():
 
 
 def step_protocol_asan():
-    # The tools' own tests are left out: they say nothing more about the daemon.
+    # The tools' own tests are left out, and those of rules and dashboard: they say nothing more about the daemon.
     protocol("asan", PROTOCOL_SECONDS, "--ignore=tests/protocol/test_replay.py",
              "--ignore=tests/protocol/test_tracegen.py", "--ignore=tests/protocol/test_inspect.py",
              "--ignore=tests/protocol/test_bench.py", "--ignore=tests/protocol/test_bench_flash.py",
-             "--ignore=tests/protocol/test_bench_device.py")
+             "--ignore=tests/protocol/test_bench_device.py", "--ignore=tests/protocol/test_boards.py",
+             "--ignore=tests/protocol/test_dashboard.py")
 
 
 def step_compare():
