@@ -30,6 +30,16 @@ if [ "$(id -u)" -ne 0 ]; then
 	as_root=sudo
 fi
 
+# Some packages bring services (memcached, prometheus) that a build or a test has no use for: none is started while they are
+# installed here, by Debian's own switch. One that is there already is the administrator's, and stays.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	trap '$as_root rm -f "$policy"' EXIT
+	trap 'exit 1' HUP INT TERM
+	printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+	$as_root chmod 755 "$policy"
+fi
+
 echo "installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086 # the list is words on purpose
