@@ -310,7 +310,7 @@ def step_protocol_asan():
              "--ignore=tests/protocol/test_tracegen.py", "--ignore=tests/protocol/test_inspect.py",
              "--ignore=tests/protocol/test_bench.py", "--ignore=tests/protocol/test_bench_flash.py",
              "--ignore=tests/protocol/test_bench_device.py", "--ignore=tests/protocol/test_boards.py",
-             "--ignore=tests/protocol/test_dashboard.py")
+             "--ignore=tests/protocol/test_dashboard.py", "--ignore=tests/protocol/test_prometheus.py")
 
 
 def step_compare():
