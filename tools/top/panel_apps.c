@@ -60,12 +60,27 @@ static int compare(const void *first, const void *second)
 	return strcmp(a->name, b->name);
 }
 
+/* Our daemon always has a row for requests without an application. */
+static bool is_empty(const struct app *total)
+{
+	return strcmp(total->name, "(none)") == 0 && !(total->count[APP_GETS] > 0) && !(total->count[APP_SETS] > 0);
+}
+
+static unsigned line_count(const struct basis *basis)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < basis->app_count; i++)
+		count += !is_empty(&basis->app_total[i]);
+	return count;
+}
+
 int apps_rows(const struct screen *screen, int columns, int available)
 {
-	int wanted = (int)screen->summary->basis.app_count + 1;
+	int wanted = (int)line_count(&screen->summary->basis) + 1;
 
 	(void)columns;
-	if (screen->summary->basis.app_count == 0)
+	if (wanted == 1)
 		return screen->display->view == VIEW_APPS ? 2 : 0;
 	return wanted <= available || available < LEAST_ROWS ? wanted : available;
 }
@@ -107,19 +122,20 @@ void apps_draw(const struct screen *screen, const struct pane *pane)
 {
 	const struct basis *basis = &screen->summary->basis;
 	struct line lines[APPS_MAX];
-	unsigned shown = pane->rows > 1 ? (unsigned)pane->rows - 1 : 0;
+	unsigned count = 0, shown = pane->rows > 1 ? (unsigned)pane->rows - 1 : 0;
 	unsigned first = screen->display->view == VIEW_APPS ? screen->display->scroll : 0;
 
 	head(screen, pane);
-	if (basis->app_count == 0) {
+	for (unsigned i = 0; i < basis->app_count; i++)
+		if (!is_empty(&basis->app_total[i]))
+			fill(&lines[count++], &basis->app_rate[i], &basis->app_total[i], screen->display->sort);
+	if (count == 0) {
 		pane_text(pane, 1, 0, STYLE_DIM, "the server tells nothing of applications");
 		return;
 	}
-	for (unsigned i = 0; i < basis->app_count; i++)
-		fill(&lines[i], &basis->app_rate[i], &basis->app_total[i], screen->display->sort);
-	qsort(lines, basis->app_count, sizeof(lines[0]), compare);
-	if (first + shown > basis->app_count)
-		first = basis->app_count > shown ? basis->app_count - shown : 0;
-	for (unsigned i = 0; i < shown && first + i < basis->app_count; i++)
+	qsort(lines, count, sizeof(lines[0]), compare);
+	if (first + shown > count)
+		first = count > shown ? count - shown : 0;
+	for (unsigned i = 0; i < shown && first + i < count; i++)
 		row_draw(pane, (int)i + 1, &lines[first + i]);
 }

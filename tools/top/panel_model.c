@@ -10,7 +10,7 @@ int model_rows(const struct screen *screen, int columns, int available)
 {
 	(void)columns;
 	(void)available;
-	return screen->texts && screen->texts->has[REPORT_CLASSIFIER] ? 7 : 0;
+	return screen->texts && screen->texts->has[REPORT_CLASSIFIER] && panel_has_flash(screen) ? 7 : 0;
 }
 
 static void quality(const struct screen *screen, const struct pane *pane, int row, const char *label, enum figure figure)

@@ -60,6 +60,11 @@ bool term_open(int *fd, char error[256])
 			 term.keys ? "this type of terminal is not known" : "no terminal to read keys from");
 		return false;
 	}
+	if (!tigetstr("cup")) {
+		term_close();
+		snprintf(error, 256, "TERM=%.60s: this type of terminal can't move its cursor (--once needs no terminal)", type ? type : "");
+		return false;
+	}
 	cbreak();
 	noecho();
 	nonl();
