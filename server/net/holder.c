@@ -163,12 +163,13 @@ static bool belongs_to(const char *pid, uid_t uid)
 
 /*
  * By the socket itself, where its process may be looked into. Else it may be the only one of its user, as a service's
- * mostly is; root has many.
+ * mostly is; root has many, and of our own user's those that could be it are not all seen.
  */
 static void find_process(struct holder *holder, uint64_t inode)
 {
 	DIR *folder = opendir("/proc");
 	const struct dirent *entry;
+	bool guess = holder->uid != 0 && holder->uid != geteuid();
 	unsigned candidates = 0;
 	char pid[17] = "", path[64];
 
@@ -180,7 +181,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 			candidates = 1;
 			break;
 		}
-		if (holder->uid != 0 && belongs_to(entry->d_name, holder->uid) && candidates++ == 0)
+		if (guess && belongs_to(entry->d_name, holder->uid) && candidates++ == 0)
 			snprintf(pid, sizeof(pid), "%.16s", entry->d_name);
 	}
 	if (folder)
