@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules for an operator's Prometheus hold what they promise: each alert is proved to fire and to be silent, and
 names nothing that the daemon doesn't have."""
+import re
 import subprocess
 
 import pytest
 import yaml
 
-from boards import CONFIGURATION, RULES, rules, unknown
+from boards import CONFIGURATION, RULES, board, rules, unknown
+from helpers import ROOT
 
 RULE_TESTS = [RULES.with_name("flashield.rules_test.yml"), RULES.with_name("flashield.rules_days_test.yml")]
 
@@ -55,3 +57,15 @@ def test_every_alert_tells_its_severity_and_what_to_do():
 def test_rules_name_nothing_that_is_not_there():
     for rule in rules("expr"):
         assert not unknown(rule["expr"]), rule
+
+
+def test_the_guide_has_every_alert_and_every_row():
+    guide = (ROOT / "packaging" / "doc" / "dashboard.md").read_text()
+    told = re.findall(r"^\| (Flashield\w+) \| (\w+) \|", guide, re.M)
+    assert told == [(rule["alert"], rule["labels"]["severity"]) for rule in rules("alert")]
+    dashboard = board.load(ROOT / "conf" / "grafana" / "flashield.json")
+    for title in (panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"):
+        assert f"\n## {title}\n" in guide
+    options = set(re.findall(r"`--([a-z][\w-]+)", guide))
+    known = set(re.findall(r'^OPTION\("([\w-]+)"', (ROOT / "conf" / "options.def").read_text(), re.M))
+    assert options <= known
