@@ -49,6 +49,7 @@ enum conf_admission {
 	CONF_ADMISSION_SECOND_HIT,
 	CONF_ADMISSION_ALL
 };
+enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };
 enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };
 
 enum conf_type {

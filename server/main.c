@@ -17,6 +17,7 @@
 #include "server/net/net.h"
 #include "server/process.h"
 #include "server/reload.h"
+#include "server/seccomp.h"
 #include "server/server.h"
 #include "server/service.h"
 #include "server/store/store.h"
@@ -137,6 +138,18 @@ static void start_metrics(struct server *server)
 		log_info("http://%s/metrics is for Prometheus", address);
 }
 
+/* When every thread but the workers runs, and nothing is left that only a start does. */
+static int confine(const struct conf *conf, char reason[256])
+{
+	if (conf->seccomp == CONF_SECCOMP_OFF)
+		return 0;
+	if (!seccomp_is_possible()) {
+		log_warn("--seccomp is without effect in this build, which has a sanitizer");
+		return 0;
+	}
+	return seccomp_install(reason);
+}
+
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
 static int serve(const struct conf *conf, struct service *service, struct process *process, int argc, char **argv)
 {
@@ -182,7 +195,10 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 		goto out_started;
 	}
 	start_metrics(&server);
-	exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
+	if (confine(conf, reason) != 0)
+		exit_code = complain(reason, EX_OSERR);
+	else
+		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
 	metrics_stop(server.metrics);
 out_started:
 	service_stage(service, "Stopping: what is being written to flash is finished");

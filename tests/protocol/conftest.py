@@ -2,6 +2,7 @@
 """Fixtures of the protocol tests: daemons of their own, on free ports, ended by their pid.
 
     FLASHIELD_BIN   the daemon under test (build/flashield)
+    FLASHIELD_FLAGS options that every one of them gets (test_seccomp.py's)
     MEMCACHED_BIN   what it is compared with (memcached; its tests are skipped where it is missing)
 
 The helpers are in helpers.py. Tests that say where an object lies take `placed`: they run once

@@ -70,8 +70,8 @@ class Daemon:
 
     def command(self):
         # Figures over HTTP are asked for by the tests of them; all others would want the same port.
-        metrics = [] if self.program == memcached_command() else ["--metrics-listen=off"]
-        command = [self.program, *metrics, *self.options]
+        flags = ["--metrics-listen=off"] + os.environ.get("FLASHIELD_FLAGS", "").split()
+        command = [self.program, *([] if self.program == memcached_command() else flags), *self.options]
         if self.listen:
             command += ["-l", "127.0.0.1", "-p", str(self.port)]
         if os.geteuid() == 0 and "-u" not in self.options:

@@ -48,6 +48,7 @@ LIBRARIES = [
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
     (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c"], "ncurses"),
+    (re.compile(r"^seccomp\.h"), ["server/seccomp.c"], "libseccomp"),
     (re.compile(r"^systemd/"), ["server/service.c"], "libsystemd"),
     (re.compile(r"^libmemcached"), ["tests/nodes/"], "libmemcached"),
     (re.compile(r"^(prometheus/|civetweb|CivetServer)"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
