@@ -197,9 +197,10 @@ class Drawing:
             color = color_of(panel, legend, number)
             if stacked:
                 ceiling = [base + (value if math.isfinite(value) else 0) for base, value in zip(floor, values)]
-                axes.fill_between(self.dates, floor, ceiling, color=color, alpha=0.35, linewidth=0)
-                values, floor = ceiling, ceiling
-            axes.plot(self.dates, values, color=color, linewidth=1, label=legend)
+                axes.fill_between(self.dates, floor, ceiling, color=color, alpha=0.6, linewidth=0, label=legend)
+                floor = ceiling
+            else:
+                axes.plot(self.dates, values, color=color, linewidth=1, label=legend)
 
     def dress(self, axes, panel, lines):
         defaults = panel["fieldConfig"]["defaults"]

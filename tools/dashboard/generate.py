@@ -29,7 +29,7 @@ def color_override(legend, color):
 
 
 def timeseries(panel):
-    custom = {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 40 if panel.stack else 8, "showPoints": "never", "spanNulls": False,
+    custom = {"drawStyle": "line", "lineWidth": 0 if panel.stack else 1, "fillOpacity": 60 if panel.stack else 8, "showPoints": "never", "spanNulls": False,
               "stacking": {"mode": "normal" if panel.stack else "none", "group": "A"}}
     defaults = {"unit": panel.unit, "min": 0, "custom": custom, "color": {"mode": "palette-classic"}}
     if panel.log or panel.unit == "none":

@@ -85,10 +85,8 @@ ROWS = [
             "written": rate("flash_bytes_written"),
             "written, one hour": 'sum(flashield_flash_write_rate_bytes_per_second{@,window="1h"})',
             "budget": "sum(flashield_flash_write_limit_bytes_per_second{@})",
-            "drive's endurance": "count(flashield_flash_enabled{@} == 1) * scalar(flashield:drive_endurance_bytes_per_second)",
-        }, "Bytes per second to the drive, --flash-write-limit (0: none), and what the drive endures over its lifetime (a constant "
-           "that you edit in flashield.rules.yml). Segments are written whole, so seconds show peaks; the hour has to stay below.",
-              colors={"written": FLASH, "written, one hour": "yellow", "budget": LIMIT, "drive's endurance": "purple"}),
+        }, "Bytes per second to the drive, and --flash-write-limit (0: none). Segments are written whole, so seconds show peaks; the "
+           "hour has to stay below.", colors={"written": FLASH, "written, one hour": "yellow", "budget": LIMIT}),
         graph("Budget used", "percentunit", {"{{instance}} {{window}}": "flashield_flash_write_budget_used_ratio{@}"},
               "The write rate's share of --flash-write-limit by window; 0 without a budget. Near 1 the budget binds: the classifier's threshold "
               "rises and only the best objects go to flash."),
@@ -119,9 +117,13 @@ ROWS = [
             "given up when reclaimed": rate("flash_objects_dropped"), "changed while written": rate("flash_dead_on_commit"),
         }, "Objects per second. Taken back are those that were read on flash, once their segment is reclaimed. Many changed while "
            "written: applications rewrite what the classifier admits."),
-        graph("Life of the drive at this rate", "s", {
-            "{{instance}}": "instance:flashield_drive_lifetime_seconds:rate1d{@}",
-        }, "How long a new drive would last at the last day's write rate, by the endurance in flashield.rules.yml. Without writes, nothing."),
+        graph("Drive's endurance used", "percentunit", {
+            "{{instance}}, one day": "instance:flashield_flash_written_bytes:rate1d{@} "
+                                     "/ on () group_left () flashield:drive_endurance_bytes_per_second",
+            "{{instance}}, one hour": "instance:flashield_flash_written_bytes:rate1h{@} "
+                                      "/ on () group_left () flashield:drive_endurance_bytes_per_second",
+        }, "The write rate's share of what the drive endures over its lifetime, by the two constants that you edit in "
+           "flashield.rules.yml. Below 100 % over a day the drive lasts as long as it should, at 200 % half as long."),
     ]),
     ("Memory", [
         graph("Cache memory by part", "bytes", {"{{part}}": "sum by (part) (flashield_memory_part_bytes{@})"},
@@ -134,7 +136,7 @@ ROWS = [
         }, "The process's memory stays below -m and a tenth and 24 MiB. More is an alert: buffers of many connections, or a fault."),
         graph("DRAM bytes per flash object", "bytes", {"{{instance}}": "flashield_dram_bytes_per_flash_item{@}"},
               "Memory of index, filters and tables for each object on flash. High while the flash fills, as the index has its size from the start; "
-              "then a few bytes. Still high when full: objects are larger than --flash-object-size says."),
+              "then a few bytes. Still high when full: objects are larger than --flash-object-size says.", log=True),
         graph("Bytes of objects by tier", "bytes", {"{{tier}}": "sum by (tier) (flashield_item_bytes{@})"},
               "Key and value bytes with their heads; of flash an estimate. DRAM is full most of the time; flash fills once and then "
               "stays.", stack=True, colors={"dram": DRAM, "flash": FLASH}),
@@ -145,7 +147,8 @@ ROWS = [
             "of these read lately": rate("evicted_active"), "expired and reused": f"{rate('reclaimed')} + {rate('crawler_reclaimed')}",
             "evicted by a worker": rate("direct_reclaims"),
         }, "Objects per second that leave DRAM other than by delete or for flash. Many that were read lately: DRAM is too small, "
-           "or objects come faster than segments can be written.", colors={"of these read lately": BAD}),
+           "or objects come faster than segments can be written.", 
+              colors={"of these read lately": BAD, "expired and reused": FAINT, "evicted by a worker": "purple"}),
     ]),
     ("Index and segments", [
         graph("Index load", "percentunit", {"{{instance}}": "flashield_index_load_ratio{@}"},
