@@ -147,7 +147,7 @@ ROWS = [
             "of these read lately": rate("evicted_active"), "expired and reused": f"{rate('reclaimed')} + {rate('crawler_reclaimed')}",
             "evicted by a worker": rate("direct_reclaims"),
         }, "Objects per second that leave DRAM other than by delete or for flash. Many that were read lately: DRAM is too small, "
-           "or objects come faster than segments can be written.", 
+           "or objects come faster than segments can be written.",
               colors={"of these read lately": BAD, "expired and reused": FAINT, "evicted by a worker": "purple"}),
     ]),
     ("Index and segments", [
