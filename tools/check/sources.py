@@ -47,7 +47,7 @@ LIBRARIES = [
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
     (re.compile(r"^openssl/"), ["server/net/", "server/auth/"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
-    (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c"], "ncurses"),
+    (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c", "tools/top/term_type.c"], "ncurses"),
     (re.compile(r"^seccomp\.h"), ["server/seccomp.c"], "libseccomp"),
     (re.compile(r"^systemd/"), ["server/service.c"], "libsystemd"),
     (re.compile(r"^libmemcached"), ["tests/nodes/"], "libmemcached"),

@@ -49,20 +49,19 @@ static void choose_colours(void)
 
 bool term_open(int *fd, char error[256])
 {
-	const char *type = getenv("TERM");
+	const char *type = getenv("TERM"), *why = term_unfit();
 
 	/* Standard input may be something else: keys are the terminal's. */
-	term.keys = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
-	if (term.keys)
-		term.screen = newterm(NULL, stdout, term.keys);
-	if (!term.screen) {
-		snprintf(error, 256, "TERM=%.60s: %s (--once needs no terminal)", type ? type : "",
-			 term.keys ? "this type of terminal is not known" : "no terminal to read keys from");
-		return false;
+	if (!why) {
+		term.keys = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
+		why = "no terminal to read keys from";
 	}
-	if (!tigetstr("cup")) {
-		term_close();
-		snprintf(error, 256, "TERM=%.60s: this type of terminal can't move its cursor (--once needs no terminal)", type ? type : "");
+	if (term.keys) {
+		term.screen = newterm(NULL, stdout, term.keys);
+		why = "the terminal can't be used";
+	}
+	if (!term.screen) {
+		snprintf(error, 256, "TERM=%.60s: %s (--once needs no terminal)", type ? type : "", why);
 		return false;
 	}
 	cbreak();

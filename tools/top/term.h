@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The terminal: shows a canvas, and gives keys. The only file that knows ncurses.
+ * The terminal: shows a canvas, and gives keys. Nothing else knows ncurses.
  *
  * Colours where the terminal has them and NO_COLOR is not set; bold and reverse anywhere.
  *
@@ -14,7 +14,10 @@
 /* What keys mean beyond their characters. */
 enum term_key { TERM_NONE = -1, TERM_RESIZED = 0x1000, TERM_UP, TERM_DOWN, TERM_PAGE_UP, TERM_PAGE_DOWN, TERM_BACKTAB, TERM_OTHER };
 
-/* Takes the terminal over. False, with a message, where its type is not known. Keys come from *fd. */
+/* Why the type of the terminal (TERM) is not fit, or NULL. Static storage. */
+const char *term_unfit(void);
+
+/* Takes the terminal over. False, with a message, where its type is not fit. Keys come from *fd. */
 bool term_open(int *fd, char error[256]);
 /* Gives it back as it was. */
 void term_close(void);
