@@ -57,7 +57,7 @@ static void expect_all(struct datagrams *datagrams)
 {
 	struct service service;
 
-	service_open(&service, &datagrams->stream.options);
+	fuzz_service_open(&service, &datagrams->stream.options);
 	for (unsigned i = 0; i < datagrams->count; i++) {
 		struct frame *frame = &datagrams->frames[i];
 		struct client client;
@@ -71,7 +71,7 @@ static void expect_all(struct datagrams *datagrams)
 			frame->expected = (struct stream_answer){ fuzz_copy(in_parts, strlen(in_parts)), strlen(in_parts) };
 		}
 	}
-	service_close(&service);
+	fuzz_service_close(&service);
 }
 
 /* ---- what the datagrams answer --------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static void ask_all(struct datagrams *datagrams)
 	int server, client;
 
 	make_sockets(&server, &client);
-	service_open(&service, &datagrams->stream.options);
+	fuzz_service_open(&service, &datagrams->stream.options);
 	listen_on(&service, &udp, server);
 	for (unsigned i = 0; i < datagrams->count; i++) {
 		give(&service, &udp, client, &datagrams->frames[i]);
@@ -188,7 +188,7 @@ static void ask_all(struct datagrams *datagrams)
 	}
 	event_del(&udp.readable);
 	event_del(&udp.writable);
-	service_close(&service);
+	fuzz_service_close(&service);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -256,7 +256,7 @@ static void start_observing(const struct conf *conf, bool detail)
 	there = true;
 }
 
-void service_open(struct service *service, const struct service_options *options)
+void fuzz_service_open(struct service *service, const struct service_options *options)
 {
 	log_set_level(LOG_LEVEL_ERROR);
 	memset(service, 0, sizeof(*service));
@@ -288,7 +288,7 @@ static void require_nothing_left(const struct service *service)
 	require(store_worker_pending(worker->store) == 0);
 }
 
-void service_close(struct service *service)
+void fuzz_service_close(struct service *service)
 {
 	struct store *store = service->server.store;
 

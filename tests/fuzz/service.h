@@ -38,9 +38,9 @@ struct service {
 	int flash_fd; /* -1: no flash */
 };
 
-void service_open(struct service *service, const struct service_options *options);
+void fuzz_service_open(struct service *service, const struct service_options *options);
 /* Requires that nothing is left of the connections, which have been closed: no memory, no request, no reply. */
-void service_close(struct service *service);
+void fuzz_service_close(struct service *service);
 
 /* Puts what was read twice, and some objects of its own, on flash, as far as there is place in a segment. */
 void service_move(struct service *service);

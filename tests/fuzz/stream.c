@@ -87,7 +87,7 @@ struct stream_answer stream_run(const struct stream *stream, bool cuts)
 	struct rng rng;
 
 	rng_init(&rng, stream->seed);
-	service_open(&service, &stream->options);
+	fuzz_service_open(&service, &stream->options);
 	client_open(&client, &service, cuts ? &rng : NULL);
 	for (;;) {
 		event = find_event(at, end);
@@ -98,7 +98,7 @@ struct stream_answer stream_run(const struct stream *stream, bool cuts)
 		at = event + EVENT_BYTES;
 	}
 	end_client(&answer, &client);
-	service_close(&service);
+	fuzz_service_close(&service);
 	return answer;
 }
 
