@@ -8,7 +8,7 @@
  * A window is shorter than its name says by less than such a step; it begins at the start while that is shorter, and is longer
  * where no tick came for a time (the machine was suspended). Its true length is told with it.
  *
- * Memory: fixed, 6 KiB. Threads: one ticks, any read; a leaf lock covers the readings.
+ * Memory: fixed, some 10 KiB. Threads: one ticks, any read; a leaf lock covers the readings.
  */
 #ifndef FS_STORE_WINDOW_H
 #define FS_STORE_WINDOW_H
