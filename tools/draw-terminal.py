@@ -9,12 +9,15 @@ PICTURE ends in .svg, .png (by python3-pil and fonts-dejavu-core) or .txt. Needs
 import argparse
 import html
 import os
+import subprocess
 import sys
+import tempfile
 import time
 
 import pexpect
 import pyte
 
+TERM = "xterm-256color"
 CELL_WIDTH, CELL_HEIGHT, FONT_SIZE = 9, 18, 15
 BACK, FRONT = "#16181d", "#d5d8de"
 COLOURS = {"black": "#3b4048", "red": "#ef5f6b", "green": "#7fc379", "brown": "#e0b45e", "blue": "#5fa8ef",
@@ -34,11 +37,24 @@ class DimScreen(pyte.Screen):
             super().select_graphic_rendition(24)
 
 
+def describe_terminal(folder):
+    """xterm without what pyte doesn't know: to repeat a character, to scroll by several lines."""
+    rows = subprocess.run(["infocmp", "-1", TERM], check=True, capture_output=True, text=True).stdout.splitlines(True)
+    rows = [row for row in rows if not row.strip().startswith(("rep=", "indn=", "rin="))]
+    subprocess.run(["tic", "-o", folder, "-"], input="".join(rows), check=True, text=True, stderr=subprocess.DEVNULL)
+
+
 def show(arguments):
     """The screen after the command has run for so long and has been given the keys."""
     screen = DimScreen(arguments.columns, arguments.rows)
     stream = pyte.ByteStream(screen)
-    env = dict(os.environ, TERM="xterm-256color", LC_ALL="C.UTF-8")
+    with tempfile.TemporaryDirectory() as terminfo:
+        describe_terminal(terminfo)
+        env = dict(os.environ, TERM=TERM, TERMINFO=terminfo, LC_ALL="C.UTF-8")
+        return run(arguments, screen, stream, env)
+
+
+def run(arguments, screen, stream, env):
     child = pexpect.spawn(arguments.command[0], arguments.command[1:], env=env, dimensions=(arguments.rows, arguments.columns))
     keys, end = list(arguments.keys), time.monotonic() + arguments.seconds
     next_key = time.monotonic() + 0.5

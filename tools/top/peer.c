@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -162,6 +163,11 @@ static void connect_host(struct peer *peer, int64_t now_us)
 	int code;
 
 	split_address(peer->address, host, &port);
+	/* getaddrinfo() would cut it to 16 bits. */
+	if (strspn(port, "0123456789") == strlen(port) && strtoul(port, NULL, 10) - 1 > 65534) {
+		fail(peer, now_us, "no port from 1 to 65535");
+		return;
+	}
 	code = getaddrinfo(host, port, &hints, &peer->addresses);
 	if (code != 0) {
 		peer->addresses = NULL;
