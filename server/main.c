@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -228,6 +229,22 @@ static bool fill_standard_files(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
+/* What is wrong with the options is for who typed them; in the journal, an error as any other. */
+static int load_options(struct conf *conf, int argc, char **argv)
+{
+	char *text = NULL, *rest = NULL;
+	size_t length = 0;
+	FILE *err = log_to_journal() ? open_memstream(&text, &length) : NULL;
+	int code = conf_load(conf, argc, argv, stdout, err ? err : stderr);
+
+	if (!err || fclose(err) != 0)
+		return code;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		log_line(code != FS_OK && conf->exit_code != 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_NOTICE, "%s", line);
+	free(text);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	struct conf conf = { 0 };
@@ -238,7 +255,7 @@ int main(int argc, char **argv)
 
 	if (!fill_standard_files())
 		return EX_OSERR;
-	if (conf_load(&conf, argc, argv, stdout, stderr) != FS_OK) {
+	if (load_options(&conf, argc, argv) != FS_OK) {
 		exit_code = conf.exit_code;
 		goto out;
 	}

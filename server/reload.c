@@ -127,7 +127,7 @@ static void reload_options(struct reload *reload)
 	char why[1024];
 
 	if (conf_reload(&fresh, reload->server->conf, reload->argc, reload->argv, why, sizeof(why)) != FS_OK) {
-		log_warn("options stay as they were: %s", why);
+		log_event(LOG_LEVEL_WARN, "reload_failed", LOG_FIELDS(LOG_TEXT("REASON", why)), "options stay as they were: %s", why);
 	} else {
 		reload->changes = 0;
 		reload->fresh = &fresh;
@@ -136,7 +136,11 @@ static void reload_options(struct reload *reload)
 		store_set_tuning(reload->server->store, &reload->tuning);
 		reload->fresh = NULL;
 		if (reload->changes == 0)
-			log_notice("options read again: none has changed");
+			log_event(LOG_LEVEL_NOTICE, "reload", LOG_FIELDS(LOG_NUMBER("CHANGES", 0)),
+				  "options read again: none has changed");
+		else
+			log_event(LOG_LEVEL_NOTICE, "reload", LOG_FIELDS(LOG_NUMBER("CHANGES", reload->changes)),
+				  "options read again: %u changed", reload->changes);
 	}
 	conf_free(&fresh);
 }

@@ -398,6 +398,17 @@ def in_the_journal(folder, port, with_socket):
         return entries(journal) if with_socket else [], log.read_text()
 
 
+def test_wrong_options_are_errors_in_the_journal(tmp_path):
+    """Each line has an error's priority there."""
+    with open(tmp_path / "log", "wb") as stderr:
+        stream = os.fstat(stderr.fileno())
+        done = subprocess.run([flashield_command(), *USER, "-p", "70000"], stderr=stderr, timeout=PATIENCE, check=False,
+                              env=dict(os.environ, JOURNAL_STREAM=f"{stream.st_dev}:{stream.st_ino}"))
+    said = (tmp_path / "log").read_text()
+    assert done.returncode == 64
+    assert "70000" in said and all(line.startswith("<3>") for line in said.splitlines()), said
+
+
 @may_mount_here
 def test_fields_in_the_journal(open_folder):
     """Lines have their place and thread, events their name and figures; nothing is on standard error."""
