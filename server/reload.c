@@ -112,12 +112,16 @@ static void on_change(void *context, const struct conf_change *change)
 
 	reload->changes++;
 	if (change->reloadable && take(reload, change->option)) {
-		log_notice("%s: %s -> %s", name, before, after);
+		log_event(LOG_LEVEL_NOTICE, "reload",
+			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
+			  "%s: %s -> %s", name, before, after);
 		conf_adopt(&reload->applied, reload->fresh, change->option);
 	} else if (change->reloadable) {
 		log_warn("%s: %s -> %s is too far from what it started with, and needs a restart", name, before, after);
 	} else {
-		log_warn("%s: %s -> %s needs a restart", name, before, after);
+		log_event(LOG_LEVEL_WARN, "restart_needed",
+			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
+			  "%s: %s -> %s needs a restart", name, before, after);
 	}
 }
 
@@ -136,11 +140,7 @@ static void reload_options(struct reload *reload)
 		store_set_tuning(reload->server->store, &reload->tuning);
 		reload->fresh = NULL;
 		if (reload->changes == 0)
-			log_event(LOG_LEVEL_NOTICE, "reload", LOG_FIELDS(LOG_NUMBER("CHANGES", 0)),
-				  "options read again: none has changed");
-		else
-			log_event(LOG_LEVEL_NOTICE, "reload", LOG_FIELDS(LOG_NUMBER("CHANGES", reload->changes)),
-				  "options read again: %u changed", reload->changes);
+			log_event(LOG_LEVEL_NOTICE, "reload", NULL, "options read again: none has changed");
 	}
 	conf_free(&fresh);
 }
