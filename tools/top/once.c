@@ -82,7 +82,7 @@ static void print_texts(const struct sample *sample, FILE *out)
 static void print_servers(const struct model *model, FILE *out)
 {
 	static const enum figure shown[] = {FIG_hit_ratio_now, FIG_hit_ratio, FIG_requests_per_second, FIG_items,
-					    FIG_memory_load, FIG_flash_load, FIG_flash_written_bytes_per_second};
+					    FIG_memory_load, FIG_flash_load, FIG_flash_write_rate_bytes_per_second};
 
 	for (unsigned i = 0; i < model->count; i++) {
 		const struct server *server = &model->servers[i];

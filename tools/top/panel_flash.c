@@ -98,7 +98,7 @@ static void written_row(const struct screen *screen, const struct pane *pane)
 	char text[FIGURE_TEXT_BYTES], note[80];
 	int from = LABEL_END + 15;
 
-	panel_figure(screen, pane, 1, 0, LABEL_END + 12, "written", FIG_flash_written_bytes_per_second);
+	panel_figure(screen, pane, 1, 0, LABEL_END + 12, "written", FIG_flash_write_rate_bytes_per_second);
 	if (!panel_knows(screen, FIG_flash_write_limit_bytes_per_second)) {
 		pane_text(pane, 1, from, STYLE_DIM, "no limit is set");
 		return;

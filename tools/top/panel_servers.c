@@ -11,7 +11,7 @@ static const struct column {
 } columns_shown[] = {
 	{"hits now", FIG_hit_ratio_now},          {"requests/s", FIG_requests_per_second},
 	{"memory", FIG_memory_load},              {"flash", FIG_flash_load},
-	{"written", FIG_flash_written_bytes_per_second}, {"items", FIG_items},
+	{"written", FIG_flash_write_rate_bytes_per_second}, {"items", FIG_items},
 	{"on flash", FIG_flash_items},            {"clients", FIG_connections},
 	{"evicted/s", FIG_evictions_per_second},  {"CLWA 5 min", FIG_clwa_5m},
 };
