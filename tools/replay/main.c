@@ -45,7 +45,13 @@ static void connect_control(const struct replay_options *options, struct server_
 	if (options->flush_first && !server_flush(stats->fd))
 		arg_die("the server at %s did not accept flush_all", options->server);
 	server_stats_read(stats);
-	if (stats->count == 0)
+	if (stats->count > 0)
+		return;
+	/* twemproxy closes a connection on which stats are asked for. */
+	close(stats->fd);
+	if (conn_connect(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
+		arg_die("%s", error);
+	if (!server_tells_version(stats->fd))
 		arg_die("the server at %s does not answer \"stats\": is it a memcached server?",
 			options->server);
 }

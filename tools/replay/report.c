@@ -185,6 +185,8 @@ static void print_server(const struct report *report, FILE *out)
 	const struct server_report *server = &report->server;
 	char used[TEXT_BYTES], limit[TEXT_BYTES];
 
+	if (!server->items.is_known)
+		return; /* a proxy: nothing is known of what is behind it */
 	fprintf(out, "\nServer\n");
 	if (server->bytes_used.is_known && server->memory_limit.is_known)
 		fprintf(out, "  %-24s %s in items, limit %s\n", "memory",

@@ -117,6 +117,8 @@ void report_read_server(struct report *report, const struct server_stats *before
 		 ours      ? ours
 		 : version ? version
 			   : "of unknown version");
+	if (after->count == 0)
+		snprintf(server->version, sizeof(server->version), "without stats, as a proxy is,");
 	if (cpu.is_known && report->measure->all.requests)
 		server->cpu_us_per_request =
 			(struct known){true, cpu.value * 1e6 / (double)report->measure->all.requests};

@@ -24,7 +24,7 @@ static bool is_whole(const char *text, size_t length)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (strcmp(last, ends[i]) == 0)
 			return true;
-	return strstr(last, "_ERROR ") != NULL;
+	return strstr(last, "_ERROR ") != NULL || strncmp(last, "VERSION ", strlen("VERSION ")) == 0;
 }
 
 /* One command and its answer as text; empty if the server doesn't answer. */
@@ -82,6 +82,17 @@ void server_stats_read(struct server_stats *stats)
 void server_stats_fini(struct server_stats *stats)
 {
 	mem_free(stats->entries);
+}
+
+bool server_tells_version(int fd)
+{
+	char *answer = mem_must_zalloc(ANSWER_BYTES);
+	bool told;
+
+	ask(fd, "version\r\n", answer);
+	told = strncmp(answer, "VERSION ", strlen("VERSION ")) == 0;
+	mem_free(answer);
+	return told;
 }
 
 bool server_flush(int fd)

@@ -30,6 +30,8 @@ struct server_stats {
 void server_stats_read(struct server_stats *stats);
 void server_stats_fini(struct server_stats *stats);
 
+/* "version"; true if it is told: a proxy does that, although it has no stats. */
+bool server_tells_version(int fd);
 /* "flush_all"; true if the server did. */
 bool server_flush(int fd);
 
