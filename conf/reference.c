@@ -39,7 +39,6 @@ static bool has_value(const struct conf_option *option)
 	return option->type != CONF_TYPE_FLAG && option->type != CONF_TYPE_COUNT;
 }
 
-
 /* --- Markdown ---------------------------------------------------------------------------------- */
 
 static void md_option(FILE *out, const struct conf_row *row)
@@ -70,8 +69,9 @@ static void md_options(FILE *out)
 		const struct conf_row *row = &conf_rows[i];
 
 		if (row->kind == CONF_ROW_HEADING)
-			fprintf(out, "%s## %s\n\n| option | what for | accepts | default |\n|---|---|---|---|\n", i ? "\n" : "",
-				row->option.text);
+			fprintf(out,
+				"%s## %s\n\n| option | what for | accepts | default |\n|---|---|---|---|\n",
+				i ? "\n" : "", row->option.text);
 		else
 			md_option(out, row);
 	}
@@ -93,7 +93,8 @@ static void md_suboption(FILE *out, const struct conf_suboption *suboption)
 static void md_suboptions(FILE *out, bool of_extstore)
 {
 	fprintf(out, "| suboption | what for | default |\n|---|---|---|\n"
-		     "| `ext_path=FILE:SIZE[:BUCKET]` | the flash: `--flash-path` and `--flash-size` in one; the bucket has no meaning here | |\n");
+		     "| `ext_path=FILE:SIZE[:BUCKET]` | the flash: `--flash-path` and `--flash-size` in "
+		     "one; the bucket has no meaning here | |\n");
 	for (int i = 0; i < conf_suboption_count; i++) {
 		const struct conf_suboption *suboption = &conf_suboptions[i];
 		bool ext = strncmp(suboption->name ? suboption->name : "", "ext_", 4) == 0;
@@ -176,7 +177,8 @@ static void man_rows(FILE *out, void (*print)(FILE *, const struct conf_row *))
 			print(out, &conf_rows[i]);
 			continue;
 		}
-		fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "", conf_rows[i].option.text);
+		fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "",
+			conf_rows[i].option.text);
 		open = true;
 	}
 	fprintf(out, ".El\n");
@@ -204,11 +206,13 @@ static void man_suboptions(FILE *out)
 		for (int i = 0; i < conf_suboption_count; i++) {
 			const struct conf_suboption *suboption = &conf_suboptions[i];
 
-			if (suboption->form != CONF_FORM_STATE && (suboption->effect != NULL) == (pass == 1))
+			if (suboption->form != CONF_FORM_STATE &&
+			    (suboption->effect != NULL) == (pass == 1))
 				man_suboption(out, suboption);
 		}
 		if (pass == 0)
-			fprintf(out, ".El\n.Pp\nThese are accepted and shown by\n.Ql stats settings ,\nbut have no effect:\n"
+			fprintf(out, ".El\n.Pp\nThese are accepted and shown by\n.Ql stats settings ,\nbut "
+				     "have no effect:\n"
 				     ".Bl -tag -width Ds\n");
 	}
 	fprintf(out, ".El\n");

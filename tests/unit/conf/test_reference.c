@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What manual pages and guides have from the rows: all of them, and nothing that breaks a table or a page. */
+/* What manual pages and guides have from the rows: all of them, and nothing that breaks a table or a page.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void a_bar_in_a_text_ends_no_cell(void **state)
 /* A text that begins with a dot or an apostrophe would be a request, an unknown escape would vanish. */
 static void check_roff(const char *line)
 {
-	static const char *const requests[] = { ".It ", ".Ss ", ".Bl ", ".El", ".Pp", ".Ql " };
+	static const char *const requests[] = {".It ", ".Ss ", ".Bl ", ".El", ".Pp", ".Ql "};
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
