@@ -32,7 +32,7 @@ NODES_SECONDS = 180
 CLIENTS_SECONDS = 420
 CLIENTS_SCRIPT = "tests/clients/run.py"
 MODEL_SECONDS = 300
-PACKAGE_SECONDS = 300
+PACKAGE_SECONDS = 420
 PACKAGE_SCRIPT = "tests/package/run.py"
 # For each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 6, "asan": 8, "tsan": 12}

@@ -8,17 +8,19 @@ import tempfile
 import dockerfile
 import package
 from package import CONF
+from scenario_booted import booted  # noqa: F401 (found by its name)
 from service import UNIT, Service, Unit
 
-NAMES = ["life", "port_taken", "image"]
+NAMES = ["life", "port_taken", "image", "booted"]
 DEB = "/srv/flashield.deb"
 STATE = "/var/lib/flashield"
 OPERATORS = "# the operator was here\nlisten = 127.0.0.1\nport = 11300\nmemory-limit = 32m\n"
 FLASH_FREE = 10 << 30  # on the disk, for the default flash file to be made
 
-# Each must be there, whatever else there is. A trailing "*" stands for at least one.
+# Each must be there, whatever else there is.
 SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
-           "/usr/bin/flashield-bench", CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
+           "/usr/bin/flashield-bench", "/usr/bin/flashield-top", "/usr/share/man/man8/flashield.8.gz",
+           "/usr/share/man/man5/flashield.conf.5.gz", "/usr/share/man/man1/flashield-top.1.gz", CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
            "/usr/share/bash-completion/completions/flashield", "/usr/share/doc/flashield/examples/flashield.conf",
            "/usr/share/doc/flashield/copyright"]
 

@@ -29,6 +29,19 @@ class Unit:
         return shlex.split(self.get("ExecStart").lstrip("-:+!@"))
 
 
+def ask(system, *commands, port=11211):
+    """Lines of the answer to the last command, talked to from outside of the chroot, in its network."""
+    with system.network.entered():
+        connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    with connection, connection.makefile("rb") as answer:
+        for command in commands:
+            connection.sendall(command.encode() + b"\r\n")
+            lines = [answer.readline().decode().rstrip()]
+            while lines[0].startswith(("STAT ", "VALUE ")) and lines[-1] != "END":
+                lines.append(answer.readline().decode().rstrip())
+    return lines
+
+
 class Service:
     """The daemon in a system's chroot and network, or another command. Use with "with"; it has ended afterwards."""
 
@@ -94,16 +107,7 @@ class Service:
         assert time.monotonic() < end, f"not ready after {PATIENCE} s\n{self.log()}"
 
     def ask(self, *commands, port=11211):
-        """Lines of the answer to the last command, talked to from outside of the chroot."""
-        with self.system.network.entered():
-            connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        with connection, connection.makefile("rb") as answer:
-            for command in commands:
-                connection.sendall(command.encode() + b"\r\n")
-                lines = [answer.readline().decode().rstrip()]
-                while lines[0].startswith(("STAT ", "VALUE ")) and lines[-1] != "END":
-                    lines.append(answer.readline().decode().rstrip())
-        return lines
+        return ask(self.system, *commands, port=port)
 
     def stats(self, report="", port=11211):
         lines = self.ask(f"stats {report}".rstrip(), port=port)
