@@ -196,10 +196,12 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 		goto out_started;
 	}
 	start_metrics(&server);
-	if (confine(conf, reason) != 0)
+	if (confine(conf, reason) != 0) {
 		exit_code = complain(reason, EX_OSERR);
-	else
+		admin_stop(&server);
+	} else {
 		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
+	}
 	metrics_stop(server.metrics);
 out_started:
 	service_stage(service, "Stopping: what is being written to flash is finished");

@@ -102,6 +102,8 @@ static int allow_threads(scmp_filter_ctx filter)
 		error = allow_if(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 	if (error == 0)
 		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+	if (error == 0) /* for lines in the journal */
+		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME));
 	if (error == 0)
 		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_TIMERSLACK));
 	if (error == 0) /* the cleaner's own: its pauses and its priority */

@@ -387,7 +387,8 @@ def in_the_journal(folder, port, with_socket):
             (folder / "journal" / "socket").chmod(0o777)
             journal.setblocking(False)
         stream = os.fstat(stderr.fileno())
-        command = [flashield_command(), *USER, "-v", "-l", "127.0.0.1", "-p", str(port), "--metrics-listen", "off"]
+        command = [flashield_command(), *USER, "-v", "-l", "127.0.0.1", "-p", str(port), "--metrics-listen", "off",
+                   "--seccomp", "on"]  # which must let what it takes pass
         with subprocess.Popen(["unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"', "sh", *command], stderr=stderr,
                               env=dict(os.environ, JOURNAL_STREAM=f"{stream.st_dev}:{stream.st_ino}")) as process:
             until(lambda: connects(port), "a connection")
