@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifdef FS_LIBC_MALLOC
@@ -207,6 +209,36 @@ void *mem_move(void *memory, size_t bytes)
 
 #endif
 
+/* ---- memory that is mapped --------------------------------------------------------------------- */
+
+/* An advice: where it is not taken, cores are what they would have been. */
+static void leave_out_of_cores(void *memory, size_t bytes)
+{
+	int saved_errno = errno;
+
+	(void)madvise(memory, bytes, MADV_DONTDUMP);
+	errno = saved_errno;
+}
+
+#ifndef FS_LIBC_MALLOC
+
+/*
+ * The mmap that jemalloc calls: a program's own symbol comes before the C library's. So all of the heap is left out of
+ * cores, from the first page on, that of arenas and metadata that are made before main() too; jemalloc's extent hooks
+ * would have to be set for each arena before its first use, which makes arenas that no thread needs. The C library
+ * maps stacks and programs without asking here, so that these are dumped. Nothing is called but when the heap grows.
+ */
+void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	void *memory = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
+
+	if (memory != MAP_FAILED && (flags & (MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK)) == (MAP_ANONYMOUS | MAP_PRIVATE))
+		leave_out_of_cores(memory, bytes);
+	return memory;
+}
+
+#endif
+
 void *mem_map(size_t bytes)
 {
 	void *memory;
@@ -217,6 +249,7 @@ void *mem_map(size_t bytes)
 		      -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
+	leave_out_of_cores(memory, bytes);
 	(void)madvise(memory, bytes, MADV_HUGEPAGE); /* an advice: older kernels lack it */
 	return memory;
 }

@@ -2,6 +2,10 @@
 /*
  * Memory: jemalloc behind one header (libc's malloc in sanitizer builds).
  *
+ * Whatever is allocated here is left out of core dumps, as it may hold what clients have stored; static data and stacks are
+ * dumped, so that a backtrace works. (Not so in sanitizer builds, but for mem_map.) What a core may still tell: registers,
+ * where wide ones hold the last bytes that were copied, and keys on a stack while a command or a log line is under way.
+ *
  * Threads: any. Ownership: the caller frees. mem_must_* aborts when memory is out; the
  * others return NULL then.
  */

@@ -309,7 +309,7 @@ def step_protocol_asan():
     protocol("asan", PROTOCOL_SECONDS, "--ignore=tests/protocol/test_replay.py",
              "--ignore=tests/protocol/test_tracegen.py", "--ignore=tests/protocol/test_inspect.py",
              "--ignore=tests/protocol/test_bench.py", "--ignore=tests/protocol/test_bench_flash.py",
-             "--ignore=tests/protocol/test_seccomp.py", "--ignore=tests/protocol/test_bench_device.py", "--ignore=tests/protocol/test_boards.py",
+             "--ignore=tests/protocol/test_seccomp.py", "--ignore=tests/protocol/test_core.py", "--ignore=tests/protocol/test_bench_device.py", "--ignore=tests/protocol/test_boards.py",
              "--ignore=tests/protocol/test_dashboard.py", "--ignore=tests/protocol/test_prometheus.py")
 
 

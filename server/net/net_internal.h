@@ -110,8 +110,19 @@ static inline bool sock_is_plain(const struct socket_conn *sock)
 	return __builtin_expect(sock->transport == &transport_plain, 1);
 }
 
+/* Buffers of clients' values that would be on the thread's stack, but stacks are in core dumps (base/alloc.h). The
+   worker's thread alone uses them, each within one function's call. */
+#define SCRATCH_COPY_BYTES (64u << 10) /* of short pieces, in one sendmsg */
+#define SCRATCH_RECORD_BYTES 16384u    /* the most that TLS sends as one */
+#define SCRATCH_DATAGRAM_BYTES 65536u  /* no datagram is longer */
+struct scratch {
+	char copy[SCRATCH_COPY_BYTES], record[SCRATCH_RECORD_BYTES], datagram[SCRATCH_DATAGRAM_BYTES];
+	char sink[CONN_ROOM_BYTES]; /* for what there is no memory for */
+};
+
 struct worker {
 	struct net *net;
+	struct scratch *scratch;
 	struct store_worker *store;
 	struct event_base *base;
 	struct event wake_event, store_event, store_timer;

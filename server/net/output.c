@@ -11,7 +11,6 @@
 #include "conf/counters.h"
 
 #define PIECES 96		/* of one sendmsg; a reply has up to three, beside the bytes before it */
-#define COPY_BYTES (64u << 10)	/* of short pieces, in one sendmsg */
 
 #define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
 
@@ -31,10 +30,8 @@ static void let_go(struct conn *conn, uint64_t bytes)
 
 static char *fail(struct conn *conn)
 {
-	static _Thread_local char sink[CONN_ROOM_BYTES];
-
 	conn->failed = true;
-	return sink;
+	return conn->worker->scratch->sink;
 }
 
 /* Moves what waits to the front; positions in the stream stay what they are. */
@@ -268,7 +265,7 @@ struct pieces {
 	unsigned count;
 	uint32_t copied;
 	size_t bytes;
-	char copy[COPY_BYTES];
+	char *copy; /* the worker's, of SCRATCH_COPY_BYTES */
 };
 
 static void add_reference(struct pieces *pieces, const char *bytes, size_t length)
@@ -298,7 +295,7 @@ static void add_piece(struct pieces *pieces, const char *bytes, size_t length, s
 	*skip -= cut;
 	if (length == cut)
 		return;
-	if (length - cut <= CONN_COPY_BYTES && length - cut <= sizeof(pieces->copy) - pieces->copied)
+	if (length - cut <= CONN_COPY_BYTES && length - cut <= SCRATCH_COPY_BYTES - pieces->copied)
 		add_copy(pieces, bytes + cut, length - cut);
 	else
 		add_reference(pieces, bytes + cut, length - cut);
@@ -320,6 +317,7 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 	uint32_t at = output->head;
 	const struct reply *reply;
 
+	pieces->copy = conn->worker->scratch->copy;
 	pieces->count = 0;
 	pieces->copied = 0;
 	pieces->bytes = 0;

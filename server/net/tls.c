@@ -19,7 +19,7 @@
 #include "conf/counters.h"
 #include "server/net/net_internal.h"
 
-#define RECORD_BYTES 16384u	   /* the most that TLS sends as one */
+#define RECORD_BYTES SCRATCH_RECORD_BYTES
 #define TURN_BYTES (256u << 10)	   /* received, or sent, before others get their turn */
 
 static bool tls_open(struct socket_conn *sock)
@@ -180,7 +180,7 @@ static ssize_t tls_send(struct socket_conn *sock, const struct iovec *pieces, un
 	SSL *ssl = sock->transport_data;
 	struct cursor at = { .pieces = pieces, .count = count };
 	size_t total = 0, sent, length, wanted = record_bytes(sock);
-	char copy[RECORD_BYTES];
+	char *copy = sock->conn.worker->scratch->record;
 	const char *bytes;
 
 	advance(&at, 0); /* empty ones at the front */

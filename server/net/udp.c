@@ -28,7 +28,6 @@
 #define DATAGRAM_BYTES 1400u			      /* of an answer, header included */
 #define PAYLOAD_BYTES (DATAGRAM_BYTES - HEADER_BYTES)
 #define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* so many can be numbered */
-#define REQUEST_MOST 65536u			      /* no datagram is longer */
 #define RECEIVES 32u				      /* per event */
 #define SENDS 32u				      /* per system call */
 #define LEAST_BYTES (2u << 20)			      /* of all answers of a worker: a value of the usual -I goes */
@@ -339,8 +338,8 @@ static void take(struct udp_socket *socket, struct msghdr *message, const char *
 
 void udp_readable(evutil_socket_t fd, short what, void *context)
 {
-	char bytes[REQUEST_MOST]; /* not the thread's own: every other thread would have as much on its stack */
 	struct udp_socket *socket = context;
+	char *bytes = socket->worker->scratch->datagram;
 
 	(void)what;
 	worker_wake(socket->worker);
@@ -352,7 +351,7 @@ void udp_readable(evutil_socket_t fd, short what, void *context)
 	for (unsigned i = 0; i < RECEIVES; i++) {
 		struct sockaddr_storage peer;
 		_Alignas(struct cmsghdr) char control[CONTROL_BYTES];
-		struct iovec piece = { bytes, sizeof(bytes) };
+		struct iovec piece = { bytes, SCRATCH_DATAGRAM_BYTES };
 		struct msghdr message = { .msg_name = &peer, .msg_namelen = sizeof(peer), .msg_iov = &piece,
 					  .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
 		ssize_t got = recvmsg((int)fd, &message, MSG_DONTWAIT);

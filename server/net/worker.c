@@ -250,6 +250,9 @@ int worker_init(struct worker *worker, struct net *net)
 	TAILQ_INIT(&worker->ready);
 	if (worker->wake_fd < 0)
 		return FS_ESYS;
+	worker->scratch = mem_alloc(sizeof(*worker->scratch)); /* its pages are taken as they are used */
+	if (!worker->scratch)
+		return FS_ENOMEM;
 	code = make_base(worker);
 	if (code == FS_OK)
 		code = store_worker_create(&worker->store, net->server->store);
@@ -287,6 +290,7 @@ void worker_fini(struct worker *worker)
 	for (unsigned i = 0; i < worker->queue.count; i++)
 		close(worker->queue.openings[i].fd);
 	mem_free(worker->queue.openings);
+	mem_free(worker->scratch);
 	reply_free_all(worker);
 	while (worker->buffer_count > 0)
 		mem_free(worker->buffers[--worker->buffer_count]);

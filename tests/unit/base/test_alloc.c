@@ -108,9 +108,61 @@ static void moved_memory_keeps_its_bytes_and_lies_denser(void **state)
 	mem_free(all);
 }
 
+/* "dd" among the flags of the mapping that holds the address. */
+static bool left_out_of_cores(const void *address)
+{
+	FILE *maps = fopen("/proc/self/smaps", "re");
+	char line[512];
+	unsigned long from, to;
+	bool here = false, found = false;
+
+	assert_non_null(maps);
+	while (!found && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = (uintptr_t)address >= from && (uintptr_t)address < to;
+		found = here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dd");
+	}
+	fclose(maps);
+	return found;
+}
+
+static void stacks_and_static_data_are_in_cores(void **state)
+{
+	static int data = 1;
+	int local = data;
+
+	(void)state;
+	assert_false(left_out_of_cores(&data));
+	assert_false(left_out_of_cores(&local));
+}
+
+static void what_is_allocated_is_in_no_core(void **state)
+{
+	static const size_t sizes[] = { 1, 100, 5000, 100 << 10, 20 << 20 };
+	void *mapped = mem_map(1 << 20);
+
+	(void)state;
+	assert_true(left_out_of_cores(mapped));
+	mem_unmap(mapped, 1 << 20);
+#ifdef FS_LIBC_MALLOC
+	skip();
+#endif
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *memory = mem_alloc(sizes[i]);
+
+		assert_non_null(memory);
+		memory[0] = memory[sizes[i] - 1] = 1;
+		assert_true(left_out_of_cores(memory));
+		assert_true(left_out_of_cores(memory + sizes[i] - 1));
+		mem_free(memory);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_and_static_data_are_in_cores),
+		cmocka_unit_test(what_is_allocated_is_in_no_core),
 		cmocka_unit_test(a_map_of_nothing_is_null),
 		cmocka_unit_test(an_allocation_costs_at_least_its_size),
 		cmocka_unit_test(a_cost_is_what_the_allocator_gives),
