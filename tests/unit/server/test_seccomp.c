@@ -123,6 +123,8 @@ static int act_exec_in_new_thread(void)
 static void what_no_cache_does_ends_the_process(void **state)
 {
 	(void)state;
+	if (!seccomp_is_possible())
+		skip(); /* a sanitizer's runtime makes calls of its own */
 	expect_end(act_exec);
 	expect_end(act_fork);
 	expect_end(act_ptrace);
@@ -154,6 +156,8 @@ static void threads_that_run_already_are_bound_too(void **state)
 	int status;
 
 	(void)state;
+	if (!seccomp_is_possible())
+		skip(); /* a sanitizer's runtime makes calls of its own */
 	assert_int_equal(pipe(waiting), 0);
 	child = fork();
 	if (child == 0) {
@@ -194,12 +198,16 @@ static int act_as_a_daemon(void)
 static void what_libraries_try_is_an_error(void **state)
 {
 	(void)state;
+	if (!seccomp_is_possible())
+		skip(); /* a sanitizer's runtime makes calls of its own */
 	expect_code(act_netlink, EAFNOSUPPORT);
 }
 
 static void what_a_daemon_does_goes_on(void **state)
 {
 	(void)state;
+	if (!seccomp_is_possible())
+		skip(); /* a sanitizer's runtime makes calls of its own */
 	expect_code(act_as_a_daemon, 42);
 }
 
@@ -212,9 +220,5 @@ int main(void)
 		cmocka_unit_test(what_a_daemon_does_goes_on),
 	};
 
-	if (!seccomp_is_possible()) {
-		print_message("1..0 # a sanitizer's runtime makes calls of its own\n");
-		return 0;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
