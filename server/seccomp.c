@@ -72,12 +72,12 @@ static int allow_sockets(scmp_filter_ctx filter)
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && error == 0; i++)
-		error = allow_if(filter, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+		error = allow_if(filter, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 	if (error == 0)
-		error = allow_if(filter, SCMP_SYS(socketpair), SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+		error = allow_if(filter, SCMP_SYS(socketpair), SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
 	if (error == 0) /* by which resolvers look for interfaces */
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-					 SCMP_A0(SCMP_CMP_EQ, AF_NETLINK));
+					 SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0));
 	return error;
 }
 
@@ -99,15 +99,15 @@ static int allow_threads(scmp_filter_ctx filter)
 	if (error == 0)
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (error == 0)
-		error = allow_if(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+		error = allow_if(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 	if (error == 0)
-		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME, 0));
 	if (error == 0) /* for lines in the journal */
-		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME));
+		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME, 0));
 	if (error == 0)
-		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_TIMERSLACK));
+		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_TIMERSLACK, 0));
 	if (error == 0) /* the cleaner's own: its pauses and its priority */
-		error = allow_if(filter, SCMP_SYS(sched_setattr), SCMP_A0(SCMP_CMP_EQ, 0));
+		error = allow_if(filter, SCMP_SYS(sched_setattr), SCMP_A0(SCMP_CMP_EQ, 0, 0));
 	return error;
 }
 
