@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "conf/conf_internal.h"
 
 #define WORDS_MAX 64 /* of a line of flags */
+#define FILE_BYTES_MOST ((size_t)1 << 20) /* what is larger is no file of options */
 
 struct file_reader {
 	struct conf *conf;
@@ -290,11 +292,33 @@ static bool is_list_of_flags(struct file_reader *reader)
 	return found && flags;
 }
 
-int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err)
+/* The whole file, as a pipe can't be read a second time. At most FILE_BYTES_MOST of it into text; the length, or -1. */
+static ssize_t read_whole(const char *path, char *text)
+{
+	FILE *file = fopen(path, "re");
+	size_t length = file ? fread(text, 1, FILE_BYTES_MOST, file) : 0;
+	bool good = file && !ferror(file);
+
+	if (good && length == FILE_BYTES_MOST) {
+		errno = EFBIG;
+		good = false;
+	}
+	if (file) {
+		int saved = errno;
+
+		fclose(file);
+		errno = saved;
+	}
+	return good ? (ssize_t)length : -1;
+}
+
+static int load_text(struct conf *conf, const char *path, char *text, const char *program, FILE *err)
 {
 	struct file_reader reader = {.conf = conf, .path = path};
+	ssize_t length = read_whole(path, text);
 
-	reader.file = fopen(path, "re");
+	if (length >= 0)
+		reader.file = length > 0 ? fmemopen(text, (size_t)length, "r") : fopen("/dev/null", "re");
 	if (!reader.file) {
 		fprintf(err, "--config: \"%s\" can't be read: %s\n", path, strerror(errno));
 		return CONF_EXIT_VALUE;
@@ -311,4 +335,15 @@ int conf_load_file(struct conf *conf, const char *path, const char *program, FIL
 	}
 	fclose(reader.file);
 	return reader.exit_code;
+}
+
+int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err)
+{
+	char *text = mem_alloc(FILE_BYTES_MOST);
+	int exit_code;
+
+	must(text);
+	exit_code = load_text(conf, path, text, program, err);
+	mem_free(text);
+	return exit_code;
 }

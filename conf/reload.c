@@ -2,9 +2,18 @@
 /* Options of a daemon that runs, read again: what they would be now, and what that changes. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "conf/conf_internal.h"
+
+/* A pipe was read empty at the start: reading it again would wait, or find no options at all. */
+static bool can_be_read_again(const char *path)
+{
+	struct stat st;
+
+	return !path || stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
 
 int conf_reload(struct conf *fresh, const struct conf *running, int argc, char **argv, char *why, size_t why_bytes)
 {
@@ -15,11 +24,15 @@ int conf_reload(struct conf *fresh, const struct conf *running, int argc, char *
 
 	*fresh = (struct conf){0};
 	snprintf(why, why_bytes, "%s", fs_strerror(result));
-	if (err && out)
+	if (!can_be_read_again(running->config_path)) {
+		snprintf(why, why_bytes, "%s is not a regular file, and can't be read again", running->config_path);
+		result = CONF_EXIT;
+	} else if (err && out) {
 		result = conf_read(fresh, argc, argv, running->config_path, out, err);
+	}
 	if (out)
 		fclose(out);
-	if (err && fclose(err) == 0 && result == CONF_EXIT)
+	if (err && fclose(err) == 0 && result == CONF_EXIT && *said)
 		snprintf(why, why_bytes, "%.*s", (int)strcspn(said, "\n"), said);
 	free(said);
 	return result;

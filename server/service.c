@@ -5,11 +5,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
@@ -38,6 +42,7 @@ struct service {
 	unsigned count;
 	bool notifies;	      /* there is a NOTIFY_SOCKET */
 	bool complained;      /* that it doesn't answer */
+	bool ready_owed;      /* it did not take the word that we are ready: it is told again */
 	uint64_t watchdog_us; /* 0: none */
 	uint64_t fed_us, progress_us; /* boot clock */
 	uint32_t seconds;     /* of service_second */
@@ -180,14 +185,42 @@ unsigned service_sockets(const struct service *service, const struct service_soc
 
 /* ---- what the service manager is told ----------------------------------------------------------- */
 
-static void tell(struct service *service, const char *text)
+/*
+ * sd_notify waits where the manager's queue is full, and a manager that hangs must not take the cache with it: we look before.
+ * What we can't judge (an address that is none, a socket that has gone) is left to sd_notify and its error.
+ */
+static bool would_wait(void)
 {
-	int sent = service->notifies ? sd_notify(0, text) : 0;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *name = getenv("NOTIFY_SOCKET");
+	size_t length = name ? strlen(name) : 0;
+	struct pollfd manager = { .events = POLLOUT };
+	bool full = false;
 
-	if (sent >= 0 || service->complained)
-		return;
-	service->complained = true;
-	log_warn("the service manager can't be told of our state: %s", strerror(-sent));
+	if (length < 2 || length >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, name, length);
+	if (*name == '@')
+		address.sun_path[0] = 0;
+	manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (manager.fd < 0)
+		return false;
+	if (connect(manager.fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0)
+		full = poll(&manager, 1, 0) == 0;
+	close(manager.fd);
+	return full;
+}
+
+/* False: the queue is full, later it may go. */
+static bool tell(struct service *service, const char *text)
+{
+	int sent = !service->notifies ? 0 : would_wait() ? -EAGAIN : sd_notify(0, text);
+
+	if (sent < 0 && !service->complained) {
+		service->complained = true;
+		log_warn("the service manager can't be told of our state: %s", strerror(-sent));
+	}
+	return sent != -EAGAIN;
 }
 
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes)
@@ -244,7 +277,7 @@ void service_ready(struct service *service, const struct server *server)
 		return;
 	renew_status(service, server);
 	snprintf(text, sizeof(text), "READY=1\nMAINPID=%ld\nSTATUS=%s", (long)getpid(), service->status);
-	tell(service, text);
+	service->ready_owed = !tell(service, text);
 }
 
 void service_reloading(struct service *service)
@@ -298,6 +331,8 @@ void service_second(struct service *service, const struct server *server, bool a
 
 	if (service->watchdog_us != 0 && alive)
 		feed_watchdog(service);
+	if (service->ready_owed)
+		service_ready(service, server);
 	if (!service->notifies || ++service->seconds % STATUS_SECONDS != 0 || !renew_status(service, server))
 		return;
 	snprintf(text, sizeof(text), "STATUS=%s", service->status);

@@ -33,10 +33,10 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/* Two, so that one slow scraper doesn't keep the other from its figures. */
-constexpr const char *threads = "2";
+/* Connections that say nothing hold a thread each until patience is over: 8 such a second keep nobody waiting longer than that. */
+constexpr const char *threads = "8";
 /* Both for a request to come and for its answer to be taken. A stop may have to wait for it. */
-constexpr const char *patience_ms = "2000";
+constexpr const char *patience_ms = "1000";
 /* civetweb's number for IPv6 in mg_check_feature. */
 constexpr unsigned feature_ipv6 = 8;
 

@@ -7,7 +7,7 @@
  * collect.c says what there is, through a sink, in C and without the library: tests read it without HTTP.
  *
  * Threads: scrapes run in the library's own threads, never in a worker, and read what any thread may (counters' sums,
- * store_get_status, net_get_status, hist snapshots); two at a time may. The daemon is up before metrics_start and
+ * store_get_status, net_get_status, hist snapshots); several at a time may. The daemon is up before metrics_start and
  * still up when metrics_stop returns.
  */
 #ifndef FS_SERVER_METRICS_METRICS_H
@@ -28,7 +28,7 @@ struct server;
    FS_ESYS with a reason, the address in it, when it can't be bound: then *out is NULL too, and the daemon goes on
    without. Its threads block all signals. Main thread. */
 FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address, char reason[256]);
-/* Scrapes under way are finished first, which is waited for, for 2 s at most. NULL is nothing. Main thread, before anything that a scrape reads goes. */
+/* Scrapes under way are finished first, which is waited for, for 1 s at most. NULL is nothing. Main thread, before anything that a scrape reads goes. */
 void metrics_stop(struct metrics *metrics);
 
 /* ---- what is shown (collect.c) ---------------------------------------------------------------- */

@@ -271,7 +271,7 @@ def test_signals_are_the_main_threads(measured):
             rows = dict(line.split(":", 1) for line in status)
         if rows["Name"].strip().startswith("civetweb"):
             blocked[task] = int(rows["SigBlk"].strip(), 16)
-    assert len(blocked) == 3
+    assert len(blocked) == 9, "eight that answer, one that accepts"
     assert all(mask & wanted == wanted for mask in blocked.values())
 
 

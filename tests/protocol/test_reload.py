@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGHUP: options, users and certificates are read again while the daemon serves."""
+import os
 import signal
 import threading
 
@@ -61,6 +62,22 @@ def test_a_file_that_is_gone_changes_nothing(reloaded):
     assert "No such file or directory" in reloaded.reload(f"{reloaded.path}\" can't be read")[0]
     reloaded.write(hot_fraction="0.25")
     assert reloaded.reload("hot-fraction") == ["notice: hot-fraction: 0.7 -> 0.25"]
+
+
+def test_a_pipe_is_read_once(start, open_folder):
+    """Its lines count from the first; a reload neither waits for a writer nor takes an empty pipe for defaults."""
+    pipe = open_folder / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o644)
+    writer = threading.Thread(target=pipe.write_text, args=("hot-fraction = 0.4\nverbose = 1\n",))
+    writer.start()
+    log = open_folder / "log"
+    daemon = start("--config", str(pipe), "--metrics-listen", "off", stderr=log.open("w"))
+    writer.join()
+    assert daemon.stats(b"settings")["hot_fraction"] == "0.4"
+    daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: "can't be read again" in log.read_text(), "the warning")
+    assert daemon.stats(b"settings")["hot_fraction"] == "0.4"
 
 
 def test_what_needs_a_restart_is_named(reloaded):

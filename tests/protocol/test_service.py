@@ -35,11 +35,13 @@ os.execv(sys.argv[2], sys.argv[2:])
 class Notified:
     """A daemon, and the messages that it sends to its service manager: each a dict."""
 
-    def __init__(self, folder, *options, env=None, listen=True):
+    def __init__(self, folder, *options, env=None, listen=True, before=None):
         self.path = folder / "notify"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(str(self.path))
         self.path.chmod(0o777)
+        if before:
+            before(self.path)
         self.port = free_port()
         listening = ["-l", "127.0.0.1", "-p", str(self.port)] if listen else []
         self.process = subprocess.Popen(
@@ -96,6 +98,26 @@ def test_not_ready_when_the_start_fails(dram_daemon, notified):
     with pytest.raises(TimeoutError):
         while True:
             assert "READY" not in started.message(0.01)
+
+
+def test_a_service_manager_that_hangs(notified, open_folder):
+    """Its queue is full: the daemon serves, reloads and ends all the same, and tells that it is ready when there is room."""
+    filler = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    filler.setblocking(False)
+    started = notified(before=lambda path: fill(filler, path))
+    until(lambda: connects(started.port), "a connection")
+    started.process.send_signal(signal.SIGHUP)
+    with Client(started.port) as client:
+        assert client.ask(b"mn\r\n") == b"MN\r\n"
+    started.until("READY", "1")
+    filler.close()
+    started.finish()
+
+
+def fill(filler, path):
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            filler.sendto(b"X=1", str(path))
 
 
 def test_notify_socket_that_is_not_there(open_folder):
