@@ -117,7 +117,9 @@ static void on_change(void *context, const struct conf_change *change)
 			  "%s: %s -> %s", name, before, after);
 		conf_adopt(&reload->applied, reload->fresh, change->option);
 	} else if (change->reloadable) {
-		log_warn("%s: %s -> %s is too far from what it started with, and needs a restart", name, before, after);
+		log_event(LOG_LEVEL_WARN, "restart_needed",
+			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
+			  "%s: %s -> %s is too far from what it started with, and needs a restart", name, before, after);
 	} else {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
