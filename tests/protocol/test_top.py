@@ -345,8 +345,7 @@ def test_views_keys_and_sorting(load):
         # By gets per second shop and feed are equal, by name feed comes first, by hits shop.
         for column, first in [("hits", "shop"), ("DRAM", "shop")]:
             screen.until(lambda: screen.child.send("s") and screen.read() is not None and f"{column}*" in screen.text(), column)
-            names = re.findall(r"^ (shop|feed) ", screen.text(), re.M)
-            assert names == ["shop", "feed"] and first == names[0]
+            screen.until(lambda: re.findall(r"^ (shop|feed) ", screen.text(), re.M) == [first, "feed"], f"{first} first")
         screen.child.send("+")
         screen.shows("every 200ms")
         screen.child.send("-")
