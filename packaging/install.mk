@@ -12,7 +12,7 @@ mandir := $(DESTDIR)$(PREFIX)/share/man
 bashdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 units := $(wildcard packaging/systemd/*.service packaging/systemd/*.socket)
-documents := README.md DECISIONS.md segments/FORMAT.md $(wildcard packaging/doc/*.md)
+documents := README.md DECISIONS.md segments/FORMAT.md $(wildcard packaging/doc/*.md packaging/doc/*.png)
 samples := $(wildcard conf/*.conf conf/*.yml conf/*.json conf/*.lua packaging/systemd/*.example)
 sample_folders := $(wildcard conf/prometheus conf/grafana)
 
@@ -29,6 +29,7 @@ install: all $(O)/completion/flashield ## copies all of it below DESTDIR, progra
 	$(foreach file,$(wildcard packaging/systemd/*tmpfiles*.conf),install -m 644 $(file) $(libdir)/tmpfiles.d/flashield.conf &&) true
 	$(foreach page,$(wildcard packaging/man/*.[158]),install -D -m 644 -t $(mandir)/man$(subst .,,$(suffix $(page))) $(page) &&) true
 	install -m 644 $(documents) LICENSE $(docdir)
+	sed -i 's,](packaging/doc/,](,g' $(docdir)/README.md
 	install -m 644 $(samples) $(docdir)/examples
 	$(if $(sample_folders),cp -r $(sample_folders) $(docdir)/examples && chmod -R go+rX $(docdir)/examples)
 	install -m 644 $(O)/completion/flashield $(bashdir)/flashield

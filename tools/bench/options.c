@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/version.h"
 #include "tools/bench/options.h"
 
 #include <errno.h>
@@ -270,7 +271,7 @@ void bench_options_parse(int argc, char **argv, const struct study *studies, boo
 		if (option == OPTION_LIST)
 			tell_list(studies);
 		if (option == OPTION_VERSION) {
-			puts("flashield-bench (Flashield)");
+			puts("flashield-bench (Flashield) " FS_VERSION);
 			exit(0);
 		}
 		set_option(options, option, optarg);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/version.h"
 #include "tools/inspect/options.h"
 
 #include <getopt.h>
@@ -112,7 +113,7 @@ static void set_option(struct inspect_options *options, int option, const char *
 		fputs(help, stdout);
 		exit(0);
 	case OPTION_VERSION:
-		puts("flashield-inspect (Flashield)");
+		puts("flashield-inspect (Flashield) " FS_VERSION);
 		exit(0);
 	default:
 		arg_die("see --help");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/version.h"
 #include "tools/replay/options.h"
 
 #include <getopt.h>
@@ -185,7 +186,7 @@ static void set_plain(struct replay_options *options, int option, const char *te
 		fputs(help, stdout);
 		exit(0);
 	case OPTION_VERSION:
-		puts("flashield-replay (Flashield)");
+		puts("flashield-replay (Flashield) " FS_VERSION);
 		exit(0);
 	default:
 		set_option(options, option, text);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/version.h"
 #include "tools/tracegen/options.h"
 
 #include <getopt.h>
@@ -124,7 +125,7 @@ static void set_option(struct tracegen_options *options, int option, const char 
 		fputs(help, stdout);
 		exit(0);
 	case OPTION_VERSION:
-		puts("flashield-tracegen (Flashield)");
+		puts("flashield-tracegen (Flashield) " FS_VERSION);
 		exit(0);
 	default:
 		arg_die("see --help");
