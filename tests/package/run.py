@@ -74,11 +74,11 @@ def tail(path):
         return "".join(opened.readlines()[-30:])
 
 
-def scenario(report, name, work, deb_folder):
+def scenario(report, name, work, deb_folder, **words):
     report.scenario = name
     system = chroot.System(work, name, os.path.join(work, "base"))
     try:
-        getattr(scenarios, name)(report, system, deb_folder)
+        getattr(scenarios, name)(report, system, deb_folder, **words)
     except Exception:  # whatever it is, the other scenarios are run
         report.check("runs to its end", False, traceback.format_exc())
     finally:
@@ -89,7 +89,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--deb")
     parser.add_argument("--build", default=os.environ.get("BUILD", os.path.join(TOP, "build")))
-    parser.add_argument("scenarios", nargs="*", choices=[[], *scenarios.NAMES])
+    parser.add_argument("--pictures", metavar="FOLDER", help="for what \"shown\" draws")
+    parser.add_argument("scenarios", nargs="*", choices=[[], *scenarios.NAMES, *scenarios.ASKED])
     arguments = parser.parse_args()
     if INSIDE not in os.environ:
         why = why_not()
@@ -106,7 +107,8 @@ def main():
         report.scenario = "packages"
         scenarios.packages(report, folder, TOP)
         for name in arguments.scenarios or scenarios.NAMES:
-            scenario(report, name, work, folder)
+            words = {"pictures": arguments.pictures and os.path.abspath(arguments.pictures)} if name in scenarios.ASKED else {}
+            scenario(report, name, work, folder, **words)
     return report.result()
 
 

@@ -9,9 +9,11 @@ import dockerfile
 import package
 from package import CONF
 from scenario_booted import booted  # noqa: F401 (found by its name)
+from scenario_shown import shown  # noqa: F401
 from service import UNIT, Service, Unit
 
 NAMES = ["life", "port_taken", "image", "booted"]
+ASKED = ["shown"]  # run when they are named
 DEB = "/srv/flashield.deb"
 STATE = "/var/lib/flashield"
 OPERATORS = "# the operator was here\nlisten = 127.0.0.1\nport = 11300\nmemory-limit = 32m\n"
