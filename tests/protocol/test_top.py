@@ -412,7 +412,8 @@ def test_a_unix_socket(start, open_folder):
         screen.shows("Hit ratio", path)
 
 
-def test_memcached_without_flash(memcached):
+def test_memcached_without_flash(start):
+    memcached = start("-m", "64", "-U", "0", program="memcached")
     with memcached.client() as client:
         client.set(b"a", b"b")
         client.get(b"a", b"none")
