@@ -21,17 +21,7 @@ const char *malloc_conf = "dirty_decay_ms:2000,muzzy_decay_ms:0";
 #endif
 
 #include "base/assert.h"
-
-#ifndef __has_feature
-#define __has_feature(feature) 0 /* clang's way to tell */
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
-	__has_feature(thread_sanitizer)
-#define UNDER_SANITIZER true
-#else
-#define UNDER_SANITIZER false
-#endif
+#include "base/sanitizer.h"
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;

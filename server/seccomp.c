@@ -12,16 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef __has_feature
-#define __has_feature(feature) 0 /* clang's way to tell */
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
-	__has_feature(thread_sanitizer)
-#define UNDER_SANITIZER true
-#else
-#define UNDER_SANITIZER false
-#endif
+#include "base/sanitizer.h"
 
 /* By name, as some exist on some machines only. The first ones are those of each turn of a worker. */
 static const char *const allowed[] = {
