@@ -265,7 +265,9 @@ unit_libs = $(if $(filter server tools store bench inspect top,$(1)),$(below_$(1
 	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
 unit_module = $(patsubst %/,%,$(dir $(1)))
 # Sources of a test folder that are no test themselves are linked into each of its tests.
-unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard tests/unit/$(1)/*.c)))
+# Those that test with a device get the one in memory.
+unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard tests/unit/$(1)/*.c)) \
+	$(if $(filter segments store,$(1)),$(wildcard tests/unit/devices/*.c)))
 
 $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
 		$$(call unit_libs,$$(call unit_module,$$*))

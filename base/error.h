@@ -24,6 +24,7 @@
 	ERR(FS_ESYS, -11, "system call failed (see errno)") \
 	ERR(FS_EOFFLINE, -12, "device is offline") \
 	ERR(FS_ERANGE, -13, "value outside the accepted range") \
+	ERR(FS_ELATE, -15, "could not be done in time") \
 	ERR(FS_EFOREIGN, -14, "holds something that is not a cache; to use it, remove the file or zero the device's first MiB")
 
 enum fs_error {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device's health: a budget of errors within a minute. Beyond it, or without a segment left that
- * could be written, the device is taken offline; reads and writes then fail at once, and the cleaner
- * tries it again with back-off. A superblock that could be written says little about the segments:
- * the back-off begins anew only when one of them was written.
+ * The device's health: a budget of errors within a minute. Beyond it, without a segment left that could be
+ * written, or when reads are not answered in time, the device is taken offline; reads and writes then fail at
+ * once, and the cleaner tries it again with back-off.
+ *
+ * Two waits grow. One that goes offline again soon after it was back pauses for longer each time, up to a
+ * minute, until a segment was written: a superblock that could be written says little about the segments.
+ * One that fails when it is tried is tried again after at most four seconds, or that pause.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +18,9 @@
 
 #define WINDOW_MS 60000u
 #define RETRY_FIRST_MS 1000u
-#define RETRY_MOST_MS 60000u
+#define RETRY_MOST_MS 4000u
+#define PAUSE_MOST_MS 60000u
+#define STEADY_MS 60000u /* online for so long, it is no longer one that comes and goes */
 #define BUDGET_DEFAULT 16u
 #define REPORT_EVERY_MS 60000u
 
@@ -44,19 +49,33 @@ static bool over_budget(struct seg_health *health, uint64_t now_ms)
 	return oldest != 0 && now_ms + 1 - oldest < WINDOW_MS;
 }
 
-/* Under the lock. */
-static void set_retry(struct seg_health *health, uint64_t now_ms)
+static uint64_t at_most(uint64_t ms, uint64_t most_ms)
 {
-	health->retry_after_ms = health->retry_after_ms ? 2 * health->retry_after_ms : RETRY_FIRST_MS;
-	if (health->retry_after_ms > RETRY_MOST_MS)
-		health->retry_after_ms = RETRY_MOST_MS;
-	health->retry_at_ms = now_ms + health->retry_after_ms;
+	return ms < most_ms ? ms : most_ms;
+}
+
+/* Under the lock. */
+static void retry_after(struct seg_health *health, uint64_t now_ms, uint64_t wait_ms)
+{
+	health->retry_after_ms = wait_ms;
+	health->retry_at_ms = now_ms + wait_ms;
+}
+
+/* Under the lock: the device was tried in vain. */
+static void retry_later(struct seg_health *health, uint64_t now_ms)
+{
+	uint64_t most_ms = health->pause_ms > RETRY_MOST_MS ? health->pause_ms : RETRY_MOST_MS;
+
+	retry_after(health, now_ms, at_most(2 * health->retry_after_ms, most_ms));
 }
 
 /* Under the lock, the reason given. */
 static void go_offline(struct seg_health *health, uint64_t now_ms)
 {
-	set_retry(health, now_ms);
+	bool again = health->pause_ms > 0 && now_ms < health->back_at_ms + STEADY_MS;
+
+	health->pause_ms = again ? at_most(2 * health->pause_ms, PAUSE_MOST_MS) : RETRY_FIRST_MS;
+	retry_after(health, now_ms, health->pause_ms);
 	atomic_store_explicit(&health->offline, true, memory_order_release);
 }
 
@@ -125,19 +144,17 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
 	count_error(seg, "a read", fs_strerror(FS_ECORRUPT));
 }
 
-void health_no_place(struct seg *seg, int error)
+/* Unless it is already. */
+static void take_offline(struct seg *seg, const char *reason)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
-	char reason[sizeof(health->reason)];
-	bool gone = false;
+	bool gone;
 
 	lock_acquire(&health->lock);
-	if (!health_offline(seg)) {
-		gone = true;
-		snprintf(health->reason, sizeof(health->reason),
-			 "no segment is left that could be written: %s", strerror(error));
-		memcpy(reason, health->reason, sizeof(reason));
+	gone = !health_offline(seg);
+	if (gone) {
+		snprintf(health->reason, sizeof(health->reason), "%s", reason);
 		go_offline(health, now_ms);
 	}
 	lock_release(&health->lock);
@@ -145,24 +162,49 @@ void health_no_place(struct seg *seg, int error)
 		log_offline(reason);
 }
 
+void health_no_place(struct seg *seg, int error)
+{
+	char reason[sizeof(seg->health.reason)];
+
+	snprintf(reason, sizeof(reason), "no segment is left that could be written: %s", strerror(error));
+	take_offline(seg, reason);
+}
+
+void health_silent(struct seg *seg, uint64_t patience_ms)
+{
+	char reason[sizeof(seg->health.reason)];
+
+	lock_acquire(&seg->health.lock);
+	seg->health.patience_ms = patience_ms;
+	lock_release(&seg->health.lock);
+	snprintf(reason, sizeof(reason), "reads are not answered within %llu ms (--flash-read-timeout)",
+		 (unsigned long long)patience_ms);
+	take_offline(seg, reason);
+}
+
 void health_proven(struct seg *seg)
 {
 	lock_acquire(&seg->health.lock);
 	if (!health_offline(seg))
-		seg->health.retry_after_ms = 0;
+		seg->health.pause_ms = 0;
 	lock_release(&seg->health.lock);
 }
 
-/* A read and a write of the superblock: what a device must be able to do to be of use. */
+/* A read and a write of the superblock: what a device must be able to do to be of use. The read must come in time. */
 static bool probe(struct seg *seg)
 {
+	uint64_t began_ms = clk_now_ms(seg->clock), patience_ms, generation;
 	struct layout_super found;
-	uint64_t generation;
-	int rc = super_load(seg->device, &found, &generation);
 
-	if (rc == FS_OK && memcmp(found.uuid, seg->super.uuid, sizeof(found.uuid)) == 0)
-		return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
-	return false;
+	lock_acquire(&seg->health.lock);
+	patience_ms = seg->health.patience_ms;
+	lock_release(&seg->health.lock);
+	if (super_load(seg->device, &found, &generation) != FS_OK ||
+	    memcmp(found.uuid, seg->super.uuid, sizeof(found.uuid)) != 0)
+		return false;
+	if (patience_ms > 0 && clk_now_ms(seg->clock) - began_ms >= patience_ms)
+		return false;
+	return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
 }
 
 bool health_online(struct seg *seg)
@@ -180,14 +222,16 @@ bool health_online(struct seg *seg)
 	if (!due)
 		return false;
 	back = probe(seg);
+	now_ms = clk_now_ms(seg->clock);
 	if (back)
 		revived = seg_revive(seg);
 	lock_acquire(&health->lock);
 	if (back) {
 		memset(health->error_ms, 0, sizeof(health->error_ms));
+		health->back_at_ms = now_ms;
 		atomic_store_explicit(&health->offline, false, memory_order_release);
 	} else {
-		set_retry(health, now_ms);
+		retry_later(health, now_ms);
 	}
 	lock_release(&health->lock);
 	if (back && events_on(EVENT_FLASH))
@@ -198,4 +242,14 @@ bool health_online(struct seg *seg)
 	else if (back)
 		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)), "flash is online again");
 	return back;
+}
+
+bool seg_online(struct seg *seg)
+{
+	return health_online(seg);
+}
+
+bool seg_offline(const struct seg *seg)
+{
+	return health_offline(seg);
 }

@@ -2,9 +2,13 @@
 /*
  * Readers: one per worker, with a queue and an eventfd of its own.
  *
- *   submit -> waiting -> (flush: the device's queue, up to depth) -> reaped by poll -> done
- *                              |  EAGAIN                    ^
- *                              +-> submitter thread --------+  (through the queue, or handed_back)
+ *   submit -> waiting -> (flush: the device's queue, up to depth) -> reaped by poll -> finished -> done
+ *                |             |  EAGAIN                    ^
+ *              cancel          +-> submitter thread --------+  (through the queue, or handed_back)
+ *
+ * A read is in one of four lists: waiting, fresh (the drive has it), late (the drive has had it for longer than
+ * the patience) and finished. The first two are in the order of submission, so that their heads are the oldest.
+ * How many are sent, and which would come too late, is read_rate_internal.h's.
  *
  * A read that can't be submitted at all goes to the finished list with its error; done is run by the
  * next poll, never from within submit or flush.
@@ -28,13 +32,17 @@
 #include "conf/counters.h"
 #include "conf/latency.h"
 #include "segments/pool_internal.h"
+#include "segments/read_rate_internal.h"
 #include "segments/segments_internal.h"
 
 #define BATCH 128u
 #define SLOW_MS 20u
 
+enum { PLACE_NONE, PLACE_WAITING, PLACE_FRESH, PLACE_LATE, PLACE_FINISHED, PLACES };
+
 struct list {
 	struct seg_read *first, *last;
+	unsigned count;
 };
 
 struct seg_reader {
@@ -42,10 +50,10 @@ struct seg_reader {
 	struct dev_queue *queue;
 	int fd;
 	unsigned depth;
-	unsigned in_flight;   /* with the device or the submitter */
 	unsigned outstanding; /* done not yet run */
 	unsigned buffers;     /* not yet released */
-	struct list waiting, finished;
+	struct list list[PLACES];
+	struct read_rate rate;
 	struct pool pool;
 	struct lock back_lock;
 	_Atomic(struct dev_io *) back; /* from the submitter thread; changed under back_lock */
@@ -63,27 +71,64 @@ static struct seg_read *read_of(struct dev_io *io)
 	return (struct seg_read *)((char *)io - offsetof(struct seg_read, io));
 }
 
-static void append(struct list *list, struct seg_read *read)
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void append(struct seg_reader *reader, unsigned place, struct seg_read *read)
 {
+	struct list *list = &reader->list[place];
+
+	read->place = (uint8_t)place;
 	read->next = NULL;
+	read->prev = list->last;
 	if (list->last)
 		list->last->next = read;
 	else
 		list->first = read;
 	list->last = read;
+	list->count++;
 }
 
-static struct seg_read *take(struct list *list)
+static void take_out(struct seg_reader *reader, struct seg_read *read)
 {
-	struct seg_read *read = list->first;
+	struct list *list = &reader->list[read->place];
 
-	if (read) {
+	if (read->prev)
+		read->prev->next = read->next;
+	else
 		list->first = read->next;
-		if (!list->first)
-			list->last = NULL;
-	}
-	return read;
+	if (read->next)
+		read->next->prev = read->prev;
+	else
+		list->last = read->prev;
+	list->count--;
+	read->place = PLACE_NONE;
 }
+
+static void move(struct seg_reader *reader, struct seg_read *read, unsigned place)
+{
+	take_out(reader, read);
+	append(reader, place, read);
+}
+
+static unsigned with_drive(const struct seg_reader *reader)
+{
+	return reader->list[PLACE_FRESH].count + reader->list[PLACE_LATE].count;
+}
+
+static struct read_queue queue_of(const struct seg_reader *reader)
+{
+	const struct list *fresh = &reader->list[PLACE_FRESH];
+
+	return (struct read_queue){
+		.with_drive = with_drive(reader),
+		.fresh = fresh->count,
+		.oldest_ns = fresh->first ? io_of(fresh->first)->submitted_ns : 0,
+		.company = fresh->first ? fresh->first->company : 0,
+		.waiting = reader->list[PLACE_WAITING].count,
+	};
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void signal_fd(struct seg_reader *reader)
 {
@@ -151,6 +196,20 @@ int seg_reader_fd(const struct seg_reader *reader)
 	return reader->fd;
 }
 
+void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns)
+{
+	reader->rate.patience_ns = ns;
+}
+
+bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns)
+{
+	const struct read_queue queue = queue_of(reader);
+
+	return read_rate_admits(&reader->rate, &queue, begun, now_ns);
+}
+
+/* ---- submission ------------------------------------------------------------------------------ */
+
 /* From the submitter thread. All under the lock: after it the reader may be destroyed. */
 static void handed_back(struct dev_io *io)
 {
@@ -163,12 +222,15 @@ static void handed_back(struct dev_io *io)
 	lock_release(&reader->back_lock);
 }
 
+/* The read is in a list, or in none yet. */
 static void finish(struct seg_reader *reader, struct seg_read *read, int result)
 {
 	read->result = result;
 	if (result != FS_OK)
 		read->available = 0;
-	append(&reader->finished, read);
+	if (read->place != PLACE_NONE)
+		take_out(reader, read);
+	append(reader, PLACE_FINISHED, read);
 }
 
 /* Fixes the range of pages. The buffer comes later, so that only what is in flight has one. */
@@ -220,20 +282,38 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 	read->bytes = NULL;
 	read->available = 0;
 	read->pages = 0;
+	read->place = PLACE_NONE;
 	reader->outstanding++;
 	rc = health_offline(reader->seg) ? FS_EOFFLINE : prepare(reader, read);
 	if (rc == FS_OK) {
-		append(&reader->waiting, read);
+		append(reader, PLACE_WAITING, read);
 		return;
 	}
 	finish(reader, read, rc);
 	signal_fd(reader);
 }
 
+bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read)
+{
+	if (read->place != PLACE_WAITING)
+		return false;
+	take_out(reader, read);
+	reader->outstanding--;
+	seg_read_release(reader, read);
+	return true;
+}
+
+/* The drive has it from now on, or the submitter thread, which gives it to the drive. */
+static void send(struct seg_reader *reader, struct seg_read *read)
+{
+	move(reader, read, PLACE_FRESH);
+	read->company = with_drive(reader);
+	ctr_add(CTR_flash_reads, 1);
+}
+
 static void defer(struct seg_reader *reader, struct seg_read *read)
 {
 	ctr_add(CTR_flash_reads_deferred, 1);
-	reader->in_flight++;
 	submitter_take(reader->seg->submitter, io_of(read), 0);
 }
 
@@ -250,12 +330,9 @@ static void refused(struct seg_reader *reader, struct seg_read *read, int error)
 	struct dev_io *io = io_of(read);
 
 	if (io->nowait && (error == EOPNOTSUPP || error == EINVAL)) {
-		atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed);
-		read->next = reader->waiting.first;
-		reader->waiting.first = read;
-		if (!reader->waiting.last)
-			reader->waiting.last = read;
+		atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed); /* it is sent again without */
 	} else if (error == EAGAIN) {
+		send(reader, read);
 		defer(reader, read);
 	} else {
 		fail(reader, read, error);
@@ -264,13 +341,12 @@ static void refused(struct seg_reader *reader, struct seg_read *read, int error)
 }
 
 /* The next reads for the device, with buffers. They stay in the waiting list. */
-static unsigned gather(struct seg_reader *reader, struct dev_io **batch, uint64_t now_ns)
+static unsigned gather(struct seg_reader *reader, struct dev_io **batch, unsigned room, uint64_t now_ns)
 {
 	bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
-	unsigned room = reader->depth - reader->in_flight;
 	unsigned n = 0;
 
-	for (struct seg_read *read = reader->waiting.first; read && n < BATCH && n < room;
+	for (struct seg_read *read = reader->list[PLACE_WAITING].first; read && n < BATCH && n < room;
 	     read = read->next) {
 		if (!take_buffer(reader, read))
 			break;
@@ -281,40 +357,81 @@ static unsigned gather(struct seg_reader *reader, struct dev_io **batch, uint64_
 	return n;
 }
 
-/* Hands waiting reads to the device while its queue has room. */
+/* Those that the drive could no longer answer in time are at the head of the list. A drive without work is given
+   what has not expired, however slow it was. */
+static void give_up_late(struct seg_reader *reader, uint64_t now_ns)
+{
+	const struct read_queue queue = queue_of(reader);
+	uint64_t back_ns = now_ns;
+	struct seg_read *read;
+
+	if (queue.with_drive > 0)
+		back_ns += read_rate_latency_ns(&reader->rate, &queue, now_ns);
+	while ((read = reader->list[PLACE_WAITING].first) != NULL && read->expires_ns && read->expires_ns <= back_ns) {
+		finish(reader, read, FS_ELATE);
+		signal_fd(reader);
+	}
+}
+
+static void give_up_all(struct seg_reader *reader)
+{
+	while (reader->list[PLACE_WAITING].first) {
+		finish(reader, reader->list[PLACE_WAITING].first, FS_EOFFLINE);
+		signal_fd(reader);
+	}
+}
+
+/* Sends a batch. False: nothing could be sent, and there is something that polling finds. */
+static void send_batch(struct seg_reader *reader, struct dev_io **batch, unsigned n)
+{
+	struct list *waiting = &reader->list[PLACE_WAITING];
+	int taken;
+
+	if (fault_fires(FAULT_device_read_again)) {
+		struct seg_read *read = waiting->first;
+
+		send(reader, read);
+		defer(reader, read);
+		return;
+	}
+	taken = reader->seg->device->ops->submit(reader->queue, batch, n);
+	for (int i = 0; i < taken; i++)
+		send(reader, waiting->first);
+	if (taken <= 0)
+		refused(reader, waiting->first, taken < 0 ? -taken : EAGAIN);
+}
+
+/* Hands waiting reads to the device while it may have more. */
 static void pump(struct seg_reader *reader)
 {
-	struct dev_io *batch[BATCH];
+	struct list *waiting = &reader->list[PLACE_WAITING];
+	unsigned depth = read_rate_depth(&reader->rate, reader->depth);
 	uint64_t now_ns = clk_now_ns(reader->seg->clock);
+	struct dev_io *batch[BATCH];
 
-	while (reader->waiting.first && reader->in_flight < reader->depth) {
-		unsigned n = gather(reader, batch, now_ns);
-		int taken;
+	if (health_offline(reader->seg))
+		give_up_all(reader);
+	else if (reader->rate.patience_ns > 0)
+		give_up_late(reader, now_ns);
+	while (waiting->first && with_drive(reader) < depth) {
+		unsigned n = gather(reader, batch, depth - with_drive(reader), now_ns);
 
-		if (n == 0) {
-			finish(reader, take(&reader->waiting), FS_ENOMEM);
+		if (n > 0) {
+			send_batch(reader, batch, n);
+		} else {
+			finish(reader, waiting->first, FS_ENOMEM);
 			signal_fd(reader);
-			continue;
 		}
-		if (fault_fires(FAULT_device_read_again)) {
-			defer(reader, take(&reader->waiting));
-			continue;
-		}
-		taken = reader->seg->device->ops->submit(reader->queue, batch, n);
-		for (int i = 0; i < taken; i++) {
-			take(&reader->waiting);
-			reader->in_flight++;
-		}
-		if (taken <= 0)
-			refused(reader, take(&reader->waiting), taken < 0 ? -taken : EAGAIN);
 	}
 }
 
 void seg_reader_flush(struct seg_reader *reader)
 {
-	if (reader->waiting.first)
+	if (reader->list[PLACE_WAITING].first)
 		pump(reader);
 }
+
+/* ---- completion ------------------------------------------------------------------------------ */
 
 /* What the device wrote is in no cache of ours yet. done runs when all completions have been taken: by
    then header, key and the first of the value are here, and the processor sees where this is going. */
@@ -333,7 +450,6 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, u
 		submitter_take(reader->seg->submitter, io, SLOW_MS);
 		return;
 	}
-	reader->in_flight--;
 	if (io->nowait && (io->result == -EAGAIN || io->result == -EOPNOTSUPP)) {
 		if (io->result == -EOPNOTSUPP)
 			atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed);
@@ -342,6 +458,7 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, u
 	}
 	ctr_add(CTR_flash_bytes_read, io->bytes);
 	lat_record(LAT_flash_read, now_ns - io->submitted_ns, 1);
+	read_rate_answered(&reader->rate, now_ns - io->submitted_ns, read->company, now_ns);
 	if (io->result == (int64_t)io->bytes)
 		prefetch_record(read);
 	dev_read_faults((uint8_t *)read->buffer + (read->bytes - (const uint8_t *)read->buffer),
@@ -387,20 +504,40 @@ static void reap(struct seg_reader *reader)
 	take_back(reader);
 }
 
+/* What the drive has had for as long as anybody waits counts as late once. */
+static void look_for_late(struct seg_reader *reader, uint64_t now_ns)
+{
+	struct list *fresh = &reader->list[PLACE_FRESH];
+	struct read_rate *rate = &reader->rate;
+
+	if (rate->patience_ns == 0)
+		return;
+	while (fresh->first && now_ns >= io_of(fresh->first)->submitted_ns + rate->patience_ns) {
+		read_rate_late(rate, now_ns);
+		move(reader, fresh->first, PLACE_LATE);
+	}
+	if (read_rate_silent(rate, now_ns)) {
+		health_silent(reader->seg, rate->patience_ns / 1000000);
+		read_rate_forgive(rate);
+	}
+}
+
 unsigned seg_reader_poll(struct seg_reader *reader)
 {
 	struct list finished;
-	struct seg_read *read;
 	unsigned count = 0;
 
-	if (reader->in_flight > 0) {
+	if (with_drive(reader) > 0) {
 		reap(reader);
+		look_for_late(reader, clk_now_ns(reader->seg->clock));
 		seg_reader_flush(reader); /* there may be room now */
 	}
 	/* What done submits and fails at once waits for the next poll, which its signal asks for. */
-	finished = reader->finished;
-	reader->finished = (struct list){0};
-	while ((read = take(&finished)) != NULL) {
+	finished = reader->list[PLACE_FINISHED];
+	reader->list[PLACE_FINISHED] = (struct list){0};
+	for (struct seg_read *read = finished.first, *next; read; read = next) {
+		next = read->next;
+		read->place = PLACE_NONE;
 		reader->outstanding--;
 		count++;
 		read->done(read);

@@ -163,10 +163,12 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 int seg_open(struct seg **out, const struct seg_config *config, void *table)
 {
 	struct seg_config rounded = *config;
-	struct dev *device;
+	struct dev *device = config->device;
 	int rc = check_config(config);
 
 	*out = NULL;
+	if (device)
+		return seg_open_on(out, config, table, device);
 	rounded.flash_bytes &= ~(uint64_t)(SEG_PAGE - 1);
 	if (rc == FS_OK)
 		rc = dev_open(&device, &rounded);

@@ -41,6 +41,7 @@
 #define SEG_MAX_SEGMENTS 16383u
 
 struct seg; /* all segments of one daemon, over its devices */
+struct dev; /* a device (device_internal.h); tests and simulations make their own */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
 enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
@@ -53,6 +54,7 @@ struct seg_owner {
 struct seg_config {
 	const struct clk *clock;
 	const char *path;	/* file (made when missing) or block device */
+	struct dev *device;	/* used in its place, and closed by seg_close; NULL: path is */
 	uint64_t flash_bytes;	/* file: size to preallocate; block device: 0 = all of it */
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions;	/* 1 .. 16 */
@@ -228,6 +230,12 @@ FS_MUST_CHECK int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *s
    The cleaner's. */
 FS_MUST_CHECK bool seg_oldest(const struct seg *seg, uint32_t *segment);
 
+/* True while the device is online. Offline: tries it when its time has come, which may take as long as the
+   device hangs. The cleaner's. */
+bool seg_online(struct seg *seg);
+/* Is it offline? Reads fail at once then. Any thread, no lock. */
+bool seg_offline(const struct seg *seg);
+
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the
 	   next call. Called in order of offset. */
@@ -294,18 +302,22 @@ struct seg_read {
 	uint32_t segment; /* pinned by the caller, unpinned by the caller after done */
 	uint64_t offset;  /* within the segment, any byte */
 	uint64_t length;  /* wanted bytes from offset; clipped to the segment's end */
+	uint64_t expires_ns; /* by the seg's clock: nobody waits for it after that; 0: somebody always does */
 	void (*done)(struct seg_read *read); /* on the reader's thread, from seg_reader_poll */
 	void *context;
 	/* set by the reader before done */
-	int result;	       /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment) */
+	int result;	       /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment), FS_ELATE (not sent:
+				  the drive would not have answered before it expires) */
 	const uint8_t *bytes;  /* at offset */
 	uint64_t available;    /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages;
 	/* the reader's own */
 	void *buffer;
 	uint64_t buffer_bytes;
-	struct seg_read *next;
+	struct seg_read *next, *prev;
 	struct seg_reader *reader;
+	uint32_t company; /* reads with the drive when it was sent, itself included */
+	uint8_t place;	  /* which of the reader's lists it is in */
 	uint64_t io[18];
 };
 
@@ -320,18 +332,32 @@ void seg_reader_destroy(struct seg_reader *reader);
    edge-triggered, or read by the owner before each poll, it tells when there is more to poll. */
 int seg_reader_fd(const struct seg_reader *reader);
 
+/*
+ * How long whoever asks waits for a read (0, as at first: for ever). From then on the drive is given no more
+ * reads at a time than it answers in half of that, reads that would come too late are not sent (FS_ELATE), and
+ * a drive that doesn't answer in that time goes offline (read_rate_internal.h).
+ */
+void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns);
+/* Would a read that is submitted now be answered within the patience? begun: it is part of something that other
+   reads were made for already. Cheap; an advice, seg_read_submit takes any. */
+bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
+
 /* Queues; nothing is submitted before the flush, so that a batch costs one system call. Never
    blocks: what the kernel would block on goes to the submitter thread. done is never called from
    here. Buffers come from a pool of the reader (bounded idle share), 4 KiB aligned. */
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
 void seg_reader_flush(struct seg_reader *reader);
+/* Takes a read out that the drive has not been given: true, and it is as if released; done will not be called.
+   False: the drive has it, or had it; done will be called. */
+bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read);
 /* Runs done of all that has completed. Returns how many. No system call while nothing waits to be submitted,
-   so it may be called at every turn. Not from within done; seg_read_submit and seg_reader_flush may be
+   so it may be called at every turn; while reads are in flight it is to be called at least every half of the
+   patience, as it looks for late ones too. Not from within done; seg_read_submit and seg_reader_flush may be
    called there. */
 unsigned seg_reader_poll(struct seg_reader *reader);
 void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
 uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */
-unsigned seg_reader_in_flight(const struct seg_reader *reader);
+unsigned seg_reader_in_flight(const struct seg_reader *reader); /* submitted, done not run yet */
 
 /* What was read at that offset of the segment fails its check although it should hold a record: counts in
    the device's error budget, and a warning says so, at most once a minute, with the number since the last

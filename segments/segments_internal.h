@@ -61,7 +61,10 @@ struct seg_health {
 	uint64_t error_ms[HEALTH_ERRORS_MAX]; /* a ring of the last budget errors */
 	unsigned next_error;
 	uint64_t retry_at_ms;
-	uint64_t retry_after_ms; /* 0: the next time offline begins with the shortest */
+	uint64_t retry_after_ms; /* the wait that ends then */
+	uint64_t pause_ms; /* the wait that the last time offline began with; 0: the next one begins with the shortest */
+	uint64_t back_at_ms; /* when it was online again last */
+	uint64_t patience_ms; /* a read that takes longer is no answer; 0: any is */
 	uint64_t corrupt; /* records that failed their check, not reported yet */
 	uint64_t corrupt_report_at_ms;
 	char reason[128];
@@ -127,12 +130,14 @@ static inline bool health_offline(const struct seg *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
 }
+/* The drive doesn't answer reads within that many ms: takes it offline. Any thread. */
+void health_silent(struct seg *seg, uint64_t patience_ms);
 /* A write failed with this errno and every place is retired: takes the device offline. Cleaner. */
 void health_no_place(struct seg *seg, int error);
 /* A segment was written: the next time offline, the back-off begins anew. Cleaner. */
 void health_proven(struct seg *seg);
-/* The cleaner's: true while online. Offline, tries the device again when it is time to; when it is
-   back, retired places are free again. */
+/* The cleaner's: true while online. Offline, tries the device again when it is time to, which takes as long as the
+   device takes; when it is back, retired places are free again. */
 FS_MUST_CHECK bool health_online(struct seg *seg);
 
 /* ---- table.c ---- */

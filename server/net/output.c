@@ -143,6 +143,7 @@ struct reply *conn_reply_take(struct conn *conn)
 		reply->request.owner = reply;
 	}
 	reply->conn = conn;
+	reply->request.fate = NULL;
 	return reply;
 }
 

@@ -140,6 +140,11 @@ void worker_run_ready(struct worker *worker)
 		run_ready(worker, ready);
 }
 
+static bool may_sleep(const struct worker *worker)
+{
+	return TAILQ_EMPTY(&worker->ready) && !store_worker_has_work(worker->store);
+}
+
 static void *worker_main(void *context)
 {
 	struct worker *worker = context;
@@ -147,7 +152,7 @@ static void *worker_main(void *context)
 	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed) ||
 	       !LIST_EMPTY(&worker->conns) || store_worker_pending(worker->store) > 0) {
 		worker->woken = false;
-		event_base_loop(worker->base, EVLOOP_ONCE | (TAILQ_EMPTY(&worker->ready) ? 0 : EVLOOP_NONBLOCK));
+		event_base_loop(worker->base, EVLOOP_ONCE | (may_sleep(worker) ? 0 : EVLOOP_NONBLOCK));
 		poll_store(worker);
 		worker_run_ready(worker);
 		store_worker_flush(worker->store);

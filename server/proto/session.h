@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/store/store.h"
+
 enum session_state {
 	SESSION_LINE,	/* a command starts */
 	SESSION_KEYS,	/* in the keys of a multiget; the line stays in the input until the last one */
@@ -22,6 +24,7 @@ struct session {
 	uint8_t op;		/* KEYS: GET or GAT */
 	bool show_cas;		/* KEYS: gets, gats */
 	uint8_t keys;		/* KEYS: how many since one of them counted as a command */
+	struct store_fate fate;	/* KEYS: what the flash reads of all its keys share */
 	uint32_t expiry;	/* KEYS: of gat, as the store's seconds */
 	uint32_t scanned;	/* LINE: bytes of the input that are known to hold no line end */
 	uint32_t keys_end;	/* KEYS: where they end, from the start of the buffer ... */

@@ -71,6 +71,7 @@ static enum text_step get_key(struct conn *conn, const struct foreseen *key)
 	if (!reply)
 		return TEXT_CLOSE;
 	reply->request.expiry = conn->session.expiry;
+	reply->request.fate = &conn->session.fate;
 	reply->show_cas = conn->session.show_cas;
 	execute(conn, reply);
 	return TEXT_NEXT;
@@ -148,6 +149,7 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 	session->state = SESSION_KEYS;
 	session->op = op_of[command->id];
 	session->keys = 0;
+	session->fate = (struct store_fate){ .taken = false };
 	session->show_cas = command->id == TEXT_GETS || command->id == TEXT_GATS;
 	session->expiry = touches ? store_expiry(conn->server->store, command->exptime) : 0;
 	session->keys_end = (uint32_t)(command->rest_end - conn->input.bytes);

@@ -76,6 +76,9 @@ void action_begin(struct action *action);
 struct item *action_find(struct action *action);
 /* Executes request against current; result, value, number, cas and found are filled. */
 void action_apply(struct action *action, const struct current *current);
+/* The same where flash may hold an object of the key's that can't be read in time, current being what DRAM has. A
+   change clears its slots first: what it answers about an absent key must be true from then on. */
+void action_unread(struct action *action, const struct current *current);
 /* After the stripe is released. */
 void action_finish(struct action *action);
 

@@ -109,6 +109,13 @@ void action_apply(struct action *action, const struct current *current)
 		COMMANDS[action->request->op](action, current);
 }
 
+void action_unread(struct action *action, const struct current *current)
+{
+	if (!current->item && request_needs_value(action->request))
+		action_clear_slots(action);
+	action_apply(action, current);
+}
+
 /* ---- before and after ------------------------------------------------------------------------ */
 
 static bool takes_id(const struct store_request *request)

@@ -251,6 +251,8 @@ bool store_clean_step(struct store *store)
 	busy = cleaner_crawl(store, now_ms);
 	busy |= cleaner_compact(store, now_ms);
 	refill_tokens(store, now_ms);
+	if (store->segments)
+		(void)seg_online(store->segments); /* tries a device that is offline */
 	busy |= store->index && store->config.evict && evict_excess_hot(store);
 	busy |= keep_free(store, now_ms);
 	context_settle(&cleaner->context);

@@ -167,6 +167,20 @@ void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned
 	stripes_foresee(store, hashes, count);
 }
 
+/* DRAM lacks the key, and its stripe is held: see lookup_start. */
+static inline enum lookup_answer look_on_flash(struct store_worker *worker, struct store_request *request,
+					       struct stripe *stripe, const struct fidx_key *key)
+{
+	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_extent extent;
+	unsigned matches;
+	bool has_extent;
+
+	if (!flash_may_hold(worker->context.store, key, match, &matches, &extent, &has_extent))
+		return LOOKUP_NOTHING;
+	return lookup_start(worker, request, stripe, key, match, matches, has_extent ? &extent : NULL);
+}
+
 bool store_execute(struct store_worker *worker, struct store_request *request)
 {
 	struct store *store = worker->context.store;
@@ -177,7 +191,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	struct current current = { 0 };
 	struct fidx_key key;
 	/* What only reads, as most requests do, takes no id and leaves nothing behind, but an object that it found dead. */
-	bool reads = request->op == STORE_GET && __builtin_expect(!request->extended, 1);
+	bool reads = request->op == STORE_GET && __builtin_expect(!request->extended, 1), unread = false;
 
 	if (__builtin_expect(request->extended, 0) && !extended_prepare(&worker->context, request)) {
 		request->result = STORE_NO_MEMORY;
@@ -194,21 +208,20 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 		action_begin(&action);
 	current.item = action_find(&action);
 	if (!current.item && store->index && (request->op != STORE_SET || request_needs_value(request))) {
-		struct fidx_match match[FIDX_MAX_MATCHES];
-		struct fidx_extent extent;
-		unsigned matches;
-		bool has_extent;
+		enum lookup_answer answer = look_on_flash(worker, request, stripe, &key);
 
-		if (flash_may_hold(store, &key, match, &matches, &extent, &has_extent) &&
-		    lookup_start(worker, request, stripe, &key, match, matches, has_extent ? &extent : NULL)) {
+		if (answer == LOOKUP_STARTED) {
 			for (unsigned i = 0; i < action.garbage_count; i++)
 				item_release(&worker->context, action.garbage[i]);
 			return false;
 		}
+		unread = answer == LOOKUP_REFUSED;
 		ctr_add(CTR_flash_lookups_miss, 1);
 	}
 	if (reads)
 		apply_get(&action, &current);
+	else if (__builtin_expect(unread, 0))
+		action_unread(&action, &current);
 	else
 		action_apply(&action, &current);
 	lock_release(&stripe->lock);

@@ -2,12 +2,15 @@
 /*
  * Flash reads for one request.
  *
- *   lookup_start: pin every segment that a matching slot names (stripe held), release the stripe
- *   read_next:    one aligned read for each, the youngest first, until the key is met
+ *   lookup_start: will it be answered in time? pin every segment that a matching slot names (stripe held),
+ *                 release the stripe
+ *   read_next:    one aligned read for each, the youngest first, until the key is met (reads.h)
  *   on_read:      key and check compared; GET is answered from the buffer
  *   decide:       everything else: back under the stripe, is what was read still the whole truth?
  *                 then act, else read what is new, at most LOOKUP_ROUNDS_MAX times before the
  *                 stripe's commits wait
+ *   give_up:      the answer can't come in time: a GET misses, a change acts as if flash had nothing, which it
+ *                 makes true first
  *
  * Why a decision can trust what it read: inserts of slots that could match this key need the same
  * stripe (flashindex.h), so after the check and under the stripe no other record can be this key's.
@@ -18,39 +21,79 @@
 
 #include "server/store/action.h"
 
-#define LOOKUPS_IDLE_MAX 256
+#define LOOKUPS_IDLE_MOST 64u
 
+static void on_read(struct store_lookup *lookup);
 static void read_next(struct store_lookup *lookup);
+static void give_up(struct store_lookup *lookup);
 
 /* ---- the pool and the list of running ones --------------------------------------------------- */
 
-static struct store_lookup *lookup_new(struct store_worker *worker)
+/* For so many matches, of which there are none at the moment. False: no memory. */
+static bool make_room(struct store_lookup *lookup, unsigned matches)
 {
-	struct store_lookup *lookup = worker->free;
+	struct fidx_match *match;
 
-	if (lookup)
-		worker->free = lookup->next;
-	else
-		lookup = mem_must_zalloc(sizeof(*lookup));
-	memset(lookup, 0, offsetof(struct store_lookup, read));
-	lookup->read.buffer = NULL;
-	lookup->worker = worker;
-	return lookup;
+	if (matches <= LOOKUP_FEW || lookup->match != lookup->few)
+		return true;
+	match = mem_alloc(FIDX_MAX_MATCHES * sizeof(*match));
+	if (match)
+		lookup->match = match;
+	return match != NULL;
 }
 
 static void lookup_free(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	if (lookup->match != lookup->few)
+		mem_free(lookup->match);
+	if (worker->free_count >= LOOKUPS_IDLE_MOST) {
+		mem_free(lookup);
+		return;
+	}
 	lookup->next = worker->free;
 	worker->free = lookup;
+	worker->free_count++;
+}
+
+/* Room for that many matches. NULL: no memory. */
+static struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
+{
+	struct store_lookup *lookup = worker->free;
+
+	if (lookup) {
+		worker->free = lookup->next;
+		worker->free_count--;
+	} else {
+		lookup = mem_alloc(sizeof(*lookup));
+	}
+	if (!lookup)
+		return NULL;
+	memset(lookup, 0, offsetof(struct store_lookup, key));
+	lookup->worker = worker;
+	lookup->match = lookup->few;
+	if (make_room(lookup, matches))
+		return lookup;
+	lookup_free(lookup);
+	return NULL;
+}
+
+void lookups_fini(struct store_worker *worker)
+{
+	must(worker->lookups == 0);
+	while (worker->free) {
+		struct store_lookup *lookup = worker->free;
+
+		worker->free = lookup->next;
+		mem_free(lookup);
+	}
 }
 
 static void run(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
-	lookup->running = true;
 	lookup->prev = worker->newest;
 	lookup->next = NULL;
 	if (worker->newest)
@@ -58,15 +101,13 @@ static void run(struct store_lookup *lookup)
 	else
 		worker->oldest = lookup;
 	worker->newest = lookup;
+	worker->lookups++;
 }
 
 static void unrun(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
-	if (!lookup->running)
-		return;
-	lookup->running = false;
 	if (lookup->prev)
 		lookup->prev->next = lookup->next;
 	else
@@ -75,6 +116,53 @@ static void unrun(struct store_lookup *lookup)
 		lookup->next->prev = lookup->prev;
 	else
 		worker->newest = lookup->prev;
+	worker->lookups--;
+}
+
+/* ---- those whose bytes are there already ----------------------------------------------------- */
+
+/* done() is never called from store_execute: it is the next poll's turn. */
+static void make_ready(struct store_lookup *lookup)
+{
+	struct store_worker *worker = lookup->worker;
+
+	lookup->ready = true;
+	lookup->next_waiting = NULL;
+	if (worker->ready_last)
+		worker->ready_last->next_waiting = lookup;
+	else
+		worker->ready_first = lookup;
+	worker->ready_last = lookup;
+}
+
+static struct store_lookup *take_ready(struct store_worker *worker)
+{
+	struct store_lookup *lookup = worker->ready_first;
+
+	worker->ready_first = lookup->next_waiting;
+	if (!worker->ready_first)
+		worker->ready_last = NULL;
+	lookup->ready = false;
+	return lookup;
+}
+
+/* One step of each: what becomes ready meanwhile is the next poll's. */
+static void poll_ready(struct store_worker *worker)
+{
+	struct store_lookup *last = worker->ready_last;
+
+	while (last) {
+		struct store_lookup *lookup = take_ready(worker);
+
+		if (lookup == last)
+			last = NULL;
+		on_read(lookup);
+	}
+}
+
+bool store_worker_has_work(const struct store_worker *worker)
+{
+	return worker->ready_first != NULL;
 }
 
 /* ---- pins ------------------------------------------------------------------------------------ */
@@ -103,6 +191,8 @@ static void unpin_all(struct store_lookup *lookup)
 		seg_unpin(segments_of(lookup), lookup->match[i].segment);
 	if (lookup->has_extent)
 		seg_unpin(segments_of(lookup), lookup->extent.segment);
+	lookup->matches = 0;
+	lookup->has_extent = false;
 }
 
 /* ---- the end of a request -------------------------------------------------------------------- */
@@ -122,21 +212,19 @@ static void count_reads(const struct store_lookup *lookup, bool found)
 	ctr_add(found ? CTR_flash_reads_on_hit : CTR_flash_reads_on_miss, lookup->reads);
 }
 
-/* Answers. The lookup stays with the value where that points into its buffer. */
-static void answer(struct store_lookup *lookup, bool keep)
+/* Answers; the lookup is no more. */
+static void answer(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
 	struct store_worker *worker = lookup->worker;
 
 	unrun(lookup);
+	unpin_all(lookup);
+	if (lookup->read)
+		reads_leave(lookup);
 	request->lookup = NULL;
 	worker->pending--;
-	if (!keep) {
-		unpin_all(lookup);
-		if (lookup->read.buffer)
-			seg_read_release(worker->reader, &lookup->read);
-		lookup_free(lookup);
-	}
+	lookup_free(lookup);
 	request->done(request);
 }
 
@@ -200,7 +288,7 @@ static void get_hit(struct store_lookup *lookup, const struct seg_record *record
 
 	request->value = (struct store_value){ .data = record->value, .length = record->value_length,
 					       .client_flags = record->client_flags, .cas = record->cas,
-					       .from_flash = true, .read = &lookup->read };
+					       .from_flash = true, .read = reads_pass_on(lookup) };
 	request->result = STORE_HIT;
 	if (request->extended)
 		extended_found(request,
@@ -216,10 +304,7 @@ static void get_hit(struct store_lookup *lookup, const struct seg_record *record
 		promote(lookup, record, packed_ms);
 	count_reads(lookup, true);
 	count_result(&lookup->worker->context, request, true);
-	unpin_all(lookup);
-	lookup->matches = 0;
-	lookup->has_extent = false;
-	answer(lookup, true);
+	answer(lookup);
 }
 
 static void get_miss(struct store_lookup *lookup)
@@ -228,7 +313,7 @@ static void get_miss(struct store_lookup *lookup)
 	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
 	count_reads(lookup, false);
 	count_result(&lookup->worker->context, lookup->request, false);
-	answer(lookup, false);
+	answer(lookup);
 }
 
 /* ---- read-modify-write ----------------------------------------------------------------------- */
@@ -271,7 +356,7 @@ static bool still_true(struct store *store, struct store_lookup *lookup, bool fo
 static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match,
 		  unsigned matches, const struct fidx_extent *extent)
 {
-	struct store_worker *worker = lookup->worker;
+	bool room;
 
 	ctr_add(CTR_flash_revalidations, 1);
 	if (++lookup->rounds == LOOKUP_ROUNDS_MAX) {
@@ -280,13 +365,18 @@ static void again(struct store_lookup *lookup, struct stripe *stripe, const stru
 		ctr_add(CTR_flash_freezes, 1);
 	}
 	unpin_all(lookup);
-	lookup->matches = lookup->at = 0;
-	lookup->has_extent = lookup->extent_read = lookup->extent_done = false;
-	pin_all(lookup, match, matches, extent);
+	lookup->at = 0;
+	lookup->extent_read = lookup->extent_done = false;
+	room = make_room(lookup, matches);
+	if (room)
+		pin_all(lookup, match, matches, extent);
 	lock_release(&stripe->lock);
-	if (lookup->read.buffer)
-		seg_read_release(worker->reader, &lookup->read);
-	read_next(lookup);
+	if (lookup->read)
+		reads_leave(lookup);
+	if (room)
+		read_next(lookup);
+	else
+		give_up(lookup);
 }
 
 /* record: what was found on flash, NULL when every match was another key's, dead or unreadable. */
@@ -332,7 +422,7 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 	count_reads(lookup, current.record != NULL);
 	count_result(&worker->context, request, current.record != NULL);
 	action_finish(&action);
-	answer(lookup, false);
+	answer(lookup);
 }
 
 /* ---- reads ----------------------------------------------------------------------------------- */
@@ -355,25 +445,27 @@ static uint64_t read_sequence(const struct store_lookup *lookup)
 	return lookup->extent_read ? lookup->extent.sequence : lookup->match[lookup->at].sequence;
 }
 
-static void submit(struct store_lookup *lookup, uint64_t length)
+static uint64_t timeout_us(const struct store_worker *worker)
 {
-	struct store_worker *worker = lookup->worker;
-
-	lookup->read.segment = read_segment(lookup);
-	lookup->read.offset = lookup->position;
-	lookup->read.length = length;
-	lookup->reads++;
-	ctr_add(CTR_flash_reads, 1);
-	seg_read_submit(worker->reader, &lookup->read);
+	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed) * 1000ull;
 }
 
-/* The answer to a request whose read can't come in time has gone; the read itself holds its buffer
-   and its pins until it completes. */
-static void abandon(struct store_lookup *lookup)
+static void ask(struct store_lookup *lookup, uint64_t length)
 {
-	unpin_all(lookup);
-	seg_read_release(lookup->worker->reader, &lookup->read);
-	lookup_free(lookup);
+	struct store_worker *worker = lookup->worker;
+	const struct reads_wanted wanted = { .segment = read_segment(lookup), .sequence = read_sequence(lookup),
+					     .offset = lookup->position, .length = length,
+					     .expires_ns = (lookup->started_us + timeout_us(worker)) * 1000 };
+	enum reads_answer answer = reads_ask(&worker->reads, lookup, &wanted, &lookup->made);
+
+	if (answer == READS_NONE)
+		lookup->unread = true;
+	else if (lookup->made)
+		lookup->reads++;
+	else
+		ctr_add(CTR_flash_reads_shared, 1);
+	if (answer != READS_WAIT)
+		make_ready(lookup);
 }
 
 static void drop_slot(struct store_lookup *lookup)
@@ -392,7 +484,8 @@ static void drop_slot(struct store_lookup *lookup)
 /* This place was not it. */
 static void read_on(struct store_lookup *lookup)
 {
-	seg_read_release(lookup->worker->reader, &lookup->read);
+	if (lookup->read)
+		reads_leave(lookup);
 	if (lookup->extent_read) {
 		lookup->extent_read = false;
 		lookup->extent_done = true;
@@ -442,155 +535,245 @@ static void met_other_key(struct store_lookup *lookup, const struct seg_record *
 	read_on(lookup);
 }
 
-static void on_read(struct seg_read *read)
+/*
+ * The record is longer than what was read. Its header and key have not been checked, so that another key in it proves
+ * nothing: a GET takes it for another's, which at worst is a miss; whoever must know reads all of it.
+ */
+static bool is_worth_the_rest(const struct store_lookup *lookup, const struct seg_record *record)
 {
-	struct store_lookup *lookup = read->context;
+	return record->key_length == 0 || is_key(lookup->request, record) || request_needs_value(lookup->request);
+}
+
+static void met_short(struct store_lookup *lookup, const struct seg_record *record, uint64_t needed)
+{
+	if (is_worth_the_rest(lookup, record)) {
+		reads_leave(lookup);
+		ask(lookup, needed);
+	} else {
+		ctr_add(CTR_false_matches, 1); /* unchecked bytes teach nothing */
+		read_on(lookup);
+	}
+}
+
+static void met_corrupt(struct store_lookup *lookup)
+{
+	ctr_add(CTR_flash_checksum_errors, 1);
+	seg_report_corrupt(segments_of(lookup), read_segment(lookup), lookup->position);
+	reads_distrust(lookup->read);
+	drop_slot(lookup);
+	read_on(lookup);
+}
+
+/* Bytes are there: what do they hold? */
+static void look(struct store_lookup *lookup)
+{
 	struct store *store = lookup->worker->context.store;
+	const struct seg_read *read = &lookup->read->read;
 	struct seg_record record;
 	uint64_t needed = 0;
-	int result = read->result;
+	int result = seg_record_read(store->segments, read_segment(lookup), read_sequence(lookup), lookup->position,
+				     read->bytes, read->available, &record, &needed);
 
-	ctr_add(CTR_flash_pages_read, read->pages);
-	if (!lookup->request) {
-		abandon(lookup);
+	/* No such record gets a slot: the length is not to be believed. */
+	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
+		result = FS_ECORRUPT;
+	if (result == FS_ESHORT && needed <= read->available)
+		result = FS_ECORRUPT;
+	if (result == FS_ESHORT)
+		met_short(lookup, &record, needed);
+	else if (result != FS_OK)
+		met_corrupt(lookup);
+	else if (is_key(lookup->request, &record))
+		found(lookup, &record);
+	else
+		met_other_key(lookup, &record);
+}
+
+/* A failed read is a miss (segments counted the error); what a command answers about an absent key must be true from
+   then on. */
+static void met_error(struct store_lookup *lookup, int result)
+{
+	if (result == FS_ELATE || result == FS_EOFFLINE || result == FS_ENOMEM) {
+		if (result == FS_ELATE)
+			ctr_add(CTR_flash_reads_shed, 1);
+		if (lookup->made)
+			lookup->reads--; /* it was never sent */
+		give_up(lookup);
+		return;
+	}
+	if (request_needs_value(lookup->request))
+		drop_slot(lookup);
+	read_on(lookup);
+}
+
+static void on_read(struct store_lookup *lookup)
+{
+	struct store *store = lookup->worker->context.store;
+
+	if (lookup->unread) {
+		give_up(lookup);
 		return;
 	}
 	if (!lookup->extent_read)
 		fidx_touch_soon(store->index, &lookup->key, &lookup->match[lookup->at]);
-	if (result == FS_OK)
-		result = seg_record_read(store->segments, read_segment(lookup), read_sequence(lookup),
-					 lookup->position, read->bytes, read->available, &record, &needed);
-	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
-		result = FS_ECORRUPT; /* no such record gets a slot: the length is not to be believed */
-	if (result == FS_ESHORT && needed > read->available &&
-	    (record.key_length == 0 || is_key(lookup->request, &record))) {
-		seg_read_release(lookup->worker->reader, read);
-		submit(lookup, needed); /* longer than L, or a key that straddles it */
-	} else if (result == FS_ESHORT) {
-		ctr_add(CTR_false_matches, 1); /* unchecked bytes teach nothing */
-		read_on(lookup);
-	} else if (result == FS_ECORRUPT) {
-		ctr_add(CTR_flash_checksum_errors, 1);
-		seg_report_corrupt(store->segments, read_segment(lookup), lookup->position);
-		drop_slot(lookup);
-		read_on(lookup);
-	} else if (result != FS_OK) {
-		/* A failed read is a miss (segments counted the error); what a command answers about
-		   an absent key must be true from then on. */
-		if (request_needs_value(lookup->request))
-			drop_slot(lookup);
-		read_on(lookup);
-	} else if (is_key(lookup->request, &record)) {
-		found(lookup, &record);
-	} else {
-		met_other_key(lookup, &record);
-	}
+	if (lookup->read->read.result == FS_OK)
+		look(lookup);
+	else
+		met_error(lookup, lookup->read->read.result);
 }
 
-/* Extents know their key by all 64 bits of its hash: asked first, they are nearly always right. */
-static void read_next(struct store_lookup *lookup)
+void reads_done(struct store_lookup *lookup)
+{
+	on_read(lookup);
+}
+
+/* Where the next match leads. Extents know their key by all 64 bits of its hash: asked first, they are nearly always
+   right. False: there is none left. */
+static bool choose_next(struct store_lookup *lookup, uint64_t *length)
 {
 	struct store *store = lookup->worker->context.store;
-	uint64_t length;
 
-	if (lookup->has_extent && !lookup->extent_done) {
-		lookup->extent_read = true;
+	lookup->extent_read = lookup->has_extent && !lookup->extent_done;
+	if (lookup->extent_read) {
 		lookup->position = lookup->extent.offset;
-		length = lookup->extent.length;
+		*length = lookup->extent.length;
 	} else if (lookup->at < lookup->matches) {
 		const struct fidx_match *match = &lookup->match[lookup->at];
 
 		lookup->position = seg_position(store->segments, match->segment, lookup->key.place, match->function);
-		length = seg_read_length(store->segments, match->segment);
+		*length = seg_read_length(store->segments, match->segment);
 	} else {
-		exhausted(lookup);
-		return;
-	}
-	lookup->read.done = on_read;
-	lookup->read.context = lookup;
-	submit(lookup, length);
-}
-
-bool lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
-		  const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
-		  const struct fidx_extent *extent)
-{
-	struct store_lookup *lookup = lookup_new(worker);
-
-	pin_all(lookup, match, matches, extent);
-	if (lookup->matches == 0 && !lookup->has_extent) {
-		lookup_free(lookup);
 		return false;
 	}
-	lock_release(&stripe->lock);
-	lookup->request = request;
-	lookup->key = *key;
-	lookup->started_us = worker->now_us;
-	request->lookup = lookup;
-	worker->pending++;
-	run(lookup);
-	read_next(lookup);
 	return true;
+}
+
+static void read_next(struct store_lookup *lookup)
+{
+	uint64_t length;
+
+	if (choose_next(lookup, &length))
+		ask(lookup, length);
+	else
+		exhausted(lookup);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+/* A part of the room for lookups is left to what has begun. */
+static bool has_room(const struct store_worker *worker, bool begun)
+{
+	return worker->lookups < (begun ? worker->lookups_most : worker->lookups_most / 4 * 3);
+}
+
+/* A GET is refused sooner than a change, which would cost the object that it can't read. What others are reading, or
+   have read just now, costs the drive nothing. */
+static bool may_begin(const struct store_worker *worker, const struct store_request *request, bool shared)
+{
+	struct store_fate *fate = request->fate;
+	bool begun = request_needs_value(request) || (fate && fate->taken), admitted;
+
+	if (shared)
+		return has_room(worker, begun);
+	if (fate && fate->refused)
+		return false;
+	admitted = has_room(worker, begun) && seg_reader_admits(worker->reader, begun, worker->now_us * 1000);
+	if (fate) {
+		fate->taken |= admitted;
+		fate->refused |= !admitted && !fate->taken;
+	}
+	return admitted;
+}
+
+static bool is_shared(struct store_lookup *lookup)
+{
+	uint64_t length;
+
+	return choose_next(lookup, &length) &&
+	       !reads_would_read(&lookup->worker->reads,
+				 &(struct reads_wanted){ .segment = read_segment(lookup), .sequence = read_sequence(lookup),
+							 .offset = lookup->position, .length = length });
+}
+
+enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
+				const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
+				const struct fidx_extent *extent)
+{
+	struct store_lookup *lookup = seg_offline(worker->context.store->segments) ? NULL : lookup_new(worker, matches);
+	enum lookup_answer refused = LOOKUP_REFUSED;
+
+	if (!lookup)
+		return LOOKUP_REFUSED;
+	lookup->key = *key;
+	pin_all(lookup, match, matches, extent);
+	if (lookup->matches == 0 && !lookup->has_extent) {
+		refused = LOOKUP_NOTHING;
+	} else if (may_begin(worker, request, is_shared(lookup))) {
+		lock_release(&stripe->lock);
+		lookup->request = request;
+		lookup->started_us = worker->now_us;
+		request->lookup = lookup;
+		worker->pending++;
+		run(lookup);
+		read_next(lookup);
+		return LOOKUP_STARTED;
+	} else {
+		ctr_add(CTR_flash_reads_shed, 1);
+	}
+	unpin_all(lookup);
+	lookup_free(lookup);
+	return refused;
 }
 
 void store_value_release(struct store_worker *worker, struct store_value *value)
 {
-	if (value->item) {
+	if (value->item)
 		item_release(&worker->context, value->item);
-	} else if (value->read) {
-		struct store_lookup *lookup = value->read->context;
-
-		seg_read_release(worker->reader, value->read);
-		lookup_free(lookup);
-	}
+	else if (value->read)
+		reads_release(value->read);
 	*value = (struct store_value){ 0 };
 }
 
 /* ---- time-outs and the event loop ------------------------------------------------------------ */
 
-static void time_out(struct store_lookup *lookup)
+/* What flash holds of the key won't be known in time. */
+static void give_up(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
 	struct store_worker *worker = lookup->worker;
-	struct store *store = worker->context.store;
-	struct stripe *stripe = store_stripe(store, request->hash);
+	struct stripe *stripe = store_stripe(worker->context.store, request->hash);
 	struct action action = action_of(lookup, stripe);
 	struct current current = { 0 };
 
-	ctr_add(CTR_flash_read_timeouts, 1);
-	unrun(lookup);
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
 	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
 	   since is not its answer. */
 	if (request_needs_value(request))
 		current.item = action_find(&action);
-	/* What a command answers about an absent key must be true from then on. */
-	if (!current.item && request_needs_value(request))
-		fidx_clear(store->index, &lookup->key);
-	action_apply(&action, &current);
+	action_unread(&action, &current);
 	thaw(lookup, stripe);
 	lock_release(&stripe->lock);
 	count_reads(lookup, false);
 	count_result(&worker->context, request, false);
 	action_finish(&action);
-	lookup->request = NULL;
-	request->lookup = NULL;
-	worker->pending--;
-	request->done(request);
+	answer(lookup);
 }
 
-static uint32_t read_timeout_ms(const struct store_worker *worker)
+static void time_out(struct store_lookup *lookup)
 {
-	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed);
+	ctr_add(CTR_flash_read_timeouts, 1);
+	if (reads_leave(lookup) && lookup->made)
+		lookup->reads--;
+	give_up(lookup);
 }
 
 static void arm_timer(struct store_worker *worker)
 {
-	uint64_t ns = read_timeout_ms(worker) * 500000ull;
+	uint64_t ns = timeout_us(worker) * 500;
 	struct itimerspec when = { 0 };
 
-	if (worker->timer_armed || !worker->oldest)
+	if (worker->timer_armed || (!worker->oldest && seg_reader_in_flight(worker->reader) == 0))
 		return;
 	when.it_value = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 	if (timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0) {
@@ -599,24 +782,26 @@ static void arm_timer(struct store_worker *worker)
 	}
 }
 
-/* Read buffers are cache memory too. */
-static void account_buffers(struct store_worker *worker)
+/* What clients' requests for flash take is cache memory too. */
+static void account_reads(struct store_worker *worker)
 {
-	uint64_t bytes = seg_reader_memory(worker->reader);
+	uint64_t bytes = reads_memory(&worker->reads) +
+			 (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
 
-	if (bytes != worker->buffer_bytes) {
-		atomic_fetch_add_explicit(&worker->context.store->reader_bytes, bytes - worker->buffer_bytes,
+	if (bytes != worker->accounted_bytes) {
+		atomic_fetch_add_explicit(&worker->context.store->reader_bytes, bytes - worker->accounted_bytes,
 					  memory_order_relaxed);
-		worker->buffer_bytes = bytes;
+		worker->accounted_bytes = bytes;
 	}
 }
 
 void store_worker_flush(struct store_worker *worker)
 {
 	if (worker->reader) {
+		seg_reader_set_patience(worker->reader, timeout_us(worker) * 1000);
 		seg_reader_flush(worker->reader);
 		arm_timer(worker);
-		account_buffers(worker);
+		account_reads(worker);
 	}
 	context_settle(&worker->context);
 }
@@ -624,14 +809,15 @@ void store_worker_flush(struct store_worker *worker)
 void store_worker_poll(struct store_worker *worker)
 {
 	uint64_t fires;
-	uint64_t limit_us = read_timeout_ms(worker) * 1000ull;
+	uint64_t limit_us = timeout_us(worker);
 
 	if (!worker->reader)
 		return;
+	poll_ready(worker);
 	seg_reader_poll(worker->reader);
 	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&
 	    read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
 		worker->timer_armed = false;
-	while (worker->oldest && worker->now_us > worker->oldest->started_us + limit_us)
+	while (worker->oldest && !worker->oldest->ready && worker->now_us > worker->oldest->started_us + limit_us)
 		time_out(worker->oldest);
 }

@@ -48,7 +48,8 @@ static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
 
 static int flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
 {
-	int64_t given = seg_flash_bytes(config->flash_path, config->flash_bytes);
+	int64_t given = config->flash_device ? (int64_t)config->flash_bytes :
+					       seg_flash_bytes(config->flash_path, config->flash_bytes);
 
 	if (given < 0) {
 		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,

@@ -11,6 +11,12 @@
 #define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
 #define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
 #define READER_DEPTH 128
+/* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
+#define KEPT_SHARE 1024u
+#define KEPT_LEAST (32u << 10)
+#define LOOKUPS_SHARE 32u
+#define LOOKUPS_LEAST 1024u
+#define LOOKUP_COST (sizeof(struct store_lookup) + sizeof(struct flash_read))
 
 void store_config_init(struct store_config *config)
 {
@@ -179,7 +185,7 @@ static int open_region(struct store *store, const struct sizing *sizing, const s
 static int open_segments(struct store *store, const struct sizing *sizing)
 {
 	const struct store_config *config = &store->config;
-	const struct seg_config segments = { .clock = store->clock, .path = store->flash_path,
+	const struct seg_config segments = { .clock = store->clock, .path = store->flash_path, .device = config->flash_device,
 					     .flash_bytes = sizing->flash_used, .segment_bytes = sizing->segment_bytes,
 					     .functions = config->functions, .direct = config->direct, .owner = config->flash_owner,
 					     .progress = config->progress, .progress_context = config->progress_context };
@@ -241,7 +247,7 @@ static bool has_room(struct store *store, const struct sizing *sizing)
 	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
 	char cause[128];
 
-	if (wanted == 0 || bytes >= wanted)
+	if (wanted == 0 || bytes >= wanted || store->config.flash_device)
 		return true;
 	snprintf(cause, sizeof(cause), "%.2f GiB are free there, --flash-min-free asks for %.2f GiB",
 		 (double)bytes / (1 << 30), (double)wanted / (1 << 30));
@@ -385,6 +391,13 @@ int store_worker_create(struct store_worker **out, struct store *store)
 		return FS_OK;
 	int result = seg_reader_create(&worker->reader, store->segments, READER_DEPTH);
 	if (result == FS_OK) {
+		uint64_t share = store_memory_limit(store) / store->config.workers;
+
+		reads_init(&worker->reads, store->segments, worker->reader,
+			   share / KEPT_SHARE < KEPT_LEAST ? KEPT_LEAST : share / KEPT_SHARE);
+		worker->lookups_most = (unsigned)(share / LOOKUPS_SHARE / LOOKUP_COST);
+		if (worker->lookups_most < LOOKUPS_LEAST)
+			worker->lookups_most = LOOKUPS_LEAST;
 		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 		if (worker->timer_fd < 0)
 			result = FS_ESYS;
@@ -396,17 +409,15 @@ int store_worker_create(struct store_worker **out, struct store *store)
 
 void store_worker_destroy(struct store_worker *worker)
 {
-	if (worker->reader)
+	if (worker->reader) {
+		reads_stop(&worker->reads);
 		seg_reader_destroy(worker->reader);
+		reads_fini(&worker->reads);
+	}
+	lookups_fini(worker);
 	if (worker->timer_fd >= 0)
 		close(worker->timer_fd);
 	context_settle(&worker->context);
-	while (worker->free) {
-		struct store_lookup *lookup = worker->free;
-
-		worker->free = lookup->next;
-		mem_free(lookup);
-	}
 	mem_free(worker);
 }
 

@@ -42,6 +42,7 @@
 struct store;
 struct store_worker;
 struct item; /* an object in DRAM; opaque outside server/store */
+struct flash_read; /* bytes from flash; likewise */
 
 enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
 
@@ -55,6 +56,7 @@ struct store_config {
 	uint64_t seed;		/* of randomness; 0: from the kernel */
 
 	const char *flash_path; /* NULL: a DRAM cache, all below is ignored */
+	struct dev *flash_device; /* what is used in its place (seg_config.device), of flash_bytes; flash_path is its name */
 	uint64_t flash_bytes;
 	uint64_t flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
 				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
@@ -190,8 +192,17 @@ struct store_value {
 	uint32_t client_flags;
 	uint64_t cas;
 	bool from_flash;
-	struct item *item;	/* private: reference held, or ... */
-	struct seg_read *read;	/* ... the read buffer */
+	struct item *item;	 /* private: reference held, or ... */
+	struct flash_read *read; /* ... the bytes as they were read */
+};
+
+/*
+ * The flash reads of one command that asks for several keys share a fate: when the drive is so busy that some
+ * can't be answered in time, whole commands are refused and not a part of each. Zeroed for a new command, then given
+ * to the request of each of its keys.
+ */
+struct store_fate {
+	bool taken, refused;
 };
 
 /* Owned by the caller, zeroed before first use, may be reused once done. No allocation is made for
@@ -207,6 +218,7 @@ struct store_request {
 	uint32_t expiry;    /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
 	bool extended;	    /* options are to be looked at, found is to be filled */
 	struct store_options options;
+	struct store_fate *fate; /* of the command that this is one key of; NULL: it is all of it. Looked at by store_execute alone */
 	void (*done)(struct store_request *request); /* called only when execute answered false */
 	void *owner;
 
@@ -419,6 +431,8 @@ void store_worker_flush(struct store_worker *worker);
 /* Completions and time-outs: calls done of what is finished. Makes no system call where nothing is; worth
    calling at each turn while requests are pending, before the answers of the turn go out. */
 void store_worker_poll(struct store_worker *worker);
+/* Has store_worker_poll something to do at once, of which no descriptor tells? */
+bool store_worker_has_work(const struct store_worker *worker);
 unsigned store_worker_pending(const struct store_worker *worker); /* requests not done */
 
 /* ---- figures --------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "conf/counters.h"
 #include "server/store/classes.h"
 #include "server/store/item.h"
+#include "server/store/reads.h"
 #include "server/store/store.h"
 #include "server/store/window.h"
 
@@ -61,24 +62,31 @@ struct store_context {
 	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
 };
 
-/* Flash reads for one request. Pooled per worker; outlives the request while its buffer is sent. */
+#define LOOKUP_FEW 4 /* matches that need no memory of their own: more are there once in thousands of lookups */
+
+/* Flash reads for one request. Pooled per worker. */
 struct store_lookup {
-	struct store_lookup *next, *prev; /* the worker's list of running ones, oldest first */
+	struct store_lookup *next, *prev; /* the worker's list of running ones, oldest first; or of free ones */
+	struct store_lookup *next_waiting; /* for the same read */
 	struct store_worker *worker;
-	struct store_request *request; /* NULL once answered by a timeout */
+	struct store_request *request;
+	struct flash_read *read; /* what it waits for, or is looking at; NULL: neither */
 	uint64_t started_us;
 	uint64_t position; /* of the read under way */
 	unsigned matches, at, reads, rounds;
+	bool waits;	  /* for its read to be done */
+	bool ready;	  /* its read is done already: it is in the worker's list of these */
+	bool unread;	  /* ... or could not be begun */
+	bool made;	  /* its read was begun for it */
 	bool has_extent;  /* an extent may be this key's ... */
 	bool extent_read; /* ... it is what is being read ... */
 	bool extent_done; /* ... it was read: not it */
-	bool frozen;		      /* this lookup holds its stripe's commits up */
-	bool running;
+	bool frozen;	  /* this lookup holds its stripe's commits up */
 	/* Below, nothing is cleared for a new lookup: each is filled before it is looked at. */
-	struct seg_read read;
 	struct fidx_key key;
 	struct fidx_extent extent;
-	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_match *match; /* few, or memory of its own */
+	struct fidx_match few[LOOKUP_FEW];
 };
 
 struct store_worker {
@@ -90,9 +98,13 @@ struct store_worker {
 	uint64_t now_ms, now_us;
 	uint32_t now_seconds;
 	unsigned pending; /* requests not done */
-	uint64_t buffer_bytes; /* of the reader, as told to the store's account */
+	struct reads reads;
+	uint64_t accounted_bytes; /* reads and lookups, as told to the store's account */
 	struct store_lookup *free;
+	unsigned free_count;
+	unsigned lookups, lookups_most; /* running; no more are begun */
 	struct store_lookup *oldest, *newest; /* running */
+	struct store_lookup *ready_first, *ready_last; /* chained by next_waiting */
 };
 
 /* What a cleaner's plan keeps for each candidate beside seg_candidate. */
@@ -347,11 +359,17 @@ static inline bool request_needs_value(const struct store_request *request)
 		return request->extended && options->compare_cas;
 	return true;
 }
-/* Starts the flash reads of a request. True: the stripe, held at the call, is released. False: no
-   segment could be pinned, so nothing is on flash; the stripe is still held. */
-bool lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
-		  const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
-		  const struct fidx_extent *extent);
+/* Starts the flash reads of a request, the stripe being held. Of the answers only LOOKUP_STARTED releases it. */
+enum lookup_answer {
+	LOOKUP_STARTED,
+	LOOKUP_NOTHING, /* no segment could be pinned: nothing is on flash */
+	LOOKUP_REFUSED	/* there is, but it can't be read in time, or not at all */
+};
+enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
+				const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
+				const struct fidx_extent *extent);
+/* The end of a worker's lookups. */
+void lookups_fini(struct store_worker *worker);
 /* Stripe held: is there anything on flash that may be this key's? */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
 		    unsigned *matches, struct fidx_extent *extent, bool *has_extent);

@@ -63,7 +63,7 @@ def test_hits_come_from_where_the_row_says(run, size, case):
 @pytest.mark.parametrize("size,pages", [("257 B", 1), ("4 KB", 2)])
 def test_reads_are_counted(run, size, pages):
     reads = rows_of(run, size)[f"{size} reads flashield"]
-    assert 1 <= reads["reads_per_hit"][0] < 1.05
+    assert 0.5 < reads["reads_per_hit"][0] < 1.05  # below 1: gets of one object share a read
     assert 0 <= reads["reads_per_miss"][0] < 0.05
     assert pages <= reads["pages"][0] < pages + 0.2
     assert run[1]["rows"][f"{size} c1 raw reads"]["pages"] == [pages, pages]

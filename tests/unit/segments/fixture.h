@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "conf/latency.h"
 #include "segments/segments_internal.h"
-#include "tests/unit/segments/ram_device.h"
+#include "tests/unit/devices/ram_device.h"
 
 #define FIXTURE_KEY_MAX 24
 

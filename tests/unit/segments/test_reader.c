@@ -201,6 +201,86 @@ static void a_read_outside_the_segment_is_refused(void **state)
 	end(&setup);
 }
 
+static void only_a_read_that_was_not_sent_can_be_taken_out(void **state)
+{
+	struct setup setup;
+	struct one ones[3];
+
+	(void)state;
+	start(&setup, 1);
+	setup.flash.ram->hold = true;
+	for (uint32_t i = 0; i < 3; i++)
+		ask(&setup, &ones[i], i);
+	seg_reader_flush(setup.reader);
+	assert_false(seg_read_cancel(setup.reader, &ones[0].read));
+	assert_true(seg_read_cancel(setup.reader, &ones[1].read));
+	setup.flash.ram->hold = false;
+	await(&setup, 2);
+	assert_int_equal(setup.good, 2);
+	assert_int_equal(ones[1].order, 0);
+	assert_int_equal(setup.flash.ram->reads, 2 + 2); /* and the superblock's */
+	for (int i = 0; i < 3; i++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	end(&setup);
+}
+
+/* The drive has one that it doesn't answer; of those behind it the first would come too late. */
+static void what_would_come_too_late_is_not_sent(void **state)
+{
+	struct setup setup;
+	struct one ones[3];
+
+	(void)state;
+	start(&setup, 1);
+	seg_reader_set_patience(setup.reader, 100000000);
+	setup.flash.ram->hold = true;
+	for (uint32_t i = 0; i < 3; i++)
+		ask(&setup, &ones[i], i);
+	ones[1].read.expires_ns = clk_now_ns(&setup.flash.clock) + 100000000;
+	seg_reader_flush(setup.reader);
+	clk_scripted_advance(&setup.flash.clock, 60000);
+	seg_reader_poll(setup.reader);
+	seg_reader_poll(setup.reader);
+	assert_int_equal(setup.done, 1);
+	assert_int_equal(setup.result, FS_ELATE);
+	assert_true(ones[1].order == 1);
+	setup.flash.ram->hold = false;
+	await(&setup, 3);
+	assert_int_equal(setup.good, 2);
+	for (int i = 0; i < 3; i++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	end(&setup);
+}
+
+static void a_silent_drive_goes_offline_and_what_waits_for_it_is_told(void **state)
+{
+	struct setup setup;
+	struct one ones[20];
+
+	(void)state;
+	start(&setup, 10);
+	seg_reader_set_patience(setup.reader, 1000000000);
+	setup.flash.ram->hold = true;
+	for (uint32_t i = 0; i < 20; i++)
+		ask(&setup, &ones[i], i);
+	seg_reader_flush(setup.reader);
+	clk_scripted_advance(&setup.flash.clock, 999000);
+	seg_reader_poll(setup.reader);
+	assert_false(health_offline(setup.flash.seg));
+	clk_scripted_advance(&setup.flash.clock, 1000);
+	seg_reader_poll(setup.reader);
+	assert_true(health_offline(setup.flash.seg));
+	seg_reader_poll(setup.reader);
+	assert_int_equal(setup.done, 10);
+	assert_int_equal(setup.result, FS_EOFFLINE);
+	setup.flash.ram->hold = false;
+	await(&setup, 20);
+	assert_int_equal(setup.good, 10); /* late, and true */
+	for (int i = 0; i < 20; i++)
+		seg_unpin(setup.flash.seg, setup.segment);
+	end(&setup);
+}
+
 static void a_flipped_bit_is_a_miss(void **state)
 {
 	struct setup setup;
@@ -574,6 +654,9 @@ int main(void)
 		cmocka_unit_test(an_error_of_the_device_is_told),
 		cmocka_unit_test(an_offline_device_is_not_asked),
 		cmocka_unit_test(a_read_outside_the_segment_is_refused),
+		cmocka_unit_test(only_a_read_that_was_not_sent_can_be_taken_out),
+		cmocka_unit_test(what_would_come_too_late_is_not_sent),
+		cmocka_unit_test(a_silent_drive_goes_offline_and_what_waits_for_it_is_told),
 		cmocka_unit_test(a_flipped_bit_is_a_miss),
 		cmocka_unit_test(the_fault_points_fail_and_delay),
 		cmocka_unit_test(a_late_read_keeps_its_buffer_and_destroy_waits),

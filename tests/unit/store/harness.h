@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "server/store/store_internal.h"
+#include "tests/unit/devices/ram_device.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) ((uint64_t)(n) << 20)
@@ -44,6 +45,7 @@ struct harness {
 	struct store_config config;
 	struct store *store;
 	struct store_worker *worker[WORKERS];
+	struct ram_device *ram; /* the flash, after harness_use_ram, until the store is closed */
 	char path[80], reason[256];
 	uint32_t fillers; /* how many were stored */
 	enum phase phase; /* when to call the hook, once */
@@ -82,6 +84,10 @@ int harness_try_open(struct harness *h); /* the store only; reason in h->reason 
 void harness_close(struct harness *h);	 /* checks that nothing is left over */
 void harness_fini(struct harness *h);	 /* removes the file */
 void harness_workers(struct harness *h, unsigned n);
+/* Before harness_open: the flash is in memory, and does what h->ram says; as large as the configuration says. */
+void harness_use_ram(struct harness *h);
+/* From now on each lookup reads the device, whatever was read just before. */
+void keep_no_reads(struct harness *h);
 /* cmocka fixtures: a default harness in *state. */
 int setup(void **state);
 int teardown(void **state);

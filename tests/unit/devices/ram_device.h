@@ -2,13 +2,14 @@
 /*
  * A device in memory that misbehaves on request: loses power after so many pages written (the one
  * in progress torn in its middle), fails reads or writes, runs full, answers EAGAIN, completes
- * requests in reverse order.
+ * requests in reverse order, is as slow as a clock says.
  */
 #ifndef FS_TESTS_RAM_DEVICE_H
 #define FS_TESTS_RAM_DEVICE_H
 
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "segments/device_internal.h"
 
 struct ram_device {
@@ -23,6 +24,13 @@ struct ram_device {
 	bool refuse;        /* the queue takes nothing: EAGAIN */
 	bool reverse;
 	bool hold; /* nothing completes until it is false */
+	/* A drive that reads one after the other, each in so many ns by this clock; NULL: at once. What waits for it is
+	   finished in its order, however many queues it came by. */
+	const struct clk *clock;
+	uint64_t service_ns, busy_until_ns;
+	struct clk *slow_clock; /* is moved on by slow_us in each read that its caller waits for; NULL: these take no time */
+	uint64_t slow_us;
+	uint64_t flip_at; /* the next read of this byte returns it with one bit flipped; 0: none */
 	uint64_t reads, writes, flushes, discards;
 	uint64_t largest_discard;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/unit/segments/ram_device.h"
+#include "tests/unit/devices/ram_device.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,9 +22,15 @@ static int ram_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offs
 
 	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
 	__atomic_fetch_add(&ram->reads, 1, __ATOMIC_RELAXED);
+	if (ram->slow_clock)
+		clk_scripted_advance(ram->slow_clock, ram->slow_us);
 	if (ram->fail_reads || offset + bytes > dev->bytes)
 		return -EIO;
 	memcpy(buffer, ram->bytes + offset, bytes);
+	if (ram->flip_at >= offset && ram->flip_at - offset < bytes && ram->flip_at) {
+		((uint8_t *)buffer)[ram->flip_at - offset] ^= 1;
+		ram->flip_at = 0;
+	}
 	return 0;
 }
 
@@ -94,6 +100,24 @@ static void ram_queue_destroy(struct dev_queue *queue)
 	mem_free(queue);
 }
 
+/* When the drive is done with a read that it is given now. One thread at a time. */
+static uint64_t due_ns(struct ram_device *ram, const struct dev_io *io)
+{
+	uint64_t now_ns;
+
+	if (!ram->clock || io->write)
+		return 0;
+	now_ns = clk_now_ns(ram->clock);
+	if (ram->busy_until_ns < now_ns)
+		ram->busy_until_ns = now_ns;
+	return ram->busy_until_ns += ram->service_ns;
+}
+
+static bool is_due(const struct ram_device *ram, const struct dev_io *io)
+{
+	return !ram->clock || io->native[0] <= clk_now_ns(ram->clock);
+}
+
 static int64_t perform(struct ram_device *ram, struct dev_io *io)
 {
 	int error;
@@ -118,6 +142,7 @@ static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 		struct dev_io **link;
 
 		io->result = perform(ram, io);
+		io->native[0] = due_ns(ram, io);
 		pthread_mutex_lock(&queue->mutex);
 		link = &queue->done;
 		while (*link && !ram->reverse)
@@ -138,7 +163,7 @@ static int ram_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, 
 	if (queue->ram->hold && !wait)
 		return 0;
 	pthread_mutex_lock(&queue->mutex);
-	while (queue->done && n < (int)max) {
+	while (queue->done && n < (int)max && (wait || is_due(queue->ram, queue->done))) {
 		out[n] = queue->done;
 		queue->done = queue->done->next;
 		n++;

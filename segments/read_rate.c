@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "segments/read_rate_internal.h"
+
+#include <string.h>
+
+#define SMOOTHING (1.0 / 16) /* of one answer in the service time */
+#define DRIVE_SHARE 2u	     /* the drive has what it does in this part of the patience */
+#define WINDOW_LEAST_NS 250000000u
+#define LATE_LEAST 8u
+#define SILENT_TIMES 2u
+#define SILENT_MORE_NS 1000000000u
+
+/* Begins the next window when this one is over; after a pause of two, both are empty. */
+static void roll(struct read_rate *rate, uint64_t now_ns)
+{
+	uint64_t length = rate->patience_ns > WINDOW_LEAST_NS ? rate->patience_ns : WINDOW_LEAST_NS;
+	bool long_ago = now_ns >= rate->window_ns + 2 * length;
+
+	if (now_ns < rate->window_ns + length)
+		return;
+	rate->in_time[1] = long_ago ? 0 : rate->in_time[0];
+	rate->late[1] = long_ago ? 0 : rate->late[0];
+	rate->in_time[0] = rate->late[0] = 0;
+	rate->window_ns = now_ns;
+}
+
+void read_rate_answered(struct read_rate *rate, uint64_t latency_ns, unsigned company, uint64_t now_ns)
+{
+	double service = (double)latency_ns / company;
+
+	rate->service_ns += rate->service_ns > 0 ? SMOOTHING * (service - rate->service_ns) : service;
+	roll(rate, now_ns);
+	if (latency_ns >= rate->patience_ns)
+		return;
+	rate->in_time[0]++;
+	rate->late_since_ns = 0;
+}
+
+void read_rate_late(struct read_rate *rate, uint64_t now_ns)
+{
+	roll(rate, now_ns);
+	rate->late[0]++;
+	if (rate->late_since_ns == 0)
+		rate->late_since_ns = now_ns;
+}
+
+/* A drive that has stopped answering tells so by the age of what it has, long before it answers. */
+static double service_now(const struct read_rate *rate, const struct read_queue *queue, uint64_t now_ns)
+{
+	double waited = 0;
+
+	if (queue->fresh > 0 && now_ns > queue->oldest_ns)
+		waited = (double)(now_ns - queue->oldest_ns) / queue->company;
+	return waited > rate->service_ns ? waited : rate->service_ns;
+}
+
+unsigned read_rate_depth(const struct read_rate *rate, unsigned most)
+{
+	double depth = most;
+
+	if (rate->patience_ns > 0 && rate->service_ns > 0)
+		depth = (double)rate->patience_ns / DRIVE_SHARE / rate->service_ns;
+	if (depth >= most)
+		return most;
+	if (depth < READ_RATE_DEPTH_LEAST)
+		return READ_RATE_DEPTH_LEAST < most ? READ_RATE_DEPTH_LEAST : most;
+	return (unsigned)depth;
+}
+
+bool read_rate_admits(const struct read_rate *rate, const struct read_queue *queue, bool begun, uint64_t now_ns)
+{
+	double patience = (double)rate->patience_ns;
+	uint64_t ahead = queue->with_drive + queue->waiting;
+
+	/* A drive that has nothing to do is always asked: else it could never show that it is fast again. */
+	if (rate->patience_ns == 0 || ahead == 0)
+		return true;
+	if (rate->late_since_ns != 0)
+		return queue->fresh == 0 && queue->waiting == 0;
+	return (double)(ahead + 1) * service_now(rate, queue, now_ns) <= (begun ? patience : patience / 4 * 3);
+}
+
+uint64_t read_rate_latency_ns(const struct read_rate *rate, const struct read_queue *queue, uint64_t now_ns)
+{
+	return (uint64_t)(service_now(rate, queue, now_ns) * (queue->with_drive + 1));
+}
+
+bool read_rate_silent(struct read_rate *rate, uint64_t now_ns)
+{
+	uint32_t late, in_time;
+
+	if (rate->patience_ns == 0 || rate->late_since_ns == 0)
+		return false;
+	roll(rate, now_ns);
+	late = rate->late[0] + rate->late[1];
+	in_time = rate->in_time[0] + rate->in_time[1];
+	return (late >= LATE_LEAST && late >= in_time) ||
+	       now_ns >= rate->late_since_ns + SILENT_TIMES * rate->patience_ns + SILENT_MORE_NS;
+}
+
+void read_rate_forgive(struct read_rate *rate)
+{
+	memset(rate->in_time, 0, sizeof(rate->in_time));
+	memset(rate->late, 0, sizeof(rate->late));
+	rate->late_since_ns = 0;
+}
