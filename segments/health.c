@@ -221,7 +221,9 @@ bool health_online(struct seg *seg)
 	lock_release(&health->lock);
 	if (!due)
 		return false;
+	device_asked(seg);
 	back = probe(seg);
+	device_answered(seg);
 	now_ms = clk_now_ms(seg->clock);
 	if (back)
 		revived = seg_revive(seg);
@@ -252,4 +254,12 @@ bool seg_online(struct seg *seg)
 bool seg_offline(const struct seg *seg)
 {
 	return health_offline(seg);
+}
+
+uint64_t seg_busy_ms(const struct seg *seg)
+{
+	uint64_t since_ms = atomic_load_explicit(&seg->busy_since_ms, memory_order_relaxed);
+	uint64_t now_ms = clk_now_ms(seg->clock);
+
+	return since_ms == 0 ? 0 : now_ms >= since_ms ? now_ms - since_ms + 1 : 1;
 }

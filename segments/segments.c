@@ -190,6 +190,16 @@ void seg_get_info(const struct seg *seg, struct seg_info *out)
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
 }
 
+static int store_super(struct seg *seg)
+{
+	int rc;
+
+	device_asked(seg);
+	rc = super_store(seg->device, seg->clock, &seg->super);
+	device_answered(seg);
+	return rc;
+}
+
 int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end)
 {
 	uint64_t begin = seg->super.cas_end;
@@ -198,7 +208,7 @@ int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *
 	if (count == 0 || count > CAS_END || begin > CAS_END - count)
 		return FS_ERANGE;
 	seg->super.cas_end = begin + count;
-	rc = super_store(seg->device, seg->clock, &seg->super);
+	rc = store_super(seg);
 	if (rc != FS_OK) {
 		/* Whether the write arrived is unknown: the range is given up, never given out twice. */
 		health_error(seg, "a superblock write", errno);
@@ -216,7 +226,7 @@ int seg_reserve_sequence(struct seg *seg)
 	if (seg->next_sequence < seg->super.sequence_end)
 		return FS_OK;
 	seg->super.sequence_end = seg->next_sequence + SEQUENCE_BLOCK;
-	rc = super_store(seg->device, seg->clock, &seg->super);
+	rc = store_super(seg);
 	if (rc != FS_OK) {
 		seg->super.sequence_end = seg->next_sequence;
 		health_error(seg, "a superblock write", errno);

@@ -235,6 +235,8 @@ FS_MUST_CHECK bool seg_oldest(const struct seg *seg, uint32_t *segment);
 bool seg_online(struct seg *seg);
 /* Is it offline? Reads fail at once then. Any thread, no lock. */
 bool seg_offline(const struct seg *seg);
+/* For how long the cleaner has been waiting for the device, one millisecond at least; 0: it isn't. Any thread. */
+uint64_t seg_busy_ms(const struct seg *seg);
 
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the
@@ -373,6 +375,7 @@ struct seg_status {
 	uint64_t records_live;	/* records in live segments, dead ones included */
 	uint64_t record_bytes_live;
 	uint64_t residence_ms;	/* last measured: write to reclaim; 0 before the first */
+	uint64_t busy_ms;	/* seg_busy_ms */
 	bool offline;
 	char offline_reason[128];
 };

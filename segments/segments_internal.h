@@ -98,6 +98,7 @@ struct seg {
 	pthread_cond_t pins_gone;
 
 	struct seg_health health;
+	_Atomic uint64_t busy_since_ms; /* since then the cleaner waits for the device; 0: it doesn't */
 	struct submitter *submitter;
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as we know */
 };
@@ -105,6 +106,17 @@ struct seg {
 /* Opens on a device that is open already, and owns it from then on, success or not. */
 FS_MUST_CHECK int seg_open_on(struct seg **out, const struct seg_config *config, void *table,
 			      struct dev *device);
+
+/* Around whatever the cleaner waits for. */
+static inline void device_asked(struct seg *seg)
+{
+	atomic_store_explicit(&seg->busy_since_ms, clk_now_ms(seg->clock) + 1, memory_order_relaxed);
+}
+
+static inline void device_answered(struct seg *seg)
+{
+	atomic_store_explicit(&seg->busy_since_ms, 0, memory_order_relaxed);
+}
 
 static inline uint64_t seg_offset(const struct seg *seg, uint32_t segment)
 {

@@ -72,7 +72,13 @@ void stream_fini(struct stream *stream)
 static void reap(struct stream *stream, bool wait)
 {
 	struct dev_io *done[STREAM_BUFFERS];
-	int n = stream->seg->device->ops->reap(stream->queue, done, STREAM_BUFFERS, wait);
+	int n;
+
+	if (wait)
+		device_asked(stream->seg);
+	n = stream->seg->device->ops->reap(stream->queue, done, STREAM_BUFFERS, wait);
+	if (wait)
+		device_answered(stream->seg);
 	uint64_t now_ns = clk_now_ns(stream->seg->clock);
 
 	must(n > 0 || !wait); /* the kernel owns the buffers until it says so: there is no way on without it */
@@ -91,8 +97,21 @@ static void write_in_place(struct stream *stream, const struct dev_io *io)
 {
 	struct dev *device = stream->seg->device;
 
+	device_asked(stream->seg);
 	stream->error = device->ops->write(device, io->buffer, io->bytes, io->offset);
+	device_answered(stream->seg);
 	lat_record(LAT_flash_write, clk_now_ns(stream->seg->clock) - io->submitted_ns, 1);
+}
+
+/* It may block in the kernel. */
+static bool submit(struct stream *stream, struct dev_io *io)
+{
+	bool taken;
+
+	device_asked(stream->seg);
+	taken = stream->seg->device->ops->submit(stream->queue, &io, 1) == 1;
+	device_answered(stream->seg);
+	return taken;
 }
 
 static void issue(struct stream *stream)
@@ -115,7 +134,7 @@ static void issue(struct stream *stream)
 		.queue = stream->queue,
 		.device = stream->seg->device,
 	};
-	if (stream->seg->device->ops->submit(stream->queue, &io, 1) == 1) {
+	if (submit(stream, io)) {
 		stream->busy[stream->current] = true;
 		stream->in_flight++;
 	} else {

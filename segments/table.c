@@ -246,6 +246,7 @@ void seg_get_status(const struct seg *seg, struct seg_status *out)
 	out->fill = out->live ? fill / out->live : 0;
 	out->newest_sequence = seg->newest_sequence;
 	out->residence_ms = seg->residence_ms;
+	out->busy_ms = seg_busy_ms(seg);
 	lock_release(&mutable->lock);
 	lock_acquire(&mutable->health.lock);
 	out->offline = health_offline(seg);

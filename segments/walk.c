@@ -27,6 +27,7 @@ struct walk {
 	struct offsets_list offsets;
 	uint64_t visited, visited_bytes;
 	bool corrupt, failed, stopped;
+	bool cleaner; /* it reclaims: nobody else may */
 };
 
 static int grow(struct walk *walk, uint64_t bytes)
@@ -46,8 +47,14 @@ static int grow(struct walk *walk, uint64_t bytes)
 static int load(struct walk *walk, uint64_t from, uint64_t to)
 {
 	struct seg *seg = walk->seg;
-	int error = dev_read(seg->device, walk->buffer, to - from, seg_offset(seg, walk->segment) + from);
+	int error;
 
+	if (walk->cleaner)
+		device_asked(seg);
+	error = dev_read(seg->device, walk->buffer, to - from, seg_offset(seg, walk->segment) + from);
+
+	if (walk->cleaner)
+		device_answered(seg);
 	walk->from = from;
 	walk->to = error == 0 ? to : from;
 	if (error != 0)
@@ -236,6 +243,16 @@ static bool read_list(struct walk *walk)
 	       footer.offsets_checksum;
 }
 
+static bool is_reclaimed(struct seg *seg, uint32_t segment)
+{
+	enum seg_state state;
+
+	lock_acquire(&seg->lock);
+	state = seg->live[segment].state;
+	lock_release(&seg->lock);
+	return state == SEG_RECLAIMING;
+}
+
 int seg_walk(struct seg *seg, uint32_t segment,
 	     bool (*visit_record)(void *context, uint64_t offset, bool extent,
 				  const struct seg_record *record),
@@ -248,6 +265,7 @@ int seg_walk(struct seg *seg, uint32_t segment,
 		.entry = entry,
 		.sequence = entry->sequence,
 		.visit = visit_record,
+		.cleaner = is_reclaimed(seg, segment),
 		.context = context,
 	};
 

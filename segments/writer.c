@@ -70,8 +70,10 @@ static void discard(const struct job *job)
 	for (uint64_t done = 0; done < seg->segment_bytes; done += DISCARD_BYTES) {
 		uint64_t left = seg->segment_bytes - done;
 
+		device_asked(job->seg);
 		(void)seg->device->ops->discard(seg->device, seg_offset(seg, job->segment) + done,
 						left < DISCARD_BYTES ? left : DISCARD_BYTES);
+		device_answered(job->seg);
 		if (job->ops->pace)
 			job->ops->pace(job->context, 0);
 	}
@@ -181,9 +183,11 @@ static int send(struct job *job, struct layout_header *header)
 	if (!job->stream.error)
 		put_footer(job, header);
 	stream_drain(&job->stream);
-	if (!job->stream.error)
-		job->stream.error = seg->device->ops->settle(seg->device, seg_offset(seg, job->segment),
-							     seg->segment_bytes);
+	if (job->stream.error)
+		return job->stream.error;
+	device_asked(seg);
+	job->stream.error = seg->device->ops->settle(seg->device, seg_offset(seg, job->segment), seg->segment_bytes);
+	device_answered(seg);
 	return job->stream.error;
 }
 

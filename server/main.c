@@ -68,8 +68,6 @@ static int complain(const char *reason, int exit_code)
 	return exit_code;
 }
 
-#define CLEANER_SECONDS 180u /* a device that hangs is given up by the kernel within them, and by us then */
-
 /* What the hooks of the network are called with. */
 struct parts {
 	struct process *process;
@@ -118,7 +116,7 @@ static void on_second(void *context)
 
 	service_second(server->service, server,
 		       patience_seconds == 0 || (net_alive(server->net, patience_seconds) &&
-						 store_cleaner_alive(server->store, patience_seconds + CLEANER_SECONDS)));
+						 store_alive_within(server->store, patience_seconds)));
 }
 
 /* The flash file is being made. */

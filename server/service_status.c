@@ -7,6 +7,8 @@
 #include "server/service.h"
 #include "server/store/store.h"
 
+#define STALLED_MS 5000u /* a write that takes longer is told */
+
 struct line {
 	char *at;
 	size_t left; /* with the zero at the end */
@@ -35,6 +37,10 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 
 	if (store->flash && store->segments.offline) {
 		add(line, "%sflash offline: %s", before, store->segments.offline_reason);
+		before = ", ";
+	}
+	if (store->flash && store->segments.busy_ms >= STALLED_MS) {
+		add(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before, store->segments.busy_ms / 1000);
 		before = ", ";
 	}
 	if (figures->flash_wanted && !store->flash) {

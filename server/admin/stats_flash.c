@@ -76,6 +76,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	number(out, "segment_residence_ms", segments->residence_ms);
 	number(out, "flash_bytes", status->info.flash_bytes);
 	number(out, "flash_direct_io", status->info.direct);
+	number(out, "flash_waited_ms", segments->busy_ms);
 	number(out, "flash_offline", segments->offline);
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }

@@ -209,6 +209,7 @@ VALUE(dram_budget_bytes, (double)from->store.dram_budget)
 
 VALUE(flash_enabled, from->store.flash)
 VALUE(flash_offline, from->store.segments.offline)
+VALUE(flash_waited_seconds, (double)from->store.segments.busy_ms / 1000)
 VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)
 VALUE(flash_direct_io, from->store.info.direct)
 VALUE(ghosts, (double)from->store.index.ghosts)

@@ -18,7 +18,7 @@
 #define LINE_BYTES 64u
 #define PREFETCH_MAX 1024u
 #define STEP_OBJECTS 32u /* between looks at the time */
-#define DUTIES_EACH 4096u /* objects committed between looks at the cleaner's other duties */
+#define DUTIES_EACH 4096u /* objects committed between two beats */
 
 struct segment_write {
 	struct store *store;
@@ -82,17 +82,13 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	memcpy(out->features, &entry->features, sizeof(entry->features));
 }
 
-/* Between chunks the cleaner's other duties go on. */
 static void between_chunks(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
 
 	write->issued += bytes;
-	cleaner_duties(store);
-	if (store->config.evict && store_free_bytes(store) < (int64_t)store->segment_bytes / 4 &&
-	    !mostly_candidates(store))
-		evict_round(&store->cleaner, store, store->segment_bytes / 2);
+	cleaner_beat(store);
 	pace_write(store, write->began_ms, (double)write->issued / (double)store->segment_bytes);
 }
 
@@ -195,7 +191,7 @@ static void commit_all(struct store *store, uint32_t segment, const struct seg_p
 			if (n % STEP_OBJECTS == 0)
 				pace_step(store);
 			if (n % DUTIES_EACH == DUTIES_EACH - 1)
-				cleaner_duties(store);
+				cleaner_beat(store);
 		}
 		prefetch_number(plan, gathered, i + NUMBERS_AHEAD);
 		if (i + ITEMS_AHEAD < plan->count)
@@ -229,7 +225,7 @@ static void writes_failed(struct store *store, int result)
 {
 	struct cleaner *cleaner = &store->cleaner;
 
-	cleaner->offline_until_ms = clk_now_ms(store->clock) + 1000;
+	atomic_store(&cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
 	if (result != FS_EOFFLINE)
 		log_limited(LOG_LEVEL_WARN, "flash: a segment could not be written: %s; its objects stay in DRAM", fs_strerror(result));
 }
@@ -274,7 +270,7 @@ static bool next_segment(struct store *store, uint32_t *segment)
 	}
 	if (result == FS_OK && state == SEG_FREE)
 		return true;
-	store->cleaner.offline_until_ms = clk_now_ms(store->clock) + 1000;
+	atomic_store(&store->cleaner.offline_until_ms, clk_now_ms(store->clock) + 1000);
 	return false;
 }
 
@@ -289,7 +285,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	uint64_t written = 0;
 	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
-	store->cleaner.write_tokens -= (int64_t)written;
+	atomic_fetch_sub(&store->cleaner.write_tokens, (int64_t)written);
 	if (result != FS_OK) {
 		mem_free(filter);
 		writes_failed(store, result);

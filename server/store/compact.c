@@ -6,7 +6,7 @@
  * spread over many slabs lies in few then. Half of 3.2 million objects of 300 bytes were left in 1015 MB, and in
  * 527 MB after a pass of 0.27 us each.
  *
- * An object is moved under its stripe, while nobody but the table refers to it. The cleaner's, in steps.
+ * An object is moved under its stripe, while nobody but the table refers to it. The keeper's, in steps.
  */
 #include "server/store/store_internal.h"
 
@@ -64,20 +64,20 @@ static bool due(struct store *store, struct compaction *compaction, uint64_t now
 
 bool compaction_pending(const struct store *store)
 {
-	const struct compaction *compaction = &store->cleaner.compaction;
+	const struct compaction *compaction = &store->keeper.compaction;
 
 	return atomic_load(&compaction->asked) != atomic_load(&compaction->done);
 }
 
 void compaction_ask(struct store *store)
 {
-	atomic_fetch_add(&store->cleaner.compaction.asked, 1);
-	cleaner_wake(store);
+	atomic_fetch_add(&store->keeper.compaction.asked, 1);
+	background_wake(&store->keeper.background);
 }
 
-bool cleaner_compact(struct store *store, uint64_t now_ms)
+bool keeper_compact(struct store *store, uint64_t now_ms)
 {
-	struct compaction *compaction = &store->cleaner.compaction;
+	struct compaction *compaction = &store->keeper.compaction;
 	unsigned met = 0;
 
 	if (!compaction_pending(store))

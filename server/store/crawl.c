@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The crawler: the cleaner's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
+ * The crawler: the keeper's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
  * an older model. A pass goes on all the time, slowly; one that is asked for (lru_crawler crawl) goes beside it, as
  * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
  * some ten microseconds at the most.
@@ -9,8 +9,9 @@
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 64u
-#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the cleaner: about a millisecond */
-#define CATCH_UP_US 40000u /* pauses that the cleaner has overslept are not made again, up to this */
+#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the keeper: about a millisecond */
+#define PASS_OBJECTS 8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
+#define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
 
 /* What is done in one go, and what came of it. */
 struct round {
@@ -27,7 +28,7 @@ struct round {
 
 static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
 {
-	struct class_block *block = round->store->cleaner.context.classes;
+	struct class_block *block = round->store->keeper.context.classes;
 
 	ctr_add(CTR_crawler_reclaimed, 1);
 	class_add(block, class, CLASS_CRAWLER_RECLAIMED, 1);
@@ -51,7 +52,7 @@ static bool check(struct round *round, const struct item *item, unsigned class)
 	if (round->left)
 		round->left[class]--;
 	round->checked++;
-	class_add(store->cleaner.context.classes, class, CLASS_CRAWLER_CHECKED, 1);
+	class_add(store->keeper.context.classes, class, CLASS_CRAWLER_CHECKED, 1);
 	idle = item_idle_seconds(&item->features, round->now_ms);
 	classes_met(&store->classes, class, idle < round->now_seconds ? round->now_seconds - idle : 1);
 	return true;
@@ -82,7 +83,7 @@ static void free_garbage(struct round *round)
 
 		round->garbage = item->next;
 		item->next = NULL;
-		item_release(&round->store->cleaner.context, item);
+		item_release(&round->store->keeper.context, item);
 	}
 }
 
@@ -119,19 +120,6 @@ static struct round round_now(struct store *store)
 
 /* ---- the pass that goes on by itself --------------------------------------------------------- */
 
-static void crawl_stripe(struct round *round, struct stripe *stripe)
-{
-	struct clf *classifier = round->store->classifier;
-	uint64_t version = classifier ? clf_version(classifier) : 0;
-
-	round->rescore = classifier && stripe->scored_version != version;
-	if (!round->rescore && !round->free_dead)
-		return;
-	for (uint32_t b = crawl_buckets(round, stripe, 0); b > 0;)
-		b = crawl_buckets(round, stripe, b);
-	stripe->scored_version = version;
-}
-
 static void begin_pass(struct store *store, bool enabled)
 {
 	classes_new_pass(&store->classes);
@@ -139,34 +127,58 @@ static void begin_pass(struct store *store, bool enabled)
 		ctr_add(CTR_lru_crawler_starts, 1);
 }
 
-/* A full pass takes a minute, or less where the training window is short. */
-static void crawl_by_time(struct store *store, uint64_t now_ms)
+/* How many stripes are due since the pass went on last. A full pass takes a minute, or less where the training window
+   is short. */
+static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
 {
-	struct cleaner *cleaner = &store->cleaner;
-	struct round round = round_now(store);
 	uint64_t pass_ms = store->config.training_window_ms / 4;
 
 	pass_ms = pass_ms < 1000 ? 1000 : pass_ms > 60000 ? 60000 : pass_ms;
-	uint64_t due = (now_ms - cleaner->crawled_at_ms) * store->stripe_count / pass_ms;
+	return (now_ms - store->keeper.crawl.passed_at_ms) * store->stripe_count / pass_ms;
+}
+
+/* Some buckets of the stripe that the pass is in. True: that was the last of it. */
+static bool pass_on(struct round *round)
+{
+	struct store *store = round->store;
+	struct crawl *crawl = &store->keeper.crawl;
+	struct stripe *stripe = &store->stripes[crawl->pass_stripe];
+
+	if (crawl->pass_bucket == 0) {
+		if (crawl->pass_stripe == 0)
+			begin_pass(store, round->free_dead);
+		crawl->pass_version = store->classifier ? clf_version(store->classifier) : 0;
+	}
+	round->rescore = store->classifier && stripe->scored_version != crawl->pass_version;
+	if (round->rescore || round->free_dead)
+		crawl->pass_bucket = crawl_buckets(round, stripe, crawl->pass_bucket);
+	if (crawl->pass_bucket > 0)
+		return false;
+	stripe->scored_version = crawl->pass_version;
+	crawl->pass_stripe = (crawl->pass_stripe + 1) % store->stripe_count;
+	return true;
+}
+
+static void crawl_by_time(struct store *store, uint64_t now_ms)
+{
+	struct round round = round_now(store);
+	uint64_t due = stripes_due(store, now_ms);
+
 	if (due == 0)
 		return;
 	if (due > store->stripe_count)
 		due = store->stripe_count;
-	cleaner->crawled_at_ms = now_ms;
+	store->keeper.crawl.passed_at_ms = now_ms;
 	round.free_dead = atomic_load_explicit(&store->crawler_enabled, memory_order_relaxed);
-	while (due-- > 0) {
-		if (cleaner->crawl_stripe == 0)
-			begin_pass(store, round.free_dead);
-		crawl_stripe(&round, &store->stripes[cleaner->crawl_stripe]);
-		cleaner->crawl_stripe = (cleaner->crawl_stripe + 1) % store->stripe_count;
-	}
+	while (due > 0 && round.met < PASS_OBJECTS)
+		due -= pass_on(&round);
 }
 
 /* ---- the one that is asked for --------------------------------------------------------------- */
 
 static void begin_asked(struct store *store)
 {
-	struct asked_crawl *crawl = &store->cleaner.crawl;
+	struct crawl *crawl = &store->keeper.crawl;
 	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
 
 	crawl->begun = true;
@@ -182,7 +194,7 @@ static void begin_asked(struct store *store)
 /* So many objects, or the rest. False: that was the end. */
 static bool crawl_batch(struct store *store)
 {
-	struct asked_crawl *crawl = &store->cleaner.crawl;
+	struct crawl *crawl = &store->keeper.crawl;
 	struct round round = round_now(store);
 
 	round.free_dead = true;
@@ -195,10 +207,10 @@ static bool crawl_batch(struct store *store)
 	return crawl->stripe < store->stripe_count;
 }
 
-/* The cleaner can't sleep as shortly as the pauses are: it does what is due since it did so last. */
+/* The keeper can't sleep as shortly as the pauses are: it does what is due since it did so last. */
 static bool crawl_as_asked(struct store *store)
 {
-	struct asked_crawl *crawl = &store->cleaner.crawl;
+	struct crawl *crawl = &store->keeper.crawl;
 	uint64_t now_us = clk_now_us(store->clock);
 	uint64_t earliest = now_us > CATCH_UP_US ? now_us - CATCH_UP_US : 0;
 
@@ -221,7 +233,7 @@ static bool crawl_as_asked(struct store *store)
 	return crawl->due_us <= now_us;
 }
 
-bool cleaner_crawl(struct store *store, uint64_t now_ms)
+bool keeper_crawl(struct store *store, uint64_t now_ms)
 {
 	crawl_by_time(store, now_ms);
 	return crawl_as_asked(store);
@@ -231,9 +243,9 @@ bool cleaner_crawl(struct store *store, uint64_t now_ms)
 
 bool store_crawl(struct store *store)
 {
-	if (atomic_exchange(&store->cleaner.crawl.asked, true))
+	if (atomic_exchange(&store->keeper.crawl.asked, true))
 		return false;
-	cleaner_wake(store);
+	background_wake(&store->keeper.background);
 	return true;
 }
 
@@ -255,7 +267,7 @@ void store_set_crawler(struct store *store, const struct store_crawler *crawler)
 
 void store_get_crawler_status(const struct store *store, struct store_crawler_status *out)
 {
-	*out = (struct store_crawler_status){ .running = atomic_load(&store->cleaner.crawl.asked),
+	*out = (struct store_crawler_status){ .running = atomic_load(&store->keeper.crawl.asked),
 					      .starts = ctr_sum(CTR_lru_crawler_starts),
 					      .checked = ctr_sum(CTR_crawler_items_checked),
 					      .reclaimed = ctr_sum(CTR_crawler_reclaimed) };

@@ -12,7 +12,8 @@
 #define INLINE_VISITS 512
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
-#define HAND_VISITS 4096 /* of slots, between two steps */
+#define ROUND_VISITS 4096  /* of objects in DRAM, by the keeper */
+#define HAND_VISITS 262144 /* of slots in one step: 3 ms */
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
@@ -288,21 +289,29 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 	return freed >= want || within_reason(store, bytes_missing(context, bytes));
 }
 
+/* The hand visits as many flash objects as their share is. */
+static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
+{
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), seen;
+	struct fidx_status status;
+
+	fidx_get_status(store->index, &status);
+	uint64_t live = status.used - status.ghosts;
+	double share = (double)visited * (double)live / (double)items;
+
+	if (live > 0)
+		fidx_hand(store->index, share < HAND_VISITS ? (uint64_t)share + 1 : HAND_VISITS,
+			  hot > threshold ? hot - threshold : 0, &seen);
+}
+
 bool evict_excess_hot(struct store *store)
 {
-	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited, ghosts = 0;
-	struct fidx_status status;
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited = 0, ghosts = 0;
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
-	fidx_get_status(store->index, &status);
-	for (uint64_t seen = 0; seen <= status.used && hot > threshold; seen += HAND_VISITS) {
-		ghosts += fidx_hand(store->index, HAND_VISITS, hot - threshold, &visited);
-		pace_step(store);
-		hot = store_hot_bytes(store);
-		threshold = store_hot_threshold(store);
-	}
-	return ghosts > 0;
+	ghosts = fidx_hand(store->index, HAND_VISITS, hot - threshold, &visited);
+	return ghosts > 0 || visited > 0;
 }
 
 /*
@@ -310,28 +319,19 @@ bool evict_excess_hot(struct store *store)
  * their share is. Candidates are spared while there aren't enough of them for a segment and the
  * flash takes writes: they wait for it.
  */
-bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free)
+bool evict_round(struct store_context *context, uint64_t want_free)
 {
+	struct store *store = context->store;
 	int64_t missing = (int64_t)want_free - store_free_bytes(store);
-	uint64_t batch = 4096, visited = 0, seen, items = store_dram_items(store);
-	bool spare = store->index && clk_now_ms(store->clock) >= cleaner->offline_until_ms &&
-		     candidate_total(store) < CANDIDATES_SPARED * store->segment_bytes;
+	uint64_t visited = 0, items = store_dram_items(store);
+	bool spare = cleaner_takes_writes(store) && candidate_total(store) < CANDIDATES_SPARED * store->segment_bytes;
 
 	if (missing <= 0 || items == 0)
 		return false;
-	uint64_t freed = evict_dram(&cleaner->context, (uint64_t)missing, batch,
+	uint64_t freed = evict_dram(context, (uint64_t)missing, ROUND_VISITS,
 				    spare ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, false, &visited);
-	context_settle(&cleaner->context);
-	if (store->index && visited > 0) {
-		struct fidx_status status;
-		uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store);
-
-		fidx_get_status(store->index, &status);
-		uint64_t live = status.used - status.ghosts;
-		uint64_t share = (uint64_t)((double)visited * (double)live / (double)items) + 1;
-
-		if (live > 0)
-			fidx_hand(store->index, share, hot > threshold ? hot - threshold : 0, &seen);
-	}
+	context_settle(context);
+	if (store->index && visited > 0)
+		turn_flash_hand(store, visited, items);
 	return freed > 0 || visited > 0;
 }

@@ -36,6 +36,11 @@ void context_settle(struct store_context *context)
 					  memory_order_relaxed);
 		context->allocated_bytes = 0;
 	}
+	if (context->background && context->released_bytes) {
+		atomic_fetch_add_explicit(&context->store->released_bytes, context->released_bytes,
+					  memory_order_relaxed);
+		context->released_bytes = 0;
+	}
 }
 
 int64_t memory_batch(const struct store_config *config, uint64_t limit)
@@ -75,7 +80,8 @@ static void account_released(struct store_context *context, size_t bytes)
 
 	count_in_class(context, bytes, -1);
 	context->item_bytes -= (int64_t)cost;
-	context->released_bytes += cost;
+	if (context->background)
+		context->released_bytes += cost;
 	if (context->item_bytes < -atomic_load_explicit(&context->store->account_batch, memory_order_relaxed))
 		context_settle(context);
 }

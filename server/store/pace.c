@@ -33,17 +33,28 @@ static double smooth(double old, double reading, double part)
 	return reading > old ? reading : old + part * (reading - old);
 }
 
-/* What items would have grown by without the cleaner. Objects that replace others are no demand. */
+static double demand(const struct store *store)
+{
+	return atomic_load_explicit(&store->cleaner.pace.demand, memory_order_relaxed);
+}
+
+static double cycle_ms(const struct store *store)
+{
+	return atomic_load_explicit(&store->cleaner.pace.cycle_ms, memory_order_relaxed);
+}
+
+/* What items would have grown by without keeper and cleaner. Objects that replace others are no demand. */
 void pace_observe(struct store *store, uint64_t now_ms)
 {
 	struct pace *pace = &store->cleaner.pace;
 	int64_t bytes = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) +
-			(int64_t)store->cleaner.context.released_bytes;
+			(int64_t)atomic_load_explicit(&store->released_bytes, memory_order_relaxed);
 
 	if (now_ms < pace->observed_ms + DEMAND_MS)
 		return;
 	double reading = (double)(bytes - pace->observed_bytes) * 1000 / (double)(now_ms - pace->observed_ms);
-	pace->demand = smooth(pace->demand, fmax(reading, 0), DEMAND_SMOOTHING);
+	atomic_store_explicit(&pace->demand, smooth(demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
+			      memory_order_relaxed);
 	pace->observed_bytes = bytes;
 	pace->observed_ms = now_ms;
 }
@@ -55,31 +66,32 @@ static double time_left_ms(const struct store *store)
 
 	if (free_bytes <= 0)
 		return 0;
-	return store->cleaner.pace.demand > 0 ? (double)free_bytes / store->cleaner.pace.demand * 1000 : HUGE_VAL;
+	return demand(store) > 0 ? (double)free_bytes / demand(store) * 1000 : HUGE_VAL;
 }
 
 uint64_t pace_reserve(const struct store *store)
 {
-	const struct pace *pace = &store->cleaner.pace;
-
-	return (uint64_t)(2 * pace->demand * pace->cycle_ms / 1000);
+	return (uint64_t)(2 * demand(store) * cycle_ms(store) / 1000);
 }
 
 bool pace_hurry(const struct store *store)
 {
-	return time_left_ms(store) < 2 * store->cleaner.pace.cycle_ms;
+	return time_left_ms(store) < 2 * cycle_ms(store);
 }
 
 void pace_init(struct store *store, uint64_t now_ms)
 {
-	store->cleaner.pace = (struct pace){ .observed_ms = now_ms,
-					     .cycle_ms = (double)store->segment_bytes / FIRST_BYTES_PER_MS };
+	struct pace *pace = &store->cleaner.pace;
+
+	memset(pace, 0, sizeof(*pace));
+	pace->observed_ms = now_ms;
+	atomic_init(&pace->cycle_ms, (double)store->segment_bytes / FIRST_BYTES_PER_MS);
 }
 
 /* The part of the time that is to be worked. */
 static double duty(const struct store *store)
 {
-	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * store->cleaner.pace.cycle_ms;
+	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * cycle_ms(store);
 
 	return left_ms <= wanted ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
 }
@@ -106,7 +118,7 @@ static void schedule(struct store *store, bool hurry)
 	struct scheduling scheduling = { .size = sizeof(scheduling), .policy = hurry ? SCHED_OTHER : SCHED_BATCH,
 					 .runtime = hurry ? 0 : SLICE_NS };
 
-	if (!store->cleaner.threaded || hurry == store->cleaner.pace.hurried)
+	if (!store->cleaner.background.threaded || hurry == store->cleaner.pace.hurried)
 		return;
 	store->cleaner.pace.hurried = hurry;
 	errno = 0;
@@ -138,7 +150,7 @@ void pace_end(struct store *store)
 	struct pace *pace = &store->cleaner.pace;
 	double took_ms = (double)(clk_now_us(store->clock) - pace->began_us - pace->paused_us) / 1000;
 
-	pace->cycle_ms = smooth(pace->cycle_ms, took_ms, CYCLE_SMOOTHING);
+	atomic_store_explicit(&pace->cycle_ms, smooth(cycle_ms(store), took_ms, CYCLE_SMOOTHING), memory_order_relaxed);
 }
 
 static void paused(struct store *store, uint64_t since_us)
@@ -154,9 +166,10 @@ void pace_step(struct store *store)
 	struct pace *pace = &store->cleaner.pace;
 	uint64_t now_us, worked_us, pause_us;
 
-	if (!store->cleaner.threaded || atomic_load_explicit(&store->cleaner.stopping, memory_order_relaxed))
+	if (!store->cleaner.background.threaded || background_is_stopping(&store->cleaner.background))
 		return;
 	now_us = clk_now_us(store->clock);
+	atomic_store_explicit(&store->cleaner.beat_ms, now_us / 1000, memory_order_relaxed);
 	worked_us = now_us - pace->step_us;
 	if (worked_us < STEP_US)
 		return;
@@ -185,7 +198,7 @@ void pace_write(struct store *store, uint64_t began_ms, double part)
 	uint64_t now_us = clk_now_us(store->clock);
 	double early_ms = spread_ms * part - (double)(now_us / 1000 - began_ms);
 
-	if (store->cleaner.pace.demand <= 0 || pace_hurry(store) || early_ms <= 1)
+	if (demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
 		return;
 	seg_write_wait(store->segments);
 	early_ms -= (double)(clk_now_us(store->clock) - now_us) / 1000;

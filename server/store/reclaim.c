@@ -154,11 +154,9 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 			return true;
 		if (waits == PIN_WAITS_LOGGED)
 			log_limited(LOG_LEVEL_WARN, "flash: reads of segment %u hold up its reuse", segment);
-		if (store->cleaner.threaded && atomic_load(&store->cleaner.stopping))
+		if (background_is_stopping(&store->cleaner.background))
 			return false;
-		cleaner_duties(store);
-		if (store_free_bytes(store) < (int64_t)store->segment_bytes / 2)
-			evict_round(&store->cleaner, store, store->segment_bytes);
+		cleaner_beat(store);
 	}
 }
 

@@ -30,7 +30,7 @@ static void flash_status(struct store *store, struct store_status *out)
 	out->staging_bytes = out->info.staging_bytes;
 	out->curr_items += index->used + index->extents_used;
 	out->curr_bytes += positive(index->live_bytes);
-	out->innocent_drops = (double)atomic_load(&store->cleaner.innocent_millionths) / 1e6;
+	out->innocent_drops = (double)atomic_load(&store->keeper.innocent_millionths) / 1e6;
 	uint64_t objects = index->used + index->extents_used;
 	if (objects)
 		out->dram_bytes_per_flash_item =
@@ -59,7 +59,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
-	out->write_rate = (double)atomic_load(&store->cleaner.write_rate);
+	out->write_rate = (double)atomic_load(&store->keeper.write_rate);
 	out->write_limit = store_write_limit(store);
 	windows_read(&store->windows, &written, out->window);
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;

@@ -334,6 +334,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	reserve_filters(store);
 	const struct window_reading written = store_written(store);
 	windows_init(&store->windows, &written);
+	keeper_init(store);
 	cleaner_init(store);
 	*out = store;
 	return FS_OK;
@@ -343,6 +344,7 @@ void store_close(struct store *store)
 {
 	if (store->stripe_count) {
 		cleaner_fini(store);
+		keeper_fini(store);
 		windows_fini(&store->windows);
 		stripes_fini(store);
 	}
@@ -360,12 +362,16 @@ void store_close(struct store *store)
 
 int store_start(struct store *store)
 {
-	int result = cleaner_start(store);
+	int result = keeper_start(store);
 
+	if (result == FS_OK)
+		result = cleaner_start(store);
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
-	if (result != FS_OK)
+	if (result != FS_OK) {
 		cleaner_stop(store);
+		keeper_stop(store);
+	}
 	return result;
 }
 
@@ -374,6 +380,7 @@ void store_stop(struct store *store)
 	if (store->classifier)
 		clf_stop(store->classifier);
 	cleaner_stop(store);
+	keeper_stop(store);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */

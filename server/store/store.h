@@ -15,8 +15,8 @@
  * bring back a value that was overwritten or deleted meanwhile (DESIGN section 4).
  *
  * Threads: a store_worker belongs to one thread; store_* functions on the store may be called from
- * any. One cleaner and one trainer thread inside (store_start), or none: store_clean_step() and
- * store_tick() drive the same code in tests and in the simulator.
+ * any. A keeper, a cleaner and a trainer thread inside (store_start), or none: store_clean_step() and
+ * store_tick() drive the same code in tests.
  *
  * Ordering that the caller keeps: a connection must not execute a command on a key (compare
  * hashes) while a pending read-modify-write of the same connection on that key is not done. Plain
@@ -91,13 +91,14 @@ void store_config_init(struct store_config *config);
    can mend it) in reason[256]. Logs the start line: flash, index, objects covered, -m for all. */
 FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
 void store_close(struct store *store); /* after store_stop and all workers are gone */
-FS_MUST_CHECK int store_start(struct store *store); /* cleaner, trainer, once-a-second tick */
+FS_MUST_CHECK int store_start(struct store *store); /* keeper, cleaner, trainer */
 void store_stop(struct store *store);
-/* Has the cleaner come round within so many seconds? Any thread, between store_start and store_stop. */
-bool store_cleaner_alive(const struct store *store, uint32_t within_seconds);
+/* Have the keeper and the cleaner come round within so many seconds? A cleaner that waits for the device counts as if it
+   had: the device hangs, not the daemon. Any thread, between store_start and store_stop. */
+bool store_alive_within(const struct store *store, uint32_t seconds);
 
-/* One step of the cleaner in the calling thread (not together with store_start). True when it did
-   something. */
+/* One step of the keeper and one of the cleaner in the calling thread (not together with store_start). True when one of
+   them did something. */
 bool store_clean_step(struct store *store);
 void store_tick(struct store *store); /* what happens once a second: flush marks, budgets, crawler */
 

@@ -18,6 +18,7 @@
 #include "base/region.h"
 #include "base/rng.h"
 #include "conf/counters.h"
+#include "server/store/background.h"
 #include "server/store/classes.h"
 #include "server/store/item.h"
 #include "server/store/reads.h"
@@ -48,7 +49,7 @@ struct stripe {
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
 	uint32_t frozen;	/* read-modify-writes that make commits of this stripe wait */
 	uint32_t candidates;	/* linked items with ITEM_CANDIDATE that are not in a plan */
-	uint64_t scored_version; /* clf_version of the last full rescoring; the cleaner's, without the lock */
+	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's, without the lock */
 } __attribute__((aligned(64)));
 
 /* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
@@ -58,7 +59,8 @@ struct store_context {
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
 	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
-	uint64_t released_bytes;  /* by this thread since the start */
+	bool background;	  /* the keeper's or the cleaner's: what it releases is told to the store */
+	uint64_t released_bytes;  /* by it, not yet told */
 	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
 };
 
@@ -114,26 +116,31 @@ struct plan_entry {
 	float score;
 };
 
-/* How much the cleaner has to do, and what it has done of the present segment: pace.c. Its own. */
+/* How much the cleaner has to do, and what it has done of the present segment: pace.c. */
 struct pace {
-	double demand;	 /* bytes per second that items grow by: rises at once, falls slowly */
-	double cycle_ms; /* a segment from gathering to its last commit, pauses left out */
+	/* Written by the keeper alone: */
+	_Atomic double demand; /* bytes per second that items grow by: rises at once, falls slowly */
 	int64_t observed_bytes;
 	uint64_t observed_ms;
+	/* The cleaner's own: */
+	_Atomic double cycle_ms; /* a segment from gathering to its last commit, pauses left out; the keeper reads it */
 	uint64_t began_us, step_us, paused_us; /* of this cycle, of this step; all pauses of this cycle */
 	bool hurried; /* how the thread is scheduled */
 };
 
-/* A crawl that was asked for. The cleaner's own, but for the first. */
-struct asked_crawl {
-	_Atomic bool asked; /* from store_crawl to its end */
+/* The looks through DRAM: crawl.c. The keeper's own, but for the first. */
+struct crawl {
+	_Atomic bool asked; /* from store_crawl to the end of the crawl that it asks for */
 	bool begun;
-	uint32_t stripe, bucket; /* where to go on */
-	uint32_t left[CLASSES + 1]; /* how many objects of each class are to be looked at yet */
+	uint32_t stripe, bucket; /* where that one goes on */
+	uint32_t left[CLASSES + 1]; /* how many objects of each class it is to look at yet */
 	uint64_t due_us; /* not before */
+	uint32_t pass_stripe, pass_bucket; /* where the pass that goes on by itself does */
+	uint64_t passed_at_ms;	 /* when it went on last */
+	uint64_t pass_version;	 /* clf_version when the stripe that it is in was begun */
 };
 
-/* compact.c. The cleaner's own, but for the first two. */
+/* compact.c. The keeper's own, but for the first two. */
 struct compaction {
 	_Atomic uint32_t asked, done; /* the number of the last one that was asked for, and that was made */
 	uint32_t started;
@@ -142,28 +149,32 @@ struct compaction {
 	uint32_t stripe, bucket; /* where to go on */
 };
 
-struct cleaner {
+/* What goes on whatever the device does: keeper.c. */
+struct keeper {
+	struct background background;
 	struct store_context context;
-	struct pace pace;
-	pthread_t thread;
-	bool threaded;
-	struct lock lock;     /* covers stop and wake */
-	pthread_cond_t cond;
-	bool stop, wake;
-	_Atomic bool stopping; /* stop, for those without the lock */
-	_Atomic bool awake;   /* set by workers who ask, so that one signal does */
-	uint32_t gather_stripe, crawl_stripe;
-	struct asked_crawl crawl;
+	struct crawl crawl;
 	struct compaction compaction;
-	int64_t write_tokens; /* bytes that may be written now, under a write limit */
-	bool held_up;	      /* a segment waited for tokens since the last tick */
-	uint64_t tokens_at_ms, ticked_at_ms, watched_at_ms, crawled_at_ms;
+	uint64_t ticked_at_ms, watched_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
 	uint64_t flash_bytes_last, sets_last;
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
-	uint64_t offline_until_ms;
 	_Atomic uint64_t beat_ms; /* when it last came round */
+};
+
+/* What waits for the device: cleaner.c. Fields that are not atomic are its own. */
+struct cleaner {
+	struct background background;
+	struct store_context context;
+	struct pace pace;
+	uint32_t gather_stripe;
+	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
+	uint64_t tokens_at_ms;
+	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
+	_Atomic bool writing; /* a segment is on its way */
+	_Atomic uint64_t offline_until_ms;
+	_Atomic uint64_t beat_ms; /* when it last went on */
 };
 
 struct store {
@@ -204,6 +215,7 @@ struct store {
 
 	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
 	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
+	_Atomic uint64_t released_bytes;  /* of items, by the keeper and the cleaner since the start */
 	_Atomic uint64_t table_bytes;
 	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
@@ -214,6 +226,7 @@ struct store {
 	_Atomic int64_t candidate_count;
 
 	struct windows windows; /* of what was written */
+	struct keeper keeper;
 	struct cleaner cleaner;
 };
 
@@ -304,7 +317,7 @@ int64_t memory_batch(const struct store_config *config, uint64_t limit);
 uint64_t store_item_budget(const struct store *store);
 /* Bytes that items may still take before workers evict; negative when over. */
 int64_t store_free_bytes(const struct store *store);
-/* Reads the allocator's figure and sets excess_bytes. Cleaner. */
+/* Reads the allocator's figure and sets excess_bytes. Keeper. */
 void store_watch_memory(struct store *store);
 uint64_t store_used_bytes(const struct store *store);
 
@@ -389,11 +402,12 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 /* A worker is short of memory: evicts inline, with bounded work. False: too much is held by values
    under way, or -M. */
 bool evict_inline(struct store_context *context, uint64_t bytes);
-/* The cleaner's round: DRAM and flash in proportion, until free. */
-bool evict_round(struct cleaner *cleaner, struct store *store, uint64_t want_free);
+/* The keeper's round: DRAM and flash in proportion, some thousand objects of each at the most. True: it did something. */
+bool evict_round(struct store_context *context, uint64_t want_free);
 /* Is most of what is in DRAM waiting for the flash, so that looking for other things is in vain? */
 bool mostly_candidates(const struct store *store);
-/* Hot data over its threshold: makes ghosts on flash alone. */
+/* Hot data over its threshold: makes ghosts on flash alone, of a bounded number of slots. True: it made some, or has not
+   seen all of them. */
 bool evict_excess_hot(struct store *store);
 uint64_t store_hot_bytes(const struct store *store);
 uint64_t store_hot_threshold(const struct store *store);
@@ -419,28 +433,45 @@ void pace_write(struct store *store, uint64_t began_ms, double part);
 /* The calling thread is the cleaner's: how the kernel is to schedule it. */
 void pace_thread(struct store *store);
 
+/* ---- keeper.c, crawl.c, compact.c ------------------------------------------------------------ */
+
+void keeper_init(struct store *store);
+void keeper_fini(struct store *store);
+int keeper_start(struct store *store);
+void keeper_stop(struct store *store);
+/* One step of it, in its thread, or in the caller's where there is none. True: there is more to do at once. */
+bool keeper_step(struct store *store);
+
+/* crawl.c: expired and flushed items, and items whose score is of an older model: some thousand of them. True: there
+   is more to do at once. Keeper. */
+bool keeper_crawl(struct store *store, uint64_t now_ms);
+
+/* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
+   The keeper does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
+   resident memory is over its limit for no reason to evict. */
+void compaction_ask(struct store *store);
+bool compaction_pending(const struct store *store);
+bool keeper_compact(struct store *store, uint64_t now_ms);
+
 /* ---- cleaner.c, gather.c, commit.c, reclaim.c ------------------------------------------------ */
 
 void cleaner_init(struct store *store);
 void cleaner_fini(struct store *store);
 int cleaner_start(struct store *store);
 void cleaner_stop(struct store *store);
+/* One step, as keeper_step. */
+bool cleaner_step(struct store *store);
+/* Memory is short: the keeper and the cleaner are to look at once. Any thread. */
 void cleaner_wake(struct store *store);
-/* What must not wait however long a write or a reclaim takes: the tick, the look at memory. */
-void cleaner_duties(struct store *store);
+/* From time to time in what takes long: the cleaner goes on. */
+void cleaner_beat(struct store *store);
 /* Sleeps up to ms, less when stopped; not at all without a thread. */
 void cleaner_sleep(struct store *store, unsigned ms);
-
-/* crawl.c: expired and flushed items, and items whose score is of an older model: some stripes' worth. True: there
-   is more to do at once. Cleaner. */
-bool cleaner_crawl(struct store *store, uint64_t now_ms);
-
-/* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
-   The cleaner does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
-   resident memory is over its limit for no reason to evict. */
-void compaction_ask(struct store *store);
-bool compaction_pending(const struct store *store);
-bool cleaner_compact(struct store *store, uint64_t now_ms);
+/* Does the device take writes, as far as is known? Would a segment be written with so much memory free? Is one being
+   written? Any thread; the answer may be out of date. */
+bool cleaner_takes_writes(const struct store *store);
+bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
+bool cleaner_is_writing(const struct store *store);
 
 /* The candidates of the next segment. */
 struct gathered {

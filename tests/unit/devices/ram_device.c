@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -160,8 +161,12 @@ static int ram_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, 
 {
 	int n = 0;
 
-	if (queue->ram->hold && !wait)
+	bool writes = queue->eventfd < 0;
+
+	if (!wait && (writes ? queue->ram->hold_writes : queue->ram->hold))
 		return 0;
+	while (wait && queue->ram->hold_writes)
+		sched_yield();
 	pthread_mutex_lock(&queue->mutex);
 	while (queue->done && n < (int)max && (wait || is_due(queue->ram, queue->done))) {
 		out[n] = queue->done;

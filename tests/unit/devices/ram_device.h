@@ -23,7 +23,8 @@ struct ram_device {
 	bool no_nowait;     /* nowait is refused with EOPNOTSUPP */
 	bool refuse;        /* the queue takes nothing: EAGAIN */
 	bool reverse;
-	bool hold; /* nothing completes until it is false */
+	bool hold; /* no read completes until it is false */
+	_Atomic bool hold_writes; /* whoever waits for writes waits until it is false */
 	/* A drive that reads one after the other, each in so many ns by this clock; NULL: at once. What waits for it is
 	   finished in its order, however many queues it came by. */
 	const struct clk *clock;

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes on whatever the device does, and how much of it at a time. */
+#include "harness.h"
+
+#include <sched.h>
+
+#define WAIT_LOOKS 200000000u /* far more than it takes: a bound for what never comes */
+
+static void store_some(struct harness *h, unsigned from, unsigned to, uint32_t length)
+{
+	static char value[4096];
+	char key[24];
+
+	for (unsigned n = from; n < to; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		assert_int_equal(run_full(h, STORE_SET, key, value, length, 0, 0, 0).result, STORE_STORED);
+	}
+}
+
+static uint64_t reached_by_keeper(struct harness *h)
+{
+	return atomic_load(&h->store->keeper.beat_ms);
+}
+
+static void wait_for_keeper(struct harness *h)
+{
+	uint64_t now_ms = clk_now_ms(&h->clk);
+
+	for (unsigned i = 0; i < WAIT_LOOKS && reached_by_keeper(h) < now_ms; i++)
+		sched_yield();
+	assert_true(reached_by_keeper(h) >= now_ms);
+}
+
+static void start_with_hung_writes(struct harness *h)
+{
+	unsigned n = 0;
+
+	harness_use_ram(h);
+	harness_open(h);
+	h->ram->hold_writes = true;
+	assert_int_equal(store_start(h->store), FS_OK);
+	while (seg_busy_ms(h->store->segments) < 500) {
+		assert_true(n < 2000000);
+		store_some(h, n, n + 100, 500);
+		clk_scripted_advance(&h->clk, 1000);
+		n += 100;
+	}
+	assert_true(cleaner_is_writing(h->store));
+}
+
+static void end_hung_writes(struct harness *h)
+{
+	uint64_t written = ctr_sum(CTR_segments_written);
+
+	h->ram->hold_writes = false;
+	for (unsigned i = 0; i < WAIT_LOOKS && ctr_sum(CTR_segments_written) == written; i++)
+		sched_yield();
+	assert_true(ctr_sum(CTR_segments_written) > written);
+	store_stop(h->store);
+}
+
+static void a_write_that_hangs_stops_neither_eviction_nor_the_watchdogs_food(void **state)
+{
+	struct harness *h = *state;
+	struct store_status status;
+
+	start_with_hung_writes(h);
+	store_some(h, 1000000, 1060000, 500); /* several times what DRAM holds */
+	clk_scripted_advance(&h->clk, 100000000);
+	wait_for_keeper(h);
+	assert_true(store_alive_within(h->store, 1));
+	store_get_status(h->store, &status);
+	assert_true(status.segments.busy_ms >= 100000);
+	assert_true(status.dram_bytes < status.memory_limit);
+	assert_value(h, "object:1059999", "");
+	end_hung_writes(h);
+}
+
+static void expired_objects_are_found_while_a_write_hangs(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reclaimed;
+
+	start_with_hung_writes(h);
+	reclaimed = ctr_sum(CTR_crawler_reclaimed);
+	assert_int_equal(run_full(h, STORE_SET, "dies", "", 0, 0, 1, 0).result, STORE_STORED);
+	clk_scripted_advance(&h->clk, 2000000);
+	assert_true(store_crawl(h->store));
+	for (unsigned i = 0; i < WAIT_LOOKS && ctr_sum(CTR_crawler_reclaimed) == reclaimed; i++) {
+		clk_scripted_advance(&h->clk, 1000);
+		sched_yield();
+	}
+	assert_true(ctr_sum(CTR_crawler_reclaimed) > reclaimed);
+	end_hung_writes(h);
+}
+
+static void a_cleaner_that_hangs_by_itself_is_seen(void **state)
+{
+	struct harness *h = *state;
+
+	harness_use_ram(h);
+	harness_open(h);
+	keeper_step(h->store);
+	cleaner_step(h->store);
+	assert_true(store_alive_within(h->store, 1));
+	seconds_pass(h, 10);
+	keeper_step(h->store);
+	assert_false(store_alive_within(h->store, 5)); /* the device has nothing of its */
+	cleaner_step(h->store);
+	assert_true(store_alive_within(h->store, 5));
+	seconds_pass(h, 10);
+	cleaner_step(h->store);
+	assert_false(store_alive_within(h->store, 5));
+}
+
+/* ---- steps are bounded ----------------------------------------------------------------------- */
+
+/* The machine was suspended for an hour: a pass and more is due. */
+static void a_pass_that_is_overdue_goes_on_in_steps(void **state)
+{
+	struct harness *h = *state;
+	uint64_t checked;
+
+	h->config.memory_bytes = MIB(64);
+	h->config.flash_path = NULL;
+	harness_open(h);
+	store_some(h, 0, 100000, 1);
+	seconds_pass(h, 3600);
+	for (unsigned step = 0; step < 5; step++) {
+		checked = ctr_sum(CTR_crawler_items_checked);
+		keeper_step(h->store);
+		assert_in_range(ctr_sum(CTR_crawler_items_checked) - checked, 8000, 9000);
+		seconds_pass(h, 60);
+	}
+}
+
+/* Every stripe is met, although a step ends in the middle of one. */
+static void a_pass_in_steps_misses_nothing(void **state)
+{
+	struct harness *h = *state;
+	unsigned steps = 0;
+
+	h->config.memory_bytes = MIB(64);
+	h->config.flash_path = NULL;
+	harness_open(h);
+	store_some(h, 0, 50000, 1);
+	store_some(h, 50000, 100000, 1);
+	for (unsigned n = 0; n < 100000; n++) {
+		char key[24];
+
+		snprintf(key, sizeof(key), "object:%u", n);
+		run_expiry(h, STORE_TOUCH, key, 1);
+	}
+	seconds_pass(h, 60);
+	while (store_dram_items(h->store) > 0 && steps++ < 100) {
+		keeper_step(h->store);
+		seconds_pass(h, 60);
+	}
+	assert_in_range(steps, 100000 / 8192, 30);
+	assert_nothing_left(h);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_write_that_hangs_stops_neither_eviction_nor_the_watchdogs_food),
+		TEST(expired_objects_are_found_while_a_write_hangs),
+		TEST(a_cleaner_that_hangs_by_itself_is_seen),
+		TEST(a_pass_that_is_overdue_goes_on_in_steps),
+		TEST(a_pass_in_steps_misses_nothing),
+	};
+
+	return cmocka_run_group_tests_name("store: the keeper", tests, NULL, NULL);
+}
