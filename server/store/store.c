@@ -15,7 +15,7 @@
 #define KEPT_SHARE 1024u
 #define KEPT_LEAST (32u << 10)
 #define LOOKUPS_SHARE 32u
-#define LOOKUPS_LEAST 1024u
+#define LOOKUPS_LEAST 2048u
 #define LOOKUP_COST (sizeof(struct store_lookup) + sizeof(struct flash_read))
 
 void store_config_init(struct store_config *config)
