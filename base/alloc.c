@@ -249,3 +249,26 @@ void mem_unmap(void *memory, size_t bytes)
 	if (memory)
 		must(munmap(memory, bytes) == 0);
 }
+
+void *mem_reserve(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	leave_out_of_cores(memory, bytes);
+	return memory;
+}
+
+bool mem_commit(void *memory, size_t bytes)
+{
+	if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0)
+		return false;
+	(void)madvise(memory, bytes, MADV_HUGEPAGE);
+	return true;
+}
+
+void mem_decommit(void *memory, size_t bytes)
+{
+	must(madvise(memory, bytes, MADV_DONTNEED) == 0);
+}

@@ -64,6 +64,16 @@ void mem_purge(void);
 void *mem_map(size_t bytes);
 void mem_unmap(void *memory, size_t bytes);
 
+/*
+ * Address space for what may grow: mem_reserve takes bytes of it (a multiple of the page size) without memory, NULL when
+ * it is out; mem_commit makes pages in it usable, zeroed (those that are usable already stay as they are), false when
+ * memory is out; mem_decommit hands the memory of pages back: they stay usable, hold zeros, and take memory again
+ * as they are touched. Addresses are page-aligned. mem_unmap gives the address space back.
+ */
+void *mem_reserve(size_t bytes);
+bool mem_commit(void *memory, size_t bytes);
+void mem_decommit(void *memory, size_t bytes);
+
 /* Debug builds: how many blocks the calling thread has allocated here so far; else 0. */
 unsigned long mem_allocations(void);
 

@@ -5,37 +5,44 @@
 #include "base/assert.h"
 #include "base/error.h"
 
-#define AREA_ALIGNMENT 64u
+#define PAGE_BYTES 4096u
+#define HUGE_BYTES (2u << 20) /* large areas begin where a huge page may */
+#define HEADER_BYTES PAGE_BYTES /* room for what a later attach will check */
+
+struct area {
+	uint64_t offset, most;
+	uint64_t usable; /* never less than before: late readers may be anywhere in it */
+	uint64_t bytes;	 /* that have memory, or may take some as they are touched */
+};
 
 struct region {
 	unsigned char *base;
-	uint64_t bytes;
-	uint64_t offset[REGION_AREAS]; /* 0 for an empty area: the head of the region is no area */
+	uint64_t reserved;
+	struct area area[REGION_AREAS];
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
-	return (bytes + AREA_ALIGNMENT - 1) & ~(uint64_t)(AREA_ALIGNMENT - 1);
+	return (bytes + unit - 1) / unit * unit;
 }
 
-int region_create(struct region **out, const uint64_t bytes[REGION_AREAS])
+int region_create(struct region **out, const uint64_t most[REGION_AREAS])
 {
 	struct region *region = mem_zalloc(sizeof(*region));
-	uint64_t end = AREA_ALIGNMENT; /* room for the header that a later attach will check */
+	uint64_t end = HEADER_BYTES;
 
 	*out = NULL;
 	if (!region)
 		return FS_ENOMEM;
-	for (int area = 0; area < REGION_AREAS; area++) {
-		if (bytes[area] == 0)
-			continue;
-		if (bytes[area] > (UINT64_MAX >> 8))
+	for (int a = 0; a < REGION_AREAS; a++) {
+		if (most[a] > UINT64_MAX >> 8)
 			goto out_of_memory;
-		region->offset[area] = end;
-		end += aligned(bytes[area]);
+		end = round_up(end, most[a] >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
+		region->area[a] = (struct area){ .offset = end, .most = round_up(most[a], PAGE_BYTES) };
+		end += region->area[a].most;
 	}
-	region->bytes = end;
-	region->base = mem_map(end);
+	region->reserved = end;
+	region->base = mem_reserve(end);
 	if (!region->base)
 		goto out_of_memory;
 	*out = region;
@@ -50,17 +57,55 @@ void region_destroy(struct region *region)
 {
 	if (!region)
 		return;
-	mem_unmap(region->base, region->bytes);
+	mem_unmap(region->base, region->reserved);
 	mem_free(region);
 }
 
-void *region_area(struct region *region, enum region_area area)
+void *region_area(const struct region *region, enum region_area area)
 {
 	must(area < REGION_AREAS);
-	return region->offset[area] ? region->base + region->offset[area] : NULL;
+	return region->area[area].most ? region->base + region->area[area].offset : NULL;
+}
+
+int region_commit(struct region *region, enum region_area which, uint64_t bytes)
+{
+	struct area *area = &region->area[which];
+	uint64_t wanted = round_up(bytes, PAGE_BYTES);
+
+	must(which < REGION_AREAS);
+	if (wanted > area->most)
+		return FS_ERANGE;
+	if (wanted > area->usable) {
+		if (!mem_commit(region->base + area->offset, wanted))
+			return FS_ENOMEM;
+		area->usable = wanted;
+	}
+	if (wanted > area->bytes)
+		area->bytes = wanted;
+	return FS_OK;
+}
+
+void region_decommit(struct region *region, enum region_area which)
+{
+	struct area *area = &region->area[which];
+
+	must(which < REGION_AREAS);
+	if (area->usable)
+		mem_decommit(region->base + area->offset, area->usable);
+	area->bytes = 0;
+}
+
+uint64_t region_most(const struct region *region, enum region_area area)
+{
+	must(area < REGION_AREAS);
+	return region->area[area].most;
 }
 
 uint64_t region_bytes(const struct region *region)
 {
-	return region->bytes;
+	uint64_t sum = 0;
+
+	for (int a = 0; a < REGION_AREAS; a++)
+		sum += region->area[a].bytes;
+	return sum;
 }

@@ -15,11 +15,11 @@
 #include "base/hash.h"
 #include "flashindex/index_internal.h"
 
-static uint64_t identity(uint64_t place, const struct fidx_match *match)
+static uint64_t identity(const struct fidx_match *match)
 {
 	uint64_t where = match->sequence ^ (uint64_t)match->segment << 44 ^ (uint64_t)match->function << 60;
 
-	return mix64(place + mix64(where + UINT64_C(0x9e3779b97f4a7c15))) | 1; /* never an empty entry's */
+	return mix64(match->place + mix64(where + UINT64_C(0x9e3779b97f4a7c15))) | 1; /* never an empty entry's */
 }
 
 static unsigned set_of(uint64_t id)
@@ -56,24 +56,23 @@ void exact_destroy(struct exact *exact)
 	mem_free(exact);
 }
 
-bool exact_rejects(const struct exact *exact, uint64_t place, const struct fidx_match *match, uint64_t hash)
+bool exact_rejects(const struct exact *exact, const struct fidx_match *match, uint64_t hash)
 {
 	uint64_t id, owner;
 
 	if (!atomic_load_explicit(&exact->learned, memory_order_relaxed))
 		return false;
-	id = identity(place, match);
+	id = identity(match);
 	for (unsigned i = 0; i < EXACT_WAYS; i++)
 		if (entry_get(&exact->entry[set_of(id)][i], id, &owner))
 			return owner != hash;
 	return false;
 }
 
-void fidx_learn(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
-		uint64_t owner_hash)
+void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t owner_hash)
 {
 	struct exact *exact = index->exact;
-	uint64_t id = identity(key->place, match);
+	uint64_t id = identity(match);
 	struct exact_entry *set = exact->entry[set_of(id)], *into = NULL;
 	uint64_t owner;
 	bool known = false;

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "flashindex/index_internal.h"
 
 #define BLOCK_BYTES 64
@@ -80,17 +79,24 @@ static unsigned probe_bit(struct probe *probe)
 	return bit;
 }
 
+static unsigned filter_bits_of(const struct fidx *index)
+{
+	return atomic_load_explicit(&index->filter_bits, memory_order_relaxed);
+}
+
 uint64_t fidx_filter_length(const struct fidx *index, uint64_t n)
 {
-	if (!index->filter_bits)
+	unsigned bits = filter_bits_of(index);
+
+	if (!bits)
 		return 0;
-	return blocks_for(index->filter_bits, n) * BLOCK_BYTES + TRAILER_BYTES;
+	return blocks_for(bits, n) * BLOCK_BYTES + TRAILER_BYTES;
 }
 
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length)
 {
-	unsigned probes = probes_for(index->filter_bits);
-	uint64_t blocks = blocks_for(index->filter_bits, n);
+	unsigned bits = filter_bits_of(index), probes = probes_for(bits);
+	uint64_t blocks = blocks_for(bits, n);
 	uint8_t *bytes;
 
 	*length = fidx_filter_length(index, n);

@@ -11,9 +11,9 @@
 #define LOOKS_LEAST 1024
 
 /* A live slot at zero becomes a ghost. With the stripe, as all that changes what is counted. */
-static bool make_ghost(struct fidx *index, uint32_t bucket, _Atomic uint32_t *at)
+static bool make_ghost(struct fidx *index, const struct table *table, uint32_t bucket, _Atomic uint32_t *at)
 {
-	struct lock *lock = &bucket_stripe(index, bucket)->lock;
+	struct lock *lock = &bucket_stripe(index, table, bucket)->lock;
 	bool made = false;
 	uint32_t slot;
 
@@ -33,10 +33,11 @@ static uint64_t less(uint64_t bytes, uint64_t by)
 }
 
 /* True when the slot was live. */
-static bool hand_slot(struct fidx *index, uint64_t number, uint64_t *ghost_bytes, bool *made_ghost)
+static bool hand_slot(struct fidx *index, const struct table *table, uint64_t number, uint64_t *ghost_bytes,
+		      bool *made_ghost)
 {
 	uint32_t bucket = (uint32_t)(number / FIDX_BUCKET_SLOTS);
-	_Atomic uint32_t *at = &index->bucket[bucket].slot[number % FIDX_BUCKET_SLOTS];
+	_Atomic uint32_t *at = &table->bucket[bucket].slot[number % FIDX_BUCKET_SLOTS];
 	uint32_t slot = slot_load(at);
 	uint32_t segment = slot_segment(&index->layout, slot);
 	unsigned state = slot_state(slot), after = state_after_hand(state, *ghost_bytes > 0);
@@ -44,10 +45,9 @@ static bool hand_slot(struct fidx *index, uint64_t number, uint64_t *ghost_bytes
 	if (slot_is_free(index, slot) || state_is_ghost(state))
 		return false;
 	if (state_is_ghost(after)) {
-		uint32_t mean =
-			atomic_load_explicit(&index->segment[segment].mean_bytes, memory_order_relaxed);
+		uint32_t mean = atomic_load_explicit(&segment_at(index, segment)->mean_bytes, memory_order_relaxed);
 
-		*made_ghost = make_ghost(index, bucket, at);
+		*made_ghost = make_ghost(index, table, bucket, at);
 		if (*made_ghost)
 			*ghost_bytes = less(*ghost_bytes, mean ? mean : 1);
 	} else if (after != state) {
@@ -56,31 +56,86 @@ static bool hand_slot(struct fidx *index, uint64_t number, uint64_t *ghost_bytes
 	return true;
 }
 
-uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited)
+/* How many places the hand has where it is: of a table, of one that isn't live none, or of the extents. */
+static uint64_t places(const struct fidx *index)
 {
-	uint64_t slots = index->buckets * FIDX_BUCKET_SLOTS;
-	uint64_t turn = slots + index->extents.groups * EXTENT_WAYS;
-	uint64_t looks = visits > turn / LOOKS_PER_VISIT ? turn : visits * LOOKS_PER_VISIT + LOOKS_LEAST;
-	uint64_t live = 0, ghosts = 0;
+	if (index->hand_table == FIDX_TABLES)
+		return extents_ways(index);
+	return tables_live(index) >> index->hand_table & 1
+		       ? table_buckets(&index->table[index->hand_table]) * FIDX_BUCKET_SLOTS
+		       : 0;
+}
 
-	if (atomic_exchange_explicit(&index->hand_busy, true, memory_order_acquire)) {
-		*visited = 0;
-		return 0;
+/* On to a place that there is. */
+static void settle_hand(struct fidx *index)
+{
+	while (index->hand >= places(index)) {
+		index->hand = 0;
+		index->hand_table = index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;
 	}
-	for (looks = looks < turn ? looks : turn; looks && live < visits; looks--) {
-		uint64_t at = index->hand;
+}
+
+/* All places, with extents. There is a table, which has some. */
+static uint64_t turn_of(const struct fidx *index)
+{
+	uint64_t turn = extents_ways(index);
+
+	for (uint32_t left = tables_live(index); left; left &= left - 1)
+		turn += table_buckets(&index->table[__builtin_ctz(left)]) * FIDX_BUCKET_SLOTS;
+	return turn;
+}
+
+struct turn {
+	uint64_t visits, looks; /* left */
+	uint64_t ghost_bytes, live, ghosts;
+};
+
+/* As far as it goes where the hand is. */
+static void turn_here(struct fidx *index, struct turn *turn)
+{
+	uint64_t end = places(index);
+
+	for (; index->hand < end && turn->looks > 0 && turn->live < turn->visits; index->hand++, turn->looks--) {
 		bool made_ghost = false;
 
-		if (at < slots)
-			live += hand_slot(index, at, &ghost_bytes, &made_ghost);
+		if (index->hand_table < FIDX_TABLES)
+			turn->live += hand_slot(index, &index->table[index->hand_table], index->hand,
+						&turn->ghost_bytes, &made_ghost);
 		else
-			live += extents_hand(index, at - slots, &ghost_bytes, &made_ghost);
-		ghosts += made_ghost;
-		index->hand = at + 1 < turn ? at + 1 : 0;
+			turn->live += extents_hand(index, index->hand, &turn->ghost_bytes, &made_ghost);
+		turn->ghosts += made_ghost;
 	}
+}
+
+bool hand_take(struct fidx *index)
+{
+	return !atomic_exchange_explicit(&index->hand_busy, true, memory_order_acquire);
+}
+
+void hand_give(struct fidx *index)
+{
 	atomic_store_explicit(&index->hand_busy, false, memory_order_release);
-	if (ghosts)
-		ctr_add(CTR_flash_ghosts_made, ghosts);
-	*visited = live;
-	return ghosts;
+}
+
+uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited)
+{
+	struct turn turn = {.visits = visits, .ghost_bytes = ghost_bytes};
+	uint64_t all;
+
+	*visited = 0;
+	if (!hand_take(index))
+		return 0;
+	all = turn_of(index);
+	turn.looks = visits > all / LOOKS_PER_VISIT ? all : visits * LOOKS_PER_VISIT + LOOKS_LEAST;
+	if (turn.looks > all)
+		turn.looks = all;
+	while (turn.looks > 0 && turn.live < visits) {
+		settle_hand(index);
+		turn_here(index, &turn);
+	}
+	hand_give(index);
+	if (turn.ghosts)
+		ctr_add(CTR_flash_ghosts_made, turn.ghosts);
+	*visited = turn.live;
+	return turn.ghosts;
 }

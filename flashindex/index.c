@@ -7,33 +7,23 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "flashindex/index_internal.h"
 
 #define FILTER_BITS_MAX 32
 
-/* In fidx_key.place: table id from bit 56 (one table so far: 0), lower bucket from 24, tag. */
-#define PLACE_BUCKET_SHIFT 24
-
-_Static_assert(32 - SLOT_FIXED_BITS - 1 <= PLACE_BUCKET_SHIFT, "the widest tag fits below the bucket");
-
-uint64_t fidx_slots_bytes(const struct fidx_config *config)
+void fidx_region_most(const struct fidx_config *config, uint64_t *most)
 {
-	return config->buckets * sizeof(struct bucket);
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		most[REGION_TABLE_0 + t] = config->buckets_most * sizeof(struct bucket);
+	for (unsigned t = 0; t < EXTENT_TABLES; t++)
+		most[REGION_EXTENTS_0 + t] = extents_groups(config->extents_most) * sizeof(struct extent_group);
 }
 
-uint64_t fidx_extents_bytes(const struct fidx_config *config)
+static bool config_is_valid(const struct fidx_config *config)
 {
-	return extents_groups(config->extents) * sizeof(struct extent_group);
-}
-
-static bool config_is_valid(const struct fidx_config *config, const void *slots, const void *extents)
-{
-	return config->buckets >= 2 && config->buckets <= UINT32_MAX && config->segments >= 1 &&
-	       config->segments < 1u << SLOT_SEGMENT_BITS_MAX && config->functions >= 1 &&
-	       config->functions <= FIDX_MAX_FUNCTIONS && config->filter_bits <= FILTER_BITS_MAX && slots &&
-	       (uintptr_t)slots % 64 == 0 &&
-	       (!config->extents || (extents && (uintptr_t)extents % 64 == 0));
+	return config->buckets >= 2 && config->buckets <= config->buckets_most && config->buckets_most <= UINT32_MAX &&
+	       config->segments >= 1 && config->segments < 1u << SLOT_SEGMENT_BITS_MAX && config->functions >= 1 &&
+	       config->functions <= FIDX_MAX_FUNCTIONS && config->filter_bits <= FILTER_BITS_MAX;
 }
 
 static void *aligned_zeroed(size_t n, size_t size)
@@ -45,57 +35,54 @@ static void *aligned_zeroed(size_t n, size_t size)
 	return memory;
 }
 
-static int create_tables(struct fidx *index)
+static int create_parts(struct fidx *index)
 {
-	uint32_t entries = 1u << index->layout.segment_bits;
+	uint32_t fields = 1u << index->layout.segment_bits;
 
-	while (((index->buckets - 1) >> index->stripe_shift) + 1 > STRIPES_MAX)
-		index->stripe_shift++;
-	index->stripes = (unsigned)((index->buckets - 1) >> index->stripe_shift) + 1;
-	index->stripe = aligned_zeroed(index->stripes, sizeof(*index->stripe));
-	index->segment = aligned_zeroed(entries, sizeof(*index->segment));
+	index->stripe = aligned_zeroed(STRIPES_MAX, sizeof(*index->stripe));
+	index->segment_field = aligned_zeroed(fields, sizeof(*index->segment_field));
 	index->shard = aligned_zeroed(SHARDS, sizeof(*index->shard));
-	if (!index->stripe || !index->segment || !index->shard)
+	if (!index->stripe || !index->segment_field || !index->shard)
 		return FS_ENOMEM;
-	for (unsigned i = 0; i < index->stripes; i++)
+	for (unsigned i = 0; i < STRIPES_MAX; i++)
 		lock_init(&index->stripe[i].lock, LOCK_INDEX_STRIPE);
-	for (uint32_t i = 0; i < entries; i++) {
-		atomic_init(&index->segment[i].sequence, SEGMENT_CLOSED);
-		atomic_init(&index->segment[i].counts, COUNTS_CLOSED);
+	for (uint32_t i = 0; i < fields; i++) {
+		atomic_init(&index->segment_field[i].sequence, SEGMENT_CLOSED);
+		atomic_init(&index->segment_field[i].counts, COUNTS_CLOSED);
 	}
 	return exact_create(&index->exact);
 }
 
-int fidx_create(struct fidx **out, const struct fidx_config *config, void *slots, void *extents)
+int fidx_create(struct fidx **out, const struct fidx_config *config, struct region *region)
 {
 	struct slot_layout layout;
 	struct fidx *index;
 	int error;
 
-	if (!config_is_valid(config, slots, extents) ||
-	    !layout_init(&layout, config->segments, config->tag_bits))
+	if (!config_is_valid(config) || !layout_init(&layout, config->segments, config->tag_bits))
 		return FS_EINVAL;
 	index = aligned_zeroed(1, sizeof(*index));
 	if (!index)
 		return FS_ENOMEM;
 	index->layout = layout;
-	index->buckets = config->buckets;
+	index->region = region;
 	index->segments = config->segments;
+	index->buckets_most = config->buckets_most;
 	index->functions = config->functions;
-	index->filter_bits = config->filter_bits;
 	index->clock_mode = config->clock_mode;
 	index->seed = mix64(config->seed ^ UINT64_C(0x9e3779b97f4a7c15));
 	index->tag_seed = mix64(config->seed ^ UINT64_C(0xd1b54a32d192ed03));
 	index->filter_seed = mix64(config->seed ^ UINT64_C(0x8cb92ba72f3d8dd7));
-	index->bucket = slots;
-	error = create_tables(index);
+	fidx_set_filter_bits(index, config->filter_bits);
+	error = create_parts(index);
 	if (!error)
-		error = extents_init(index, config->extents, extents);
+		error = tables_init(index, config->buckets);
+	if (!error)
+		error = extents_init(index, config->extents_most);
 	if (error) {
 		fidx_destroy(index);
 		return error;
 	}
-	memset(slots, 0xff, fidx_slots_bytes(config));
 	*out = index;
 	return 0;
 }
@@ -106,14 +93,14 @@ void fidx_destroy(struct fidx *index)
 		return;
 	extents_fini(&index->extents);
 	exact_destroy(index->exact);
-	if (index->segment)
+	if (index->segment_field)
 		for (uint32_t i = 0; i < index->segments; i++)
-			filter_free(atomic_load(&index->segment[i].filter));
+			filter_free(atomic_load(&segment_at(index, i)->filter));
 	if (index->stripe)
-		for (unsigned i = 0; i < index->stripes; i++)
+		for (unsigned i = 0; i < STRIPES_MAX; i++)
 			lock_fini(&index->stripe[i].lock);
 	mem_free(index->shard);
-	mem_free(index->segment);
+	mem_free(index->segment_field);
 	mem_free(index->stripe);
 	mem_free(index);
 }
@@ -123,14 +110,15 @@ unsigned fidx_tag_bits(const struct fidx *index)
 	return index->layout.tag_bits;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-uint32_t bucket_partner(const struct fidx *index, uint32_t bucket, uint32_t tag)
+void fidx_set_filter_bits(struct fidx *index, unsigned bits)
 {
-	uint64_t sum = reduce64(mix64(tag ^ index->tag_seed), index->buckets);
-
-	return (uint32_t)(sum >= bucket ? sum - bucket : sum + index->buckets - bucket);
+	must(bits <= FILTER_BITS_MAX);
+	if (bits)
+		atomic_store_explicit(&index->filters, true, memory_order_relaxed);
+	atomic_store_explicit(&index->filter_bits, bits, memory_order_relaxed);
 }
+
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* The caller's hash may be used elsewhere (bits of it choose a DRAM bucket): mixed again. */
 static uint64_t own_hash(const struct fidx *index, uint64_t hash)
@@ -145,21 +133,43 @@ static uint32_t tag_of(const struct fidx *index, uint64_t own)
 
 void fidx_key_of(const struct fidx *index, uint64_t hash, struct fidx_key *out)
 {
-	uint64_t own = own_hash(index, hash);
-	uint32_t lower;
-
 	out->hash = hash;
-	out->tag = tag_of(index, own);
-	out->bucket[0] = (uint32_t)reduce64(own, index->buckets); /* high bits; the tag has the low ones */
-	out->bucket[1] = bucket_partner(index, out->bucket[0], out->tag);
-	lower = out->bucket[0] < out->bucket[1] ? out->bucket[0] : out->bucket[1];
-	out->place = (uint64_t)lower << PLACE_BUCKET_SHIFT | out->tag;
+	out->own = own_hash(index, hash);
+	out->tag = tag_of(index, out->own);
+	out->epoch = tables_epoch(index);
+	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+		uint64_t buckets = table_buckets(&index->table[t]);
+
+		out->bucket[t][0] = (uint32_t)reduce64(out->own, buckets); /* high bits; the tag has the low ones */
+		out->bucket[t][1] = bucket_partner(index, buckets, out->bucket[t][0], out->tag);
+	}
 }
 
-void fidx_prefetch(const struct fidx *index, const struct fidx_key *key)
+uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *given, unsigned table)
 {
-	__builtin_prefetch(&index->bucket[key->bucket[0]]);
-	__builtin_prefetch(&index->bucket[key->bucket[1]]);
+	struct fidx_key copy;
+	const struct fidx_key *key = key_settle(index, given, &copy);
+
+	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table], key->tag);
+}
+
+uint64_t fidx_place(const struct fidx *index, const struct fidx_key *key, uint32_t segment)
+{
+	return fidx_place_in(index, key, segment_table(index, segment));
+}
+
+void fidx_prefetch(const struct fidx *index, const struct fidx_key *given)
+{
+	struct fidx_key copy;
+	const struct fidx_key *key = key_settle(index, given, &copy);
+
+	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		__builtin_prefetch(&index->table[t].bucket[key->bucket[t][0]]);
+		__builtin_prefetch(&index->table[t].bucket[key->bucket[t][1]]);
+	}
 }
 
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes)
@@ -203,16 +213,18 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 		out->hot_bytes += sum_load(&shard->hot_bytes);
 		filter_pass += sum_load(&shard->filter_pass);
 	}
-	out->slots = index->buckets * FIDX_BUCKET_SLOTS;
+	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+		out->tables++;
+		out->slots += table_buckets(&index->table[__builtin_ctz(left)]) * FIDX_BUCKET_SLOTS;
+	}
 	out->used = not_negative(used);
 	out->ghosts = not_negative(ghosts);
-	out->extents = index->extents.groups * EXTENT_WAYS;
+	out->extents = extents_ways(index);
 	out->extents_used = not_negative(sum_load(&index->extents.used));
-	out->index_bytes = index->buckets * sizeof(struct bucket);
+	out->index_bytes = out->slots * sizeof(uint32_t);
 	out->filter_bytes = atomic_load_explicit(&index->filter_bytes, memory_order_relaxed);
-	out->other_bytes = sizeof(*index) + index->stripes * sizeof(struct stripe) + sizeof(struct exact) +
-			   (sizeof(struct segment) << index->layout.segment_bits) +
-			   SHARDS * sizeof(struct shard) +
-			   index->extents.groups * sizeof(struct extent_group);
+	out->other_bytes = sizeof(*index) + STRIPES_MAX * sizeof(struct stripe) + sizeof(struct exact) +
+			   (sizeof(struct segment) << index->layout.segment_bits) + SHARDS * sizeof(struct shard) +
+			   out->extents / EXTENT_WAYS * sizeof(struct extent_group);
 	out->filter_false_positive = used > 0 ? (double)filter_pass / FILTER_PASS_ALL / (double)used : 1;
 }

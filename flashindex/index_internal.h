@@ -12,10 +12,12 @@
 
 #include <sched.h>
 
+#include "base/hash.h"
 #include "base/lock.h"
+#include "base/region.h"
 #include "flashindex/layout_internal.h"
 
-#define STRIPES_MAX 1024
+#define STRIPES_MAX 1024u
 #define SHARDS 32 /* a power of two */
 #define EXACT_SETS 1024
 #define EXACT_WAYS 4
@@ -24,15 +26,28 @@
 
 /* ---- stripes --------------------------------------------------------------------------------- */
 
-/* A run of 2^stripe_shift neighbouring buckets. */
+/* A run of 2^stripe_shift neighbouring buckets of a table. All tables have the same stripes. */
 struct stripe {
 	alignas(64) struct lock lock;
 	/*
 	 * Odd while a slot moves between two buckets of which the lower lies here. All slots that a
-	 * key can match have the same two buckets, so this one number tells a lookup whether any of
+	 * key can match in a table have the same two buckets, so this one number tells a lookup whether any of
 	 * them moved. Written with the lock held.
 	 */
 	_Atomic uint32_t moves;
+};
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/*
+ * Written by the cleaner while the table is not live. Whoever uses what it says looks at the epoch afterwards, or
+ * with the stripes held: if it has changed, all is done anew (key_settle).
+ */
+struct table {
+	struct bucket *bucket; /* region memory; constant, and readable for as long as the index lives */
+	_Atomic uint64_t buckets;
+	_Atomic uint32_t stripe_shift;
+	_Atomic uint32_t id;
 };
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -51,6 +66,7 @@ struct filter;
 
 struct segment {
 	alignas(64) _Atomic uint64_t sequence; /* SEGMENT_CLOSED: its slots count as empty */
+	_Atomic uint8_t table; /* that it is bound to; constant while a slot names it */
 	/*
 	 * Changed by whoever changed a slot, with that slot's stripe still held. The close sets
 	 * COUNTS_CLOSED in the same word and takes what it finds there off the sums; who comes later
@@ -94,8 +110,8 @@ struct exact {
 /* ---- extents --------------------------------------------------------------------------------- */
 
 /*
- * Region memory. Eight extents; a key has two groups. word: length << 32 | segment << 3 | state,
- * all ones in the 14 bits of the segment = empty.
+ * Region memory. Eight extents; a key has two groups. word: length << 32 | (segment + 1) << 3 | state,
+ * none of the bits of the segment = empty. All zeros is an empty group.
  */
 struct extent_group {
 	alignas(64) _Atomic uint64_t hash[EXTENT_WAYS];
@@ -103,9 +119,23 @@ struct extent_group {
 	_Atomic uint64_t word[EXTENT_WAYS];
 };
 
+#define EXTENT_TABLES 2
+
+struct extent_table {
+	struct extent_group *group; /* constant, readable for as long as the index lives; NULL: there are no extents */
+	_Atomic uint64_t groups;    /* 0: not in use. Written by the cleaner */
+};
+
+/*
+ * One table is in use; both while what the old one holds is moved to the new one, entry by entry, there first and then
+ * gone here. So whoever looks in the old one first misses nothing. epoch changes with either's size: a look without a
+ * lock is repeated when it has.
+ */
 struct extents {
-	struct extent_group *group;
-	uint64_t groups;
+	struct extent_table table[EXTENT_TABLES];
+	_Atomic unsigned current; /* where inserts go */
+	_Atomic uint32_t epoch;
+	uint32_t most;
 	_Atomic uint64_t present; /* entries that are not empty, closed segments' too */
 	_Atomic int64_t used;     /* of open segments */
 	struct lock
@@ -118,27 +148,40 @@ struct extents {
 
 struct fidx {
 	struct slot_layout layout;
-	uint64_t buckets;
+	struct region *region; /* not owned */
 	uint32_t segments;
 	unsigned functions;
-	unsigned filter_bits;
+	_Atomic unsigned filter_bits; /* of filters to be built; 0 as long as no segment may have one */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed, tag_seed, filter_seed;
-	struct bucket *bucket; /* not owned */
-	struct stripe *stripe;
-	unsigned stripes, stripe_shift;
-	struct segment
-		*segment; /* 2^segment_bits of them; the last, which empty slots name, stays closed */
+	struct table table[FIDX_TABLES];
+	_Atomic uint32_t live;	/* tables: a bit each */
+	_Atomic uint32_t epoch; /* counts their coming and going */
+	uint32_t next_table_id; /* cleaner */
+	uint64_t buckets_most;	/* of a table */
+	struct stripe *stripe; /* STRIPES_MAX */
+	struct segment *segment_field; /* by a slot's segment field: the first, which empty slots name, stays closed */
 	struct shard *shard;
 	struct exact *exact;
 	_Atomic uint64_t filter_bytes;
+	_Atomic bool filters; /* some segment has had one */
 	_Atomic bool hand_busy;
-	uint64_t hand; /* next slot, or after the slots the next extent; whoever set hand_busy */
+	/* Where the hand is: in a table, or behind the last one among the extents. Whoever set hand_busy. */
+	unsigned hand_table;
+	uint64_t hand;
 	struct extents extents;
 };
 
 /* index.c */
 struct shard *shard_self(struct fidx *index);
+
+/* tables.c */
+int tables_init(struct fidx *index, uint64_t buckets);
+
+/* hand.c */
+/* One thread at a time is the hand, or keeps it from the tables. False: another one is. */
+bool hand_take(struct fidx *index);
+void hand_give(struct fidx *index);
 
 /* segment.c */
 /* With the stripe of the changed slot held: slots and ghosts are the differences. */
@@ -156,21 +199,22 @@ bool filter_passes(const struct fidx *index, const struct filter *filter, uint64
 /* exact.c */
 int exact_create(struct exact **out);
 void exact_destroy(struct exact *exact);
-bool exact_rejects(const struct exact *exact, uint64_t place, const struct fidx_match *match,
-		   uint64_t hash);
+bool exact_rejects(const struct exact *exact, const struct fidx_match *match, uint64_t hash);
 
 /* extents.c */
-int extents_init(struct fidx *index, uint32_t capacity, void *memory);
+int extents_init(struct fidx *index, uint32_t most);
 void extents_fini(struct extents *extents);
-uint64_t extents_groups(uint32_t capacity);
+/* Groups for so many entries, with room to spare. */
+uint64_t extents_groups(uint64_t entries);
+uint64_t extents_ways(const struct fidx *index); /* places for entries, of both tables */
 unsigned extents_clear(struct fidx *index, uint64_t hash);
 void extents_segment_open(struct fidx *index, struct segment *segment);
 void extents_segment_close(struct fidx *index, struct segment *segment);
 uint64_t extents_sweep(struct fidx *index, uint32_t segment);
-/* The hand at extent at: true when it was live. Takes the bytes of a new ghost off *ghost_bytes. */
+/* The hand at extent at, 0 .. extents_ways: true when it was live. Takes the bytes of a new ghost off *ghost_bytes. */
 bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *made_ghost);
 /* Every entry that is not empty. Only while nothing else runs. */
-void extents_visit(const struct fidx *index,
+void extents_visit(const struct fidx *index, /* all tables */
 		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length),
 		   void *context);
 
@@ -190,9 +234,20 @@ static inline void widen_race(void)
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
+/* number: of a segment, or what slot_segment says of an empty slot. */
+static inline struct segment *segment_at(const struct fidx *index, uint32_t number)
+{
+	return &index->segment_field[(uint32_t)(number + 1)];
+}
+
 static inline uint64_t segment_sequence(const struct fidx *index, uint32_t segment)
 {
-	return atomic_load_explicit(&index->segment[segment].sequence, memory_order_acquire);
+	return atomic_load_explicit(&segment_at(index, segment)->sequence, memory_order_acquire);
+}
+
+static inline unsigned segment_table(const struct fidx *index, uint32_t segment)
+{
+	return atomic_load_explicit(&segment_at(index, segment)->table, memory_order_relaxed);
 }
 
 /* Empty, or naming a closed segment. */
@@ -201,9 +256,25 @@ static inline bool slot_is_free(const struct fidx *index, uint32_t slot)
 	return segment_sequence(index, slot_segment(&index->layout, slot)) == SEGMENT_CLOSED;
 }
 
-static inline struct stripe *bucket_stripe(const struct fidx *index, uint32_t bucket)
+static inline uint64_t table_buckets(const struct table *table)
 {
-	return &index->stripe[bucket >> index->stripe_shift];
+	return atomic_load_explicit(&table->buckets, memory_order_relaxed);
+}
+
+/* The live tables, a bit each. Walked by: for (left = tables_live(index); left; left &= left - 1) ... ctz(left) */
+static inline uint32_t tables_live(const struct fidx *index)
+{
+	return atomic_load_explicit(&index->live, memory_order_relaxed);
+}
+
+static inline uint32_t tables_epoch(const struct fidx *index)
+{
+	return atomic_load_explicit(&index->epoch, memory_order_acquire);
+}
+
+static inline struct stripe *bucket_stripe(const struct fidx *index, const struct table *table, uint32_t bucket)
+{
+	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_relaxed)];
 }
 
 static inline void lock_two(struct lock *a, struct lock *b)
@@ -220,14 +291,14 @@ static inline void unlock_two(struct lock *a, struct lock *b)
 		lock_release(b);
 }
 
-static inline void stripes_acquire(struct fidx *index, uint32_t a, uint32_t b)
+static inline void stripes_acquire(struct fidx *index, const struct table *table, uint32_t a, uint32_t b)
 {
-	lock_two(&bucket_stripe(index, a)->lock, &bucket_stripe(index, b)->lock);
+	lock_two(&bucket_stripe(index, table, a)->lock, &bucket_stripe(index, table, b)->lock);
 }
 
-static inline void stripes_release(struct fidx *index, uint32_t a, uint32_t b)
+static inline void stripes_release(struct fidx *index, const struct table *table, uint32_t a, uint32_t b)
 {
-	unlock_two(&bucket_stripe(index, a)->lock, &bucket_stripe(index, b)->lock);
+	unlock_two(&bucket_stripe(index, table, a)->lock, &bucket_stripe(index, table, b)->lock);
 }
 
 static inline void readers_enter(struct shard *shard)
@@ -242,7 +313,31 @@ static inline void readers_leave(struct shard *shard)
 	atomic_fetch_sub_explicit(&shard->readers, 1, memory_order_release);
 }
 
-/* The other bucket of a slot. Its own inverse. */
-uint32_t bucket_partner(const struct fidx *index, uint32_t bucket, uint32_t tag);
+/* The other bucket of a slot in a table of so many buckets. Its own inverse. */
+static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets, uint32_t bucket, uint32_t tag)
+{
+	uint64_t sum = reduce64(mix64(tag ^ index->tag_seed), buckets);
+
+	return (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);
+}
+
+/* What the two buckets and the tag of a key in a table are, as one number: the table's id from bit 56, its lower bucket
+   from 24, the tag. */
+static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uint32_t tag)
+{
+	return (uint64_t)table_id << 56 | (uint64_t)(bucket[0] < bucket[1] ? bucket[0] : bucket[1]) << 24 | tag;
+}
+
+_Static_assert(32 - SLOT_FIXED_BITS - 1 <= 24, "the widest tag fits below the bucket");
+
+/* The key with its buckets in the tables that are live now: itself, or copy. */
+static inline const struct fidx_key *key_settle(const struct fidx *index, const struct fidx_key *key,
+						struct fidx_key *copy)
+{
+	if (__builtin_expect(key->epoch == tables_epoch(index), 1))
+		return key;
+	fidx_key_of(index, key->hash, copy);
+	return copy;
+}
 
 #endif

@@ -29,9 +29,9 @@ struct step {
 };
 
 /* A free slot of the bucket, or NULL. Empty ones first: their line is enough to know. */
-static _Atomic uint32_t *free_slot(const struct fidx *index, uint32_t number)
+static _Atomic uint32_t *free_slot(const struct fidx *index, const struct table *table, uint32_t number)
 {
-	struct bucket *bucket = &index->bucket[number];
+	struct bucket *bucket = &table->bucket[number];
 	unsigned occupied;
 
 	bucket_search(bucket, 0, 0, index->layout.segment_mask, &occupied);
@@ -43,11 +43,11 @@ static _Atomic uint32_t *free_slot(const struct fidx *index, uint32_t number)
 	return NULL;
 }
 
-static unsigned occupied_slots(const struct fidx *index, uint32_t number)
+static unsigned occupied_slots(const struct fidx *index, const struct table *table, uint32_t number)
 {
 	unsigned occupied;
 
-	bucket_search(&index->bucket[number], 0, 0, index->layout.segment_mask, &occupied);
+	bucket_search(&table->bucket[number], 0, 0, index->layout.segment_mask, &occupied);
 	return (unsigned)__builtin_popcount(occupied);
 }
 
@@ -67,7 +67,7 @@ static uint32_t overwrite(_Atomic uint32_t *at, uint32_t slot)
 /* What was overwritten leaves its segment's counts; empty slots have none. */
 static void account_overwritten(struct fidx *index, uint32_t old)
 {
-	if ((old & index->layout.segment_mask) != index->layout.segment_mask)
+	if (!slot_is_empty(&index->layout, old))
 		segment_account(index, slot_segment(&index->layout, old), -1,
 				-state_is_ghost(slot_state(old)));
 }
@@ -78,11 +78,11 @@ static void account_overwritten(struct fidx *index, uint32_t old)
  * Both stripes held. The copy is there before the original goes, and the counter of the lower
  * bucket's stripe is odd meanwhile, so that a lookup sees it in one place or looks again.
  */
-static void move_slot(struct fidx *index, uint32_t from_bucket, _Atomic uint32_t *from, uint32_t to_bucket,
-		      _Atomic uint32_t *to)
+static void move_slot(struct fidx *index, const struct table *table, uint32_t from_bucket, _Atomic uint32_t *from,
+		      uint32_t to_bucket, _Atomic uint32_t *to)
 {
 	uint32_t lower = from_bucket < to_bucket ? from_bucket : to_bucket;
-	_Atomic uint32_t *moves = &bucket_stripe(index, lower)->moves;
+	_Atomic uint32_t *moves = &bucket_stripe(index, table, lower)->moves;
 	uint32_t slot = slot_load(from), copy = slot, last;
 
 	atomic_fetch_add_explicit(moves, 1, memory_order_acq_rel);
@@ -98,42 +98,42 @@ static void move_slot(struct fidx *index, uint32_t from_bucket, _Atomic uint32_t
 }
 
 /* Moves a slot one bucket on, if all is still as the search saw it. True: its place is free now. */
-static bool try_move(struct fidx *index, const struct step *parent, const struct step *step)
+static bool try_move(struct fidx *index, const struct table *table, const struct step *parent, const struct step *step)
 {
-	_Atomic uint32_t *from = &index->bucket[parent->bucket].slot[step->slot];
+	_Atomic uint32_t *from = &table->bucket[parent->bucket].slot[step->slot];
 	_Atomic uint32_t *to;
 	bool free_now;
 	uint32_t slot;
 
-	stripes_acquire(index, parent->bucket, step->bucket);
+	stripes_acquire(index, table, parent->bucket, step->bucket);
 	slot = slot_load(from);
 	free_now = slot_is_free(index, slot);
-	if (!free_now &&
-	    bucket_partner(index, parent->bucket, slot_tag(&index->layout, slot)) == step->bucket) {
-		to = free_slot(index, step->bucket);
+	if (!free_now && bucket_partner(index, table_buckets(table), parent->bucket,
+					slot_tag(&index->layout, slot)) == step->bucket) {
+		to = free_slot(index, table, step->bucket);
 		if (to) {
-			move_slot(index, parent->bucket, from, step->bucket, to);
+			move_slot(index, table, parent->bucket, from, step->bucket, to);
 			free_now = true;
 		}
 	}
-	stripes_release(index, parent->bucket, step->bucket);
+	stripes_release(index, table, parent->bucket, step->bucket);
 	return free_now;
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool walk_back(struct fidx *index, const struct step *steps, int at)
+static bool walk_back(struct fidx *index, const struct table *table, const struct step *steps, int at)
 {
 	for (; steps[at].parent >= 0; at = steps[at].parent)
-		if (!try_move(index, &steps[steps[at].parent], &steps[at]))
+		if (!try_move(index, table, &steps[steps[at].parent], &steps[at]))
 			return false;
 	return true;
 }
 
 /* Reaches the buckets that parent's slots could go to. The index of a step whose bucket has room, or -1. */
-static int expand(const struct fidx *index, struct step *steps, int parent, int *n)
+static int expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
 {
-	const struct bucket *bucket = &index->bucket[steps[parent].bucket];
+	const struct bucket *bucket = &table->bucket[steps[parent].bucket];
 
 	for (unsigned i = 0; i < FIDX_BUCKET_SLOTS && *n < SEARCH_BUCKETS; i++) {
 		uint32_t slot = slot_load(&bucket->slot[i]);
@@ -141,32 +141,32 @@ static int expand(const struct fidx *index, struct step *steps, int parent, int 
 
 		if (slot_is_free(index, slot))
 			continue;
-		other = bucket_partner(index, steps[parent].bucket, slot_tag(&index->layout, slot));
+		other = bucket_partner(index, table_buckets(table), steps[parent].bucket, slot_tag(&index->layout, slot));
 		if (other == steps[parent].bucket)
 			continue;
 		steps[*n] = (struct step){other, (int16_t)parent, (uint8_t)i};
 		(*n)++;
-		if (free_slot(index, other))
+		if (free_slot(index, table, other))
 			return *n - 1;
 	}
 	return -1;
 }
 
-/* Frees a slot in one of the key's buckets by moving others away. False: there is no way. */
-static bool make_room(struct fidx *index, const struct fidx_key *key)
+/* Frees a slot in one of the two buckets by moving others away. False: there is no way. */
+static bool make_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	for (unsigned tries = 0; tries < SEARCHES; tries++) {
 		struct step steps[SEARCH_BUCKETS];
 		int n = 0, found = -1;
 
-		steps[n++] = (struct step){key->bucket[0], -1, 0};
-		if (key->bucket[1] != key->bucket[0])
-			steps[n++] = (struct step){key->bucket[1], -1, 0};
+		steps[n++] = (struct step){pair[0], -1, 0};
+		if (pair[1] != pair[0])
+			steps[n++] = (struct step){pair[1], -1, 0};
 		for (int at = 0; at < n && found < 0; at++)
-			found = expand(index, steps, at, &n);
+			found = expand(index, table, steps, at, &n);
 		if (found < 0)
 			return false;
-		if (walk_back(index, steps, found))
+		if (walk_back(index, table, steps, found))
 			return true;
 	}
 	return false;
@@ -175,24 +175,23 @@ static bool make_room(struct fidx *index, const struct fidx_key *key)
 /* ---- insert ---------------------------------------------------------------------------------- */
 
 /* Both stripes held. The emptier bucket's free slot, so that buckets fill evenly. */
-static _Atomic uint32_t *choose_free(const struct fidx *index, const struct fidx_key *key)
+static _Atomic uint32_t *choose_free(const struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
-	unsigned first = occupied_slots(index, key->bucket[0]) > occupied_slots(index, key->bucket[1]);
-	_Atomic uint32_t *at = free_slot(index, key->bucket[first]);
+	unsigned first = occupied_slots(index, table, pair[0]) > occupied_slots(index, table, pair[1]);
+	_Atomic uint32_t *at = free_slot(index, table, pair[first]);
 
-	return at ? at : free_slot(index, key->bucket[!first]);
+	return at ? at : free_slot(index, table, pair[!first]);
 }
 
 /* Both stripes held, no slot free. The coldest of all; among equals the one that dies first. */
-static _Atomic uint32_t *choose_coldest(const struct fidx *index, const struct fidx_key *key)
+static _Atomic uint32_t *choose_coldest(const struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	_Atomic uint32_t *coldest = NULL;
 	uint64_t least_sequence = 0;
 	unsigned least = 0;
 
-	for (unsigned i = 0; i < FIDX_MAX_MATCHES; i++) {
-		_Atomic uint32_t *at =
-			&index->bucket[key->bucket[i / FIDX_BUCKET_SLOTS]].slot[i % FIDX_BUCKET_SLOTS];
+	for (unsigned i = 0; i < FIDX_PAIR_SLOTS; i++) {
+		_Atomic uint32_t *at = &table->bucket[pair[i / FIDX_BUCKET_SLOTS]].slot[i % FIDX_BUCKET_SLOTS];
 		uint32_t slot = slot_load(at);
 		unsigned warmth = state_warmth(slot_state(slot));
 		uint64_t sequence = segment_sequence(index, slot_segment(&index->layout, slot));
@@ -206,33 +205,41 @@ static _Atomic uint32_t *choose_coldest(const struct fidx *index, const struct f
 	return coldest;
 }
 
-static bool has_room(struct fidx *index, const struct fidx_key *key)
+static bool has_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
-	return free_slot(index, key->bucket[0]) || free_slot(index, key->bucket[1]);
+	return free_slot(index, table, pair[0]) || free_slot(index, table, pair[1]);
 }
 
-void fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function,
-		 unsigned clock)
+/* Tables come and go in this thread alone. */
+bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segment, unsigned function,
+		 unsigned clock, enum fidx_drop drop)
 {
+	struct fidx_key copy;
+	const struct fidx_key *key = key_settle(index, given, &copy);
+	const struct table *table = &index->table[segment_table(index, segment)];
+	const uint32_t *pair = key->bucket[segment_table(index, segment)];
 	uint32_t slot = slot_name(&index->layout, segment, key->tag, function) | state_unread(clock);
 	_Atomic uint32_t *at;
-	bool drop;
+	bool full;
 
 	must(segment < index->segments && function < index->functions && clock <= CLOCK_MAX);
 	must(segment_sequence(index, segment) != SEGMENT_CLOSED);
-	if (fault_fires(FAULT_index_force_relocation) || !has_room(index, key))
-		make_room(index, key);
+	if (fault_fires(FAULT_index_force_relocation) || !has_room(index, table, pair))
+		make_room(index, table, pair);
 
-	stripes_acquire(index, key->bucket[0], key->bucket[1]);
-	at = choose_free(index, key);
-	drop = !at;
-	if (drop)
-		at = choose_coldest(index, key);
-	account_overwritten(index, overwrite(at, slot));
-	segment_account(index, segment, 1, 0);
-	stripes_release(index, key->bucket[0], key->bucket[1]);
-
-	ctr_add(CTR_index_inserts, 1);
-	if (drop)
+	stripes_acquire(index, table, pair[0], pair[1]);
+	at = choose_free(index, table, pair);
+	full = !at;
+	if (full && drop == FIDX_DROP_COLDEST)
+		at = choose_coldest(index, table, pair);
+	if (at) {
+		account_overwritten(index, overwrite(at, slot));
+		segment_account(index, segment, 1, 0);
+	}
+	stripes_release(index, table, pair[0], pair[1]);
+	if (at)
+		ctr_add(CTR_index_inserts, 1);
+	if (at && full)
 		ctr_add(CTR_index_drops, 1);
+	return at != NULL;
 }

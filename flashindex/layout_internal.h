@@ -92,7 +92,7 @@ static inline unsigned state_warmth(unsigned state)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-#define SLOT_EMPTY UINT32_MAX
+#define SLOT_EMPTY 0u
 #define SLOT_FUNCTION_SHIFT 3
 #define SLOT_FUNCTION_MASK 15u
 #define SLOT_TAG_SHIFT 7
@@ -103,7 +103,7 @@ struct slot_layout {
 	unsigned segment_bits;
 	unsigned segment_shift;
 	unsigned tag_bits;
-	uint32_t segment_mask; /* in place; all of it set = empty */
+	uint32_t segment_mask; /* in place; none of it set = empty */
 	uint32_t tag_mask;     /* in place */
 };
 
@@ -127,9 +127,15 @@ static inline bool layout_init(struct slot_layout *layout, uint32_t segments, un
 	return true;
 }
 
+/* UINT32_MAX of an empty slot. */
 static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t slot)
 {
-	return slot >> layout->segment_shift;
+	return (slot >> layout->segment_shift) - 1;
+}
+
+static inline bool slot_is_empty(const struct slot_layout *layout, uint32_t slot)
+{
+	return (slot & layout->segment_mask) == 0;
 }
 
 static inline uint32_t slot_tag(const struct slot_layout *layout, uint32_t slot)
@@ -151,7 +157,7 @@ static inline unsigned slot_state(uint32_t slot)
 static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag,
 				 unsigned function)
 {
-	return segment << layout->segment_shift | tag << SLOT_TAG_SHIFT |
+	return (segment + 1) << layout->segment_shift | tag << SLOT_TAG_SHIFT |
 	       (uint32_t)function << SLOT_FUNCTION_SHIFT;
 }
 
@@ -201,15 +207,15 @@ static inline unsigned bucket_bits(const __m128i equal[4])
 #endif
 
 /*
- * Which of the 16 slots equal want under mask: one bit each. *occupied: which do not have all of
- * the segment mask set. A match is not necessarily occupied.
+ * Which of the 16 slots equal want under mask: one bit each. *occupied: which have any bit of the
+ * segment mask set. A match is not necessarily occupied.
  */
 static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want,
 				     uint32_t segment_mask, unsigned *occupied)
 {
 #ifdef FIDX_SSE2
 	const __m128i masks = _mm_set1_epi32((int)mask), wants = _mm_set1_epi32((int)want);
-	const __m128i segments = _mm_set1_epi32((int)segment_mask);
+	const __m128i segments = _mm_set1_epi32((int)segment_mask), none = _mm_setzero_si128();
 	__m128i equal[4], empty[4];
 
 #pragma GCC unroll 4 /* else the results go through memory */
@@ -217,7 +223,7 @@ static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask,
 		__m128i lanes = bucket_load4(bucket, i);
 
 		equal[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, masks), wants);
-		empty[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, segments), segments);
+		empty[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, segments), none);
 	}
 	*occupied = ~bucket_bits(empty) & 0xffff;
 	return bucket_bits(equal);
@@ -228,7 +234,7 @@ static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask,
 		uint32_t slot = slot_load(&bucket->slot[i]);
 
 		found |= (unsigned)((slot & mask) == want) << i;
-		full |= (unsigned)((slot & segment_mask) != segment_mask) << i;
+		full |= (unsigned)((slot & segment_mask) != 0) << i;
 	}
 	*occupied = full;
 	return found;

@@ -2,7 +2,7 @@
 /*
  * Finding slots, and the changes that need no room: clear, remove, touch.
  *
- * A lookup takes no lock. It may see a slot in neither bucket while the slot moves from the one
+ * A lookup takes no lock; it looks in each live table, and again if tables have come or gone meanwhile. It may see a slot in neither bucket while the slot moves from the one
  * it reads second to the one it read first; the stripe's move counter tells it to look again. The
  * order that this rests on, without a fence: the mover makes the counter odd, writes the copy,
  * clears the original (both with release), makes the counter even. A reader that saw the original
@@ -24,7 +24,7 @@ struct found {
 };
 
 struct scan {
-	struct found found[FIDX_MAX_MATCHES];
+	struct found found[FIDX_PAIR_SLOTS];
 	unsigned n;
 	uint32_t others; /* a bit for each occupied slot that is not what was asked for */
 };
@@ -42,11 +42,24 @@ static unsigned count_bits(uint32_t bits)
 	return ((bits + (bits >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
 }
 
-/* second: of the key's two buckets. */
-static inline void scan_bucket(const struct fidx *index, const struct fidx_key *key, unsigned second,
+/* A table, and the key's two buckets in it. */
+struct pair {
+	const struct table *table;
+	unsigned number; /* of the table */
+	uint32_t bucket[2];
+};
+
+/* The key is settled. */
+static inline struct pair pair_of(const struct fidx *index, const struct fidx_key *key, unsigned table)
+{
+	return (struct pair){ &index->table[table], table, { key->bucket[table][0], key->bucket[table][1] } };
+}
+
+/* second: of the two buckets. */
+static inline void scan_bucket(const struct fidx *index, const struct pair *pair, unsigned second,
 			       uint32_t mask, uint32_t want, struct scan *scan)
 {
-	struct bucket *bucket = &index->bucket[key->bucket[second]];
+	struct bucket *bucket = &pair->table->bucket[pair->bucket[second]];
 	unsigned occupied;
 	unsigned match = bucket_search(bucket, mask, want, index->layout.segment_mask, &occupied);
 
@@ -58,31 +71,31 @@ static inline void scan_bucket(const struct fidx *index, const struct fidx_key *
 		uint32_t slot = slot_load(at);
 
 		/* Its CLOCK may have changed since the search, or all of it. */
-		if ((slot & mask) == want && slot != SLOT_EMPTY)
+		if ((slot & mask) == want && !slot_is_empty(&index->layout, slot))
 			scan->found[scan->n++] = (struct found){slot, FIDX_BUCKET_SLOTS * second + i, at};
 	}
 }
 
-static void scan_both(const struct fidx *index, const struct fidx_key *key, uint32_t mask, uint32_t want,
+static void scan_both(const struct fidx *index, const struct pair *pair, uint32_t mask, uint32_t want,
 		      struct scan *scan)
 {
 	scan->n = 0;
 	scan->others = 0;
-	scan_bucket(index, key, 0, mask, want, scan);
+	scan_bucket(index, pair, 0, mask, want, scan);
 	widen_race();
-	if (key->bucket[1] != key->bucket[0])
-		scan_bucket(index, key, 1, mask, want, scan);
+	if (pair->bucket[1] != pair->bucket[0])
+		scan_bucket(index, pair, 1, mask, want, scan);
 }
 
 /* Without a lock. Waits out a move in its stripe, which is two stores long. */
-static void scan_settled(const struct fidx *index, const struct fidx_key *key, uint32_t mask, uint32_t want,
+static void scan_settled(const struct fidx *index, const struct pair *pair, uint32_t mask, uint32_t want,
 			 struct scan *scan)
 {
-	uint32_t lower = key->bucket[0] < key->bucket[1] ? key->bucket[0] : key->bucket[1];
-	const _Atomic uint32_t *moves = &bucket_stripe(index, lower)->moves;
+	uint32_t lower = pair->bucket[0] < pair->bucket[1] ? pair->bucket[0] : pair->bucket[1];
+	const _Atomic uint32_t *moves = &bucket_stripe(index, pair->table, lower)->moves;
 
-	__builtin_prefetch(&index->bucket[key->bucket[0]]);
-	__builtin_prefetch(&index->bucket[key->bucket[1]]);
+	__builtin_prefetch(&pair->table->bucket[pair->bucket[0]]);
+	__builtin_prefetch(&pair->table->bucket[pair->bucket[1]]);
 	for (;;) {
 		uint32_t before = atomic_load_explicit(moves, memory_order_acquire);
 
@@ -90,7 +103,7 @@ static void scan_settled(const struct fidx *index, const struct fidx_key *key, u
 			sched_yield();
 			continue;
 		}
-		scan_both(index, key, mask, want, scan);
+		scan_both(index, pair, mask, want, scan);
 		if (atomic_load_explicit(moves, memory_order_acquire) == before)
 			return;
 	}
@@ -100,13 +113,13 @@ static bool filter_rejects(struct fidx *index, uint32_t segment, uint64_t hash, 
 {
 	const struct filter *filter;
 
-	if (!index->filter_bits)
+	if (!atomic_load_explicit(&index->filters, memory_order_relaxed))
 		return false;
 	if (!use->shard) {
 		use->shard = shard_self(index);
 		readers_enter(use->shard);
 	}
-	filter = atomic_load(&index->segment[segment].filter);
+	filter = atomic_load(&segment_at(index, segment)->filter);
 	return filter && !filter_passes(index, filter, hash);
 }
 
@@ -125,13 +138,18 @@ static void fill_state(struct fidx_match *match, unsigned state)
 	match->read_on_flash = state_is_read(state);
 }
 
+static uint64_t place_in(const struct fidx_key *key, const struct pair *pair)
+{
+	return place_of(atomic_load_explicit(&pair->table->id, memory_order_relaxed), pair->bucket, key->tag);
+}
+
 /*
  * May this slot, which has the key's tag, be the key's? Filters and collisions never reject the
  * owner. The slot may have been emptied and its segment reopened since it was read: then the
  * match is one that never was, and whoever reads there finds no record of the key.
  */
-static enum verdict judge(struct fidx *index, const struct fidx_key *key, const struct found *found,
-			  struct filter_use *use, struct fidx_match *match)
+static enum verdict judge(struct fidx *index, const struct fidx_key *key, const struct pair *pair,
+			  const struct found *found, struct filter_use *use, struct fidx_match *match)
 {
 	uint32_t slot = found->slot;
 
@@ -139,12 +157,14 @@ static enum verdict judge(struct fidx *index, const struct fidx_key *key, const 
 	match->sequence = segment_sequence(index, match->segment);
 	match->function = (uint8_t)slot_function(slot);
 	match->way = (uint8_t)found->way;
+	match->place = place_in(key, pair);
 	fill_state(match, slot_state(slot));
-	if (match->sequence == SEGMENT_CLOSED)
+	/* Bound to another table by now, it has been closed and opened again since the slot was read. */
+	if (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)
 		return VERDICT_CLOSED;
 	if (filter_rejects(index, match->segment, key->hash, use))
 		return VERDICT_FILTER;
-	if (exact_rejects(index->exact, key->place, match, key->hash))
+	if (exact_rejects(index->exact, match, key->hash))
 		return VERDICT_EXACT;
 	return VERDICT_MATCH;
 }
@@ -166,33 +186,92 @@ static void sort_youngest_first(struct fidx_match *match, unsigned n)
 	}
 }
 
-unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
+/* What a lookup has seen. */
+struct seen {
+	struct fidx_match *match;
+	unsigned n, others, by_filter, by_exact;
+};
+
+/* In one table, the key being settled. */
+static inline void look_in(struct fidx *index, const struct fidx_key *key, unsigned table, struct filter_use *use,
+			   struct seen *seen)
+{
+	const struct pair pair = pair_of(index, key, table);
+	struct scan scan;
+
+	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
+	for (unsigned i = 0; i < scan.n; i++) {
+		enum verdict verdict = judge(index, key, &pair, &scan.found[i], use, &seen->match[seen->n]);
+
+		seen->n += verdict == VERDICT_MATCH;
+		seen->by_filter += verdict == VERDICT_FILTER;
+		seen->by_exact += verdict == VERDICT_EXACT;
+	}
+	if (scan.others)
+		seen->others += count_bits(scan.others);
+}
+
+unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given,
 		     struct fidx_match out[FIDX_MAX_MATCHES])
 {
 	struct filter_use use = {NULL};
-	unsigned n = 0, by_filter = 0, by_exact = 0;
-	struct scan scan;
+	struct fidx_key copy;
+	const struct fidx_key *key;
+	struct seen seen;
 
-	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
-	for (unsigned i = 0; i < scan.n; i++) {
-		enum verdict verdict = judge(index, key, &scan.found[i], &use, &out[n]);
-
-		n += verdict == VERDICT_MATCH;
-		by_filter += verdict == VERDICT_FILTER;
-		by_exact += verdict == VERDICT_EXACT;
-	}
+	do {
+		key = key_settle(index, given, &copy);
+		seen = (struct seen){.match = out};
+		for (uint32_t left = tables_live(index); left; left &= left - 1)
+			look_in(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
+	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	filter_use_end(&use);
-	if (scan.others)
-		ctr_add(CTR_tag_rejects, count_bits(scan.others));
-	if (by_filter)
-		ctr_add(CTR_filter_rejects, by_filter);
-	if (by_exact)
-		ctr_add(CTR_exact_rejects, by_exact);
-	sort_youngest_first(out, n);
-	return n;
+	if (seen.others)
+		ctr_add(CTR_tag_rejects, seen.others);
+	if (seen.by_filter)
+		ctr_add(CTR_filter_rejects, seen.by_filter);
+	if (seen.by_exact)
+		ctr_add(CTR_exact_rejects, seen.by_exact);
+	sort_youngest_first(out, seen.n);
+	return seen.n;
 }
 
 /* ---- taking slots out ------------------------------------------------------------------------ */
+
+/* A pair whose stripes are held, and which they are. */
+struct held {
+	struct pair pair;
+	struct lock *lock[2];
+	struct fidx_key key; /* settled */
+};
+
+static void held_release(struct held *held)
+{
+	unlock_two(held->lock[0], held->lock[1]);
+}
+
+/*
+ * Takes both stripes of the key's pair in a table; false: the table is not live. The tables are as they were when the
+ * stripes were chosen: one that comes afterwards waits for whoever holds stripes.
+ */
+static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsigned table, struct held *held)
+{
+	held->key = *given;
+	for (;;) {
+		struct fidx_key copy;
+
+		held->key = *key_settle(index, &held->key, &copy);
+		if (!(tables_live(index) >> table & 1))
+			return false;
+		held->pair = pair_of(index, &held->key, table);
+		for (unsigned i = 0; i < 2; i++)
+			held->lock[i] = &bucket_stripe(index, held->pair.table, held->pair.bucket[i])->lock;
+		lock_two(held->lock[0], held->lock[1]);
+		if (__builtin_expect(held->key.epoch == tables_epoch(index), 1))
+			return true;
+		held_release(held);
+	}
+}
 
 /* Stripe held. Only the CLOCK can change under our hands, and a ghost stays a ghost. */
 static void take_out(struct fidx *index, const struct found *found)
@@ -204,41 +283,60 @@ static void take_out(struct fidx *index, const struct found *found)
 	segment_account(index, slot_segment(&index->layout, slot), -1, -state_is_ghost(slot_state(slot)));
 }
 
-static bool any_match(struct fidx *index, const struct fidx_key *key)
+/* The key is settled. */
+static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
+	const struct pair pair = pair_of(index, key, table);
 	struct filter_use use = {NULL};
 	struct fidx_match match;
 	struct scan scan;
 	bool any = false;
 
-	scan_settled(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
+	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n && !any; i++)
-		any = judge(index, key, &scan.found[i], &use, &match) == VERDICT_MATCH;
+		any = judge(index, key, &pair, &scan.found[i], &use, &match) == VERDICT_MATCH;
 	filter_use_end(&use);
 	return any;
 }
 
-unsigned fidx_clear(struct fidx *index, const struct fidx_key *key)
+static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
-	unsigned cleared = extents_clear(index, key->hash);
+	struct filter_use use = {NULL};
+	struct fidx_match match;
+	unsigned cleared = 0;
+	struct held held;
+	struct scan scan;
 
-	/* Inserts of this place need the key stripe, which the caller holds: what is not there
-	   without a lock does not come while we look. */
-	if (any_match(index, key)) {
-		struct filter_use use = {NULL};
-		struct fidx_match match;
-		struct scan scan;
+	if (!held_acquire(index, key, table, &held))
+		return 0;
+	scan_both(index, &held.pair, index->layout.tag_mask, tag_in_place(key), &scan);
+	for (unsigned i = 0; i < scan.n; i++)
+		if (judge(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
+			take_out(index, &scan.found[i]);
+			cleared++;
+		}
+	held_release(&held);
+	filter_use_end(&use);
+	return cleared;
+}
 
-		stripes_acquire(index, key->bucket[0], key->bucket[1]);
-		scan_both(index, key, index->layout.tag_mask, tag_in_place(key), &scan);
-		for (unsigned i = 0; i < scan.n; i++)
-			if (judge(index, key, &scan.found[i], &use, &match) == VERDICT_MATCH) {
-				take_out(index, &scan.found[i]);
-				cleared++;
-			}
-		stripes_release(index, key->bucket[0], key->bucket[1]);
-		filter_use_end(&use);
-	}
+unsigned fidx_clear(struct fidx *index, const struct fidx_key *given)
+{
+	unsigned cleared = extents_clear(index, given->hash);
+	struct fidx_key copy;
+	const struct fidx_key *key;
+
+	/* Inserts of the key's places need the key stripe, which the caller holds: what is not there
+	   without a lock does not come while we look, in no table. */
+	do {
+		key = key_settle(index, given, &copy);
+		for (uint32_t left = tables_live(index); left; left &= left - 1) {
+			unsigned table = (unsigned)__builtin_ctz(left);
+
+			if (any_match(index, key, table))
+				cleared += clear_in(index, key, table);
+		}
+	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	if (cleared)
 		ctr_add(CTR_index_slots_cleared, cleared);
 	return cleared;
@@ -260,26 +358,33 @@ static uint32_t name_of(const struct fidx *index, const struct fidx_key *key,
 }
 
 /*
- * Takes both stripes, which the caller releases. With them held no slot of this place is inserted,
- * and a segment is reopened only when all its slots are gone: so if the sequence is the segment's
+ * Takes both stripes, which the caller releases; false: it holds none, and the slot is not there. With them held no slot of
+ * this place is inserted, and a segment is reopened only when all its slots are gone: so if the sequence is the segment's
  * now, the slots found are of that sequence.
  */
-static void scan_locked(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
-			struct scan *scan)
+static bool find_held(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
+		      struct held *held, struct scan *scan)
 {
-	stripes_acquire(index, key->bucket[0], key->bucket[1]);
-	scan_both(index, key, ~STATE_MASK, name_of(index, key, match), scan);
-	if (!identity_is_open(index, match))
-		scan->n = 0;
+	if (!identity_is_open(index, match) ||
+	    !held_acquire(index, key, segment_table(index, match->segment), held))
+		return false;
+	scan_both(index, &held->pair, ~STATE_MASK, name_of(index, key, match), scan);
+	if (scan->n && identity_is_open(index, match))
+		return true;
+	held_release(held);
+	return false;
 }
 
 /* Where it was seen last. */
-static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *key,
-				   const struct fidx_match *match)
+static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *given, const struct fidx_match *match)
 {
-	unsigned way = match->way % FIDX_MAX_MATCHES;
+	struct fidx_key copy;
+	const struct fidx_key *key = key_settle(index, given, &copy);
+	unsigned table = segment_table(index, match->segment), way = match->way % FIDX_PAIR_SLOTS;
+	/* Of a table that has gone meanwhile, any bucket will do. */
+	uint32_t bucket = tables_live(index) >> table & 1 ? key->bucket[table][way / FIDX_BUCKET_SLOTS] : 0;
 
-	return &index->bucket[key->bucket[way / FIDX_BUCKET_SLOTS]].slot[way % FIDX_BUCKET_SLOTS];
+	return &index->table[table].bucket[bucket].slot[way % FIDX_BUCKET_SLOTS];
 }
 
 void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
@@ -288,18 +393,30 @@ void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const
 }
 
 /* Without a lock. Where it was seen last, else in both buckets. */
-static bool find_named(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
+static bool find_named(struct fidx *index, const struct fidx_key *given, const struct fidx_match *match,
 		       struct found *found)
 {
-	uint32_t name = name_of(index, key, match);
-	_Atomic uint32_t *at = slot_seen(index, key, match);
+	uint32_t name = name_of(index, given, match);
+	_Atomic uint32_t *at = slot_seen(index, given, match);
 	uint32_t slot = slot_load(at);
+	const struct fidx_key *key;
+	struct fidx_key copy;
 	struct scan scan;
 
-	*found = (struct found){slot, match->way % FIDX_MAX_MATCHES, at};
+	*found = (struct found){slot, match->way % FIDX_PAIR_SLOTS, at};
 	if ((slot & ~STATE_MASK) == name)
 		return true;
-	scan_settled(index, key, ~STATE_MASK, name, &scan);
+	do {
+		unsigned table = segment_table(index, match->segment);
+
+		key = key_settle(index, given, &copy);
+		scan.n = 0;
+		if (tables_live(index) >> table & 1) {
+			const struct pair pair = pair_of(index, key, table);
+
+			scan_settled(index, &pair, ~STATE_MASK, name, &scan);
+		}
+	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	if (!scan.n)
 		return false;
 	*found = scan.found[0];
@@ -319,24 +436,26 @@ bool fidx_find(struct fidx *index, const struct fidx_key *key, struct fidx_match
 
 bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
+	struct held held;
 	struct scan scan;
 
-	if (!identity_is_open(index, match))
+	if (!find_held(index, key, match, &held, &scan))
 		return false;
-	scan_locked(index, key, match, &scan);
 	for (unsigned i = 0; i < scan.n; i++)
 		take_out(index, &scan.found[i]);
-	stripes_release(index, key->bucket[0], key->bucket[1]);
-	return scan.n > 0;
+	held_release(&held);
+	return true;
 }
 
 static bool revive(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
 	bool revived = false;
+	struct held held;
 	struct scan scan;
 
-	scan_locked(index, key, match, &scan);
-	if (scan.n && state_is_ghost(slot_state(scan.found[0].slot))) {
+	if (!find_held(index, key, match, &held, &scan))
+		return false;
+	if (state_is_ghost(slot_state(scan.found[0].slot))) {
 		uint32_t slot = scan.found[0].slot;
 		uint32_t live = (slot & ~STATE_MASK) | state_after_hit(STATE_GHOST, index->clock_mode);
 
@@ -345,7 +464,7 @@ static bool revive(struct fidx *index, const struct fidx_key *key, const struct 
 		segment_account(index, match->segment, 0, -1);
 		revived = true;
 	}
-	stripes_release(index, key->bucket[0], key->bucket[1]);
+	held_release(&held);
 	if (revived)
 		ctr_add(CTR_flash_ghosts_revived, 1);
 	return revived;

@@ -38,7 +38,7 @@ static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int6
 
 void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
 {
-	struct segment *segment = &index->segment[number];
+	struct segment *segment = segment_at(index, number);
 	/* Read before the counts change: the segment can't be reopened until they have. */
 	int64_t mean_bytes = atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed);
 	int64_t filter_pass = atomic_load_explicit(&segment->filter_pass, memory_order_relaxed);
@@ -51,18 +51,20 @@ void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-void fidx_segment_open(struct fidx *index, uint32_t number, uint64_t sequence, uint32_t mean_bytes,
+void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint64_t sequence, uint32_t mean_bytes,
 		       void *filter_unit, size_t filter_length)
 {
-	struct segment *segment = &index->segment[number];
+	struct segment *segment = segment_at(index, number);
 	struct filter *filter = filter_wrap(filter_unit, filter_length);
 	double pass = filter ? filter_pass_rate(filter) : 1;
 
 	must(number < index->segments && sequence != SEGMENT_CLOSED);
+	must(table < FIDX_TABLES && tables_live(index) >> table & 1);
 	must(segment_sequence(index, number) == SEGMENT_CLOSED);
 	must(fidx_segment_slots(index, number) == 0);
 	if (filter)
 		atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
+	atomic_store_explicit(&segment->table, (uint8_t)table, memory_order_relaxed);
 	atomic_store_explicit(&segment->mean_bytes, mean_bytes, memory_order_relaxed);
 	atomic_store_explicit(&segment->filter_pass, (uint32_t)(pass * FILTER_PASS_ALL + 0.5),
 			      memory_order_relaxed);
@@ -87,7 +89,7 @@ static void retire_filter(struct fidx *index, struct filter *filter)
 
 void fidx_segment_close(struct fidx *index, uint32_t number)
 {
-	struct segment *segment = &index->segment[number];
+	struct segment *segment = segment_at(index, number);
 	struct filter *filter;
 	uint64_t counts;
 
@@ -105,7 +107,7 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
 {
-	const struct segment *segment = &index->segment[number];
+	const struct segment *segment = segment_at(index, number);
 
 	return COUNTS_SLOTS(atomic_load_explicit(&segment->counts, memory_order_acquire)) +
 	       atomic_load_explicit(&segment->extents, memory_order_acquire);
@@ -114,17 +116,16 @@ uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
 /* ---- sweep ----------------------------------------------------------------------------------- */
 
 /* Stripe held. */
-static uint64_t sweep_bucket(struct fidx *index, uint32_t bucket, uint32_t segment)
+static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t segment)
 {
 	const struct slot_layout *layout = &index->layout;
-	uint32_t want = segment << layout->segment_shift;
 	unsigned occupied;
-	unsigned match = bucket_search(&index->bucket[bucket], layout->segment_mask, want,
-				       layout->segment_mask, &occupied);
+	unsigned match = bucket_search(bucket, layout->segment_mask, slot_name(layout, segment, 0, 0), layout->segment_mask,
+				       &occupied);
 	uint64_t swept = 0;
 
 	for (; match; match &= match - 1) {
-		_Atomic uint32_t *at = &index->bucket[bucket].slot[__builtin_ctz(match)];
+		_Atomic uint32_t *at = &bucket->slot[__builtin_ctz(match)];
 		uint32_t slot = slot_load(at);
 
 		while (!slot_swap(at, &slot, SLOT_EMPTY))
@@ -141,19 +142,21 @@ static uint64_t sweep_bucket(struct fidx *index, uint32_t bucket, uint32_t segme
  */
 uint64_t fidx_sweep(struct fidx *index, uint32_t segment)
 {
-	uint64_t swept = extents_sweep(index, segment);
+	const struct table *table = &index->table[segment_table(index, segment)];
+	uint64_t swept = extents_sweep(index, segment), buckets = table_buckets(table);
+	unsigned shift = atomic_load_explicit(&table->stripe_shift, memory_order_relaxed);
 
 	must(segment < index->segments);
-	for (uint64_t from = 0; from < index->buckets;) {
-		uint64_t stripe_end = ((from >> index->stripe_shift) + 1) << index->stripe_shift;
+	for (uint64_t from = 0; from < buckets;) {
+		uint64_t stripe_end = ((from >> shift) + 1) << shift;
 		uint64_t to = from + SWEEP_BUCKETS;
-		struct lock *lock = &bucket_stripe(index, (uint32_t)from)->lock;
+		struct lock *lock = &index->stripe[from >> shift].lock;
 
 		to = to < stripe_end ? to : stripe_end;
-		to = to < index->buckets ? to : index->buckets;
+		to = to < buckets ? to : buckets;
 		lock_acquire(lock);
 		for (uint64_t bucket = from; bucket < to; bucket++)
-			swept += sweep_bucket(index, (uint32_t)bucket, segment);
+			swept += sweep_bucket(index, &table->bucket[bucket], segment);
 		lock_release(lock);
 		from = to;
 	}

@@ -28,25 +28,31 @@ static void expect(struct walk *walk, const char *what, uint32_t segment, uint64
 	walk->sound = false;
 }
 
-static void walk_slots(struct walk *walk)
+static void walk_table(struct walk *walk, const struct table *table, unsigned number)
 {
 	const struct fidx *index = walk->index;
 
-	for (uint64_t at = 0; at < index->buckets * FIDX_BUCKET_SLOTS; at++) {
-		uint32_t slot =
-			slot_load(&index->bucket[at / FIDX_BUCKET_SLOTS].slot[at % FIDX_BUCKET_SLOTS]);
+	for (uint64_t at = 0; at < table_buckets(table) * FIDX_BUCKET_SLOTS; at++) {
+		uint32_t slot = slot_load(&table->bucket[at / FIDX_BUCKET_SLOTS].slot[at % FIDX_BUCKET_SLOTS]);
 		uint32_t segment = slot_segment(&index->layout, slot);
 
 		if (slot == SLOT_EMPTY)
 			continue;
-		if (segment >= index->segments || slot_function(slot) >= index->functions) {
-			log_error("index: slot %" PRIu64 " is 0x%08" PRIx32, at, slot);
+		if (segment >= index->segments || slot_function(slot) >= index->functions ||
+		    segment_table(index, segment) != number) {
+			log_error("index: slot %" PRIu64 " of table %u is 0x%08" PRIx32, at, number, slot);
 			walk->sound = false;
 			continue;
 		}
 		walk->segment[segment].slots++;
 		walk->segment[segment].ghosts += state_is_ghost(slot_state(slot));
 	}
+}
+
+static void walk_slots(struct walk *walk)
+{
+	for (uint32_t left = tables_live(walk->index); left; left &= left - 1)
+		walk_table(walk, &walk->index->table[__builtin_ctz(left)], (unsigned)__builtin_ctz(left));
 }
 
 static void visit_extent(void *context, uint32_t segment, bool ghost, uint32_t length)
@@ -61,7 +67,7 @@ static void visit_extent(void *context, uint32_t segment, bool ghost, uint32_t l
 
 static void check_segment(struct walk *walk, uint32_t number)
 {
-	const struct segment *segment = &walk->index->segment[number];
+	const struct segment *segment = segment_at(walk->index, number);
 	const struct recount *recount = &walk->segment[number];
 	uint64_t counts = atomic_load(&segment->counts);
 	bool closed = counts & COUNTS_CLOSED;
@@ -86,7 +92,7 @@ static void check_sums(struct walk *walk)
 
 	for (uint32_t s = 0; s < index->segments; s++) {
 		const struct recount *recount = &walk->segment[s];
-		uint64_t mean = atomic_load(&index->segment[s].mean_bytes);
+		uint64_t mean = atomic_load(&segment_at(index, s)->mean_bytes);
 		uint64_t all = recount->slots * mean + recount->extent_bytes;
 
 		if (segment_sequence(index, s) == SEGMENT_CLOSED)

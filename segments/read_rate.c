@@ -7,6 +7,7 @@
 #define DRIVE_SHARE 2u	     /* the drive has what it does in this part of the patience */
 #define WINDOW_LEAST_NS 250000000u
 #define LATE_LEAST 8u
+#define UNSEEN_SHARE 8u /* of the patience: see READ_RATE_LOOK_NS */
 #define SILENT_TIMES 2u
 #define SILENT_MORE_NS 1000000000u
 
@@ -24,8 +25,27 @@ static void roll(struct read_rate *rate, uint64_t now_ns)
 	rate->window_ns = now_ns;
 }
 
-void read_rate_answered(struct read_rate *rate, uint64_t latency_ns, unsigned company, uint64_t now_ns)
+/* For how long the drive has certainly had a read that was sent then. */
+static uint64_t held_ns(const struct read_rate *rate, uint64_t sent_ns, uint64_t now_ns)
 {
+	uint64_t known_ns = rate->looked_ns > sent_ns ? rate->looked_ns : sent_ns;
+	uint64_t unseen_ns = rate->patience_ns / UNSEEN_SHARE;
+
+	if (unseen_ns == 0 || unseen_ns > READ_RATE_LOOK_NS)
+		unseen_ns = READ_RATE_LOOK_NS;
+	if (now_ns > known_ns + unseen_ns)
+		now_ns = known_ns + unseen_ns;
+	return now_ns > sent_ns ? now_ns - sent_ns : 0;
+}
+
+void read_rate_looked(struct read_rate *rate, uint64_t now_ns)
+{
+	rate->looked_ns = now_ns;
+}
+
+void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned company, uint64_t now_ns)
+{
+	uint64_t latency_ns = held_ns(rate, sent_ns, now_ns);
 	double service = (double)latency_ns / company;
 
 	rate->service_ns += rate->service_ns > 0 ? SMOOTHING * (service - rate->service_ns) : service;
@@ -49,8 +69,8 @@ static double service_now(const struct read_rate *rate, const struct read_queue 
 {
 	double waited = 0;
 
-	if (queue->fresh > 0 && now_ns > queue->oldest_ns)
-		waited = (double)(now_ns - queue->oldest_ns) / queue->company;
+	if (queue->fresh > 0)
+		waited = (double)held_ns(rate, queue->oldest_ns, now_ns) / queue->company;
 	return waited > rate->service_ns ? waited : rate->service_ns;
 }
 

@@ -14,6 +14,10 @@
  * within three quarters; one that has begun already (the other keys of a multiget, a change that must
  * know what it changes) within all of it.
  *
+ * Nobody knows of an answer before the reader looks. Where the machine or a long piece of other work kept it from
+ * that, the drive isn't blamed: of the time between two looks the part beyond READ_RATE_LOOK_NS, or beyond an eighth of
+ * the patience, counts as nothing.
+ *
  * Threads: the reader's owner. Pure arithmetic; the caller says what time it is.
  */
 #ifndef FS_SEGMENTS_READ_RATE_INTERNAL_H
@@ -22,11 +26,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define READ_RATE_LOOK_NS 10000000u
 #define READ_RATE_DEPTH_LEAST 4u /* however slow the drive is: fewer would not keep its own queue busy */
 
 struct read_rate {
 	uint64_t patience_ns; /* 0: for ever, and nothing below has an effect */
 	double service_ns;    /* 0: nothing has been answered yet */
+	uint64_t looked_ns;   /* when the reader last took what the drive had answered */
 	uint64_t late_since_ns; /* the first read that was late since one was answered in time; 0: none */
 	/* Reads that were answered within the patience, and those that the drive had for longer: in the window that
 	   began then, and in the one before. */
@@ -43,9 +49,10 @@ struct read_queue {
 	uint64_t waiting;    /* not sent yet */
 };
 
-/* The drive has answered a read after latency_ns; when it was sent, company reads were with the drive, this
-   one included. */
-void read_rate_answered(struct read_rate *rate, uint64_t latency_ns, unsigned company, uint64_t now_ns);
+/* The drive has answered a read that was sent at sent_ns; company reads were with the drive then, this one included. */
+void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned company, uint64_t now_ns);
+/* All that the drive has answered by now was told. */
+void read_rate_looked(struct read_rate *rate, uint64_t now_ns);
 /* The drive has had a read for as long as the patience: told once for each. */
 void read_rate_late(struct read_rate *rate, uint64_t now_ns);
 

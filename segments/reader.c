@@ -458,7 +458,7 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, u
 	}
 	ctr_add(CTR_flash_bytes_read, io->bytes);
 	lat_record(LAT_flash_read, now_ns - io->submitted_ns, 1);
-	read_rate_answered(&reader->rate, now_ns - io->submitted_ns, read->company, now_ns);
+	read_rate_answered(&reader->rate, io->submitted_ns, read->company, now_ns);
 	if (io->result == (int64_t)io->bytes)
 		prefetch_record(read);
 	dev_read_faults((uint8_t *)read->buffer + (read->bytes - (const uint8_t *)read->buffer),
@@ -529,7 +529,9 @@ unsigned seg_reader_poll(struct seg_reader *reader)
 
 	if (with_drive(reader) > 0) {
 		reap(reader);
-		look_for_late(reader, clk_now_ns(reader->seg->clock));
+		uint64_t now_ns = clk_now_ns(reader->seg->clock);
+		read_rate_looked(&reader->rate, now_ns);
+		look_for_late(reader, now_ns);
 		seg_reader_flush(reader); /* there may be room now */
 	}
 	/* What done submits and fails at once waits for the next poll, which its signal asks for. */

@@ -246,11 +246,11 @@ void seg_get_status(const struct seg *seg, struct seg_status *out)
 	out->fill = out->live ? fill / out->live : 0;
 	out->newest_sequence = seg->newest_sequence;
 	out->residence_ms = seg->residence_ms;
-	out->busy_ms = seg_busy_ms(seg);
 	lock_release(&mutable->lock);
 	lock_acquire(&mutable->health.lock);
 	out->offline = health_offline(seg);
 	if (out->offline)
 		memcpy(out->offline_reason, seg->health.reason, sizeof(out->offline_reason));
 	lock_release(&mutable->health.lock);
+	out->busy_ms = seg_busy_ms(seg);
 }

@@ -9,7 +9,7 @@
 
 uint64_t slot_record_max(const struct store *store)
 {
-	return store->segment_bytes / 64 < 64 << 10 ? store->segment_bytes / 64 : 64 << 10;
+	return sizing_slot_record_max(store->segment_bytes);
 }
 
 unsigned item_group(const struct store *store, const struct item *item)

@@ -4,6 +4,8 @@
  * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
  * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
  */
+#include <math.h>
+
 #include "base/events.h"
 #include "server/store/store_internal.h"
 
@@ -14,6 +16,8 @@
 #define INLINE_EXTRA_BYTES (16u << 10)
 #define ROUND_VISITS 4096  /* of objects in DRAM, by the keeper */
 #define HAND_VISITS 262144 /* of slots in one step: 3 ms */
+#define HAND_SHARE 64	   /* slots for each object in DRAM that is visited, at the most: what that costs itself */
+#define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
 #define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
@@ -289,7 +293,7 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 	return freed >= want || within_reason(store, bytes_missing(context, bytes));
 }
 
-/* The hand visits as many flash objects as their share is. */
+/* The hand visits as many flash objects as their share is, as long as that costs no more than DRAM's part. */
 static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
 {
 	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), seen;
@@ -297,7 +301,7 @@ static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t item
 
 	fidx_get_status(store->index, &status);
 	uint64_t live = status.used - status.ghosts;
-	double share = (double)visited * (double)live / (double)items;
+	double share = (double)visited * fmin((double)live / (double)items, HAND_SHARE);
 
 	if (live > 0)
 		fidx_hand(store->index, share < HAND_VISITS ? (uint64_t)share + 1 : HAND_VISITS,
@@ -306,12 +310,19 @@ static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t item
 
 bool evict_excess_hot(struct store *store)
 {
-	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited = 0, ghosts = 0;
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited, seen = 0;
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
-	ghosts = fidx_hand(store->index, HAND_VISITS, hot - threshold, &visited);
-	return ghosts > 0 || visited > 0;
+	while (hot > threshold && seen < HAND_VISITS) {
+		(void)fidx_hand(store->index, HAND_VISITS_EXCESS, hot - threshold, &visited);
+		if (visited == 0)
+			break;
+		seen += visited;
+		hot = store_hot_bytes(store);
+		threshold = store_hot_threshold(store);
+	}
+	return seen > 0;
 }
 
 /*

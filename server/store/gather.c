@@ -75,7 +75,7 @@ struct gather_round {
 	struct gathered *out;
 	uint64_t now_ms;
 	uint32_t now_seconds;
-	unsigned groups;
+	unsigned groups, table;
 	struct candidate_sums taken; /* in this hold of a stripe: unmarked, not yet told to the store */
 };
 
@@ -88,7 +88,7 @@ static void add(struct gather_round *round, struct item *item, uint64_t hash, fl
 
 	fidx_key_of(round->store->index, hash, &key);
 	candidate->item = item;
-	candidate->place = key.place;
+	candidate->place = fidx_place_in(round->store->index, &key, round->table);
 	candidate->length = (uint32_t)seg_record_length(item->key_length, item->value_length);
 	candidate->extent = item_group(round->store, item) == GROUP_LARGE;
 	clf_features_pack(&item->features, round->now_ms, &entry->features);
@@ -96,6 +96,8 @@ static void add(struct gather_round *round, struct item *item, uint64_t hash, fl
 	entry->fetched = item->state & ITEM_FETCHED ? 1 : 0;
 	item_ref(item);
 	out->bytes += candidate->length;
+	out->extents += candidate->extent;
+	out->slot_bytes += candidate->extent ? 0 : candidate->length;
 	out->item_bytes += item_cost(item);
 	out->count++;
 }
@@ -206,14 +208,15 @@ static void rank(struct store *store, struct gathered *out)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct gathered *out)
+void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
 {
 	struct cleaner *cleaner = &store->cleaner;
 	struct gather_round round = { .store = store, .out = out, .now_ms = clk_now_ms(store->clock),
 				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
-				      .groups = groups };
+				      .groups = groups, .table = table };
 
 	memset(out, 0, sizeof(*out));
+	out->table_id = fidx_table_id(store->index, table);
 	if (!guess_room(store, out, want_bytes))
 		return;
 	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {

@@ -530,7 +530,7 @@ static void met_other_key(struct store_lookup *lookup, const struct seg_record *
 
 	ctr_add(CTR_false_matches, 1);
 	if (!lookup->extent_read)
-		fidx_learn(store->index, &lookup->key, &lookup->match[lookup->at],
+		fidx_learn(store->index, &lookup->match[lookup->at],
 			   store_hash(store, record->key, record->key_length));
 	read_on(lookup);
 }
@@ -640,7 +640,7 @@ static bool choose_next(struct store_lookup *lookup, uint64_t *length)
 	} else if (lookup->at < lookup->matches) {
 		const struct fidx_match *match = &lookup->match[lookup->at];
 
-		lookup->position = seg_position(store->segments, match->segment, lookup->key.place, match->function);
+		lookup->position = seg_position(store->segments, match->segment, match->place, match->function);
 		*length = seg_read_length(store->segments, match->segment);
 	} else {
 		return false;

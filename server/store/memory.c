@@ -135,7 +135,8 @@ void item_release(struct store_context *context, struct item *item)
 /* What of -m is not for items. */
 static uint64_t other_bytes(const struct store *store)
 {
-	return store->fixed_bytes + atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
 }

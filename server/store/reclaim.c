@@ -30,9 +30,10 @@ struct walk {
 static bool find_slot(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		      uint64_t offset, struct fidx_match *match)
 {
-	unsigned f = seg_function_at(store->segments, segment, key->place, offset, 0);
+	uint64_t place = fidx_place(store->index, key, segment);
+	unsigned f = seg_function_at(store->segments, segment, place, offset, 0);
 
-	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, segment, key->place, offset, f + 1)) {
+	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, segment, place, offset, f + 1)) {
 		*match = (struct fidx_match){ .segment = segment, .sequence = sequence, .function = (uint8_t)f };
 		if (fidx_find(store->index, key, match))
 			return true;
@@ -179,6 +180,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);
 	if (!wait_for_readers(store, segment))
 		return false;
+	tables_tidy(store);
 	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);
 	log_debug("flash: segment %u reclaimed: %llu records, %llu back into DRAM, %llu dropped", segment,
 		  (unsigned long long)visited, (unsigned long long)walk.reinserted, (unsigned long long)walk.dropped);

@@ -8,6 +8,8 @@
 #define SEGMENTS_WANTED_MAX 16000u
 #define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
 #define SEGMENT_MIB (1ull << 20)
+#define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
+#define EXTENTS_MOST (1u << 26)
 
 static uint64_t pages(uint64_t bytes)
 {
@@ -31,7 +33,7 @@ static uint64_t default_segment(uint64_t flash, uint64_t memory)
 	return pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
 }
 
-static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
+static uint64_t buckets_for(uint64_t flash, uint64_t object_bytes)
 {
 	uint64_t slots = (uint64_t)((double)(flash / object_bytes) / INDEX_LOAD);
 
@@ -40,10 +42,30 @@ static uint64_t buckets_for(uint64_t flash, uint32_t object_bytes)
 
 static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
 {
-	uint64_t index = buckets_for(flash, object_bytes) * FIDX_BUCKET_SLOTS * sizeof(uint32_t);
+	uint64_t index = buckets_for(flash, object_bytes) * BUCKET_BYTES;
 	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
 
 	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
+}
+
+uint64_t sizing_slot_record_max(uint64_t segment_bytes)
+{
+	return segment_bytes / 64 < 64 << 10 ? segment_bytes / 64 : 64 << 10;
+}
+
+/* The first table is a guess, and the index grows: a quarter of -m at the most. The largest that any may be follows from
+   the smallest objects that there are. */
+static void size_index(const struct store_config *config, struct sizing *out)
+{
+	uint64_t first = buckets_for(out->flash_used, config->flash_object_bytes);
+	uint64_t quarter = config->memory_bytes / 4 / BUCKET_BYTES;
+	uint64_t most = buckets_for(out->flash_used, seg_record_length(1, 0));
+	uint64_t large = out->flash_used / sizing_slot_record_max(out->segment_bytes);
+
+	out->buckets = first < quarter ? first : quarter;
+	out->buckets_most = most > UINT32_MAX ? UINT32_MAX : most < out->buckets ? out->buckets : most;
+	out->extents_most = large > EXTENTS_MOST ? EXTENTS_MOST : (uint32_t)large + 64;
+	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
 }
 
 static int flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
@@ -75,10 +97,6 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 	if (result != FS_OK)
 		return result;
 	out->flash_given = out->flash_used = given;
-	uint64_t most = (memory / 2 / (FIDX_BUCKET_SLOTS * sizeof(uint32_t)) - 2) * FIDX_BUCKET_SLOTS;
-	most = (uint64_t)((double)most * INDEX_LOAD) * config->flash_object_bytes;
-	if (out->flash_used > most)
-		out->flash_used = most;
 	if (out->flash_used > memory / 4 * SEGMENTS_WANTED_MAX)
 		out->flash_used = memory / 4 * SEGMENTS_WANTED_MAX;
 	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
@@ -97,8 +115,6 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
 		return FS_ERANGE;
 	}
-	out->buckets = buckets_for(out->flash_used, config->flash_object_bytes);
-	out->objects_covered = (uint64_t)((double)(out->buckets * FIDX_BUCKET_SLOTS) * INDEX_LOAD);
-	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
+	size_index(config, out);
 	return FS_OK;
 }

@@ -26,7 +26,7 @@ static void flash_status(struct store *store, struct store_status *out)
 	seg_get_info(store->segments, &out->info);
 	clf_get_status(store->classifier, &out->classifier);
 	out->tag_bits = store->tag_bits;
-	out->filter_bits = store->filter_bits;
+	out->filter_bits = atomic_load(&store->filter_bits);
 	out->staging_bytes = out->info.staging_bytes;
 	out->curr_items += index->used + index->extents_used;
 	out->curr_bytes += positive(index->live_bytes);

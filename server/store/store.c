@@ -97,38 +97,23 @@ bool store_too_large(const struct store *store, size_t key_length, uint64_t valu
 	return value_length + key_length + header > store->config.max_item_bytes;
 }
 
-/* ---- index, tags and filters ------------------------------------------------------------------ */
-
-static unsigned bits_for(uint64_t n)
-{
-	unsigned bits = 0;
-
-	while (n >> bits)
-		bits++;
-	return bits;
-}
-
-/* Reads per miss = occupied slots of two buckets * 2^-tag * filter: below 0.01 with the fewest bits. */
-static unsigned automatic_filter_bits(unsigned tag_bits)
-{
-	return tag_bits >= 12 ? 0 : tag_bits == 11 ? 1 : 2 * (12 - tag_bits);
-}
+/* ---- the start ----------------------------------------------------------------------------- */
 
 static void log_start(const struct store *store, const struct sizing *sizing)
 {
-	char more[128] = "";
+	char more[160] = "";
 
 	if (sizing->flash_used < sizing->flash_given)
 		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused, -m %llu would use all",
 			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
 			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
-	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; index of %.2f MiB covers %llu objects of %u bytes "
-		   "(tag %u bits, filters %u bits per key)%s",
+	else if (sizing->memory_for_all > store->config.memory_bytes)
+		snprintf(more, sizeof(more), "; with objects of %u bytes only -m %llu would use all of it",
+			 store->config.flash_object_bytes, (unsigned long long)((sizing->memory_for_all >> 20) + 1));
+	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; the index begins with %.2f MiB (tag %u bits)%s",
 		   store->flash_path, (double)store->flash_capacity / (1 << 30), sizing->segments,
 		   (double)store->segment_bytes / (1 << 20),
-		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20),
-		   (unsigned long long)sizing->objects_covered, store->config.flash_object_bytes, store->tag_bits,
-		   store->filter_bits, more);
+		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20), store->tag_bits, more);
 }
 
 /* ---- what may change --------------------------------------------------------------------------- */
@@ -156,27 +141,24 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning)
 static struct fidx_config index_config(const struct store *store, const struct sizing *sizing)
 {
 	const struct store_config *config = &store->config;
-	unsigned segment_bits = bits_for(sizing->segments);
-	unsigned most = 32 - 7 - segment_bits;
-	unsigned tag_bits = config->tag_bits && config->tag_bits < most ? config->tag_bits : most;
-	uint64_t largest = sizing->segment_bytes / 64 < 64 << 10 ? sizing->segment_bytes / 64 : 64 << 10;
-	/* As many as a flash full of objects of twice the least size takes. */
-	uint64_t large = sizing->flash_used / (2 * largest);
+
 	return (struct fidx_config){
-		.buckets = sizing->buckets, .segments = sizing->segments, .tag_bits = config->tag_bits,
-		.functions = config->functions, .clock_mode = config->clock_mode, .seed = store->hash_seed,
-		.filter_bits = config->filter_bits >= 0 ? (unsigned)config->filter_bits : automatic_filter_bits(tag_bits),
-		.extents = (uint32_t)(large > 1u << 24 ? 1u << 24 : large + 64),
+		.buckets = sizing->buckets, .buckets_most = sizing->buckets_most, .segments = sizing->segments,
+		.tag_bits = config->tag_bits, .functions = config->functions, .clock_mode = config->clock_mode,
+		.seed = store->hash_seed, .filter_bits = config->filter_bits > 0 ? (unsigned)config->filter_bits : 0,
+		.extents_most = sizing->extents_most,
 	};
 }
 
 static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index)
 {
-	const uint64_t bytes[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments),
-					       [REGION_INDEX] = fidx_slots_bytes(index),
-					       [REGION_EXTENTS] = fidx_extents_bytes(index) };
-	int result = region_create(&store->region, bytes);
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments) };
+	int result;
 
+	fidx_region_most(index, most);
+	result = region_create(&store->region, most);
+	if (result == FS_OK)
+		result = region_commit(store->region, REGION_SEGMENTS, most[REGION_SEGMENTS]);
 	if (result == FS_OK)
 		store->fixed_bytes += region_bytes(store->region);
 	return result;
@@ -272,8 +254,7 @@ static int open_flash(struct store *store, char reason[256])
 		return result;
 	}
 	index.seed = store->hash_seed;
-	result = fidx_create(&store->index, &index, region_area(store->region, REGION_INDEX),
-			     region_area(store->region, REGION_EXTENTS));
+	result = fidx_create(&store->index, &index, store->region);
 	if (result == FS_OK)
 		result = open_classifier(store);
 	if (result != FS_OK) {
@@ -281,20 +262,9 @@ static int open_flash(struct store *store, char reason[256])
 		return result;
 	}
 	store->tag_bits = fidx_tag_bits(store->index);
-	store->filter_bits = index.filter_bits;
+	tables_tidy(store);
 	log_start(store, &sizing);
 	return FS_OK;
-}
-
-/* As much as the filters will take once the flash is full, so that the item budget never jumps. */
-static void reserve_filters(struct store *store)
-{
-	struct fidx_status status;
-
-	if (!store->index)
-		return;
-	fidx_get_status(store->index, &status);
-	store->fixed_bytes += status.other_bytes + status.slots / 8 * store->filter_bits;
 }
 
 int store_open(struct store **out, const struct store_config *config, char reason[256])
@@ -331,7 +301,6 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 		store_close(store);
 		return result;
 	}
-	reserve_filters(store);
 	const struct window_reading written = store_written(store);
 	windows_init(&store->windows, &written);
 	keeper_init(store);

@@ -163,12 +163,23 @@ struct keeper {
 	_Atomic uint64_t beat_ms; /* when it last came round */
 };
 
+/* What is known of how large the index has to be: tables.c. The cleaner's own. */
+struct index_sizing {
+	double objects_each; /* slots that a segment takes, smoothed over the last ones; 0: none was gathered yet */
+	uint32_t seen;	     /* segments that this comes from ... */
+	uint32_t seen_since; /* ... and those since a table was added */
+	uint32_t draining;   /* tables that get no further segments: a bit each */
+	unsigned table;	     /* of the last segment */
+	bool told_full;	     /* that the index may not grow further */
+};
+
 /* What waits for the device: cleaner.c. Fields that are not atomic are its own. */
 struct cleaner {
 	struct background background;
 	struct store_context context;
 	struct pace pace;
 	uint32_t gather_stripe;
+	struct index_sizing sizing;
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	uint64_t tokens_at_ms;
 	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
@@ -197,9 +208,11 @@ struct store {
 	struct clf *classifier; /* NULL without flash */
 	char flash_path[4096];
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is, or none was given */
-	unsigned tag_bits, filter_bits;
+	unsigned tag_bits;
+	_Atomic unsigned filter_bits; /* that the next segment's filter gets for each key */
 	uint64_t segment_bytes, flash_capacity;
-	uint64_t fixed_bytes; /* stripes, index, extents, staging: what -m gives beside items */
+	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: what -m gives beside items for good */
+	_Atomic uint64_t index_bytes; /* tables, extents and filters: these come and go. Written by the cleaner */
 	_Atomic uint64_t memory_limit; /* -m, as config.memory_bytes was at the start */
 	_Atomic int64_t account_batch;
 	struct classes classes;
@@ -284,19 +297,21 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 
 /* ---- sizing.c -------------------------------------------------------------------------------- */
 
-#define INDEX_LOAD 0.95 /* that the index is sized for */
-#define INDEX_LOAD_MOST 0.98 /* that it is let have: above, a place for a slot is hard to find */
+#define INDEX_LOAD 0.95 /* that a table of the index is sized for */
+#define INDEX_LOAD_MOST 0.98 /* the most that it gets: above, a place for a slot is hard to find */
 
 struct sizing {
-	uint64_t flash_given, flash_used; /* what is there, and what -m can serve of it */
-	uint64_t segment_bytes, buckets;
-	uint64_t objects_covered, memory_for_all;
-	uint32_t segments;
+	uint64_t flash_given, flash_used; /* what is there, and what segments of at most a quarter of -m can serve of it */
+	uint64_t segment_bytes;
+	uint64_t buckets, buckets_most; /* of the index's first table; of any that it may ever need */
+	uint64_t memory_for_all; /* -m whose half is an index for all of the flash, by --flash-object-size */
+	uint32_t segments, extents_most;
 };
 
-/* Index at most half of -m, segment at most a quarter: what is over that is left unused. 0, or a
-   code and the reason, with the option and its accepted range. */
+/* 0, or a code and the reason, with the option and its accepted range. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
+/* The longest record that gets a slot, by the segments' size; longer ones get an extent. */
+uint64_t sizing_slot_record_max(uint64_t segment_bytes);
 
 /* ---- memory.c: items and the account of -m --------------------------------------------------- */
 
@@ -478,16 +493,32 @@ struct gathered {
 	struct seg_candidate *candidates;
 	struct plan_entry *entries;
 	uint32_t count, room;
+	uint32_t extents;    /* of these, large objects */
+	uint32_t table_id;   /* of the table that the candidates' places are of */
 	uint64_t bytes;	     /* of records */
+	uint64_t slot_bytes; /* of these, that get a slot */
 	uint64_t item_bytes; /* what they cost in DRAM */
 };
 /* Which size groups fill a segment of so many bytes; 0: all together they don't. */
 unsigned choose_groups(const struct store *store, uint64_t bytes);
-void gather(struct store *store, unsigned groups, uint64_t want_bytes, struct gathered *out);
+/* table: of the index, that their slots will lie in. */
+void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
 void planned_release(struct store *store, struct item *item);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */
 bool write_segment(struct store *store, unsigned groups);
+/* What was written of a gathered plan is in the index from now on: commit.c. */
+void commit_segment(struct store *store, uint32_t segment, unsigned table, const struct seg_plan *plan,
+		    const struct gathered *gathered, void *filter, size_t filter_length);
+
+/* tables.c. The table for the next segment, with room for so many slots: one that is there, or a new one. False: there is
+   none, and a new one is not worth it, or memory for it is not to be had. */
+FS_MUST_CHECK bool tables_choose(struct store *store, uint64_t objects, unsigned *table);
+/* So many slots was what the last segment took. */
+void tables_note(struct store *store, uint64_t objects);
+/* After segments have gone or come: gives back what nothing needs any more, and takes the index into the account. */
+void tables_tidy(struct store *store);
+
 bool reclaim_segment(struct store *store, uint32_t segment);
 /* Is the record at this offset of a segment (pinned, or by the cleaner) live: does a slot or extent lead to it? Fills
    match: as fidx_find does, of an extent too, but for the function. Any thread. */

@@ -250,6 +250,7 @@ static void print_summary(void)
 		"exact_rejects",
 		"flash_reads_deferred",
 		"flash_read_timeouts",
+		"flash_reads_shed",
 		"flash_read_errors",
 		"flash_checksum_errors",
 		"flash_write_errors",

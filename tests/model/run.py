@@ -55,7 +55,7 @@ CONFIGS = [
            client="--connections 8 --keys 12000 --rmw-percent 50", require=MOVING + ",flash_revalidations"),
     config("expiry", faults="cleaner_pause_before_commit=every:2", client="--ttl-percent 25", flash="12m",
            require="flash_hits,segments_written,flash_dead_on_commit"),
-    config("live", "--reinsertion live --clock-mode mfu --placement paper",
+    config("live", "--reinsertion live --clock-mode mfu --placement paper", "store_reclaim_visit=every:20",
            require=MOVING + ",flash_objects_reinserted"),
     config("everything", FEW_TAGS + " --reinsertion live",
            REVALIDATE + ",store_promote=every:2,cleaner_pause_before_commit=every:3", flash="1280k", segment="256k",
@@ -108,6 +108,8 @@ class Daemon:
         if c["flash"]:
             command += ["--flash-path", os.path.join(directory, "flash"), "--flash-size", c["flash"],
                         "--segment-size", c["segment"]]
+            if c["strict"]:  # however busy the machine is, no read is answered as a miss for its sake
+                command += ["--flash-read-timeout", "60s"]
             if "--admission" not in c["daemon"]:
                 command += ["--admission", "all"]
         self.command = command + c["daemon"]

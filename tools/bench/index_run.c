@@ -13,7 +13,6 @@
 #define PIECE 1000000u /* operations between two looks at whether to go on */
 #define AHEAD 16u      /* keys whose buckets are fetched while others are inserted */
 #define CHUNKS 16u     /* of the fill, each ends with timed inserts */
-#define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
 #define RECORD_BYTES 319u /* mean, for the accounting of hot bytes */
 
 static uint64_t cpu_ns(void)
@@ -57,7 +56,7 @@ static void insert(struct index_run *run, uint64_t number, const struct fidx_key
 {
 	struct fidx_match match = match_of(run, number);
 
-	fidx_insert(run->index, key, match.segment, match.function, 0);
+	(void)fidx_insert(run->index, key, match.segment, match.function, 0, FIDX_DROP_COLDEST);
 }
 
 /* ---- the fill -------------------------------------------------------------------------------- */
@@ -79,7 +78,7 @@ static int open_segment(struct index_run *run, uint32_t segment)
 		if (!filter)
 			return FS_ENOMEM;
 	}
-	fidx_segment_open(run->index, segment, segment + 1ull, RECORD_BYTES, filter, length);
+	fidx_segment_open(run->index, segment, 0, segment + 1ull, RECORD_BYTES, filter, length);
 	return FS_OK;
 }
 
@@ -113,8 +112,7 @@ static void insert_ahead(struct index_run *run, uint64_t first, uint64_t end)
 		if (next >= end)
 			continue;
 		key_of(run, next, key);
-		__builtin_prefetch((char *)run->slots + key->bucket[0] * BUCKET_BYTES, 1);
-		__builtin_prefetch((char *)run->slots + key->bucket[1] * BUCKET_BYTES, 1);
+		fidx_prefetch(run->index, key);
 	}
 }
 
@@ -158,6 +156,7 @@ static struct fidx_config config_of(const struct index_shape *shape)
 {
 	return (struct fidx_config){
 		.buckets = shape->slots / FIDX_BUCKET_SLOTS,
+		.buckets_most = shape->slots / FIDX_BUCKET_SLOTS,
 		.segments = shape->segments,
 		.functions = FIDX_MAX_FUNCTIONS,
 		.filter_bits = shape->filter_bits,
@@ -167,8 +166,7 @@ static struct fidx_config config_of(const struct index_shape *shape)
 
 uint64_t index_run_bytes(const struct index_shape *shape)
 {
-	struct fidx_config config = config_of(shape);
-	uint64_t slots = fidx_slots_bytes(&config);
+	uint64_t slots = shape->slots * sizeof(uint32_t);
 
 	/* Stripes, segments, shards; a segment's hashes and filter while that is built. */
 	return slots + slots / 64 + (64u << 20) + shape->slots * shape->filter_bits / 8 +
@@ -178,6 +176,7 @@ uint64_t index_run_bytes(const struct index_shape *shape)
 int index_run_init(struct index_run *run, const struct index_shape *shape, uint64_t samples)
 {
 	struct fidx_config config = config_of(shape);
+	uint64_t most[REGION_AREAS] = {0};
 	int rc;
 
 	*run = (struct index_run){.shape = *shape};
@@ -186,12 +185,14 @@ int index_run_init(struct index_run *run, const struct index_shape *shape, uint6
 		return FS_EINVAL;
 	run->keys_per_segment = (uint64_t)((double)shape->slots * INDEX_LOAD / shape->segments);
 	run->keys = run->keys_per_segment * shape->segments;
-	run->slots = mem_map(fidx_slots_bytes(&config));
-	if (!run->slots)
-		return FS_ENOMEM;
-	if (shape->small_pages)
-		(void)madvise(run->slots, fidx_slots_bytes(&config), MADV_NOHUGEPAGE);
-	rc = fidx_create(&run->index, &config, run->slots, NULL);
+	fidx_region_most(&config, most);
+	rc = region_create(&run->region, most);
+	if (rc != FS_OK)
+		return rc;
+	rc = fidx_create(&run->index, &config, run->region);
+	if (rc == FS_OK && shape->small_pages) /* before a page of it is touched */
+		(void)madvise(region_area(run->region, REGION_TABLE_0),
+			      region_most(run->region, REGION_TABLE_0), MADV_NOHUGEPAGE);
 	for (uint32_t segment = 0; rc == FS_OK && segment < shape->segments; segment++)
 		rc = open_segment(run, segment);
 	if (rc == FS_OK)
@@ -203,12 +204,10 @@ int index_run_init(struct index_run *run, const struct index_shape *shape, uint6
 
 void index_run_fini(struct index_run *run)
 {
-	struct fidx_config config = config_of(&run->shape);
-
 	if (run->index)
 		fidx_destroy(run->index);
-	if (run->slots)
-		mem_unmap(run->slots, fidx_slots_bytes(&config));
+	if (run->region)
+		region_destroy(run->region);
 	*run = (struct index_run){0};
 }
 

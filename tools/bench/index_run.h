@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/region.h"
 #include "flashindex/flashindex.h"
 
 #define INDEX_LOAD 0.95
@@ -31,9 +32,9 @@ struct index_shape {
 struct index_run {
 	struct index_shape shape;
 	struct fidx *index;
-	void *slots;
+	struct region *region;
 	uint64_t keys, keys_per_segment; /* inserted */
-	uint64_t drops, moves;           /* of the fill */
+	uint64_t drops, moves;		 /* of the fill */
 	uint64_t lost;                   /* innocent slots that INDEX_CLEAR_NOTHING cleared */
 	double insert_ns;                /* mean over samples at all loads up to the full one */
 	double insert_full_ns;           /* of the last of them */

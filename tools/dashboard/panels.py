@@ -127,7 +127,7 @@ ROWS = [
     ]),
     ("Memory", [
         graph("Cache memory by part", "bytes", {"{{part}}": "sum by (part) (flashield_memory_part_bytes{@})"},
-              "What -m is used for. items is what objects in DRAM get; index and filters are fixed by the size of the flash; plan and "
+              "What -m is used for. items is what objects in DRAM get; index and filters follow from how many objects are on flash; plan and "
               "staging come and go with the writing of a segment.", stack=True),
         graph("Resident memory against limit", "bytes", {
             "resident {{instance}}": "flashield_resident_memory_bytes{@}",
@@ -135,8 +135,8 @@ ROWS = [
             "promised {{instance}}": "1.1 * flashield_memory_limit_bytes{@} + 24 * 1024 * 1024",
         }, "The process's memory stays below -m and a tenth and 24 MiB. More is an alert: buffers of many connections, or a fault."),
         graph("DRAM bytes per flash object", "bytes", {"{{instance}}": "flashield_dram_bytes_per_flash_item{@}"},
-              "Memory of index, filters and tables for each object on flash. High while the flash fills, as the index has its size from the start; "
-              "then a few bytes. Still high when full: objects are larger than --flash-object-size says.", log=True),
+              "Memory of index, filters and tables for each object on flash. High while the flash fills, as a table has its size from the start; "
+              "then a few bytes, and for a turn of the flash more while one table takes the place of another.", log=True),
         graph("Bytes of objects by tier", "bytes", {"{{tier}}": "sum by (tier) (flashield_item_bytes{@})"},
               "Key and value bytes with their heads; of flash an estimate. DRAM is full most of the time; flash fills once and then "
               "stays.", stack=True, colors={"dram": DRAM, "flash": FLASH}),
@@ -152,8 +152,8 @@ ROWS = [
     ]),
     ("Index and segments", [
         graph("Index load", "percentunit", {"{{instance}}": "flashield_index_load_ratio{@}"},
-              "Share of the index's slots in use. Up to 0.98 is fine. Full before the segments are: objects are smaller than "
-              "--flash-object-size says, and flash stays unused.", maximum=1),
+              "Share of the index's slots in use. Up to 0.98 is fine: a table is added where more is needed. Full, and segments "
+              "stay free: the index has its half of -m.", maximum=1),
         graph("Objects and ghosts on flash", "short", {
             "objects": 'sum(flashield_items{@,tier="flash"})', "ghosts": "sum(flashield_ghosts{@})",
         }, "Ghosts can be read, but go with their segment unless they are read before. A third of all on a full flash is normal.",

@@ -8,8 +8,8 @@
 
 static void more_than_there_is_fails(void **state)
 {
-	uint64_t too_much[REGION_AREAS] = {[REGION_INDEX] = UINT64_MAX};
-	uint64_t more_than_address_space[REGION_AREAS] = {[REGION_INDEX] = (uint64_t)1 << 55};
+	uint64_t too_much[REGION_AREAS] = {[REGION_TABLE_0] = UINT64_MAX};
+	uint64_t more_than_address_space[REGION_AREAS] = {[REGION_TABLE_0] = (uint64_t)1 << 55};
 	struct region *region;
 
 	(void)state;
@@ -19,41 +19,100 @@ static void more_than_there_is_fails(void **state)
 	region_destroy(NULL);
 }
 
-static void an_empty_area_is_null(void **state)
+static void an_area_gets_no_more_than_its_most(void **state)
 {
-	uint64_t bytes[REGION_AREAS] = {[REGION_SEGMENTS] = 100};
+	uint64_t most[REGION_AREAS] = {[REGION_SEGMENTS] = 5000};
 	struct region *region;
 
 	(void)state;
-	assert_int_equal(region_create(&region, bytes), FS_OK);
+	assert_int_equal(region_create(&region, most), FS_OK);
+	assert_int_equal(region_commit(region, REGION_SEGMENTS, 8193), FS_ERANGE);
+	assert_int_equal(region_commit(region, REGION_STORE, 1), FS_ERANGE);
+	assert_int_equal(region_bytes(region), 0);
+	assert_int_equal(region_commit(region, REGION_SEGMENTS, 8192), FS_OK);
+	assert_int_equal(region_most(region, REGION_SEGMENTS), 8192);
+	region_destroy(region);
+}
+
+static void an_area_that_may_have_nothing_is_null(void **state)
+{
+	uint64_t most[REGION_AREAS] = {[REGION_SEGMENTS] = 100};
+	struct region *region;
+
+	(void)state;
+	assert_int_equal(region_create(&region, most), FS_OK);
 	assert_null(region_area(region, REGION_STORE));
 	assert_non_null(region_area(region, REGION_SEGMENTS));
-	assert_null(region_area(region, REGION_INDEX));
+	assert_null(region_area(region, REGION_TABLE_0));
 	region_destroy(region);
 }
 
 static void areas_are_aligned_zeroed_and_apart(void **state)
 {
-	uint64_t bytes[REGION_AREAS] = {1, 100, 4096, 65};
+	uint64_t most[REGION_AREAS] = {1, 100, 4096, 65, 1, 5000000, 12};
 	struct region *region;
 
 	(void)state;
-	assert_int_equal(region_create(&region, bytes), FS_OK);
-	assert_true(region_bytes(region) >= 1 + 100 + 4096 + 65);
+	assert_int_equal(region_create(&region, most), FS_OK);
+	assert_int_equal(region_bytes(region), 0);
 	for (int a = 0; a < REGION_AREAS; a++) {
 		unsigned char *area = region_area(region, (enum region_area)a);
 
-		assert_int_equal((uintptr_t)area % 64, 0);
-		for (uint64_t i = 0; i < bytes[a]; i++)
+		assert_int_equal(region_commit(region, (enum region_area)a, most[a]), FS_OK);
+		assert_int_equal((uintptr_t)area % 4096, 0);
+		for (uint64_t i = 0; i < most[a]; i++)
 			assert_int_equal(area[i], 0);
-		memset(area, a + 1, bytes[a]);
+		memset(area, a + 1, most[a]);
 	}
+	assert_in_range(region_bytes(region), 5000000 + 6 * 4096, 5000000 + 7 * 4096);
 	for (int a = 0; a < REGION_AREAS; a++) {
 		const unsigned char *area = region_area(region, (enum region_area)a);
 
-		for (uint64_t i = 0; i < bytes[a]; i++)
+		for (uint64_t i = 0; i < most[a]; i++)
 			assert_int_equal(area[i], a + 1);
 	}
+	region_destroy(region);
+}
+
+static void an_area_grows_where_it_is(void **state)
+{
+	uint64_t most[REGION_AREAS] = {[REGION_TABLE_1] = 100000};
+	struct region *region;
+	unsigned char *area;
+
+	(void)state;
+	assert_int_equal(region_create(&region, most), FS_OK);
+	area = region_area(region, REGION_TABLE_1);
+	assert_int_equal(region_commit(region, REGION_TABLE_1, 10000), FS_OK);
+	area[9999] = 7;
+	assert_int_equal(region_commit(region, REGION_TABLE_1, 100000), FS_OK);
+	assert_ptr_equal(region_area(region, REGION_TABLE_1), area);
+	assert_int_equal(area[9999], 7);
+	assert_int_equal(area[99999], 0);
+	region_destroy(region);
+}
+
+/* A late reader finds nothing, and harms nobody. */
+static void an_area_without_memory_reads_as_zeros(void **state)
+{
+	uint64_t most[REGION_AREAS] = {[REGION_TABLE_2] = 1 << 20};
+	struct region *region;
+	unsigned char *area;
+
+	(void)state;
+	assert_int_equal(region_create(&region, most), FS_OK);
+	area = region_area(region, REGION_TABLE_2);
+	region_decommit(region, REGION_TABLE_2); /* it has none: nothing happens */
+	assert_int_equal(region_commit(region, REGION_TABLE_2, 1 << 20), FS_OK);
+	memset(area, 1, 1 << 20);
+	region_decommit(region, REGION_TABLE_2);
+	assert_int_equal(region_bytes(region), 0);
+	for (unsigned i = 0; i < 1 << 20; i += 100)
+		assert_int_equal(area[i], 0);
+	assert_int_equal(region_commit(region, REGION_TABLE_2, 8192), FS_OK);
+	assert_int_equal(region_bytes(region), 8192);
+	assert_int_equal(area[0], 0);
+	assert_int_equal(area[(1 << 20) - 1], 0); /* what it had before stays readable */
 	region_destroy(region);
 }
 
@@ -61,8 +120,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_than_there_is_fails),
-		cmocka_unit_test(an_empty_area_is_null),
+		cmocka_unit_test(an_area_gets_no_more_than_its_most),
+		cmocka_unit_test(an_area_that_may_have_nothing_is_null),
 		cmocka_unit_test(areas_are_aligned_zeroed_and_apart),
+		cmocka_unit_test(an_area_grows_where_it_is),
+		cmocka_unit_test(an_area_without_memory_reads_as_zeros),
 	};
 
 	return cmocka_run_group_tests_name("region", tests, NULL, NULL);

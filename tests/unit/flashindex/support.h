@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fault.h"
+#include "base/region.h"
 #include "base/rng.h"
 #include "conf/counters.h"
 #include "flashindex/flashindex.h"
@@ -23,7 +24,7 @@
 struct fixture {
 	struct fidx_config config;
 	struct fidx *index;
-	void *slots, *extents;
+	struct region *region;
 	struct rng rng;
 };
 
@@ -37,16 +38,14 @@ static inline uint64_t test_seed(void)
 
 static inline int fixture_try(struct fixture *f)
 {
-	uint64_t slots = fidx_slots_bytes(&f->config), extents = fidx_extents_bytes(&f->config);
+	uint64_t most[REGION_AREAS] = {0};
 
-	f->slots = mem_aligned(64, slots);
-	f->extents = extents ? mem_aligned(64, extents) : NULL;
-	assert_non_null(f->slots);
-	memset(f->slots, 0, slots);
-	if (extents)
-		memset(f->extents, 0, extents);
+	if (!f->config.buckets_most)
+		f->config.buckets_most = f->config.buckets;
+	fidx_region_most(&f->config, most);
+	assert_int_equal(region_create(&f->region, most), FS_OK);
 	rng_init(&f->rng, test_seed());
-	return fidx_create(&f->index, &f->config, f->slots, f->extents);
+	return fidx_create(&f->index, &f->config, f->region);
 }
 
 static inline struct fidx *fixture_open(struct fixture *f, uint64_t buckets, uint32_t segments)
@@ -57,7 +56,15 @@ static inline struct fidx *fixture_open(struct fixture *f, uint64_t buckets, uin
 		f->config.functions = FIDX_MAX_FUNCTIONS;
 	f->config.seed = test_seed();
 	assert_int_equal(fixture_try(f), 0);
+	if (f->config.extents_most)
+		assert_int_equal(fidx_extents_reserve(f->index, f->config.extents_most), FS_OK);
 	return f->index;
+}
+
+/* In the first table. */
+static inline uint64_t place_of_key(const struct fixture *f, const struct fidx_key *key)
+{
+	return fidx_place_in(f->index, key, 0);
 }
 
 /* Verifies, then gives everything back. */
@@ -65,8 +72,7 @@ static inline void fixture_close(struct fixture *f)
 {
 	assert_true(fidx_verify(f->index));
 	fidx_destroy(f->index);
-	mem_free(f->slots);
-	mem_free(f->extents);
+	region_destroy(f->region);
 	fault_disarm_all();
 }
 
@@ -85,7 +91,7 @@ static inline struct fidx_key key_twin(struct fixture *f, const struct fidx_key 
 
 	do
 		key = key_next(f);
-	while (key.place != of->place);
+	while (place_of_key(f, &key) != place_of_key(f, of));
 	return key;
 }
 

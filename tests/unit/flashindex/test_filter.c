@@ -54,7 +54,7 @@ static void test_malformed_units_count_as_none(void **state)
 	/* The segment is open all the same, and its slots are found. */
 	bad = copy_of(unit, length);
 	bad[length - 8] = 0;
-	fidx_segment_open(f.index, 0, 5, 100, bad, length);
+	fidx_segment_open(f.index, 0, 0, 5, 100, bad, length);
 	assert_int_equal(status_of(f.index).filter_bytes, 0);
 	mem_free(unit);
 	mem_free(hashes);
@@ -168,9 +168,9 @@ static void test_filters_reject_strangers_and_never_the_owner(void **state)
 		hashes[i] = keys[i].hash;
 	}
 	unit = fidx_filter_build(f.index, hashes, 1000, &length);
-	fidx_segment_open(f.index, 0, 5, 100, unit, length);
+	fidx_segment_open(f.index, 0, 0, 5, 100, unit, length);
 	for (unsigned i = 0; i < 1000; i++)
-		fidx_insert(f.index, &keys[i], 0, i % 16, 0);
+		fidx_insert(f.index, &keys[i], 0, i % 16, 0, FIDX_DROP_COLDEST);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_true(fidx_lookup(f.index, &keys[i], out) >= 1);
 	rejects = ctr_sum(CTR_filter_rejects);
@@ -205,16 +205,16 @@ static void test_a_collision_is_met_once(void **state)
 
 	(void)state;
 	fixture_open(&f, 7, 4);
-	fidx_segment_open(f.index, 1, 5, 100, NULL, 0);
+	fidx_segment_open(f.index, 1, 0, 5, 100, NULL, 0);
 	owner = key_next(&f);
 	twin = key_twin(&f, &owner);
 	third = key_twin(&f, &owner);
-	fidx_insert(f.index, &owner, 1, 3, 0);
-	fidx_insert(f.index, &owner, 1, 4, 0); /* a second identity of the same place */
+	fidx_insert(f.index, &owner, 1, 3, 0, FIDX_DROP_COLDEST);
+	fidx_insert(f.index, &owner, 1, 4, 0, FIDX_DROP_COLDEST); /* a second identity of the same place */
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 2);
 	for (unsigned i = 0; i < 2; i++)
 		if (out[i].function == 3)
-			fidx_learn(f.index, &twin, &out[i], owner.hash);
+			fidx_learn(f.index, &out[i], owner.hash);
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
 	assert_int_equal(out[0].function, 4);
 	assert_int_equal(fidx_lookup(f.index, &third, out), 1);
@@ -225,8 +225,8 @@ static void test_a_collision_is_met_once(void **state)
 	assert_int_equal(fidx_clear(f.index, &owner), 1);
 	/* The same place in a later life of the segment is another record. */
 	fidx_segment_close(f.index, 1);
-	fidx_segment_open(f.index, 1, 6, 100, NULL, 0);
-	fidx_insert(f.index, &twin, 1, 3, 0);
+	fidx_segment_open(f.index, 1, 0, 6, 100, NULL, 0);
+	fidx_insert(f.index, &twin, 1, 3, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
 	assert_int_equal(fidx_lookup(f.index, &owner, out), 1);
 	fixture_close(&f);
@@ -236,25 +236,30 @@ static void test_the_collision_table_is_bounded_and_never_wrong(void **state)
 {
 	struct fixture f = {.config = {0}};
 	unsigned kept = 0, n = 20000;
-	struct fidx_key key;
+	uint64_t place;
 
 	(void)state;
 	fixture_open(&f, 1000, 100);
-	key = key_next(&f);
+	struct fidx_key key = key_next(&f);
+	place = place_of_key(&f, &key);
 	for (unsigned i = 0; i < n; i++) {
 		struct fidx_match match = match_of(i % 100, i, i % 16);
 
-		fidx_learn(f.index, &key, &match, i);
-		assert_true(exact_rejects(f.index->exact, key.place, &match, i + UINT64_C(1)));
+		match.place = place;
+		fidx_learn(f.index, &match, i);
+		assert_true(exact_rejects(f.index->exact, &match, i + UINT64_C(1)));
 	}
 	for (unsigned i = 0; i < n; i++) {
-		struct fidx_match match = match_of(i % 100, i, i % 16),
+		struct fidx_match match = match_of(i % 100, i, i % 16), elsewhere,
 				  other = match_of(i % 100, i + n, i % 16);
 
-		kept += exact_rejects(f.index->exact, key.place, &match, UINT64_MAX);
-		assert_false(exact_rejects(f.index->exact, key.place, &match, i));
-		assert_false(exact_rejects(f.index->exact, key.place, &other, 1));
-		assert_false(exact_rejects(f.index->exact, key.place + 1, &match, 1));
+		match.place = other.place = place;
+		elsewhere = match;
+		elsewhere.place++;
+		kept += exact_rejects(f.index->exact, &match, UINT64_MAX);
+		assert_false(exact_rejects(f.index->exact, &match, i));
+		assert_false(exact_rejects(f.index->exact, &other, 1));
+		assert_false(exact_rejects(f.index->exact, &elsewhere, 1));
 	}
 	assert_int_equal(kept, EXACT_SETS * EXACT_WAYS);
 	fixture_close(&f);

@@ -29,7 +29,7 @@ static void open_segment(struct fixture *f, const uint64_t *hashes, uint64_t n)
 
 	if (unit)
 		report("filter build", since, n);
-	fidx_segment_open(f->index, 0, 5, 400, unit, length);
+	fidx_segment_open(f->index, 0, 0, 5, 400, unit, length);
 }
 
 static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
@@ -53,7 +53,7 @@ static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
 		call; \
 	} \
 	report(what, since, n)
-	EACH("insert", hashes[i], fidx_insert(f.index, &key, 0, (unsigned)i % 16, 0));
+	EACH("insert", hashes[i], fidx_insert(f.index, &key, 0, (unsigned)i % 16, 0, FIDX_DROP_COLDEST));
 	EACH("lookup, hit", hashes[i], found += fidx_lookup(f.index, &key, out));
 	EACH("lookup, miss", mix64(i), found += fidx_lookup(f.index, &key, out));
 	EACH("touch", hashes[i], out[0] = match_of(0, 5, (unsigned)i % 16);

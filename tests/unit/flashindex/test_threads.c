@@ -40,7 +40,7 @@ static void world_init(struct world *w, uint64_t buckets, unsigned tag_bits)
 	memset(w, 0, sizeof(*w));
 	w->f.config.tag_bits = tag_bits;
 	w->f.config.filter_bits = 2;
-	w->f.config.extents = 64;
+	w->f.config.extents_most = 64;
 	w->seed = test_seed();
 	fixture_open(&w->f, buckets, 4);
 	for (unsigned i = 0; i < KEY_STRIPES; i++)
@@ -89,7 +89,7 @@ static void open_with_filter(struct world *w, uint32_t segment, uint64_t sequenc
 	for (unsigned i = 0; i < n; i++)
 		hashes[i] = keys[i].hash;
 	unit = fidx_filter_build(w->f.index, hashes, n, &length);
-	fidx_segment_open(w->f.index, segment, sequence, 100, unit, length);
+	fidx_segment_open(w->f.index, segment, 0, sequence, 100, unit, length);
 }
 
 /* ---- permanent keys -------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void insert_permanent(struct world *w, unsigned n)
 		w->permanent[i] = key_next(&w->f);
 	open_with_filter(w, 0, 5, w->permanent, n);
 	for (unsigned i = 0; i < n; i++)
-		fidx_insert(w->f.index, &w->permanent[i], 0, i % 16, i % 4);
+		fidx_insert(w->f.index, &w->permanent[i], 0, i % 16, i % 4, FIDX_DROP_COLDEST);
 }
 
 /* A segment that comes, is filled, and goes. */
@@ -138,7 +138,7 @@ static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 		keys[i] = key_next(&w->f);
 	open_with_filter(w, segment, 100 + round, keys, churn);
 	for (unsigned i = 0; i < churn; i++)
-		fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4);
+		fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4, FIDX_DROP_COLDEST);
 	fidx_extent_insert(w->f.index, &keys[0], segment, 0, 1000, 0);
 	fidx_hand(w->f.index, 2 * churn, round % 2 ? 10000 : 0, &visited);
 	fidx_segment_close(w->f.index, segment);
@@ -217,7 +217,7 @@ static void insert_shared(struct world *w, uint32_t segment, unsigned i, unsigne
 	if (i % 37 == 0)
 		fidx_extent_insert(w->f.index, key, segment, i, 5000, clock);
 	else
-		fidx_insert(w->f.index, key, segment, i % 16, clock);
+		fidx_insert(w->f.index, key, segment, i % 16, clock, FIDX_DROP_COLDEST);
 	lock_release(stripe_of(w, key));
 }
 

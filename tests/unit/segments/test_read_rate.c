@@ -13,10 +13,12 @@
 #define MS 1000000ull
 #define MOST 128u
 
+/* The reader looked at every moment. */
 static void answer(struct read_rate *rate, unsigned times, uint64_t latency_ns, unsigned company, uint64_t now_ns)
 {
+	read_rate_looked(rate, now_ns);
 	while (times-- > 0)
-		read_rate_answered(rate, latency_ns, company, now_ns);
+		read_rate_answered(rate, now_ns - latency_ns, company, now_ns);
 }
 
 static bool admits(const struct read_rate *rate, unsigned with_drive, uint64_t waiting, bool begun)
@@ -32,11 +34,11 @@ static void without_patience_nothing_is_refused(void **state)
 	struct read_rate rate = { 0 };
 
 	(void)state;
-	answer(&rate, 50, 3600000 * MS, 1, 0);
-	read_rate_late(&rate, 0);
+	answer(&rate, 50, 3600000 * MS, 1, 3600000 * MS);
+	read_rate_late(&rate, 3600000 * MS);
 	assert_int_equal(read_rate_depth(&rate, MOST), MOST);
 	assert_true(admits(&rate, MOST, 1000000, false));
-	assert_false(read_rate_silent(&rate, 3600000 * MS));
+	assert_false(read_rate_silent(&rate, 7200000 * MS));
 }
 
 static void a_drive_that_nothing_is_known_of_gets_all(void **state)
@@ -53,14 +55,14 @@ static void the_depth_is_what_the_drive_does_in_half_the_patience(void **state)
 	struct read_rate rate = { .patience_ns = 200 * MS };
 
 	(void)state;
-	answer(&rate, 200, 10 * MS, 10, 0); /* a thousand a second */
+	answer(&rate, 200, 10 * MS, 10, 1000 * MS); /* a thousand a second */
 	assert_in_range(read_rate_depth(&rate, MOST), 98, 100);
-	answer(&rate, 200, 100 * MS, 10, 0);
+	answer(&rate, 200, 100 * MS, 10, 1000 * MS);
 	assert_in_range(read_rate_depth(&rate, MOST), 9, 10);
-	answer(&rate, 200, 1000 * MS, 10, 0);
+	answer(&rate, 200, 1000 * MS, 10, 1000 * MS);
 	assert_int_equal(read_rate_depth(&rate, MOST), READ_RATE_DEPTH_LEAST);
 	assert_int_equal(read_rate_depth(&rate, 1), 1);
-	answer(&rate, 200, MS, 10, 0);
+	answer(&rate, 200, MS, 10, 1000 * MS);
 	assert_int_equal(read_rate_depth(&rate, MOST), MOST);
 }
 
@@ -82,7 +84,7 @@ static void a_drive_without_work_is_always_asked(void **state)
 	struct read_rate rate = { .patience_ns = 10 * MS };
 
 	(void)state;
-	answer(&rate, 200, 3600000 * MS, 1, 0);
+	answer(&rate, 200, 1000 * MS, 1, 1000 * MS);
 	assert_true(admits(&rate, 0, 0, false));
 	assert_false(admits(&rate, 1, 0, false));
 }
@@ -96,8 +98,27 @@ static void a_drive_that_stops_answering_is_given_less(void **state)
 	(void)state;
 	answer(&rate, 200, 1 * MS, 10, 1000 * MS);
 	assert_true(read_rate_admits(&rate, &queue, false, 1000 * MS));
+	read_rate_looked(&rate, 1100 * MS);
 	assert_true(read_rate_admits(&rate, &queue, false, 1100 * MS));
+	read_rate_looked(&rate, 1160 * MS);
 	assert_false(read_rate_admits(&rate, &queue, false, 1160 * MS));
+}
+
+/* The machine had no time for us, and then everything is there at once. */
+static void what_nobody_looked_at_is_no_sign_of_a_slow_drive(void **state)
+{
+	struct read_rate rate = { .patience_ns = 1000 * MS };
+	struct read_queue queue = { .with_drive = 2, .fresh = 2, .oldest_ns = 1000 * MS, .company = 2, .waiting = 98 };
+
+	(void)state;
+	answer(&rate, 200, 1 * MS, 2, 1000 * MS);
+	assert_true(read_rate_admits(&rate, &queue, false, 1900 * MS));
+	read_rate_answered(&rate, 1000 * MS, 2, 1900 * MS);
+	read_rate_answered(&rate, 1000 * MS, 2, 1900 * MS);
+	assert_true(rate.service_ns < 2 * MS);
+	read_rate_looked(&rate, 1900 * MS);
+	queue.oldest_ns = 1001 * MS; /* this one was not among them: it is slow indeed */
+	assert_false(read_rate_admits(&rate, &queue, false, 1900 * MS));
 }
 
 /* The last one of many that were sent together has waited long, but for all of them. */
@@ -204,6 +225,7 @@ int main(void)
 		cmocka_unit_test(a_queue_beyond_three_quarters_of_the_patience_is_refused_and_beyond_all_of_it_to_all),
 		cmocka_unit_test(a_drive_without_work_is_always_asked),
 		cmocka_unit_test(a_drive_that_stops_answering_is_given_less),
+		cmocka_unit_test(what_nobody_looked_at_is_no_sign_of_a_slow_drive),
 		cmocka_unit_test(the_last_of_a_batch_is_no_sign_of_a_slow_drive),
 		cmocka_unit_test(while_all_is_late_one_read_is_taken_at_a_time),
 		cmocka_unit_test(a_single_late_read_among_many_is_no_silence),

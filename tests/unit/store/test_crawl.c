@@ -229,7 +229,7 @@ static void less_than_index_and_segments_need_is_refused(void **state)
 	h->config.segment_bytes = KIB(512);
 	h->config.flash_bytes = MIB(9);
 	harness_open(h);
-	fixed = h->store->fixed_bytes + atomic_load(&h->store->table_bytes);
+	fixed = h->store->fixed_bytes + atomic_load(&h->store->index_bytes) + atomic_load(&h->store->table_bytes);
 	assert_int_equal(store_set_memory_limit(h->store, fixed + KIB(1000)), FS_ERANGE);
 	assert_int_equal(store_set_memory_limit(h->store, fixed + KIB(1600)), FS_OK);
 	assert_int_equal(store_set_memory_limit(h->store, MIB(8)), FS_OK);

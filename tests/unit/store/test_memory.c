@@ -221,19 +221,6 @@ static void the_cleaner_keeps_a_segment_free_and_fills_the_flash(void **state)
 	assert_true(fidx_verify(h->store->index));
 }
 
-static void a_full_index_drops_the_coldest_and_counts_it(void **state)
-{
-	struct harness *h = *state;
-	uint64_t drops = ctr_sum(CTR_index_drops);
-
-	h->config.flash_object_bytes = 4000; /* says that there will be few, and then come many */
-	harness_open(h);
-	for (int i = 0; i < 20; i++)
-		assert_true(write_one(h));
-	assert_true(ctr_sum(CTR_index_drops) > drops);
-	assert_true(fidx_verify(h->store->index));
-}
-
 static void a_full_table_of_extents_leaves_large_objects_in_dram(void **state)
 {
 	struct harness *h = *state;
@@ -313,7 +300,7 @@ static void the_hand_gets_away_from_what_is_planned(void **state)
 	for (unsigned n = 0; n < 4000; n++)
 		assert_int_equal(store_sized(h, n, 100), STORE_STORED);
 	h->store->cleaner.gather_stripe = 0;
-	gather(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, &plan);
+	gather(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, 0, &plan);
 	assert_true(plan.count > 1500);
 	context->hand_stripe = 1; /* among the planned ones */
 	context->hand_bucket = 0;
@@ -336,7 +323,6 @@ int main(void)
 		TEST(what_is_read_outlives_what_is_not),
 		TEST(the_hand_gets_away_from_what_is_planned),
 		TEST(the_cleaner_keeps_a_segment_free_and_fills_the_flash),
-		TEST(a_full_index_drops_the_coldest_and_counts_it),
 		TEST(a_full_table_of_extents_leaves_large_objects_in_dram),
 		TEST(the_budget_is_m_less_everything_else),
 		TEST(after_all_is_deleted_the_accounts_are_exactly_zero),

@@ -92,7 +92,7 @@ static uint64_t candidates_gathered(struct harness *h)
 	uint64_t before = candidate_total(h->store), gathered;
 	struct gathered out;
 
-	gather(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, &out);
+	gather(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, 0, &out);
 	gathered = out.bytes;
 	assert_int_equal(candidate_total(h->store), before - gathered);
 	gathered_release(h->store, &out);
@@ -122,7 +122,7 @@ static void the_best_come_first(void **state)
 			snprintf(key, sizeof(key), "object:%u", n);
 			assert_int_equal(get(h, key).result, STORE_HIT);
 		}
-	gather(h->store, EVERY_GROUP, MIB(1), &out);
+	gather(h->store, EVERY_GROUP, MIB(1), 0, &out);
 	assert_int_equal(out.count, 500);
 	for (uint32_t i = 1; i < out.count; i++) {
 		const struct item *item = out.candidates[i].item;
@@ -144,10 +144,10 @@ static void where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropp
 	struct seg_status segments;
 
 	harness_close(h);
-	h->config.flash_object_bytes = 400;
-	h->config.flash_bytes = MIB(2);
+	h->config.memory_bytes = MIB(2); /* half of it: places for 262144 objects */
+	h->config.flash_bytes = MIB(80);
 	harness_open(h);
-	for (unsigned n = 0; n < 20000; n += 1000) {
+	for (unsigned n = 0; n < 1100000; n += 1000) {
 		store_small(h, n, n + 1000);
 		write_segment(h->store, EVERY_GROUP);
 	}

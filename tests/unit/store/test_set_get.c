@@ -13,7 +13,7 @@ static void twin_of(struct harness *h, const char *key, char *out, size_t room)
 	for (unsigned n = 0;; n++) {
 		snprintf(out, room, "twin:%u", n);
 		fidx_key_of(h->store->index, store_hash(h->store, out, strlen(out)), &other);
-		if (other.place == own.place)
+		if (fidx_place_in(h->store->index, &other, 0) == fidx_place_in(h->store->index, &own, 0))
 			return;
 	}
 }

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What extents.c and extents_resize.c share: words, entries, and pairs of groups with their stripes. */
+#ifndef FS_FLASHINDEX_EXTENTS_INTERNAL_H
+#define FS_FLASHINDEX_EXTENTS_INTERNAL_H
+
+#include "flashindex/index_internal.h"
+
+#define WORD_SEGMENT_SHIFT 3
+#define WORD_SEGMENT_MASK 0x3fffu
+#define WORD_LENGTH_SHIFT 32
+#define EXTENT_PAIR_WAYS (2 * EXTENT_WAYS)
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static inline uint64_t word_of(uint32_t segment, uint32_t length, unsigned state)
+{
+	return (uint64_t)length << WORD_LENGTH_SHIFT | (uint64_t)(segment + 1) << WORD_SEGMENT_SHIFT | state;
+}
+
+/* UINT32_MAX of an empty one. */
+static inline uint32_t word_segment(uint64_t word)
+{
+	return ((uint32_t)(word >> WORD_SEGMENT_SHIFT) & WORD_SEGMENT_MASK) - 1;
+}
+
+static inline uint32_t word_length(uint64_t word)
+{
+	return (uint32_t)(word >> WORD_LENGTH_SHIFT);
+}
+
+static inline unsigned word_state(uint64_t word)
+{
+	return (unsigned)word & STATE_MASK;
+}
+
+static inline bool word_is_empty(uint64_t word)
+{
+	return word_segment(word) == UINT32_MAX;
+}
+
+static inline bool word_is_open(const struct fidx *index, uint64_t word)
+{
+	return !word_is_empty(word) && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
+}
+
+static inline uint64_t extent_load(const _Atomic uint64_t *from)
+{
+	return atomic_load_explicit(from, memory_order_acquire);
+}
+
+static inline void extent_store(_Atomic uint64_t *to, uint64_t value)
+{
+	atomic_store_explicit(to, value, memory_order_release);
+}
+
+/* What an entry adds to the sums (sign 1) or takes (-1). Its group's stripe held. */
+void extent_account(struct fidx *index, uint64_t word, int sign);
+
+/* ---- entries and pairs ----------------------------------------------------------------------- */
+
+struct extent_entry {
+	struct extent_group *group;
+	unsigned way;
+};
+
+/* The two groups of a hash in a table, which may be one. */
+struct extent_pair {
+	struct extent_group *group[2];
+	struct lock *lock[2];
+};
+
+static inline uint64_t extent_groups(const struct extent_table *table)
+{
+	return extent_load(&table->groups);
+}
+
+static inline struct lock *extent_lock(struct fidx *index, uint64_t group)
+{
+	return &index->extents.stripe[group % EXTENT_STRIPES];
+}
+
+/* Of a table with so many groups, one at least. */
+static inline struct extent_pair extent_pair(struct fidx *index, unsigned table, uint64_t groups, uint64_t hash)
+{
+	uint64_t mixed = mix64(hash ^ index->tag_seed);
+	struct extent_pair pair;
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t number = reduce64(i ? mix64(mixed) : mixed, groups);
+
+		pair.group[i] = &index->extents.table[table].group[number];
+		pair.lock[i] = extent_lock(index, number);
+	}
+	return pair;
+}
+
+/* With both stripes held, until extent_pair_release. The table has the size then that the pair follows from. False: it is
+   not in use. */
+static inline bool extent_pair_acquire(struct fidx *index, unsigned table, uint64_t hash, struct extent_pair *out)
+{
+	for (;;) {
+		uint64_t groups = extent_groups(&index->extents.table[table]);
+
+		if (groups == 0)
+			return false;
+		*out = extent_pair(index, table, groups, hash);
+		lock_two(out->lock[0], out->lock[1]);
+		if (extent_groups(&index->extents.table[table]) == groups)
+			return true;
+		unlock_two(out->lock[0], out->lock[1]);
+	}
+}
+
+static inline void extent_pair_release(const struct extent_pair *pair)
+{
+	unlock_two(pair->lock[0], pair->lock[1]);
+}
+
+/* One entry of the pair, 0 .. EXTENT_PAIR_WAYS - 1; with one group, each twice. */
+static inline struct extent_entry extent_entry(const struct extent_pair *pair, unsigned at)
+{
+	return (struct extent_entry){pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS};
+}
+
+/* Stripes held. A place that is empty or of a closed segment, in the group with more of them. False: none. */
+static inline bool extent_pair_free(const struct fidx *index, const struct extent_pair *pair, struct extent_entry *out)
+{
+	unsigned free_entries[2] = {0, 0};
+	struct extent_entry first_free[2] = {{NULL, 0}, {NULL, 0}};
+	unsigned group;
+
+	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {
+		struct extent_entry entry = extent_entry(pair, at);
+
+		group = at / EXTENT_WAYS;
+		if (word_is_open(index, extent_load(&entry.group->word[entry.way])))
+			continue;
+		if (!free_entries[group]++)
+			first_free[group] = entry;
+	}
+	group = free_entries[1] > free_entries[0];
+	*out = first_free[group];
+	return free_entries[group] > 0;
+}
+
+#endif

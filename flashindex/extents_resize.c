@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of extents, made anew twice as large, or half. Both are in use meanwhile: what the old one holds is moved
+ * entry by entry, written in the new one before it goes from the old one, with the stripes of both held; whoever looks
+ * goes through the old one first. Entries of closed segments stay behind and are no more.
+ *
+ *   groups of the new one set -> epoch -> moved, group by group -> groups of the old one 0 -> epoch -> its memory goes
+ */
+#include "flashindex/flashindex.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "flashindex/extents_internal.h"
+
+#define GROUPS_LEAST 8u
+/* Without relocation the first refusal comes at a load of about 0.75. */
+#define LOAD_MOST 0.6
+#define LOAD_LEAST 0.1
+
+uint64_t extents_groups(uint64_t entries)
+{
+	uint64_t groups = (uint64_t)((double)entries / LOAD_MOST) / EXTENT_WAYS + 1;
+
+	return entries == 0 ? 0 : groups < GROUPS_LEAST ? GROUPS_LEAST : groups;
+}
+
+static void set_groups(struct fidx *index, unsigned table, uint64_t groups)
+{
+	atomic_store_explicit(&index->extents.table[table].groups, groups, memory_order_release);
+	atomic_fetch_add_explicit(&index->extents.epoch, 1, memory_order_release);
+}
+
+/* Takes the locks of an old group and a new pair in their order; some may be the same. */
+static void lock_three(struct lock *lock[3])
+{
+	for (unsigned i = 1; i < 3; i++)
+		for (unsigned j = i; j > 0 && lock[j - 1] > lock[j]; j--) {
+			struct lock *swapped = lock[j];
+
+			lock[j] = lock[j - 1];
+			lock[j - 1] = swapped;
+		}
+	for (unsigned i = 0; i < 3; i++)
+		if (i == 0 || lock[i] != lock[i - 1])
+			lock_acquire(lock[i]);
+}
+
+static void unlock_three(struct lock *const lock[3])
+{
+	for (unsigned i = 0; i < 3; i++)
+		if (i == 0 || lock[i] != lock[i - 1])
+			lock_release(lock[i]);
+}
+
+/* One entry to the new table. What finds no place there is lost: one in many thousands. */
+static void move_entry(struct fidx *index, struct extent_entry from, uint64_t group, unsigned to)
+{
+	uint64_t hash = extent_load(&from.group->hash[from.way]), word;
+	const struct extent_pair pair = extent_pair(index, to, extent_groups(&index->extents.table[to]), hash);
+	struct extent_entry entry;
+	struct lock *lock[3];
+
+	lock[0] = extent_lock(index, group);
+	lock[1] = pair.lock[0];
+	lock[2] = pair.lock[1];
+	lock_three(lock);
+	word = extent_load(&from.group->word[from.way]);
+	/* It may have gone meanwhile; nothing comes to the old table. */
+	if (!word_is_empty(word)) {
+		if (word_is_open(index, word) && extent_pair_free(index, &pair, &entry)) {
+			uint64_t replaced = extent_load(&entry.group->word[entry.way]);
+
+			if (!word_is_empty(replaced)) /* of a segment that was closed since it was moved */
+				extent_account(index, replaced, -1);
+			extent_store(&entry.group->offset[entry.way], extent_load(&from.group->offset[from.way]));
+			extent_store(&entry.group->word[entry.way], word);
+			extent_store(&entry.group->hash[entry.way], hash);
+		} else {
+			extent_account(index, word, -1);
+		}
+		extent_store(&from.group->word[from.way], 0);
+		extent_store(&from.group->hash[from.way], 0);
+	}
+	unlock_three(lock);
+}
+
+/* To an empty one of no groups too. */
+static int resize(struct fidx *index, uint64_t groups)
+{
+	struct extents *extents = &index->extents;
+	unsigned old = atomic_load_explicit(&extents->current, memory_order_relaxed), new = 1 - old;
+	uint64_t old_groups = extent_groups(&extents->table[old]);
+	int error = region_commit(index->region, (enum region_area)(REGION_EXTENTS_0 + new),
+				  groups * sizeof(struct extent_group));
+
+	if (error)
+		return error;
+	set_groups(index, new, groups);
+	atomic_store_explicit(&extents->current, new, memory_order_release);
+	atomic_fetch_add_explicit(&extents->epoch, 1, memory_order_release);
+	for (uint64_t g = 0; g < old_groups; g++)
+		for (unsigned way = 0; way < EXTENT_WAYS; way++) {
+			struct extent_entry entry = {&extents->table[old].group[g], way};
+
+			if (!word_is_empty(extent_load(&entry.group->word[way])))
+				move_entry(index, entry, g, new);
+		}
+	set_groups(index, old, 0);
+	/* Whoever holds a stripe may be looking at the old table yet. */
+	for (unsigned i = 0; i < EXTENT_STRIPES; i++) {
+		lock_acquire(&extents->stripe[i]);
+		lock_release(&extents->stripe[i]);
+	}
+	region_decommit(index->region, (enum region_area)(REGION_EXTENTS_0 + old));
+	return FS_OK;
+}
+
+int fidx_extents_reserve(struct fidx *index, uint32_t more)
+{
+	struct extents *extents = &index->extents;
+	const struct extent_table *table = &extents->table[atomic_load(&extents->current)];
+	uint64_t present = extent_load(&extents->present), wanted = present + more, groups = extent_groups(table);
+	uint64_t most = extents_groups(extents->most);
+
+	if (groups > GROUPS_LEAST && (double)wanted < LOAD_LEAST * (double)(groups * EXTENT_WAYS))
+		return resize(index, extents_groups(2 * wanted));
+	if (more == 0 || groups >= extents_groups(wanted))
+		return FS_OK;
+	if (groups >= most)
+		return FS_ERANGE;
+	groups = extents_groups(2 * wanted);
+	return resize(index, groups < most ? groups : most);
+}

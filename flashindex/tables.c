@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables: how they come and go. */
+#include "flashindex/flashindex.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "flashindex/index_internal.h"
+
+_Static_assert(REGION_TABLE_0 + FIDX_TABLES - 1 == REGION_TABLE_2, "the region has an area for each table");
+
+static enum region_area area_of(unsigned table)
+{
+	return (enum region_area)(REGION_TABLE_0 + table);
+}
+
+/*
+ * A thread that has learnt of a table before it went may still hold stripes of it, and would take what a new table has in
+ * the same memory for the old one's. Afterwards there is none: whoever takes a stripe now sees the new epoch.
+ */
+static void wait_for_holders(struct fidx *index)
+{
+	for (unsigned i = 0; i < STRIPES_MAX; i++) {
+		lock_acquire(&index->stripe[i].lock);
+		lock_release(&index->stripe[i].lock);
+	}
+}
+
+/* Until hand_give: it holds stripes by what it has read of its table. Its turns take some milliseconds at the most. */
+static void keep_hand_away(struct fidx *index)
+{
+	while (!hand_take(index))
+		sched_yield();
+}
+
+static void publish(struct fidx *index, uint32_t live)
+{
+	atomic_store_explicit(&index->live, live, memory_order_relaxed);
+	atomic_fetch_add_explicit(&index->epoch, 1, memory_order_release);
+}
+
+int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *out)
+{
+	uint32_t live = tables_live(index);
+	unsigned number = (unsigned)__builtin_ctz(~live), shift = 0;
+	struct table *table = &index->table[number];
+	int error;
+
+	if (number >= FIDX_TABLES)
+		return FS_EFULL;
+	if (buckets < 2 || buckets > index->buckets_most)
+		return FS_ERANGE;
+	error = region_commit(index->region, area_of(number), buckets * sizeof(struct bucket));
+	if (error)
+		return error;
+	wait_for_holders(index);
+	while (((buckets - 1) >> shift) + 1 > STRIPES_MAX)
+		shift++;
+	keep_hand_away(index);
+	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
+	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
+	atomic_store_explicit(&table->id, index->next_table_id++, memory_order_relaxed);
+	publish(index, live | 1u << number);
+	hand_give(index);
+	*out = number;
+	return FS_OK;
+}
+
+void fidx_table_drop(struct fidx *index, unsigned number)
+{
+	struct fidx_table tables[FIDX_TABLES];
+	uint32_t left = tables_live(index) & ~(1u << number);
+
+	fidx_tables(index, tables);
+	must(number < FIDX_TABLES && tables[number].live && tables[number].segments == 0 && left != 0);
+	keep_hand_away(index);
+	publish(index, left);
+	hand_give(index);
+	region_decommit(index->region, area_of(number));
+}
+
+int tables_init(struct fidx *index, uint64_t buckets)
+{
+	unsigned first;
+
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		index->table[t].bucket = region_area(index->region, area_of(t));
+	return fidx_table_add(index, buckets, &first);
+}
+
+void fidx_tables(const struct fidx *index, struct fidx_table out[FIDX_TABLES])
+{
+	uint32_t live = tables_live(index);
+
+	memset(out, 0, FIDX_TABLES * sizeof(*out));
+	for (unsigned t = 0; t < FIDX_TABLES; t++) {
+		out[t].live = live >> t & 1;
+		out[t].id = atomic_load_explicit(&index->table[t].id, memory_order_relaxed);
+		out[t].slots = out[t].live ? table_buckets(&index->table[t]) * FIDX_BUCKET_SLOTS : 0;
+	}
+	for (uint32_t s = 0; s < index->segments; s++) {
+		const struct segment *segment = segment_at(index, s);
+		struct fidx_table *table = &out[segment_table(index, s)];
+
+		if (segment_sequence(index, s) == SEGMENT_CLOSED)
+			continue;
+		table->segments++;
+		table->used += COUNTS_SLOTS(atomic_load_explicit(&segment->counts, memory_order_relaxed));
+	}
+}
+
+uint32_t fidx_table_id(const struct fidx *index, unsigned table)
+{
+	return tables_live(index) >> table & 1 ? atomic_load_explicit(&index->table[table].id, memory_order_relaxed)
+					       : UINT32_MAX;
+}
