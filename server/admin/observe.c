@@ -163,6 +163,12 @@ static const uint8_t APP_COUNTER_OF[] = {
 	[STORE_INCR] = APP_OTHERS, [STORE_DECR] = APP_OTHERS,	[STORE_TOUCH] = APP_OTHERS,
 };
 
+/* What is left to do of a set that was refused: no delete of the client's. */
+static inline bool is_refused_set(const struct store_request *request)
+{
+	return request->op == STORE_DELETE && request->extended && request->options.refused;
+}
+
 static inline void count_app(struct prefix_row *row, const struct store_request *request)
 {
 	unsigned counter = APP_COUNTER_OF[request->op];
@@ -172,6 +178,8 @@ static inline void count_app(struct prefix_row *row, const struct store_request 
 		counter = __builtin_expect(request->value.from_flash, 0) ? APP_FLASH_HITS : APP_DRAM_HITS;
 	} else if (counter == APP_SETS && request->result == STORE_STORED) {
 		prefix_row_add(row, APP_BYTES_WRITTEN, request->key_length + request->number);
+	} else if (counter == APP_DELETES && is_refused_set(request)) {
+		return;
 	}
 	prefix_row_add(row, counter, 1);
 }
@@ -254,7 +262,7 @@ static void count_detail(const struct store_request *request, enum app_counter k
 	struct prefix_row *row;
 	unsigned prefix;
 
-	if (!end || kind == APP_OTHERS)
+	if (!end || kind == APP_OTHERS || is_refused_set(request))
 		return;
 	prefix = prefixes_find(observed.details, request->key, (size_t)(end - request->key));
 	if (prefix == 0)
@@ -333,10 +341,11 @@ static void emit_fetch(const struct conn *conn, const struct store_request *requ
 static void emit_mutation(const struct conn *conn, const struct store_request *request, const struct store_told *told,
 			  const char *key)
 {
-	const char *type = request->op == STORE_DELETE ? "item_delete" : "item_store";
-	const char *status = status_of(request->result), *command = op_names[request->op];
+	bool refused = is_refused_set(request);
+	const char *type = request->op == STORE_DELETE && !refused ? "item_delete" : "item_store";
+	const char *status = status_of(request->result), *command = op_names[refused ? STORE_SET : request->op];
 
-	if (request->op >= STORE_SET && request->op <= STORE_CAS)
+	if (refused || (request->op >= STORE_SET && request->op <= STORE_CAS))
 		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type, key,
 			    status, command, told->ttl_seconds, told->class, conn_number(conn), told->value_bytes);
 	else

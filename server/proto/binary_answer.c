@@ -74,8 +74,8 @@ static enum binary_status status_of(const struct store_request *request)
 		return BINARY_STATUS_EXISTS;
 	case STORE_NOT_NUMBER:
 		return BINARY_STATUS_NOT_NUMBER;
-	case STORE_TOO_LARGE: /* append, prepend: what memcached says of it */
-		return BINARY_STATUS_NOT_STORED;
+	case STORE_TOO_LARGE: /* append, prepend: what memcached says of it; delete: what is left to do of a set */
+		return request->op == STORE_DELETE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NOT_STORED;
 	case STORE_NO_MEMORY:
 		return request->op == STORE_INCR || request->op == STORE_DECR ? BINARY_STATUS_NO_MEMORY_COUNTING
 									       : BINARY_STATUS_NO_MEMORY;

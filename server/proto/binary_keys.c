@@ -107,10 +107,20 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 /* memcached counts in the text protocol alone what is too large or finds no memory. */
 static enum binary_step refuse_store(struct conn *conn, const struct binary_command *command, enum store_result why)
 {
-	/* The client thinks of the old value as gone. */
-	if (command->id == BINARY_SET)
-		store_invalidate(conn->store, command->key, command->key_length);
-	binary_put_status(conn, command, why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+	if (command->id == BINARY_SET) {
+		/* The client thinks of the old value as gone. */
+		struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+
+		if (!reply)
+			return BINARY_CLOSE;
+		reply->request.op = STORE_DELETE;
+		reply->request.extended = true;
+		reply->request.options = (struct store_options){ .refused = why };
+		execute(conn, reply);
+	} else {
+		binary_put_status(conn, command,
+				  why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+	}
 	if (command->value_length > BINARY_BODY_MAX)
 		return BINARY_CLOSE;
 	binary_skip(conn, command->value_length);

@@ -139,13 +139,7 @@ static enum store_op op_of_mode(const struct meta_command *meta)
 /* The value passes by. The client thinks of the old one as gone, whatever the mode was. */
 static enum text_step refuse_value(struct conn *conn, const struct meta_command *meta, enum store_result why)
 {
-	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	store_invalidate(conn->store, meta->key, meta->key_length);
-	if (why == STORE_TOO_LARGE)
-		conn_put_text(conn, "SERVER_ERROR object too large for cache\r\n");
-	else
-		conn_put_text(conn, "SERVER_ERROR out of memory storing object\r\n");
-	text_swallow(conn, meta->value_length);
+	text_refuse_store(conn, meta->key, meta->key_length, meta->value_length, false, why);
 	return TEXT_NEXT;
 }
 
@@ -201,6 +195,8 @@ static enum text_step run_delete(struct conn *conn, const struct meta_command *m
 	options->touch = options->touch && options->invalidate;
 	if (meta_given(meta, 'C'))
 		compare(&reply->request, meta);
+	/* Quiet, it is told neither that the key was there nor that it wasn't. */
+	options->blind = meta_given(meta, 'q') && !options->compare_cas && !options->invalidate && !options->drop_value;
 	return execute(conn, reply, true);
 }
 

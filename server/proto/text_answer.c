@@ -23,8 +23,10 @@ static const struct text by_result[] = {
 	[STORE_TOUCHED] = TEXT("TOUCHED\r\n"),
 	[STORE_NOT_NUMBER] = TEXT("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
 	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: what memcached says of it */
-	[STORE_NO_MEMORY] = TEXT("SERVER_ERROR out of memory storing object\r\n"),
+	[STORE_NO_MEMORY] = TEXT(TEXT_NO_MEMORY),
 };
+
+static const struct text too_large = TEXT(TEXT_TOO_LARGE);
 
 static bool is_get(const struct reply *reply)
 {
@@ -95,6 +97,9 @@ static uint16_t make_line(const struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	const struct text *text = &by_result[request->result];
+
+	if (request->result == STORE_TOO_LARGE && request->op == STORE_DELETE) /* what is left to do of a set */
+		text = &too_large;
 
 	if (reply->noreply)
 		return 0;

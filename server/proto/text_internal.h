@@ -10,6 +10,8 @@
 #include "server/proto/proto.h"
 
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
+#define TEXT_TOO_LARGE "SERVER_ERROR object too large for cache\r\n"
+#define TEXT_NO_MEMORY "SERVER_ERROR out of memory storing object\r\n"
 #define TEXT_COMMAND_KEYS 100 /* so many keys of a multiget take as much of a turn as a command */
 
 /* A reply's kind: which answer it is. */
@@ -47,6 +49,11 @@ void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length);
 void text_swallow(struct conn *conn, uint32_t length);
 /* Goes on with the value. False: it is not complete. */
 bool text_store_go_on(struct conn *conn);
+
+/* A value that comes next is not stored for this reason: it passes by, and what the key had is deleted, as the client thinks of
+   it as gone. */
+void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
+		       enum store_result why);
 
 /* incr, decr, delete, touch. */
 enum text_step text_change(struct conn *conn, const struct text_command *command);

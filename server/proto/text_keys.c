@@ -174,19 +174,41 @@ void text_swallow(struct conn *conn, uint32_t length)
 	conn->session.swallow = (uint64_t)length + 2;
 }
 
+void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
+		       enum store_result why)
+{
+	struct reply *reply = new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
+
+	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
+	text_swallow(conn, value_length);
+	if (!reply) {
+		conn->failed = true;
+		return;
+	}
+	reply->request.extended = true;
+	reply->request.options = (struct store_options){ .refused = why };
+	reply->noreply = noreply;
+	execute(conn, reply);
+}
+
+static void put_refusal(struct conn *conn, enum store_result why)
+{
+	if (why == STORE_TOO_LARGE)
+		conn_put_text(conn, TEXT_TOO_LARGE);
+	else
+		conn_put_text(conn, TEXT_NO_MEMORY);
+}
+
 static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
 {
+	if (command->id == TEXT_SET) {
+		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply, why);
+		return;
+	}
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
 	text_swallow(conn, command->value_length);
-	/* The client thinks of the old value as gone. */
-	if (command->id == TEXT_SET)
-		store_invalidate(conn->store, command->key, command->key_length);
-	if (command->noreply)
-		return;
-	if (why == STORE_TOO_LARGE)
-		conn_put_text(conn, "SERVER_ERROR object too large for cache\r\n");
-	else
-		conn_put_text(conn, "SERVER_ERROR out of memory storing object\r\n");
+	if (!command->noreply)
+		put_refusal(conn, why);
 }
 
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command)
@@ -262,6 +284,10 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 	reply->request.delta = command->number;
 	reply->request.expiry = command->id == TEXT_TOUCH ? store_expiry(store, command->exptime) : 0;
 	reply->noreply = command->noreply;
+	if (command->id == TEXT_DELETE && command->noreply) {
+		reply->request.extended = true;
+		reply->request.options = (struct store_options){ .blind = true };
+	}
 	execute(conn, reply);
 	return TEXT_NEXT;
 }

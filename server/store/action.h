@@ -24,6 +24,9 @@ struct action {
 	struct stripe *stripe; /* held */
 	struct store_request *request;
 	const struct fidx_key *key; /* NULL without flash */
+	/* Where the record lies that the command was given; one of them, or neither. */
+	const struct fidx_match *own_slot;
+	const struct fidx_extent *own_extent;
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	uint64_t cas; /* of what a writing command stores; taken by action_begin */
@@ -77,7 +80,8 @@ struct item *action_find(struct action *action);
 /* Executes request against current; result, value, number, cas and found are filled. */
 void action_apply(struct action *action, const struct current *current);
 /* The same where flash may hold an object of the key's that can't be read in time, current being what DRAM has. A
-   change clears its slots first: what it answers about an absent key must be true from then on. */
+   change clears its slots first: what it answers about an absent key must be true from then on. Under -M it is
+   refused. */
 void action_unread(struct action *action, const struct current *current);
 /* After the stripe is released. */
 void action_finish(struct action *action);
@@ -85,7 +89,8 @@ void action_finish(struct action *action);
 /* Links new as the key's value with that id; whatever was there before is gone from both tiers. The request's
    cas becomes what clients see. */
 void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
-void action_clear_slots(struct action *action);
+/* The key's slots and extent are gone. How many; under -M one at the most, that which was read. */
+unsigned action_clear_slots(struct action *action);
 /* To be released by action_finish; two at most. */
 void action_garbage(struct action *action, struct item *item);
 /* May a command itself bring so many bytes into DRAM? Under -M only while there is room, as nothing would ever

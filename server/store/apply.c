@@ -13,10 +13,22 @@ void action_garbage(struct action *action, struct item *item)
 	action->garbage[action->garbage_count++] = item;
 }
 
-void action_clear_slots(struct action *action)
+static bool remove_own(struct action *action)
 {
-	if (action->key)
-		fidx_clear(action->store->index, action->key);
+	struct fidx *index = action->store->index;
+
+	if (action->own_slot)
+		return fidx_remove(index, action->key, action->own_slot);
+	if (action->own_extent)
+		return fidx_extent_remove(index, action->key, action->own_extent->segment, action->own_extent->offset);
+	return false;
+}
+
+unsigned action_clear_slots(struct action *action)
+{
+	if (!action->key)
+		return 0;
+	return store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, action->key);
 }
 
 bool action_room_for(const struct action *action, size_t bytes)
@@ -109,9 +121,22 @@ void action_apply(struct action *action, const struct current *current)
 		COMMANDS[action->request->op](action, current);
 }
 
+/* A store that is refused for a reason of its own stays so. */
+static enum store_result refusal_of(const struct store_request *request)
+{
+	return request->extended && request->options.refused ? request->options.refused : STORE_NO_MEMORY;
+}
+
 void action_unread(struct action *action, const struct current *current)
 {
-	if (!current->item && request_needs_value(action->request))
+	bool changes = !current->item && request_needs_value(action->store, action->request);
+
+	if (changes && store_proves_slots(action->store)) {
+		note_objects(action->request, current);
+		action->request->result = refusal_of(action->request);
+		return;
+	}
+	if (changes)
 		action_clear_slots(action);
 	action_apply(action, current);
 }

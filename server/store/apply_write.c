@@ -148,13 +148,26 @@ static void invalidate(struct action *action, const struct current *current)
 	request->result = STORE_DELETED;
 }
 
-void apply_delete(struct action *action, const struct current *current)
+/* Of what flash has nothing is known but that it may be the key's. */
+static void delete_unseen(struct action *action)
+{
+	struct store_request *request = action->request;
+
+	if (request_needs_value(action->store, request) || action_clear_slots(action) == 0)
+		return;
+	clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
+	request->result = STORE_DELETED;
+}
+
+static void delete_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 
 	request->result = STORE_MISS;
-	if (!current_present(current))
+	if (!current_present(current)) {
+		delete_unseen(action);
 		return;
+	}
 	if (extended_differs(action, current)) {
 		request->result = STORE_EXISTS;
 		return;
@@ -172,4 +185,13 @@ void apply_delete(struct action *action, const struct current *current)
 	if (action->store->classifier)
 		clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
 	request->result = STORE_DELETED;
+}
+
+void apply_delete(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+
+	delete_object(action, current);
+	if (request->extended && request->options.refused)
+		request->result = request->options.refused;
 }

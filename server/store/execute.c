@@ -89,7 +89,7 @@ static __attribute__((cold, noinline)) void count_extended(struct store_context 
 	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
 	enum store_op op = request->op;
 
-	if (request->op == STORE_GET && options->uncounted)
+	if ((request->op == STORE_GET && options->uncounted) || options->refused)
 		return;
 	if ((request->op == STORE_INCR || request->op == STORE_DECR) && request->made)
 		return;
@@ -207,7 +207,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	if (!reads)
 		action_begin(&action);
 	current.item = action_find(&action);
-	if (!current.item && store->index && (request->op != STORE_SET || request_needs_value(request))) {
+	if (!current.item && store->index && (request->op == STORE_GET || request_needs_value(store, request))) {
 		enum lookup_answer answer = look_on_flash(worker, request, stripe, &key);
 
 		if (answer == LOOKUP_STARTED) {
@@ -229,27 +229,4 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	if (request->op != STORE_GET || action.garbage_count)
 		action_finish(&action);
 	return true;
-}
-
-void store_invalidate(struct store_worker *worker, const char *key_text, size_t key_length)
-{
-	struct store *store = worker->context.store;
-	uint64_t hash = store_hash(store, key_text, key_length);
-	struct stripe *stripe = store_stripe(store, hash);
-	struct fidx_key key;
-	struct item *item;
-
-	if (store->index)
-		fidx_key_of(store->index, hash, &key);
-	lock_acquire(&stripe->lock);
-	item = stripe_find(stripe, hash, key_text, key_length);
-	if (item)
-		stripe_unlink(store, stripe, hash, item);
-	if (store->index)
-		fidx_clear(store->index, &key);
-	lock_release(&stripe->lock);
-	if (store->classifier)
-		clf_note_deleted(store->classifier, hash, worker->now_ms);
-	if (item)
-		item_release(&worker->context, item);
 }

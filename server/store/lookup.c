@@ -197,6 +197,11 @@ static void unpin_all(struct store_lookup *lookup)
 
 /* ---- the end of a request -------------------------------------------------------------------- */
 
+static bool needs_value(const struct store_lookup *lookup)
+{
+	return request_needs_value(lookup->worker->context.store, lookup->request);
+}
+
 static void thaw(struct store_lookup *lookup, struct stripe *stripe)
 {
 	if (lookup->frozen) {
@@ -247,7 +252,7 @@ static void touch_slot(struct store *store, struct store_lookup *lookup)
 		fidx_touch(store->index, &lookup->key, &lookup->match[lookup->at]);
 }
 
-/* A clean copy in DRAM: the slot stays, and any change of the copy clears it first. */
+/* A clean copy in DRAM: the slot stays, and any change of the copy clears it first, without knowing which it is. */
 static void promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_worker *worker = lookup->worker;
@@ -300,7 +305,7 @@ static void get_hit(struct store_lookup *lookup, const struct seg_record *record
 		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
 			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
 	}
-	if (fault_fires(FAULT_store_promote))
+	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))
 		promote(lookup, record, packed_ms);
 	count_reads(lookup, true);
 	count_result(&lookup->worker->context, request, true);
@@ -413,8 +418,11 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 		}
 		if (truth)
 			current.record = record;
-		if (current.record)
+		if (current.record) {
 			current.read_on_flash = read_on_flash(lookup);
+			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
+			action.own_slot = lookup->extent_read ? NULL : &lookup->match[lookup->at];
+		}
 	}
 	action_apply(&action, &current);
 	thaw(lookup, stripe);
@@ -429,7 +437,7 @@ static void decide(struct store_lookup *lookup, const struct seg_record *record,
 
 static void exhausted(struct store_lookup *lookup)
 {
-	if (request_needs_value(lookup->request))
+	if (needs_value(lookup))
 		decide(lookup, NULL, 0);
 	else
 		get_miss(lookup);
@@ -498,7 +506,7 @@ static void read_on(struct store_lookup *lookup)
 /* A frozen lookup has its stripe to thaw: it goes through decide. */
 static bool to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
 {
-	return request_needs_value(lookup->request) &&
+	return needs_value(lookup) &&
 	       (lookup->frozen ||
 		!extended_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
 }
@@ -541,7 +549,7 @@ static void met_other_key(struct store_lookup *lookup, const struct seg_record *
  */
 static bool is_worth_the_rest(const struct store_lookup *lookup, const struct seg_record *record)
 {
-	return record->key_length == 0 || is_key(lookup->request, record) || request_needs_value(lookup->request);
+	return record->key_length == 0 || is_key(lookup->request, record) || needs_value(lookup);
 }
 
 static void met_short(struct store_lookup *lookup, const struct seg_record *record, uint64_t needed)
@@ -601,7 +609,7 @@ static void met_error(struct store_lookup *lookup, int result)
 		give_up(lookup);
 		return;
 	}
-	if (request_needs_value(lookup->request))
+	if (needs_value(lookup))
 		drop_slot(lookup);
 	read_on(lookup);
 }
@@ -671,7 +679,7 @@ static bool has_room(const struct store_worker *worker, bool begun)
 static bool may_begin(const struct store_worker *worker, const struct store_request *request, bool shared)
 {
 	struct store_fate *fate = request->fate;
-	bool begun = request_needs_value(request) || (fate && fate->taken), admitted;
+	bool begun = request_needs_value(worker->context.store, request) || (fate && fate->taken), admitted;
 
 	if (shared)
 		return has_room(worker, begun);
@@ -749,7 +757,7 @@ static void give_up(struct store_lookup *lookup)
 	action_begin(&action);
 	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
 	   since is not its answer. */
-	if (request_needs_value(request))
+	if (needs_value(lookup))
 		current.item = action_find(&action);
 	action_unread(&action, &current);
 	thaw(lookup, stripe);

@@ -152,6 +152,10 @@ enum store_result {
  *                one that is stale and expires when the old one did
  *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
  *   keep_clock   GET: the read doesn't count, neither as one (found.fetched) nor for eviction and admission
+ *   blind        DELETE: nobody needs its answer. It clears the slots that may be the key's without reading flash, and is
+ *                a hit if there were any. (Under -M it reads all the same, as such a slot may be another key's.)
+ *   refused      DELETE: what is left to do of a SET that was refused for this reason, STORE_TOO_LARGE or
+ *                STORE_NO_MEMORY, as the client thinks of the old value as gone. In no counter; the reason is its result
  *   uncounted    GET: only a look: it is in no counter, but an expired object that it found is; it neither wins nor counts
  *                as read (memcached: me). DELETE: an id that differs is no miss to the counters
  *
@@ -165,10 +169,11 @@ enum store_result {
  */
 struct store_options {
 	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
-	bool recache_first, vivify_last;
+	bool recache_first, vivify_last, blind;
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;
+	enum store_result refused; /* STORE_HIT: it isn't that */
 };
 
 /*
@@ -252,9 +257,6 @@ char *store_item_value(struct item *item);
 void store_item_drop(struct store_worker *worker, struct item *item);
 /* Would such an object be over the limit? (Before its value is read from the network.) */
 bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
-/* A set whose value is too large or can't be stored invalidates the old value, as memcached does. */
-void store_invalidate(struct store_worker *worker, const char *key, size_t key_length);
-
 /* True: finished, result is there (done is not called). False: done(request) comes later. Counts
    cmd_*, *_hits, *_misses and the flash counters. */
 bool store_execute(struct store_worker *worker, struct store_request *request);

@@ -375,16 +375,26 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 
-/* Must it have read what flash holds before it acts? A plain GET is served from the read buffer and a SET
-   clears slots without looking. */
-static inline bool request_needs_value(const struct store_request *request)
+/* Under -M no object is given up, so that only a slot that was proved to be the key's own is removed. Else those that may be
+   its are cleared without a look, and once in a while one of them is another key's. */
+static inline bool store_proves_slots(const struct store *store)
+{
+	return !store->config.evict;
+}
+/* Must it have read what flash holds before it acts? A plain GET is served from the read buffer; a SET, and a DELETE whose
+   answer nobody needs, clear slots without looking. */
+static inline bool request_needs_value(const struct store *store, const struct store_request *request)
 {
 	const struct store_options *options = &request->options;
 
 	if (request->op == STORE_GET)
 		return request->extended && (options->vivify || options->touch || options->recache);
+	if (store_proves_slots(store))
+		return true;
 	if (request->op == STORE_SET)
 		return request->extended && options->compare_cas;
+	if (request->op == STORE_DELETE)
+		return !request->extended || !(options->blind || options->refused);
 	return true;
 }
 /* Starts the flash reads of a request, the stripe being held. Of the answers only LOOKUP_STARTED releases it. */

@@ -219,17 +219,53 @@ static void a_slow_get_promotes_nothing_that_was_deleted(void **state)
 	assert_missing(h, "k");
 }
 
-static void an_invalidated_key_is_gone_from_both_tiers(void **state)
+/* What the protocols do where a set was refused. */
+static enum store_result refuse(struct harness *h, const char *key, enum store_result why)
+{
+	struct flight f;
+
+	flight_prepare(h, 0, &f, STORE_DELETE, key);
+	f.request.extended = true;
+	f.request.options.refused = why;
+	flight_execute(h, &f);
+	return finish(h, &f).result;
+}
+
+static void what_a_refused_set_would_have_replaced_is_gone_from_both_tiers(void **state)
 {
 	struct harness *h = *state;
 
 	harness_open(h);
 	set_on_flash(h, "k", "old");
-	store_invalidate(h->worker[0], "k", 1);
+	assert_int_equal(refuse(h, "k", STORE_TOO_LARGE), STORE_TOO_LARGE);
 	assert_int_equal(where(h, "k"), NOWHERE);
 	set(h, "k", "new");
-	store_invalidate(h->worker[0], "k", 1);
+	assert_int_equal(refuse(h, "k", STORE_NO_MEMORY), STORE_NO_MEMORY);
 	assert_int_equal(where(h, "k"), NOWHERE);
+	assert_missing(h, "k");
+}
+
+/* It clears what may be the key's, and so what is another key's too: that costs a miss, and never a wrong answer. */
+static void a_delete_whose_answer_nobody_needs_reads_nothing(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reads, hits, misses;
+
+	harness_open(h);
+	set_on_flash(h, "k", "old");
+	reads = ctr_sum(CTR_flash_reads), hits = ctr_sum(CTR_delete_hits), misses = ctr_sum(CTR_delete_misses);
+	for (unsigned i = 0; i < 2; i++) {
+		struct flight f;
+
+		flight_prepare(h, 0, &f, STORE_DELETE, "k");
+		f.request.extended = f.request.options.blind = true;
+		assert_true(flight_execute(h, &f));
+		assert_int_equal(f.request.result, i == 0 ? STORE_DELETED : STORE_MISS);
+		assert_int_equal(where(h, "k"), NOWHERE);
+	}
+	assert_int_equal(ctr_sum(CTR_flash_reads), reads);
+	assert_int_equal(ctr_sum(CTR_delete_hits), hits + 1);
+	assert_int_equal(ctr_sum(CTR_delete_misses), misses + 1);
 	assert_missing(h, "k");
 }
 
@@ -425,7 +461,8 @@ int main(void)
 		TEST(after_a_set_no_flash_read_brings_the_old_value_back),
 		TEST(a_slow_get_promotes_nothing_that_was_overwritten),
 		TEST(a_slow_get_promotes_nothing_that_was_deleted),
-		TEST(an_invalidated_key_is_gone_from_both_tiers),
+		TEST(a_delete_whose_answer_nobody_needs_reads_nothing),
+		TEST(what_a_refused_set_would_have_replaced_is_gone_from_both_tiers),
 		TEST(a_get_on_flash_leaves_the_object_there_and_sets_clock),
 		TEST(a_get_adds_one_to_clock_where_it_is_mfu_like),
 		TEST(clock_bits_go_along_to_flash),

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""-M: what was answered STORED is there, and what can't be kept is refused with memcached's words, until DRAM and flash are
+full. And what becomes of the old value of a set that is refused."""
+import struct
+import time
+
+import pytest
+
+from helpers import Kind, Placer
+
+REFUSED = b"SERVER_ERROR out of memory storing object\r\n"
+TOO_LARGE = b"SERVER_ERROR object too large for cache\r\n"
+BATCH_BYTES = 256 << 10
+FLASH_BYTES = 24 << 20
+OLD = Kind(b"old")
+REFUSALS = 400  # in a row, over a second: then all is full
+
+
+def value_of(number, size):
+    return (b"%d." % number).ljust(size, b"v")
+
+
+def set_batch(client, first, count, size):
+    """Pipelined sets. The numbers of those that were stored."""
+    client.send(b"".join(b"set object:%d 0 0 %d\r\n%s\r\n" % (n, size, value_of(n, size)) for n in range(first, first + count)))
+    answers = [client.line() for _ in range(count)]
+    assert set(answers) <= {b"STORED\r\n", REFUSED}
+    return [first + i for i, answer in enumerate(answers) if answer == b"STORED\r\n"]
+
+
+def fill_all(client, size):
+    """Sets until none is taken any more. Numbers of what was stored, and how many were refused."""
+    stored, number, refused, batch = [], 0, 0, max(4, BATCH_BYTES // (size + 60))
+    began = time.monotonic()
+    while refused < REFUSALS or time.monotonic() - began < 1:
+        taken = set_batch(client, number, batch, size)
+        stored += taken
+        number += batch
+        if taken:
+            refused, began = 0, time.monotonic()
+        else:
+            refused += batch
+            time.sleep(0.02)
+    return stored, number - len(stored)
+
+
+def missing(client, stored, size):
+    lost = []
+    for first in range(0, len(stored), 64):
+        numbers = stored[first:first + 64]
+        found = {key: data for key, _, data, _ in client.get(*(b"object:%d" % n for n in numbers))}
+        lost += [n for n in numbers if found.get(b"object:%d" % n) != value_of(n, size)]
+    return lost
+
+
+@pytest.mark.parametrize("size", [20, 300, 100_000])
+def test_what_was_stored_is_there_when_all_is_full(start, open_folder, size):
+    """Objects of any size, with an index that was made for another one."""
+    daemon = start("-M", "-m", "24", "-t", "2", "--flash-path", str(open_folder / "flash"), "--flash-size", str(FLASH_BYTES),
+                   "--segment-size", "512k", "--admission", "all", "--flash-read-timeout", "60s")
+    with daemon.client() as client:
+        stored, refused = fill_all(client, size)
+        assert refused >= REFUSALS
+        assert len(stored) * (size + 40) > FLASH_BYTES, "both are full"
+        assert client.count("evictions", b"") == 0
+        assert client.count("index_drops") == 0
+        assert not missing(client, stored, size)
+        for number in stored[:1000:10]:  # and one that goes makes room for one that comes
+            assert client.ask(b"delete object:%d\r\n" % number) == b"DELETED\r\n"
+        assert not missing(client, stored[1000:], size)
+
+
+def put_on_flash(daemon, count):
+    """Keys of so many objects that have left DRAM for flash."""
+    placer = Placer(daemon, "flash", [OLD])
+    keys = placer.put_many(OLD, count)
+    placer.client.close()
+    return keys
+
+
+def meta_set(client, key, value):
+    return client.ask(b"ms %s %d\r\n%s\r\n" % (key, len(value), value))
+
+
+def binary_set(daemon, key, value):
+    with daemon.client() as client:
+        client.send(struct.pack(">BBHBBHIIQ", 0x80, 1, len(key), 8, 0, 0, 8 + len(key) + len(value), 7, 0) + bytes(8) + key + value)
+        _, _, _, _, _, status, length, opaque, _ = struct.unpack(">BBHBBHIIQ", client.reader.read(24))
+        client.reader.read(length)
+        assert opaque == 7
+        client.send(struct.pack(">BBHBBHIIQ", 0x80, 0x0a, 0, 0, 0, 0, 0, 8, 0))  # noop: the value was passed by
+        assert struct.unpack(">BBHBBHIIQ", client.reader.read(24))[7] == 8
+        return status
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_set_that_is_too_large_takes_the_old_value_along(start, open_folder, keep):
+    """As the client thinks of it as gone, in DRAM or on flash. Another key's value stays."""
+    daemon = start(*(["-M"] if keep else []), "-m", "4", "-I", "1024", "-t", "1", "--flash-path", str(open_folder / "flash"),
+                   "--flash-size", "16m", "--segment-size", "64k", "--admission", "all", "--flash-read-timeout", "60s")
+    with daemon.client() as client:
+        flash = put_on_flash(daemon, 8)
+        assert client.set(b"dram", b"old") == b"STORED\r\n"
+        large = b"x" * 2000
+        for key in (flash[0], b"dram"):
+            assert client.set(key, large) == TOO_LARGE
+            assert client.get(key) == []
+        assert meta_set(client, flash[1], large) == TOO_LARGE
+        assert client.get(flash[1]) == []
+        assert binary_set(daemon, flash[2], large) == 3
+        assert client.get(flash[2]) == []
+        client.send(b"set %s 0 0 2000 noreply\r\n%s\r\nget %s\r\n" % (flash[3], large, flash[3]))
+        assert client.values() == []
+        for key in flash[4:]:
+            assert client.get(key) != []
+        assert client.set(flash[0], b"new") == b"STORED\r\n"
+        assert client.get(flash[0]) == [(flash[0], 0, b"new", None)]
+        rows = client.stats()
+        assert int(rows["cmd_set"]) == int(rows["total_items"])
+        assert (rows["delete_hits"], rows["delete_misses"]) == ("0", "0")
+
+
+def test_a_delete_whose_answer_nobody_needs_reads_no_flash(start, flash_options):
+    """noreply, and md with q: the slot goes at once."""
+    daemon = start(*flash_options)
+    with daemon.client() as client:
+        flash = put_on_flash(daemon, 8)
+        reads = client.count("flash_reads")
+        assert client.all(b"delete %s noreply\r\n" % flash[0]) == b""
+        assert client.all(b"md %s q\r\n" % flash[1]) == b""
+        assert client.count("flash_reads") == reads
+        assert client.get(flash[0], flash[1]) == []
+        assert client.ask(b"delete %s\r\n" % flash[2]) == b"DELETED\r\n"
+        assert client.count("flash_reads") > reads
+        assert client.ask(b"delete %s\r\n" % flash[2]) == b"NOT_FOUND\r\n"
+        assert client.all(b"md %s q\r\n" % flash[2]) == b"NF\r\n"
+        assert client.get(*flash[3:]) != []
