@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ const char *malloc_conf = "dirty_decay_ms:2000,muzzy_decay_ms:0";
 
 #include "base/assert.h"
 #include "base/sanitizer.h"
+
+#define SMALL_MAX (14u << 10) /* jemalloc's largest class of small memory */
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
@@ -89,6 +92,35 @@ void mem_free_sized(void *memory, size_t bytes)
 #endif
 }
 
+/* Pages that are resident, and those of them that are mapped from files. */
+static void read_statm(uint64_t *resident, uint64_t *files)
+{
+	static const char path[] = "/proc/self/statm";
+	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all, shared;
+	char text[128];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	*resident = *files = 0;
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
+		return;
+	text[length] = '\0';
+	if (sscanf(text, "%*u %llu %llu", &all, &shared) == 2) {
+		*resident = all * page;
+		*files = shared * page;
+	}
+}
+
+uint64_t mem_resident(void)
+{
+	uint64_t resident, files;
+
+	read_statm(&resident, &files);
+	return resident;
+}
+
 bool mem_resident_is_exact(void)
 {
 	return !UNDER_SANITIZER;
@@ -104,17 +136,24 @@ size_t mem_cost(size_t bytes)
 	return cost < 32 ? 32 : cost;
 }
 
-size_t mem_resident(void)
+void mem_figures(struct mem_figures *out)
 {
-	unsigned long size, resident;
-	FILE *statm = fopen("/proc/self/statm", "re");
-	int fields;
+	const struct mallinfo2 info = mallinfo2();
 
-	if (!statm)
-		return 0;
-	fields = fscanf(statm, "%lu %lu", &size, &resident);
-	fclose(statm);
-	return fields == 2 ? resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
+	*out = (struct mem_figures){ .allocated = info.uordblks + info.hblkhd };
+	read_statm(&out->resident, &out->files);
+}
+
+unsigned mem_class(size_t bytes)
+{
+	(void)bytes;
+	return MEM_CLASSES;
+}
+
+uint64_t mem_holes(bool sparse[MEM_CLASSES])
+{
+	memset(sparse, 0, MEM_CLASSES * sizeof(sparse[0]));
+	return 0;
 }
 
 void mem_purge(void)
@@ -148,16 +187,82 @@ size_t mem_cost_large(size_t bytes)
 	return nallocx(bytes, 0);
 }
 
-size_t mem_resident(void)
+/* jemalloc's figures are a snapshot, which writing the epoch renews. */
+static void renew(void)
 {
 	uint64_t epoch = 1;
-	size_t resident = 0, length = sizeof(epoch);
+	size_t length = sizeof(epoch);
 
-	/* jemalloc's figures are a snapshot, which writing the epoch renews. */
-	if (mallctl("epoch", &epoch, &length, &epoch, sizeof(epoch)) != 0)
-		return 0;
-	length = sizeof(resident);
-	return mallctl("stats.resident", &resident, &length, NULL, 0) == 0 ? resident : 0;
+	(void)mallctl("epoch", &epoch, &length, &epoch, sizeof(epoch));
+}
+
+static uint64_t figure(const char *name)
+{
+	size_t value = 0, length = sizeof(value);
+
+	return mallctl(name, &value, &length, NULL, 0) == 0 ? value : 0;
+}
+
+void mem_figures(struct mem_figures *out)
+{
+	uint64_t resident;
+
+	renew();
+	resident = figure("stats.resident");
+	*out = (struct mem_figures){ .allocated = figure("stats.allocated"), .active = figure("stats.active"),
+				     .metadata = figure("stats.metadata") };
+	if (resident > out->active + out->metadata)
+		out->unused = resident - out->active - out->metadata;
+	read_statm(&out->resident, &out->files);
+}
+
+static uint8_t class_of[SMALL_MAX / 8 + 1]; /* by eight bytes */
+static size_t class_slab[MEM_CLASSES], class_size[MEM_CLASSES];
+static unsigned classes;
+
+static void __attribute__((constructor)) learn_classes(void)
+{
+	unsigned found = 0;
+	size_t length = sizeof(found), at = 0;
+	char name[40];
+
+	if (mallctl("arenas.nbins", &found, &length, NULL, 0) != 0)
+		return;
+	for (unsigned i = 0; i < found && i < MEM_CLASSES; i++) {
+		snprintf(name, sizeof(name), "arenas.bin.%u.size", i);
+		class_size[i] = figure(name);
+		snprintf(name, sizeof(name), "arenas.bin.%u.slab_size", i);
+		class_slab[i] = figure(name);
+		for (; at <= SMALL_MAX / 8 && 8 * at <= class_size[i]; at++)
+			class_of[at] = (uint8_t)i;
+		classes = i + 1;
+	}
+	for (; at <= SMALL_MAX / 8; at++)
+		class_of[at] = MEM_CLASSES;
+}
+
+unsigned mem_class(size_t bytes)
+{
+	return bytes <= SMALL_MAX ? class_of[(bytes + 7) / 8] : MEM_CLASSES;
+}
+
+uint64_t mem_holes(bool sparse[MEM_CLASSES])
+{
+	uint64_t sum = 0;
+
+	memset(sparse, 0, MEM_CLASSES * sizeof(sparse[0]));
+	renew();
+	for (unsigned i = 0; i < classes; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "stats.arenas.%u.bins.%u.curslabs", (unsigned)MALLCTL_ARENAS_ALL, i);
+		uint64_t bytes = figure(name) * class_slab[i];
+		snprintf(name, sizeof(name), "stats.arenas.%u.bins.%u.curregs", (unsigned)MALLCTL_ARENAS_ALL, i);
+		uint64_t used = figure(name) * class_size[i], holes = bytes > used ? bytes - used : 0;
+		sum += holes;
+		sparse[i] = holes > bytes / 8;
+	}
+	return sum;
 }
 
 void mem_purge(void)

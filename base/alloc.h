@@ -48,13 +48,34 @@ static inline size_t mem_cost(size_t bytes)
 }
 #endif
 
-/* Does mem_resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and
+/*
+ * What the process has of the machine's memory, in bytes. The first two are the kernel's figures, the others the
+ * allocator's own: active is at least allocated, what lies between are holes in pages that are partly used; unused are
+ * pages that it keeps for a while, metadata are its own records. Under libc only the kernel's figures and allocated
+ * are known, the others are 0. Some microseconds; the allocator's figures up to a millisecond: for the keeper and for
+ * stats, not for a request.
+ */
+struct mem_figures {
+	uint64_t resident; /* of the process */
+	uint64_t files;	   /* of it, programs and libraries, and what else is mapped from files */
+	uint64_t allocated, active, unused, metadata;
+};
+void mem_figures(struct mem_figures *out);
+/* The first of them alone. 0 when the kernel doesn't tell. */
+uint64_t mem_resident(void);
+
+/* Does what is resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and
    quarantine are resident too. */
 bool mem_resident_is_exact(void);
 
-/* The allocator's resident bytes (jemalloc stats.resident; the process's RSS under libc).
-   Costs microseconds to milliseconds: for the cleaner, not for a request. */
-size_t mem_resident(void);
+/*
+ * Small memory is made in classes of one size. mem_class: the class of bytes, MEM_CLASSES for what is not small.
+ * mem_holes: of all classes together, the bytes in their pages that are free; sparse[class]: more than an eighth of
+ * this class's pages is. Always 0 under libc.
+ */
+#define MEM_CLASSES 64u
+unsigned mem_class(size_t bytes);
+uint64_t mem_holes(bool sparse[MEM_CLASSES]);
 
 /* Hands unused dirty pages back to the kernel. May take milliseconds. */
 void mem_purge(void);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/region.h"
 
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -12,7 +14,7 @@
 struct area {
 	uint64_t offset, most;
 	uint64_t usable; /* never less than before: late readers may be anywhere in it */
-	uint64_t bytes;	 /* that have memory, or may take some as they are touched */
+	_Atomic uint64_t bytes; /* that have memory, or may take some as they are touched; read by any thread */
 };
 
 struct region {
@@ -80,8 +82,8 @@ int region_commit(struct region *region, enum region_area which, uint64_t bytes)
 			return FS_ENOMEM;
 		area->usable = wanted;
 	}
-	if (wanted > area->bytes)
-		area->bytes = wanted;
+	if (wanted > atomic_load_explicit(&area->bytes, memory_order_relaxed))
+		atomic_store_explicit(&area->bytes, wanted, memory_order_relaxed);
 	return FS_OK;
 }
 
@@ -92,7 +94,7 @@ void region_decommit(struct region *region, enum region_area which)
 	must(which < REGION_AREAS);
 	if (area->usable)
 		mem_decommit(region->base + area->offset, area->usable);
-	area->bytes = 0;
+	atomic_store_explicit(&area->bytes, 0, memory_order_relaxed);
 }
 
 uint64_t region_most(const struct region *region, enum region_area area)
@@ -106,6 +108,6 @@ uint64_t region_bytes(const struct region *region)
 	uint64_t sum = 0;
 
 	for (int a = 0; a < REGION_AREAS; a++)
-		sum += region->area[a].bytes;
+		sum += atomic_load_explicit(&region->area[a].bytes, memory_order_relaxed);
 	return sum;
 }

@@ -13,7 +13,8 @@
  * without a lock that comes late does no harm.
  *
  * Use: fill an array with the most that each area may have, create, commit what is needed, take each area's address.
- * Threads: creation, destruction, commit and decommit by one thread at a time; the areas are their modules'.
+ * Threads: creation, destruction, commit and decommit by one thread at a time, region_bytes by any; the areas are their
+ * modules'.
  */
 #ifndef FS_BASE_REGION_H
 #define FS_BASE_REGION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Read buffers, page-aligned, by size class (1, 2, 3, 4, 6, 8, 12, ... pages). An idle buffer is kept
- * for the next read while the idle ones stay within POOL_IDLE_BYTES.
+ * for the next read while the idle ones stay within idle_most.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -50,7 +50,7 @@ static void push(struct pool_idle **list, struct pool_idle *node)
 
 void pool_init(struct pool *pool)
 {
-	*pool = (struct pool){0};
+	*pool = (struct pool){.idle_most = SEG_READER_IDLE_MOST};
 	for (unsigned i = 0; i < POOL_IDLE_MAX; i++)
 		push(&pool->unused, &pool->node[i]);
 }
@@ -80,7 +80,7 @@ void pool_give(struct pool *pool, void *buffer, uint64_t size)
 	unsigned index;
 
 	class_of(size, &index);
-	if (index < POOL_CLASSES && pool->idle_bytes + size <= POOL_IDLE_BYTES) {
+	if (index < POOL_CLASSES && pool->idle_bytes + size <= pool->idle_most) {
 		node = pop(&pool->unused);
 		must(node); /* each idle one has a page at least */
 		node->buffer = buffer;

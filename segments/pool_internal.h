@@ -8,8 +8,7 @@
 #include "segments/segments.h"
 
 #define POOL_CLASSES 20u /* up to 4 MiB; larger buffers are not kept */
-#define POOL_IDLE_BYTES (1u << 20)
-#define POOL_IDLE_MAX (POOL_IDLE_BYTES / SEG_PAGE)
+#define POOL_IDLE_MAX (SEG_READER_IDLE_MOST / SEG_PAGE)
 
 /* Beside the buffer, not in it: what the device has written to is in no cache. */
 struct pool_idle {
@@ -21,7 +20,7 @@ struct pool {
 	struct pool_idle *idle[POOL_CLASSES];
 	struct pool_idle *unused; /* without a buffer */
 	struct pool_idle node[POOL_IDLE_MAX];
-	uint64_t idle_bytes;
+	uint64_t idle_bytes, idle_most;
 	_Atomic uint64_t bytes; /* in use and idle */
 };
 

@@ -191,6 +191,11 @@ void seg_reader_destroy(struct seg_reader *reader)
 	mem_free(reader);
 }
 
+void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes)
+{
+	reader->pool.idle_most = bytes < SEG_READER_IDLE_MOST ? bytes : SEG_READER_IDLE_MOST;
+}
+
 int seg_reader_fd(const struct seg_reader *reader)
 {
 	return reader->fd;

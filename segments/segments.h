@@ -327,6 +327,9 @@ struct seg_reader;
 
 /* depth: I/Os in flight at most, more wait in order inside. */
 FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth);
+/* So many bytes of buffers are kept for the next reads, at the most SEG_READER_IDLE_MOST, which is the default. */
+#define SEG_READER_IDLE_MOST (1u << 20)
+void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes);
 /* Waits for what is in flight, however long the device takes, and runs done for it. Every read must
    have been released when the last done returns. */
 void seg_reader_destroy(struct seg_reader *reader);

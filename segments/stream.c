@@ -12,8 +12,10 @@
 
 uint64_t stream_chunk_bytes(uint64_t segment_bytes)
 {
-	uint64_t bytes = layout_page_up(segment_bytes / 8);
+	uint64_t bytes = layout_page_up(segment_bytes / 16);
 
+	if (bytes < 2 * SEG_PAGE)
+		bytes = 2 * SEG_PAGE;
 	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
 }
 

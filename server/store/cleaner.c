@@ -47,18 +47,30 @@ static void refill_tokens(struct store *store, uint64_t now_ms)
 	atomic_store_explicit(&cleaner->write_tokens, tokens, memory_order_relaxed);
 }
 
+/* About two segments of candidates are wanted; fewer where these would be more than half of what there is room for. */
+static uint64_t candidates_wanted(const struct store *store)
+{
+	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
+
+	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
+}
+
+uint64_t cleaner_spares(const struct store *store)
+{
+	return candidates_wanted(store) / 2 * 3;
+}
+
 /*
- * The size groups that the next segment is to be filled from, 0: none now. About two segments of
- * candidates are wanted, as many of one group as fill a segment well; when memory is short, one
- * segment's worth of whatever there is.
+ * The size groups that the next segment is to be filled from, 0: none now. As many candidates of one group are wanted as
+ * fill a segment well; when memory is short, one segment's worth of whatever there is.
  */
 static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 {
 	uint64_t segment = store->segment_bytes, total = candidate_total(store);
 	unsigned groups = 0;
 
-	if (total >= 2 * segment)
-		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment ? segment : segment + segment / 2);
+	if (total >= candidates_wanted(store))
+		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment ? segment : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
 		groups = choose_groups(store, segment);
 	return groups;

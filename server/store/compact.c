@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After -m was lowered. Eviction takes objects out here and there, so that the allocator's slabs are left half
- * empty and hardly any becomes free: taking all the memory back by eviction alone would cost nearly all objects.
- * Instead, once items are within the new limit, each small one is moved to the lowest place that is free: what was
- * spread over many slabs lies in few then. Half of 3.2 million objects of 300 bytes were left in 1015 MB, and in
- * 527 MB after a pass of 0.27 us each.
+ * Moving objects together. Eviction takes objects out here and there, so that the allocator's pages are left half empty
+ * and hardly any becomes free. New objects of the same sizes fill them, but after -m was lowered there are none, and after
+ * a shift of sizes they are others. Evicting until pages are empty would cost nearly all objects. Instead each small one
+ * is moved to the lowest place that is free: what was spread over many pages lies in few then. Half of 3.2 million
+ * objects of 300 bytes were left in 1015 MB, and in 527 MB after a pass of 0.27 us each.
+ *
+ * After -m was lowered it waits for items to be within the new limit and moves all; for holes it starts at once, and
+ * moves objects of the sparse classes alone.
  *
  * An object is moved under its stripe, while nobody but the table refers to it. The keeper's, in steps.
  */
@@ -12,23 +15,24 @@
 
 #define BUCKETS_PER_LOCK 16u
 #define STEP_OBJECTS 2048u /* between looks at other duties */
-#define SMALL_BYTES (14u << 10) /* larger ones have pages of their own: no holes */
 #define WAIT_MS 30000u /* for items to be within the limit: values under way may hold it up */
 
 /* Nobody else has it, nor can get it without the stripe, which is held. */
-static bool movable(const struct item *item)
+static bool movable(const struct compaction *compaction, const struct item *item)
 {
-	return !(item->state & ITEM_PLANNED) && item_allocated_bytes(item) <= SMALL_BYTES &&
+	unsigned class = mem_class(item_allocated_bytes(item));
+
+	return class < MEM_CLASSES && compaction->moves[class] && !(item->state & ITEM_PLANNED) &&
 	       atomic_load_explicit(&item->refs, memory_order_acquire) == 1;
 }
 
-static uint32_t compact_buckets(struct stripe *stripe, uint32_t b, unsigned *met)
+static uint32_t compact_buckets(const struct compaction *compaction, struct stripe *stripe, uint32_t b, unsigned *met)
 {
 	lock_acquire(&stripe->lock);
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
 	for (; b < end; b++) {
 		for (struct item **link = &stripe->buckets[b]; *link; link = &(*link)->next) {
-			if (movable(*link))
+			if (movable(compaction, *link))
 				*link = mem_move(*link, item_allocated_bytes(*link));
 			++*met;
 		}
@@ -47,9 +51,13 @@ static void begin(struct compaction *compaction)
 
 static void end(struct compaction *compaction)
 {
+	bool sparse[MEM_CLASSES];
+
 	compaction->running = compaction->waiting = false;
 	atomic_store(&compaction->done, compaction->started);
 	mem_purge();
+	compaction->holes_left = mem_holes(sparse);
+	ctr_add(CTR_memory_compactions, 1);
 }
 
 /* Is it time? Not before eviction has done its part. */
@@ -75,20 +83,29 @@ void compaction_ask(struct store *store)
 	background_wake(&store->keeper.background);
 }
 
+void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES])
+{
+	struct compaction *compaction = &store->keeper.compaction;
+
+	if (compaction->running || compaction_pending(store))
+		return;
+	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
+	begin(compaction);
+}
+
 bool keeper_compact(struct store *store, uint64_t now_ms)
 {
 	struct compaction *compaction = &store->keeper.compaction;
 	unsigned met = 0;
 
-	if (!compaction_pending(store))
-		return false;
 	if (!compaction->running) {
-		if (!due(store, compaction, now_ms))
+		if (!compaction_pending(store) || !due(store, compaction, now_ms))
 			return false;
+		memset(compaction->moves, true, sizeof(compaction->moves));
 		begin(compaction);
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
-		compaction->bucket = compact_buckets(&store->stripes[compaction->stripe], compaction->bucket, &met);
+		compaction->bucket = compact_buckets(compaction, &store->stripes[compaction->stripe], compaction->bucket, &met);
 		if (compaction->bucket == 0)
 			compaction->stripe++;
 	}

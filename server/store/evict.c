@@ -17,8 +17,8 @@
 #define ROUND_VISITS 4096  /* of objects in DRAM, by the keeper */
 #define HAND_VISITS 262144 /* of slots in one step: 3 ms */
 #define HAND_SHARE 64	   /* slots for each object in DRAM that is visited, at the most: what that costs itself */
+#define ROUNDS_IN_VAIN 4 /* of CLOCK's highest value, and one more */
 #define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
-#define CANDIDATES_SPARED 3 /* segments: so many wait for the flash, those beyond take their chance */
 
 uint64_t store_dram_items(const struct store *store)
 {
@@ -40,12 +40,12 @@ uint64_t store_hot_bytes(const struct store *store)
 	return (uint64_t)((items > 0 ? items : 0) + (status.hot_bytes > 0 ? status.hot_bytes : 0));
 }
 
-/* HDT = DRAM + hot * SSD; DRAM is what items may take less the free space kept for writes. */
+/* HDT = DRAM + hot * SSD; DRAM is what items may take less the half of a segment that is kept free for writes. */
 uint64_t store_hot_threshold(const struct store *store)
 {
 	uint64_t dram = store_item_budget(store);
 
-	dram = dram > store->segment_bytes ? dram - store->segment_bytes : 0;
+	dram = dram > store->segment_bytes / 2 ? dram - store->segment_bytes / 2 : 0;
 	return dram + (uint64_t)(atomic_load_explicit(&store->tuning.hot_fraction, memory_order_relaxed) * (double)store->flash_capacity);
 }
 
@@ -53,7 +53,7 @@ struct round {
 	struct store_context *context;
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint64_t now_ms;
-	uint32_t now_seconds;
+	uint32_t now_seconds, young_ms;
 	enum evict_how how;
 	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
@@ -110,6 +110,12 @@ static void __attribute__((cold, noinline)) emit_eviction(const struct round *ro
 		    item->value_length);
 }
 
+/* Written so shortly ago that who set it may not have come to read it yet. */
+static bool is_young(const struct round *round, const struct item *item)
+{
+	return (uint32_t)round->now_ms - item->features.written_ms < round->young_ms;
+}
+
 static void visit(struct round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
@@ -123,7 +129,7 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		count_dead(round, item);
 		take_out(round, stripe, hash, item);
-	} else if (round->how == EVICT_DEAD) {
+	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ANY && is_young(round, item))) {
 		return;
 	} else if (item_clock(item) > 0 && round->how != EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
@@ -178,6 +184,7 @@ static void advance(struct round *round)
 	}
 	if (b > stripe->mask) {
 		b = 0;
+		stripe_shrink(store, stripe);
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
 	buckets = stripe->mask + 1;
@@ -200,6 +207,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 
 	round->now_ms = now_us / 1000;
 	round->now_seconds = store_now_seconds(context->store, now_us);
+	round->young_ms = atomic_load_explicit(&context->store->keeper.young_ms, memory_order_relaxed);
 	while (round->freed < round->want && round->visited < visits &&
 	       stripes_seen <= context->store->stripe_count) {
 		advance(round);
@@ -335,7 +343,7 @@ bool evict_round(struct store_context *context, uint64_t want_free)
 	struct store *store = context->store;
 	int64_t missing = (int64_t)want_free - store_free_bytes(store);
 	uint64_t visited = 0, items = store_dram_items(store);
-	bool spare = cleaner_takes_writes(store) && candidate_total(store) < CANDIDATES_SPARED * store->segment_bytes;
+	bool spare = cleaner_takes_writes(store) && candidate_total(store) < cleaner_spares(store);
 
 	if (missing <= 0 || items == 0)
 		return false;
@@ -344,5 +352,10 @@ bool evict_round(struct store_context *context, uint64_t want_free)
 	context_settle(context);
 	if (store->index && visited > 0)
 		turn_flash_hand(store, visited, items);
-	return freed > 0 || visited > 0;
+	/* What was visited in vain, more than once each, will be visited in vain again. */
+	store->keeper.visited_in_vain = freed > 0 ? 0 : store->keeper.visited_in_vain + visited;
+	if (store->keeper.visited_in_vain < ROUNDS_IN_VAIN * items)
+		return freed > 0 || visited > 0;
+	store->keeper.visited_in_vain = 0;
+	return false;
 }

@@ -6,15 +6,20 @@
  */
 #include "server/store/store_internal.h"
 
-/* Resident memory may be so far over -m before the item budget pays for it: holes, the allocator's own
-   figures, threads' stacks and connections. */
-#define RESIDENT_SHARE 32 /* of -m */
-#define RESIDENT_SLACK (4u << 20)
-#define RESIDENT_LEAST (12u << 20) /* of both together: what the process takes by itself is the same for any -m */
-#define EXCESS_WEIGHT 8
+/* What the process may have beside -m before objects pay for it: programs and libraries, stacks, connections, holes. */
+#define BESIDE_SHARE 16 /* of -m, and */
+#define BESIDE_BYTES (20u << 20)
+#define CHARGE_SHARE 4 /* of -m, that objects pay for this at the most */
+/* Holes in the allocator's pages that are worth moving objects: so much, and so much more than the last time left. */
+#define HOLES_SHARE 32 /* of -m, and */
+#define HOLES_BYTES (2u << 20)
+#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them */
+#define HOLES_WEIGHT 8
+#define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* that objects pay for them at the most */
 #define BATCH_MOST (64u << 10) /* of a thread's account */
 #define LEAST_MEMORY (1ull << 20)
-#define LEAST_SEGMENTS 3u /* of items, below which the cleaner can't keep one free, fill one and spare the rest */
+#define LEAST_SHARE 4 /* of -m */
+#define LEAST_SEGMENTS 2
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
@@ -169,43 +174,76 @@ uint64_t store_used_bytes(const struct store *store)
 }
 
 /*
- * The allocator keeps what eviction frees in partly used slabs. New objects of the same size take these
- * holes, so they are no reason to evict: what a segment's commit has freed at once is filled by the next sets.
- * But when objects change their size the holes are of no use to the new ones, and resident memory grows. What it
- * exceeds its limit by comes off the item budget several times over, as evicting an object seldom empties a
- * slab. It is taken in full and given back slowly, because the figure swings with each purge. After -m was
- * lowered compact.c deals with the holes first.
+ * Objects of one size leave holes that those of another can't fill: after a shift of sizes they are moved together. While
+ * holes come faster than that goes, objects pay for them several times over, as evicting one seldom empties a page.
+ * Returns what they pay.
+ */
+static uint64_t watch_holes(struct store *store, uint64_t memory)
+{
+	struct compaction *compaction = &store->keeper.compaction;
+	bool sparse[MEM_CLASSES];
+	uint64_t holes = mem_holes(sparse), worth = memory / HOLES_SHARE + HOLES_BYTES;
+
+	if (holes < compaction->holes_left)
+		compaction->holes_left = holes;
+	if (holes > worth && holes > compaction->holes_left + memory / HOLES_SHARE)
+		compaction_thin(store, sparse);
+	if (holes <= HOLES_CHARGED(worth))
+		return 0;
+	holes = HOLES_WEIGHT * (holes - HOLES_CHARGED(worth));
+	return holes < HOLES_CHARGE(memory) ? holes : HOLES_CHARGE(memory);
+}
+
+/*
+ * The allocator keeps what eviction frees in partly used pages. New objects of the same size take these holes, so they
+ * are no reason to evict: what a segment's commit has freed at once is filled by the next sets. But when objects change
+ * their size the holes are of no use to the new ones, and resident memory grows until they are moved together
+ * (compact.c). What it exceeds its limit by all the same comes off the item budget: taken at once, and given back
+ * slowly, because the figure swings with each purge.
  */
 void store_watch_memory(struct store *store)
 {
-	uint64_t memory = store_memory_limit(store);
-	uint64_t slack = memory / RESIDENT_SHARE + RESIDENT_SLACK;
-	uint64_t allowed = memory + (slack > RESIDENT_LEAST ? slack : RESIDENT_LEAST);
-	uint64_t mapped = store->region ? region_bytes(store->region) : 0;
-	uint64_t resident = mem_resident() + mapped;
+	uint64_t memory = store_memory_limit(store), most = memory / CHARGE_SHARE;
+	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES;
+	uint64_t resident = mem_resident();
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
 
+	if (resident > memory && mem_resident_is_exact())
+		over = watch_holes(store, memory);
 	if (resident > allowed) {
 		mem_purge();
-		resident = mem_resident() + mapped;
+		resident = mem_resident();
 	}
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
-	if (resident > allowed && mem_resident_is_exact() && !compaction_pending(store))
-		over = EXCESS_WEIGHT * (resident - allowed);
-	excess = over > excess ? over : excess - (excess - over) / 16;
-	if (excess > memory - memory / 8)
-		excess = memory - memory / 8;
+	if (resident > allowed && mem_resident_is_exact())
+		over += resident - allowed < most ? resident - allowed : most;
+	if (compaction_pending(store))
+		over = 0; /* eviction and compaction are at it */
+	if (over > HOLES_CHARGE(memory))
+		over = HOLES_CHARGE(memory);
+	excess = over > excess ? over : excess - (excess - over) / 4;
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
+}
+
+/* What items must have at least: a quarter of -m, or what the cleaner needs to fill a segment, to keep some of one free and to
+   spare some objects. */
+uint64_t memory_least_for_items(const struct store *store, uint64_t limit)
+{
+	uint64_t segments = store->segment_bytes * LEAST_SEGMENTS;
+
+	return segments > limit / LEAST_SHARE ? segments : limit / LEAST_SHARE;
+}
+
+bool memory_suffices(const struct store *store, uint64_t limit)
+{
+	return limit >= other_bytes(store) + memory_least_for_items(store, limit);
 }
 
 int store_set_memory_limit(struct store *store, uint64_t bytes)
 {
-	uint64_t others = other_bytes(store), least = bytes / 8;
 	bool lowered;
 
-	if (least < LEAST_SEGMENTS * store->segment_bytes)
-		least = LEAST_SEGMENTS * store->segment_bytes;
-	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && bytes < others + least))
+	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && !memory_suffices(store, bytes)))
 		return FS_ERANGE;
 	lowered = atomic_exchange(&store->memory_limit, bytes) > bytes;
 	atomic_store(&store->account_batch, memory_batch(&store->config, bytes));

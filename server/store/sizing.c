@@ -6,6 +6,8 @@
 #include "server/store/store_internal.h"
 
 #define SEGMENTS_WANTED_MAX 16000u
+#define SEGMENT_SHARE 8u /* of -m, that a segment may take by itself; an operator may choose a quarter */
+#define TABLE_SHARE 16u /* of -m, for the table of segments */
 #define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
 #define SEGMENT_MIB (1ull << 20)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
@@ -16,18 +18,26 @@ static uint64_t pages(uint64_t bytes)
 	return bytes / SEG_PAGE * SEG_PAGE;
 }
 
+/* So many that none gets too large by itself; fewer with so little memory that their table would be much of it. */
+static uint64_t segments_wanted(uint64_t memory)
+{
+	uint64_t each = seg_region_bytes(2) - seg_region_bytes(1), most = memory / TABLE_SHARE / each;
+
+	return most < SEGMENTS_WANTED_MAX ? most : SEGMENTS_WANTED_MAX;
+}
+
 /* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
-   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md). */
+   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md); at least 1 MiB, or 1/16 of -m. */
 static uint64_t default_segment(uint64_t flash, uint64_t memory)
 {
 	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
 
-	if (size < flash / SEGMENTS_WANTED_MAX)
-		size = flash / SEGMENTS_WANTED_MAX + SEG_PAGE;
 	if (size < SEGMENT_MIB)
-		size = SEGMENT_MIB;
-	if (size > memory / 4)
-		size = memory / 4; /* a small -m starts, and so does a small flash, with small segments */
+		size = memory / 16 < SEGMENT_MIB ? memory / 16 : SEGMENT_MIB;
+	if (size < flash / segments_wanted(memory))
+		size = flash / segments_wanted(memory) + SEG_PAGE;
+	if (size > memory / SEGMENT_SHARE)
+		size = memory / SEGMENT_SHARE; /* a small -m starts, and so does a small flash, with small segments */
 	if (size > flash / SEGMENTS_LEAST)
 		size = flash / SEGMENTS_LEAST;
 	return pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
@@ -91,14 +101,15 @@ static int flash_given(const struct store_config *config, uint64_t *bytes, char 
 
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
 {
-	uint64_t memory = config->memory_bytes, given = 0;
+	uint64_t memory = config->memory_bytes, given = 0, served;
 	int result = flash_given(config, &given, reason);
 
 	if (result != FS_OK)
 		return result;
 	out->flash_given = out->flash_used = given;
-	if (out->flash_used > memory / 4 * SEGMENTS_WANTED_MAX)
-		out->flash_used = memory / 4 * SEGMENTS_WANTED_MAX;
+	served = config->segment_bytes ? memory / 4 * SEGMENTS_WANTED_MAX : memory / SEGMENT_SHARE * segments_wanted(memory);
+	if (out->flash_used > served)
+		out->flash_used = served;
 	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
 	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES || out->segment_bytes > memory / 4) {
 		snprintf(reason, 256, "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",

@@ -14,6 +14,8 @@
 /* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
 #define KEPT_SHARE 1024u
 #define KEPT_LEAST (32u << 10)
+#define IDLE_SHARE 64u /* bytes of buffers that wait for the next reads */
+#define IDLE_LEAST (64u << 10)
 #define LOOKUPS_SHARE 32u
 #define LOOKUPS_LEAST 2048u
 #define LOOKUP_COST (sizeof(struct store_lookup) + sizeof(struct flash_read))
@@ -194,7 +196,8 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 static int open_classifier(struct store *store)
 {
 	const struct store_config *config = &store->config;
-	uint64_t memory = config->memory_bytes / 32;
+	uint64_t share = config->memory_bytes / 32, most = (1u << 20) + config->memory_bytes / 128;
+	uint64_t memory = share < most ? share : most;
 	const struct clf_config classifier = {
 		.clock = store->clock, .seed = config->seed, .label_mode = config->label_mode,
 		.admission = config->admission, .threshold = config->flashiness_threshold,
@@ -267,6 +270,19 @@ static int open_flash(struct store *store, char reason[256])
 	return FS_OK;
 }
 
+/* What is no item's grows by a few parts of -m, so that more than what is missing is asked for. */
+static int too_little_memory(const struct store *store, char reason[256])
+{
+	uint64_t limit = store_memory_limit(store), others = store_used_bytes(store), enough = limit;
+
+	while (enough < others + memory_least_for_items(store, enough) + (enough - limit) / 2)
+		enough += 1u << 20;
+	snprintf(reason, 256, "memory-limit %llu: too little with these options: %llu bytes are for index, segments and classifier; with segments of %llu bytes accepted are %llum or more",
+		 (unsigned long long)limit, (unsigned long long)others, (unsigned long long)store->segment_bytes,
+		 (unsigned long long)(enough >> 20) + 1);
+	return FS_ERANGE;
+}
+
 int store_open(struct store **out, const struct store_config *config, char reason[256])
 {
 	struct store *store = mem_must_zalloc(sizeof(*store));
@@ -293,7 +309,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 		result = open_flash(store, reason);
 	}
 	if (result == FS_OK)
-		result = stripes_init(store);
+		result = memory_suffices(store, config->memory_bytes) ? stripes_init(store) : too_little_memory(store, reason);
 	if (result != FS_OK) {
 		if (!reason[0])
 			snprintf(reason, 256, "%s", fs_strerror(result));
@@ -371,6 +387,7 @@ int store_worker_create(struct store_worker **out, struct store *store)
 
 		reads_init(&worker->reads, store->segments, worker->reader,
 			   share / KEPT_SHARE < KEPT_LEAST ? KEPT_LEAST : share / KEPT_SHARE);
+		seg_reader_set_idle(worker->reader, share / IDLE_SHARE < IDLE_LEAST ? IDLE_LEAST : share / IDLE_SHARE);
 		worker->lookups_most = (unsigned)(share / LOOKUPS_SHARE / LOOKUP_COST);
 		if (worker->lookups_most < LOOKUPS_LEAST)
 			worker->lookups_most = LOOKUPS_LEAST;

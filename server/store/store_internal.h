@@ -146,7 +146,9 @@ struct compaction {
 	uint32_t started;
 	bool waiting, running;
 	uint64_t since_ms; /* it waits for eviction to do its part */
+	bool moves[MEM_CLASSES]; /* objects of these classes */
 	uint32_t stripe, bucket; /* where to go on */
+	uint64_t holes_left; /* that it left, or the fewest since */
 };
 
 /* What goes on whatever the device does: keeper.c. */
@@ -157,6 +159,9 @@ struct keeper {
 	struct compaction compaction;
 	uint64_t ticked_at_ms, watched_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
+	uint64_t turnover_at_ms, turnover_bytes; /* the last look at how fast memory is used up, allocated_bytes then */
+	uint64_t visited_in_vain; /* objects, since eviction found one */
+	_Atomic uint32_t young_ms; /* objects written within are spared: evict.c */
 	uint64_t flash_bytes_last, sets_last;
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
@@ -232,7 +237,7 @@ struct store {
 	_Atomic uint64_t table_bytes;
 	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
-	_Atomic uint64_t excess_bytes; /* resident memory over the limit: off the budget */
+	_Atomic uint64_t excess_bytes; /* resident memory over its limit: off the budget */
 	_Atomic uint64_t reader_bytes;
 	_Atomic uint64_t resident_bytes; /* as last read */
 	_Atomic int64_t candidate_bytes[GROUPS];
@@ -332,8 +337,11 @@ int64_t memory_batch(const struct store_config *config, uint64_t limit);
 uint64_t store_item_budget(const struct store *store);
 /* Bytes that items may still take before workers evict; negative when over. */
 int64_t store_free_bytes(const struct store *store);
-/* Reads the allocator's figure and sets excess_bytes. Keeper. */
+/* Looks at resident memory and at the allocator's holes, and sets excess_bytes. Keeper. */
 void store_watch_memory(struct store *store);
+/* With this limit, what items must have at the least, and do they? */
+uint64_t memory_least_for_items(const struct store *store, uint64_t limit);
+bool memory_suffices(const struct store *store, uint64_t limit);
 uint64_t store_used_bytes(const struct store *store);
 
 /* ---- table.c: the DRAM table of one stripe (lock held) --------------------------------------- */
@@ -341,6 +349,15 @@ uint64_t store_used_bytes(const struct store *store);
 int stripes_init(struct store *store);
 void stripes_fini(struct store *store);
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count); /* see store_foresee */
+/* The chain of a stripe whose mask this is or was. The stripe is the tag; what chooses the chain must not depend on it
+   alone. */
+static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
+{
+	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
+}
+/* Gives memory of the stripe's chains back where its objects have become few. Buckets have other numbers then: those of
+   the upper half are in the lower one. */
+void stripe_shrink(struct store *store, struct stripe *stripe);
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
 /* Links an item that is not there. The table's reference is the one given. */
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
@@ -473,8 +490,10 @@ bool keeper_crawl(struct store *store, uint64_t now_ms);
 
 /* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
    The keeper does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
-   resident memory is over its limit for no reason to evict. */
+   resident memory is over its limit for no reason to evict. compaction_thin: the keeper begins one of these classes at
+   once, if none is under way. */
 void compaction_ask(struct store *store);
+void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES]);
 bool compaction_pending(const struct store *store);
 bool keeper_compact(struct store *store, uint64_t now_ms);
 
@@ -497,6 +516,8 @@ void cleaner_sleep(struct store *store, unsigned ms);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
+/* So many bytes of candidates wait for the flash, those beyond take their chance. */
+uint64_t cleaner_spares(const struct store *store);
 
 /* The candidates of the next segment. */
 struct gathered {

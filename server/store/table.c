@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DRAM table: each key stripe has chains of its own and doubles them by itself. */
+/* The DRAM table: each key stripe has chains of its own, doubles them by itself, and halves them when eviction comes by. */
 #include "server/store/store_internal.h"
 
 #define STRIPE_MIN_BUCKETS 16u
+#define SHRINK_ABOVE 4 /* buckets for each object */
 #define STRIPE_BYTES_EACH (64u << 10) /* of -m for each stripe */
 #define STRIPES_MIN 64u
 #define STRIPES_MAX 8192u
 
-/* The stripe is the tag; what chooses the bucket must not depend on it alone. */
 static uint32_t bucket_of(const struct stripe *stripe, uint64_t hash)
 {
-	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) &
-	       atomic_load_explicit(&stripe->mask, memory_order_relaxed);
+	return stripe_bucket(hash, atomic_load_explicit(&stripe->mask, memory_order_relaxed));
 }
 
 int stripes_init(struct store *store)
@@ -92,17 +91,17 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 	}
 }
 
-/* Doubles the buckets; without memory the chains just grow longer. */
-static void stripe_grow(struct store *store, struct stripe *stripe)
+/* As many buckets as that, a power of two; without memory they stay as they are. */
+static void resize(struct store *store, struct stripe *stripe, uint32_t buckets)
 {
 	uint32_t old_buckets = stripe->mask + 1;
 	struct item **old = stripe->buckets;
-	struct item **new = mem_zalloc(2ull * old_buckets * sizeof(*new));
+	struct item **new = mem_zalloc((uint64_t)buckets * sizeof(*new));
 
 	if (!new)
 		return;
 	stripe->buckets = new;
-	stripe->mask = 2 * old_buckets - 1;
+	stripe->mask = buckets - 1;
 	for (uint32_t b = 0; b < old_buckets; b++) {
 		for (struct item *item = old[b], *next; item; item = next) {
 			uint32_t to = bucket_of(stripe, store_hash(store, item_key(item), item->key_length));
@@ -113,7 +112,19 @@ static void stripe_grow(struct store *store, struct stripe *stripe)
 		}
 	}
 	mem_free(old);
-	atomic_fetch_add_explicit(&store->table_bytes, old_buckets * sizeof(*new), memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->table_bytes, ((uint64_t)buckets - old_buckets) * sizeof(*new),
+				  memory_order_relaxed);
+}
+
+void stripe_shrink(struct store *store, struct stripe *stripe)
+{
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed), buckets = stripe->mask + 1;
+
+	lock_assert_held(&stripe->lock);
+	while (buckets > STRIPE_MIN_BUCKETS && count < buckets / SHRINK_ABOVE)
+		buckets /= 2;
+	if (buckets <= stripe->mask)
+		resize(store, stripe, buckets);
 }
 
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
@@ -123,7 +134,7 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	lock_assert_held(&stripe->lock);
 	must(!(item->state & ITEM_LINKED));
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
-		stripe_grow(store, stripe);
+		resize(store, stripe, 2 * (stripe->mask + 1));
 	uint32_t b = bucket_of(stripe, hash);
 	item->next = stripe->buckets[b];
 	stripe->buckets[b] = item;

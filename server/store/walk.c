@@ -58,11 +58,12 @@ static int64_t wall_expiry(const struct store *store, uint32_t expiry)
 /* ---- the objects of a stripe ----------------------------------------------------------------- */
 
 /*
- * Where a scan of a stripe stands. Its buckets may double between two holds; so that each object is met once, what
- * was in a bucket at the first hold stays together: from then on it is in the buckets whose number has that many low
- * bits in common.
+ * Where a scan of a stripe stands. Its buckets may double or halve between two holds; so that each object is met once,
+ * what was in a bucket at the first hold, or would have been, is met together. After a doubling it is in the buckets whose
+ * number has that many low bits in common, after a halving in one with others.
  */
 struct scan {
+	const struct store *store;
 	struct stripe *stripe;
 	uint32_t bucket, mask; /* next one, and all, at the first hold */
 	bool begun;
@@ -71,11 +72,17 @@ struct scan {
 /* item NULL: a bucket ends. False: no room, the bucket is to be met again. Stripe held. */
 typedef bool meet_function(void *context, struct item *item);
 
+static bool is_of(const struct scan *scan, const struct item *item)
+{
+	return scan->stripe->mask >= scan->mask ||
+	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
+}
+
 static bool meet_bucket(const struct scan *scan, meet_function *meet, void *context)
 {
-	for (uint32_t b = scan->bucket; b <= scan->stripe->mask; b += scan->mask + 1)
+	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
 		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
-			if (!meet(context, item))
+			if (is_of(scan, item) && !meet(context, item))
 				return false;
 	return meet(context, NULL);
 }
@@ -191,7 +198,7 @@ static bool grow(struct copies *copies)
 static int walk_stripe(struct copies *copies, struct stripe *stripe)
 {
 	struct walk *walk = copies->walk;
-	struct scan scan = { .stripe = stripe };
+	struct scan scan = { .store = walk->store, .stripe = stripe };
 	bool more = true;
 
 	while (more && !walk->stopped) {
@@ -337,7 +344,7 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	sizes->store = store;
 	sizes->now_seconds = store_now_seconds(store, clk_now_us(store->clock));
 	for (uint32_t n = 0; n < store->stripe_count; n++) {
-		struct scan scan = { .stripe = &store->stripes[n] };
+		struct scan scan = { .store = store, .stripe = &store->stripes[n] };
 
 		while (scan_some(&scan, count_size, sizes))
 			;

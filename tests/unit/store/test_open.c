@@ -131,7 +131,7 @@ static void an_enormous_flash_just_starts(void **state)
 	assert_value(h, "key", "value");
 }
 
-static void the_default_segment_follows_from_memory_and_is_a_mebibyte_at_least(void **state)
+static void the_default_segment_follows_from_memory_and_is_a_mebibyte_unless_that_is_much_of_it(void **state)
 {
 	struct harness *h = *state;
 	struct store_status status;
@@ -143,13 +143,37 @@ static void the_default_segment_follows_from_memory_and_is_a_mebibyte_at_least(v
 	store_get_status(h->store, &status);
 	assert_int_equal(status.info.segment_bytes, MIB(2));
 	harness_close(h);
-	h->config.memory_bytes = MIB(4);
+	h->config.memory_bytes = MIB(16);
 	harness_open(h);
 	store_get_status(h->store, &status);
 	assert_int_equal(status.info.segment_bytes, MIB(1));
+	harness_close(h);
+	h->config.memory_bytes = MIB(4);
+	harness_open(h);
+	store_get_status(h->store, &status);
+	assert_int_equal(status.info.segment_bytes, KIB(256));
 }
 
 /* An operator who gave no segment size is not to be told that it is wrong. */
+/* Segments of an operator's choice may leave too little for objects: better no start than a cache that keeps nothing. */
+static void too_little_memory_for_the_segments_is_refused_with_what_is_enough(void **state)
+{
+	struct harness *h = *state;
+	struct store_status status;
+	unsigned enough = 0;
+
+	h->config.memory_bytes = MIB(4);
+	h->config.segment_bytes = KIB(64);
+	h->config.flash_bytes = MIB(4096); /* in so many segments that their table is larger than -m */
+	assert_refused(h, FS_ERANGE, "memory-limit 4194304", "segments of 65536 bytes");
+	assert_int_equal(sscanf(strstr(h->reason, "accepted are"), "accepted are %um", &enough), 1);
+	assert_in_range(enough, 5, 32);
+	h->config.memory_bytes = MIB(enough);
+	harness_open(h);
+	store_get_status(h->store, &status);
+	assert_true(status.dram_budget >= MIB(enough) / 4);
+}
+
 static void the_least_memory_starts_with_default_segments(void **state)
 {
 	struct harness *h = *state;
@@ -238,7 +262,8 @@ int main(void)
 		TEST(after_a_refusal_the_same_path_opens),
 		TEST(a_flash_with_more_objects_than_memory_can_index_is_used_all_the_same),
 		TEST(an_enormous_flash_just_starts),
-		TEST(the_default_segment_follows_from_memory_and_is_a_mebibyte_at_least),
+		TEST(the_default_segment_follows_from_memory_and_is_a_mebibyte_unless_that_is_much_of_it),
+		TEST(too_little_memory_for_the_segments_is_refused_with_what_is_enough),
 		TEST(the_least_memory_starts_with_default_segments),
 		TEST(tags_take_all_bits_left_over_unless_fewer_are_asked_for),
 		TEST(a_file_of_other_content_is_refused),
