@@ -14,6 +14,7 @@
 #define INLINE_VISITS 512
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
+#define YOUNG_MS 1000u /* no object is longer */
 #define ROUND_VISITS 4096  /* of objects in DRAM, by the keeper */
 #define HAND_VISITS 262144 /* of slots in one step: 3 ms */
 #define HAND_SHARE 64	   /* slots for each object in DRAM that is visited, at the most: what that costs itself */
@@ -53,7 +54,7 @@ struct round {
 	struct store_context *context;
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint64_t now_ms;
-	uint32_t now_seconds, young_ms;
+	uint32_t now_seconds, young_since_ms;
 	enum evict_how how;
 	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
@@ -110,10 +111,12 @@ static void __attribute__((cold, noinline)) emit_eviction(const struct round *ro
 		    item->value_length);
 }
 
-/* Written so shortly ago that who set it may not have come to read it yet. */
+/* Among the last that were written, and so shortly ago that who set it may not have come to read it yet. */
 static bool is_young(const struct round *round, const struct item *item)
 {
-	return (uint32_t)round->now_ms - item->features.written_ms < round->young_ms;
+	uint32_t written_ms = item->features.written_ms;
+
+	return (int32_t)(written_ms - round->young_since_ms) > 0 && (uint32_t)round->now_ms - written_ms < YOUNG_MS;
 }
 
 static void visit(struct round *round, struct stripe *stripe, struct item *item)
@@ -129,9 +132,9 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		count_dead(round, item);
 		take_out(round, stripe, hash, item);
-	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ANY && is_young(round, item))) {
+	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && is_young(round, item))) {
 		return;
-	} else if (item_clock(item) > 0 && round->how != EVICT_ANY) {
+	} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
 	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
 		bool clean = item->state & ITEM_CLEAN;
@@ -207,7 +210,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 
 	round->now_ms = now_us / 1000;
 	round->now_seconds = store_now_seconds(context->store, now_us);
-	round->young_ms = atomic_load_explicit(&context->store->keeper.young_ms, memory_order_relaxed);
+	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
 	while (round->freed < round->want && round->visited < visits &&
 	       stripes_seen <= context->store->stripe_count) {
 		advance(round);
@@ -230,9 +233,9 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 }
 
 /* Before a set is refused: whatever is left anywhere. */
-static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes)
+static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes, enum evict_how how)
 {
-	struct round round = { .context = context, .want = bytes, .how = EVICT_ANY, .inline_by_worker = true,
+	struct round round = { .context = context, .want = bytes, .how = how, .inline_by_worker = true,
 			       .thorough = true };
 
 	turn_hand(&round, UINT64_MAX);
@@ -263,7 +266,7 @@ static int64_t bytes_missing(const struct store_context *context, uint64_t bytes
 
 /*
  * The work of one set is bounded: a short look for something that is no candidate, a longer one for
- * something at zero, then whatever the hand meets. It evicts for itself and a little more, not for
+ * something at zero, then whatever the hand meets but what was just written. It evicts for itself and a little more, not for
  * all that is missing, which may be held by values on their way to clients: those that don't read
  * could otherwise have everything evicted. Only when too much is missing all the same, the whole
  * table is gone through, and if that finds nothing the set is refused, as memcached does when no
@@ -297,7 +300,9 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		freed += evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
 	if (freed >= want || within_reason(store, bytes_missing(context, bytes)))
 		return true;
-	freed += evict_thoroughly(context, want - freed);
+	freed += evict_thoroughly(context, want - freed, EVICT_ANY);
+	if (freed < want)
+		freed += evict_thoroughly(context, want - freed, EVICT_ALL);
 	return freed >= want || within_reason(store, bytes_missing(context, bytes));
 }
 

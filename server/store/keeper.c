@@ -13,9 +13,6 @@
 
 #define WATCH_MS 250
 #define WATCH_SHARE 32 /* of -m allocated since the last look */
-#define TURNOVER_MS 50
-#define YOUNG_PART 8
-#define YOUNG_MOST_MS 1000
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 
@@ -26,7 +23,7 @@ void keeper_init(struct store *store)
 	context_init(&keeper->context, store, store->config.seed + 2);
 	keeper->context.background = true;
 	background_init(&keeper->background);
-	keeper->ticked_at_ms = keeper->watched_at_ms = keeper->turnover_at_ms = keeper->crawl.passed_at_ms = clk_now_ms(store->clock);
+	keeper->ticked_at_ms = keeper->watched_at_ms = keeper->crawl.passed_at_ms = clk_now_ms(store->clock);
 	atomic_store(&keeper->beat_ms, keeper->ticked_at_ms);
 	keeper->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
 	keeper->sets_last = ctr_total(CTR_cmd_set);
@@ -113,21 +110,6 @@ static bool keep_free(struct store *store)
 	return free_bytes < least && free_bytes < want && evict_round(&store->keeper.context, (uint64_t)want);
 }
 
-/* How long what was just set is spared: a second, or an eighth of the time in which as much is set as there is room for. */
-static void observe_turnover(struct store *store, uint64_t now_ms)
-{
-	struct keeper *keeper = &store->keeper;
-	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
-
-	if (now_ms < keeper->turnover_at_ms + TURNOVER_MS)
-		return;
-	double turns = (double)(allocated - keeper->turnover_bytes) / (double)store_item_budget(store);
-	double young = fmin((double)(now_ms - keeper->turnover_at_ms) / fmax(turns, 1e-9) / YOUNG_PART, YOUNG_MOST_MS);
-	atomic_store_explicit(&keeper->young_ms, (uint32_t)young, memory_order_relaxed);
-	keeper->turnover_at_ms = now_ms;
-	keeper->turnover_bytes = allocated;
-}
-
 /* Resident memory is looked at four times a second, and sooner when much was allocated: a shift of
    the sizes can cost as much again as it allocates. */
 static void do_duties(struct store *store, uint64_t now_ms)
@@ -137,7 +119,6 @@ static void do_duties(struct store *store, uint64_t now_ms)
 
 	atomic_store_explicit(&keeper->beat_ms, now_ms, memory_order_relaxed);
 	pace_observe(store, now_ms);
-	observe_turnover(store, now_ms);
 	if (now_ms >= keeper->ticked_at_ms + 1000)
 		store_tick(store);
 	if (now_ms >= keeper->watched_at_ms + WATCH_MS ||

@@ -16,6 +16,7 @@
 #define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them */
 #define HOLES_WEIGHT 8
 #define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* that objects pay for them at the most */
+#define RECENT_PART 64 /* of the item budget, for each mark of the time */
 #define BATCH_MOST (64u << 10) /* of a thread's account */
 #define LEAST_MEMORY (1ull << 20)
 #define LEAST_SHARE 4 /* of -m */
@@ -30,6 +31,19 @@ void context_init(struct store_context *context, struct store *store, uint64_t s
 	context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
 }
 
+/* Who comes first past a mark's bytes sets it. */
+static void note_recent(struct store *store, uint64_t allocated)
+{
+	struct recent *recent = &store->recent;
+	uint64_t due = atomic_load_explicit(&recent->due, memory_order_relaxed);
+
+	if (allocated < due || !atomic_compare_exchange_strong(&recent->due, &due, allocated + store_item_budget(store) / RECENT_PART))
+		return;
+	uint32_t n = atomic_fetch_add(&recent->count, 1) % RECENT_MARKS;
+	atomic_store_explicit(&recent->since_ms, atomic_exchange(&recent->mark_ms[n], (uint32_t)clk_now_ms(store->clock)),
+			      memory_order_relaxed);
+}
+
 void context_settle(struct store_context *context)
 {
 	if (context->item_bytes) {
@@ -37,8 +51,9 @@ void context_settle(struct store_context *context)
 		context->item_bytes = 0;
 	}
 	if (context->allocated_bytes) {
-		atomic_fetch_add_explicit(&context->store->allocated_bytes, context->allocated_bytes,
-					  memory_order_relaxed);
+		note_recent(context->store, context->allocated_bytes +
+						    atomic_fetch_add_explicit(&context->store->allocated_bytes,
+									      context->allocated_bytes, memory_order_relaxed));
 		context->allocated_bytes = 0;
 	}
 	if (context->background && context->released_bytes) {

@@ -151,6 +151,18 @@ struct compaction {
 	uint64_t holes_left; /* that it left, or the fewest since */
 };
 
+/*
+ * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Objects that were written
+ * since the mark before the last eighth are spared: memory.c. Any thread.
+ */
+#define RECENT_MARKS 8u
+struct recent {
+	_Atomic uint64_t due; /* allocated_bytes at the next mark */
+	_Atomic uint32_t count; /* of marks */
+	_Atomic uint32_t mark_ms[RECENT_MARKS];
+	_Atomic uint32_t since_ms; /* the oldest of these; the low bits of the clock's, as in clf_features */
+};
+
 /* What goes on whatever the device does: keeper.c. */
 struct keeper {
 	struct background background;
@@ -159,9 +171,7 @@ struct keeper {
 	struct compaction compaction;
 	uint64_t ticked_at_ms, watched_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
-	uint64_t turnover_at_ms, turnover_bytes; /* the last look at how fast memory is used up, allocated_bytes then */
 	uint64_t visited_in_vain; /* objects, since eviction found one */
-	_Atomic uint32_t young_ms; /* objects written within are spared: evict.c */
 	uint64_t flash_bytes_last, sets_last;
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
@@ -233,6 +243,7 @@ struct store {
 
 	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
 	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
+	struct recent recent;
 	_Atomic uint64_t released_bytes;  /* of items, by the keeper and the cleaner since the start */
 	_Atomic uint64_t table_bytes;
 	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
@@ -436,7 +447,8 @@ enum evict_how {
 	EVICT_DEAD,		/* what is expired or flushed alone: -M */
 	EVICT_SPARE_CANDIDATES, /* what stands at zero and doesn't wait for the flash */
 	EVICT_AT_ZERO,
-	EVICT_ANY
+	EVICT_ANY,		/* ... but not what was just written */
+	EVICT_ALL
 };
 /* Moves the context's hand over up to visits items; takes out up to bytes. Returns bytes taken out. */
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
