@@ -31,6 +31,25 @@ void context_init(struct store_context *context, struct store *store, uint64_t s
 	context->hand_stripe = (uint32_t)rng_below(&context->rng, store->stripe_count);
 }
 
+/* The account's batches follow from -m and the number of threads. */
+static int64_t memory_batch(const struct store_config *config, uint64_t limit)
+{
+	uint64_t batch = limit / 1024 / (config->workers + 1);
+
+	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
+}
+
+void memory_init(struct store *store)
+{
+	uint32_t now_ms = (uint32_t)clk_now_ms(store->clock);
+
+	atomic_store(&store->memory_limit, store->config.memory_bytes);
+	atomic_store(&store->account_batch, memory_batch(&store->config, store->config.memory_bytes));
+	for (unsigned i = 0; i < RECENT_MARKS; i++)
+		atomic_store(&store->recent.mark_ms[i], now_ms);
+	atomic_store(&store->recent.since_ms, now_ms);
+}
+
 /* Who comes first past a mark's bytes sets it. */
 static void note_recent(struct store *store, uint64_t allocated)
 {
@@ -61,13 +80,6 @@ void context_settle(struct store_context *context)
 					  memory_order_relaxed);
 		context->released_bytes = 0;
 	}
-}
-
-int64_t memory_batch(const struct store_config *config, uint64_t limit)
-{
-	uint64_t batch = limit / 1024 / (config->workers + 1);
-
-	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
 static inline __attribute__((always_inline)) void count_in_class(struct store_context *context, size_t bytes, int sign)

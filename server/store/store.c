@@ -297,8 +297,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	store->hash_seed = store->config.seed;
 	atomic_store(&store->cas_next, 1);
 	atomic_store(&store->cas_reserved, 1ull << 63);
-	atomic_store(&store->memory_limit, config->memory_bytes);
-	atomic_store(&store->account_batch, memory_batch(config, config->memory_bytes));
+	memory_init(store);
 	store_set_tuning(store, &(struct store_tuning){ config->hot_fraction, config->flash_write_limit,
 							config->read_timeout_ms, config->admission });
 	atomic_store(&store->crawler_enabled, true);

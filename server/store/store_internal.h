@@ -342,8 +342,8 @@ struct item *item_new_extra(struct store_context *context, const char *key, size
 			    uint32_t client_flags, uint32_t expiry, uint64_t value_length);
 void item_release(struct store_context *context, struct item *item);
 
-/* The account's batches follow from -m and the number of threads. */
-int64_t memory_batch(const struct store_config *config, uint64_t limit);
+/* The limit and what follows from it, by the configuration. */
+void memory_init(struct store *store);
 /* What items may cost now: -m less everything else that it pays for. */
 uint64_t store_item_budget(const struct store *store);
 /* Bytes that items may still take before workers evict; negative when over. */

@@ -133,6 +133,19 @@ static void refuses_what_it_cannot_read(struct harness *h, const char *key)
 	assert_missing(h, key); /* a get may miss what it can't have in time */
 }
 
+/* A key that can't be on flash, as its slot would be another one. With narrow tags one in some may be there. */
+static bool keeps_another(struct harness *h)
+{
+	char key[24];
+
+	for (unsigned i = 0; i < 64; i++) {
+		snprintf(key, sizeof(key), "in DRAM %u", i);
+		if (set(h, key, "value").result == STORE_STORED)
+			return true;
+	}
+	return false;
+}
+
 static void while_flash_is_offline_what_may_be_there_is_not_changed(void **state)
 {
 	struct harness *h = *state;
@@ -145,7 +158,7 @@ static void while_flash_is_offline_what_may_be_there_is_not_changed(void **state
 	assert_true(seg_offline(h->store->segments));
 	refuses_what_it_cannot_read(h, "key");
 	refuses_what_it_cannot_read(h, twin);
-	assert_int_equal(set(h, "in DRAM", "value").result, STORE_STORED);
+	assert_true(keeps_another(h));
 	seconds_pass(h, 100);
 	for (unsigned i = 0; i < 100 && seg_offline(h->store->segments); i++) {
 		seconds_pass(h, 5);
