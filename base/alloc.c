@@ -92,33 +92,19 @@ void mem_free_sized(void *memory, size_t bytes)
 #endif
 }
 
-/* Pages that are resident, and those of them that are mapped from files. */
-static void read_statm(uint64_t *resident, uint64_t *files)
+uint64_t mem_resident(void)
 {
-	static const char path[] = "/proc/self/statm";
-	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all, shared;
+	unsigned long long pages = 0;
 	char text[128];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	*resident = *files = 0;
 	if (fd >= 0)
 		close(fd);
 	if (length <= 0)
-		return;
+		return 0;
 	text[length] = '\0';
-	if (sscanf(text, "%*u %llu %llu", &all, &shared) == 2) {
-		*resident = all * page;
-		*files = shared * page;
-	}
-}
-
-uint64_t mem_resident(void)
-{
-	uint64_t resident, files;
-
-	read_statm(&resident, &files);
-	return resident;
+	return sscanf(text, "%*u %llu", &pages) == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 bool mem_resident_is_exact(void)
@@ -141,7 +127,6 @@ void mem_figures(struct mem_figures *out)
 	const struct mallinfo2 info = mallinfo2();
 
 	*out = (struct mem_figures){ .allocated = info.uordblks + info.hblkhd };
-	read_statm(&out->resident, &out->files);
 }
 
 unsigned mem_class(size_t bytes)
@@ -205,15 +190,14 @@ static uint64_t figure(const char *name)
 
 void mem_figures(struct mem_figures *out)
 {
-	uint64_t resident;
+	char dirty[48], muzzy[48];
 
+	snprintf(dirty, sizeof(dirty), "stats.arenas.%u.pdirty", (unsigned)MALLCTL_ARENAS_ALL);
+	snprintf(muzzy, sizeof(muzzy), "stats.arenas.%u.pmuzzy", (unsigned)MALLCTL_ARENAS_ALL);
 	renew();
-	resident = figure("stats.resident");
 	*out = (struct mem_figures){ .allocated = figure("stats.allocated"), .active = figure("stats.active"),
-				     .metadata = figure("stats.metadata") };
-	if (resident > out->active + out->metadata)
-		out->unused = resident - out->active - out->metadata;
-	read_statm(&out->resident, &out->files);
+				     .metadata = figure("stats.metadata"),
+				     .unused = (figure(dirty) + figure(muzzy)) * figure("arenas.page") };
 }
 
 static uint8_t class_of[SMALL_MAX / 8 + 1]; /* by eight bytes */

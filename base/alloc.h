@@ -49,19 +49,16 @@ static inline size_t mem_cost(size_t bytes)
 #endif
 
 /*
- * What the process has of the machine's memory, in bytes. The first two are the kernel's figures, the others the
- * allocator's own: active is at least allocated, what lies between are holes in pages that are partly used; unused are
- * pages that it keeps for a while, metadata are its own records. Under libc only the kernel's figures and allocated
- * are known, the others are 0. Some microseconds; the allocator's figures up to a millisecond: for the keeper and for
- * stats, not for a request.
+ * The allocator's own figures, in bytes: active is at least allocated, what lies between are holes in pages that are partly
+ * used; unused are pages that it keeps for a while; metadata are its records, much of which it may never have touched.
+ * Under libc only allocated is known, the others are 0. Up to a millisecond: for the keeper and for stats, not for a request.
  */
 struct mem_figures {
-	uint64_t resident; /* of the process */
-	uint64_t files;	   /* of it, programs and libraries, and what else is mapped from files */
 	uint64_t allocated, active, unused, metadata;
 };
 void mem_figures(struct mem_figures *out);
-/* The first of them alone. 0 when the kernel doesn't tell. */
+
+/* What the process has of the machine's memory, by the kernel; 0 when it doesn't tell. Some microseconds. */
 uint64_t mem_resident(void);
 
 /* Does what is resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/resident.h"
 
 #define PAGE_BYTES 4096u
 #define HUGE_BYTES (2u << 20) /* large areas begin where a huge page may */
@@ -109,5 +110,15 @@ uint64_t region_bytes(const struct region *region)
 
 	for (int a = 0; a < REGION_AREAS; a++)
 		sum += atomic_load_explicit(&region->area[a].bytes, memory_order_relaxed);
+	return sum;
+}
+
+uint64_t region_untouched(const struct region *region)
+{
+	uint64_t sum = 0;
+
+	for (int a = 0; a < REGION_AREAS; a++)
+		sum += resident_untouched(region->base + region->area[a].offset,
+					  atomic_load_explicit(&region->area[a].bytes, memory_order_relaxed));
 	return sum;
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/resident.h"
 #include "classifier/classifier_internal.h"
 
 #define MEMORY_MIN (64u << 10)
@@ -242,6 +243,12 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 	out->positive_share = clf->positive_share;
 	snprintf(out->reason, sizeof(out->reason), "%s", clf->reason);
 	lock_release(&clf->model_lock);
+}
+
+size_t clf_untouched_bytes(const struct clf *clf)
+{
+	return sampler_untouched(&clf->sampler) +
+	       resident_untouched(clf->ghost.bucket, clf->ghost.buckets * sizeof(*clf->ghost.bucket));
 }
 
 size_t clf_memory_bytes(const struct clf *clf)

@@ -203,5 +203,6 @@ struct clf_status {
 };
 void clf_get_status(struct clf *clf, struct clf_status *out);
 size_t clf_memory_bytes(const struct clf *clf);
+size_t clf_untouched_bytes(const struct clf *clf); /* of it, what is not resident yet. Any thread; asks for each page */
 
 #endif

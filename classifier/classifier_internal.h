@@ -77,6 +77,7 @@ struct sampler {
 int sampler_init(struct sampler *sampler, const struct sampler_config *config);
 void sampler_fini(struct sampler *sampler);
 size_t sampler_bytes(const struct sampler *sampler);
+size_t sampler_untouched(const struct sampler *sampler); /* of these, what is not resident yet */
 
 static inline uint64_t sampler_key(const struct sampler *sampler, uint64_t hash)
 {

@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/resident.h"
 #include "classifier/classifier_internal.h"
 #include "conf/counters.h"
 
@@ -79,6 +80,16 @@ size_t sampler_bytes(const struct sampler *sampler)
 {
 	return SAMPLER_STRIPES * (sampler->entries * sizeof(struct sampler_entry) +
 				  sampler->ring_entries * sizeof(struct clf_sample));
+}
+
+size_t sampler_untouched(const struct sampler *sampler)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < SAMPLER_STRIPES; i++)
+		sum += resident_untouched(sampler->stripe[i].entry, sampler->entries * sizeof(struct sampler_entry)) +
+		       resident_untouched(sampler->stripe[i].ring, sampler->ring_entries * sizeof(struct clf_sample));
+	return sum;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

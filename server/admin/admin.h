@@ -51,6 +51,7 @@ void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
 /* Of each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals below 10. */
 void stats_latency(const struct server *server, struct stats_out *out);
+void stats_memory(const struct server *server, struct stats_out *out);
 void stats_latency_reset(void); /* they begin anew; /metrics goes on */
 void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);

@@ -55,6 +55,11 @@ void observe_fini(void)
 	observed.apps = observed.details = NULL;
 }
 
+uint64_t observe_untouched(void)
+{
+	return prefixes_untouched(observed.apps) + prefixes_untouched(observed.details);
+}
+
 /* ---- the application of a request -------------------------------------------------------------- */
 
 #define START_BYTES 8u

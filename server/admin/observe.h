@@ -27,6 +27,7 @@ struct store_request;
 
 void observe_init(const struct conf *conf); /* before any thread counts */
 void observe_fini(void);		    /* when none does any more */
+uint64_t observe_untouched(void);	    /* of its tables, the bytes that are not resident yet */
 
 /* The request is done and its value not yet given back. */
 void observe(const struct conn *conn, const struct store_request *request);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "base/resident.h"
 
 #define BLOCKS_MAX 512u /* threads that count; more than -t may be */
 #define ROWS 64u	/* of a thread's counters, made together */
@@ -134,6 +135,13 @@ unsigned prefixes_find(struct prefixes *prefixes, const char *text, size_t lengt
 	    atomic_load_explicit(&prefixes->count, memory_order_relaxed) == prefixes->most)
 		return number;
 	return add_name(prefixes, text, length, hash);
+}
+
+uint64_t prefixes_untouched(const struct prefixes *prefixes)
+{
+	return resident_untouched(prefixes->names, (prefixes->most + 1) * sizeof(*prefixes->names)) +
+	       resident_untouched(prefixes->slots, (prefixes->mask + 1ull) * sizeof(*prefixes->slots)) +
+	       resident_untouched(prefixes->zero, (prefixes->most + 1) * PREFIX_COUNTERS * sizeof(*prefixes->zero));
 }
 
 unsigned prefixes_count(const struct prefixes *prefixes)

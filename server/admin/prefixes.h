@@ -47,6 +47,8 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 
 /* Names so far; numbers are 1 .. this. */
 unsigned prefixes_count(const struct prefixes *prefixes);
+/* Of their tables, which are made for the most that there may be, the bytes that are not resident yet. */
+uint64_t prefixes_untouched(const struct prefixes *prefixes);
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length); /* of 0: "" */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
 /* Since the start, whatever was reset. */

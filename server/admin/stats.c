@@ -135,6 +135,7 @@ static const struct report {
 	{ "classifier", stats_classifier, NULL },
 	{ "segments", stats_segments, NULL },
 	{ "latency", stats_latency, NULL },
+	{ "memory", stats_memory, NULL },
 	{ "apps", NULL, apps },
 };
 

@@ -37,16 +37,19 @@ static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32
 	uint64_t most = worker->held_limit > INPUT_LEAST_BYTES ? worker->held_limit : INPUT_LEAST_BYTES;
 	char *bytes = worker->input_bytes + capacity <= most ? mem_alloc(capacity) : NULL;
 
-	if (bytes)
+	if (bytes) {
 		worker->input_bytes += capacity;
-	else
+		worker_took(worker, capacity);
+	} else {
 		log_limited(LOG_LEVEL_INFO, "a connection is closed: no memory for a long line");
+	}
 	return bytes;
 }
 
 static void __attribute__((cold)) free_long_input(struct conn *conn)
 {
 	conn->worker->input_bytes -= conn->input.capacity;
+	worker_gave(conn->worker, conn->input.capacity);
 	mem_free(conn->input.bytes);
 }
 
@@ -487,6 +490,7 @@ void conn_open(struct worker *worker, const struct opening *opening)
 		mem_free(sock);
 		return;
 	}
+	worker_took(worker, sizeof(*sock));
 	sock->reading = true;
 	sock->active_seconds = worker->now_seconds;
 	sock->conn.store = worker->store;
@@ -503,6 +507,12 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	}
 	if (events_on(EVENT_CONNEVENTS))
 		conn_tell(&sock->conn, true);
+}
+
+void conn_free(struct conn *conn)
+{
+	worker_gave(conn->worker, sizeof(struct socket_conn));
+	mem_free(sock_of(conn));
 }
 
 void conn_kill(struct conn *conn)
@@ -533,5 +543,5 @@ void conn_kill(struct conn *conn)
 	if (conn->listener)
 		net_connection_closed(worker->net);
 	if (conn->pending == 0)
-		mem_free(sock);
+		conn_free(conn);
 }

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/resident.h"
 #include "conf/conf.h"
 
 /* ---- signals and other threads --------------------------------------------------------------- */
@@ -232,6 +233,15 @@ int net_refresh_certificates(struct net *net, char reason[256])
 }
 
 /* As memcached counts: each listening socket is a connection too, and one of them isn't shown. */
+uint64_t net_untouched(const struct net *net)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < net->worker_count; i++)
+		sum += resident_untouched(net->workers[i].scratch, sizeof(*net->workers[i].scratch));
+	return sum;
+}
+
 void net_get_status(const struct net *net, struct net_status *out)
 {
 	unsigned fixed = net->listener_count;
@@ -245,4 +255,6 @@ void net_get_status(const struct net *net, struct net_status *out)
 		.event_version = event_get_version(),
 		.certificates_at = certificates_read_at(net->certificates),
 	};
+	for (unsigned i = 0; i < net->worker_count; i++)
+		out->client_bytes += atomic_load_explicit(&net->workers[i].client_bytes, memory_order_relaxed);
 }

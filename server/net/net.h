@@ -64,10 +64,13 @@ struct net_status {
 	bool accepting;
 	uint64_t not_accepting_us;  /* total time at the limit */
 	int tcp_port;		    /* the first one bound, 0 without TCP */
+	uint64_t client_bytes;	    /* memory of connections and of their buffers and answers, those kept for the next too */
 	const char *event_version;  /* of libevent */
 	uint64_t certificates_at;   /* wall seconds of the last reading; 0 without TLS */
 };
 void net_get_status(const struct net *net, struct net_status *out);
+/* Of the memory that workers have from the start, the bytes that are not resident yet. */
+uint64_t net_untouched(const struct net *net);
 
 /* "stats conns": listeners and connections, one after the other. Any thread; takes a leaf lock of each worker,
    so that see() must be short and take none. */

@@ -153,6 +153,7 @@ struct worker {
 	atomic_bool starving; /* some connection waits for that; read by the main thread */
 	uint32_t swept_seconds; /* when idle connections were last looked for */
 	uint64_t datagram_bytes; /* memory of UDP requests and their answers */
+	_Atomic uint64_t client_bytes; /* memory of all of that together, and of connections; read by any thread */
 
 	/* From the main thread: */
 	int wake_fd;
@@ -214,6 +215,8 @@ void conn_open(struct worker *worker, const struct opening *opening);
 void conn_tell(const struct conn *conn, bool opened) __attribute__((cold));
 /* At once: what is pending is finished without an answer. The struct may be freed. */
 void conn_kill(struct conn *conn);
+/* A dead one that nothing is pending for. */
+void conn_free(struct conn *conn);
 /*
  * Gives connections of one worker their turn, out of its ready list: executes what is in their input, sends,
  * and finds out what each waits for. In three passes over all of them, so that what the commands will touch
@@ -328,19 +331,39 @@ static inline void worker_unmake_ready(struct socket_conn *sock)
 void worker_run_fresh(struct worker *worker);
 void worker_run_ready(struct worker *worker);
 
+/* What clients make a worker take, and what it gives back. The worker. */
+static inline void worker_took(struct worker *worker, uint64_t bytes)
+{
+	atomic_store_explicit(&worker->client_bytes, atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + bytes,
+			      memory_order_relaxed);
+}
+
+static inline void worker_gave(struct worker *worker, uint64_t bytes)
+{
+	worker_took(worker, -bytes);
+}
+
 /* CONN_BUFFER_BYTES; NULL when memory is out. */
 static inline char *worker_buffer_take(struct worker *worker)
 {
-	return __builtin_expect(worker->buffer_count > 0, 1) ? worker->buffers[--worker->buffer_count] :
-							       mem_alloc(CONN_BUFFER_BYTES);
+	char *buffer;
+
+	if (__builtin_expect(worker->buffer_count > 0, 1))
+		return worker->buffers[--worker->buffer_count];
+	buffer = mem_alloc(CONN_BUFFER_BYTES);
+	if (buffer)
+		worker_took(worker, CONN_BUFFER_BYTES);
+	return buffer;
 }
 
 static inline void worker_buffer_give(struct worker *worker, char *buffer)
 {
-	if (__builtin_expect(worker->buffer_count < SPARE_BUFFERS, 1))
+	if (__builtin_expect(worker->buffer_count < SPARE_BUFFERS, 1)) {
 		worker->buffers[worker->buffer_count++] = buffer;
-	else
-		mem_free(buffer);
+		return;
+	}
+	worker_gave(worker, CONN_BUFFER_BYTES);
+	mem_free(buffer);
 }
 
 /* ---- listeners (bind.c, inherited.c, listen.c) ----------------------------------------------- */

@@ -53,10 +53,13 @@ static bool grow(struct conn *conn)
 		bytes = mem_alloc(capacity);
 		if (bytes) {
 			memcpy(bytes, output->bytes, output->tail);
+			worker_took(conn->worker, capacity);
 			worker_buffer_give(conn->worker, output->bytes);
 		}
 	} else {
 		bytes = mem_realloc(output->bytes, capacity);
+		if (bytes)
+			worker_took(conn->worker, capacity - output->capacity);
 	}
 	if (!bytes)
 		return false;
@@ -92,10 +95,12 @@ static void free_output_bytes(struct conn *conn)
 {
 	struct output *output = &conn->output;
 
-	if (output->capacity == CONN_BUFFER_BYTES)
+	if (output->capacity == CONN_BUFFER_BYTES) {
 		worker_buffer_give(conn->worker, output->bytes);
-	else
+	} else {
+		worker_gave(conn->worker, output->capacity);
 		mem_free(output->bytes);
+	}
 	let_go(conn, output->capacity);
 	output->origin += output->tail;
 	output->bytes = NULL;
@@ -139,6 +144,7 @@ struct reply *conn_reply_take(struct conn *conn)
 			conn->failed = true;
 			return NULL;
 		}
+		worker_took(worker, sizeof(*reply));
 		reply->request.done = on_done;
 		reply->request.owner = reply;
 	}
@@ -152,6 +158,7 @@ void conn_reply_give(struct conn *conn, struct reply *reply)
 	struct worker *worker = conn->worker;
 
 	if (worker->reply_count >= SPARE_REPLIES) {
+		worker_gave(worker, sizeof(*reply));
 		mem_free(reply);
 		return;
 	}
@@ -236,7 +243,7 @@ static void on_done(struct store_request *request)
 	if (conn->dead) {
 		finish(conn, reply);
 		if (conn->pending == 0)
-			mem_free(conn);
+			conn_free(conn);
 		return;
 	}
 	conn->output.value_bytes += reply_bytes(reply);

@@ -64,6 +64,7 @@ static uint64_t size_of(const struct datagram *datagram)
 static void datagram_free(struct datagram *datagram)
 {
 	datagram->socket->worker->datagram_bytes -= size_of(datagram);
+	worker_gave(datagram->socket->worker, size_of(datagram) - sizeof(struct socket_conn));
 	mem_free(datagram->answer);
 	mem_free(datagram);
 }
@@ -186,6 +187,7 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	if (!answer)
 		return false;
 	worker->datagram_bytes += capacity - datagram->answer_capacity;
+	worker_took(worker, capacity - datagram->answer_capacity);
 	datagram->answer = answer;
 	datagram->answer_capacity = capacity;
 	return true;
@@ -286,6 +288,7 @@ static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *
 	keep_local(datagram, message);
 	memcpy(datagram->request, bytes, length);
 	socket->worker->datagram_bytes += size_of(datagram);
+	worker_took(socket->worker, size_of(datagram) - sizeof(struct socket_conn)); /* that one counts for itself */
 	return datagram;
 }
 

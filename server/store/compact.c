@@ -15,6 +15,8 @@
 
 #define BUCKETS_PER_LOCK 16u
 #define STEP_OBJECTS 2048u /* between looks at other duties */
+#define CALM_SHARE 64 /* of -m, set during a pass */
+#define REST 8 /* times as long as the last pass took, before the next one for holes */
 #define WAIT_MS 30000u /* for items to be within the limit: values under way may hold it up */
 
 /* Nobody else has it, nor can get it without the stripe, which is held. */
@@ -42,21 +44,27 @@ static uint32_t compact_buckets(const struct compaction *compaction, struct stri
 	return b < end ? b : 0;
 }
 
-static void begin(struct compaction *compaction)
+static void begin(struct store *store, struct compaction *compaction)
 {
 	compaction->running = true;
+	compaction->began_ms = clk_now_ms(store->clock);
+	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 	compaction->started = atomic_load(&compaction->asked);
 	compaction->stripe = compaction->bucket = 0;
 }
 
-static void end(struct compaction *compaction)
+/* The holes that a pass has left while hardly anything was set must be: some pages of each class are partly used. */
+static void end(struct store *store, struct compaction *compaction)
 {
+	uint64_t set = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed) - compaction->allocated;
 	bool sparse[MEM_CLASSES];
 
 	compaction->running = compaction->waiting = false;
+	compaction->ended_ms = clk_now_ms(store->clock);
 	atomic_store(&compaction->done, compaction->started);
 	mem_purge();
-	compaction->holes_left = mem_holes(sparse);
+	if (set < store_memory_limit(store) / CALM_SHARE)
+		compaction->holes_least = mem_holes(sparse);
 	ctr_add(CTR_memory_compactions, 1);
 }
 
@@ -83,14 +91,17 @@ void compaction_ask(struct store *store)
 	background_wake(&store->keeper.background);
 }
 
-void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES])
+void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent)
 {
 	struct compaction *compaction = &store->keeper.compaction;
+	uint64_t took_ms = compaction->ended_ms - compaction->began_ms;
+	uint64_t rest_ms = urgent ? 0 : REST * took_ms;
 
-	if (compaction->running || compaction_pending(store))
+	if (compaction->running || compaction_pending(store) ||
+	    (took_ms > 0 && clk_now_ms(store->clock) < compaction->ended_ms + rest_ms))
 		return;
 	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
-	begin(compaction);
+	begin(store, compaction);
 }
 
 bool keeper_compact(struct store *store, uint64_t now_ms)
@@ -102,7 +113,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 		if (!compaction_pending(store) || !due(store, compaction, now_ms))
 			return false;
 		memset(compaction->moves, true, sizeof(compaction->moves));
-		begin(compaction);
+		begin(store, compaction);
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
 		compaction->bucket = compact_buckets(compaction, &store->stripes[compaction->stripe], compaction->bucket, &met);
@@ -110,6 +121,6 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 			compaction->stripe++;
 	}
 	if (compaction->stripe == store->stripe_count)
-		end(compaction);
+		end(store, compaction);
 	return true;
 }

@@ -12,7 +12,7 @@
 #include "server/store/store_internal.h"
 
 #define WATCH_MS 250
-#define WATCH_SHARE 32 /* of -m allocated since the last look */
+#define WATCH_SHARE 64 /* of -m allocated since the last look */
 #define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
 #define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
 

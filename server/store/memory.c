@@ -10,8 +10,8 @@
 #define BESIDE_SHARE 16 /* of -m, and */
 #define BESIDE_BYTES (20u << 20)
 #define CHARGE_SHARE 4 /* of -m, that objects pay for this at the most */
-/* Holes in the allocator's pages that are worth moving objects: so much, and so much more than the last time left. */
-#define HOLES_SHARE 32 /* of -m, and */
+/* Holes in the allocator's pages that are worth moving objects: so much, and so much more than must be. */
+#define HOLES_SHARE 48 /* of -m, and */
 #define HOLES_BYTES (2u << 20)
 #define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them */
 #define HOLES_WEIGHT 8
@@ -209,15 +209,17 @@ static uint64_t watch_holes(struct store *store, uint64_t memory)
 {
 	struct compaction *compaction = &store->keeper.compaction;
 	bool sparse[MEM_CLASSES];
-	uint64_t holes = mem_holes(sparse), worth = memory / HOLES_SHARE + HOLES_BYTES;
+	uint64_t holes = mem_holes(sparse), worth = memory / HOLES_SHARE + HOLES_BYTES, more, from;
 
-	if (holes < compaction->holes_left)
-		compaction->holes_left = holes;
-	if (holes > worth && holes > compaction->holes_left + memory / HOLES_SHARE)
-		compaction_thin(store, sparse);
-	if (holes <= HOLES_CHARGED(worth))
+	if (holes < compaction->holes_least)
+		compaction->holes_least = holes;
+	more = compaction->holes_least + memory / HOLES_SHARE;
+	from = HOLES_CHARGED(worth) > more ? HOLES_CHARGED(worth) : more;
+	if (holes > worth && holes > more)
+		compaction_thin(store, sparse, holes > from);
+	if (holes <= from)
 		return 0;
-	holes = HOLES_WEIGHT * (holes - HOLES_CHARGED(worth));
+	holes = HOLES_WEIGHT * (holes - from);
 	return holes < HOLES_CHARGE(memory) ? holes : HOLES_CHARGE(memory);
 }
 
@@ -233,12 +235,15 @@ void store_watch_memory(struct store *store)
 	uint64_t memory = store_memory_limit(store), most = memory / CHARGE_SHARE;
 	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES;
 	uint64_t resident = mem_resident();
+	struct mem_figures heap;
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
 
 	if (resident > memory && mem_resident_is_exact())
 		over = watch_holes(store, memory);
 	if (resident > allowed) {
-		mem_purge();
+		mem_figures(&heap);
+		if (heap.unused > (resident - allowed) / 2)
+			mem_purge();
 		resident = mem_resident();
 	}
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);

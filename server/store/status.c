@@ -37,6 +37,34 @@ static void flash_status(struct store *store, struct store_status *out)
 			(double)(index->index_bytes + index->filter_bytes + index->other_bytes) / (double)objects;
 }
 
+void store_get_memory(struct store *store, struct store_memory *out)
+{
+	uint64_t region = store->region ? region_bytes(store->region) : 0;
+	struct fidx_status index = { 0 };
+	struct seg_info info = { 0 };
+
+	*out = (struct store_memory){ .limit = store_memory_limit(store),
+				      .items = positive(atomic_load(&store->item_bytes)),
+				      .tables = atomic_load(&store->table_bytes),
+				      .stripes = store->stripe_count * sizeof(struct stripe),
+				      .plans = atomic_load(&store->plan_bytes),
+				      .readers = atomic_load(&store->reader_bytes),
+				      .charged = atomic_load(&store->excess_bytes) };
+	if (store->index) {
+		fidx_get_status(store->index, &index);
+		seg_get_info(store->segments, &info);
+		out->index = index.index_bytes;
+		out->filters = index.filter_bytes;
+		out->index_other = index.other_bytes;
+		out->segments = seg_region_bytes(info.segments);
+		out->classifier = clf_memory_bytes(store->classifier);
+		out->staging = info.staging_bytes;
+		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
+	}
+	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other + out->segments +
+		    out->classifier + out->plans + out->staging + out->readers - region;
+}
+
 void store_get_status(struct store *store, struct store_status *out)
 {
 	const struct window_reading written = store_written(store);

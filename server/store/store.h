@@ -472,4 +472,16 @@ struct store_status {
 };
 void store_get_status(struct store *store, struct store_status *out); /* any thread; may lock leaves */
 
+/* What -m pays for, in bytes: the parts that items don't have. */
+struct store_memory {
+	uint64_t limit;
+	uint64_t items, tables, stripes;     /* objects in DRAM, the chains that lead to them, their locks */
+	uint64_t index, filters, index_other; /* of objects on flash: its tables; other: extents and what each segment takes */
+	uint64_t segments, classifier, plans, staging, readers;
+	uint64_t charged;		     /* taken off items, as more is resident than -m allows */
+	uint64_t untouched;		     /* of index, segments and classifier: given, and not resident yet */
+	uint64_t heap;			     /* of all but charged: what is the allocator's */
+};
+void store_get_memory(struct store *store, struct store_memory *out); /* any thread; asks for each page of the index */
+
 #endif

@@ -148,7 +148,9 @@ struct compaction {
 	uint64_t since_ms; /* it waits for eviction to do its part */
 	bool moves[MEM_CLASSES]; /* objects of these classes */
 	uint32_t stripe, bucket; /* where to go on */
-	uint64_t holes_left; /* that it left, or the fewest since */
+	uint64_t began_ms, ended_ms; /* the last pass, or the one under way */
+	uint64_t allocated; /* allocated_bytes when it began */
+	uint64_t holes_least; /* that a pass in calm has left, or the fewest since */
 };
 
 /*
@@ -502,10 +504,10 @@ bool keeper_crawl(struct store *store, uint64_t now_ms);
 
 /* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
    The keeper does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
-   resident memory is over its limit for no reason to evict. compaction_thin: the keeper begins one of these classes at
-   once, if none is under way. */
+   resident memory is over its limit for no reason to evict. compaction_thin: the keeper begins one of these classes, if
+   none is under way and the last one is some time ago, or it is urgent. */
 void compaction_ask(struct store *store);
-void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES]);
+void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent);
 bool compaction_pending(const struct store *store);
 bool keeper_compact(struct store *store, uint64_t now_ms);
 

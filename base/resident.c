@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/resident.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGES_AT_ONCE 4096u
+/* Of an entry of /proc/self/pagemap: it is in memory, and mapped here alone. */
+#define PAGE_PRESENT (1ull << 63)
+#define PAGE_OWN (1ull << 56)
+#define ZEROED_MOST (256u << 10) /* of a library's zeroed data: larger ones are the next mapping */
+#define LINE_BYTES 512u
+#define TEXT_BYTES 4096u
+
+/* A line of /proc/self/maps. */
+struct mapping {
+	uintptr_t from, to;
+	char rights[5], name[256];
+};
+
+struct sum {
+	struct resident *out;
+	struct mapping before; /* the last one */
+	bool data;		/* it was a file's writable data, or what follows that */
+	uint64_t stack_bytes;	/* of a thread's stack, as mapped */
+};
+
+/* By the kernel's map of each page. What was only read is a page of zeros that all share: it is nobody's own. */
+static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t *absent)
+{
+	uint64_t map[PAGES_AT_ONCE];
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	bool done = fd >= 0;
+
+	for (uint64_t at = 0; done && at < pages; at += PAGES_AT_ONCE) {
+		uint64_t count = pages - at < PAGES_AT_ONCE ? pages - at : PAGES_AT_ONCE;
+		size_t bytes = count * sizeof(map[0]);
+
+		done = pread(fd, map, bytes, (off_t)((from / page + at) * sizeof(map[0]))) == (ssize_t)bytes;
+		for (uint64_t i = 0; done && i < count; i++)
+			*absent += (map[i] & (PAGE_PRESENT | PAGE_OWN)) != (PAGE_PRESENT | PAGE_OWN);
+	}
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* A process that has changed its user may not read that map; then such pages count as its own. */
+static void count_by_core(uintptr_t from, uint64_t pages, uint64_t page, uint64_t *absent)
+{
+	unsigned char map[PAGES_AT_ONCE];
+
+	for (uint64_t at = 0; at < pages; at += PAGES_AT_ONCE) {
+		uint64_t count = pages - at < PAGES_AT_ONCE ? pages - at : PAGES_AT_ONCE;
+
+		if (mincore((void *)(from + at * page), count * page, map) != 0)
+			return;
+		for (uint64_t i = 0; i < count; i++)
+			*absent += !(map[i] & 1);
+	}
+}
+
+static uint64_t pages_absent(uintptr_t from, uint64_t pages, uint64_t page)
+{
+	uint64_t absent = 0;
+
+	if (!count_by_map(from, pages, page, &absent)) {
+		absent = 0;
+		count_by_core(from, pages, page, &absent);
+	}
+	return absent;
+}
+
+uint64_t resident_untouched(const void *memory, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)memory + page - 1) / page * page, to = ((uintptr_t)memory + bytes) / page * page;
+
+	return to > from ? pages_absent(from, (to - from) / page, page) * page : 0;
+}
+
+static uint64_t touched(const struct mapping *mapping)
+{
+	uint64_t bytes = mapping->to - mapping->from;
+
+	return bytes - resident_untouched((const void *)mapping->from, bytes);
+}
+
+/*
+ * The kernel counts a file's pages as files until they are written to. A library's data are written as it is loaded, and
+ * so is what lies before them, which is made read-only afterwards.
+ */
+static void add(struct sum *sum, const struct mapping *mapping)
+{
+	const struct mapping *before = &sum->before;
+	bool of_file = mapping->name[0] == '/', writable = mapping->rights[1] == 'w';
+	bool follows = mapping->from == before->to;
+
+	if (of_file && writable && mapping->rights[3] == 'p') {
+		sum->out->files += mapping->to - mapping->from;
+		if (follows && strcmp(before->name, mapping->name) == 0 && before->rights[1] != 'w' && before->rights[2] != 'x')
+			sum->out->files += before->to - before->from;
+		sum->data = true;
+	} else if (!mapping->name[0] && writable && follows && sum->data) {
+		sum->out->files += mapping->to - mapping->from < ZEROED_MOST ? touched(mapping) : 0;
+		sum->data = false;
+	} else {
+		sum->data = false;
+		if (strcmp(mapping->name, "[stack]") == 0 ||
+		    (!mapping->name[0] && writable && mapping->to - mapping->from == sum->stack_bytes))
+			sum->out->stacks += touched(mapping);
+	}
+	sum->before = *mapping;
+}
+
+static void add_line(struct sum *sum, const char *line)
+{
+	struct mapping mapping = { 0 };
+	unsigned long from, to;
+
+	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %255[^\n]", &from, &to, mapping.rights, mapping.name) < 3)
+		return;
+	mapping.from = from;
+	mapping.to = to;
+	add(sum, &mapping);
+}
+
+static void add_mappings(struct sum *sum)
+{
+	char text[TEXT_BYTES], line[LINE_BYTES];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t length;
+
+	if (fd < 0)
+		return;
+	while ((length = read(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < length; i++) {
+			if (used < sizeof(line) - 1)
+				line[used++] = text[i];
+			if (text[i] == '\n') {
+				line[used] = '\0';
+				add_line(sum, line);
+				used = 0;
+			}
+		}
+	}
+	close(fd);
+}
+
+static uint64_t stack_bytes(void)
+{
+	pthread_attr_t attributes;
+	size_t bytes = 0;
+
+	if (pthread_attr_init(&attributes) != 0)
+		return 0;
+	if (pthread_attr_getstacksize(&attributes, &bytes) != 0)
+		bytes = 0;
+	pthread_attr_destroy(&attributes);
+	return bytes;
+}
+
+void resident_read(struct resident *out)
+{
+	struct sum sum = { .out = out, .stack_bytes = stack_bytes() };
+	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all = 0, files = 0;
+	FILE *statm = fopen("/proc/self/statm", "re");
+
+	if (statm && fscanf(statm, "%*u %llu %llu", &all, &files) != 2)
+		all = files = 0;
+	if (statm)
+		fclose(statm);
+	*out = (struct resident){ .all = all * page, .files = files * page };
+	add_mappings(&sum);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * "stats memory": what the process has of the machine's memory, part by part. The parts come from the modules' accounts
+ * and from the allocator, their sum is checked against what the kernel says: "resident".
+ */
+#include "server/admin/admin.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/resident.h"
+#include "server/admin/observe.h"
+#include "server/net/net.h"
+#include "server/store/store.h"
+
+static void row(struct stats_out *out, const char *name, uint64_t bytes)
+{
+	stats_add(out, name, "%" PRIu64, bytes);
+}
+
+static uint64_t less(uint64_t bytes, uint64_t part)
+{
+	return bytes > part ? bytes - part : 0;
+}
+
+/*
+ * How much of its metadata the allocator has touched it doesn't tell. It is what the other parts leave of what is
+ * resident, and at the most what the allocator counts: so parts that are too large, or too small by more, make a sum that
+ * is wrong.
+ */
+static uint64_t metadata(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
+{
+	uint64_t left = less(resident->all, others);
+
+	return left < heap->metadata ? left : heap->metadata;
+}
+
+void stats_memory(const struct server *server, struct stats_out *out)
+{
+	struct store_memory store;
+	struct net_status net;
+	struct mem_figures heap;
+	struct resident resident;
+	uint64_t untouched, sum = 0, records;
+
+	store_get_memory(server->store, &store);
+	net_get_status(server->net, &net);
+	mem_figures(&heap);
+	resident_read(&resident);
+	untouched = store.untouched + observe_untouched() + net_untouched(server->net);
+	const struct {
+		const char *name;
+		uint64_t bytes;
+	} parts[] = {
+		/* What -m pays for: */
+		{ "items", store.items },
+		{ "tables", store.tables },
+		{ "stripes", store.stripes },
+		{ "index", store.index },
+		{ "filters", store.filters },
+		{ "index_other", store.index_other },
+		{ "segments", store.segments },
+		{ "classifier", store.classifier },
+		{ "plans", store.plans },
+		{ "staging", store.staging },
+		{ "readers", store.readers },
+		/* What is beside it: */
+		{ "connections", net.client_bytes },
+		{ "other", less(heap.allocated, store.heap + net.client_bytes) },
+		{ "holes", less(heap.active, heap.allocated) },
+		{ "unused", heap.unused },
+		{ "stacks", resident.stacks },
+		{ "files", resident.files },
+	};
+
+	row(out, "limit", store.limit);
+	row(out, "charged", store.charged);
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		row(out, parts[i].name, parts[i].bytes);
+		sum += parts[i].bytes;
+	}
+	sum = less(sum, untouched);
+	records = metadata(&heap, &resident, sum);
+	row(out, "metadata", records);
+	row(out, "untouched", untouched);
+	row(out, "sum", sum + records);
+	row(out, "resident", resident.all);
+}
