@@ -24,15 +24,15 @@ static uint64_t less(uint64_t bytes, uint64_t part)
 }
 
 /*
- * How much of its metadata the allocator has touched it doesn't tell. It is what the other parts leave of what is
- * resident, and at the most what the allocator counts: so parts that are too large, or too small by more, make a sum that
- * is wrong.
+ * What the allocator has for itself: its records, and pages that it keeps for the next. How much of these was ever touched
+ * it doesn't tell. It is what the other parts leave of what is resident, and at the most what the allocator counts: so
+ * other parts that are too large, or too small by more, make a sum that is wrong.
  */
-static uint64_t metadata(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
+static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
-	uint64_t left = less(resident->all, others);
+	uint64_t left = less(resident->all, others), most = heap->metadata + heap->unused;
 
-	return left < heap->metadata ? left : heap->metadata;
+	return left < most ? left : most;
 }
 
 void stats_memory(const struct server *server, struct stats_out *out)
@@ -41,7 +41,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 	struct net_status net;
 	struct mem_figures heap;
 	struct resident resident;
-	uint64_t untouched, sum = 0, records;
+	uint64_t untouched, sum = 0, own;
 
 	store_get_memory(server->store, &store);
 	net_get_status(server->net, &net);
@@ -68,7 +68,6 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ "connections", net.client_bytes },
 		{ "other", less(heap.allocated, store.heap + net.client_bytes) },
 		{ "holes", less(heap.active, heap.allocated) },
-		{ "unused", heap.unused },
 		{ "stacks", resident.stacks },
 		{ "files", resident.files },
 	};
@@ -80,9 +79,9 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		sum += parts[i].bytes;
 	}
 	sum = less(sum, untouched);
-	records = metadata(&heap, &resident, sum);
-	row(out, "metadata", records);
+	own = allocators(&heap, &resident, sum);
+	row(out, "allocator", own);
 	row(out, "untouched", untouched);
-	row(out, "sum", sum + records);
+	row(out, "sum", sum + own);
 	row(out, "resident", resident.all);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What -m is for: what was just set is there, objects have what nothing else needs, and the account adds up."""
+import itertools
 import time
 
 import pytest
@@ -60,9 +61,10 @@ def test_objects_have_what_nothing_else_needs(start, flash, megabytes, least, va
     with daemon.client() as client:
         flood(client, b"before", 1000 if value_bytes != 4096 else 100, 2 * megabytes << 20)
         flood(client, b"then", value_bytes, 3 * megabytes << 20)
+        rounds = itertools.count()
 
         def share():
-            flood(client, b"more", value_bytes, megabytes << 16)
+            flood(client, b"more:%d:" % next(rounds), value_bytes, megabytes << 16)
             now = memory(client)
             return now["items"] / (now["limit"] - now["index"] - now["filters"] - now["index_other"])
 
