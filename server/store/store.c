@@ -285,10 +285,12 @@ static int too_little_memory(const struct store *store, char reason[256])
 
 int store_open(struct store **out, const struct store_config *config, char reason[256])
 {
-	struct store *store = mem_must_zalloc(sizeof(*store));
+	struct store *store = mem_aligned(CACHE_LINE, sizeof(*store));
 	int result = FS_OK;
 
 	reason[0] = '\0';
+	must(store);
+	memset(store, 0, sizeof(*store));
 	store->config = *config;
 	store->clock = config->clock;
 	store->origin_us = clk_now_us(store->clock);

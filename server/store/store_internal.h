@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 
 #include "base/assert.h"
 #include "base/fault.h"
@@ -205,6 +206,8 @@ struct cleaner {
 	_Atomic uint64_t beat_ms; /* when it last went on */
 };
 
+#define CACHE_LINE 64
+
 struct store {
 	struct store_config config; /* constant after open, as are all without a word; of what tuning has, the start's value */
 	struct {
@@ -237,29 +240,42 @@ struct store {
 	_Atomic bool crawler_enabled;
 	_Atomic uint32_t crawl_sleep_us, crawl_to_crawl;
 
-	_Atomic uint64_t cas_next;
-	_Atomic uint64_t cas_reserved; /* ids below may be given */
-	_Atomic uint64_t flush_cas;    /* objects with ids up to this are gone */
+	/* A line that each request reads, and that hardly ever changes: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t flush_cas; /* objects with ids up to this are gone */
 	_Atomic unsigned flushing;     /* flushes between reading the newest id and publishing it */
 	_Atomic uint32_t flush_at;     /* seconds of a pending flush_all, 0 = none */
+	_Atomic uint64_t cas_reserved; /* ids below may be given */
 
-	_Atomic int64_t item_bytes;  /* what items cost, plans' included; batched by contexts */
+	/* One that each change writes: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;
+
+	/* What contexts write, in batches: */
+	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes;  /* what items cost, plans' included */
 	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
-	struct recent recent;
 	_Atomic uint64_t released_bytes;  /* of items, by the keeper and the cleaner since the start */
-	_Atomic uint64_t table_bytes;
+	struct recent recent;
+
+	/* What a candidate more or less writes: */
+	_Alignas(CACHE_LINE) _Atomic int64_t candidate_bytes[GROUPS];
+	_Atomic int64_t candidate_count;
+
+	/* The other parts of -m, which change now and then: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes;
 	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
 	_Atomic uint64_t excess_bytes; /* resident memory over its limit: off the budget */
 	_Atomic uint64_t reader_bytes;
 	_Atomic uint64_t resident_bytes; /* as last read */
-	_Atomic int64_t candidate_bytes[GROUPS];
-	_Atomic int64_t candidate_count;
 
-	struct windows windows; /* of what was written */
+	_Alignas(CACHE_LINE) struct windows windows; /* of what was written */
 	struct keeper keeper;
 	struct cleaner cleaner;
 };
+
+_Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct store, flush_cas) / CACHE_LINE &&
+		       offsetof(struct store, item_bytes) / CACHE_LINE != offsetof(struct store, cas_next) / CACHE_LINE &&
+		       offsetof(struct store, item_bytes) / CACHE_LINE != offsetof(struct store, excess_bytes) / CACHE_LINE,
+	       "what each request writes lies apart from what each reads");
 
 /* ---- store.c, time and conditions ------------------------------------------------------------ */
 
