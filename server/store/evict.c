@@ -327,7 +327,8 @@ bool evict_excess_hot(struct store *store)
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
-	while (hot > threshold && seen < HAND_VISITS) {
+	/* A turn is bounded by the slots that it looks at: where few of them are in use, that are far more than it visits. */
+	for (unsigned turns = 0; hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {
 		(void)fidx_hand(store->index, HAND_VISITS_EXCESS, hot - threshold, &visited);
 		if (visited == 0)
 			break;

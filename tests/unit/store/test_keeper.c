@@ -160,6 +160,78 @@ static void a_pass_in_steps_misses_nothing(void **state)
 	assert_nothing_left(h);
 }
 
+#define HUGE_BUCKETS 160000000u /* with 16 slots each */
+#define SPARSE_BUCKETS (HUGE_BUCKETS / 128) /* in the first of them there is a slot now and then */
+#define SPARSE_SLOTS 2000u
+#define STEP_BUCKETS 300000u /* five million slots: some milliseconds */
+
+/* A flash that would have 2.5 x 10^9 objects on it: of device and index there is as much memory as is used of them. */
+static void open_huge(struct harness *h)
+{
+	h->config.memory_bytes = MIB(64);
+	h->config.segment_bytes = 0;
+	h->config.flash_bytes = MIB(64);
+	h->config.hot_fraction = 0;
+	harness_use_ram(h);
+	h->config.flash_bytes = UINT64_C(100) << 30;
+	h->config.flash_object_bytes = 1u << 30; /* the first table has next to nothing */
+	h->ram->dev.bytes = h->config.flash_bytes;
+	harness_open(h);
+}
+
+/* Objects of a mebibyte each, by what the index knows of them, a long way from one to the next. CLOCK stands at 3. */
+static unsigned add_sparse_table(struct harness *h, struct fidx_key keys[SPARSE_SLOTS])
+{
+	struct fidx *index = h->store->index;
+	unsigned table;
+
+	assert_int_equal(fidx_table_add(index, HUGE_BUCKETS, &table), FS_OK);
+	fidx_segment_open(index, 0, table, 1, 1u << 20, NULL, 0);
+	for (unsigned n = 0; n < SPARSE_SLOTS;) {
+		fidx_key_of(index, rng_next(&h->store->keeper.context.rng), &keys[n]);
+		if (keys[n].bucket[table][0] < SPARSE_BUCKETS)
+			assert_true(fidx_insert(index, &keys[n++], 0, 0, 3, FIDX_DROP_NONE));
+	}
+	return table;
+}
+
+/* The last bucket in which the hand has met an object. */
+static uint32_t reached_by_hand(struct harness *h, const struct fidx_key keys[SPARSE_SLOTS], unsigned table)
+{
+	uint32_t farthest = 0;
+
+	for (unsigned n = 0; n < SPARSE_SLOTS; n++) {
+		struct fidx_match match = { .segment = 0, .sequence = 1, .function = 0 };
+
+		assert_true(fidx_find(h->store->index, &keys[n], &match));
+		if (match.clock < 3 && keys[n].bucket[table][0] > farthest)
+			farthest = keys[n].bucket[table][0];
+	}
+	return farthest;
+}
+
+/* However few of the slots that it looks at are any object's. */
+static void a_step_looks_at_a_bounded_number_of_slots(void **state)
+{
+	static struct fidx_key keys[SPARSE_SLOTS];
+	struct harness *h = *state;
+	uint32_t before = 0, now;
+	unsigned table;
+
+	open_huge(h);
+	table = add_sparse_table(h, keys);
+	assert_true(store_hot_bytes(h->store) > store_hot_threshold(h->store) + h->store->segment_bytes);
+	for (unsigned step = 0; step < 3; step++) {
+		assert_true(evict_excess_hot(h->store)); /* and there is more to do */
+		now = reached_by_hand(h, keys, table);
+		assert_in_range(now - before, 1, STEP_BUCKETS);
+		before = now;
+	}
+	fidx_segment_close(h->store->index, 0);
+	fidx_destroy(h->store->index); /* without being verified, which would look at all of it */
+	h->store->index = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -170,6 +242,7 @@ int main(void)
 		TEST(a_cleaner_that_hangs_by_itself_is_seen),
 		TEST(a_pass_that_is_overdue_goes_on_in_steps),
 		TEST(a_pass_in_steps_misses_nothing),
+		TEST(a_step_looks_at_a_bounded_number_of_slots),
 	};
 
 	return cmocka_run_group_tests_name("store: the keeper", tests, NULL, NULL);
