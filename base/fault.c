@@ -15,6 +15,8 @@ struct fault_state {
 	_Atomic uint64_t n;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t fired;
+	void (*call)(void *context); /* this and the next: constant while mode isn't FAULT_OFF */
+	void *context;
 };
 
 static struct fault_state states[FAULT_POINTS];
@@ -36,10 +38,18 @@ void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n)
 	atomic_store(&state->mode, (int)mode);
 }
 
+void fault_call(enum fault_point point, void (*call)(void *context), void *context)
+{
+	states[point].call = call;
+	states[point].context = context;
+}
+
 void fault_disarm_all(void)
 {
-	for (int point = 0; point < FAULT_POINTS; point++)
+	for (int point = 0; point < FAULT_POINTS; point++) {
 		fault_arm((enum fault_point)point, FAULT_OFF, 0);
+		fault_call((enum fault_point)point, NULL, NULL);
+	}
 }
 
 uint64_t fault_fired(enum fault_point point)
@@ -76,9 +86,12 @@ bool fault_fires(enum fault_point point)
 		fires = mix64(call + ((uint64_t)point << 48)) % 1000 < n;
 		break;
 	}
-	if (fires)
-		atomic_fetch_add(&state->fired, 1);
-	return fires;
+	if (!fires)
+		return false;
+	atomic_fetch_add(&state->fired, 1);
+	if (state->call)
+		state->call(state->context);
+	return true;
 }
 #endif
 

@@ -44,6 +44,9 @@ enum fault_mode { FAULT_OFF, FAULT_ALWAYS, FAULT_EVERY, FAULT_AFTER, FAULT_PROBA
 void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n);
 void fault_disarm_all(void);
 uint64_t fault_fired(enum fault_point point); /* how often it fired */
+/* For tests: call is called whenever the point fires, by the thread that met it and before that goes on, so that what
+   happens at this very place is no matter of time. To be set before the point is armed; ends with fault_disarm_all. */
+void fault_call(enum fault_point point, void (*call)(void *context), void *context);
 /* Reads FLASHIELD_FAULTS. 0, or FS_EINVAL with the offending word logged. */
 int fault_init_from_environment(void);
 

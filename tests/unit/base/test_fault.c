@@ -86,6 +86,27 @@ static void modes_fire_as_they_say(void **state)
 	assert_false(fault_fires(FAULT_store_promote));
 }
 
+static void count(void *context)
+{
+	(*(unsigned *)context)++;
+}
+
+static void a_call_is_made_whenever_the_point_fires(void **state)
+{
+	unsigned calls = 0;
+
+	(void)state;
+	fault_call(POINT, count, &calls);
+	assert_int_equal(fires_of(5), 0);
+	fault_arm(POINT, FAULT_EVERY, 2);
+	assert_int_equal(fires_of(6), 3);
+	assert_int_equal(calls, 3);
+	fault_disarm_all();
+	fault_arm(POINT, FAULT_ALWAYS, 0);
+	assert_int_equal(fires_of(6), 6);
+	assert_int_equal(calls, 3);
+}
+
 static void the_environment_arms(void **state)
 {
 	(void)state;
@@ -104,6 +125,12 @@ static void modes_fire_as_they_say(void **state)
 	assert_false(fault_fires(POINT)); /* compiled out */
 }
 
+static void a_call_is_made_whenever_the_point_fires(void **state)
+{
+	(void)state;
+	skip();
+}
+
 static void the_environment_arms(void **state)
 {
 	(void)state;
@@ -119,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup(no_variable_is_fine, disarm),
 		cmocka_unit_test_setup(a_disarmed_point_never_fires, disarm),
 		cmocka_unit_test_setup(modes_fire_as_they_say, disarm),
+		cmocka_unit_test_setup(a_call_is_made_whenever_the_point_fires, disarm),
 		cmocka_unit_test_setup(the_environment_arms, disarm),
 	};
 

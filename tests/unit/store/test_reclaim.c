@@ -166,6 +166,125 @@ static void what_expired_or_was_flushed_does_not_come_back(void **state)
 	assert_int_equal(where(h, "key"), NOWHERE);
 }
 
+/* ---- what changes while it is looked at ------------------------------------------------------ */
+
+struct before {
+	struct harness *h;
+	const char *key;
+	uint32_t segment;
+	uint64_t live; /* records that lie before the key's */
+};
+
+static bool count_live_before(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+{
+	struct before *before = context;
+	struct store *store = before->h->store;
+	struct fidx_match match;
+	struct fidx_key key;
+
+	if (record->key_length == strlen(before->key) && memcmp(record->key, before->key, record->key_length) == 0)
+		return false;
+	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
+	before->live += record_is_live(store, before->segment, seg_sequence(store->segments, before->segment), &key, offset,
+				       is_extent, &match);
+	return true;
+}
+
+/* Reclaims the key's segment, and calls what between the first look at the key's slot and the decision on its record. */
+static void reclaim_and_between(struct harness *h, const char *key, void (*what)(void *context))
+{
+	struct before before = { .h = h, .key = key, .segment = segment_of(h, key) };
+	uint64_t visited;
+
+	assert_int_equal(seg_walk(h->store->segments, before.segment, count_live_before, &before, &visited), FS_OK);
+	fault_call(FAULT_store_reclaim_visit, what, h);
+	fault_arm(FAULT_store_reclaim_visit, FAULT_AFTER, before.live);
+	assert_true(reclaim_segment(h->store, before.segment));
+	assert_int_equal(fault_fired(FAULT_store_reclaim_visit), 1);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void delete_key(void *context)
+{
+	assert_int_equal(run(context, STORE_DELETE, "key").result, STORE_DELETED);
+}
+
+static void replace_and_evict_key(void *context)
+{
+	struct harness *h = context;
+	uint64_t visited;
+
+	set(h, "key", "new");
+	for (int i = 0; i < 6; i++)
+		evict_dram(&h->worker[1]->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
+static void replace_key(void *context)
+{
+	set(context, "key", "new");
+}
+
+static void what_is_deleted_between_the_two_looks_at_its_slot_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	put_in_oldest(h, "key", "value");
+	reclaim_and_between(h, "key", delete_key);
+	assert_missing(h, "key");
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
+static void what_is_replaced_and_evicted_between_the_two_looks_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	put_in_oldest(h, "key", "value");
+	reclaim_and_between(h, "key", replace_and_evict_key);
+	assert_missing(h, "key");
+}
+
+static void what_is_replaced_between_the_two_looks_stays_the_new_one(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	put_in_oldest(h, "key", "value");
+	reclaim_and_between(h, "key", replace_key);
+	assert_value(h, "key", "new");
+	move(h, "key");
+	assert_value(h, "key", "new");
+}
+
+static void a_large_object_deleted_between_the_two_looks_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+	static char value[KIB(10)];
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	run_full(h, STORE_SET, "key", value, sizeof(value), 0, 0, 0);
+	move(h, "key");
+	while (fill_flash(h) != segment_of(h, "key"))
+		assert_true(write_one(h));
+	reclaim_and_between(h, "key", delete_key);
+	assert_missing(h, "key");
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
 /* ---- what comes back ------------------------------------------------------------------------- */
 
 static void what_was_read_on_flash_comes_back_with_clock_and_features(void **state)
@@ -301,6 +420,10 @@ int main(void)
 		TEST(what_was_overwritten_does_not_come_back),
 		TEST(only_the_record_that_a_slot_leads_to_is_live),
 		TEST(what_expired_or_was_flushed_does_not_come_back),
+		TEST(what_is_deleted_between_the_two_looks_at_its_slot_does_not_come_back),
+		TEST(what_is_replaced_and_evicted_between_the_two_looks_does_not_come_back),
+		TEST(what_is_replaced_between_the_two_looks_stays_the_new_one),
+		TEST(a_large_object_deleted_between_the_two_looks_does_not_come_back),
 		TEST(what_was_read_on_flash_comes_back_with_clock_and_features),
 		TEST(every_live_object_comes_back_where_the_option_says_so),
 		TEST(a_large_object_read_on_flash_comes_back),
