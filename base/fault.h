@@ -17,6 +17,7 @@
 /* FAULT(name, text), sorted. */
 #define FAULT_TABLE(FAULT) \
 	FAULT(cleaner_pause_before_commit, "between a segment's write and the move of its objects to the index") \
+	FAULT(cleaner_step, "a step of the work on a segment: it has no effect but a test's call") \
 	FAULT(device_file_full, "a flash file that is being made meets a full file system") \
 	FAULT(device_read_again, "a submit answers EAGAIN, so that the submitter thread is used") \
 	FAULT(device_read_corrupt, "a read returns one flipped bit") \

@@ -166,6 +166,7 @@ void pace_step(struct store *store)
 	struct pace *pace = &store->cleaner.pace;
 	uint64_t now_us, worked_us, pause_us;
 
+	(void)fault_fires(FAULT_cleaner_step);
 	if (!store->cleaner.background.threaded || background_is_stopping(&store->cleaner.background))
 		return;
 	now_us = clk_now_us(store->clock);

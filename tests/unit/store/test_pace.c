@@ -135,6 +135,75 @@ static void the_best_come_first(void **state)
 	gathered_release(h->store, &out);
 }
 
+/* ---- small pieces ---------------------------------------------------------------------------- */
+
+/* What is done of a segment from one step to the next, in objects. */
+struct pieces {
+	struct store *store;
+	uint64_t steps, inserts, used;
+	int64_t candidates;
+	uint64_t most_committed, most_reclaimed, most_gathered, most_released;
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void note_piece(void *context)
+{
+	struct pieces *pieces = context;
+	uint64_t inserts = ctr_sum(CTR_index_inserts), committed = inserts - pieces->inserts;
+	int64_t candidates = atomic_load(&pieces->store->candidate_count), change = candidates - pieces->candidates;
+	struct fidx_status status;
+
+	fidx_get_status(pieces->store->index, &status);
+	if (pieces->steps++ > 0) {
+		pieces->most_committed = larger(pieces->most_committed, committed);
+		pieces->most_reclaimed = larger(pieces->most_reclaimed, pieces->used + committed - status.used);
+		pieces->most_gathered = larger(pieces->most_gathered, change < 0 ? (uint64_t)-change : 0);
+		pieces->most_released = larger(pieces->most_released, change > 0 ? (uint64_t)change : 0);
+	}
+	pieces->inserts = inserts;
+	pieces->used = status.used;
+	pieces->candidates = candidates;
+}
+
+/* However many objects a segment has: it is gathered, committed, released and reclaimed in pieces of some dozens. */
+static void the_work_on_a_segment_is_done_in_small_pieces(void **state)
+{
+	struct harness *h = *state;
+	uint64_t written = ctr_sum(CTR_flash_objects_written), dropped = ctr_sum(CTR_flash_objects_dropped), steps = 0;
+	struct pieces pieces;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_close(h);
+	h->config.memory_bytes = MIB(64);
+	h->config.segment_bytes = MIB(2);
+	h->config.flash_bytes = MIB(7); /* three segments */
+	h->config.placement = SEG_PLACE_SWEEP;
+	harness_open(h);
+	seg_set_step(h->store->segments, &(struct seg_step){ .call = pace_plan_step, .context = h->store });
+	for (unsigned n = 0; n < 8; n++) {
+		store_small(h, n * 30000, (n + 1) * 30000);
+		pieces = (struct pieces){ .store = h->store };
+		fault_call(FAULT_cleaner_step, note_piece, &pieces);
+		fault_arm(FAULT_cleaner_step, FAULT_ALWAYS, 0);
+		assert_true(write_segment(h->store, EVERY_GROUP));
+		fault_arm(FAULT_cleaner_step, FAULT_OFF, 0);
+		assert_in_range(pieces.most_committed, 1, 32);
+		assert_in_range(pieces.most_gathered, 1, 64 * 8); /* of so many buckets */
+		assert_in_range(pieces.most_released, 0, 64);
+		assert_in_range(pieces.most_reclaimed, n < 3 ? 0 : 1, 32);
+		steps += pieces.steps;
+	}
+	written = ctr_sum(CTR_flash_objects_written) - written;
+	dropped = ctr_sum(CTR_flash_objects_dropped) - dropped;
+	assert_true(written > 8 * 10000 && dropped > 5 * 10000);
+	assert_true(steps > (2 * written + dropped) / 32); /* each record is written, committed, read back */
+}
+
 /* Ten thousand objects fit on the flash, and four thousand in the index. */
 static void where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped(void **state)
 {
@@ -179,6 +248,7 @@ int main(void)
 		TEST(a_longer_cycle_and_more_demand_want_a_larger_reserve),
 		TEST(what_is_gathered_is_counted_off_and_comes_back),
 		TEST(the_best_come_first),
+		TEST(the_work_on_a_segment_is_done_in_small_pieces),
 		TEST(where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped),
 	};
 
