@@ -56,6 +56,21 @@ static void small_values_are_exact(void **state)
 	hist_destroy(hist);
 }
 
+/* Of three values the median is the second: half of three is a rank of two. */
+static void a_rank_is_rounded_up(void **state)
+{
+	struct hist *hist = hist_create();
+
+	(void)state;
+	for (uint64_t value = 1; value <= 3; value++)
+		hist_record(hist, value);
+	assert_int_equal(hist_quantile(hist, 0.33), 1);
+	assert_int_equal(hist_quantile(hist, 0.34), 2);
+	assert_int_equal(hist_quantile(hist, 0.5), 2);
+	assert_int_equal(hist_quantile(hist, 0.67), 3);
+	hist_destroy(hist);
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -182,6 +197,7 @@ int main(void)
 		cmocka_unit_test(quantiles_outside_0_to_1_are_clamped),
 		cmocka_unit_test(extreme_values_have_a_bucket),
 		cmocka_unit_test(small_values_are_exact),
+		cmocka_unit_test(a_rank_is_rounded_up),
 		cmocka_unit_test(the_error_stays_below_one_step),
 		cmocka_unit_test(a_merge_is_as_if_one_had_recorded_all),
 		cmocka_unit_test(many_at_once_are_as_one_after_the_other),

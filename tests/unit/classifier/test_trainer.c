@@ -193,6 +193,28 @@ static void the_first_model_comes_after_window_and_horizon(void **state)
 	assert_int_equal(status().model_age_ms, 1234);
 }
 
+/* What the model thinks of an object stays; how much it must be worth rises with what is written. */
+static void the_write_budget_asks_more_of_the_model(void **state)
+{
+	(void)state;
+	float before;
+
+	open_clf(CLF_LABEL_FULL, HORIZON_MS);
+	learnable(0);
+	pass(WINDOW_MS + HORIZON_MS);
+	assert_true(clf_train_now(clf));
+	before = score_with_gap(100);
+	assert_true(before > 0);
+	for (unsigned i = 0; i < 600 && status().threshold <= before; i++) {
+		pass(1000);
+		clf_budget(clf, 4000, 1000);
+	}
+	assert_true(status().threshold > before);
+	assert_float_equal(score_with_gap(100), before - status().threshold, 0.001);
+	clf_budget(clf, 0, 0);
+	assert_float_equal(score_with_gap(100), before, 0.001);
+}
+
 static void unread_without_history_never_qualifies(void **state)
 {
 	(void)state;
@@ -408,6 +430,7 @@ int main(void)
 		TEST(one_class_leaves_the_rule),
 		TEST(simple_rules_train_nothing),
 		TEST(the_first_model_comes_after_window_and_horizon),
+		TEST(the_write_budget_asks_more_of_the_model),
 		TEST(unread_without_history_never_qualifies),
 		TEST(a_key_that_comes_back_is_a_sample_at_its_write),
 		TEST(in_mode_paper_it_is_not),

@@ -177,6 +177,7 @@ static void test_forced_relocation_loses_nothing(void **state)
 			struct fidx_match match = seen[k];
 
 			assert_true(fidx_find(f.index, &keys[k], &match));
+			assert_int_equal(match.clock, 1);
 			elsewhere += match.way != seen[k].way;
 		}
 	}

@@ -180,6 +180,57 @@ static void the_fault_point_ends_it_half_way(void **state)
 	end(&setup);
 }
 
+/* A segment written twice with the same objects: the bytes of its first life, and the second one's place. */
+static uint8_t *start_second_life(struct setup *setup)
+{
+	uint8_t *before = mem_alloc(SEGMENT);
+
+	memset(setup, 0, sizeof(*setup));
+	setup->stop_after = UINT32_MAX;
+	assert_int_equal(flash_open_ram(&setup->flash, 1, SEGMENT, 16, NULL), FS_OK);
+	batch_make(&setup->batch, 1, 200, 50, 50);
+	assert_int_equal(batch_write(&setup->batch, &setup->flash, &setup->segment), FS_OK);
+	memcpy(before, segment_bytes(setup), SEGMENT);
+	seg_plan_fini(&setup->batch.plan);
+	setup->batch.paced = 0;
+	seg_reclaim_begin(setup->flash.seg, setup->segment);
+	assert_int_equal(seg_reclaim_end(setup->flash.seg, setup->segment, 0), FS_OK);
+	assert_int_equal(batch_write(&setup->batch, &setup->flash, &setup->segment), FS_OK);
+	assert_int_equal(setup->batch.plan.count, 200);
+	return before;
+}
+
+/* Its page was not written, and all else in it is as it should be. */
+static void a_header_of_an_earlier_life_is_none(void **state)
+{
+	struct setup setup;
+	uint8_t *before = start_second_life(&setup);
+	uint64_t visited;
+
+	(void)state;
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	memcpy(segment_bytes(&setup), before, SEG_PAGE);
+	assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count);
+	mem_free(before);
+	end(&setup);
+}
+
+/* Its list of offsets would lead astray. */
+static void a_footer_of_an_earlier_life_is_none(void **state)
+{
+	struct setup setup;
+	uint8_t *before = start_second_life(&setup);
+	uint64_t visited, footer = SEGMENT - setup.batch.plan.footer_bytes;
+
+	(void)state;
+	memcpy(segment_bytes(&setup) + footer, before + footer, SEGMENT - footer);
+	assert_int_equal(walk(&setup, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count);
+	mem_free(before);
+	end(&setup);
+}
+
 static void it_stops_when_told(void **state)
 {
 	struct setup setup;
@@ -207,6 +258,29 @@ static void all_records_come_in_order(void **state)
 	end(&setup);
 }
 
+/* From record to record it is more granules than a byte of the list holds. */
+static void records_far_apart_are_found(void **state)
+{
+	struct setup setup;
+	uint64_t visited, longest = 0;
+
+	(void)state;
+	memset(&setup, 0, sizeof(setup));
+	setup.stop_after = UINT32_MAX;
+	assert_int_equal(flash_open_ram(&setup.flash, 4, SEGMENT, 16, NULL), FS_OK);
+	batch_make(&setup.batch, 1, 40, 0, 50);
+	assert_int_equal(batch_write(&setup.batch, &setup.flash, &setup.segment), FS_OK);
+	for (uint32_t n = 1; n < setup.batch.plan.count; n++) {
+		uint64_t step = setup.batch.plan.placed[n].offset - setup.batch.plan.placed[n - 1].offset;
+
+		longest = step > longest ? step : longest;
+	}
+	assert_true(longest / setup.batch.plan.granule > 0x7f);
+	assert_int_equal(walk(&setup, &visited), FS_OK);
+	assert_int_equal(visited, 40);
+	end(&setup);
+}
+
 static void an_empty_segment_has_none(void **state)
 {
 	struct setup setup;
@@ -229,8 +303,11 @@ int main(void)
 		cmocka_unit_test(each_bit_of_the_footer_is_checked),
 		cmocka_unit_test(an_unreadable_device_ends_the_walk),
 		cmocka_unit_test(the_fault_point_ends_it_half_way),
+		cmocka_unit_test(a_header_of_an_earlier_life_is_none),
+		cmocka_unit_test(a_footer_of_an_earlier_life_is_none),
 		cmocka_unit_test(it_stops_when_told),
 		cmocka_unit_test(all_records_come_in_order),
+		cmocka_unit_test(records_far_apart_are_found),
 		cmocka_unit_test(an_empty_segment_has_none),
 	};
 

@@ -116,6 +116,39 @@ static void of_two_keys_with_one_place_only_the_own_slot_goes(void **state)
 	}
 }
 
+/* Each slot of both buckets that the key may have is one that no move makes free. */
+static void fill_places_of(struct harness *h, const char *key, uint32_t segment)
+{
+	struct fidx_key k;
+
+	fidx_key_of(h->store->index, store_hash(h->store, key, strlen(key)), &k);
+	while (fidx_insert(h->store->index, &k, segment, 0, 3, FIDX_DROP_NONE))
+		;
+}
+
+static void what_finds_no_place_in_the_index_stays_in_dram_and_nothing_is_dropped(void **state)
+{
+	struct harness *h = *state;
+	uint64_t drops = ctr_sum(CTR_index_drops), unmoved;
+	unsigned slots;
+
+	h->config.evict = false;
+	harness_use_ram(h);
+	harness_open(h);
+	set_on_flash(h, "first", "value");
+	assert_int_equal(set(h, "key", "value").result, STORE_STORED);
+	fill_places_of(h, "key", segment_of(h, "first"));
+	slots = slots_of(h, "key");
+	assert_true(slots >= FIDX_BUCKET_SLOTS);
+	unmoved = ctr_sum(CTR_flash_dead_on_commit);
+	assert_true(write_one(h));
+	assert_true(ctr_sum(CTR_flash_dead_on_commit) > unmoved); /* it was in the segment */
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(slots_of(h, "key"), slots);
+	assert_int_equal(ctr_sum(CTR_index_drops), drops);
+	assert_value(h, "key", "value");
+}
+
 /* ---- what can't be read ---------------------------------------------------------------------- */
 
 static void refuses_what_it_cannot_read(struct harness *h, const char *key)
@@ -277,6 +310,7 @@ int main(void)
 		TEST(no_command_costs_another_key_its_object),
 		TEST(a_blind_delete_looks_all_the_same),
 		TEST(of_two_keys_with_one_place_only_the_own_slot_goes),
+		TEST(what_finds_no_place_in_the_index_stays_in_dram_and_nothing_is_dropped),
 		TEST(while_flash_is_offline_what_may_be_there_is_not_changed),
 		TEST(a_change_that_times_out_changes_nothing),
 		TEST(until_all_is_full_what_was_stored_is_there_and_the_rest_refused),

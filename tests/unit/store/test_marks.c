@@ -87,6 +87,27 @@ static void what_was_a_candidate_is_none_once_it_is_marked(void **state)
 	run(h, STORE_DELETE, "key");
 }
 
+/* Nothing is copied then. */
+static void what_has_room_for_marks_is_no_candidate_either_once_it_is_marked(void **state)
+{
+	struct harness *h = *state;
+	struct item *item;
+	uint64_t cas;
+
+	harness_open(h);
+	cas = set(h, "key", "value").cas;
+	ask(h, "key", (struct asked){ .op = STORE_SET, .options = { .compare_cas = true, .invalidate = true },
+				      .value = "newer", .cas = cas });
+	item = item_of(h, "key");
+	assert_true(item->has_extra && item->state & ITEM_CANDIDATE);
+	ask(h, "key", INVALIDATE);
+	assert_ptr_equal(item_of(h, "key"), item);
+	assert_false(item->state & ITEM_CANDIDATE);
+	stays(h, "key");
+	run(h, STORE_DELETE, "key");
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
 static uint64_t dead_before;
 
 static void mark_planned(struct harness *h)
@@ -406,6 +427,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_flash_cannot_hold_stays_in_dram_until_it_is_set_again),
 		TEST(what_was_a_candidate_is_none_once_it_is_marked),
+		TEST(what_has_room_for_marks_is_no_candidate_either_once_it_is_marked),
 		TEST(an_object_marked_while_its_segment_is_written_is_not_committed),
 		TEST(marked_objects_are_evicted_like_others_and_nothing_is_left),
 		TEST(a_quiet_look_moves_no_clock),

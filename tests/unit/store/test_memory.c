@@ -257,6 +257,23 @@ static void the_budget_is_m_less_everything_else(void **state)
 	assert_int_equal(status.dram_items, 1);
 }
 
+static void what_others_take_items_may_not(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	_Atomic uint64_t *const others[] = { &h->store->index_bytes, &h->store->table_bytes, &h->store->plan_bytes,
+					     &h->store->reader_bytes };
+	uint64_t budget = store_item_budget(h->store);
+
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		atomic_fetch_add(others[i], KIB(100));
+		assert_int_equal(store_item_budget(h->store), budget - KIB(100));
+		atomic_fetch_sub(others[i], KIB(100));
+	}
+	assert_int_equal(store_item_budget(h->store), budget);
+}
+
 static void after_all_is_deleted_the_accounts_are_exactly_zero(void **state)
 {
 	struct harness *h = *state;
@@ -325,6 +342,7 @@ int main(void)
 		TEST(the_cleaner_keeps_a_segment_free_and_fills_the_flash),
 		TEST(a_full_table_of_extents_leaves_large_objects_in_dram),
 		TEST(the_budget_is_m_less_everything_else),
+		TEST(what_others_take_items_may_not),
 		TEST(after_all_is_deleted_the_accounts_are_exactly_zero),
 		TEST(header_and_table_slot_together_stay_within_56_bytes),
 	};

@@ -205,6 +205,30 @@ static void after_a_bounded_number_of_rounds_the_stripes_commits_wait(void **sta
 	assert_value(h, "key", "last+");
 }
 
+/* The object that it met in DRAM is as good for flash as before. */
+static void what_a_frozen_stripe_kept_from_flash_goes_there_later(void **state)
+{
+	struct harness *h = *state;
+	struct flight slow;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "key", "old");
+	fault_arm(FAULT_store_revalidation_fails, FAULT_ALWAYS, 0);
+	assert_false(start_with(h, 0, &slow, STORE_ADD, "key", "mine", 4, 0, 0, 0));
+	for (int round = 0; round < LOOKUP_ROUNDS_MAX; round++)
+		one_round(h, &slow);
+	fault_disarm_all();
+	by_other(h, STORE_SET, "key", "new");
+	for (int i = 0; i < 5; i++)
+		assert_true(write_one(h));
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(finish(h, &slow).result, STORE_NOT_STORED);
+	move(h, "key");
+	assert_value(h, "key", "new");
+}
+
 static void a_frozen_lookup_whose_key_goes_meanwhile_acts_on_nothing(void **state)
 {
 	struct harness *h = *state;
@@ -430,6 +454,7 @@ int main(void)
 		TEST(two_slow_increments_are_both_counted),
 		TEST(a_value_that_went_to_another_place_on_flash_is_read_again),
 		TEST(after_a_bounded_number_of_rounds_the_stripes_commits_wait),
+		TEST(what_a_frozen_stripe_kept_from_flash_goes_there_later),
 		TEST(a_frozen_lookup_whose_key_goes_meanwhile_acts_on_nothing),
 		TEST(a_slot_that_matches_again_while_frozen_is_read_too),
 		TEST(every_command_survives_revalidations_that_fail),
