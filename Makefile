@@ -94,7 +94,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -161,6 +161,10 @@ asan: ## unit tests under the address and undefined-behaviour sanitizers
 
 tsan: ## unit tests under the thread sanitizer
 	+@$(MAKE) --no-print-directory VARIANT=tsan unit
+
+mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1 (tests/mutants/README.md)
+	+@$(MAKE) --no-print-directory deps-test
+	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
 
 model: all $(model) ## builds the model test's client
 

@@ -1,0 +1,689 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Seeded faults of the engine, each with the test that must find it. run.py puts them in.
+
+mutant(name, what is broken, test, (file, old text, new text), ...): the old text is in the file exactly once. The
+test is "VARIANT module/test_program" or "VARIANT protocol test_file.py::test_name", one that "make test" runs in that
+variant. Fault points are compiled into asan and tsan alone. A change that no test could ever tell from the original
+doesn't belong here.
+"""
+import collections
+
+Mutant = collections.namedtuple("Mutant", "name says test edits")
+MUTANTS = []
+
+
+def mutant(name, says, test, *edits):
+    MUTANTS.append(Mutant(name, says, test, edits))
+
+
+# ---- base ----------------------------------------------------------------------------------------
+
+mutant("hist-quantile-rank", "A quantile takes the value below the one of its rank.",
+       "asan base/test_hist",
+       ("base/hist.c", "\tif ((double)rank < exact || rank == 0)\n\t\trank++;", "\tif (rank == 0)\n\t\trank++;"))
+
+mutant("hist-merge-max", "A merged histogram forgets the largest value of the other one.",
+       "asan base/test_hist",
+       ("base/hist.c", "\tif (load(&from->max) > load(&into->max))", "\tif (load(&from->max) < load(&into->max))"))
+
+mutant("region-decommit-keeps", "Memory that an area gives back stays, with what was in it.",
+       "asan base/test_region",
+       ("base/region.c", "\t\tmem_decommit(region->base + area->offset, area->usable);", "\t\tarea->usable += 0;"))
+
+mutant("region-commit-beyond", "An area gets more than its most, which is the next one's.",
+       "asan base/test_region",
+       ("base/region.c",
+        "\tif (wanted > area->most)\n\t\treturn FS_ERANGE;",
+        "\tif (wanted > 2 * area->most)\n\t\treturn FS_ERANGE;"))
+
+# ---- classifier ----------------------------------------------------------------------------------
+
+mutant("label-after-update", "Reads after an update count for the sample of the old value.",
+       "asan classifier/test_sampler",
+       ("classifier/sampler.c",
+        "\tif (!entry->ended && now_ms >= entry->count_from_ms",
+        "\tif (now_ms >= entry->count_from_ms"))
+
+mutant("label-refill-ends", "The refill after a miss ends the counting, as if it were an update.",
+       "asan classifier/test_sampler",
+       ("classifier/sampler.c", "\t\tif (!entry->missed)\n\t\t\tentry->ended = true;", "\t\tentry->ended = true;"))
+
+mutant("sample-not-uniform", "Of the accesses in a window always the last one is the sample.",
+       "asan classifier/test_sampler",
+       ("classifier/sampler.c", "\tif (rng_below(&stripe->rng, entry->accesses) == 0)\n", "\tif (true)\n"))
+
+mutant("feature-max-gap", "The longest gap of an object is its shortest.",
+       "asan classifier/test_features",
+       ("classifier/features.c", "\tif (code > features->max_gap)", "\tif (code < features->max_gap)"))
+
+mutant("feature-mean-gap", "The gap to the first read is left out of the mean.",
+       "asan classifier/test_features",
+       ("classifier/features.c", "\tfeatures->written_ms = (uint32_t)(now_ms - age);",
+        "\tfeatures->written_ms = (uint32_t)(now_ms - age + (first ? gap : 0));"))
+
+mutant("label-threshold", "An object with just as many reads as the threshold counts as not flashy.",
+       "asan classifier/test_model",
+       ("classifier/model.c", "samples[i].reads >= threshold ? 1 : -1;", "samples[i].reads > threshold ? 1 : -1;"))
+
+mutant("guard-accepts-all", "A model that loses most hits is used.",
+       "asan classifier/test_model",
+       ("classifier/guard.c", "< HITS_MIN_SHARE * rule->hits) {", "< 0 * rule->hits) {"))
+
+mutant("score-without-budget", "The model's score is not lowered by what the write budget asks.",
+       "asan classifier/test_trainer",
+       ("classifier/admission.c", "\treturn model_decide(model, &state) - budget_threshold(clf);",
+        "\treturn model_decide(model, &state);"))
+
+# ---- flashindex ----------------------------------------------------------------------------------
+
+mutant("partner-not-inverse", "The other bucket of a slot's other bucket is a third one.",
+       "asan flashindex/test_layout",
+       ("flashindex/index_internal.h", "\treturn (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);",
+        "\treturn (uint32_t)((sum + bucket) % buckets);"))
+
+mutant("lookup-during-move", "A lookup misses a slot that moves between its two looks.",
+       "asan flashindex/test_threads",
+       ("flashindex/lookup.c",
+        "\t\tif (atomic_load_explicit(moves, memory_order_acquire) == before)\n\t\t\treturn;",
+        "\t\treturn;"))
+
+mutant("find-any-generation", "A slot is taken for one of an earlier life of its segment.",
+       "asan flashindex/test_slots",
+       ("flashindex/lookup.c", "\t       segment_sequence(index, match->segment) == match->sequence;",
+        "\t       segment_sequence(index, match->segment) != SEGMENT_CLOSED;"))
+
+mutant("lookup-closed-segment", "Slots of a closed segment are found.",
+       "asan flashindex/test_slots",
+       ("flashindex/lookup.c",
+        "\tif (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)",
+        "\tif (segment_table(index, match->segment) != pair->number)"))
+
+mutant("lookup-oldest-first", "Matches come in the order of their slots, not the youngest first.",
+       "asan flashindex/test_slots",
+       ("flashindex/lookup.c", "\tsort_youngest_first(out, seen.n);\n", "\t(void)sort_youngest_first;\n"))
+
+mutant("clear-first-table-only", "A set clears a key's slots in one table of the index alone.",
+       "asan flashindex/test_tables",
+       ("flashindex/lookup.c",
+        "\t\t\tif (any_match(index, key, table))",
+        "\t\t\tif (table == 0 && any_match(index, key, table))"))
+
+mutant("clear-keeps-extent", "A set leaves the extent of a large object.",
+       "asan flashindex/test_extents",
+       ("flashindex/lookup.c", "\tunsigned cleared = extents_clear(index, given->hash);", "\tunsigned cleared = 0;"))
+
+mutant("insert-not-accounted", "A slot that is overwritten stays in the counts.",
+       "asan flashindex/test_slots",
+       ("flashindex/insert.c",
+        "\t\taccount_overwritten(index, overwrite(at, slot));",
+        "\t\t(void)overwrite(at, slot);"))
+
+mutant("drop-the-hottest", "A full index drops the hottest slot of those that are in the way.",
+       "asan flashindex/test_load",
+       ("flashindex/insert.c", "!coldest || warmth < least ||", "!coldest || warmth > least ||"))
+
+mutant("drop-under-M", "A full index drops a slot although none may be dropped.",
+       "asan flashindex/test_tables",
+       ("flashindex/insert.c", "\tif (full && drop == FIDX_DROP_COLDEST)", "\tif (full)"))
+
+mutant("move-loses-clock", "A slot that is moved starts with CLOCK 0.",
+       "asan flashindex/test_slots",
+       ("flashindex/insert.c", "\taccount_overwritten(index, overwrite(to, slot));",
+        "\taccount_overwritten(index, overwrite(to, slot & ~6u));"))
+
+mutant("hand-unbounded-ghosts", "The hand makes ghosts of all that is cold, however few bytes are asked for.",
+       "asan flashindex/test_slots",
+       ("flashindex/hand.c",
+        "\t\t\t*ghost_bytes = less(*ghost_bytes, mean ? mean : 1);",
+        "\t\t\t*ghost_bytes = less(*ghost_bytes, mean ? 0 : 1);"))
+
+mutant("hand-misses-tables", "The hand never comes to the third table.",
+       "asan flashindex/test_tables",
+       ("flashindex/hand.c", "index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;",
+        "index->hand_table == 1 ? FIDX_TABLES : index->hand_table < FIDX_TABLES ? 1 : 0;"))
+
+mutant("hand-looks-at-all", "A turn of the hand goes on over a nearly empty table until it has found enough.",
+       "asan flashindex/test_tables",
+       ("flashindex/hand.c", "all : visits * LOOKS_PER_VISIT + LOOKS_LEAST;", "all : all;"))
+
+mutant("revived-not-accounted", "A ghost that is read stays one in the counts.",
+       "asan flashindex/test_slots",
+       ("flashindex/lookup.c", "\t\tsegment_account(index, match->segment, 0, -1);\n", ""))
+
+mutant("filter-probes-of-today", "A filter is asked with more probes than it was built with.",
+       "asan flashindex/test_filter",
+       ("flashindex/filter.c", "\tfilter->probes = filter->bytes[length - TRAILER_BYTES + 3];",
+        "\tfilter->probes = filter->bytes[length - TRAILER_BYTES + 3] + 1u;"))
+
+mutant("collision-rejects-owner", "A known collision rejects the owner of the slot too.",
+       "asan flashindex/test_filter",
+       ("flashindex/exact.c", "\t\t\treturn owner != hash;", "\t\t\treturn true;"))
+
+mutant("collision-of-another-life", "A known collision is believed in the segment's next life.",
+       "asan flashindex/test_filter",
+       ("flashindex/exact.c", "\tuint64_t where = match->sequence ^", "\tuint64_t where ="))
+
+mutant("table-keeps-memory", "An index table that is dropped keeps its memory.",
+       "asan flashindex/test_tables",
+       ("flashindex/tables.c", "\tregion_decommit(index->region, area_of(number));\n", ""))
+
+mutant("old-key-is-believed", "A key goes by the tables that there were when it was computed.",
+       "asan flashindex/test_tables",
+       ("flashindex/index_internal.h",
+        "\tif (__builtin_expect(key->epoch == tables_epoch(index), 1))",
+        "\tif (__builtin_expect(key->epoch <= tables_epoch(index), 1))"))
+
+mutant("extents-resize-loses", "Who looks while the table of extents is made anew misses what is still in the old one.",
+       "asan flashindex/test_extents",
+       ("flashindex/extents.c", "\t\tthere = table_has_hash(index, old, hash) || table_has_hash(index, 1 - old, hash);",
+        "\t\tthere = table_has_hash(index, 1 - old, hash);"))
+
+mutant("extents-do-not-grow", "The table of extents stays as large as it was first.",
+       "asan flashindex/test_extents",
+       ("flashindex/extents_resize.c", "\tif (groups >= most)\n", "\tif (groups >= GROUPS_LEAST)\n"))
+
+mutant("extents-do-not-shrink", "The table of extents stays as large as it ever was.",
+       "asan flashindex/test_extents",
+       ("flashindex/extents_resize.c",
+        "\tif (groups > GROUPS_LEAST && (double)wanted",
+        "\tif (groups > most && (double)wanted"))
+
+# ---- segments ------------------------------------------------------------------------------------
+
+mutant("check-without-sequence", "A record of an earlier life of its segment passes the check.",
+       "asan segments/test_record",
+       ("segments/record.c",
+        "\tuint64_t parts[4] = {sequence, offset};",
+        "\tuint64_t parts[4] = {sequence & 0, offset};"))
+
+mutant("check-without-offset", "A record's bytes pass the check wherever they lie.",
+       "asan segments/test_record",
+       ("segments/record.c",
+        "\tuint64_t parts[4] = {sequence, offset};",
+        "\tuint64_t parts[4] = {sequence, offset & 0};"))
+
+mutant("header-of-another-life", "The header of an earlier life of a segment is taken for its own.",
+       "asan segments/test_walk",
+       ("segments/footer.c",
+        "header->segment == segment && header->sequence == sequence &&",
+        "header->segment == segment && sequence &&"))
+
+mutant("footer-of-another-life", "The footer of an earlier life of a segment is taken for its own.",
+       "asan segments/test_walk",
+       ("segments/footer.c", "\t       footer->sequence == sequence;", "\t       sequence != 0;"))
+
+mutant("plan-overlaps", "A plan lets records overlap by a granule.",
+       "asan segments/test_plan",
+       ("segments/plan_sweep.c",
+        "\t\tsweep->frontier += sweep->local[i].steps;",
+        "\t\tsweep->frontier += sweep->local[i].steps > 1 ? sweep->local[i].steps - 1 : 1;"))
+
+mutant("plan-wrong-function", "A record lies where another function of its key leads.",
+       "asan segments/test_plan",
+       ("segments/plan_sweep.c", "\t\t\t   function_of(sweep, candidate, part, sweep->frontier));",
+        "\t\t\t   function_of(sweep, candidate, part, sweep->frontier) ^ 1u);"))
+
+mutant("plan-reads-too-short", "The first read of an object leaves out the longest 1 %, not 0.1 %.",
+       "asan segments/test_plan",
+       ("segments/plan.c", "\tuint64_t enough = slots - slots / 1000;", "\tuint64_t enough = slots - slots / 100;"))
+
+mutant("offsets-of-one-byte", "A long step in a segment's list of offsets loses its high bits.",
+       "asan segments/test_walk",
+       ("segments/footer.c", "(step > 0x7f ? 0x80 : 0));", "(step > 0xfff ? 0x80 : 0));"))
+
+mutant("last-page-early", "A segment's last page is written beside the others, not after them.",
+       "asan segments/test_writer",
+       ("segments/stream.c", "\t\tif (stream->position == stream->barrier)\n\t\t\tstream_drain(stream);\n", ""))
+
+mutant("failed-write-is-free", "The place of a segment that could not be written is used again at once.",
+       "asan segments/test_writer",
+       ("segments/writer.c",
+        "\tset_state(job->seg, job->segment, SEG_RETIRED);",
+        "\tset_state(job->seg, job->segment, SEG_FREE);"))
+
+mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
+       "asan segments/test_table",
+       ("segments/table.c",
+        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "\tuint32_t at = seg->cursor;",
+        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "\tuint32_t at = 0;"))
+
+mutant("pin-any-life", "A pin holds a segment that has been written anew since.",
+       "asan segments/test_table",
+       ("segments/table.c", "\tif (sequence != 0 && atomic_load(&live->sequence) == sequence)",
+        "\tif (sequence != 0 && atomic_load(&live->sequence) != 0)"))
+
+mutant("reclaim-ignores-pins", "A segment is free although somebody reads from it.",
+       "asan segments/test_table",
+       ("segments/table.c",
+        "\tif (!wait_for_pins(seg, live, timeout_ms))",
+        "\tif (timeout_ms > 1000 && !wait_for_pins(seg, live, timeout_ms))"))
+
+mutant("sequence-repeats", "Sequence numbers are used before they are reserved durably.",
+       "asan segments/test_superblock",
+       ("segments/segments.c", "\tif (seg->next_sequence < seg->super.sequence_end)\n\t\treturn FS_OK;",
+        "\tif (seg->next_sequence > 0)\n\t\treturn FS_OK;"))
+
+mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
+       "asan segments/test_superblock",
+       ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = store_super(seg);\n",
+        "\trc = store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
+
+mutant("late-reads-are-sent", "A read that would come too late is sent to the drive all the same.",
+       "asan segments/test_reader",
+       ("segments/reader.c", "read->expires_ns && read->expires_ns <= back_ns) {", "read->expires_ns && !back_ns) {"))
+
+mutant("timed-out-read-stays", "A read that nobody waits for any more stays in the reader's queue.",
+       "asan store/test_reads",
+       ("segments/reader.c",
+        "\tif (read->place != PLACE_WAITING)\n\t\treturn false;",
+        "\tif (read->place != PLACE_WAITING || reader)\n\t\treturn false;"))
+
+mutant("queue-not-bounded", "The drive is given as many reads as its queue has places, however slow it is.",
+       "asan segments/test_read_rate",
+       ("segments/read_rate.c", "\tif (depth >= most)\n\t\treturn most;", "\tif (depth > 0)\n\t\treturn most;"))
+
+mutant("all-reads-admitted", "More requests are taken than the drive can answer in time.",
+       "asan store/test_overload",
+       ("segments/read_rate.c",
+        "\tif (rate->patience_ns == 0 || ahead == 0)\n\t\treturn true;",
+        "\tif (rate->patience_ns == 0 || queue)\n\t\treturn true;"))
+
+mutant("silence-is-borne", "Reads that time out never take the device offline.",
+       "asan store/test_overload",
+       ("segments/reader.c",
+        "\tif (read_rate_silent(rate, now_ns)) {",
+        "\tif (read_rate_silent(rate, now_ns) && now_ns == 0) {"))
+
+mutant("offline-for-ever", "A device that went offline is never tried again.",
+       "asan store/test_overload",
+       ("segments/health.c", "\tdue = now_ms >= health->retry_at_ms;", "\tdue = now_ms + 1 == 0;"))
+
+mutant("probe-may-be-late", "A device that answers its probe late is back all the same.",
+       "asan store/test_overload",
+       ("segments/health.c",
+        "\tif (patience_ms > 0 && clk_now_ms(seg->clock) - began_ms >= patience_ms)\n\t\treturn false;\n",
+        "\t(void)began_ms;\n"))
+
+mutant("no-back-off", "A device that fails when it is tried is tried again at once.",
+       "asan segments/test_writer",
+       ("segments/health.c", "\tretry_after(health, now_ms, at_most(2 * health->retry_after_ms, most_ms));",
+        "\tretry_after(health, now_ms, at_most(0, most_ms));"))
+
+# ---- server/store: what is on flash --------------------------------------------------------------
+
+mutant("reclaim-second-look", "A record that was live at the first look comes back although its key was deleted since.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c",
+        "\t\t      : fidx_find(store->index, &key, &match)) {",
+        "\t\t      : match.sequence == walk->sequence) {"))
+
+mutant("reclaim-second-look-extent",
+       "A large record that was live at the first look comes back although its key was deleted since.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c",
+        "\tif (is_extent ? find_extent(store, walk->segment, walk->sequence, &key, offset, &match)\n",
+        "\tif (is_extent ? match.sequence == walk->sequence\n"))
+
+mutant("reclaim-takes-ghosts", "A ghost comes back into DRAM.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c", "\tif (match->ghost || !store_alive(", "\tif (!store_alive("))
+
+mutant("reclaim-takes-all", "What was not read on flash comes back into DRAM.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c",
+        "\treturn match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;",
+        "\treturn true;"))
+
+mutant("reclaim-keeps-copy-clean",
+       "A clean copy stays clean when its object on flash goes, and is lost with the next eviction.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there, walk->now_seconds);",
+        "\t\t\t(void)copy_becomes_original;"))
+
+mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
+       "asan store/test_reclaim",
+       ("server/store/reclaim.c", "\t\t\titem_set_clock(item, match.clock);\n", ""))
+
+mutant("commit-what-was-replaced", "An object that was replaced while its segment was written goes into the index.",
+       "asan store/test_inflight",
+       ("server/store/commit.c",
+        "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
+        "\tif (stripe->frozen == 0 &&"))
+
+mutant("commit-frozen", "Commits don't wait for a read-modify-write that has frozen its stripe.",
+       "asan store/test_revalidate",
+       ("server/store/commit.c",
+        "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
+        "\tif (item->state & ITEM_LINKED &&"))
+
+mutant("commit-what-was-flushed", "An object that was flushed while its segment was written goes into the index.",
+       "asan store/test_inflight",
+       ("server/store/commit.c",
+        "\t    store_alive(store, item->expiry, item->cas, now_seconds)) {",
+        "\t    now_seconds) {"))
+
+mutant("commit-loses-clock", "An object goes to flash with CLOCK 0.",
+       "asan store/test_set_get",
+       ("server/store/commit.c", "segment, placed->function, item_clock(item),", "segment, placed->function, 0,"))
+
+mutant("dropped-candidate", "An object that a frozen stripe has kept from flash is never a candidate again.",
+       "asan store/test_revalidate",
+       ("server/store/commit.c",
+        "\telse if (item->state & ITEM_LINKED)\n\t\tcandidate_set(store, stripe, item);\n",
+        ""))
+
+mutant("commit-drops-under-M", "Under -M a full index drops an object for another one.",
+       "asan store/test_keep_all",
+       ("server/store/commit.c",
+        "\t\t\t\t\t    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);",
+        "\t\t\t\t\t    FIDX_DROP_COLDEST);"))
+
+mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
+       "asan store/test_keep_all",
+       ("server/store/write.c",
+        "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
+        "\treturn segment < UINT32_MAX;"))
+
+mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
+       "asan store/test_set_get",
+       ("server/store/write.c",
+        "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
+        "\t\t(void)plan->extents;"))
+
+mutant("tables-never-added", "An index that is full never gets another table.",
+       "asan store/test_index_size",
+       ("server/store/tables.c",
+        "\tif (*table == FIDX_TABLES && !grow(store, &tables, table)) {",
+        "\tif (*table == FIDX_TABLES && (store->config.evict || !grow(store, &tables, table))) {"))
+
+mutant("tables-never-shrunk", "An index that is far too large stays so.",
+       "asan store/test_index_size",
+       ("server/store/tables.c",
+        "\tif (shrink(store, &tables))",
+        "\tif (objects == UINT64_MAX && shrink(store, &tables))"))
+
+mutant("tables-never-dropped", "An index table without segments keeps its memory.",
+       "asan store/test_index_size",
+       ("server/store/tables.c",
+        "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == 0) {",
+        "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == UINT32_MAX) {"))
+
+mutant("index-not-in-account", "What the index takes is not taken off the memory for objects.",
+       "asan store/test_index_size",
+       ("server/store/tables.c",
+        "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,",
+        "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes,"))
+
+# ---- server/store: reads of flash ----------------------------------------------------------------
+
+mutant("reads-not-shared", "Each get of one object makes a read of its own.",
+       "asan store/test_reads",
+       ("server/store/reads.c",
+        "\tstruct flash_read *read = find(reads, wanted);\n\n\t*made",
+        "\tstruct flash_read *read = find(reads, wanted) && !lookup ? find(reads, wanted) : NULL;\n\n\t*made"))
+
+mutant("kept-for-ever", "What was read once is kept without a bound.",
+       "asan store/test_reads",
+       ("server/store/reads.c",
+        "\treads->kept_bytes += read->read.buffer_bytes;\n\tkeep_within(reads, reads->kept_most);",
+        "\treads->kept_bytes += read->read.buffer_bytes;"))
+
+mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
+       "asan store/test_reads",
+       ("server/store/reads.c",
+        "\tunlist(read->reads, read);\n}\n\nuint64_t reads_memory",
+        "\t(void)read;\n}\n\nuint64_t reads_memory"))
+
+mutant("read-without-pin", "A read does not hold its segment once its request has timed out.",
+       "asan store/test_reads",
+       ("server/store/reads.c",
+        "\tif (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {\n",
+        "\tif (!reads->segments) {\n"),
+       ("server/store/reads.c",
+        "\tseg_unpin(reads->segments, seg_read->segment);\n\tread->done = true;",
+        "\tread->done = true;"),
+       ("server/store/reads.c", "\t\tseg_unpin(reads->segments, read->read.segment);\n", ""))
+
+mutant("lookups-unbounded", "Any number of lookups may wait for the flash.",
+       "asan store/test_overload",
+       ("server/store/lookup.c",
+        "\treturn worker->lookups < (begun ? worker->lookups_most : worker->lookups_most / 4 * 3);",
+        "\treturn worker->lookups_most > 0 || begun;"))
+
+mutant("lookups-not-in-account", "What waits for the flash is not taken off the memory for objects.",
+       "asan store/test_overload",
+       ("server/store/lookup.c",
+        "\tuint64_t bytes = reads_memory(&worker->reads) +\n\t\t\t (worker->lookups + worker->free_count) * "
+        "sizeof(struct store_lookup);",
+        "\tuint64_t bytes = seg_reader_memory(worker->reader);"))
+
+mutant("multiget-torn", "The later keys of a multiget are refused though its first ones were taken.",
+       "asan store/test_overload",
+       ("server/store/lookup.c",
+        "request_needs_value(worker->context.store, request) || (fate && fate->taken), admitted;",
+        "request_needs_value(worker->context.store, request), admitted;"))
+
+mutant("short-record-is-anothers",
+       "Unchecked bytes of a long record count as another key's, and a delete answers that there is nothing.",
+       "asan store/test_reads",
+       ("server/store/lookup.c",
+        "is_key(lookup->request, record) || needs_value(lookup);",
+        "is_key(lookup->request, record);"))
+
+mutant("unreadable-slot-stays",
+       "A command that could not read an object leaves its slot, so that the value comes back.",
+       "asan store/test_errors",
+       ("server/store/lookup.c",
+        "\tif (needs_value(lookup))\n\t\tdrop_slot(lookup);\n\tread_on(lookup);",
+        "\tread_on(lookup);"))
+
+mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
+       "asan store/test_errors",
+       ("server/store/apply.c", "\tif (changes)\n\t\taction_clear_slots(action);\n", ""))
+
+mutant("expired-slot-stays", "An expired object on flash keeps its slot when it is met.",
+       "asan store/test_set_get",
+       ("server/store/lookup.c",
+        "\t\tdrop_slot(lookup); /* an expired or flushed flash object is dropped when met */\n",
+        ""))
+
+mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
+       "asan store/test_set_get",
+       ("server/store/lookup.c",
+        "\tif (!lookup->extent_read)\n\t\tfidx_learn(",
+        "\tif (lookup->at > 1000)\n\t\tfidx_learn("))
+
+mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
+       "asan store/test_revalidate",
+       ("server/store/lookup.c",
+        "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
+        "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
+        "|| lookup->reads;"))
+
+mutant("never-frozen", "A read-modify-write reads again for ever where its slots go on changing.",
+       "asan store/test_revalidate",
+       ("server/store/lookup.c",
+        "\tif (++lookup->rounds == LOOKUP_ROUNDS_MAX) {",
+        "\tif (++lookup->rounds == UINT32_MAX) {"))
+
+mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
+       "asan store/test_set_get",
+       ("server/store/lookup.c",
+        "\t    fidx_find(store->index, &lookup->key, &match)) {\n\t\tstripe_link(",
+        "\t    match.sequence) {\n\t\tstripe_link("))
+
+# ---- server/store: commands ----------------------------------------------------------------------
+
+mutant("copy-keeps-slot", "A clean copy is changed, and its slot stays.",
+       "asan store/test_modify",
+       ("server/store/apply.c",
+        "\t\tif (clean) /* a changed object has no slot: see the invariant in README.md */\n"
+        "\t\t\taction_clear_slots(action);\n",
+        "\t\t(void)clean;\n"))
+
+mutant("touched-copy-keeps-slot", "A clean copy is touched, and its slot stays.",
+       "asan store/test_modify",
+       ("server/store/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\titem->state &=", "\t\t\titem->state &="))
+
+mutant("touch-in-a-plan", "A touch changes an item that is being written.",
+       "asan store/test_inflight",
+       ("server/store/apply_read.c", "\tif (item && !(item->state & ITEM_PLANNED)) {", "\tif (item) {"))
+
+mutant("cas-of-older", "A compare-and-swap with an older id succeeds.",
+       "asan store/test_ids",
+       ("server/store/apply_write.c", "\tif (cas == request->cas) {", "\tif (cas >= request->cas) {"))
+
+mutant("cas-not-reserved", "CAS ids are given beyond those that are reserved on flash.",
+       "asan store/test_flush_expiry",
+       ("server/store/cleaner.c",
+        "\tif (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))\n\t\treturn;",
+        "\tif (next > 0)\n\t\treturn;"))
+
+mutant("flush-spares-the-newest", "flush_all leaves the object that was stored last.",
+       "asan store/test_flush_expiry",
+       ("server/store/store.c",
+        "\tmark = atomic_load(&store->cas_next) - 1;",
+        "\tmark = atomic_load(&store->cas_next) - 2;"))
+
+mutant("negative-exptime", "An object with a negative exptime lives for ever.",
+       "asan store/test_flush_expiry",
+       ("server/store/store.c",
+        "\tif (exptime < 0)\n\t\treturn ITEM_EXPIRED_ALWAYS;\n\tnow =",
+        "\tif (exptime < 0)\n\t\treturn 0;\n\tnow ="))
+
+mutant("two-win", "Of two readers of a stale object both are told to make it anew.",
+       "asan store/test_extended",
+       ("server/store/apply_read.c",
+        "request->op == STORE_TOUCH || request->found.win_sent ||",
+        "request->op == STORE_TOUCH ||"))
+
+mutant("marked-candidate", "An object that is marked after it became a candidate goes to flash without its mark.",
+       "asan store/test_marks",
+       ("server/store/extended.c",
+        "\t\tcandidate_clear(action->store, action->stripe, item);\n\t\treturn item;",
+        "\t\treturn item;"))
+
+mutant("invalidate-any-id", "A meta delete with an id that differs deletes.",
+       "asan store/test_ids",
+       ("server/store/extended.c", "\tif (!request->extended || !request->options.compare_cas)\n\t\treturn false;",
+        "\tif (!request->extended || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
+
+mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM without room for it.",
+       "asan store/test_memory",
+       ("server/store/apply.c",
+        "\treturn action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;",
+        "\treturn action->store && bytes > 0;"))
+
+mutant("innocent-slot-under-M", "Under -M a set or delete takes the slot of another key along.",
+       "asan store/test_keep_all",
+       ("server/store/apply.c",
+        "\treturn store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, "
+        "action->key);",
+        "\treturn action->own_slot && remove_own(action) ? 1 + fidx_clear(action->store->index, "
+        "action->key) : fidx_clear(action->store->index, action->key);"))
+
+mutant("unread-set-under-M", "Under -M a set acts without having read what its key's slots lead to.",
+       "asan store/test_keep_all",
+       ("server/store/store_internal.h", "\tif (store_proves_slots(store))\n\t\treturn true;\n", ""))
+
+mutant("unread-change-under-M", "Under -M a change of what can't be read is made all the same.",
+       "asan store/test_keep_all",
+       ("server/store/apply.c",
+        "\tif (changes && store_proves_slots(action->store)) {",
+        "\tif (changes && action->store->config.evict && store_proves_slots(action->store)) {"))
+
+mutant("blind-delete-reads", "A delete whose answer nobody needs reads flash.",
+       "asan store/test_set_get",
+       ("server/store/store_internal.h",
+        "\t\treturn !request->extended || !(options->blind || options->refused);",
+        "\t\treturn options != NULL;"))
+
+mutant("noreply-is-not-blind", "A text delete with noreply reads flash.",
+       "asan protocol test_keep_all.py::test_a_delete_whose_answer_nobody_needs_reads_no_flash",
+       ("server/proto/text_keys.c", "\t\treply->request.options = (struct store_options){ .blind = true };",
+        "\t\treply->request.options = (struct store_options){ .blind = false };"))
+
+# ---- server/store: memory and threads ------------------------------------------------------------
+
+mutant("account-leaks", "An object that goes stays in the account of -m.",
+       "asan store/test_memory",
+       ("server/store/memory.c", "\tcontext->item_bytes -= (int64_t)cost;\n", ""))
+
+mutant("lookups-beside-the-budget", "What readers take is not taken off the memory for objects.",
+       "asan store/test_memory",
+       ("server/store/memory.c",
+        "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +\n\t       "
+        "atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);",
+        "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed);"))
+
+mutant("evicts-what-is-read", "Eviction takes objects whatever their CLOCK says.",
+       "asan store/test_memory",
+       ("server/store/evict.c",
+        "} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {",
+        "} else if (item_clock(item) > 3 && round->how < EVICT_ANY) {"))
+
+mutant("evicts-what-is-planned", "Eviction takes objects that are being written.",
+       "asan store/test_inflight",
+       ("server/store/evict.c",
+        "\tif (item->state & ITEM_PLANNED) {\n\t\tround->planned++;",
+        "\tif (item->state & ITEM_PLANNED && round->thorough) {\n\t\tround->planned++;"))
+
+mutant("excess-hot-unbounded", "The keeper makes ghosts until there are enough, however long that takes.",
+       "asan store/test_keeper",
+       ("server/store/evict.c",
+        "hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {",
+        "hot > threshold; turns++) {"))
+
+mutant("clean-copy-is-rewritten", "A clean copy is a candidate for flash, where its object still lies.",
+       "asan store/test_modify",
+       ("server/store/candidate.c",
+        "\treturn !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&",
+        "\treturn !(item->state & ITEM_PLANNED) &&"))
+
+mutant("too-large-is-candidate", "An object over a quarter of a segment is a candidate.",
+       "asan store/test_set_get",
+       ("server/store/candidate.c",
+        "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;",
+        "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes;"))
+
+mutant("candidates-not-counted-off", "What was gathered is still counted as waiting for the flash.",
+       "asan store/test_inflight",
+       ("server/store/candidate.c",
+        "\tatomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n",
+        ""))
+
+mutant("worst-first", "A plan takes the worst candidates first.",
+       "asan store/test_pace",
+       ("server/store/gather.c", "\treturn RANKS - 1 - (bits >> 16);", "\treturn bits >> 16;"))
+
+mutant("commit-in-one-piece", "All objects of a segment are committed without a step in between.",
+       "asan store/test_pace",
+       ("server/store/commit.c", "\t\t\tif (n % STEP_OBJECTS == 0)\n\t\t\t\tpace_step(store);\n", ""))
+
+mutant("reclaim-in-one-piece", "All records of a victim segment are looked at without a step in between.",
+       "asan store/test_pace",
+       ("server/store/reclaim.c", "\tif (walk->records % STEP_OBJECTS == 0)\n\t\tpace_step(store);\n", ""))
+
+mutant("pass-skips", "A pass of the crawler that stops in a stripe goes on with the next one.",
+       "asan store/test_keeper",
+       ("server/store/crawl.c", "\tif (crawl->pass_bucket > 0)\n\t\treturn false;\n", "\tcrawl->pass_bucket = 0;\n"))
+
+mutant("pass-unbounded", "A pass of the crawler that is overdue is made in one step.",
+       "asan store/test_keeper",
+       ("server/store/crawl.c", "\twhile (due > 0 && round.met < PASS_OBJECTS)", "\twhile (due > 0)"))
+
+mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, which a hung write stops.",
+       "asan store/test_keeper",
+       ("server/store/keeper.c",
+        "\treturn background_start(&store->keeper.background, \"keeper\", NULL, step, store);",
+        "\t(void)step;\n\t(void)store;\n\treturn FS_OK;"),
+       ("server/store/cleaner.c", "static bool step(void *context)\n{\n\treturn cleaner_step(context);",
+        "static bool step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
+        "cleaner_step(context) || busy;"))
+
+mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by itself.",
+       "asan store/test_keeper",
+       ("server/store/cleaner.c", "now_ms <= cleaner_ms + patience_ms || seg_busy_ms(store->segments) > 0;",
+        "cleaner_ms > 0 || seg_busy_ms(store->segments) > 0;"))

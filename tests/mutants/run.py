@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Puts each seeded fault of mutants.py into a copy of the tree, and sees that a test of "make test" finds it.
+
+The copies are in build/mutants. First the named tests run without a fault: all must pass. Then each fault is put in,
+what its test needs is built, and the test runs; one that hangs has found the fault too. A line per fault: killed, by
+what, or SURVIVED. The last line is "N passed, N failed"; exit code 1 if a fault survived. Names on the command line
+choose faults.
+
+--check compares the list with the sources, builds nothing, and is silent when each text is there exactly once.
+"""
+import argparse
+import concurrent.futures
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
+COPIES = os.path.join(TOP, "build", "mutants")
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+from mutants import MUTANTS  # noqa: E402
+
+CPUS = os.cpu_count() or 1
+VARIANTS = ("release", "asan", "tsan")  # those in which "make test" runs the unit tests
+BUILD_SECONDS = 1200
+FIRST_SECONDS = 300  # of a test without a fault
+# With a fault a test may take so many times as long as without one, and some seconds more.
+TIMES, MORE_SECONDS = 10, 20
+SHOWN_LINES = 40
+NOT_OK = re.compile(r"^not ok \d+ - (\S+)(?!.*# SKIP)", re.M)
+PYTEST_FAILED = re.compile(r"^FAILED \S+::(\S+)", re.M)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def tail(output):
+    return "\n".join(output.splitlines()[-SHOWN_LINES:])
+
+
+# ---- the list ------------------------------------------------------------------------------------
+
+
+def findings():
+    """What is wrong with the list, a line each."""
+    seen = set()
+    for mutant in MUTANTS:
+        if mutant.name in seen:
+            yield f"{mutant.name}: there are two of that name"
+        seen.add(mutant.name)
+        for path, old, new in mutant.edits:
+            try:
+                with open(os.path.join(TOP, path), encoding="utf-8") as opened:
+                    times = opened.read().count(old)
+            except OSError as error:
+                yield f"{mutant.name}: {path}: {error.strerror}"
+                continue
+            if times != 1 or old == new:
+                yield f"{mutant.name}: {path} has the text {times} times: {old.strip().splitlines()[0]}"
+        if not os.path.exists(os.path.join(TOP, source_of(mutant.test))):
+            yield f"{mutant.name}: there is no test {mutant.test}"
+
+
+def variant_of(test):
+    """Of "asan store/test_reads" or "asan protocol test_keep_all.py::test_a"."""
+    return test.split()[0]
+
+
+def is_protocol(test):
+    return test.split()[1] == "protocol"
+
+
+def source_of(test):
+    if is_protocol(test):
+        return "tests/protocol/" + test.split()[2].partition("::")[0]
+    return f"tests/unit/{test.split()[1]}.c"
+
+
+def target_of(test):
+    variant = variant_of(test)
+    if is_protocol(test):
+        return "build/flashield" if variant == "release" else f"build/{variant}/flashield"
+    return f"build/{variant}/tests/{test.split()[1]}"
+
+
+# ---- copies of the tree --------------------------------------------------------------------------
+
+
+def listed():
+    """What git has or would have."""
+    output = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=TOP, check=True, capture_output=True, text=True).stdout
+    return sorted(path for path in set(output.split("\0")) if path and os.path.lexists(os.path.join(TOP, path)))
+
+
+def contents(path):
+    with open(path, "rb") as opened:
+        return opened.read()
+
+
+def bring_up_to_date(copy):
+    """Writes what differs alone, so that make builds no more than that."""
+    paths = listed()
+    for path in paths:
+        source, target = os.path.join(TOP, path), os.path.join(copy, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.islink(source):
+            if not os.path.lexists(target):
+                os.symlink(os.readlink(source), target)
+        elif not os.path.exists(target) or contents(source) != contents(target):
+            shutil.copy(source, target)
+    known = set(paths)
+    for folder, folders, names in os.walk(copy):
+        if folder == copy and "build" in folders:
+            folders.remove("build")
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, copy) not in known:
+                os.unlink(path)
+
+
+def run(command, copy, seconds, env=None):
+    """(exit code, output). 124: it took too long, and was ended with all its children."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:  # what a killed test leaves behind goes with it
+        return run_with(command, copy, seconds, dict(env or {}, TMPDIR=folder))
+
+
+def run_with(command, copy, seconds, env):
+    full = dict(os.environ, **env)
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # the outer make's job server isn't ours
+        full.pop(name, None)
+    process = subprocess.Popen(command, cwd=copy, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env=full, text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        return 124, ""
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # what a test left behind too, and when this script is told to end
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def build(copy, targets, jobs):
+    """The compiler's words where something didn't build, else nothing."""
+    for variant in VARIANTS:
+        wanted = sorted({target for of, target in targets if of == variant})
+        if wanted:
+            code, output = run(["make", f"-j{jobs}", "--no-print-directory", f"VARIANT={variant}", *wanted], copy,
+                               BUILD_SECONDS)
+            if code != 0:
+                return output or "make took too long"
+    return ""
+
+
+def command_of(test):
+    if is_protocol(test):
+        return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+                "tests/protocol/" + test.split()[2]]
+    # TSan of Debian 12 can't map its shadow where the kernel randomises more bits than it knows.
+    return (["setarch", "-R"] if variant_of(test) == "tsan" else []) + [target_of(test)]
+
+
+def run_test(copy, test, seconds):
+    env = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_stack_use_after_return=1",
+           "FLASHIELD_BIN": os.path.join(copy, target_of(test))}
+    return run(command_of(test), copy, seconds, env)
+
+
+# ---- a fault -------------------------------------------------------------------------------------
+
+
+def write(copy, path, text):
+    with open(os.path.join(copy, path), "w", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def put_in(copy, mutant):
+    """The texts of the files as they were."""
+    before = {}
+    for path, old, new in mutant.edits:
+        text = contents(os.path.join(copy, path)).decode()
+        before.setdefault(path, text)
+        write(copy, path, text.replace(old, new))
+    return before
+
+
+def found_by(output, code):
+    names = NOT_OK.findall(output) or PYTEST_FAILED.findall(output)
+    if code == 124:
+        return "it hangs"
+    if names:
+        return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    for sign in ("AddressSanitizer", "UndefinedBehaviorSanitizer", "runtime error", "ThreadSanitizer", "LeakSanitizer"):
+        if sign in output:
+            return f"a report of {sign}"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def try_out(copy, mutant, seconds, jobs):
+    """(passed, the line that says so)."""
+    before = put_in(copy, mutant)
+    try:
+        words = build(copy, {(variant_of(mutant.test), target_of(mutant.test))}, jobs)
+        if words:
+            return False, f"FAILED    {mutant.name}: doesn't build\n{tail(words)}"
+        code, output = run_test(copy, mutant.test, seconds)
+    finally:
+        for path, text in before.items():
+            write(copy, path, text)
+    if code == 0:
+        return False, f"SURVIVED  {mutant.name}: {mutant.says} ({mutant.test})"
+    return True, f"killed    {mutant.name}  ({mutant.test}: {found_by(output, code)})"
+
+
+def without_faults(copy, tests, jobs):
+    """Seconds that each test takes; None where one failed."""
+    took = {}
+    words = build(copy, {(variant_of(test), target_of(test)) for test in tests}, jobs)
+    if words:
+        say("the copy doesn't build:\n" + words)
+        return None
+    for test in tests:
+        began = time.monotonic()
+        code, output = run_test(copy, test, FIRST_SECONDS)
+        took[test] = time.monotonic() - began
+        if code != 0:
+            say(f"FAILED    {test} without a fault: {found_by(output, code)}\n{tail(output)}")
+            return None
+    return took
+
+
+def copies(jobs, tests):
+    """Paths of up to date copies, all built, and what each test takes."""
+    first = os.path.join(COPIES, "0")
+    bring_up_to_date(first)
+    took = without_faults(first, tests, CPUS)
+    paths = [os.path.join(COPIES, str(n)) for n in range(jobs)]
+    for path in paths[1:]:
+        if took is not None and not os.path.exists(path):
+            shutil.copytree(first, path, symlinks=True)
+        bring_up_to_date(path)
+    return paths, took
+
+
+def chosen(names):
+    known = {mutant.name: mutant for mutant in MUTANTS}
+    for unknown in set(names) - set(known):
+        sys.exit(f"mutants: there is no {unknown}")
+    return [known[name] for name in names] if names else MUTANTS
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="of faults; all when none is given")
+    parser.add_argument("--jobs", type=int, default=CPUS, help="so many faults at a time, a copy of the tree each")
+    parser.add_argument("--list", action="store_true", help="the faults, what each breaks and which test finds it")
+    parser.add_argument("--check", action="store_true", help="is each text there exactly once? Silent when so")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    wrong = list(findings())
+    if wrong or args.check:
+        for line in wrong:
+            print(f"tests/mutants/mutants.py: {line}")
+        return 1 if wrong else 0
+    mutants = chosen(args.names)
+    if args.list:
+        for mutant in mutants:
+            print(f"{mutant.name}: {mutant.says}\n    {mutant.edits[0][0]}; {mutant.test}")
+        return 0
+    began = time.monotonic()
+    jobs = max(1, min(args.jobs, len(mutants)))
+    tests = sorted({mutant.test for mutant in mutants})
+    say(f"-- {len(tests)} tests without a fault")
+    paths, took = copies(jobs, tests)
+    if took is None:
+        say(f"0 passed, {len(mutants)} failed")
+        return 1
+    say(f"-- {len(mutants)} faults, {jobs} at a time, after {time.monotonic() - began:.0f} s")
+    free = queue.SimpleQueue()
+    for path in paths:
+        free.put(path)
+
+    def one(mutant):
+        copy = free.get()
+        try:
+            return try_out(copy, mutant, took[mutant.test] * TIMES + MORE_SECONDS, max(1, CPUS // jobs))
+        finally:
+            free.put(copy)
+
+    passed = 0
+    with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
+        for well, line in pool.map(one, mutants):
+            passed += well
+            say(line)
+    say(f"   mutants took {time.monotonic() - began:.0f} s")
+    say(f"{passed} passed, {len(mutants) - passed} failed")
+    return 0 if passed == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
