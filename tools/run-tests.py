@@ -46,7 +46,7 @@ UNIT_FIRST = ["store/test_random", "store/test_memory", "classifier/test_admissi
 SLOW_SECONDS = 20
 
 # One thread and minutes of arithmetic: TSan has nothing to find there.
-TSAN_LEFT_OUT = ["flashindex/test_load"]
+TSAN_LEFT_OUT = ["flashindex/test_load", "store/test_index_size", "store/test_keep_all", "store/test_pace"]
 
 # Plain output of a test is shown only when it failed, and then its end.
 SHOWN_LINES = 60
