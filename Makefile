@@ -289,4 +289,4 @@ $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $
 		$$(call fuzz_libs,$$*)
 	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
--include $(patsubst %.c,$(O)/%.d,$(all_srcs)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx))
+-include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx))
