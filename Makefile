@@ -83,12 +83,14 @@ unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
-all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common $(tool_dirs)) \
+all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
 	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/*)))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
+# A sanitizer's runtime would have to come before it.
+preload := $(if $(filter release debug,$(VARIANT)),$(B)/slowdrive.so)
 model := $(if $(model_objs),$(B)/model_client)
 ketama := $(B)/ketama_client
 
@@ -99,7 +101,7 @@ ketama := $(B)/ketama_client
 .SECONDEXPANSION:
 .SECONDARY:
 
-all: $(lib_engine) $(programs) ## builds the programs into build/ (default)
+all: $(lib_engine) $(programs) $(preload) ## builds the programs into build/ (default)
 
 help: ## lists the targets
 	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,8p'
@@ -238,6 +240,13 @@ $(B)/flashield: $(server_objs) $(lib_engine)
 
 $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(tool_libs_$*) $(engine_libs))
+
+# A slow drive under an unmodified daemon, by LD_PRELOAD (tools/slowdrive/slowdrive.h).
+$(O)/tools/slowdrive/%.o: all_cflags += -fPIC -fvisibility=hidden
+
+$(B)/slowdrive.so: $(call objects,tools/slowdrive)
+	$(call show,LD,$@)mkdir -p $(@D) && $(CC) $(all_cflags) -fPIC -shared -Wl,-z,relro,-z,now,-z,defs \
+		-o $@.$$$$ $(filter %.o,$^) && mv -f $@.$$$$ $@
 
 $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))

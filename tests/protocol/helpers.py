@@ -60,12 +60,13 @@ def free_port():
 class Daemon:
     """A process that serves on 127.0.0.1; `with` starts and stops it."""
 
-    def __init__(self, options, program=None, port=None, listen=True, stderr=None):
+    def __init__(self, options, program=None, port=None, listen=True, stderr=None, environment=None):
         self.program = program or flashield_command()
         self.options = options
         self.port = port
         self.listen = listen
         self.stderr = stderr
+        self.environment = environment  # None: the test's own
         self.process = None
 
     def command(self):
@@ -80,7 +81,8 @@ class Daemon:
 
     def start(self):
         self.port = self.port or free_port()
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr)
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr,
+                                        env=self.environment)
         if self.listen:
             until(self.answers, f"an answer of {self.program}")
         return self
