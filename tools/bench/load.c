@@ -17,7 +17,7 @@
 #define INPUT_BYTES (256 * 1024)
 #define EVENTS 256
 #define STOP_LOOK_NS NS            /* how often load_stop is looked for when nothing happens */
-#define SILENCE_LIMIT_NS (60 * NS) /* a server that answers nothing for so long has failed */
+#define SILENCE_SECONDS 60.0 /* a server that answers nothing for so long has failed */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -108,7 +108,7 @@ static int pace(struct load *load)
 	while (code == 0 && load->idle_count && may_begin(load) && load->due_ns <= (double)load->now_ns) {
 		struct connection *connection = idle_pop(load);
 		uint64_t due_ns = (uint64_t)load->due_ns, before = load->left;
-		bool was_late = connection->idle_ns > due_ns;
+		bool was_late = connection->idle_ns > due_ns && !load->spec.timed_from_sending;
 
 		code = connection_begin(load, connection);
 		if (was_late)
@@ -127,6 +127,50 @@ static int connection_done(struct load *load, struct connection *connection)
 	if (paced(load))
 		idle_push(load, connection);
 	return 0;
+}
+
+/* --- the measured part --- */
+
+/* Forgets what was counted so far, but for what is wrong: that is never to be overlooked. */
+static void result_reset(struct load_result *result)
+{
+	struct load_result kept = *result;
+
+	memset(result, 0, sizeof(*result));
+	result->wrong = kept.wrong;
+	memcpy(result->first_error, kept.first_error, sizeof(kept.first_error));
+	result->get_latency = kept.get_latency;
+	result->set_latency = kept.set_latency;
+	result->hit_latency = kept.hit_latency;
+	hist_reset(result->get_latency);
+	hist_reset(result->set_latency);
+	hist_reset(result->hit_latency);
+}
+
+static void count_from_now(struct load *load)
+{
+	struct load_marks *marks = &load->marks;
+
+	atomic_store(&load->forget, false);
+	result_reset(&load->result);
+	marks->counted = server_instructions(load->server, &marks->instructions);
+	marks->start_ns = clock_ns(CLOCK_MONOTONIC);
+	marks->own_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	marks->server_cpu_ns = server_cpu_ns(load->server);
+}
+
+static void count_to_now(struct load *load)
+{
+	const struct load_marks *marks = &load->marks;
+	struct load_result *result = &load->result;
+	uint64_t instructions;
+
+	result->server_cpu_ns = server_cpu_ns(load->server) - marks->server_cpu_ns;
+	result->load_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - marks->own_cpu_ns;
+	result->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - marks->start_ns) / (double)NS;
+	result->has_instructions = marks->counted && server_instructions(load->server, &instructions);
+	if (result->has_instructions)
+		result->server_instructions = instructions - marks->instructions;
 }
 
 /* --- the event loop --- */
@@ -190,6 +234,8 @@ static int turn(struct load *load, uint64_t *heard_ns)
 	struct epoll_event events[EVENTS];
 	int ready = wait_for(load, events), code = 0;
 
+	if (atomic_load_explicit(&load->forget, memory_order_relaxed))
+		count_from_now(load);
 	if (ready < 0 && errno != EINTR)
 		return broken("epoll_wait");
 	if (ready > 0)
@@ -198,8 +244,8 @@ static int turn(struct load *load, uint64_t *heard_ns)
 		load->now_ns = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < ready && code == 0; i++)
 		code = connection_event(load, events[i].data.ptr, events[i].events);
-	if (code == 0 && load->busy && load->now_ns > *heard_ns + SILENCE_LIMIT_NS) {
-		fprintf(stderr, "flashield-bench: no answer for %llu s\n", SILENCE_LIMIT_NS / NS);
+	if (code == 0 && load->busy && (double)(load->now_ns - *heard_ns) > load->spec.silence_seconds * (double)NS) {
+		fprintf(stderr, "flashield-bench: no answer for %.0f s\n", load->spec.silence_seconds);
 		code = FS_ESYS;
 	}
 	return code;
@@ -236,40 +282,22 @@ static int phase_run(struct load *load, uint64_t operations, double seconds)
 
 /* --- the thread --- */
 
-/* Forgets what warm-up counted, but for what is wrong: that is never to be overlooked. */
-static void result_reset(struct load_result *result)
-{
-	struct load_result kept = *result;
-
-	memset(result, 0, sizeof(*result));
-	result->wrong = kept.wrong;
-	memcpy(result->first_error, kept.first_error, sizeof(kept.first_error));
-	result->get_latency = kept.get_latency;
-	result->set_latency = kept.set_latency;
-	hist_reset(result->get_latency);
-	hist_reset(result->set_latency);
-}
-
 static int measured_run(struct load *load, uint64_t operations, double seconds)
 {
-	struct load_result *result = &load->result;
-	uint64_t cpu_ns, own_ns, start_ns, before, after;
-	bool counted;
 	int code;
 
-	result_reset(result);
-	counted = server_instructions(load->server, &before);
-	start_ns = clock_ns(CLOCK_MONOTONIC);
-	own_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	cpu_ns = server_cpu_ns(load->server);
+	count_from_now(load);
 	code = phase_run(load, operations, seconds);
-	result->server_cpu_ns = server_cpu_ns(load->server) - cpu_ns;
-	result->load_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own_ns;
-	result->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start_ns) / (double)NS;
-	result->has_instructions = counted && server_instructions(load->server, &after);
-	if (result->has_instructions)
-		result->server_instructions = after - before;
+	count_to_now(load);
 	return code;
+}
+
+/* Without the right to it the thread stays one of many. */
+static void go_before_others(void)
+{
+	const struct sched_param first = {.sched_priority = 1};
+
+	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
 }
 
 static int pin(int cpu)
@@ -292,6 +320,8 @@ static void *load_main(void *argument)
 	int code = pin(spec->cpu);
 
 	prctl(PR_SET_TIMERSLACK, 1ul); /* else a paced load wakes 50 us late */
+	if (spec->urgent)
+		go_before_others();
 	if (code == 0 && (warmup || warmup_seconds > 0))
 		code = phase_run(load, warmup, warmup_seconds);
 	if (code == 0)
@@ -306,7 +336,8 @@ static void *load_main(void *argument)
 static bool spec_fits(const struct load_spec *spec)
 {
 	return (spec->operations || spec->seconds > 0) && spec->seconds >= 0 && spec->warmup_share >= 0 &&
-	       spec->warmup_share < 1 && spec->set_share >= 0 && spec->set_share <= 1 && spec->rate >= 0;
+	       spec->warmup_share < 1 && spec->set_share >= 0 && spec->set_share <= 1 && spec->rate >= 0 &&
+	       spec->silence_seconds >= 0;
 }
 
 static void load_free(struct load *load)
@@ -333,6 +364,7 @@ static void memory_init(struct load *load)
 	load->input = mem_must_zalloc(INPUT_BYTES);
 	load->result.get_latency = hist_create();
 	load->result.set_latency = hist_create();
+	load->result.hit_latency = hist_create();
 }
 
 int load_start(struct load **out, const struct load_spec *spec, struct server *server)
@@ -346,6 +378,7 @@ int load_start(struct load **out, const struct load_spec *spec, struct server *s
 	load = mem_must_zalloc(sizeof(*load));
 	load->spec = *spec;
 	load->spec.connections = spec->connections ? spec->connections : 1;
+	load->spec.silence_seconds = spec->silence_seconds > 0 ? spec->silence_seconds : SILENCE_SECONDS;
 	load->server = server;
 	load->epoll = -1;
 	rng_init(&load->rng, spec->seed);
@@ -374,6 +407,11 @@ bool load_running(const struct load *load)
 	return atomic_load(&load->running);
 }
 
+void load_forget(struct load *load)
+{
+	atomic_store(&load->forget, true);
+}
+
 void load_stop(struct load *load)
 {
 	atomic_store(&load->stop, true);
@@ -386,7 +424,7 @@ int load_join(struct load *load, struct load_result *result)
 	pthread_join(load->thread, NULL);
 	code = load->code;
 	*result = load->result;
-	load->result.get_latency = load->result.set_latency = NULL;
+	load->result.get_latency = load->result.set_latency = load->result.hit_latency = NULL;
 	load_free(load);
 	return code;
 }
@@ -406,5 +444,7 @@ void load_result_fini(struct load_result *result)
 		hist_destroy(result->get_latency);
 	if (result->set_latency)
 		hist_destroy(result->set_latency);
-	result->get_latency = result->set_latency = NULL;
+	if (result->hit_latency)
+		hist_destroy(result->hit_latency);
+	result->get_latency = result->set_latency = result->hit_latency = NULL;
 }

@@ -12,8 +12,8 @@
  *
  * Latency: from the batch's first write (nearly always its only one) to the read that completes the
  * command's answer; for pipeline = 1 that is a request's round trip. In nanoseconds. With a rate, where no
- * connection was free when a batch became due, it runs from that moment: a server that stands still can't
- * hide the requests that it kept from being sent.
+ * connection was free when a batch became due, it runs from that moment (but see timed_from_sending): a server
+ * that stands still can't hide the requests that it kept from being sent.
  *
  * Phases: warm-up, then the measured part; in between and at the end all answers are awaited, so that the
  * server's CPU time over the measured part is that of its operations and no others.
@@ -61,8 +61,14 @@ struct load_spec {
 				`wrong` counts from the start */
 	double rate; /* operations per second, evenly paced over the connections; 0: as fast as it goes.
 			A server too slow for it shows in operations / seconds and in the latencies */
+	bool timed_from_sending; /* with a rate: latency never runs from an earlier moment. Of a server that can't
+				    ever keep the rate, the wait for a free connection says how long the load has
+				    run, and no more */
 	uint64_t seed;
 	int cpu;            /* -1: unpinned */
+	bool urgent;        /* its thread goes before others of its CPU, where this process may ask for that: a few
+			       requests that are to be timed beside a heavy load */
+	double silence_seconds; /* a server that answers nothing for so long has failed; 0: 60 */
 	bool expect_misses; /* keys are never set: a hit is wrong */
 };
 
@@ -75,6 +81,7 @@ struct load_result {
 			    The text of the first one, or what was wrong first, is kept */
 	char first_error[120];
 	struct hist *get_latency, *set_latency; /* ns per command */
+	struct hist *hit_latency;               /* ns per get of which at least one key was a hit */
 	uint64_t server_cpu_ns;                 /* of the server's process, over the measured part */
 	uint64_t server_instructions;
 	bool has_instructions;
@@ -83,7 +90,7 @@ struct load_result {
 
 /* Runs the load to its end. FS_EINVAL: the spec contradicts itself (no operations and no seconds, no keys,
    numbers that don't fit the key). FS_ESYS: a connection can't be made or breaks, or nothing was answered
-   for 60 s. FS_ECORRUPT: an answer is no answer. Both with a line on standard error; result then holds what
+   for silence_seconds. FS_ECORRUPT: an answer is no answer. Both with a line on standard error; result then holds what
    was counted up to there. result's histograms are made by it; load_result_fini frees, whatever was
    returned. */
 FS_MUST_CHECK int load_run(const struct load_spec *spec, struct server *server, struct load_result *result);
@@ -94,6 +101,9 @@ void load_result_fini(struct load_result *result);
 struct load;
 FS_MUST_CHECK int load_start(struct load **out, const struct load_spec *spec, struct server *server);
 bool load_running(const struct load *load);
+/* Forgets what was counted so far, as after warm-up, but amid the load: requests under way stay so and count when
+   they are answered. For servers whose queues must be full when the count begins. Takes effect within a second. */
+void load_forget(struct load *load);
 void load_stop(struct load *load); /* asks it to end early, within a second; join afterwards */
 FS_MUST_CHECK int load_join(struct load *load, struct load_result *result);
 

@@ -54,7 +54,10 @@ static void command_done(struct load *load, struct connection *connection)
 	} else {
 		result->gets += command->keys;
 		hist_record(result->get_latency, took_ns);
+		if (connection->any_hit)
+			hist_record(result->hit_latency, took_ns);
 	}
+	connection->any_hit = false;
 	connection->key = connection->key_end;
 	connection->command++;
 	if (connection->command < connection->commands_used)
@@ -127,6 +130,7 @@ static int value_done(struct load *load, struct connection *connection)
 	char key[KEY_BYTES_MOST];
 
 	load->result.hits++;
+	connection->any_hit = true;
 	connection->in_value = false;
 	if (connection->value_wrong) {
 		load->result.wrong++;

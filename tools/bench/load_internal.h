@@ -114,6 +114,7 @@ struct connection {
 	struct sent_key *keys;
 	unsigned keys_used;
 	unsigned key, key_end; /* of the command: those that may still be answered */
+	bool any_hit;          /* of the command */
 	uint64_t start_ns, idle_ns;
 	/* the answer */
 	char line[LINE_BYTES]; /* the part of a line that has come */
@@ -166,7 +167,12 @@ struct load {
 	/* the thread: */
 	pthread_t thread;
 	int code; /* read after join */
-	atomic_bool stop, running;
+	atomic_bool stop, running, forget;
+	/* the measured part: when it began, and what had been used by then */
+	struct load_marks {
+		uint64_t start_ns, own_cpu_ns, server_cpu_ns, instructions;
+		bool counted; /* instructions */
+	} marks;
 };
 
 void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec,

@@ -330,6 +330,44 @@ static void a_paced_load_does_the_same(void **state)
 	assert_int_equal(result.operations, 100);
 }
 
+static void gets_with_a_hit_have_a_latency_of_their_own(void **state)
+{
+	(void)state;
+	spec.keys_per_get = 10;
+	spec.pipeline = 2;
+	fake.present_first = 25;
+	fake.present_keys = 20; /* keys of three of the ten gets */
+	assert_int_equal(run(), 0);
+	assert_int_equal(atomic_load(&result.get_latency->count), 10);
+	assert_int_equal(atomic_load(&result.hit_latency->count), 3);
+	spec.kind = LOAD_SET;
+	assert_int_equal(run(), 0);
+	assert_int_equal(atomic_load(&result.hit_latency->count), 0);
+}
+
+static void what_is_forgotten_amid_a_load_is_not_counted(void **state)
+{
+	struct load *load;
+
+	(void)state;
+	spec.operations = 0;
+	spec.seconds = 1e6;
+	spec.connections = 4;
+	fake_start(&fake);
+	assert_int_equal(load_start(&load, &spec, &fake.server), 0);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(sem_wait(&fake.served), 0);
+	load_forget(load);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(sem_wait(&fake.served), 0);
+	load_stop(load);
+	assert_int_equal(load_join(load, &result), 0);
+	fake_join(&fake);
+	assert_true(fake.get_keys >= 2000);
+	assert_in_range(result.hits, 1, fake.get_keys - 996);
+	assert_int_equal(atomic_load(&result.get_latency->count), result.hits);
+}
+
 static void a_load_without_an_end_stops_when_asked(void **state)
 {
 	struct load *load;
@@ -367,6 +405,10 @@ static void a_spec_that_contradicts_itself_is_refused(void **state)
 	spec = good;
 	spec.key_bytes = 19;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
+	spec = good;
+	spec.silence_seconds = -1;
+	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
+	spec = good;
 	spec.key_bytes = 20;
 	spec.first_key = 100000000000000 - 99;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
@@ -395,6 +437,8 @@ int main(void)
 		TEST(a_mix_has_its_share_of_sets),
 		TEST(large_values_arrive_whole_both_ways),
 		TEST(a_paced_load_does_the_same),
+		TEST(gets_with_a_hit_have_a_latency_of_their_own),
+		TEST(what_is_forgotten_amid_a_load_is_not_counted),
 		TEST(a_load_without_an_end_stops_when_asked),
 		TEST(a_spec_that_contradicts_itself_is_refused),
 	};
