@@ -29,6 +29,7 @@
 struct bench_options {
 	const char *flashield;	   /* path of the daemon: --daemon, else beside this program */
 	const char *memcached;	   /* --memcached, else "memcached" in PATH */
+	const char *slowdrive;	   /* --slowdrive, else slowdrive.so beside this program: the emulated drive */
 	const char *directory;	   /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
 	const char *json_path;	   /* --json FILE: figures are written there; NULL */
 	const char *base_path;	   /* --base FILE: an earlier run's figures to compare with; NULL */

@@ -26,6 +26,7 @@ static const char help_options[] =
 	"What is measured\n"
 	"  --daemon PATH       the daemon  (flashield beside this program)\n"
 	"  --memcached PATH    what it is compared with  (memcached in PATH)\n"
+	"  --slowdrive PATH    the emulated drive of studies of stress  (slowdrive.so beside this program)\n"
 	"  --dir DIR           where flash files are made and removed; a disk with O_DIRECT, no tmpfs\n"
 	"                      (/var/tmp)\n"
 	"  --cpus S,L          the servers' CPU and the load generator's; \"none\": both unpinned\n"
@@ -56,6 +57,7 @@ static const char help_options[] =
 enum {
 	OPTION_DAEMON = 256,
 	OPTION_MEMCACHED,
+	OPTION_SLOWDRIVE,
 	OPTION_DIR,
 	OPTION_CPUS,
 	OPTION_ROUNDS,
@@ -76,6 +78,7 @@ enum {
 static const struct option long_options[] = {
 	{"daemon", required_argument, NULL, OPTION_DAEMON},
 	{"memcached", required_argument, NULL, OPTION_MEMCACHED},
+	{"slowdrive", required_argument, NULL, OPTION_SLOWDRIVE},
 	{"dir", required_argument, NULL, OPTION_DIR},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"rounds", required_argument, NULL, OPTION_ROUNDS},
@@ -100,7 +103,7 @@ static _Noreturn void tell_help(const struct study *studies)
 {
 	fputs(help_head, stdout);
 	for (const struct study *study = studies; study->name; study++)
-		printf("  %-13s %c %s\n", study->name, study->plain ? '*' : ' ', study->text);
+		printf("  %-15s %c %s\n", study->name, study->plain ? '*' : ' ', study->text);
 	fputs(help_options, stdout);
 	exit(0);
 }
@@ -114,15 +117,14 @@ static _Noreturn void tell_list(const struct study *studies)
 
 /* ---- defaults -------------------------------------------------------------------------------- */
 
-/* The daemon that was built with this program. */
-static const char *daemon_beside(void)
+/* A file that was built with this program; its bare name where that isn't known. */
+static const char *built_beside(const char *name, char path[PATH_MAX + 32])
 {
-	static char path[PATH_MAX + sizeof("/flashield")];
 	char self[PATH_MAX + 1] = "";
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return "flashield";
-	snprintf(path, sizeof(path), "%s/flashield", dirname(self));
+		return name;
+	snprintf(path, PATH_MAX + 32, "%s/%s", dirname(self), name);
 	return path;
 }
 
@@ -199,6 +201,9 @@ static void set_option(struct bench_options *options, int option, const char *te
 	case OPTION_MEMCACHED:
 		options->memcached = text;
 		break;
+	case OPTION_SLOWDRIVE:
+		options->slowdrive = text;
+		break;
 	case OPTION_DIR:
 		options->directory = text;
 		break;
@@ -225,20 +230,28 @@ static void set_option(struct bench_options *options, int option, const char *te
 	}
 }
 
+/* Its name, or the first part of it: "stress" is all of "stress_..." */
+static bool is_named(const struct study *study, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(study->name, name, length) == 0 && (study->name[length] == '\0' || study->name[length] == '_');
+}
+
 static void want_study(const struct study *studies, bool *wanted, const char *name)
 {
 	char names[512] = "";
+	bool found = false;
 
 	for (size_t i = 0; studies[i].name; i++) {
 		size_t used = strlen(names);
 
-		if (strcmp(studies[i].name, name) == 0) {
-			wanted[i] = true;
-			return;
-		}
+		if (is_named(&studies[i], name))
+			wanted[i] = found = true;
 		snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", studies[i].name);
 	}
-	arg_die("\"%s\" is no study; there are: %s", name, names);
+	if (!found)
+		arg_die("\"%s\" is no study; there are: %s", name, names);
 }
 
 static void check(const struct bench_options *options)
@@ -252,11 +265,13 @@ static void check(const struct bench_options *options)
 void bench_options_parse(int argc, char **argv, const struct study *studies, bool *wanted,
 			 struct bench_options *options)
 {
+	static char daemon_path[PATH_MAX + 32], drive_path[PATH_MAX + 32];
 	int option;
 
 	*options = (struct bench_options){
-		.flashield = daemon_beside(),
+		.flashield = built_beside("flashield", daemon_path),
 		.memcached = "memcached",
+		.slowdrive = built_beside("slowdrive.so", drive_path),
 		.directory = "/var/tmp",
 		.rounds = 3,
 		.scale = 1,

@@ -61,11 +61,12 @@ static void log_show(const struct server *server)
 			(int)length, text);
 }
 
-static void files_remove(const struct server *server)
+static void files_remove(struct server *server)
 {
 	if (server->flash_path[0])
 		unlink(server->flash_path);
 	unlink(server->log_path);
+	drive_destroy(server);
 }
 
 static void describe_end(int status, char *out, size_t out_bytes)
@@ -98,22 +99,24 @@ static int answer_await(struct server *server)
 	return FS_ESYS;
 }
 
-/* The files' names: nobody else's, as the port is ours while they are there. */
+/* A file of the server: nobody else's, as the port is ours while it is there. */
+static int file_name(const struct server *server, const struct bench_options *options, const char *what, char out[512])
+{
+	int length = snprintf(out, 512, "%s/bench-%d-%s-%u.%s", options->directory, (int)getpid(),
+			      server_names[server->spec.kind], server->port, what);
+
+	return length < 0 || length >= 512 ? FS_EINVAL : 0;
+}
+
 static int files_name(struct server *server, const struct bench_options *options)
 {
-	const char *name = server_names[server->spec.kind];
-	int length;
+	int code = file_name(server, options, "log", server->log_path);
 
-	server->flash_path[0] = '\0';
-	if (server->spec.flash_bytes) {
-		length = snprintf(server->flash_path, sizeof(server->flash_path), "%s/bench-%d-%s-%u.flash",
-				  options->directory, (int)getpid(), name, server->port);
-		if (length < 0 || (size_t)length >= sizeof(server->flash_path))
-			return FS_EINVAL;
-	}
-	length = snprintf(server->log_path, sizeof(server->log_path), "%s/bench-%d-%s-%u.log",
-			  options->directory, (int)getpid(), name, server->port);
-	return length < 0 || (size_t)length >= sizeof(server->log_path) ? FS_EINVAL : 0;
+	if (code == 0 && server->spec.flash_bytes)
+		code = file_name(server, options, "flash", server->flash_path);
+	if (code == 0 && server->spec.slow_drive)
+		code = file_name(server, options, "drive", server->drive_path);
+	return code;
 }
 
 static void report_command(const struct server *server, const struct bench *bench,
@@ -141,6 +144,8 @@ int server_start(struct server *server, const struct bench *bench, const struct 
 	if (held < 0)
 		return FS_ESYS;
 	code = files_name(server, bench->options);
+	if (code == 0 && spec->slow_drive)
+		code = drive_create(server);
 	if (code == 0)
 		code = command_build(&command, server, bench->options);
 	if (code == 0)
@@ -148,6 +153,8 @@ int server_start(struct server *server, const struct bench *bench, const struct 
 	if (code != 0)
 		goto out;
 	code = answer_await(server);
+	if (code == 0 && spec->slow_drive)
+		code = drive_check(server);
 	if (code != 0) {
 		log_show(server);
 		if (server->pid > 0) {
@@ -175,6 +182,7 @@ int server_stop(struct server *server)
 	char end[64];
 
 	ask_close(server);
+	drive_release(server);
 	if (server->pid > 0) {
 		kill(server->pid, SIGTERM);
 		if (!child_wait(server->pid, server->spec.wrapper ? STOP_WRAPPED_MS : STOP_MS, &status)) {

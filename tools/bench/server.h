@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "tools/bench/bench.h"
+#include "tools/slowdrive/slowdrive.h"
 
 enum server_kind { SERVER_FLASHIELD, SERVER_MEMCACHED, SERVER_EXTSTORE, SERVER_KINDS };
 extern const char *const server_names[SERVER_KINDS]; /* "flashield", "memcached", "extstore" */
@@ -29,6 +30,8 @@ struct server_spec {
 				     128 MiB, in pages of 16 MiB */
 	const char *const *extra; /* further arguments, NULL-terminated; or NULL */
 	bool unpinned;            /* not on options->server_cpu (thread scaling) */
+	bool slow_drive;          /* its flash is an emulated drive (options->slowdrive), which server->drive
+				     controls; at first it is as fast as the real one */
 	const char *wrapper;      /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
 				     wrapper's: it must exec the server, as valgrind does */
 };
@@ -39,6 +42,8 @@ struct server {
 	uint16_t port;
 	char flash_path[512]; /* "" without flash */
 	char log_path[512];   /* standard error of the server */
+	char drive_path[512]; /* control file of the emulated drive; "" without one */
+	struct slowdrive *drive; /* of spec.slow_drive (tools/slowdrive/slowdrive.h); else NULL */
 	char version[80];
 	/* private: */
 	int stats_fd, perf_fd;
@@ -46,11 +51,12 @@ struct server {
 
 /* Starts it in options->directory and waits (bounded) until it answers "version". Extstore's settings, and
    why they are not its defaults, are in server_command.c; the command line is kept by figures_about.
-   FS_ENOTFOUND: the program is not there. FS_ESYS: it doesn't start; its log's end is on standard error.
+   FS_ENOTFOUND: the program is not there. (That the emulated drive is there is for the caller to find out.) FS_ESYS: it doesn't start; its log's end is on standard error.
    FS_EINVAL: a path or the command line is too long. On failure nothing is left behind. */
 FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench,
 			       const struct server_spec *spec);
-/* SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes its files. Its exit status must be
+/* Lets go of what the emulated drive holds, SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes
+   its files. Its exit status must be
    a clean one: FS_ESYS and a line with the log's tail otherwise. */
 FS_MUST_CHECK int server_stop(struct server *server);
 /* Is the process still there? One that has ended is left to server_stop, which judges its status. */

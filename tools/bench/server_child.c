@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -68,8 +69,10 @@ static void child_main(const struct server *server, const struct command *comman
 	if (getppid() != parent)
 		_exit(1);
 	limits_raise();
+	for (unsigned i = 0; i < command->environment; i++)
+		putenv(command->words[i]);
 	if (pin(cpu) == 0 && descriptors_point(server->log_path) == 0)
-		execvp(command->words[0], command->words);
+		execvp(command->words[command->environment], command->words + command->environment);
 	failed = errno;
 	if (write(handshake->report[1], &failed, sizeof(failed)) < 0)
 		_exit(1);
@@ -126,7 +129,7 @@ out:
 	if (failed == 0 && code != 0)
 		failed = errno;
 	if (code != 0)
-		fprintf(stderr, "flashield-bench: can't start %s: %s\n", command->words[0],
+		fprintf(stderr, "flashield-bench: can't start %s: %s\n", command->words[command->environment],
 			strerror(failed));
 	handshake_close(&handshake);
 	return code;

@@ -38,6 +38,14 @@ static void add_wrapper(struct command *command, const char *wrapper)
 	}
 }
 
+static void add_slow_drive(struct command *command, const struct server *server, const struct bench_options *options)
+{
+	add(command, "LD_PRELOAD=%s", options->slowdrive);
+	add(command, "SLOWDRIVE_FILE=%s", server->flash_path);
+	add(command, "SLOWDRIVE_CONTROL=%s", server->drive_path);
+	command->environment = command->count;
+}
+
 /* What flashield takes from memcached's options means the same there. */
 static void add_common(struct command *command, const struct server *server)
 {
@@ -111,6 +119,9 @@ int command_build(struct command *command, const struct server *server, const st
 
 	command->count = 0;
 	command->used = 0;
+	command->environment = 0;
+	if (spec->slow_drive)
+		add_slow_drive(command, server, options);
 	if (spec->wrapper)
 		add_wrapper(command, spec->wrapper);
 	add(command, "%s", spec->kind == SERVER_FLASHIELD ? options->flashield : options->memcached);

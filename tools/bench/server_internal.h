@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of server.h share: command lines, the child, its counters, its answers. */
+/* What the parts of server.h share: command lines, the child, its drive, its counters, its answers. */
 #ifndef FS_TOOLS_BENCH_SERVER_INTERNAL_H
 #define FS_TOOLS_BENCH_SERVER_INTERNAL_H
 
@@ -14,6 +14,7 @@
 struct command {
 	char *words[COMMAND_WORDS + 1]; /* ends with NULL */
 	unsigned count;
+	unsigned environment; /* so many of the first are NAME=VALUE, as in a shell's line */
 	char text[COMMAND_BYTES];
 	size_t used;
 };
@@ -31,6 +32,17 @@ FS_MUST_CHECK int child_start(struct server *server, const struct command *comma
 /* Waits for the child's end for at most timeout_ms. True, and its wait status, when it has ended (it is
    reaped then). */
 bool child_wait(pid_t pid, int timeout_ms, int *status);
+
+/* --- server_drive.c: the emulated drive --- */
+
+/* Makes the control file drive_path and maps it as drive. FS_ESYS, with a line on standard error. */
+FS_MUST_CHECK int drive_create(struct server *server);
+/* Is it in effect in the process? FS_ESYS, with a line on standard error, if not. */
+FS_MUST_CHECK int drive_check(const struct server *server);
+/* Sets all settings to 0, so that nothing is held any more. */
+void drive_release(struct server *server);
+/* Removes file and mapping, if there are any. */
+void drive_destroy(struct server *server);
 
 /* --- server_measure.c --- */
 

@@ -143,6 +143,36 @@ static void commands_say_what_the_spec_says(void **state)
 		"-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_item_age=0,ext_threads=1");
 }
 
+static void a_slow_drive_is_of_the_environment(void **state)
+{
+	struct server of = {.port = 7, .flash_path = "/f", .drive_path = "/d"};
+
+	(void)state;
+	options.slowdrive = "/s.so";
+	of.spec = (struct server_spec){
+		.kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20, .slow_drive = true};
+	assert_command(&of,
+		       "LD_PRELOAD=/s.so SLOWDRIVE_FILE=/f SLOWDRIVE_CONTROL=/d /nowhere/flashield "
+		       "-l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 2048",
+		       "--metrics-listen=off --flash-path /f --flash-size 1048576");
+}
+
+static void a_server_that_ignores_its_slow_drive_is_told(void **state)
+{
+	struct server_spec spec = {
+		.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 128 << 20, .slow_drive = true};
+	int code;
+
+	(void)state;
+	options.slowdrive = "/nowhere/slowdrive.so"; /* the loader warns and goes on without it */
+	code = server_start(&server, &bench, &spec);
+	if (code == FS_ENOTFOUND)
+		skip();
+	assert_int_equal(code, FS_ESYS);
+	assert_null(server.drive);
+	assert_int_equal(files_left(), 0);
+}
+
 static void a_memcached_is_started_asked_and_stopped(void **state)
 {
 	struct server_spec spec = {.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 256 << 20};
@@ -211,6 +241,8 @@ int main(void)
 		cmocka_unit_test_setup(a_program_that_ends_or_never_listens_is_told, begin),
 		cmocka_unit_test_setup(a_command_that_is_too_long_is_refused, begin),
 		cmocka_unit_test_setup(commands_say_what_the_spec_says, begin),
+		cmocka_unit_test_setup(a_slow_drive_is_of_the_environment, begin),
+		cmocka_unit_test_setup(a_server_that_ignores_its_slow_drive_is_told, begin),
 		cmocka_unit_test_setup(a_memcached_is_started_asked_and_stopped, begin),
 		cmocka_unit_test_setup(a_server_that_died_does_not_stop_cleanly, begin),
 	};
