@@ -11,7 +11,7 @@
 #ifndef FS_TOOLS_BENCH_FLASH_PART_H
 #define FS_TOOLS_BENCH_FLASH_PART_H
 
-#include "tools/bench/load.h"
+#include "tools/bench/flash_fill.h"
 
 #define FLASH_STUDY "flash"
 #define FLASH_DROP_MS 20
@@ -35,27 +35,9 @@ void flash_difference(const struct flash_counts *before, const struct flash_coun
 FS_MUST_CHECK int flash_load(const struct bench *bench, const struct load_spec *spec, struct server *server,
 			     struct load_result *result, struct flash_counts *counts);
 
-/*
- * What is stored, in cycles: `wanted` new keys are set and read, then `filler` new ones only set, which
- * push them out of DRAM. Under --admission=read-once only the wanted ones are written to flash; extstore
- * writes both.
- */
-struct flash_size {
-	const char *name;
-	uint32_t value_bytes;
-	uint64_t wanted, filler; /* keys per cycle */
-	unsigned cycles;         /* at scale 1 */
-	uint64_t dram_keys;      /* of DRAM, at scale 1: half of the memory */
-};
-
 /* DRAM is a flashield whose objects all stay in memory. RAW is no server. */
 enum contender { OURS, DRAM, EXTSTORE, THREADED, SERVERS, RAW = SERVERS, CONTENDERS };
 extern const char *const flash_names[CONTENDERS];
-
-/* The keys that a server is asked for. */
-struct flash_range {
-	uint64_t first_key, keys;
-};
 
 struct flash {
 	struct bench *bench;
