@@ -68,6 +68,7 @@ struct bench {
 	STUDY(real, false, "4 GiB of DRAM, 16 GiB of flash in 512 MiB segments, filled twice over and verified") \
 	STUDY(stress_overload, false, "a drive that does fewer reads than are asked for, extstore beside") \
 	STUDY(stress_hang, false, "a drive that answers nothing for a while, extstore beside") \
+	STUDY(stress_memory, false, "what of -m is items, small and large memories, memcached and extstore beside") \
 	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
