@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A daemon on a drive that hangs, or that does fewer reads than clients ask for, and an object on flash that all
+clients want. The drive is emulated by tools/slowdrive. No test judges how fast the machine is."""
+import contextlib
+import itertools
+import random
+import socket
+import time
+
+import pytest
+
+from crowd import Crowd
+from helpers import fill, until
+from slowdrive import LIBRARY, SlowDrive
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
+
+VALUE = b"v" * 900
+MIB = 1 << 20
+MEMORY = 64  # MiB
+READ_TIMEOUT = 0.3
+OPTIONS = ["-m", str(MEMORY), "--flash-size", "64m", "--segment-size", "256k", "--admission", "read-once",
+           "--flash-read-timeout", "300ms"]
+
+
+def set_all(client, keys):
+    client.all(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, len(VALUE), VALUE) for key in keys))
+
+
+def set_and_read(client, keys):
+    """What was read is worth flash (--admission read-once)."""
+    set_all(client, keys)
+    for first in range(0, len(keys), 100):
+        assert len(client.get(*keys[first:first + 100])) > 0
+
+
+def on_the_drive(start, folder, threads, **environment):
+    """A daemon with so many workers on an emulated drive, and the drive."""
+    drive = SlowDrive(folder, folder / "flash")
+    drive.environment.update(environment)
+    options = ["-t", str(threads), "--flash-path", str(folder / "flash"), *OPTIONS]
+    return start(*options, environment=drive.environment), drive
+
+
+def keys_on_flash(daemon, drive, count):
+    """Keys whose objects the daemon reads from the drive. DRAM is full of others then."""
+    keys = [b"wanted-%d" % n for n in range(count)]
+    with daemon.client() as client:
+        set_and_read(client, keys)
+
+        def moved():
+            fill(client, 256 << 10)
+            return client.count("flash_items") > count * 3 // 4
+
+        until(moved, "objects to move to flash")
+        found = []
+        for key in keys:
+            done = drive.reads.done
+            if client.get(key) and drive.reads.done > done:
+                found.append(key)
+    assert len(found) > count // 2
+    return found
+
+
+# ---- a drive that hangs --------------------------------------------------------------------------------
+
+CONNECTIONS = 200
+RESIDENT_MOST = 1.1 * MEMORY * MIB + 24 * MIB
+ITEMS_LEAST = 0.95
+HANG_LEAST, HANG_MOST = 4.0, 15.0  # seconds; as long as it takes the daemon to tell of it
+WATCHDOG_USEC = 4000000  # a thread that stands still for half of it starves the watchdog
+ANSWER_MOST = 2.0  # of what needs no drive: far more than it takes, and less than the hang
+
+
+class Watchdog:
+    """The service manager's part: when was it fed last?"""
+
+    def __init__(self, folder):
+        path = folder / "notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.socket.setblocking(False)
+        path.chmod(0o777)
+        self.fed_at = 0
+        self.environment = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(WATCHDOG_USEC)}
+
+    def look(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                if b"WATCHDOG=1" in self.socket.recv(4096):
+                    self.fed_at = time.monotonic()
+
+
+class Bystander:
+    """A client that needs nothing of the drive, and looks at the daemon."""
+
+    def __init__(self, daemon, client):
+        self.daemon = daemon
+        self.client = client
+        self.rounds = 0
+        self.slowest = 0  # of its commands, in seconds
+        self.items = []
+        self.resident = 0
+        self.crawled = False
+        client.all(b"".join(b"set expires-%d 0 1 5 noreply\r\nvalue\r\n" % n for n in range(100)))
+
+    def ask(self, command, answer):
+        began = time.monotonic()
+        assert self.client.ask(command) == answer
+        self.slowest = max(self.slowest, time.monotonic() - began)
+
+    def use_dram(self):
+        key = b"dram-%d" % self.rounds
+        self.rounds += 1
+        self.ask(b"set %s 0 0 5\r\nvalue\r\n" % key, b"STORED\r\n")
+        self.ask(b"get %s\r\n" % key, b"VALUE %s 0 5\r\n" % key)
+        assert (self.client.line(), self.client.line()) == (b"value\r\n", b"END\r\n")
+        self.ask(b"delete %s\r\n" % key, b"DELETED\r\n")
+        self.ask(b"delete %s\r\n" % key, b"NOT_FOUND\r\n")
+
+    def crawl(self):
+        """What has expired is found, which is no client's work."""
+        if not self.crawled:
+            assert self.client.ask(b"lru_crawler crawl all\r\n").startswith((b"OK", b"BUSY"))
+            self.crawled = self.client.count("crawler_reclaimed", b"") > 0
+
+    def look(self):
+        """Its figures."""
+        rows = self.client.stats(b"flash")
+        self.items.append(int(rows["dram_items"]))
+        self.resident = max(self.resident, self.daemon.resident_bytes())
+        return rows
+
+    def items_before(self):
+        """As many as there are in the mean of some looks."""
+        for _ in range(10):
+            self.use_dram()
+            self.look()
+        before, self.items = sum(self.items) / len(self.items), []
+        return before
+
+
+@contextlib.contextmanager
+def hanging(drive, reads, writes):
+    """A daemon can't end before its drive answers."""
+    drive.reads.hang, drive.writes.hang = reads, writes
+    try:
+        yield
+    finally:
+        drive.reads.hang = drive.writes.hang = 0
+
+
+def is_told(rows, reads, writes):
+    """The daemon says that the drive does not answer."""
+    return (not reads or rows["flash_offline"] == "1") and (not writes or int(rows.get("flash_waited_ms", 0)) > 1000)
+
+
+def watch_hang(bystander, watchdog, reads, writes):
+    """Waits until the daemon has told of the hang, and has fed the watchdog at a time when a thread that stands still
+    would be missed. (told, fed): both came in time."""
+    began = time.monotonic()
+    told = fed = False
+    while not (told and fed) and time.monotonic() < began + HANG_MOST:
+        bystander.use_dram()
+        bystander.crawl()
+        if writes:  # new objects, which are to be written
+            set_and_read(bystander.client, [b"new-%d-%d" % (bystander.rounds, n) for n in range(100)])
+        told |= is_told(bystander.look(), reads, writes)
+        watchdog.look()
+        fed = watchdog.fed_at > began + HANG_LEAST
+        time.sleep(0.02)
+    return told, fed
+
+
+def flash_hits_come(client):
+    before = client.count("flash_hits")
+    until(lambda: client.count("flash_hits") > before, "hits from flash")
+
+
+@pytest.mark.parametrize("reads,writes", [(1, 0), (0, 1), (1, 1)], ids=["reads", "writes", "both"])
+def test_a_drive_that_hangs_takes_only_flash_along(start, open_folder, reads, writes):
+    """Connections stay, commands that need no drive are answered, what has expired is freed, memory is within its bound
+    and the watchdog is fed. Flash is back when the drive is. Hanging reads take the flash offline; hanging writes are
+    told, and what is on flash is read meanwhile."""
+    watchdog = Watchdog(open_folder)
+    daemon, drive = on_the_drive(start, open_folder, 1, **watchdog.environment)
+    keys = keys_on_flash(daemon, drive, 3000)
+
+    def question(_):
+        return b"get %s\r\n" % random.choice(keys)
+
+    with daemon.client() as client, Crowd(daemon.port, CONNECTIONS, question, pause=0.05) as crowd:
+        crowd.each_is_answered("all to be answered")
+        flash_hits_come(client)
+        bystander = Bystander(daemon, client)
+        before = bystander.items_before()
+        with hanging(drive, reads, writes):
+            told, fed = watch_hang(bystander, watchdog, reads, writes)
+            assert bool(drive.reads.held) == bool(reads) and bool(drive.writes.held) == bool(writes)
+        assert told and fed
+        assert bystander.crawled
+        assert bystander.slowest < ANSWER_MOST
+        assert bystander.resident <= RESIDENT_MOST
+        assert min(bystander.items) >= ITEMS_LEAST * before
+        flash_hits_come(client)
+        until(lambda: client.count("flash_offline") == 0, "the flash to be online")
+        crowd.each_is_answered("all to be answered after the hang")
+        assert crowd.lost == 0
+        assert max(answer.seconds for answer in crowd.answers) < READ_TIMEOUT + ANSWER_MOST
+
+
+# ---- a drive that is asked for too much ----------------------------------------------------------------
+
+READS_PER_SECOND = 2000
+KEYS_PER_GET = 20
+FEW, MANY = 5, 100  # connections: those few keep the drive busy
+WINDOW_SECONDS = 3.0
+LATE_SECONDS = 3.0  # beyond the timeout, on a machine that is busy
+HITS_LEAST = 0.5
+WHOLE_LEAST = 0.9
+
+
+def hits_per_second(daemon, client, keys, connections, pause):
+    """Flash hits per second with so many connections, whose gets have different keys, and the answers meanwhile."""
+    starts = itertools.cycle(range(0, len(keys), KEYS_PER_GET))
+
+    def question(_):
+        first = next(starts)
+        return b"get %s\r\n" % b" ".join(keys[first:first + KEYS_PER_GET])
+
+    with Crowd(daemon.port, connections, question, pause) as crowd:
+        crowd.each_is_answered("all to be answered")
+        began, before = time.monotonic(), client.count("flash_hits")
+        time.sleep(WINDOW_SECONDS)
+        hits, seconds = client.count("flash_hits") - before, time.monotonic() - began
+        crowd.each_is_answered("all to be answered again")
+        assert crowd.lost == 0
+    return hits / seconds, crowd.since(began)
+
+
+def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder):
+    """Many connections ask for ten times what the drive does. They get about as much as few connections do, in time;
+    for the rest they get misses, a whole multiget or none of it."""
+    daemon, drive = on_the_drive(start, open_folder, 2)
+    keys = keys_on_flash(daemon, drive, 4000)
+    keys = keys[:len(keys) // KEYS_PER_GET * KEYS_PER_GET]
+    with daemon.client() as client:
+        drive.reads.per_second = READS_PER_SECOND
+        few, _ = hits_per_second(daemon, client, keys, FEW, 0)
+        shed = int(client.stats(b"flash").get("flash_reads_shed", 0))
+        many, answers = hits_per_second(daemon, client, keys, MANY, 0.1)
+        whole = sum(answer.values in (0, KEYS_PER_GET) for answer in answers)
+        assert many >= HITS_LEAST * few > 0
+        assert client.count("flash_reads_shed") > shed
+        assert max(answer.seconds for answer in answers) < READ_TIMEOUT + LATE_SECONDS
+        assert whole >= WHOLE_LEAST * len(answers)
+        drive.reads.per_second = 0
+
+
+# ---- an object that all want ---------------------------------------------------------------------------
+
+HOT_CONNECTIONS = 200
+HOT_PIPELINE = 50
+HOT_GETS, HOT_GETS_LEAST, HOT_SECONDS = 1000000, 100000, 15.0  # as many as there is time for
+READS_MOST = 0.01
+HITS_LEAST_OF_GETS = 0.99  # the others were not answered in time
+
+
+def test_an_object_that_all_want_is_read_once_for_many(start, open_folder):
+    """The object stays on flash, and at most one of a hundred gets reads the drive."""
+    daemon, drive = on_the_drive(start, open_folder, 2)
+    request = b"get %s\r\n" % keys_on_flash(daemon, drive, 2000)[0] * HOT_PIPELINE
+    with daemon.client() as client:
+        hits, counted, done = client.count("flash_hits"), client.count("flash_reads"), drive.reads.done
+        with Crowd(daemon.port, HOT_CONNECTIONS, lambda _: request) as crowd:
+            end = time.monotonic() + HOT_SECONDS
+            while len(crowd.answers) * HOT_PIPELINE < HOT_GETS and time.monotonic() < end:
+                time.sleep(0.05)
+        gets = sum(answer.commands for answer in crowd.answers)
+        assert crowd.lost == 0
+        assert gets >= HOT_GETS_LEAST
+        assert drive.reads.done - done <= READS_MOST * gets
+        assert client.count("flash_reads") - counted <= READS_MOST * gets
+        assert client.count("flash_hits") - hits >= HITS_LEAST_OF_GETS * gets
+        assert sum(answer.values for answer in crowd.answers) >= HITS_LEAST_OF_GETS * gets
