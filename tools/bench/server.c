@@ -67,6 +67,7 @@ static void files_remove(struct server *server)
 		unlink(server->flash_path);
 	unlink(server->log_path);
 	drive_destroy(server);
+	watchdog_destroy(server);
 }
 
 static void describe_end(int status, char *out, size_t out_bytes)
@@ -139,13 +140,15 @@ int server_start(struct server *server, const struct bench *bench, const struct 
 	struct command command;
 	int held, code, status;
 
-	*server = (struct server){.spec = *spec, .stats_fd = -1, .perf_fd = -1};
+	*server = (struct server){.spec = *spec, .stats_fd = -1, .perf_fd = -1, .watchdog_fd = -1};
 	held = port_reserve(&server->port);
 	if (held < 0)
 		return FS_ESYS;
 	code = files_name(server, bench->options);
 	if (code == 0 && spec->slow_drive)
 		code = drive_create(server);
+	if (code == 0 && spec->watchdog_seconds)
+		code = watchdog_create(server);
 	if (code == 0)
 		code = command_build(&command, server, bench->options);
 	if (code == 0)

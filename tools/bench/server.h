@@ -32,6 +32,8 @@ struct server_spec {
 	bool unpinned;            /* not on options->server_cpu (thread scaling) */
 	bool slow_drive;          /* its flash is an emulated drive (options->slowdrive), which server->drive
 				     controls; at first it is as fast as the real one */
+	unsigned watchdog_seconds; /* ours: how often the service manager, whose part is played here, expects to be told
+				      that the server is alive; 0: there is none */
 	const char *wrapper;      /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
 				     wrapper's: it must exec the server, as valgrind does */
 };
@@ -46,21 +48,27 @@ struct server {
 	struct slowdrive *drive; /* of spec.slow_drive (tools/slowdrive/slowdrive.h); else NULL */
 	char version[80];
 	/* private: */
-	int stats_fd, perf_fd;
+	int stats_fd, perf_fd, watchdog_fd;
+	char watchdog_name[64];
+	double fed_seconds; /* when the watchdog was fed last, by CLOCK_MONOTONIC */
 };
 
 /* Starts it in options->directory and waits (bounded) until it answers "version". Extstore's settings, and
    why they are not its defaults, are in server_command.c; the command line is kept by figures_about.
-   FS_ENOTFOUND: the program is not there. (That the emulated drive is there is for the caller to find out.) FS_ESYS: it doesn't start; its log's end is on standard error.
+   FS_ENOTFOUND: the program is not there. (That the emulated drive is there is for the caller to find out.)
+   FS_ESYS: it doesn't start; its log's end is on standard error.
    FS_EINVAL: a path or the command line is too long. On failure nothing is left behind. */
 FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench,
 			       const struct server_spec *spec);
 /* Lets go of what the emulated drive holds, SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes
-   its files. Its exit status must be
-   a clean one: FS_ESYS and a line with the log's tail otherwise. */
+   its files. Its exit status must be a clean one: FS_ESYS and a line with the log's tail otherwise. */
 FS_MUST_CHECK int server_stop(struct server *server);
 /* Is the process still there? One that has ended is left to server_stop, which judges its status. */
 bool server_alive(struct server *server);
+
+/* For how long the server has not fed its watchdog; since its start while it never has. NaN without one. To be
+   called more often than it matters, as food is noticed by this call. */
+double server_unfed_seconds(struct server *server);
 
 /* Process CPU time (user and system, all its threads) in nanoseconds: clock_getcpuclockid. */
 uint64_t server_cpu_ns(const struct server *server);

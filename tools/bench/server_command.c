@@ -46,6 +46,13 @@ static void add_slow_drive(struct command *command, const struct server *server,
 	command->environment = command->count;
 }
 
+static void add_watchdog(struct command *command, const struct server *server)
+{
+	add(command, "NOTIFY_SOCKET=%s", server->watchdog_name);
+	add(command, "WATCHDOG_USEC=%u000000", server->spec.watchdog_seconds);
+	command->environment = command->count;
+}
+
 /* What flashield takes from memcached's options means the same there. */
 static void add_common(struct command *command, const struct server *server)
 {
@@ -122,6 +129,8 @@ int command_build(struct command *command, const struct server *server, const st
 	command->environment = 0;
 	if (spec->slow_drive)
 		add_slow_drive(command, server, options);
+	if (spec->watchdog_seconds)
+		add_watchdog(command, server);
 	if (spec->wrapper)
 		add_wrapper(command, spec->wrapper);
 	add(command, "%s", spec->kind == SERVER_FLASHIELD ? options->flashield : options->memcached);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of server.h share: command lines, the child, its drive, its counters, its answers. */
+/* What the parts of server.h share: command lines, the child, its drive, its watchdog, its counters, its answers. */
 #ifndef FS_TOOLS_BENCH_SERVER_INTERNAL_H
 #define FS_TOOLS_BENCH_SERVER_INTERNAL_H
 
@@ -43,6 +43,12 @@ FS_MUST_CHECK int drive_check(const struct server *server);
 void drive_release(struct server *server);
 /* Removes file and mapping, if there are any. */
 void drive_destroy(struct server *server);
+
+/* --- server_watchdog.c: the service manager's part --- */
+
+/* Makes the socket that the server is to tell its state. FS_ESYS, with a line on standard error. */
+FS_MUST_CHECK int watchdog_create(struct server *server);
+void watchdog_destroy(struct server *server);
 
 /* --- server_measure.c --- */
 

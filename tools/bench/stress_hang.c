@@ -19,6 +19,8 @@
 #define BESIDE_SECONDS 4.0 /* looked at before the hang, and after it */
 #define RETURN_SECONDS 90.0 /* how long its end is waited for */
 #define PROMPT_SECONDS 5.0  /* what is promised */
+#define WATCHDOG_SECONDS 10
+#define TOLD_MS 1000 /* a write that isn't answered for so long is told */
 #define LOOK_SECONDS 0.05
 #define RATE_SECONDS 0.5 /* the shortest time over which a rate is taken */
 #define FLASH_CONNECTIONS 1500
@@ -152,6 +154,8 @@ struct watched {
 	unsigned looks;
 	double rate, rate_least; /* of DRAM hits and sets per second: mean, and of RATE_SECONDS */
 	double offline_after;	 /* seconds; NaN: never */
+	double told_after;	 /* the same: that the drive doesn't answer, be it reads or a write */
+	double unfed_most;	 /* seconds without food for the watchdog; NaN: there is none */
 	double commands, commands_at, mark, mark_at; /* for the rates */
 };
 
@@ -169,7 +173,8 @@ static double commands(struct hang *hang)
 static void watch_begin(struct hang *hang, struct watched *watched)
 {
 	*watched = (struct watched){
-		.began = stress_now(), .items_least = NAN, .rate_least = NAN, .offline_after = NAN};
+		.began = stress_now(), .items_least = NAN, .rate_least = NAN, .offline_after = NAN, .told_after = NAN,
+		.unfed_most = NAN};
 	watched->commands = watched->mark = commands(hang);
 	watched->commands_at = watched->mark_at = stress_now();
 }
@@ -193,6 +198,11 @@ static bool is_offline(struct hang *hang)
 	return server_stat(&hang->server, "flash", "flash_offline") > 0;
 }
 
+static bool is_told(struct hang *hang)
+{
+	return is_offline(hang) || server_stat(&hang->server, "flash", "flash_waited_ms") >= TOLD_MS;
+}
+
 static void look(struct hang *hang, struct watched *watched)
 {
 	double items = stress_dram_items(&hang->server);
@@ -204,6 +214,9 @@ static void look(struct hang *hang, struct watched *watched)
 	watched->looks++;
 	if (isnan(watched->offline_after) && is_offline(hang))
 		watched->offline_after = stress_now() - watched->began;
+	if (isnan(watched->told_after) && is_told(hang))
+		watched->told_after = stress_now() - watched->began;
+	watched->unfed_most = fmax(watched->unfed_most, server_unfed_seconds(&hang->server));
 	look_at_rate(hang, watched);
 }
 
@@ -265,9 +278,11 @@ static void add_watched(struct hang *hang, const struct watched *before, const s
 	add(hang, "hang_items", items);
 	add(hang, "hang_items_least_percent", 100 * during->items_least / items);
 	add(hang, "hang_items_after_percent", 100 * after->items_sum / after->looks / items);
+	add(hang, "hang_told_s", during->told_after);
 	add(hang, "hang_offline_s", during->offline_after);
 	add(hang, "hang_first_hit_s", returned->first_hit);
 	add(hang, "hang_online_s", returned->online);
+	add(hang, "hang_unfed_s", during->unfed_most);
 	add(hang, "hang_rate", before->rate);
 	add(hang, "hang_rate_ratio", during->rate / before->rate);
 	add(hang, "hang_rate_least_ratio", during->rate_least / before->rate);
@@ -302,6 +317,7 @@ static int run_case(struct bench *bench, enum server_kind kind, const struct fau
 		.threads = 1,
 		.flash_bytes = FLASH_BYTES,
 		.extra = kind == SERVER_FLASHIELD ? stress_ours : stress_theirs,
+		.watchdog_seconds = kind == SERVER_FLASHIELD ? WATCHDOG_SECONDS : 0,
 	};
 	struct hang hang = {.bench = bench, .fault = fault};
 	int rc, stopped;
@@ -324,17 +340,19 @@ static int run_case(struct bench *bench, enum server_kind kind, const struct fau
 static void describe(const struct bench *bench)
 {
 	struct figures *figures = bench->figures;
-	char text[1200];
+	char text[1600];
 
 	snprintf(text, sizeof(text),
 		 "The drive is emulated (tools/slowdrive); its reads, writes or both hang for %.0f s, and then it works "
 		 "again. 1,500 connections ask for 3000 objects on flash a second, one at a time. 4 connections get and set "
 		 "(10 %%) objects in DRAM as fast as it goes; where writes hang, 4000 new objects a second are set and read. "
 		 "257 B values. -m %d -t 1, the default read timeout of a second. of bound: 1.1 x -m + 24 MiB. Items: in "
-		 "DRAM, the mean before; least: during the hang, of that. offline: from the hang's begin; first hit, online: "
-		 "from its end. DRAM/s: hits and sets; during: of the rate before, in the mean and of the worst half second. "
+		 "DRAM, the mean before; least: during the hang, of that. told: the flash is offline, or a write has waited for a "
+		 "second; both from the hang's begin. first hit, online: from its end. unfed: the longest time in the hang "
+		 "without food for the watchdog, which wants some every %d s. DRAM/s: hits and sets; during: of the rate before, "
+		 "in the mean and of the worst half second. "
 		 "An object that moves to flash and is asked for is waited for. lost: connections.",
-		 hang_seconds(bench), MEMORY_MB);
+		 hang_seconds(bench), MEMORY_MB, WATCHDOG_SECONDS);
 	figures_study(figures, STUDY, "a drive that answers nothing for a while, extstore beside", text);
 	figures_column(figures, "hang_before_mib", "MiB before", 1);
 	figures_column(figures, "hang_peak_mib", "MiB peak", 1);
@@ -342,9 +360,11 @@ static void describe(const struct bench *bench)
 	figures_column(figures, "hang_items", "items", 0);
 	figures_column(figures, "hang_items_least_percent", "least %", 1);
 	figures_column(figures, "hang_items_after_percent", "after %", 1);
+	figures_column(figures, "hang_told_s", "told s", 1);
 	figures_column(figures, "hang_offline_s", "offline s", 1);
 	figures_column(figures, "hang_first_hit_s", "first hit s", 2);
 	figures_column(figures, "hang_online_s", "online s", 2);
+	figures_column(figures, "hang_unfed_s", "unfed s", 1);
 	figures_column(figures, "hang_rate", "DRAM /s", -1);
 	figures_column(figures, "hang_rate_ratio", "during x", 2);
 	figures_column(figures, "hang_rate_least_ratio", "worst x", 2);
@@ -378,10 +398,17 @@ static void conclude(const struct bench *bench)
 			   stress_resident_limit_mib(MEMORY_MB), "MiB");
 		add_target(figures, fault, "least DRAM items, of before", "hang_items_least_percent", 0, FIGURES_AT_LEAST,
 			   95, "%");
-		add_target(figures, fault, "offline after", "hang_offline_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS, "s");
+		/* While reads are answered, the flash is of use. */
+		if (fault->reads)
+			add_target(figures, fault, "offline after", "hang_offline_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS,
+				   "s");
+		else
+			add_target(figures, fault, "told after", "hang_told_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS, "s");
 		add_target(figures, fault, "flash hits again after", "hang_first_hit_s", RETURN_SECONDS, FIGURES_AT_MOST,
 			   PROMPT_SECONDS, "s");
 		add_target(figures, fault, "connections lost", "hang_lost", 0, FIGURES_AT_MOST, 0, "");
+		add_target(figures, fault, "longest time without food for the watchdog", "hang_unfed_s", 0, FIGURES_AT_MOST,
+			   WATCHDOG_SECONDS, "s");
 	}
 }
 

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -157,6 +159,46 @@ static void a_slow_drive_is_of_the_environment(void **state)
 		       "--metrics-listen=off --flash-path /f --flash-size 1048576");
 }
 
+/* As sd_notify does for an abstract name. */
+static void tell(const struct server *of, const char *message)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t length = strlen(of->watchdog_name);
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	assert_int_equal(of->watchdog_name[0], '@');
+	memcpy(to.sun_path + 1, of->watchdog_name + 1, length - 1);
+	assert_int_equal(sendto(fd, message, strlen(message), 0, (struct sockaddr *)&to,
+				(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)),
+			 strlen(message));
+	close(fd);
+}
+
+static void a_watchdog_knows_its_food(void **state)
+{
+	struct server of = {.port = 7, .watchdog_fd = -1};
+	struct command command;
+	char text[COMMAND_BYTES], expected[200];
+
+	(void)state;
+	assert_true(isnan(server_unfed_seconds(&of)));
+	assert_int_equal(watchdog_create(&of), FS_OK);
+	of.fed_seconds -= 1000;
+	tell(&of, "STATUS=fed by WATCHDOG=1\nNO_WATCHDOG=1");
+	assert_true(server_unfed_seconds(&of) >= 1000);
+	tell(&of, "STATUS=well\nWATCHDOG=1");
+	tell(&of, "STATUS=well");
+	assert_true(server_unfed_seconds(&of) < 1000);
+	of.spec = (struct server_spec){.kind = SERVER_FLASHIELD, .memory_mb = 64, .watchdog_seconds = 3};
+	assert_int_equal(command_build(&command, &of, &options), 0);
+	command_describe(&command, text, sizeof(text));
+	snprintf(expected, sizeof(expected), "NOTIFY_SOCKET=%s WATCHDOG_USEC=3000000 /nowhere/flashield -l ",
+		 of.watchdog_name);
+	assert_memory_equal(text, expected, strlen(expected));
+	watchdog_destroy(&of);
+	assert_true(isnan(server_unfed_seconds(&of)));
+}
+
 static void a_server_that_ignores_its_slow_drive_is_told(void **state)
 {
 	struct server_spec spec = {
@@ -242,6 +284,7 @@ int main(void)
 		cmocka_unit_test_setup(a_command_that_is_too_long_is_refused, begin),
 		cmocka_unit_test_setup(commands_say_what_the_spec_says, begin),
 		cmocka_unit_test_setup(a_slow_drive_is_of_the_environment, begin),
+		cmocka_unit_test_setup(a_watchdog_knows_its_food, begin),
 		cmocka_unit_test_setup(a_server_that_ignores_its_slow_drive_is_told, begin),
 		cmocka_unit_test_setup(a_memcached_is_started_asked_and_stopped, begin),
 		cmocka_unit_test_setup(a_server_that_died_does_not_stop_cleanly, begin),
