@@ -189,7 +189,8 @@ static unsigned add_sparse_table(struct harness *h, struct fidx_key keys[SPARSE_
 	fidx_segment_open(index, 0, table, 1, 1u << 20, NULL, 0);
 	for (unsigned n = 0; n < SPARSE_SLOTS;) {
 		fidx_key_of(index, rng_next(&h->store->keeper.context.rng), &keys[n]);
-		if (keys[n].bucket[table][0] < SPARSE_BUCKETS)
+		/* The hand must not come by it early, in its other bucket. */
+		if (keys[n].bucket[table][0] < SPARSE_BUCKETS && keys[n].bucket[table][1] >= SPARSE_BUCKETS)
 			assert_true(fidx_insert(index, &keys[n++], 0, 0, 3, FIDX_DROP_NONE));
 	}
 	return table;
