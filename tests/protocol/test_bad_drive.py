@@ -50,7 +50,7 @@ def keys_on_flash(daemon, drive, count):
 
         def moved():
             fill(client, 256 << 10)
-            return client.count("flash_items") > count * 3 // 4
+            return client.count("flash_items") > count * 2 // 3
 
         until(moved, "objects to move to flash")
         found = []
