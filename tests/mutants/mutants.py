@@ -687,3 +687,36 @@ mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by
        "asan store/test_keeper",
        ("server/store/cleaner.c", "now_ms <= cleaner_ms + patience_ms || seg_busy_ms(store->segments) > 0;",
         "cleaner_ms > 0 || seg_busy_ms(store->segments) > 0;"))
+
+# ---- server/store: memory ------------------------------------------------------------------------
+
+mutant("memory-young-not-spared", "CLOCK's hand takes what was written a moment ago.",
+       "asan store/test_little_memory",
+       ("server/store/evict.c", "(round->how != EVICT_ALL && is_young(round, item))", "false"))
+
+mutant("memory-young-for-ever", "What was written within a second is spared, however much has been written since.",
+       "asan store/test_little_memory",
+       ("server/store/evict.c", "(int32_t)(written_ms - round->young_since_ms) > 0 && ", ""))
+
+mutant("memory-chains-never-shrink", "The chains of a stripe keep the memory of the most objects that they ever had.",
+       "asan store/test_little_memory",
+       ("server/store/evict.c", "\t\tstripe_shrink(store, stripe);\n", ""))
+
+mutant("memory-holes-not-closed", "After a shift of sizes nobody moves objects together.",
+       "release store/test_little_memory",
+       ("server/store/memory.c", "\t\tcompaction_thin(store, sparse, holes > from);\n", "\t\tholes = holes + 0;\n"))
+
+mutant("memory-large-segments-not-written", "Two segments of candidates are waited for, where DRAM doesn't hold as many.",
+       "asan store/test_little_memory",
+       ("server/store/cleaner.c",
+        "return half < segment ? segment : half < 2 * segment ? half : 2 * segment;",
+        "return half < segment ? 4 * segment : 4 * segment;"),
+       ("server/store/cleaner.c", "\tif (!groups && free_bytes < (int64_t)segment / 2)\n", "\tif (!groups && free_bytes < -(1 << 30))\n"))
+
+mutant("memory-keeper-spins", "A keeper that finds nothing to evict looks again at once.",
+       "asan store/test_little_memory",
+       ("server/store/evict.c", "\tstore->keeper.visited_in_vain = 0;\n\treturn false;", "\tstore->keeper.visited_in_vain = 0;\n\treturn true;"))
+
+mutant("memory-too-little-starts", "A -m that leaves nothing for objects starts all the same.",
+       "asan store/test_open",
+       ("server/store/store.c", "memory_suffices(store, config->memory_bytes) ? ", "true ? "))
