@@ -183,6 +183,7 @@ static void show_memory_part_bytes(const struct source *from)
 		{"index", store->index.index_bytes},   {"filters", store->index.filter_bytes},
 		{"index_other", store->index.other_bytes}, {"plan", store->plan_bytes},
 		{"staging", store->staging_bytes},     {"readers", store->reader_bytes},
+		{"classifier", store->classifier_bytes}, {"connections", from->net.client_bytes},
 	};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -28,6 +28,7 @@ static void flash_status(struct store *store, struct store_status *out)
 	out->tag_bits = store->tag_bits;
 	out->filter_bits = atomic_load(&store->filter_bits);
 	out->staging_bytes = out->info.staging_bytes;
+	out->classifier_bytes = clf_memory_bytes(store->classifier);
 	out->curr_items += index->used + index->extents_used;
 	out->curr_bytes += positive(index->live_bytes);
 	out->innocent_drops = (double)atomic_load(&store->keeper.innocent_millionths) / 1e6;

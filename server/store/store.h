@@ -455,7 +455,7 @@ struct store_status {
 	uint64_t hash_buckets;
 	uint64_t curr_items, curr_bytes; /* both tiers */
 	uint64_t hot_bytes, hot_threshold_bytes;
-	uint64_t plan_bytes, staging_bytes, reader_bytes;
+	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes;
 	uint64_t candidates, candidate_bytes; /* flashy objects waiting in DRAM */
 	double innocent_drops;	/* expected count of innocent slots cleared by sets so far */
 	double dram_bytes_per_flash_item;

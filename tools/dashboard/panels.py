@@ -104,9 +104,9 @@ ROWS = [
         graph("Errors", "ops", {
             "reads failed": rate("flash_read_errors"), "writes failed": rate("flash_write_errors"),
             "checks failed": rate("flash_checksum_errors"), "reads too late": rate("flash_read_timeouts"),
-            "offline": "sum(flashield_flash_offline{@})",
-        }, "Per second; all are 0 on a healthy drive, and all are misses for clients. offline: how many daemons have given "
-           "their drive up for now.", colors={"offline": LIMIT}),
+            "not made, drive too busy": rate("flash_reads_shed"), "offline": "sum(flashield_flash_offline{@})",
+        }, "Per second; all are 0 on a healthy drive, and all are misses for clients. Not made are reads that the drive could not "
+           "answer in time: it is asked for more than it does. offline: how many daemons have given their drive up for now.", colors={"offline": LIMIT}),
         graph("I/O latency", "s", {
             "{{operation}}, median": quantile(0.5, "operation", "flash_io_duration_seconds"),
             "{{operation}}, 99th percentile": quantile(0.99, "operation", "flash_io_duration_seconds"),

@@ -189,6 +189,7 @@ static void error_row(const struct screen *screen, const struct pane *pane, int 
 		{"I/O errors", FIG_flash_errors},
 		{"bad records", FIG_flash_checksum_errors},
 		{"too slow", FIG_flash_read_timeouts},
+		{"too many", FIG_flash_reads_shed},
 	};
 	int column = 0;
 
