@@ -71,7 +71,7 @@ struct bench {
 	STUDY(stress_memory, false, "what of -m is items, small and large memories, memcached and extstore beside") \
 	STUDY(stress_clwa, false, "bytes written per byte set, large objects set once, extstore beside") \
 	STUDY(stress_hot, false, "one object on flash that everybody asks for, extstore beside") \
-	STUDY(stress_index, false, "--flash-object-size far from the truth") \
+	STUDY(stress_index, false, "a guess of the objects' size far from the truth") \
 	STUDY(device, false, "sequential and random writes of 1 to 512 MiB to a drive, and its counters: --path")
 
 #define STUDY_DECLARE(name, plain, text) FS_MUST_CHECK int study_##name(struct bench *bench);
