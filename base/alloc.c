@@ -97,10 +97,12 @@ uint64_t mem_resident(void)
 	unsigned long long pages = 0;
 	char text[128];
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t length;
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
 	if (length <= 0)
 		return 0;
 	text[length] = '\0';

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define PAGES_AT_ONCE 4096u
+#define BLOCKS_MOST 128u /* of so many pages are looked at: 2 GiB; of more memory a block here and there */
 /* Of an entry of /proc/self/pagemap: it is in memory, and mapped here alone. */
 #define PAGE_PRESENT (1ull << 63)
 #define PAGE_OWN (1ull << 56)
@@ -31,19 +32,19 @@ struct sum {
 };
 
 /* By the kernel's map of each page. What was only read is a page of zeros that all share: it is nobody's own. */
-static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t *absent)
+static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
 {
 	uint64_t map[PAGES_AT_ONCE];
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	bool done = fd >= 0;
 
-	for (uint64_t at = 0; done && at < pages; at += PAGES_AT_ONCE) {
+	for (uint64_t at = 0; done && at < pages; at += stride * PAGES_AT_ONCE) {
 		uint64_t count = pages - at < PAGES_AT_ONCE ? pages - at : PAGES_AT_ONCE;
 		size_t bytes = count * sizeof(map[0]);
 
 		done = pread(fd, map, bytes, (off_t)((from / page + at) * sizeof(map[0]))) == (ssize_t)bytes;
 		for (uint64_t i = 0; done && i < count; i++)
-			*absent += (map[i] & (PAGE_PRESENT | PAGE_OWN)) != (PAGE_PRESENT | PAGE_OWN);
+			*absent += (map[i] & (PAGE_PRESENT | PAGE_OWN)) != (PAGE_PRESENT | PAGE_OWN) ? stride : 0;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -51,29 +52,29 @@ static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t
 }
 
 /* A process that has changed its user may not read that map; then such pages count as its own. */
-static void count_by_core(uintptr_t from, uint64_t pages, uint64_t page, uint64_t *absent)
+static void count_by_core(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
 {
 	unsigned char map[PAGES_AT_ONCE];
 
-	for (uint64_t at = 0; at < pages; at += PAGES_AT_ONCE) {
+	for (uint64_t at = 0; at < pages; at += stride * PAGES_AT_ONCE) {
 		uint64_t count = pages - at < PAGES_AT_ONCE ? pages - at : PAGES_AT_ONCE;
 
 		if (mincore((void *)(from + at * page), count * page, map) != 0)
 			return;
 		for (uint64_t i = 0; i < count; i++)
-			*absent += !(map[i] & 1);
+			*absent += map[i] & 1 ? 0 : stride;
 	}
 }
 
 static uint64_t pages_absent(uintptr_t from, uint64_t pages, uint64_t page)
 {
-	uint64_t absent = 0;
+	uint64_t absent = 0, stride = pages / PAGES_AT_ONCE / BLOCKS_MOST + 1;
 
-	if (!count_by_map(from, pages, page, &absent)) {
+	if (!count_by_map(from, pages, page, stride, &absent)) {
 		absent = 0;
-		count_by_core(from, pages, page, &absent);
+		count_by_core(from, pages, page, stride, &absent);
 	}
-	return absent;
+	return absent < pages ? absent : pages;
 }
 
 uint64_t resident_untouched(const void *memory, uint64_t bytes)

@@ -21,7 +21,8 @@ struct resident {
 /* Reads the list of mappings: some hundred microseconds, whatever the process holds. */
 void resident_read(struct resident *out);
 
-/* Of private memory, the bytes in whole pages that were never touched, so that they are not resident. Asks for each page. */
+/* Of private memory, the bytes in whole pages that were never touched, so that they are not resident. Asks for
+   each page; of more than 2 GiB, for some of them. */
 uint64_t resident_untouched(const void *memory, uint64_t bytes);
 
 #endif

@@ -28,7 +28,7 @@ static const char *const allowed[] = {
 	"chdir", "fcntl", "flock", "dup", "dup2", "dup3", "fsync", "fdatasync", "sync_file_range", "fallocate", "ftruncate",
 	"fadvise64", "unlink", "unlinkat", "rename", "renameat", "renameat2", "umask", "io_setup", "io_destroy", "io_cancel",
 	/* memory */
-	"mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
+	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk",
 	/* threads, signals and the end */
 	"exit", "exit_group", "gettid", "getpid", "getppid", "set_robust_list", "rseq", "sched_yield", "sched_getaffinity",
 	"getcpu", "setpriority", "getpriority", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",

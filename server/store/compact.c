@@ -11,6 +11,8 @@
  *
  * An object is moved under its stripe, while nobody but the table refers to it. The keeper's, in steps.
  */
+#include <stdlib.h>
+
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 16u
@@ -28,7 +30,8 @@ static bool movable(const struct compaction *compaction, const struct item *item
 	       atomic_load_explicit(&item->refs, memory_order_acquire) == 1;
 }
 
-static uint32_t compact_buckets(const struct compaction *compaction, struct stripe *stripe, uint32_t b, unsigned *met)
+static uint32_t compact_buckets(struct store *store, const struct compaction *compaction, struct stripe *stripe, uint32_t b,
+				unsigned *met)
 {
 	lock_acquire(&stripe->lock);
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
@@ -38,7 +41,10 @@ static uint32_t compact_buckets(const struct compaction *compaction, struct stri
 				*link = mem_move(*link, item_allocated_bytes(*link));
 			++*met;
 		}
+		++*met; /* empty chains take their time, too */
 	}
+	if (end > stripe->mask)
+		stripe_shrink(store, stripe);
 	end = stripe->mask + 1;
 	lock_release(&stripe->lock);
 	return b < end ? b : 0;
@@ -46,25 +52,34 @@ static uint32_t compact_buckets(const struct compaction *compaction, struct stri
 
 static void begin(struct store *store, struct compaction *compaction)
 {
+	bool sparse[MEM_CLASSES];
+
 	compaction->running = true;
 	compaction->began_ms = clk_now_ms(store->clock);
 	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+	compaction->item_bytes = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	compaction->holes = mem_holes(sparse);
 	compaction->started = atomic_load(&compaction->asked);
 	compaction->stripe = compaction->bucket = 0;
 }
 
-/* The holes that a pass has left while hardly anything was set must be: some pages of each class are partly used. */
+/* The holes that a pass has left while hardly anything was set, or has gone, must be: some pages of each class are partly
+   used. */
 static void end(struct store *store, struct compaction *compaction)
 {
 	uint64_t set = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed) - compaction->allocated;
+	int64_t grown = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) - compaction->item_bytes;
+	uint64_t calm = store_memory_limit(store) / CALM_SHARE, left;
 	bool sparse[MEM_CLASSES];
 
 	compaction->running = compaction->waiting = false;
 	compaction->ended_ms = clk_now_ms(store->clock);
 	atomic_store(&compaction->done, compaction->started);
 	mem_purge();
-	if (set < store_memory_limit(store) / CALM_SHARE)
-		compaction->holes_least = mem_holes(sparse);
+	left = mem_holes(sparse);
+	compaction->gave_little = left > compaction->holes / 4 * 3;
+	if (set < calm && (uint64_t)llabs(grown) < calm)
+		compaction->holes_least = left;
 	ctr_add(CTR_memory_compactions, 1);
 }
 
@@ -95,13 +110,14 @@ void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool u
 {
 	struct compaction *compaction = &store->keeper.compaction;
 	uint64_t took_ms = compaction->ended_ms - compaction->began_ms;
-	uint64_t rest_ms = urgent ? 0 : REST * took_ms;
+	uint64_t rest_ms = urgent && !compaction->gave_little ? 0 : REST * took_ms;
 
 	if (compaction->running || compaction_pending(store) ||
 	    (took_ms > 0 && clk_now_ms(store->clock) < compaction->ended_ms + rest_ms))
 		return;
 	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
 	begin(store, compaction);
+	compaction->started = atomic_load(&compaction->done); /* it is none of those that are asked for */
 }
 
 bool keeper_compact(struct store *store, uint64_t now_ms)
@@ -116,7 +132,8 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 		begin(store, compaction);
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
-		compaction->bucket = compact_buckets(compaction, &store->stripes[compaction->stripe], compaction->bucket, &met);
+		compaction->bucket = compact_buckets(store, compaction, &store->stripes[compaction->stripe],
+						     compaction->bucket, &met);
 		if (compaction->bucket == 0)
 			compaction->stripe++;
 	}

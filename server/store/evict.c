@@ -116,7 +116,9 @@ static bool is_young(const struct round *round, const struct item *item)
 {
 	uint32_t written_ms = item->features.written_ms;
 
-	return (int32_t)(written_ms - round->young_since_ms) > 0 && (uint32_t)round->now_ms - written_ms < YOUNG_MS;
+	/* It may have been written since the round began. */
+	return (int32_t)(written_ms - round->young_since_ms) > 0 &&
+	       (int32_t)((uint32_t)round->now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
 static void visit(struct round *round, struct stripe *stripe, struct item *item)

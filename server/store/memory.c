@@ -13,7 +13,10 @@
 /* Holes in the allocator's pages that are worth moving objects: so much, and so much more than must be. */
 #define HOLES_SHARE 48 /* of -m, and */
 #define HOLES_BYTES (2u << 20)
-#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them */
+#define HOLES_MUST_SHARE 16 /* of -m, more than must be is never believed */
+#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them ... */
+#define PRESSED_BYTES (12u << 20) /* ... if that, and the same share of -m, is resident beside -m */
+#define ACTIVE_SHARE 1024 /* of -m, set since the last look */
 #define HOLES_WEIGHT 8
 #define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* that objects pay for them at the most */
 #define RECENT_PART 64 /* of the item budget, for each mark of the time */
@@ -39,15 +42,21 @@ static int64_t memory_batch(const struct store_config *config, uint64_t limit)
 	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
-void memory_init(struct store *store)
+static void set_limit(struct store *store, uint64_t limit)
 {
 	uint32_t now_ms = (uint32_t)clk_now_ms(store->clock);
 
-	atomic_store(&store->memory_limit, store->config.memory_bytes);
-	atomic_store(&store->account_batch, memory_batch(&store->config, store->config.memory_bytes));
+	atomic_store(&store->memory_limit, limit);
+	atomic_store(&store->account_batch, memory_batch(&store->config, limit));
 	for (unsigned i = 0; i < RECENT_MARKS; i++)
 		atomic_store(&store->recent.mark_ms[i], now_ms);
 	atomic_store(&store->recent.since_ms, now_ms);
+	atomic_store(&store->recent.due, 0);
+}
+
+void memory_init(struct store *store)
+{
+	set_limit(store, store->config.memory_bytes);
 }
 
 /* Who comes first past a mark's bytes sets it. */
@@ -202,24 +211,30 @@ uint64_t store_used_bytes(const struct store *store)
 
 /*
  * Objects of one size leave holes that those of another can't fill: after a shift of sizes they are moved together. While
- * holes come faster than that goes, objects pay for them several times over, as evicting one seldom empties a page.
- * Returns what they pay.
+ * holes come faster than that goes, and more is resident than should be, objects pay for them several times over, as
+ * evicting one seldom empties a page. Returns what they pay.
  */
-static uint64_t watch_holes(struct store *store, uint64_t memory)
+static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resident)
 {
 	struct compaction *compaction = &store->keeper.compaction;
 	bool sparse[MEM_CLASSES];
 	uint64_t holes = mem_holes(sparse), worth = memory / HOLES_SHARE + HOLES_BYTES, more, from;
+	uint64_t pressed = memory + memory / HOLES_SHARE + PRESSED_BYTES;
+	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+	bool active = allocated - compaction->watched > memory / ACTIVE_SHARE;
 
+	compaction->watched = allocated;
 	if (holes < compaction->holes_least)
 		compaction->holes_least = holes;
+	if (compaction->holes_least > memory / HOLES_MUST_SHARE + HOLES_BYTES)
+		compaction->holes_least = memory / HOLES_MUST_SHARE + HOLES_BYTES;
 	more = compaction->holes_least + memory / HOLES_SHARE;
 	from = HOLES_CHARGED(worth) > more ? HOLES_CHARGED(worth) : more;
 	if (holes > worth && holes > more)
 		compaction_thin(store, sparse, holes > from);
-	if (holes <= from)
+	if (holes <= from || resident <= pressed || !active)
 		return 0;
-	holes = HOLES_WEIGHT * (holes - from);
+	holes = HOLES_WEIGHT * (holes - from < resident - pressed ? holes - from : resident - pressed);
 	return holes < HOLES_CHARGE(memory) ? holes : HOLES_CHARGE(memory);
 }
 
@@ -236,10 +251,13 @@ void store_watch_memory(struct store *store)
 	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES;
 	uint64_t resident = mem_resident();
 	struct mem_figures heap;
+
+	if (resident == 0)
+		return; /* the kernel doesn't tell, for want of a descriptor */
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
 
 	if (resident > memory && mem_resident_is_exact())
-		over = watch_holes(store, memory);
+		over = watch_holes(store, memory, resident);
 	if (resident > allowed) {
 		mem_figures(&heap);
 		if (heap.unused > (resident - allowed) / 2)
@@ -253,7 +271,9 @@ void store_watch_memory(struct store *store)
 		over = 0; /* eviction and compaction are at it */
 	if (over > HOLES_CHARGE(memory))
 		over = HOLES_CHARGE(memory);
-	excess = over > excess ? over : excess - (excess - over) / 4;
+	if (resident < memory)
+		excess = 0;
+	excess = over > excess ? over : excess - (excess - over + 3) / 4;
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 
@@ -277,8 +297,8 @@ int store_set_memory_limit(struct store *store, uint64_t bytes)
 
 	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && !memory_suffices(store, bytes)))
 		return FS_ERANGE;
-	lowered = atomic_exchange(&store->memory_limit, bytes) > bytes;
-	atomic_store(&store->account_batch, memory_batch(&store->config, bytes));
+	lowered = store_memory_limit(store) > bytes;
+	set_limit(store, bytes);
 	if (lowered && store->config.evict)
 		compaction_ask(store);
 	return FS_OK;

@@ -38,6 +38,8 @@ static uint64_t default_segment(uint64_t flash, uint64_t memory)
 		size = flash / segments_wanted(memory) + SEG_PAGE;
 	if (size > memory / SEGMENT_SHARE)
 		size = memory / SEGMENT_SHARE; /* a small -m starts, and so does a small flash, with small segments */
+	if (size > SEG_MAX_BYTES)
+		size = SEG_MAX_BYTES; /* what is beyond so many of these stays unused */
 	if (size > flash / SEGMENTS_LEAST)
 		size = flash / SEGMENTS_LEAST;
 	return pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);

@@ -150,7 +150,10 @@ struct compaction {
 	bool moves[MEM_CLASSES]; /* objects of these classes */
 	uint32_t stripe, bucket; /* where to go on */
 	uint64_t began_ms, ended_ms; /* the last pass, or the one under way */
-	uint64_t allocated; /* allocated_bytes when it began */
+	uint64_t allocated, holes; /* allocated_bytes and holes when it began */
+	int64_t item_bytes; /* these, too */
+	uint64_t watched; /* allocated_bytes at the last look at holes */
+	bool gave_little; /* it left most of the holes */
 	uint64_t holes_least; /* that a pass in calm has left, or the fewest since */
 };
 

@@ -54,6 +54,16 @@ def test_figures_over_http(start):
 
 
 @sanitized
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives its rights away")
+def test_the_account_of_memory(start, flash_options):
+    """A process that has given its rights away asks the kernel for its pages in another way."""
+    daemon = start("--seccomp=on", "-u", "nobody", *flash_options)
+    with daemon.client() as client:
+        assert int(client.stats(b"memory")["resident"]) > 0
+        assert client.ask(b"version\r\n").startswith(b"VERSION")
+
+
+@sanitized
 def test_shutdown(start):
     """A client may end it, and the end is a clean one."""
     daemon = start("--seccomp=on", "-A")

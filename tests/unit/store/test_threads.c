@@ -21,9 +21,22 @@
 	do { \
 		if (!(condition)) { \
 			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+			tell(); \
 			abort(); \
 		} \
 	} while (0)
+
+/* What reads had to do with it. */
+static void tell(void)
+{
+	static const enum ctr counters[] = {CTR_flash_read_timeouts, CTR_flash_reads_shed, CTR_flash_reads_shared,
+					    CTR_flash_reads_cancelled, CTR_flash_read_errors, CTR_flash_checksum_errors,
+					    CTR_flash_revalidations, CTR_flash_freezes, CTR_index_drops,
+					    CTR_flash_objects_dropped, CTR_segments_swept};
+
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		fprintf(stderr, "%s %llu\n", ctr_info(counters[i])->name, (unsigned long long)ctr_sum(counters[i]));
+}
 
 struct shared {
 	struct harness *h;
@@ -39,6 +52,10 @@ struct client {
 	unsigned number;
 	struct rng rng;
 	bool present[KEYS];
+	struct {
+		enum store_op op;
+		enum store_result result;
+	} last[KEYS]; /* that said that it isn't there */
 	uint64_t hits, flash_hits, foreign_hits;
 	bool done;
 };
@@ -114,17 +131,34 @@ static struct answer ask(struct client *c, enum store_op op, unsigned key, uint6
 	return answer;
 }
 
+static void gone(struct client *c, unsigned key, enum store_op op, enum store_result result)
+{
+	if (c->present[key]) {
+		c->last[key].op = op;
+		c->last[key].result = result;
+	}
+	c->present[key] = false;
+}
+
+static void check_present(const struct client *c, unsigned key)
+{
+	if (!c->present[key])
+		fprintf(stderr, "key %u was gone by operation %d, result %d\n", key, (int)c->last[key].op,
+			(int)c->last[key].result);
+	check(c->present[key]);
+}
+
 static void read_own(struct client *c, unsigned key)
 {
 	enum store_op op = rng_below(&c->rng, 8) ? STORE_GET : STORE_GAT;
 	struct answer answer = ask(c, op, key, 0, 0);
 
 	if (answer.result == STORE_MISS) {
-		c->present[key] = false;
+		gone(c, key, op, answer.result);
 		return;
 	}
 	check(answer.result == STORE_HIT);
-	check(c->present[key]);
+	check_present(c, key);
 	check(answer.version == atomic_load(&c->shared->answered[key]));
 	c->hits++;
 	c->flash_hits += answer.from_flash;
@@ -151,22 +185,25 @@ static void write_own(struct client *c, unsigned key)
 	struct answer answer = ask(c, op, key, version, 0);
 	switch (answer.result) {
 	case STORE_STORED:
-		check(op != STORE_REPLACE || c->present[key]);
+		if (op == STORE_REPLACE)
+			check_present(c, key);
 		c->present[key] = true;
 		break;
 	case STORE_NOT_STORED:
-		check(op == STORE_REPLACE || c->present[key]);
-		if (op == STORE_ADD)
+		if (op == STORE_ADD) {
+			check_present(c, key);
 			return; /* the old version stands */
-		c->present[key] = false;
+		}
+		check(op == STORE_REPLACE);
+		gone(c, key, op, answer.result);
 		break;
 	case STORE_DELETED:
-		check(c->present[key]);
-		c->present[key] = false;
+		check_present(c, key);
+		gone(c, key, op, answer.result);
 		break;
 	default:
 		check(answer.result == STORE_MISS);
-		c->present[key] = false;
+		gone(c, key, op, answer.result);
 	}
 	atomic_store(&c->shared->answered[key], version); /* a delete is a version that holds nothing */
 }
