@@ -212,7 +212,7 @@ uint64_t store_used_bytes(const struct store *store)
 /*
  * Objects of one size leave holes that those of another can't fill: after a shift of sizes they are moved together. While
  * holes come faster than that goes, and more is resident than should be, objects pay for them several times over, as
- * evicting one seldom empties a page. Returns what they pay.
+ * evicting one seldom empties a page; under -M, where none is evicted, they don't. Returns what they pay.
  */
 static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resident)
 {
@@ -232,7 +232,7 @@ static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resid
 	from = HOLES_CHARGED(worth) > more ? HOLES_CHARGED(worth) : more;
 	if (holes > worth && holes > more)
 		compaction_thin(store, sparse, holes > from);
-	if (holes <= from || resident <= pressed || !active)
+	if (holes <= from || resident <= pressed || !active || !store->config.evict)
 		return 0;
 	holes = HOLES_WEIGHT * (holes - from < resident - pressed ? holes - from : resident - pressed);
 	return holes < HOLES_CHARGE(memory) ? holes : HOLES_CHARGE(memory);

@@ -22,13 +22,17 @@ import time
 
 SIZES = [20, 60, 120, 300, 700, 1500]  # mixed, as a segment of one size has no gaps that the client's objects fit
 BATCH = 66  # objects, a multiple of the sizes: about 30 KB
-BATCHES = 600  # more than memory holds; then the same keys again
+BATCHES = 600  # more than memory holds: what came before lies on flash
 ROOM = 3 << 20  # bytes that the client finds free
 ROOM_BATCHES = 100
 SEGMENTS = 3  # that must have been written since
 SETTLE_SECONDS = 1.5  # then the client goes on: what holds the memory can't all move
 SETTLES_PER_GAP = 8
 PATIENCE = 30.0
+
+
+def rows(batch):
+    return [(batch * BATCH + n, SIZES[n % len(SIZES)]) for n in range(BATCH)]
 
 
 class Filler:
@@ -41,13 +45,7 @@ class Filler:
             context.verify_mode = ssl.CERT_NONE  # the clients verify; this one only fills
             self.socket = context.wrap_socket(self.socket)
         self.reader = self.socket.makefile("rb")
-        self.sets, self.deletes = [], []
-        for batch in range(BATCHES):
-            rows = [(b"filler-%d" % (batch * BATCH + n), SIZES[n % len(SIZES)]) for n in range(BATCH)]
-            sets = b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows)
-            self.sets.append(sets + b"set filler 0 0 1\r\nx\r\n")
-            self.deletes.append(b"".join(b"delete %s noreply\r\n" % key for key, _ in rows) + b"mn\r\n")
-        self.batch = itertools.cycle(range(BATCHES))
+        self.batch = itertools.count()  # of new keys: an old one may be on flash, and with -M a set looks there first
         self.stored = collections.deque(maxlen=BATCHES)
         self.ask(b"lru_crawler sleep 0\r\n")
         self.settle()
@@ -75,7 +73,8 @@ class Filler:
         """False when the memory is full: so says the last set's answer, the only one."""
         batch = next(self.batch)
         self.stored.append(batch)
-        return self.ask(self.sets[batch]) == b"STORED\r\n"
+        sets = b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows(batch))
+        return self.ask(sets + b"set last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n"
 
     def settle(self):
         if self.stats(b"flash", "segments_free")[0] < 2 * SEGMENTS:
@@ -92,7 +91,9 @@ class Filler:
         """The youngest of the filler's objects go first: those lie in DRAM."""
         while self.stored:
             for _ in range(min(len(self.stored), ROOM_BATCHES)):
-                self.ask(self.deletes[self.stored.pop()])
+                batch = self.stored.pop()
+                keys = [b"filler-%d" % key for key, _ in rows(batch)] + [b"last-%d" % batch]
+                self.ask(b"".join(b"delete %s noreply\r\n" % key for key in keys) + b"mn\r\n")
             if self.free() >= ROOM:
                 return
         self.crawl()
