@@ -43,7 +43,7 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 		}
 		++*met; /* empty chains take their time, too */
 	}
-	if (end > stripe->mask)
+	if (end > stripe->mask && !crawl_is_in(store, compaction->stripe))
 		stripe_shrink(store, stripe);
 	end = stripe->mask + 1;
 	lock_release(&stripe->lock);

@@ -189,7 +189,8 @@ static void advance(struct round *round)
 	}
 	if (b > stripe->mask) {
 		b = 0;
-		stripe_shrink(store, stripe);
+		if (context->background && !crawl_is_in(store, context->hand_stripe))
+			stripe_shrink(store, stripe);
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
 	buckets = stripe->mask + 1;

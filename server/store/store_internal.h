@@ -387,7 +387,7 @@ static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
 {
 	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
 }
-/* Gives memory of the stripe's chains back where its objects have become few. Buckets have other numbers then: those of
+/* Keeper. Gives memory of the stripe's chains back where its objects have become few. Buckets have other numbers then: those of
    the upper half are in the lower one. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
@@ -520,6 +520,13 @@ bool keeper_step(struct store *store);
 /* crawl.c: expired and flushed items, and items whose score is of an older model: some thousand of them. True: there
    is more to do at once. Keeper. */
 bool keeper_crawl(struct store *store, uint64_t now_ms);
+/* Does a crawl go on within this stripe? Its chains are to keep their numbers then. Keeper. */
+static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
+{
+	const struct crawl *crawl = &store->keeper.crawl;
+
+	return (crawl->bucket > 0 && crawl->stripe == stripe) || (crawl->pass_bucket > 0 && crawl->pass_stripe == stripe);
+}
 
 /* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
    The keeper does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,

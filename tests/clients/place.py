@@ -74,7 +74,7 @@ class Filler:
         batch = next(self.batch)
         self.stored.append(batch)
         sets = b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows(batch))
-        return self.ask(sets + b"set last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n"
+        return self.ask(sets + b"set filler-last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n"
 
     def settle(self):
         if self.stats(b"flash", "segments_free")[0] < 2 * SEGMENTS:
@@ -92,7 +92,7 @@ class Filler:
         while self.stored:
             for _ in range(min(len(self.stored), ROOM_BATCHES)):
                 batch = self.stored.pop()
-                keys = [b"filler-%d" % key for key, _ in rows(batch)] + [b"last-%d" % batch]
+                keys = [b"filler-%d" % key for key, _ in rows(batch)] + [b"filler-last-%d" % batch]
                 self.ask(b"".join(b"delete %s noreply\r\n" % key for key in keys) + b"mn\r\n")
             if self.free() >= ROOM:
                 return

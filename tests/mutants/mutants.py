@@ -700,7 +700,7 @@ mutant("memory-young-for-ever", "What was written within a second is spared, how
 
 mutant("memory-chains-never-shrink", "The chains of a stripe keep the memory of the most objects that they ever had.",
        "asan store/test_little_memory",
-       ("server/store/evict.c", "\t\tstripe_shrink(store, stripe);\n", ""))
+       ("server/store/evict.c", "\t\t\tstripe_shrink(store, stripe);\n", "\t\t\t;\n"))
 
 mutant("memory-holes-not-closed", "After a shift of sizes nobody moves objects together.",
        "release store/test_little_memory",
