@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Allocation and what it costs. */
 #include <malloc.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -108,6 +109,42 @@ static void moved_memory_keeps_its_bytes_and_lies_denser(void **state)
 	mem_free(all);
 }
 
+static void *take_what_is_free(void *context)
+{
+	uint32_t **all = context;
+
+	for (uint32_t n = 0; n < THINNED; n++)
+		if (n % 8)
+			all[n] = mem_alloc(THINNED_BYTES);
+	return NULL;
+}
+
+/* A server's workers come and go over the same memory. */
+static void what_one_thread_leaves_free_is_there_for_another(void **state)
+{
+	uint32_t **all = mem_must_zalloc(THINNED * sizeof(*all));
+	bool sparse[MEM_CLASSES];
+	pthread_t other;
+	uint64_t holes;
+
+	(void)state;
+	for (uint32_t n = 0; n < THINNED; n++)
+		all[n] = mem_alloc(THINNED_BYTES);
+	for (uint32_t n = 0; n < THINNED; n++)
+		if (n % 8)
+			mem_free_sized(all[n], THINNED_BYTES);
+	holes = mem_holes(sparse);
+	assert_int_equal(pthread_create(&other, NULL, take_what_is_free, all), 0);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	if (mem_resident_is_exact()) {
+		assert_true(holes > THINNED / 2 * THINNED_BYTES);
+		assert_true(mem_holes(sparse) < holes / 4);
+	}
+	for (uint32_t n = 0; n < THINNED; n++)
+		mem_free(all[n]);
+	mem_free(all);
+}
+
 /* "dd" among the flags of the mapping that holds the address. */
 static bool left_out_of_cores(const void *address)
 {
@@ -169,6 +206,7 @@ int main(void)
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),
 		cmocka_unit_test(moved_memory_keeps_its_bytes_and_lies_denser),
+		cmocka_unit_test(what_one_thread_leaves_free_is_there_for_another),
 	};
 
 	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);

@@ -184,10 +184,17 @@ static void a_keeper_that_finds_nothing_rests(void **state)
 	h->config.flash_path = NULL;
 	h->config.memory_bytes = MIB(2);
 	harness_open(h);
-	fill_memory(h);
+	for (unsigned n = 0; n < 1000; n++)
+		store_sized(h, "new", n, 1000);
+	settle(h);
+	keeper_step(h->store);
+	atomic_store(&h->store->recent.since_ms, (uint32_t)clk_now_ms(&h->clk) - 500); /* all are spared ... */
+	atomic_store(&h->store->excess_bytes, MIB(2) - MIB(2) / 4);			/* ... and much is missing */
+	assert_true(store_free_bytes(h->store) < 0);
 	while (keeper_step(h->store) && steps++ < 1000)
 		;
 	assert_in_range(steps, 0, 100);
+	assert_int_equal(store_dram_items(h->store), 1000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
