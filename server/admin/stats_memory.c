@@ -24,15 +24,13 @@ static uint64_t less(uint64_t bytes, uint64_t part)
 }
 
 /*
- * What the allocator has for itself: its records, and pages that it keeps for the next. How much of these was ever touched
- * it doesn't tell. It is what the other parts leave of what is resident, and at the most what the allocator counts: so
- * other parts that are too large, or too small by more, make a sum that is wrong.
+ * What the allocator has for itself: holes, its records, and pages that it keeps for the next. How much of these was ever
+ * touched it doesn't tell. It is what the other parts leave of what is resident, and at the most what the allocator counts:
+ * so other parts that are too large, or too small by more, make a sum that is wrong.
  */
-static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
+static uint64_t at_most(uint64_t bytes, uint64_t most)
 {
-	uint64_t left = less(resident->all, others), most = heap->metadata + heap->unused;
-
-	return left < most ? left : most;
+	return bytes < most ? bytes : most;
 }
 
 void stats_memory(const struct server *server, struct stats_out *out)
@@ -67,7 +65,6 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		/* What is beside it: */
 		{ "connections", net.client_bytes },
 		{ "other", less(heap.allocated, store.heap + net.client_bytes) },
-		{ "holes", less(heap.active, heap.allocated) },
 		{ "stacks", resident.stacks },
 		{ "files", resident.files },
 	};
@@ -79,7 +76,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		sum += parts[i].bytes;
 	}
 	sum = less(sum, untouched);
-	own = allocators(&heap, &resident, sum);
+	own = at_most(less(resident.all, sum), less(heap.active, heap.allocated) + heap.metadata + heap.unused);
 	row(out, "allocator", own);
 	row(out, "untouched", untouched);
 	row(out, "sum", sum + own);
