@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,6 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #endif
 
 #include "base/assert.h"
-#include "base/sanitizer.h"
 
 #define SMALL_MAX (14u << 10) /* jemalloc's largest class of small memory */
 
@@ -90,28 +88,6 @@ void mem_free_sized(void *memory, size_t bytes)
 #else
 	sdallocx(memory, bytes, 0);
 #endif
-}
-
-uint64_t mem_resident(void)
-{
-	unsigned long long pages = 0;
-	char text[128];
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t length;
-
-	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (length <= 0)
-		return 0;
-	text[length] = '\0';
-	return sscanf(text, "%*u %llu", &pages) == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
-bool mem_resident_is_exact(void)
-{
-	return !UNDER_SANITIZER;
 }
 
 #ifdef FS_LIBC_MALLOC

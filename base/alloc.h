@@ -58,13 +58,6 @@ struct mem_figures {
 };
 void mem_figures(struct mem_figures *out);
 
-/* What the process has of the machine's memory, by the kernel; 0 when it doesn't tell. Some microseconds. */
-uint64_t mem_resident(void);
-
-/* Does what is resident tell what the program's own memory takes? Not under a sanitizer, whose shadow and
-   quarantine are resident too. */
-bool mem_resident_is_exact(void);
-
 /*
  * Small memory is made in classes of one size. mem_class: the class of bytes, MEM_CLASSES for what is not small.
  * mem_holes: of all classes together, the bytes in their pages that are free; sparse[class]: more than an eighth of

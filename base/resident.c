@@ -3,11 +3,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/sanitizer.h"
 
 #define PAGES_AT_ONCE 4096u
 #define BLOCKS_MOST 128u /* of so many pages are looked at: 2 GiB; of more memory a block here and there */
@@ -167,16 +168,45 @@ static uint64_t stack_bytes(void)
 	return bytes;
 }
 
+/* What is resident, and of it what is mapped from files and is as the file has it. */
+static void read_totals(struct resident *out)
+{
+	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all, files;
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	*out = (struct resident){ 0 };
+	if (fd < 0)
+		return;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length <= 0)
+		return;
+	text[length] = '\0';
+	if (sscanf(text, "%*u %llu %llu", &all, &files) == 2) {
+		out->all = all * page;
+		out->files = files * page;
+	}
+}
+
+uint64_t resident_bytes(void)
+{
+	struct resident totals;
+
+	read_totals(&totals);
+	return totals.all;
+}
+
+bool resident_is_exact(void)
+{
+	return !UNDER_SANITIZER;
+}
+
 void resident_read(struct resident *out)
 {
 	struct sum sum = { .out = out, .stack_bytes = stack_bytes() };
-	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all = 0, files = 0;
-	FILE *statm = fopen("/proc/self/statm", "re");
 
-	if (statm && fscanf(statm, "%*u %llu %llu", &all, &files) != 2)
-		all = files = 0;
-	if (statm)
-		fclose(statm);
-	*out = (struct resident){ .all = all * page, .files = files * page };
+	read_totals(out);
 	add_mappings(&sum);
 }

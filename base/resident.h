@@ -8,7 +8,7 @@
 #ifndef FS_BASE_RESIDENT_H
 #define FS_BASE_RESIDENT_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* In bytes. What the kernel doesn't tell is 0. */
@@ -17,6 +17,12 @@ struct resident {
 	uint64_t files;	 /* programs and libraries, with their own data, and what else is mapped from files */
 	uint64_t stacks; /* of threads */
 };
+
+/* The first of them alone: some microseconds. */
+uint64_t resident_bytes(void);
+
+/* Does it tell what the program's own memory takes? Not under a sanitizer, whose shadow and quarantine are resident too. */
+bool resident_is_exact(void);
 
 /* Reads the list of mappings: some hundred microseconds, whatever the process holds. */
 void resident_read(struct resident *out);

@@ -24,13 +24,15 @@ static uint64_t less(uint64_t bytes, uint64_t part)
 }
 
 /*
- * What the allocator has for itself: holes, its records, and pages that it keeps for the next. How much of these was ever
- * touched it doesn't tell. It is what the other parts leave of what is resident, and at the most what the allocator counts:
- * so other parts that are too large, or too small by more, make a sum that is wrong.
+ * What the allocator has for itself: holes, its records, and pages that it keeps for the next. It doesn't tell how much of
+ * these was ever touched. So this is what the other parts leave of what is resident, and at the most what the allocator
+ * counts: other parts that are too large, or too small by more, make a sum that is wrong.
  */
-static uint64_t at_most(uint64_t bytes, uint64_t most)
+static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
-	return bytes < most ? bytes : most;
+	uint64_t left = less(resident->all, others), most = less(heap->active, heap->allocated) + heap->metadata + heap->unused;
+
+	return left < most ? left : most;
 }
 
 void stats_memory(const struct server *server, struct stats_out *out)
@@ -76,7 +78,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		sum += parts[i].bytes;
 	}
 	sum = less(sum, untouched);
-	own = at_most(less(resident.all, sum), less(heap.active, heap.allocated) + heap.metadata + heap.unused);
+	own = allocators(&heap, &resident, sum);
 	row(out, "allocator", own);
 	row(out, "untouched", untouched);
 	row(out, "sum", sum + own);

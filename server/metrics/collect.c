@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/hist.h"
+#include "base/resident.h"
 #include "conf/conf.h"
 #include "conf/counters.h"
 #include "conf/latency.h"
@@ -145,18 +146,11 @@ static double open_files(void)
 	return count - 1; /* the one that this takes */
 }
 
-static double resident_bytes(void)
+static double resident_memory(void)
 {
-	FILE *file = fopen("/proc/self/statm", "re");
-	unsigned long long pages;
-	double bytes = NAN;
+	uint64_t bytes = resident_bytes();
 
-	if (!file)
-		return NAN;
-	if (fscanf(file, "%*u %llu", &pages) == 1)
-		bytes = (double)pages * (double)sysconf(_SC_PAGESIZE);
-	fclose(file);
-	return bytes;
+	return bytes ? (double)bytes : NAN;
 }
 
 VALUE(start_time_seconds, (double)from->server->started_seconds)
@@ -170,7 +164,7 @@ VALUE(accepting_connections, from->net.accepting)
 
 VALUE(memory_limit_bytes, (double)from->store.memory_limit)
 VALUE(memory_used_bytes, (double)from->store.memory_used)
-VALUE(resident_memory_bytes, resident_bytes())
+VALUE(resident_memory_bytes, resident_memory())
 
 static void show_memory_part_bytes(const struct source *from)
 {

@@ -15,18 +15,6 @@
 #define STEP_OBJECTS 32u /* between looks at the time */
 #define DUTIES_EACH 4096u /* objects committed between two beats */
 
-/* The candidate that is placed n-th. */
-static struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
-{
-	return gathered->candidates[plan->placed[n].candidate].item;
-}
-
-static void prefetch_number(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
-{
-	if (n < plan->count)
-		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
-}
-
 /* An object of the plan, looked up a few ahead of its turn. */
 struct prepared {
 	struct item *item;

@@ -50,7 +50,8 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 	return b < end ? b : 0;
 }
 
-static void begin(struct store *store, struct compaction *compaction)
+/* number: of the one that was asked for; of the last such one, where holes ask. */
+static void begin(struct store *store, struct compaction *compaction, uint32_t number)
 {
 	bool sparse[MEM_CLASSES];
 
@@ -59,7 +60,7 @@ static void begin(struct store *store, struct compaction *compaction)
 	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 	compaction->item_bytes = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 	compaction->holes = mem_holes(sparse);
-	compaction->started = atomic_load(&compaction->asked);
+	compaction->started = number;
 	compaction->stripe = compaction->bucket = 0;
 }
 
@@ -116,8 +117,7 @@ void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool u
 	    (took_ms > 0 && clk_now_ms(store->clock) < compaction->ended_ms + rest_ms))
 		return;
 	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
-	begin(store, compaction);
-	compaction->started = atomic_load(&compaction->done); /* it is none of those that are asked for */
+	begin(store, compaction, atomic_load(&compaction->done));
 }
 
 bool keeper_compact(struct store *store, uint64_t now_ms)
@@ -129,7 +129,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 		if (!compaction_pending(store) || !due(store, compaction, now_ms))
 			return false;
 		memset(compaction->moves, true, sizeof(compaction->moves));
-		begin(store, compaction);
+		begin(store, compaction, atomic_load(&compaction->asked));
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
 		compaction->bucket = compact_buckets(store, compaction, &store->stripes[compaction->stripe],

@@ -111,14 +111,18 @@ static void __attribute__((cold, noinline)) emit_eviction(const struct round *ro
 		    item->value_length);
 }
 
-/* Among the last that were written, and so shortly ago that who set it may not have come to read it yet. */
+/*
+ * Among the last that were written, and so shortly ago that who set it may not have come to read it yet. What was written
+ * in the mark's own millisecond is, too, unless that is this one: then a rush of sets would be spared whatever its size.
+ */
 static bool is_young(const struct round *round, const struct item *item)
 {
-	uint32_t written_ms = item->features.written_ms;
+	uint32_t written_ms = item->features.written_ms, now_ms = (uint32_t)round->now_ms;
+	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
 
 	/* It may have been written since the round began. */
-	return (int32_t)(written_ms - round->young_since_ms) > 0 &&
-	       (int32_t)((uint32_t)round->now_ms - written_ms) < (int32_t)YOUNG_MS;
+	return (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
+	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
 static void visit(struct round *round, struct stripe *stripe, struct item *item)

@@ -4,6 +4,7 @@
  * settles it with the store now and then, so that a set touches no line that all threads share.
  * The account is off by at most a batch for each thread.
  */
+#include "base/resident.h"
 #include "server/store/store_internal.h"
 
 /* What the process may have beside -m before objects pay for it: programs and libraries, stacks, connections, holes. */
@@ -42,30 +43,51 @@ static int64_t memory_batch(const struct store_config *config, uint64_t limit)
 	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
-static void set_limit(struct store *store, uint64_t limit)
+/* The limit that was. */
+static uint64_t set_limit(struct store *store, uint64_t limit)
 {
+	uint64_t before = atomic_exchange(&store->memory_limit, limit);
 	uint32_t now_ms = (uint32_t)clk_now_ms(store->clock);
 
-	atomic_store(&store->memory_limit, limit);
 	atomic_store(&store->account_batch, memory_batch(&store->config, limit));
 	for (unsigned i = 0; i < RECENT_MARKS; i++)
 		atomic_store(&store->recent.mark_ms[i], now_ms);
 	atomic_store(&store->recent.since_ms, now_ms);
 	atomic_store(&store->recent.due, 0);
+	return before;
 }
 
 void memory_init(struct store *store)
 {
-	set_limit(store, store->config.memory_bytes);
+	(void)set_limit(store, store->config.memory_bytes);
 }
 
-/* Who comes first past a mark's bytes sets it. */
+/* What of -m is not for items. */
+static uint64_t other_bytes(const struct store *store)
+{
+	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
+}
+
+static uint64_t budget_beside(const struct store *store, uint64_t others)
+{
+	uint64_t limit = store_memory_limit(store);
+	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
+
+	return others + least < limit ? limit - others : least;
+}
+
+/* Who comes first past a mark's bytes sets it. What items pay for holes makes the marks no closer. */
 static void note_recent(struct store *store, uint64_t allocated)
 {
 	struct recent *recent = &store->recent;
 	uint64_t due = atomic_load_explicit(&recent->due, memory_order_relaxed);
 
-	if (allocated < due || !atomic_compare_exchange_strong(&recent->due, &due, allocated + store_item_budget(store) / RECENT_PART))
+	if (allocated < due ||
+	    !atomic_compare_exchange_strong(&recent->due, &due,
+					    allocated + budget_beside(store, other_bytes(store)) / RECENT_PART))
 		return;
 	uint32_t n = atomic_fetch_add(&recent->count, 1) % RECENT_MARKS;
 	atomic_store_explicit(&recent->since_ms, atomic_exchange(&recent->mark_ms[n], (uint32_t)clk_now_ms(store->clock)),
@@ -173,23 +195,6 @@ void item_release(struct store_context *context, struct item *item)
 	mem_free_sized(item, bytes);
 }
 
-/* What of -m is not for items. */
-static uint64_t other_bytes(const struct store *store)
-{
-	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
-	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
-}
-
-static uint64_t budget_beside(const struct store *store, uint64_t others)
-{
-	uint64_t limit = store_memory_limit(store);
-	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
-
-	return others + least < limit ? limit - others : least;
-}
-
 uint64_t store_item_budget(const struct store *store)
 {
 	return budget_beside(store, other_bytes(store) +
@@ -249,23 +254,22 @@ void store_watch_memory(struct store *store)
 {
 	uint64_t memory = store_memory_limit(store), most = memory / CHARGE_SHARE;
 	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES;
-	uint64_t resident = mem_resident();
+	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
+	uint64_t resident = resident_bytes();
 	struct mem_figures heap;
 
-	if (resident == 0)
-		return; /* the kernel doesn't tell, for want of a descriptor */
-	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
-
-	if (resident > memory && mem_resident_is_exact())
+	if (resident > memory && resident_is_exact())
 		over = watch_holes(store, memory, resident);
 	if (resident > allowed) {
 		mem_figures(&heap);
 		if (heap.unused > (resident - allowed) / 2)
 			mem_purge();
-		resident = mem_resident();
+		resident = resident_bytes();
 	}
+	if (resident == 0)
+		return; /* the kernel doesn't tell, for want of a descriptor */
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
-	if (resident > allowed && mem_resident_is_exact())
+	if (resident > allowed && resident_is_exact())
 		over += resident - allowed < most ? resident - allowed : most;
 	if (compaction_pending(store))
 		over = 0; /* eviction and compaction are at it */
@@ -293,13 +297,9 @@ bool memory_suffices(const struct store *store, uint64_t limit)
 
 int store_set_memory_limit(struct store *store, uint64_t bytes)
 {
-	bool lowered;
-
 	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && !memory_suffices(store, bytes)))
 		return FS_ERANGE;
-	lowered = store_memory_limit(store) > bytes;
-	set_limit(store, bytes);
-	if (lowered && store->config.evict)
+	if (set_limit(store, bytes) > bytes && store->config.evict)
 		compaction_ask(store);
 	return FS_OK;
 }

@@ -570,6 +570,17 @@ struct gathered {
 	uint64_t slot_bytes; /* of these, that get a slot */
 	uint64_t item_bytes; /* what they cost in DRAM */
 };
+/* The item of the n-th record of a plan. */
+static inline struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
+{
+	return gathered->candidates[plan->placed[n].candidate].item;
+}
+/* Its number among the candidates on its way into the cache, if there are so many. */
+static inline void prefetch_number(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
+{
+	if (n < plan->count)
+		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
+}
 /* Which size groups fill a segment of so many bytes; 0: all together they don't. */
 unsigned choose_groups(const struct store *store, uint64_t bytes);
 /* table: of the index, that their slots will lie in. */

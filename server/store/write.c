@@ -29,17 +29,6 @@ static uint64_t filter_room(void *context, uint64_t n)
 }
 
 /* The candidate that is placed n-th. */
-static struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
-{
-	return gathered->candidates[plan->placed[n].candidate].item;
-}
-
-static void prefetch_number(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
-{
-	if (n < plan->count)
-		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
-}
-
 static void prefetch_record(const struct segment_write *write, uint32_t n)
 {
 	if (n >= write->plan->count)

@@ -696,7 +696,11 @@ mutant("memory-young-not-spared", "CLOCK's hand takes what was written a moment 
 
 mutant("memory-young-for-ever", "What was written within a second is spared, however much has been written since.",
        "asan store/test_little_memory",
-       ("server/store/evict.c", "(int32_t)(written_ms - round->young_since_ms) > 0 &&\n\t       ", ""))
+       ("server/store/evict.c", "(after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&\n\t       ", ""))
+
+mutant("memory-young-in-its-millisecond", "What was written in the millisecond of the mark is not spared.",
+       "asan store/test_little_memory",
+       ("server/store/evict.c", "(after_mark_ms == 0 && written_ms != now_ms)", "false"))
 
 mutant("memory-chains-never-shrink", "The chains of a stripe keep the memory of the most objects that they ever had.",
        "asan store/test_little_memory",

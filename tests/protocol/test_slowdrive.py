@@ -332,7 +332,6 @@ def test_memcached_s_reads_and_writes_pass_the_drive(extstore):
         begin = time.monotonic()
         assert sum(len(client.get(key)) for _ in range(200)) == 200
         assert time.monotonic() - begin > 0.15
-        print(drive.reads.done-done)
         assert drive.reads.done - done == 200
 
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/resident.h"
 #include "tests/unit/base/base_test.h"
 
 static void a_map_of_nothing_is_null(void **state)
@@ -32,7 +33,7 @@ static void an_allocation_costs_at_least_its_size(void **state)
 static void a_cost_is_what_the_allocator_gives(void **state)
 {
 	(void)state;
-	if (!mem_resident_is_exact())
+	if (!resident_is_exact())
 		skip(); /* another allocator */
 	for (size_t bytes = 1; bytes < 20000; bytes++) {
 		void *memory = mem_alloc(bytes);
@@ -64,16 +65,16 @@ static void memory_is_zeroed_and_aligned_where_it_says(void **state)
 static void resident_memory_follows_use(void **state)
 {
 	const size_t bytes = (size_t)64 << 20;
-	size_t before = mem_resident();
+	size_t before = resident_bytes();
 	unsigned char *memory = mem_alloc(bytes);
 
 	(void)state;
 	assert_true(before > 0);
 	memset(memory, 1, bytes);
-	assert_true(mem_resident() >= before + bytes / 2);
+	assert_true(resident_bytes() >= before + bytes / 2);
 	mem_free(memory);
 	mem_purge();
-	assert_true(mem_resident() < before + bytes * 2);
+	assert_true(resident_bytes() < before + bytes * 2);
 }
 
 #define THINNED 200000u
@@ -95,15 +96,15 @@ static void moved_memory_keeps_its_bytes_and_lies_denser(void **state)
 	for (uint32_t n = 0; n < THINNED; n += 2)
 		mem_free_sized(all[n], THINNED_BYTES);
 	mem_purge();
-	thin = mem_resident();
+	thin = resident_bytes();
 	for (uint32_t n = 1; n < THINNED; n += 2) {
 		all[n] = mem_move(all[n], THINNED_BYTES);
 		assert_int_equal(all[n][0], n);
 		assert_int_equal(all[n][THINNED_BYTES / 4 - 1], n);
 	}
 	mem_purge();
-	if (mem_resident_is_exact())
-		assert_true(mem_resident() < thin - THINNED / 3 * THINNED_BYTES);
+	if (resident_is_exact())
+		assert_true(resident_bytes() < thin - THINNED / 3 * THINNED_BYTES);
 	for (uint32_t n = 1; n < THINNED; n += 2)
 		mem_free(all[n]);
 	mem_free(all);
@@ -136,7 +137,7 @@ static void what_one_thread_leaves_free_is_there_for_another(void **state)
 	holes = mem_holes(sparse);
 	assert_int_equal(pthread_create(&other, NULL, take_what_is_free, all), 0);
 	assert_int_equal(pthread_join(other, NULL), 0);
-	if (mem_resident_is_exact()) {
+	if (resident_is_exact()) {
 		assert_true(holes > THINNED / 2 * THINNED_BYTES);
 		assert_true(mem_holes(sparse) < holes / 4);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a small -m is for: what was just written stays, holes are closed, chains shrink, large segments get written. */
+#include "base/resident.h"
 #include "harness.h"
 
 static char filler[KIB(4)];
@@ -60,6 +61,24 @@ static void what_was_just_written_is_spared(void **state)
 	clk_scripted_advance(&h->clk, 10000);
 	assert_true(evict_all_at_zero(h) > MIB(1));
 	for (unsigned n = 0; n < 50; n++)
+		assert_true(is_there(h, "new", n));
+}
+
+/* A fast client writes more than an eighth of the budget in a millisecond, and reads what it wrote last in the next. */
+static void what_was_written_in_one_millisecond_is_spared(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	h->config.memory_bytes = MIB(2);
+	harness_open(h);
+	fill_memory(h);
+	for (unsigned n = 0; n < 400; n++)
+		store_sized(h, "new", n, 1000);
+	settle(h);
+	clk_scripted_advance(&h->clk, 1000);
+	assert_true(evict_all_at_zero(h) > MIB(1) / 2);
+	for (unsigned n = 350; n < 400; n++)
 		assert_true(is_there(h, "new", n));
 }
 
@@ -128,7 +147,7 @@ static void objects_are_moved_together_when_most_of_a_size_have_gone(void **stat
 	uint64_t compactions = ctr_sum(CTR_memory_compactions), holes;
 	char key[40];
 
-	if (!mem_resident_is_exact())
+	if (!resident_is_exact())
 		skip();
 	h->config.flash_path = NULL;
 	h->config.memory_bytes = MIB(8);
@@ -203,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_just_written_is_spared),
+		TEST(what_was_written_in_one_millisecond_is_spared),
 		TEST(what_was_written_before_an_eighth_of_the_budget_is_not_spared),
 		TEST(a_set_is_not_refused_for_what_was_just_written),
 		TEST(chains_shrink_with_their_objects),

@@ -225,15 +225,21 @@ static void replace_key(void *context)
 	set(context, "key", "new");
 }
 
-static void what_is_deleted_between_the_two_looks_at_its_slot_does_not_come_back(void **state)
+/* A key in the oldest segment, of which all that is live comes back into DRAM. */
+static void open_with_oldest(struct harness *h)
 {
-	struct harness *h = *state;
-
 	if (!HAVE_FAULTS)
 		skip();
 	h->config.reinsertion = STORE_REINSERT_LIVE;
 	harness_open(h);
 	put_in_oldest(h, "key", "value");
+}
+
+static void what_is_deleted_between_the_two_looks_at_its_slot_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+
+	open_with_oldest(h);
 	reclaim_and_between(h, "key", delete_key);
 	assert_missing(h, "key");
 	assert_int_equal(where(h, "key"), NOWHERE);
@@ -243,11 +249,7 @@ static void what_is_replaced_and_evicted_between_the_two_looks_does_not_come_bac
 {
 	struct harness *h = *state;
 
-	if (!HAVE_FAULTS)
-		skip();
-	h->config.reinsertion = STORE_REINSERT_LIVE;
-	harness_open(h);
-	put_in_oldest(h, "key", "value");
+	open_with_oldest(h);
 	reclaim_and_between(h, "key", replace_and_evict_key);
 	assert_missing(h, "key");
 }
@@ -256,11 +258,7 @@ static void what_is_replaced_between_the_two_looks_stays_the_new_one(void **stat
 {
 	struct harness *h = *state;
 
-	if (!HAVE_FAULTS)
-		skip();
-	h->config.reinsertion = STORE_REINSERT_LIVE;
-	harness_open(h);
-	put_in_oldest(h, "key", "value");
+	open_with_oldest(h);
 	reclaim_and_between(h, "key", replace_key);
 	assert_value(h, "key", "new");
 	move(h, "key");
