@@ -290,14 +290,17 @@ def count_protocol(name, report, code, output):
         failed(f"{name}: no report", output)
         return
     for case in cases:
-        if case.find("failure") is not None or case.find("error") is not None:
+        wrong = [case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None]
+        title = f"{case.get('classname')}.{case.get('name')}"
+        if wrong:
             bad += 1
+            failed(f"{title} ({name})", wrong[0].text or wrong[0].get("message") or "")
         elif case.find("skipped") is not None:
-            skipped(f"{case.get('classname')}.{case.get('name')}", case.find("skipped").get("message") or "")
+            skipped(title, case.find("skipped").get("message") or "")
         else:
             passed()
-    if bad or code != 0:
-        failed(f"{name}: {bad} failed, exit code {code}", output, max(bad, 1))
+    if code != 0 and bad == 0:
+        failed(f"{name}: exit code {code}", output)
 
 
 def step_protocol():

@@ -59,6 +59,7 @@ class Crowd(threading.Thread):
         self.selector = selectors.DefaultSelector()
         self.due = []  # (when, number) of those that ask next
         self.answers = []
+        self.another = threading.Condition()  # told of each answer
         self.lost = 0
         self.ended = False
 
@@ -96,7 +97,9 @@ class Crowd(threading.Thread):
             self.lose(asker)
             return
         if answer:
-            self.answers.append(answer)
+            with self.another:
+                self.answers.append(answer)
+                self.another.notify_all()
             heapq.heappush(self.due, (answer.at + self.pause, asker.number))
 
     def run(self):
@@ -109,6 +112,11 @@ class Crowd(threading.Thread):
         """Waits until each connection has an answer that came after this call."""
         now = time.monotonic()
         until(lambda: min(asker.answered_at for asker in self.askers) > now, what)
+
+    def has_answers(self, count, seconds):
+        """Waits until there are so many, or that long."""
+        with self.another:
+            self.another.wait_for(lambda: len(self.answers) >= count, seconds)
 
     def since(self, when):
         """Answers to what was asked after that time."""
