@@ -51,6 +51,11 @@ def tail(output):
 # ---- the list ------------------------------------------------------------------------------------
 
 
+def pattern(text):
+    """Finds the text however its words are laid out in lines."""
+    return re.compile(r"\s*".join(re.escape(token) for token in re.findall(r"\w+|[^\w\s]", text)))
+
+
 def findings():
     """What is wrong with the list, a line each."""
     seen = set()
@@ -61,7 +66,7 @@ def findings():
         for path, old, new in mutant.edits:
             try:
                 with open(os.path.join(TOP, path), encoding="utf-8") as opened:
-                    times = opened.read().count(old)
+                    times = len(pattern(old).findall(opened.read()))
             except OSError as error:
                 yield f"{mutant.name}: {path}: {error.strerror}"
                 continue
@@ -195,7 +200,7 @@ def put_in(copy, mutant):
     for path, old, new in mutant.edits:
         text = contents(os.path.join(copy, path)).decode()
         before.setdefault(path, text)
-        write(copy, path, text.replace(old, new))
+        write(copy, path, pattern(old).sub(lambda _, new=new: new.strip(), text))
     return before
 
 
