@@ -173,7 +173,8 @@ void mem_figures(struct mem_figures *out)
 	snprintf(dirty, sizeof(dirty), "stats.arenas.%u.pdirty", (unsigned)MALLCTL_ARENAS_ALL);
 	snprintf(muzzy, sizeof(muzzy), "stats.arenas.%u.pmuzzy", (unsigned)MALLCTL_ARENAS_ALL);
 	renew();
-	*out = (struct mem_figures){ .allocated = figure("stats.allocated"), .active = figure("stats.active"),
+	*out = (struct mem_figures){ .allocated = figure("stats.allocated"),
+				     .active = figure("stats.active"),
 				     .metadata = figure("stats.metadata"),
 				     .unused = (figure(dirty) + figure(muzzy)) * figure("arenas.page") };
 }
@@ -289,7 +290,8 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 {
 	void *memory = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
 
-	if (memory != MAP_FAILED && (flags & (MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK)) == (MAP_ANONYMOUS | MAP_PRIVATE))
+	if (memory != MAP_FAILED &&
+	    (flags & (MAP_ANONYMOUS | MAP_PRIVATE | MAP_STACK)) == (MAP_ANONYMOUS | MAP_PRIVATE))
 		leave_out_of_cores(memory, bytes);
 	return memory;
 }
@@ -302,8 +304,7 @@ void *mem_map(size_t bytes)
 
 	if (bytes == 0)
 		return NULL;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		      -1, 0);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
 	leave_out_of_cores(memory, bytes);

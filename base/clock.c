@@ -21,7 +21,7 @@ static uint64_t scripted_now_ns(const struct clk *clk)
 
 const struct clk *clk_boot(void)
 {
-	static const struct clk boot = {.now_ns = boot_now_ns};
+	static const struct clk boot = { .now_ns = boot_now_ns };
 
 	return &boot;
 }

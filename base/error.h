@@ -25,7 +25,8 @@
 	ERR(FS_EOFFLINE, -12, "device is offline") \
 	ERR(FS_ERANGE, -13, "value outside the accepted range") \
 	ERR(FS_ELATE, -15, "could not be done in time") \
-	ERR(FS_EFOREIGN, -14, "holds something that is not a cache; to use it, remove the file or zero the device's first MiB")
+	ERR(FS_EFOREIGN, -14, \
+	    "holds something that is not a cache; to use it, remove the file or zero the device's first MiB")
 
 enum fs_error {
 #define FS_ERROR_ENUM(name, number, text) name = (number),

@@ -25,7 +25,7 @@ struct head {
 /* Lines from 0 to used, in the order of this thread: emptied as a whole. */
 struct ring {
 	struct ring *next; /* of all; constant */
-	struct lock lock;  /* covers bytes[] and used */
+	struct lock lock; /* covers bytes[] and used */
 	size_t capacity;
 	size_t used;
 	char bytes[];

@@ -44,7 +44,7 @@ enum event_stream {
 #define EVENT_STREAM_ENUM(id, name, text) EVENT_##id,
 	EVENT_STREAM_TABLE(EVENT_STREAM_ENUM)
 #undef EVENT_STREAM_ENUM
-	EVENT_STREAMS
+		EVENT_STREAMS
 };
 
 /* Bit n: somebody watches stream n. Written by events_want alone. */

@@ -103,10 +103,10 @@ static int arm_from_word(char *word)
 		enum fault_mode mode;
 		bool with_number;
 	} modes[] = {
-		{"always", FAULT_ALWAYS, false},
-		{"every", FAULT_EVERY, true},
-		{"after", FAULT_AFTER, true},
-		{"prob", FAULT_PROBABILITY, true},
+		{ "always", FAULT_ALWAYS, false },
+		{ "every", FAULT_EVERY, true },
+		{ "after", FAULT_AFTER, true },
+		{ "prob", FAULT_PROBABILITY, true },
 	};
 	char *mode_text = strchr(word, '=');
 	char *number_text;

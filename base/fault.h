@@ -28,14 +28,15 @@
 	FAULT(net_worker_hangs, "a worker does nothing more until it is told to stop, from the next second on") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
-	FAULT(store_reclaim_visit, "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \
+	FAULT(store_reclaim_visit, \
+	      "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \
 	FAULT(store_revalidation_fails, "a read-modify-write finds its slots changed: another round")
 
 enum fault_point {
 #define FAULT_ENUM(name, text) FAULT_##name,
 	FAULT_TABLE(FAULT_ENUM)
 #undef FAULT_ENUM
-	FAULT_POINTS
+		FAULT_POINTS
 };
 
 enum fault_mode { FAULT_OFF, FAULT_ALWAYS, FAULT_EVERY, FAULT_AFTER, FAULT_PROBABILITY };

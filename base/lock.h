@@ -26,7 +26,7 @@ enum lock_rank {
 #define LOCK_RANK_ENUM(name, text) name,
 	LOCK_RANK_TABLE(LOCK_RANK_ENUM)
 #undef LOCK_RANK_ENUM
-	LOCK_RANKS
+		LOCK_RANKS
 };
 
 struct lock {
@@ -38,9 +38,15 @@ struct lock {
 
 /* Of a static one, in place of lock_init. */
 #ifdef FS_DEBUG
-#define LOCK_INITIALIZER(lock_rank) { PTHREAD_MUTEX_INITIALIZER, lock_rank }
+#define LOCK_INITIALIZER(lock_rank) \
+	{ \
+		PTHREAD_MUTEX_INITIALIZER, lock_rank \
+	}
 #else
-#define LOCK_INITIALIZER(lock_rank) { PTHREAD_MUTEX_INITIALIZER }
+#define LOCK_INITIALIZER(lock_rank) \
+	{ \
+		PTHREAD_MUTEX_INITIALIZER \
+	}
 #endif
 
 void lock_init(struct lock *lock, enum lock_rank rank);

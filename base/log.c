@@ -20,9 +20,8 @@ static const struct {
 	const char *word;
 	int priority;
 } levels[] = {
-	[LOG_LEVEL_ERROR] = {"error", 3}, [LOG_LEVEL_WARN] = {"warning", 4},
-	[LOG_LEVEL_NOTICE] = {"notice", 5}, [LOG_LEVEL_INFO] = {"info", 6},
-	[LOG_LEVEL_DEBUG] = {"debug", 7},
+	[LOG_LEVEL_ERROR] = { "error", 3 }, [LOG_LEVEL_WARN] = { "warning", 4 }, [LOG_LEVEL_NOTICE] = { "notice", 5 },
+	[LOG_LEVEL_INFO] = { "info", 6 },   [LOG_LEVEL_DEBUG] = { "debug", 7 },
 };
 
 _Atomic int log_threshold = LOG_LEVEL_NOTICE;
@@ -38,8 +37,8 @@ static void find_journal(void)
 	unsigned long long device, inode;
 	struct stat st;
 
-	to_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-		     fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+	to_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+		     st.st_dev == device && st.st_ino == inode;
 }
 
 bool log_to_journal(void)
@@ -69,8 +68,8 @@ static unsigned shown_as_is(const unsigned char *text)
 		return 0;
 	if (*text == 0xc2 && text[1] < 0xa0)
 		return 0; /* control characters of eight bits */
-	if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf0 && text[1] < 0x90) ||
-	    (*text == 0xf4 && text[1] >= 0x90))
+	if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) ||
+	    (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] >= 0x90))
 		return 0; /* longer than need be, half of a pair, or beyond the last */
 	for (unsigned i = 1; i <= more; i++)
 		if ((text[i] & 0xc0) != 0x80)
@@ -144,8 +143,8 @@ void log_write(const struct log_place *place, enum log_level level, const char *
 	va_end(arguments);
 }
 
-void log_event_write(const struct log_place *place, enum log_level level, const char *event, const struct log_field *fields,
-		     const char *format, ...)
+void log_event_write(const struct log_place *place, enum log_level level, const char *event,
+		     const struct log_field *fields, const char *format, ...)
 {
 	va_list arguments;
 
@@ -173,7 +172,8 @@ bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out)
 	return false;
 }
 
-void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format, ...)
+void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format,
+		       ...)
 {
 	int saved_errno = errno;
 	uint64_t left_out;

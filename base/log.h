@@ -54,8 +54,14 @@ struct log_field {
 	const char *text; /* NULL: number counts */
 	uint64_t number;
 };
-#define LOG_TEXT(name, text) { name, text, 0 }
-#define LOG_NUMBER(name, number) { name, NULL, (uint64_t)(number) }
+#define LOG_TEXT(name, text) \
+	{ \
+		name, text, 0 \
+	}
+#define LOG_NUMBER(name, number) \
+	{ \
+		name, NULL, (uint64_t)(number) \
+	}
 /* Of log_event: at most LOG_FIELDS_MOST of the two above. */
 #define LOG_FIELDS(...) ((const struct log_field[]){ __VA_ARGS__, { NULL, NULL, 0 } })
 #define LOG_FIELDS_MOST 8
@@ -68,13 +74,14 @@ struct log_field {
  *
  * fields may be NULL. Names are listed in packaging/systemd/README.md.
  */
-void log_event_write(const struct log_place *place, enum log_level level, const char *event, const struct log_field *fields,
-		     const char *format, ...) __attribute__((format(printf, 5, 6), cold));
+void log_event_write(const struct log_place *place, enum log_level level, const char *event,
+		     const struct log_field *fields, const char *format, ...)
+	__attribute__((format(printf, 5, 6), cold));
 #define log_event(level, event, fields, ...) log_event_write(LOG_HERE, level, event, fields, __VA_ARGS__)
 
 /* ---- what may come again and again ----------------------------------------------------------- */
 
-#define LOG_BURST 5u		 /* lines of one place ... */
+#define LOG_BURST 5u /* lines of one place ... */
 #define LOG_PERIOD_MS 60000u /* ... in so long a time */
 
 /* Of one place. Zeroed at first, static storage. */
@@ -88,8 +95,8 @@ struct log_rate {
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out);
 
 /* As log_write, LOG_BURST times in LOG_PERIOD_MS; the first line after that says how many were left out. */
-void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 4, 5), cold));
+void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format,
+		       ...) __attribute__((format(printf, 4, 5), cold));
 #define log_limited(level, ...) \
 	do { \
 		static struct log_rate log_rate_here; \
@@ -101,8 +108,8 @@ void log_write_limited(struct log_rate *rate, const struct log_place *place, enu
 /* Of one line, for a sink; all valid during the call. */
 struct log_record {
 	const struct log_place *place;
-	int priority;	   /* syslog's */
-	const char *text;  /* no control characters, no line end */
+	int priority; /* syslog's */
+	const char *text; /* no control characters, no line end */
 	const char *event; /* NULL: none */
 	const struct log_field *fields; /* NULL: none; else ended by one without name */
 };

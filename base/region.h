@@ -46,6 +46,7 @@ int region_commit(struct region *region, enum region_area area, uint64_t bytes);
 void region_decommit(struct region *region, enum region_area area);
 uint64_t region_most(const struct region *region, enum region_area area);
 uint64_t region_bytes(const struct region *region); /* memory of all areas */
-uint64_t region_untouched(const struct region *region); /* of it, what is not resident yet. Asks for each page. Any thread */
+uint64_t region_untouched(
+	const struct region *region); /* of it, what is not resident yet. Asks for each page. Any thread */
 
 #endif

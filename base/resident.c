@@ -28,8 +28,8 @@ struct mapping {
 struct sum {
 	struct resident *out;
 	struct mapping before; /* the last one */
-	bool data;		/* it was a file's writable data, or what follows that */
-	uint64_t stack_bytes;	/* of a thread's stack, as mapped */
+	bool data; /* it was a file's writable data, or what follows that */
+	uint64_t stack_bytes; /* of a thread's stack, as mapped */
 };
 
 /* By the kernel's map of each page. What was only read is a page of zeros that all share: it is nobody's own. */
@@ -105,7 +105,8 @@ static void add(struct sum *sum, const struct mapping *mapping)
 
 	if (of_file && writable && mapping->rights[3] == 'p') {
 		sum->out->files += mapping->to - mapping->from;
-		if (follows && strcmp(before->name, mapping->name) == 0 && before->rights[1] != 'w' && before->rights[2] != 'x')
+		if (follows && strcmp(before->name, mapping->name) == 0 && before->rights[1] != 'w' &&
+		    before->rights[2] != 'x')
 			sum->out->files += before->to - before->from;
 		sum->data = true;
 	} else if (!mapping->name[0] && writable && follows && sum->data) {

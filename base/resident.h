@@ -13,8 +13,8 @@
 
 /* In bytes. What the kernel doesn't tell is 0. */
 struct resident {
-	uint64_t all;	 /* of the process: VmRSS */
-	uint64_t files;	 /* programs and libraries, with their own data, and what else is mapped from files */
+	uint64_t all; /* of the process: VmRSS */
+	uint64_t files; /* programs and libraries, with their own data, and what else is mapped from files */
 	uint64_t stacks; /* of threads */
 };
 

@@ -26,8 +26,8 @@
 #define BUDGET_INTEGRAL 0.3 /* per smoothing time */
 #define BUDGET_ERROR_MAX 3.0
 #define BUDGET_STEP_MAX_S 60.0 /* a late call doesn't count for more */
-#define THRESHOLD_MAX 20.0     /* above every rank */
-#define THRESHOLD_STEP 0.005   /* smaller moves are not worth a new version */
+#define THRESHOLD_MAX 20.0 /* above every rank */
+#define THRESHOLD_STEP 0.005 /* smaller moves are not worth a new version */
 
 #define RANK_SCALE 64.0 /* ranks stay below it */
 
@@ -54,10 +54,10 @@ static const struct clf_model *current_model(struct clf *clf)
 	return cached.valid ? &cached.model : NULL;
 }
 
-struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features,
-			      uint32_t size_bytes, uint32_t ttl_seconds)
+struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
+			      uint32_t ttl_seconds)
 {
-	struct clf_state state = {.features = *features};
+	struct clf_state state = { .features = *features };
 
 	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* its five features and no others */
 		state.features.history_short = state.features.history_long = 0;
@@ -83,8 +83,7 @@ static double rank_of(uint64_t key, const struct clf_features *features)
 	return log2(1 + vector[CLF_READS]) + 0.5 / (1 + vector[CLF_MEAN_GAP] / 60);
 }
 
-static double rule_score(const struct clf *clf, bool qualifies, uint64_t key,
-			 const struct clf_features *features)
+static double rule_score(const struct clf *clf, bool qualifies, uint64_t key, const struct clf_features *features)
 {
 	double rank = rank_of(key, features);
 
@@ -95,12 +94,11 @@ static bool seen_before(struct clf *clf, uint64_t key, const struct clf_features
 {
 	bool recent;
 
-	return features->reads > 0 || features->history_long > 0 ||
-	       ghost_stays(&clf->ghost, key, &recent) > 0;
+	return features->reads > 0 || features->history_long > 0 || ghost_stays(&clf->ghost, key, &recent) > 0;
 }
 
-static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features,
-			uint32_t size_bytes, uint32_t ttl_seconds)
+static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features, uint32_t size_bytes,
+			uint32_t ttl_seconds)
 {
 	const struct clf_model *model = current_model(clf);
 
@@ -113,8 +111,8 @@ static double svm_score(struct clf *clf, uint64_t key, const struct clf_features
 	return model_decide(model, &state) - budget_threshold(clf);
 }
 
-float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
-		uint32_t size_bytes, uint32_t ttl_seconds)
+float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
+		uint32_t ttl_seconds)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
 	double score = 0;

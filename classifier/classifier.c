@@ -13,7 +13,7 @@
 
 #define MEMORY_MIN (64u << 10)
 #define SAMPLER_BYTES_MAX (4u << 20) /* about 25 000 keys and 37 000 samples: more teach no more */
-#define TIME_MAX_MS (1ull << 40)     /* 35 years: sums of times never overflow */
+#define TIME_MAX_MS (1ull << 40) /* 35 years: sums of times never overflow */
 #define PAPER_HORIZON_MS 3600000ull
 
 static bool config_valid(const struct clf_config *config)
@@ -161,8 +161,8 @@ void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *featu
 	if (!sampled(clf, key))
 		return;
 	struct clf_state state = clf_state_of(clf, features, size_bytes, ttl_seconds);
-	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN, state.features.history_long ? &state : NULL,
-		     now_ms, clf_horizon_ms(clf, now_ms));
+	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN, state.features.history_long ? &state : NULL, now_ms,
+		     clf_horizon_ms(clf, now_ms));
 }
 
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
@@ -175,8 +175,7 @@ void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *fe
 		return;
 	if (features)
 		state = clf_state_of(clf, features, size_bytes, ttl_seconds);
-	sampler_note(&clf->sampler, key, SAMPLER_READ, features ? &state : NULL, now_ms,
-		     clf_horizon_ms(clf, now_ms));
+	sampler_note(&clf->sampler, key, SAMPLER_READ, features ? &state : NULL, now_ms, clf_horizon_ms(clf, now_ms));
 }
 
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)
@@ -253,6 +252,5 @@ size_t clf_untouched_bytes(const struct clf *clf)
 
 size_t clf_memory_bytes(const struct clf *clf)
 {
-	return sizeof(*clf) + sampler_bytes(&clf->sampler) +
-	       clf->ghost.buckets * sizeof(*clf->ghost.bucket);
+	return sizeof(*clf) + sampler_bytes(&clf->sampler) + clf->ghost.buckets * sizeof(*clf->ghost.bucket);
 }

@@ -39,12 +39,12 @@
 struct clf_features {
 	uint32_t written_ms;
 	uint32_t last_read_ms; /* meaningful when reads > 0 */
-	uint16_t reads;        /* saturating at 65535, then the mean is kept by rebasing */
+	uint16_t reads; /* saturating at 65535, then the mean is kept by rebasing */
 	uint16_t first_gap;
 	uint16_t last_gap;
 	uint16_t max_gap;
-	uint8_t history_short;         /* earlier stays in the cache, if the last one ended lately; ... */
-	uint8_t history_long;          /* ... and if it ended at all within the ghost list's reach */
+	uint8_t history_short; /* earlier stays in the cache, if the last one ended lately; ... */
+	uint8_t history_long; /* ... and if it ended at all within the ghost list's reach */
 } __attribute__((packed, aligned(2))); /* 18 bytes, so that the item header stays at 48 */
 
 /* The same in a record on flash: logarithmic steps, 7 bytes. */
@@ -54,7 +54,7 @@ struct clf_features_packed {
 	uint8_t last_gap;
 	uint8_t max_gap;
 	uint8_t mean_gap;
-	uint8_t age;     /* from the last access to the packing */
+	uint8_t age; /* from the last access to the packing */
 	uint8_t history; /* 4 bits short, 4 bits long window */
 };
 _Static_assert(sizeof(struct clf_features_packed) == 7, "part of the record on flash");
@@ -81,11 +81,9 @@ void clf_features_read(struct clf_features *features, uint64_t now_ms);
 void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
 			 double out[CLF_FEATURES]);
 
-void clf_features_pack(const struct clf_features *features, uint64_t now_ms,
-		       struct clf_features_packed *out);
+void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out);
 /* An object packed at packed_ms comes back: what it was when packed, to the steps' precision. */
-void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms,
-			 struct clf_features *out);
+void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
 
@@ -99,11 +97,11 @@ struct clf_config {
 	uint64_t seed;
 	enum clf_label_mode label_mode;
 	enum clf_admission admission; /* SVM, or one of the simple rules for comparison */
-	uint32_t threshold;           /* reads within the horizon that make an object flashy, >= 1 */
-	uint64_t training_window_ms;  /* > 0 */
-	uint64_t horizon_ms;          /* 0: mode full: measured residence on flash; paper: an hour */
-	size_t memory_bytes;          /* bound of sampler and second-hit ghost list; >= 64 KiB */
-	char app_delimiter;           /* application = key prefix up to it; NUL: all share one */
+	uint32_t threshold; /* reads within the horizon that make an object flashy, >= 1 */
+	uint64_t training_window_ms; /* > 0 */
+	uint64_t horizon_ms; /* 0: mode full: measured residence on flash; paper: an hour */
+	size_t memory_bytes; /* bound of sampler and second-hit ghost list; >= 64 KiB */
+	char app_delimiter; /* application = key prefix up to it; NUL: all share one */
 };
 
 /* 0, FS_ENOMEM or FS_EINVAL. */
@@ -162,8 +160,8 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms);
  * second-hit a history counts like a read; where features holds none the ghost list is asked by
  * hash.
  */
-float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features,
-		uint32_t size_bytes, uint32_t ttl_seconds);
+float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
+		uint32_t ttl_seconds);
 
 /*
  * The rule from now on; any thread. Objects in DRAM get their new scores as they are read, and as the crawler finds that
@@ -190,9 +188,9 @@ struct clf_status {
 	uint64_t model_samples;
 	uint64_t samples_waiting; /* sampled keys whose horizon still runs */
 	uint64_t tracked_keys;
-	double precision, recall;                 /* of the model in use, on held-out samples */
-	double positive_share;                    /* of the labels */
-	double admitted_share;                    /* of held-out samples the model admits */
+	double precision, recall; /* of the model in use, on held-out samples */
+	double positive_share; /* of the labels */
+	double admitted_share; /* of held-out samples the model admits */
 	double read_once_share, second_hit_share; /* what the simple rules admit of them */
 	double read_once_precision, read_once_recall;
 	double threshold;

@@ -37,9 +37,9 @@ struct clf_state {
 /* A sample whose horizon has passed. */
 struct clf_sample {
 	struct clf_state state;
-	uint64_t key;         /* mixed hash: equal keys fall on the same side of the held-out split */
+	uint64_t key; /* mixed hash: equal keys fall on the same side of the held-out split */
 	uint64_t complete_ms; /* end of the horizon */
-	uint32_t reads;       /* within the horizon, up to the end of counting */
+	uint32_t reads; /* within the horizon, up to the end of counting */
 };
 
 enum sampler_event { SAMPLER_WRITTEN, SAMPLER_READ, SAMPLER_MISSED, SAMPLER_DELETED, SAMPLER_EVICTED };
@@ -60,8 +60,8 @@ struct sampler_stripe {
 	struct lock lock; /* LOCK_LEAF; covers all below */
 	struct rng rng;
 	struct sampler_entry *entry; /* open addressing, linear probing */
-	size_t used, used_most;      /* now, and at most since the limit was last looked at */
-	uint64_t purged_to;          /* entries at or above this hash are gone already */
+	size_t used, used_most; /* now, and at most since the limit was last looked at */
+	uint64_t purged_to; /* entries at or above this hash are gone already */
 	struct clf_sample *ring;
 	size_t ring_head, ring_used;
 } __attribute__((aligned(64)));
@@ -69,8 +69,8 @@ struct sampler_stripe {
 struct sampler {
 	struct sampler_config config;
 	size_t entries, ring_entries; /* of each stripe */
-	_Atomic uint64_t limit;       /* keys whose mixed hash is below are sampled */
-	uint64_t limit_looked_at_ms;  /* by the one thread that sweeps */
+	_Atomic uint64_t limit; /* keys whose mixed hash is below are sampled */
+	uint64_t limit_looked_at_ms; /* by the one thread that sweeps */
 	struct sampler_stripe stripe[SAMPLER_STRIPES];
 };
 
@@ -94,8 +94,8 @@ static inline bool sampler_wants(const struct sampler *sampler, uint64_t key)
  * An event of a sampled key. candidate is the object's state where this access may be kept as the
  * key's sample, else NULL. horizon_ms is that of a sample taken now.
  */
-void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event,
-		  const struct clf_state *candidate, uint64_t now_ms, uint64_t horizon_ms);
+void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *candidate,
+		  uint64_t now_ms, uint64_t horizon_ms);
 
 /* Labels everything whose horizon has passed, and samples more keys again if there is much room.
    One thread at a time. */
@@ -133,10 +133,10 @@ unsigned ghost_stays(struct ghost *ghost, uint64_t key, bool *recent);
 #define APPS_SLOTS 128 /* power of two, twice the 64 names: probes stay short */
 
 struct apps {
-	struct lock lock;                  /* LOCK_LEAF; held to add one */
+	struct lock lock; /* LOCK_LEAF; held to add one */
 	_Atomic uint64_t hash[APPS_SLOTS]; /* 0 = free; never changes once set */
-	_Atomic uint32_t id[APPS_SLOTS];   /* set before the hash is published */
-	_Atomic uint32_t count;            /* names known, at most CLF_APPS - 1 */
+	_Atomic uint32_t id[APPS_SLOTS]; /* set before the hash is published */
+	_Atomic uint32_t count; /* names known, at most CLF_APPS - 1 */
 };
 
 /* ---- model and guard ------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ struct apps {
 struct clf_model {
 	double weight[CLF_FEATURES]; /* of the standardised features */
 	double bias;
-	double mean[CLF_FEATURES];  /* of the log-scaled features ... */
+	double mean[CLF_FEATURES]; /* of the log-scaled features ... */
 	double scale[CLF_FEATURES]; /* ... and 1 / standard deviation, 0 for a constant one */
 	uint64_t trained_ms;
 	uint64_t samples;
@@ -152,10 +152,10 @@ struct clf_model {
 
 /* What a choice among the held-out samples gets right. */
 struct choice {
-	double share;     /* of the samples that it admits */
+	double share; /* of the samples that it admits */
 	double precision; /* of the admitted, how many are flashy; 0 when none is admitted */
-	double recall;    /* of the flashy, how many are admitted */
-	double hits;      /* of all reads that follow (8 at most per object), those of admitted ones */
+	double recall; /* of the flashy, how many are admitted */
+	double hits; /* of all reads that follow (8 at most per object), those of admitted ones */
 };
 
 struct judgement {
@@ -178,8 +178,8 @@ double model_decide(const struct clf_model *model, const struct clf_state *state
 int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
 		bool weighted, char reason[CLF_REASON_BYTES]);
 
-void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count,
-		 uint32_t threshold, struct judgement *out);
+void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		 struct judgement *out);
 /* False if too few of the samples are flashy. */
 bool guard_can_tell(const struct judgement *judgement);
 /* True if the model may be used; the reason is set either way. */
@@ -196,9 +196,9 @@ struct app_model {
 struct budget {
 	struct lock lock; /* LOCK_LEAF; covers the four below */
 	double integral;
-	double rate;                     /* bytes per second written, smoothed */
-	double largest_burst;            /* bytes written between two calls, forgotten within hours */
-	uint64_t updated_ms;             /* 0: never */
+	double rate; /* bytes per second written, smoothed */
+	double largest_burst; /* bytes written between two calls, forgotten within hours */
+	uint64_t updated_ms; /* 0: never */
 	_Atomic uint32_t threshold_bits; /* a float */
 };
 
@@ -208,7 +208,7 @@ struct clf {
 	uint64_t start_ms;
 	_Atomic int admission; /* enum clf_admission: config's at the start */
 	_Atomic uint64_t residence_ms;
-	_Atomic uint64_t version;       /* of scores */
+	_Atomic uint64_t version; /* of scores */
 	_Atomic uint64_t model_version; /* of what model_lock covers */
 
 	struct sampler sampler;
@@ -236,8 +236,8 @@ struct clf {
 /* Length of the horizon of a sample taken now. */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms);
 /* What a model may see of an object: in mode paper the paper's five features only. */
-struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features,
-			      uint32_t size_bytes, uint32_t ttl_seconds);
+struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
+			      uint32_t ttl_seconds);
 /* Puts a model (NULL: none) in use. */
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
 void trainer_init(struct clf *clf);

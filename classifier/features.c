@@ -133,7 +133,7 @@ static double log_unpack(uint8_t code)
 }
 
 /* History counts in 4 bits: the largest of these that is not above the count. */
-static const uint8_t history_steps[16] = {0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 23, 32, 48, 80, 140, 255};
+static const uint8_t history_steps[16] = { 0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 23, 32, 48, 80, 140, 255 };
 
 static uint8_t history_pack(uint8_t count)
 {
@@ -144,8 +144,7 @@ static uint8_t history_pack(uint8_t count)
 	return (uint8_t)code;
 }
 
-void clf_features_pack(const struct clf_features *features, uint64_t now_ms,
-		       struct clf_features_packed *out)
+void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out)
 {
 	uint32_t accessed_ms = features->reads ? features->last_read_ms : features->written_ms;
 
@@ -155,13 +154,11 @@ void clf_features_pack(const struct clf_features *features, uint64_t now_ms,
 	out->max_gap = log_pack((double)gap_decode(features->max_gap));
 	out->mean_gap = log_pack(mean_gap_ms(features));
 	out->age = log_pack(gap_since(accessed_ms, now_ms));
-	out->history = (uint8_t)(history_pack(features->history_short) << 4 |
-				 history_pack(features->history_long));
+	out->history = (uint8_t)(history_pack(features->history_short) << 4 | history_pack(features->history_long));
 }
 
 /* Bytes from flash may hold anything: every combination gives some valid state. */
-void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms,
-			 struct clf_features *out)
+void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out)
 {
 	double reads = fmin(round(log_unpack(packed->reads)), UINT16_MAX);
 	double life = fmin(round(log_unpack(packed->mean_gap) * reads), UINT32_MAX);

@@ -18,10 +18,10 @@
 
 #include "classifier/classifier_internal.h"
 
-#define POSITIVES_MIN 5      /* held-out flashy samples; with fewer, recall says nothing */
-#define HITS_MIN_SHARE 0.5   /* of the hits that the better rule would bring */
+#define POSITIVES_MIN 5 /* held-out flashy samples; with fewer, recall says nothing */
+#define HITS_MIN_SHARE 0.5 /* of the hits that the better rule would bring */
 #define PRECISION_SLACK 0.01 /* a rule has to be beaten by more than noise */
-#define HITS_COUNTED 8       /* per object, so that one hot object doesn't decide */
+#define HITS_COUNTED 8 /* per object, so that one hot object doesn't decide */
 
 struct tally {
 	size_t admitted, flashy;
@@ -39,7 +39,7 @@ static void tally_add(struct tally *tally, bool admitted, bool flashy, double hi
 
 static struct choice choice_of(const struct tally *tally, const struct tally *all)
 {
-	struct choice choice = {0};
+	struct choice choice = { 0 };
 
 	if (all->admitted)
 		choice.share = (double)tally->admitted / (double)all->admitted;
@@ -52,10 +52,10 @@ static struct choice choice_of(const struct tally *tally, const struct tally *al
 	return choice;
 }
 
-void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count,
-		 uint32_t threshold, struct judgement *out)
+void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		 struct judgement *out)
 {
-	struct tally by_model = {0}, by_read = {0}, all = {0};
+	struct tally by_model = { 0 }, by_read = { 0 }, all = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
 		const struct clf_sample *sample = &samples[i];
@@ -93,15 +93,13 @@ static bool loses_to(const struct judgement *judgement, const struct choice *rul
 						   precision_noise(rule, judgement->samples)));
 
 	if (model->hits + noise(model->hits, (double)judgement->positives) < HITS_MIN_SHARE * rule->hits) {
-		snprintf(reason, CLF_REASON_BYTES,
-			 "not used: admits %.1f%% for %.0f%% of the hits, %s has %.0f%%",
+		snprintf(reason, CLF_REASON_BYTES, "not used: admits %.1f%% for %.0f%% of the hits, %s has %.0f%%",
 			 100 * model->share, 100 * model->hits, name, 100 * rule->hits);
 		return true;
 	}
 	if (model->recall < rule->recall && model->precision < rule->precision - slack) {
-		snprintf(reason, CLF_REASON_BYTES,
-			 "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f", model->precision,
-			 model->recall, name, rule->precision, rule->recall);
+		snprintf(reason, CLF_REASON_BYTES, "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f",
+			 model->precision, model->recall, name, rule->precision, rule->recall);
 		return true;
 	}
 	return false;
@@ -124,7 +122,7 @@ bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYT
 	if (loses_to(judgement, &judgement->read_once, "read-once", reason) ||
 	    loses_to(judgement, &judgement->second_hit, "second-hit", reason))
 		return false;
-	snprintf(reason, CLF_REASON_BYTES, "in use: admits %.1f%%, precision %.2f, recall %.2f",
-		 100 * model->share, model->precision, model->recall);
+	snprintf(reason, CLF_REASON_BYTES, "in use: admits %.1f%%, precision %.2f, recall %.2f", 100 * model->share,
+		 model->precision, model->recall);
 	return true;
 }

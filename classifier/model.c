@@ -17,10 +17,10 @@
 #include "base/alloc.h"
 #include "classifier/classifier_internal.h"
 
-#define SAMPLES_MIN 100    /* to train with and to hold out, together */
-#define CLASS_MIN 10       /* of each label, to train with */
-#define COST 1.0           /* liblinear's C: thousands of samples, nine features */
-#define TOLERANCE 0.01     /* liblinear's default for this solver */
+#define SAMPLES_MIN 100 /* to train with and to hold out, together */
+#define CLASS_MIN 10 /* of each label, to train with */
+#define COST 1.0 /* liblinear's C: thousands of samples, nine features */
+#define TOLERANCE 0.01 /* liblinear's default for this solver */
 #define TTL_NONE 31536000u /* an object without expiry counts as one of a year */
 
 static void silent(const char *text)
@@ -35,8 +35,7 @@ static void silence_liblinear(void)
 
 static bool is_gap(unsigned feature)
 {
-	return feature == CLF_MEAN_GAP || feature == CLF_LAST_GAP || feature == CLF_MAX_GAP ||
-	       feature == CLF_FIRST_GAP;
+	return feature == CLF_MEAN_GAP || feature == CLF_LAST_GAP || feature == CLF_MAX_GAP || feature == CLF_FIRST_GAP;
 }
 
 /*
@@ -54,14 +53,13 @@ static double log_scale(double value)
 
 static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
 {
-	clf_features_vector(&state->features, state->size_bytes,
-			    state->ttl_seconds ? state->ttl_seconds : TTL_NONE, out);
+	clf_features_vector(&state->features, state->size_bytes, state->ttl_seconds ? state->ttl_seconds : TTL_NONE,
+			    out);
 	for (unsigned f = 0; f < CLF_FEATURES; f++)
 		out[f] = log_scale(is_gap(f) ? out[f] * 1000 : out[f]);
 }
 
-static void standardised(const struct clf_model *model, const struct clf_state *state,
-			 double out[CLF_FEATURES])
+static void standardised(const struct clf_model *model, const struct clf_state *state, double out[CLF_FEATURES])
 {
 	log_scaled(state, out);
 	for (unsigned f = 0; f < CLF_FEATURES; f++) {
@@ -84,7 +82,7 @@ double model_decide(const struct clf_model *model, const struct clf_state *state
 
 static void find_scales(struct clf_model *model, const struct clf_sample *samples, size_t count)
 {
-	double sum[CLF_FEATURES] = {0}, squares[CLF_FEATURES] = {0}, n[CLF_FEATURES] = {0};
+	double sum[CLF_FEATURES] = { 0 }, squares[CLF_FEATURES] = { 0 }, n[CLF_FEATURES] = { 0 };
 	double x[CLF_FEATURES];
 
 	for (size_t i = 0; i < count; i++) {
@@ -120,8 +118,8 @@ static void rows_fini(struct rows *rows)
 	mem_free(rows->node);
 }
 
-static int rows_init(struct rows *rows, const struct clf_model *model, const struct clf_sample *samples,
-		     size_t count, uint32_t threshold)
+static int rows_init(struct rows *rows, const struct clf_model *model, const struct clf_sample *samples, size_t count,
+		     uint32_t threshold)
 {
 	struct problem *problem = &rows->problem;
 
@@ -140,8 +138,8 @@ static int rows_init(struct rows *rows, const struct clf_model *model, const str
 			continue;
 		standardised(model, &samples[i].state, x);
 		for (int f = 0; f < CLF_FEATURES; f++)
-			node[f] = (struct feature_node){.index = f + 1, .value = x[f]};
-		node[CLF_FEATURES] = (struct feature_node){.index = CLF_FEATURES + 1, .value = 1};
+			node[f] = (struct feature_node){ .index = f + 1, .value = x[f] };
+		node[CLF_FEATURES] = (struct feature_node){ .index = CLF_FEATURES + 1, .value = 1 };
 		node[CLF_FEATURES + 1].index = -1;
 		problem->x[problem->l] = node;
 		problem->y[problem->l++] = samples[i].reads >= threshold ? 1 : -1;
@@ -159,12 +157,10 @@ static bool enough(const struct clf_sample *samples, size_t count, uint32_t thre
 	if (count >= SAMPLES_MIN && of[0] >= CLASS_MIN && of[1] >= CLASS_MIN)
 		return true;
 	if (count < SAMPLES_MIN)
-		snprintf(reason, CLF_REASON_BYTES, "%zu labelled samples, %d are needed", count,
-			 SAMPLES_MIN);
+		snprintf(reason, CLF_REASON_BYTES, "%zu labelled samples, %d are needed", count, SAMPLES_MIN);
 	else
-		snprintf(reason, CLF_REASON_BYTES,
-			 "%zu flashy and %zu other samples, %d of each are needed", of[1], of[0],
-			 CLASS_MIN);
+		snprintf(reason, CLF_REASON_BYTES, "%zu flashy and %zu other samples, %d of each are needed", of[1],
+			 of[0], CLASS_MIN);
 	return false;
 }
 
@@ -184,8 +180,8 @@ int model_train(struct clf_model *model, const struct clf_sample *samples, size_
 		bool weighted, char reason[CLF_REASON_BYTES])
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int labels[2] = {-1, 1};
-	double weights[2] = {1, 1};
+	int labels[2] = { -1, 1 };
+	double weights[2] = { 1, 1 };
 	size_t of[2];
 	struct rows rows;
 

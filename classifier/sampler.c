@@ -28,12 +28,12 @@
 struct sampler_entry {
 	uint64_t key;
 	uint64_t count_from_ms, count_until_ms; /* reads from the one on and before the other count */
-	uint64_t complete_ms;                   /* end of the horizon */
+	uint64_t complete_ms; /* end of the horizon */
 	struct clf_state state;
-	uint32_t window;   /* the one it is sampled in */
+	uint32_t window; /* the one it is sampled in */
 	uint32_t accesses; /* in that window; 0 = free entry */
 	uint32_t reads;
-	bool ended;  /* an update or delete ended the counting */
+	bool ended; /* an update or delete ended the counting */
 	bool missed; /* the last access was a miss: a write is a refill */
 };
 
@@ -78,8 +78,8 @@ void sampler_fini(struct sampler *sampler)
 
 size_t sampler_bytes(const struct sampler *sampler)
 {
-	return SAMPLER_STRIPES * (sampler->entries * sizeof(struct sampler_entry) +
-				  sampler->ring_entries * sizeof(struct clf_sample));
+	return SAMPLER_STRIPES *
+	       (sampler->entries * sizeof(struct sampler_entry) + sampler->ring_entries * sizeof(struct clf_sample));
 }
 
 size_t sampler_untouched(const struct sampler *sampler)
@@ -133,8 +133,7 @@ static size_t next_of(const struct sampler *sampler, size_t at)
 }
 
 /* Its entry, or the free one where it would go. A stripe is never quite full, so this ends. */
-static struct sampler_entry *find(const struct sampler *sampler, struct sampler_stripe *stripe,
-				  uint64_t key)
+static struct sampler_entry *find(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key)
 {
 	size_t at = home_of(sampler, key);
 
@@ -163,8 +162,7 @@ static void drop(const struct sampler *sampler, struct sampler_stripe *stripe, s
 	stripe->used--;
 }
 
-static void harvest(const struct sampler *sampler, struct sampler_stripe *stripe,
-		    struct sampler_entry *entry)
+static void harvest(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
 {
 	stripe->ring[stripe->ring_head] = (struct clf_sample){
 		.state = entry->state,
@@ -217,8 +215,7 @@ static bool make_room(struct sampler *sampler, struct sampler_stripe *stripe, ui
 	harvest_finished(sampler, stripe, now_ms);
 	while (stripe->used >= room(sampler)) {
 		uint64_t limit = atomic_load_explicit(&sampler->limit, memory_order_relaxed);
-		if (limit >= stripe->purged_to &&
-		    atomic_compare_exchange_strong(&sampler->limit, &limit, limit / 2))
+		if (limit >= stripe->purged_to && atomic_compare_exchange_strong(&sampler->limit, &limit, limit / 2))
 			limit /= 2;
 		purge(sampler, stripe, limit);
 	}
@@ -268,8 +265,8 @@ static void label_paper(struct sampler_entry *entry, enum sampler_event event, u
 		entry->ended = true;
 }
 
-static void keep_sample(const struct sampler *sampler, struct sampler_entry *entry,
-			const struct clf_state *state, uint64_t now_ms, uint64_t horizon_ms)
+static void keep_sample(const struct sampler *sampler, struct sampler_entry *entry, const struct clf_state *state,
+			uint64_t now_ms, uint64_t horizon_ms)
 {
 	uint64_t expires_ms = now_ms + 1000ull * state->ttl_seconds;
 
@@ -301,7 +298,7 @@ static void consider(struct sampler *sampler, struct sampler_stripe *stripe, uin
 				return;
 			entry = find(sampler, stripe, key);
 		}
-		*entry = (struct sampler_entry){.key = key, .window = window};
+		*entry = (struct sampler_entry){ .key = key, .window = window };
 		if (++stripe->used > stripe->used_most)
 			stripe->used_most = stripe->used;
 	} else if (entry->window != window || entry->accesses == UINT32_MAX) {
@@ -317,8 +314,8 @@ static struct sampler_stripe *stripe_of(struct sampler *sampler, uint64_t key)
 	return &sampler->stripe[key % SAMPLER_STRIPES];
 }
 
-void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event,
-		  const struct clf_state *candidate, uint64_t now_ms, uint64_t horizon_ms)
+void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *candidate,
+		  uint64_t now_ms, uint64_t horizon_ms)
 {
 	struct sampler_stripe *stripe = stripe_of(sampler, key);
 

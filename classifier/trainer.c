@@ -74,8 +74,7 @@ static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sam
 	bool accepted = guard_accepts(&judgement, reason);
 	if (!accepted && clf->config.label_mode == CLF_LABEL_PAPER) {
 		/* The paper has no guard, and what it gives is what this mode is for. */
-		snprintf(reason, CLF_REASON_BYTES,
-			 "in use (mode paper has no guard): admits %.1f%%, recall %.2f",
+		snprintf(reason, CLF_REASON_BYTES, "in use (mode paper has no guard): admits %.1f%%, recall %.2f",
 			 100 * judgement.model.share, judgement.model.recall);
 		accepted = true;
 	}

@@ -70,10 +70,12 @@ static int check_slab_sizes(const struct conf *conf, FILE *err)
 		if (size < (uint64_t)conf->slab_min_size || size > most)
 			exit_code = refuse(err, "slab size %" PRIu64 " is out of valid range", size);
 		else if (size <= before)
-			exit_code = refuse(err, "slab size %" PRIu64 " cannot be lower than or equal to a previous class size",
-					   size);
+			exit_code = refuse(
+				err, "slab size %" PRIu64 " cannot be lower than or equal to a previous class size",
+				size);
 		else if (before && size <= before + SLAB_SIZE_STEP)
-			exit_code = refuse(err, "slab size %" PRIu64 " must be at least %d bytes larger than previous class",
+			exit_code = refuse(err,
+					   "slab size %" PRIu64 " must be at least %d bytes larger than previous class",
 					   size, SLAB_SIZE_STEP);
 		before = size;
 	}
@@ -92,11 +94,12 @@ static int check_chunks(const struct conf *conf, FILE *err)
 	if (chunk == SLAB_CHUNK_DEFAULT || chunk <= 0)
 		return 0;
 	if ((uint64_t)chunk > conf->max_item_size_bytes)
-		return refuse(err, "slab_chunk_max (bytes: %lld) cannot be larger than -I (item_size_max %" PRIu64 ")", chunk,
-			      conf->max_item_size_bytes);
+		return refuse(err, "slab_chunk_max (bytes: %lld) cannot be larger than -I (item_size_max %" PRIu64 ")",
+			      chunk, conf->max_item_size_bytes);
 	if (conf->max_item_size_bytes % (uint64_t)chunk)
-		return refuse(err, "-I (item_size_max: %" PRIu64 ") must be evenly divisible by slab_chunk_max (bytes: %lld)",
-			      conf->max_item_size_bytes, chunk);
+		return refuse(
+			err, "-I (item_size_max: %" PRIu64 ") must be evenly divisible by slab_chunk_max (bytes: %lld)",
+			conf->max_item_size_bytes, chunk);
 	return 0;
 }
 
@@ -157,8 +160,10 @@ static int check_metrics(struct conf *conf, FILE *err)
 	long port = !off && end ? port_of(end) : 0;
 
 	if (!off && (!end || port < 0))
-		return refuse(err, "--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (off) to %d",
-			      text, PORT_MAX);
+		return refuse(
+			err,
+			"--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (off) to %d",
+			text, PORT_MAX);
 	if (off || port == 0) {
 		free(conf->metrics_listen);
 		conf->metrics_listen = strdup("off");
@@ -205,12 +210,12 @@ static void note_effects(struct conf *conf)
 	if (conf->napi_ids > 0)
 		conf_note(conf, LOG_LEVEL_INFO, "-N is without effect: connections go to the workers in turn");
 	if (conf->memory_file)
-		conf_note(conf, LOG_LEVEL_WARN,
-			  "-e %s: the file is not used; memory is not kept over a restart, every start is with an empty cache",
-			  conf->memory_file);
+		conf_note(
+			conf, LOG_LEVEL_WARN,
+			"-e %s: the file is not used; memory is not kept over a restart, every start is with an empty cache",
+			conf->memory_file);
 	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
-		conf_note(conf, LOG_LEVEL_WARN,
-			  "--flash-size and --segment-size have no effect without --flash-path");
+		conf_note(conf, LOG_LEVEL_WARN, "--flash-size and --segment-size have no effect without --flash-path");
 }
 
 int conf_check(struct conf *conf, FILE *err)
@@ -224,8 +229,8 @@ int conf_check(struct conf *conf, FILE *err)
 	if (exit_code == 0)
 		exit_code = check_metrics(conf, err);
 	if (exit_code == 0 && conf->napi_ids > conf->threads)
-		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)", conf->napi_ids,
-				   conf->threads);
+		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
+				   conf->napi_ids, conf->threads);
 	if (exit_code)
 		return exit_code;
 	derive_pages(conf);

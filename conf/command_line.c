@@ -17,17 +17,17 @@ static const struct refusal {
 	int exit_code;
 	const char *text; /* may tell the value */
 } refusals[] = {
-	{"threads", CONF_EXIT_UNKNOWN, "Number of threads must be greater than 0"},
-	{"conn-limit", CONF_EXIT_UNKNOWN, "Maximum connections must be greater than 0"},
-	{"max-reqs-per-event", CONF_EXIT_UNKNOWN, "Number of requests per event must be greater than 0"},
-	{"napi-ids", CONF_EXIT_UNKNOWN, "Maximum number of NAPI IDs must be greater than 0"},
-	{"slab-growth-factor", CONF_EXIT_UNKNOWN, "Factor must be greater than 1"},
-	{"slab-min-size", CONF_EXIT_UNKNOWN, "Chunk size must be greater than 0"},
-	{"detail-delimiter", CONF_EXIT_UNKNOWN, "No delimiter specified"},
-	{"max-item-size", CONF_EXIT_VALUE, "Item max size cannot be less than 1024 bytes."},
-	{"memory-limit", CONF_EXIT_VALUE, CONF_ITEM_HALF},
-	{"protocol", CONF_EXIT_VALUE,
-	 "Invalid value for binding protocol: %s\n -- should be one of auto, binary, or ascii"},
+	{ "threads", CONF_EXIT_UNKNOWN, "Number of threads must be greater than 0" },
+	{ "conn-limit", CONF_EXIT_UNKNOWN, "Maximum connections must be greater than 0" },
+	{ "max-reqs-per-event", CONF_EXIT_UNKNOWN, "Number of requests per event must be greater than 0" },
+	{ "napi-ids", CONF_EXIT_UNKNOWN, "Maximum number of NAPI IDs must be greater than 0" },
+	{ "slab-growth-factor", CONF_EXIT_UNKNOWN, "Factor must be greater than 1" },
+	{ "slab-min-size", CONF_EXIT_UNKNOWN, "Chunk size must be greater than 0" },
+	{ "detail-delimiter", CONF_EXIT_UNKNOWN, "No delimiter specified" },
+	{ "max-item-size", CONF_EXIT_VALUE, "Item max size cannot be less than 1024 bytes." },
+	{ "memory-limit", CONF_EXIT_VALUE, CONF_ITEM_HALF },
+	{ "protocol", CONF_EXIT_VALUE,
+	  "Invalid value for binding protocol: %s\n -- should be one of auto, binary, or ascii" },
 };
 
 /* --- getopt's tables ------------------------------------------------------------------------- */
@@ -60,11 +60,11 @@ static void make_tables(struct getopt_tables *tables)
 
 		if (row->kind == CONF_ROW_HEADING)
 			continue;
-		*next++ = (struct option){.name = row->option.name,
-					  .has_arg = flag || count	  ? optional_argument
-						     : takes_no_argument(row) ? no_argument
-									  : required_argument,
-					  .val = FIRST_LONG + i};
+		*next++ = (struct option){ .name = row->option.name,
+					   .has_arg = flag || count            ? optional_argument
+						      : takes_no_argument(row) ? no_argument
+									       : required_argument,
+					   .val = FIRST_LONG + i };
 		if (!row->option.letter)
 			continue;
 		*letter++ = row->option.letter;
@@ -117,7 +117,8 @@ static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 
 	fputs(walk->place, err);
 	if (what == ':' && is_long)
-		fprintf(err, "%s: option '--%s' requires an argument\n", argv[0], conf_rows[optopt - FIRST_LONG].option.name);
+		fprintf(err, "%s: option '--%s' requires an argument\n", argv[0],
+			conf_rows[optopt - FIRST_LONG].option.name);
 	else if (what == ':')
 		fprintf(err, "%s: option requires an argument -- '%c'\n", argv[0], optopt);
 	else if (is_long && optopt >= FIRST_LONG)
@@ -176,7 +177,8 @@ static int tell_bad_value(const struct conf_walk *walk, const struct conf_option
 		if (strcmp(refusals[i].name, option->name) != 0 || !is_refused_there(option, value))
 			continue;
 		if (hole)
-			fprintf(walk->err, "%.*s%s%s\n", (int)(hole - refusals[i].text), refusals[i].text, value, hole + 2);
+			fprintf(walk->err, "%.*s%s%s\n", (int)(hole - refusals[i].text), refusals[i].text, value,
+				hole + 2);
 		else
 			fprintf(walk->err, "%s\n", refusals[i].text);
 		return refusals[i].exit_code;

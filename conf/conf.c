@@ -139,8 +139,8 @@ static char *absolute(const char *path)
 
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err)
 {
-	struct conf_walk looking = {.place = "", .out = out, .err = err};
-	struct conf_walk applying = {.applying = true, .place = "", .out = out, .err = err};
+	struct conf_walk looking = { .place = "", .out = out, .err = err };
+	struct conf_walk applying = { .applying = true, .place = "", .out = out, .err = err };
 	bool in_file;
 
 	conf_init(conf);

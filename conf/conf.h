@@ -43,12 +43,7 @@ enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
 enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };
 enum conf_reinsertion { CONF_REINSERTION_READ, CONF_REINSERTION_LIVE };
-enum conf_admission {
-	CONF_ADMISSION_SVM,
-	CONF_ADMISSION_READ_ONCE,
-	CONF_ADMISSION_SECOND_HIT,
-	CONF_ADMISSION_ALL
-};
+enum conf_admission { CONF_ADMISSION_SVM, CONF_ADMISSION_READ_ONCE, CONF_ADMISSION_SECOND_HIT, CONF_ADMISSION_ALL };
 enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };
 enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };
 
@@ -68,10 +63,10 @@ enum conf_type {
 
 enum conf_flags {
 	CONF_AUTO_WORD = 1, /* "auto" is accepted */
-	CONF_LIST = 2,	    /* values are joined by commas */
-	CONF_PAGES = 4,	    /* a multiple of 4096 */
-	CONF_RELOAD = 8,    /* SIGHUP takes a new value of it */
-	CONF_IN_FILE = 16   /* an action that the file may have too */
+	CONF_LIST = 2, /* values are joined by commas */
+	CONF_PAGES = 4, /* a multiple of 4096 */
+	CONF_RELOAD = 8, /* SIGHUP takes a new value of it */
+	CONF_IN_FILE = 16 /* an action that the file may have too */
 };
 
 #define CONF_C_FLAG bool
@@ -120,16 +115,16 @@ struct conf {
 	/* For the checks of loading alone: whether -B was given, and -o ext_path. */
 	bool protocol_given, ext_path_given;
 	struct conf_note *notes; /* in the order in which they came up */
-	int exit_code;		 /* after CONF_EXIT */
+	int exit_code; /* after CONF_EXIT */
 };
 
 /* A row of options.def. */
 struct conf_option {
 	const char *name; /* the long option, and the file's key */
-	char letter;	  /* 0: none */
+	char letter; /* 0: none */
 	enum conf_type type;
 	const char *default_text; /* NULL: no value */
-	double min, max;	  /* in the field's unit; for STRING its length */
+	double min, max; /* in the field's unit; for STRING its length */
 	const char *unit;
 	unsigned flags; /* enum conf_flags */
 	const char *text;
@@ -182,8 +177,7 @@ void conf_init(struct conf *conf);
  * Sets one option by its long name, as a line of the file would. FS_OK; FS_ENOTFOUND for no such
  * option; FS_EINVAL with the reason in why (cut to why_bytes).
  */
-int conf_set(struct conf *conf, const char *name, const char *value, char *why,
-	     size_t why_bytes) FS_MUST_CHECK;
+int conf_set(struct conf *conf, const char *name, const char *value, char *why, size_t why_bytes) FS_MUST_CHECK;
 
 /* Frees strings and notes; the struct may be loaded again. A zeroed struct is fine too. */
 void conf_free(struct conf *conf);
@@ -206,7 +200,7 @@ void conf_print_completion(FILE *out);
 enum conf_reference {
 	CONF_REFERENCE_MD_OPTIONS,
 	CONF_REFERENCE_MD_SUBOPTIONS,
-	CONF_REFERENCE_MD_EXTSTORE,  /* of these, extstore's */
+	CONF_REFERENCE_MD_EXTSTORE, /* of these, extstore's */
 	CONF_REFERENCE_MD_MEMCACHED, /* the options that are memcached's flags */
 	CONF_REFERENCE_MAN_OPTIONS,
 	CONF_REFERENCE_MAN_FILE, /* options as lines of the file */

@@ -19,7 +19,7 @@ enum conf_row_kind { CONF_ROW_OPTION, CONF_ROW_ACTION, CONF_ROW_HEADING };
 struct conf_row {
 	enum conf_row_kind kind;
 	struct conf_option option; /* of an action: name, letter, flags, text; of a heading: text */
-	const char *argument;	   /* of an action: its name, or NULL */
+	const char *argument; /* of an action: its name, or NULL */
 };
 
 extern const struct conf_row conf_rows[];
@@ -37,8 +37,7 @@ const char *conf_argument_name(const struct conf_row *row);
 
 /* The field's value as the file would have it: in text, or the field itself for a STRING. */
 #define CONF_VALUE_BYTES 64
-const char *conf_value_text(const struct conf *conf, const struct conf_option *option,
-			    char text[CONF_VALUE_BYTES]);
+const char *conf_value_text(const struct conf *conf, const struct conf_option *option, char text[CONF_VALUE_BYTES]);
 
 /* Reads a value into its field. append joins a CONF_LIST value to what is there. FS_OK, FS_EINVAL
    (not what conf_accepted() says; the field is unchanged) or FS_ENOMEM. */
@@ -53,10 +52,10 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 
 /* A walk over flags. */
 struct conf_walk {
-	bool applying;	    /* or only looking for actions and --config */
-	bool in_file;	    /* the flags are a line of a file */
-	const char *place;  /* before what is told of a mistake: "FILE:LINE: ", or "" */
-	const char *file;   /* out: --config's */
+	bool applying; /* or only looking for actions and --config */
+	bool in_file; /* the flags are a line of a file */
+	const char *place; /* before what is told of a mistake: "FILE:LINE: ", or "" */
+	const char *file; /* out: --config's */
 	const char *action; /* out: the last action that ends the start */
 	FILE *out, *err;
 	bool seen[CONF_ROWS_MAX]; /* which rows there were; kept from line to line of a file */
@@ -76,8 +75,7 @@ int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 int conf_place(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Appends a note. Aborts when memory is out. */
-void conf_note(struct conf *conf, enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+void conf_note(struct conf *conf, enum log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* How a suboption's value is read (extended.def). */
 enum conf_form {
@@ -89,7 +87,7 @@ enum conf_form {
 	CONF_FORM_TEXT,
 	CONF_FORM_SWITCH,
 	CONF_FORM_WORDS, /* has no field */
-	CONF_FORM_STATE	 /* can't be named */
+	CONF_FORM_STATE /* can't be named */
 };
 
 struct conf_suboption {
@@ -97,8 +95,8 @@ struct conf_suboption {
 	enum conf_form form;
 	struct conf_option option;
 	const char *missing; /* what is said when it has no value; NULL: it needs none */
-	const char *range;   /* what is said of a value that isn't accepted; NULL: a general line */
-	const char *effect;  /* NULL, or why it has none */
+	const char *range; /* what is said of a value that isn't accepted; NULL: a general line */
+	const char *effect; /* NULL, or why it has none */
 	const char *assigns; /* of CONF_FORM_WORDS */
 };
 

@@ -12,7 +12,7 @@ static struct ctr_block *_Atomic blocks; /* only ever grows at its head */
 static _Atomic uint64_t zero[CTR_COUNT]; /* the sums at the last reset */
 
 static const struct ctr_info infos[CTR_COUNT] = {
-#define COUNTER(name, group, unit, text) {#name, CTR_GROUP_##group, unit, text},
+#define COUNTER(name, group, unit, text) { #name, CTR_GROUP_##group, unit, text },
 #include "conf/counters.def"
 #undef COUNTER
 };
@@ -52,8 +52,7 @@ uint64_t ctr_sum(enum ctr counter)
 void ctr_reset(void)
 {
 	for (int counter = 0; counter < CTR_COUNT; counter++)
-		atomic_store_explicit(&zero[counter], ctr_total((enum ctr)counter),
-				      memory_order_relaxed);
+		atomic_store_explicit(&zero[counter], ctr_total((enum ctr)counter), memory_order_relaxed);
 }
 
 const struct ctr_info *ctr_info(enum ctr counter)

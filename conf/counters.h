@@ -41,8 +41,7 @@ static inline struct ctr_block *ctr_own(void)
 static inline void ctr_add_to(struct ctr_block *block, enum ctr counter, uint64_t n)
 {
 	_Atomic uint64_t *value = &block->value[counter];
-	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n,
-			      memory_order_relaxed);
+	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 static inline void ctr_add(enum ctr counter, uint64_t n)

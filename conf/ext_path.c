@@ -10,14 +10,15 @@
 /* The one bucket that memcached 1.6.18 takes; those it knows besides are for its own use. */
 static int check_bucket(const char *bucket, char *why, size_t why_bytes)
 {
-	static const char *const others[] = {"compact", "lowttl", "chunked"};
+	static const char *const others[] = { "compact", "lowttl", "chunked" };
 
 	if (!*bucket || strcmp(bucket, "default") == 0)
 		return FS_OK;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(bucket, others[i]) == 0) {
-			snprintf(why, why_bytes,
-				 "ext_path only presently supports the default bucket\nfailed to parse ext_path argument");
+			snprintf(
+				why, why_bytes,
+				"ext_path only presently supports the default bucket\nfailed to parse ext_path argument");
 			return FS_EINVAL;
 		}
 	snprintf(why, why_bytes, "Unknown extstore bucket: %s\nfailed to parse ext_path argument", bucket);
@@ -68,15 +69,19 @@ int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, 
 	path = strsep(&rest, ":"); /* the file's name has no colon, as in memcached */
 	size = strsep(&rest, ":");
 	if (!*path || !size || !*size) {
-		snprintf(why, why_bytes, "must supply size to ext_path, ie: ext_path=/f/e:64m (M|G|T|P supported)\n"
-					 "failed to parse ext_path argument");
+		snprintf(why, why_bytes,
+			 "must supply size to ext_path, ie: ext_path=/f/e:64m (M|G|T|P supported)\n"
+			 "failed to parse ext_path argument");
 		goto out;
 	}
 	if (rest && check_bucket(rest, why, why_bytes) != FS_OK)
 		goto out;
-	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK || bytes == 0) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "
-					 "ext_path=/data/flash:64g", size);
+	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
+	    bytes == 0) {
+		snprintf(why, why_bytes,
+			 "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "
+			 "ext_path=/data/flash:64g",
+			 size);
 		goto out;
 	}
 	if (second) {

@@ -10,19 +10,23 @@
 
 const struct conf_suboption conf_suboptions[] = {
 #define ROW(name, form, type, field, def, min, max, unit, text) \
-	name, form, {name, 0, CONF_TYPE_##type, def, min, max, unit, 0, text, offsetof(struct conf, field)}
+	name, form, \
+	{ \
+		name, 0, CONF_TYPE_##type, def, min, max, unit, 0, text, offsetof(struct conf, field) \
+	}
 #define NUMBER(name, form, type, field, def, min, max, unit, missing, range, effect, text) \
-	{ROW(#name, CONF_FORM_##form, type, field, def, min, max, unit, text), missing, range, effect, NULL},
+	{ ROW(#name, CONF_FORM_##form, type, field, def, min, max, unit, text), missing, range, effect, NULL },
 #define CHOICE(name, field, def, words, missing, range, effect, text) \
-	{ROW(#name, CONF_FORM_TEXT, ENUM, field, def, 0, 0, words, text), missing, range, effect, NULL},
+	{ ROW(#name, CONF_FORM_TEXT, ENUM, field, def, 0, 0, words, text), missing, range, effect, NULL },
 #define TEXT(name, field, effect, text) \
-	{ROW(#name, CONF_FORM_TEXT, STRING, field, NULL, 0, 65535, "TEXT", text), "Missing " #name " argument", NULL, effect, \
-	 NULL},
+	{ ROW(#name, CONF_FORM_TEXT, STRING, field, NULL, 0, 65535, "TEXT", text), "Missing " #name " argument", NULL, \
+	  effect, NULL },
 #define SWITCH(name, field, def, effect, text) \
-	{ROW(#name, CONF_FORM_SWITCH, FLAG, field, def, 0, 1, "", text), NULL, NULL, effect, NULL},
+	{ ROW(#name, CONF_FORM_SWITCH, FLAG, field, def, 0, 1, "", text), NULL, NULL, effect, NULL },
 #define WORDS(word, list, effect, help) \
-	{#word, CONF_FORM_WORDS, {#word, 0, CONF_TYPE_FLAG, NULL, 0, 0, "", 0, help, 0}, NULL, NULL, effect, list},
-#define STATE(type, field, def) {ROW(#field, CONF_FORM_STATE, type, field, def, 0, 1, "", ""), NULL, NULL, NULL, NULL},
+	{ #word, CONF_FORM_WORDS, { #word, 0, CONF_TYPE_FLAG, NULL, 0, 0, "", 0, help, 0 }, NULL, NULL, effect, list },
+#define STATE(type, field, def) \
+	{ ROW(#field, CONF_FORM_STATE, type, field, def, 0, 1, "", ""), NULL, NULL, NULL, NULL },
 #include "conf/extended.def"
 #undef ROW
 #undef NUMBER

@@ -231,8 +231,8 @@ static bool take_flags(struct file_reader *reader, int count, char **words, stru
 	walk->place = place;
 	if (words[1][0] != '-') {
 		if (strcmp(words[1], "logfile") == 0) {
-			conf_note(reader->conf, LOG_LEVEL_INFO, "%slogfile is without effect: the log goes to standard error",
-				  place);
+			conf_note(reader->conf, LOG_LEVEL_INFO,
+				  "%slogfile is without effect: the log goes to standard error", place);
 			return true;
 		}
 		fprintf(walk->err, "%s\"%s\" is no flag\n", place, words[1]);
@@ -240,8 +240,8 @@ static bool take_flags(struct file_reader *reader, int count, char **words, stru
 		return false;
 	}
 	if (strncmp(words[1], "-d", 2) == 0 || strcmp(words[1], "-h") == 0) {
-		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is not taken from a file, as Debian's scripts don't", place,
-			  words[1]);
+		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is not taken from a file, as Debian's scripts don't",
+			  place, words[1]);
 		return true;
 	}
 	if (conf_walk(reader->conf, count, words, walk) == FS_OK)
@@ -252,7 +252,7 @@ static bool take_flags(struct file_reader *reader, int count, char **words, stru
 
 static void take_lines_of_flags(struct file_reader *reader, const char *program, FILE *err)
 {
-	struct conf_walk walk = {.applying = true, .in_file = true, .err = err};
+	struct conf_walk walk = { .applying = true, .in_file = true, .err = err };
 	char *name = strdup(program), *words[WORDS_MAX + 1], *text;
 	bool good = true;
 
@@ -262,8 +262,8 @@ static void take_lines_of_flags(struct file_reader *reader, const char *program,
 
 		words[0] = name;
 		if (count < 0) {
-			fprintf(err, "%s:%d: a quote is not closed, or there are more than %d words\n", reader->path, reader->line,
-				WORDS_MAX - 1);
+			fprintf(err, "%s:%d: a quote is not closed, or there are more than %d words\n", reader->path,
+				reader->line, WORDS_MAX - 1);
 			reader->exit_code = CONF_EXIT_VALUE;
 			good = false;
 		} else if (count > 0) {
@@ -284,7 +284,8 @@ static bool is_list_of_flags(struct file_reader *reader)
 
 	while (!found && (text = next_line(reader)) != NULL) {
 		found = *text && *text != '#' && *text != ';';
-		flags = *text == '-' || (strncmp(text, "logfile", 7) == 0 && strchr(" \t", text[7]) && !strchr(text, '='));
+		flags = *text == '-' ||
+			(strncmp(text, "logfile", 7) == 0 && strchr(" \t", text[7]) && !strchr(text, '='));
 		free(text);
 	}
 	rewind(reader->file);
@@ -314,7 +315,7 @@ static ssize_t read_whole(const char *path, char *text)
 
 static int load_text(struct conf *conf, const char *path, char *text, const char *program, FILE *err)
 {
-	struct file_reader reader = {.conf = conf, .path = path};
+	struct file_reader reader = { .conf = conf, .path = path };
 	ssize_t length = read_whole(path, text);
 
 	if (length >= 0)

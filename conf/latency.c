@@ -9,19 +9,18 @@
 _Thread_local struct lat_block *lat_self;
 
 static struct lat_block *_Atomic blocks; /* only ever grows at its head */
-static struct hist zero[LAT_COUNT];	 /* the sums at the last reset; whoever resets writes them */
+static struct hist zero[LAT_COUNT]; /* the sums at the last reset; whoever resets writes them */
 
 static const struct lat_info infos[LAT_COUNT] = {
-#define LATENCY(name, metric, label, text) {#name, METRIC_##metric, label, text},
+#define LATENCY(name, metric, label, text) { #name, METRIC_##metric, label, text },
 #include "conf/latency.def"
 #undef LATENCY
 };
 
-#define US(n) ((uint64_t)((n) * 1000))
+#define US(n) ((uint64_t)((n)*1000))
 const uint64_t lat_bounds_ns[LAT_BOUNDS] = {
-	US(1), US(2.5), US(5), US(10), US(25), US(50), US(100), US(250), US(500),
-	US(1e3), US(2.5e3), US(5e3), US(10e3), US(25e3), US(50e3), US(100e3), US(250e3), US(500e3),
-	US(1e6), US(2.5e6), US(5e6), US(10e6),
+	US(1),   US(2.5),  US(5),    US(10),   US(25),    US(50),    US(100),   US(250), US(500),   US(1e3), US(2.5e3),
+	US(5e3), US(10e3), US(25e3), US(50e3), US(100e3), US(250e3), US(500e3), US(1e6), US(2.5e6), US(5e6), US(10e6),
 };
 
 struct lat_block *lat_attach(void)

@@ -13,6 +13,8 @@ __asm__(".pushsection .rodata\n"
 
 void conf_print_license(FILE *out)
 {
-	fprintf(out, "flashield %s\n\n%s\nThe libraries it is linked with have licenses of their own, which Debian keeps in "
-		     "/usr/share/doc.\n", FS_VERSION, conf_license);
+	fprintf(out,
+		"flashield %s\n\n%s\nThe libraries it is linked with have licenses of their own, which Debian keeps in "
+		"/usr/share/doc.\n",
+		FS_VERSION, conf_license);
 }

@@ -11,7 +11,7 @@
 #define NAME_BYTES 64
 
 static const struct metric_info infos[METRIC_COUNT] = {
-#define METRIC(name, type, labels, text) {PREFIX #name, METRIC_TYPE_##type, labels, text},
+#define METRIC(name, type, labels, text) { PREFIX #name, METRIC_TYPE_##type, labels, text },
 #include "conf/metrics.def"
 #undef METRIC
 };

@@ -6,7 +6,7 @@
 #include "conf/conf_internal.h"
 
 #define FOLDERS "STATE_DIRECTORY" /* of systemd.exec(5): absolute paths, separated by colons */
-#define PATH_BYTES 4095		  /* as many as --flash-path takes */
+#define PATH_BYTES 4095 /* as many as --flash-path takes */
 
 static int use_environment(struct conf *conf)
 {

@@ -69,8 +69,7 @@ static void md_options(FILE *out)
 		const struct conf_row *row = &conf_rows[i];
 
 		if (row->kind == CONF_ROW_HEADING)
-			fprintf(out,
-				"%s## %s\n\n| option | what for | accepts | default |\n|---|---|---|---|\n",
+			fprintf(out, "%s## %s\n\n| option | what for | accepts | default |\n|---|---|---|---|\n",
 				i ? "\n" : "", row->option.text);
 		else
 			md_option(out, row);
@@ -177,8 +176,7 @@ static void man_rows(FILE *out, void (*print)(FILE *, const struct conf_row *))
 			print(out, &conf_rows[i]);
 			continue;
 		}
-		fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "",
-			conf_rows[i].option.text);
+		fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "", conf_rows[i].option.text);
 		open = true;
 	}
 	fprintf(out, ".El\n");
@@ -206,8 +204,7 @@ static void man_suboptions(FILE *out)
 		for (int i = 0; i < conf_suboption_count; i++) {
 			const struct conf_suboption *suboption = &conf_suboptions[i];
 
-			if (suboption->form != CONF_FORM_STATE &&
-			    (suboption->effect != NULL) == (pass == 1))
+			if (suboption->form != CONF_FORM_STATE && (suboption->effect != NULL) == (pass == 1))
 				man_suboption(out, suboption);
 		}
 		if (pass == 0)

@@ -7,12 +7,12 @@
 
 const struct conf_row conf_rows[] = {
 #define OPTION(name, letter, type, field, def, min, max, unit, flags, text) \
-	{CONF_ROW_OPTION, \
-	 {name, letter, CONF_TYPE_##type, def, min, max, unit, flags, text, offsetof(struct conf, field)}, \
-	 NULL},
+	{ CONF_ROW_OPTION, \
+	  { name, letter, CONF_TYPE_##type, def, min, max, unit, flags, text, offsetof(struct conf, field) }, \
+	  NULL },
 #define ACTION(name, letter, argument, flags, text) \
-	{CONF_ROW_ACTION, {name, letter, CONF_TYPE_FLAG, NULL, 0, 0, "", flags, text, 0}, argument},
-#define HEADING(text) {CONF_ROW_HEADING, {NULL, 0, CONF_TYPE_FLAG, NULL, 0, 0, "", 0, text, 0}, NULL},
+	{ CONF_ROW_ACTION, { name, letter, CONF_TYPE_FLAG, NULL, 0, 0, "", flags, text, 0 }, argument },
+#define HEADING(text) { CONF_ROW_HEADING, { NULL, 0, CONF_TYPE_FLAG, NULL, 0, 0, "", 0, text, 0 }, NULL },
 #include "conf/options.def"
 #undef OPTION
 #undef ACTION

@@ -90,7 +90,8 @@ static const struct {
 	const char *suffix;
 	uint64_t us;
 } time_units[] = {
-	{"d", 86400000000u}, {"h", 3600000000u}, {"m", 60000000u}, {"s", 1000000u}, {"ms", 1000u}, {"us", 1u},
+	{ "d", 86400000000u }, { "h", 3600000000u }, { "m", 60000000u },
+	{ "s", 1000000u },     { "ms", 1000u },      { "us", 1u },
 };
 
 #define TIME_UNITS (sizeof(time_units) / sizeof(time_units[0]))
@@ -112,7 +113,7 @@ int units_parse_time(const char *text, uint64_t *us)
 
 char *units_format_size(uint64_t bytes, char text[UNITS_TEXT_BYTES])
 {
-	static const char *const suffixes[] = {"", "k", "m", "g", "t", "p"};
+	static const char *const suffixes[] = { "", "k", "m", "g", "t", "p" };
 	unsigned power = 0;
 
 	while (bytes && power < 5 && bytes % 1024 == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One value: what is accepted, from text, to text. */
 #include <errno.h>
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,8 +13,8 @@
 
 #define PAGE_BYTES 4096
 
-static const char *const true_words[] = {"yes", "on", "true", "1"};
-static const char *const false_words[] = {"no", "off", "false", "0"};
+static const char *const true_words[] = { "yes", "on", "true", "1" };
+static const char *const false_words[] = { "no", "off", "false", "0" };
 
 static void *field_of(struct conf *conf, const struct conf_option *option)
 {
@@ -49,14 +49,10 @@ static char *bound_text(const struct conf_option *option, double bound, char tex
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES])
 {
 	static const char *const forms[] = {
-		[CONF_TYPE_COUNT] = "a whole number",
-		[CONF_TYPE_INT] = "a whole number",
-		[CONF_TYPE_SIZE] = "a size",
-		[CONF_TYPE_TIME] = "a time",
-		[CONF_TYPE_RATE] = "a rate",
-		[CONF_TYPE_REAL] = "a number",
-		[CONF_TYPE_OCTAL] = "an octal number",
-		[CONF_TYPE_STRING] = "text",
+		[CONF_TYPE_COUNT] = "a whole number",  [CONF_TYPE_INT] = "a whole number",
+		[CONF_TYPE_SIZE] = "a size",           [CONF_TYPE_TIME] = "a time",
+		[CONF_TYPE_RATE] = "a rate",           [CONF_TYPE_REAL] = "a number",
+		[CONF_TYPE_OCTAL] = "an octal number", [CONF_TYPE_STRING] = "text",
 	};
 	static const char *const suffixes[] = {
 		[CONF_TYPE_SIZE] = " (suffixes k m g t p)",
@@ -146,7 +142,7 @@ static int set_unsigned(const struct conf_option *option, const char *value, uin
 		rc = units_parse_rate(value, &number);
 	} else {
 		if (*option->unit) {
-			const char one[] = {'1', *option->unit, 0};
+			const char one[] = { '1', *option->unit, 0 };
 
 			must(units_parse_size(one, 1, &bare) == FS_OK);
 		}
@@ -264,12 +260,12 @@ static const char *size_text(const struct conf_option *option, uint64_t bytes, c
 {
 	if (!*option->unit || bytes % 1024 == 0)
 		return units_format_size(bytes, text);
-	snprintf(text, CONF_VALUE_BYTES, "%" PRIu64 ".%010" PRIu64 "k", bytes / 1024, bytes % 1024 * (10000000000u / 1024));
+	snprintf(text, CONF_VALUE_BYTES, "%" PRIu64 ".%010" PRIu64 "k", bytes / 1024,
+		 bytes % 1024 * (10000000000u / 1024));
 	return text;
 }
 
-const char *conf_value_text(const struct conf *conf, const struct conf_option *option,
-			    char text[CONF_VALUE_BYTES])
+const char *conf_value_text(const struct conf *conf, const struct conf_option *option, char text[CONF_VALUE_BYTES])
 {
 	const void *field = const_field_of(conf, option);
 	const char *word;

@@ -88,8 +88,7 @@ void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t own
 			into = &set[exact->next++ % EXACT_WAYS];
 		atomic_store_explicit(&into->owner, owner_hash, memory_order_relaxed);
 		atomic_store_explicit(&into->check, id ^ owner_hash, memory_order_relaxed);
-		atomic_store_explicit(&exact->learned, word_load(&exact->learned) + 1,
-				      memory_order_relaxed);
+		atomic_store_explicit(&exact->learned, word_load(&exact->learned) + 1, memory_order_relaxed);
 	}
 	lock_release(&exact->lock);
 }

@@ -46,8 +46,7 @@ void extents_segment_close(struct fidx *index, struct segment *segment)
 {
 	lock_acquire(&index->extents.sums_lock);
 	segment->extents_open = false;
-	atomic_fetch_sub_explicit(&index->extents.used, atomic_load(&segment->extents),
-				  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&index->extents.used, atomic_load(&segment->extents), memory_order_relaxed);
 	segment_account_sums(index, 0, -(int64_t)segment->extent_ghosts, -(int64_t)segment->extent_bytes,
 			     -(int64_t)(segment->extent_bytes - segment->extent_ghost_bytes), 0);
 	lock_release(&index->extents.sums_lock);
@@ -249,7 +248,7 @@ static bool empty_there(struct fidx *index, struct extent_entry entry, void *con
 
 bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset)
 {
-	struct placed placed = {segment, offset, false};
+	struct placed placed = { segment, offset, false };
 
 	return with_entry(index, key->hash, empty_there, &placed);
 }
@@ -282,7 +281,7 @@ static bool touch_there(struct fidx *index, struct extent_entry entry, void *con
 
 bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset)
 {
-	struct placed placed = {segment, offset, false};
+	struct placed placed = { segment, offset, false };
 
 	(void)with_entry(index, key->hash, touch_there, &placed);
 	if (placed.revived)
@@ -340,7 +339,7 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment)
 		lock_acquire(lock);
 		for (unsigned i = 0; i < EXTENT_WAYS; i++)
 			if (word_segment(extent_load(&group->word[i])) == segment) {
-				entry_empty(index, (struct extent_entry){group, i});
+				entry_empty(index, (struct extent_entry){ group, i });
 				swept++;
 			}
 		lock_release(lock);
@@ -357,7 +356,7 @@ static bool entry_at(const struct fidx *index, uint64_t at, struct extent_entry 
 
 		if (at < ways) {
 			*group = at / EXTENT_WAYS;
-			*entry = (struct extent_entry){&table->group[*group], at % EXTENT_WAYS};
+			*entry = (struct extent_entry){ &table->group[*group], at % EXTENT_WAYS };
 			return true;
 		}
 		at -= ways;
@@ -389,8 +388,7 @@ bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *
 }
 
 void extents_visit(const struct fidx *index,
-		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length),
-		   void *context)
+		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context)
 {
 	struct extent_entry entry;
 	uint64_t group;
@@ -399,7 +397,6 @@ void extents_visit(const struct fidx *index,
 		uint64_t word = extent_load(&entry.group->word[entry.way]);
 
 		if (!word_is_empty(word))
-			visit(context, word_segment(word), state_is_ghost(word_state(word)),
-			      word_length(word));
+			visit(context, word_segment(word), state_is_ghost(word_state(word)), word_length(word));
 	}
 }

@@ -119,14 +119,14 @@ static inline void extent_pair_release(const struct extent_pair *pair)
 /* One entry of the pair, 0 .. EXTENT_PAIR_WAYS - 1; with one group, each twice. */
 static inline struct extent_entry extent_entry(const struct extent_pair *pair, unsigned at)
 {
-	return (struct extent_entry){pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS};
+	return (struct extent_entry){ pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS };
 }
 
 /* Stripes held. A place that is empty or of a closed segment, in the group with more of them. False: none. */
 static inline bool extent_pair_free(const struct fidx *index, const struct extent_pair *pair, struct extent_entry *out)
 {
-	unsigned free_entries[2] = {0, 0};
-	struct extent_entry first_free[2] = {{NULL, 0}, {NULL, 0}};
+	unsigned free_entries[2] = { 0, 0 };
+	struct extent_entry first_free[2] = { { NULL, 0 }, { NULL, 0 } };
 	unsigned group;
 
 	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {

@@ -100,7 +100,7 @@ static int resize(struct fidx *index, uint64_t groups)
 	atomic_fetch_add_explicit(&extents->epoch, 1, memory_order_release);
 	for (uint64_t g = 0; g < old_groups; g++)
 		for (unsigned way = 0; way < EXTENT_WAYS; way++) {
-			struct extent_entry entry = {&extents->table[old].group[g], way};
+			struct extent_entry entry = { &extents->table[old].group[g], way };
 
 			if (!word_is_empty(extent_load(&entry.group->word[way])))
 				move_entry(index, entry, g, new);

@@ -63,7 +63,7 @@ static struct probe probe_start(const struct fidx *index, uint64_t blocks, uint6
 	uint64_t mixed = mix64(hash ^ index->filter_seed);
 
 	/* The block comes from the high bits of mixed; the walk must not repeat them. */
-	return (struct probe){reduce64(mixed, blocks), mixed, 0, 0};
+	return (struct probe){ reduce64(mixed, blocks), mixed, 0, 0 };
 }
 
 static unsigned probe_bit(struct probe *probe)
@@ -117,8 +117,8 @@ void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64
 			block[bit / 8] |= (uint8_t)(1u << bit % 8);
 		}
 	}
-	memcpy(bytes + blocks * BLOCK_BYTES,
-	       (uint8_t[TRAILER_BYTES]){'F', 'B', TRAILER_VERSION, (uint8_t)probes}, TRAILER_BYTES);
+	memcpy(bytes + blocks * BLOCK_BYTES, (uint8_t[TRAILER_BYTES]){ 'F', 'B', TRAILER_VERSION, (uint8_t)probes },
+	       TRAILER_BYTES);
 	return bytes;
 }
 

@@ -73,14 +73,14 @@ struct fidx;
 enum fidx_clock_mode { FIDX_CLOCK_LRU, FIDX_CLOCK_MFU };
 
 struct fidx_config {
-	uint64_t buckets;     /* of the first table: >= 2 */
+	uint64_t buckets; /* of the first table: >= 2 */
 	uint64_t buckets_most; /* of any one table: >= buckets, < 2^32. Costs address space, no memory */
-	uint32_t segments;    /* 1 .. 16383 */
-	unsigned tag_bits;    /* 0: all bits left over; else 2 .. those */
-	unsigned functions;   /* 1 .. 16 */
+	uint32_t segments; /* 1 .. 16383 */
+	unsigned tag_bits; /* 0: all bits left over; else 2 .. those */
+	unsigned functions; /* 1 .. 16 */
 	unsigned filter_bits; /* bits per key of a segment's resident Bloom unit; 0: none. See fidx_set_filter_bits */
 	enum fidx_clock_mode clock_mode;
-	uint64_t seed;	      /* of the tag hash and filters; the same for the life of the flash file */
+	uint64_t seed; /* of the tag hash and filters; the same for the life of the flash file */
 	uint32_t extents_most; /* large objects that there may ever be; 0: none */
 };
 
@@ -101,7 +101,7 @@ unsigned fidx_tag_bits(const struct fidx *index);
 /* A key as the index knows it. Stays valid when tables come and go: each call sees to that. */
 struct fidx_key {
 	uint64_t hash; /* hash64 of the key */
-	uint64_t own;  /* the same, mixed anew */
+	uint64_t own; /* the same, mixed anew */
 	uint32_t tag;
 	uint32_t epoch; /* of the tables when the buckets were computed */
 	uint32_t bucket[FIDX_TABLES][2]; /* in each live table; may be equal */
@@ -124,7 +124,7 @@ uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripe
 
 struct fidx_match {
 	uint64_t sequence; /* of the segment when matched: identity = (segment, sequence, function) */
-	uint64_t place;	   /* of the key in the table that the segment is bound to; filled by fidx_lookup alone */
+	uint64_t place; /* of the key in the table that the segment is bound to; filled by fidx_lookup alone */
 	uint32_t segment;
 	uint8_t function;
 	uint8_t way; /* which of the key's 32 slots in that table it was seen in: where fidx_touch and fidx_find look first */
@@ -146,8 +146,7 @@ static inline bool fidx_same(const struct fidx_match *a, const struct fidx_match
  * A match can be out of date when it is returned; in the worst case its slot went and its segment
  * was reopened meanwhile. Whoever reads there then finds no valid record of the key.
  */
-unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key,
-		     struct fidx_match out[FIDX_MAX_MATCHES]);
+unsigned fidx_lookup(struct fidx *index, const struct fidx_key *key, struct fidx_match out[FIDX_MAX_MATCHES]);
 
 /* Clears every slot that may be this key's, and its extents. Key stripe held. Returns how many.
    With nothing to clear it takes no lock. */
@@ -189,7 +188,7 @@ void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t own
 /* All of these: the cleaner, and fidx_tables any thread too, for what may be a moment old. */
 struct fidx_table {
 	bool live;
-	uint32_t id;	   /* no other table had it or will, until 2^32 have been */
+	uint32_t id; /* no other table had it or will, until 2^32 have been */
 	uint64_t slots, used; /* used: slots that name an open segment, ghosts included */
 	uint32_t segments; /* open ones that are bound to it */
 };
@@ -272,8 +271,8 @@ struct fidx_extent {
 bool fidx_extent_find(struct fidx *index, const struct fidx_key *key, struct fidx_extent *out);
 /* Takes the place of the key's older extent. False when both groups of the key are full: the object stays in DRAM. With
    the room that fidx_extents_reserve has made one in some ten thousand. */
-bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment,
-			uint64_t offset, uint32_t length, unsigned clock);
+bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset,
+			uint32_t length, unsigned clock);
 bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
 bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
 
@@ -287,13 +286,13 @@ int fidx_extents_reserve(struct fidx *index, uint32_t more);
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct fidx_status {
-	unsigned tables;		/* live ones */
-	uint64_t slots, used;		/* used: slots that name an open segment, ghosts included */
-	uint64_t ghosts;		/* slots and extents */
-	int64_t live_bytes, hot_bytes;	/* all / without ghosts; by segments' mean sizes, extents exact */
+	unsigned tables; /* live ones */
+	uint64_t slots, used; /* used: slots that name an open segment, ghosts included */
+	uint64_t ghosts; /* slots and extents */
+	int64_t live_bytes, hot_bytes; /* all / without ghosts; by segments' mean sizes, extents exact */
 	uint64_t extents, extents_used; /* entries; those of open segments, ghosts included */
 	uint64_t index_bytes, filter_bytes, other_bytes; /* other: extents, stripes, segments, collisions */
-	double filter_false_positive;	/* of the resident filters, weighted by slots; 1 without */
+	double filter_false_positive; /* of the resident filters, weighted by slots; 1 without */
 };
 void fidx_get_status(const struct fidx *index, struct fidx_status *out); /* cheap: kept as counts */
 

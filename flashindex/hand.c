@@ -119,7 +119,7 @@ void hand_give(struct fidx *index)
 
 uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited)
 {
-	struct turn turn = {.visits = visits, .ghost_bytes = ghost_bytes};
+	struct turn turn = { .visits = visits, .ghost_bytes = ghost_bytes };
 	uint64_t all;
 
 	*visited = 0;

@@ -151,7 +151,8 @@ uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *given, u
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
 
-	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table], key->tag);
+	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table],
+			key->tag);
 }
 
 uint64_t fidx_place(const struct fidx *index, const struct fidx_key *key, uint32_t segment)

@@ -74,9 +74,9 @@ struct segment {
 	 */
 	_Atomic uint64_t counts;
 	_Atomic(struct filter *) filter; /* NULL: none. Used between readers_enter and leave. */
-	_Atomic uint32_t mean_bytes;     /* constant while a slot names the segment */
-	_Atomic uint32_t filter_pass;    /* likewise; false-positive rate / 65536 */
-	_Atomic uint32_t extents;        /* written under extents.sums_lock, as are the rest */
+	_Atomic uint32_t mean_bytes; /* constant while a slot names the segment */
+	_Atomic uint32_t filter_pass; /* likewise; false-positive rate / 65536 */
+	_Atomic uint32_t extents; /* written under extents.sums_lock, as are the rest */
 	uint32_t extent_ghosts;
 	uint64_t extent_bytes, extent_ghost_bytes;
 	bool extents_open; /* as COUNTS_CLOSED, for the extents */
@@ -102,7 +102,7 @@ struct exact_entry {
 
 struct exact {
 	_Atomic uint64_t learned; /* 0: nothing to consult */
-	struct lock lock;         /* LOCK_LEAF, covers writing and next */
+	struct lock lock; /* LOCK_LEAF, covers writing and next */
 	unsigned next;
 	struct exact_entry entry[EXACT_SETS][EXACT_WAYS];
 };
@@ -123,7 +123,7 @@ struct extent_group {
 
 struct extent_table {
 	struct extent_group *group; /* constant, readable for as long as the index lives; NULL: there are no extents */
-	_Atomic uint64_t groups;    /* 0: not in use. Written by the cleaner */
+	_Atomic uint64_t groups; /* 0: not in use. Written by the cleaner */
 };
 
 /*
@@ -137,11 +137,10 @@ struct extents {
 	_Atomic uint32_t epoch;
 	uint32_t most;
 	_Atomic uint64_t present; /* entries that are not empty, closed segments' too */
-	_Atomic int64_t used;     /* of open segments */
-	struct lock
-		stripe[EXTENT_STRIPES]; /* of groups: every change, and every read of more than a hash */
-	struct lock sums_lock;          /* LOCK_LEAF: what segments count about extents */
-	bool ready;                     /* locks are initialised */
+	_Atomic int64_t used; /* of open segments */
+	struct lock stripe[EXTENT_STRIPES]; /* of groups: every change, and every read of more than a hash */
+	struct lock sums_lock; /* LOCK_LEAF: what segments count about extents */
+	bool ready; /* locks are initialised */
 };
 
 /* ---- the index ------------------------------------------------------------------------------- */
@@ -155,10 +154,10 @@ struct fidx {
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed, tag_seed, filter_seed;
 	struct table table[FIDX_TABLES];
-	_Atomic uint32_t live;	/* tables: a bit each */
+	_Atomic uint32_t live; /* tables: a bit each */
 	_Atomic uint32_t epoch; /* counts their coming and going */
 	uint32_t next_table_id; /* cleaner */
-	uint64_t buckets_most;	/* of a table */
+	uint64_t buckets_most; /* of a table */
 	struct stripe *stripe; /* STRIPES_MAX */
 	struct segment *segment_field; /* by a slot's segment field: the first, which empty slots name, stays closed */
 	struct shard *shard;
@@ -186,8 +185,8 @@ void hand_give(struct fidx *index);
 /* segment.c */
 /* With the stripe of the changed slot held: slots and ghosts are the differences. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
-void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes,
-			  int64_t hot_bytes, int64_t filter_pass);
+void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
+			  int64_t filter_pass);
 
 /* filter.c. Checks bytes that may come from flash: NULL (and the bytes freed) when not well formed. */
 struct filter *filter_wrap(void *bytes, size_t length);
@@ -215,8 +214,7 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment);
 bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *made_ghost);
 /* Every entry that is not empty. Only while nothing else runs. */
 void extents_visit(const struct fidx *index, /* all tables */
-		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length),
-		   void *context);
+		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context);
 
 /*
  * In builds with fault points, lets other threads in now and then between two steps that a lookup

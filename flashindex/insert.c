@@ -68,8 +68,7 @@ static uint32_t overwrite(_Atomic uint32_t *at, uint32_t slot)
 static void account_overwritten(struct fidx *index, uint32_t old)
 {
 	if (!slot_is_empty(&index->layout, old))
-		segment_account(index, slot_segment(&index->layout, old), -1,
-				-state_is_ghost(slot_state(old)));
+		segment_account(index, slot_segment(&index->layout, old), -1, -state_is_ghost(slot_state(old)));
 }
 
 /* ---- one move -------------------------------------------------------------------------------- */
@@ -108,8 +107,8 @@ static bool try_move(struct fidx *index, const struct table *table, const struct
 	stripes_acquire(index, table, parent->bucket, step->bucket);
 	slot = slot_load(from);
 	free_now = slot_is_free(index, slot);
-	if (!free_now && bucket_partner(index, table_buckets(table), parent->bucket,
-					slot_tag(&index->layout, slot)) == step->bucket) {
+	if (!free_now && bucket_partner(index, table_buckets(table), parent->bucket, slot_tag(&index->layout, slot)) ==
+				 step->bucket) {
 		to = free_slot(index, table, step->bucket);
 		if (to) {
 			move_slot(index, table, parent->bucket, from, step->bucket, to);
@@ -141,10 +140,11 @@ static int expand(const struct fidx *index, const struct table *table, struct st
 
 		if (slot_is_free(index, slot))
 			continue;
-		other = bucket_partner(index, table_buckets(table), steps[parent].bucket, slot_tag(&index->layout, slot));
+		other = bucket_partner(index, table_buckets(table), steps[parent].bucket,
+				       slot_tag(&index->layout, slot));
 		if (other == steps[parent].bucket)
 			continue;
-		steps[*n] = (struct step){other, (int16_t)parent, (uint8_t)i};
+		steps[*n] = (struct step){ other, (int16_t)parent, (uint8_t)i };
 		(*n)++;
 		if (free_slot(index, table, other))
 			return *n - 1;
@@ -159,9 +159,9 @@ static bool make_room(struct fidx *index, const struct table *table, const uint3
 		struct step steps[SEARCH_BUCKETS];
 		int n = 0, found = -1;
 
-		steps[n++] = (struct step){pair[0], -1, 0};
+		steps[n++] = (struct step){ pair[0], -1, 0 };
 		if (pair[1] != pair[0])
-			steps[n++] = (struct step){pair[1], -1, 0};
+			steps[n++] = (struct step){ pair[1], -1, 0 };
 		for (int at = 0; at < n && found < 0; at++)
 			found = expand(index, table, steps, at, &n);
 		if (found < 0)
@@ -211,8 +211,8 @@ static bool has_room(struct fidx *index, const struct table *table, const uint32
 }
 
 /* Tables come and go in this thread alone. */
-bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segment, unsigned function,
-		 unsigned clock, enum fidx_drop drop)
+bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segment, unsigned function, unsigned clock,
+		 enum fidx_drop drop)
 {
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);

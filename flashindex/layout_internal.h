@@ -104,7 +104,7 @@ struct slot_layout {
 	unsigned segment_shift;
 	unsigned tag_bits;
 	uint32_t segment_mask; /* in place; none of it set = empty */
-	uint32_t tag_mask;     /* in place */
+	uint32_t tag_mask; /* in place */
 };
 
 /* False when the tag would be wider than what is left over, or narrower than two bits. */
@@ -113,7 +113,7 @@ static inline bool layout_init(struct slot_layout *layout, uint32_t segments, un
 	unsigned bits = 1;
 	unsigned left;
 
-	*layout = (struct slot_layout){0};
+	*layout = (struct slot_layout){ 0 };
 	while ((1u << bits) < segments + 1)
 		bits++;
 	left = 32 - SLOT_FIXED_BITS - bits;
@@ -154,8 +154,7 @@ static inline unsigned slot_state(uint32_t slot)
 }
 
 /* What a slot names, state zero. */
-static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag,
-				 unsigned function)
+static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag, unsigned function)
 {
 	return (segment + 1) << layout->segment_shift | tag << SLOT_TAG_SHIFT |
 	       (uint32_t)function << SLOT_FUNCTION_SHIFT;
@@ -210,8 +209,8 @@ static inline unsigned bucket_bits(const __m128i equal[4])
  * Which of the 16 slots equal want under mask: one bit each. *occupied: which have any bit of the
  * segment mask set. A match is not necessarily occupied.
  */
-static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want,
-				     uint32_t segment_mask, unsigned *occupied)
+static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want, uint32_t segment_mask,
+				     unsigned *occupied)
 {
 #ifdef FIDX_SSE2
 	const __m128i masks = _mm_set1_epi32((int)mask), wants = _mm_set1_epi32((int)want);

@@ -56,8 +56,8 @@ static inline struct pair pair_of(const struct fidx *index, const struct fidx_ke
 }
 
 /* second: of the two buckets. */
-static inline void scan_bucket(const struct fidx *index, const struct pair *pair, unsigned second,
-			       uint32_t mask, uint32_t want, struct scan *scan)
+static inline void scan_bucket(const struct fidx *index, const struct pair *pair, unsigned second, uint32_t mask,
+			       uint32_t want, struct scan *scan)
 {
 	struct bucket *bucket = &pair->table->bucket[pair->bucket[second]];
 	unsigned occupied;
@@ -72,7 +72,7 @@ static inline void scan_bucket(const struct fidx *index, const struct pair *pair
 
 		/* Its CLOCK may have changed since the search, or all of it. */
 		if ((slot & mask) == want && !slot_is_empty(&index->layout, slot))
-			scan->found[scan->n++] = (struct found){slot, FIDX_BUCKET_SLOTS * second + i, at};
+			scan->found[scan->n++] = (struct found){ slot, FIDX_BUCKET_SLOTS * second + i, at };
 	}
 }
 
@@ -211,17 +211,16 @@ static inline void look_in(struct fidx *index, const struct fidx_key *key, unsig
 		seen->others += count_bits(scan.others);
 }
 
-unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given,
-		     struct fidx_match out[FIDX_MAX_MATCHES])
+unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given, struct fidx_match out[FIDX_MAX_MATCHES])
 {
-	struct filter_use use = {NULL};
+	struct filter_use use = { NULL };
 	struct fidx_key copy;
 	const struct fidx_key *key;
 	struct seen seen;
 
 	do {
 		key = key_settle(index, given, &copy);
-		seen = (struct seen){.match = out};
+		seen = (struct seen){ .match = out };
 		for (uint32_t left = tables_live(index); left; left &= left - 1)
 			look_in(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
@@ -287,7 +286,7 @@ static void take_out(struct fidx *index, const struct found *found)
 static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
 	const struct pair pair = pair_of(index, key, table);
-	struct filter_use use = {NULL};
+	struct filter_use use = { NULL };
 	struct fidx_match match;
 	struct scan scan;
 	bool any = false;
@@ -301,7 +300,7 @@ static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned t
 
 static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
-	struct filter_use use = {NULL};
+	struct filter_use use = { NULL };
 	struct fidx_match match;
 	unsigned cleared = 0;
 	struct held held;
@@ -347,12 +346,10 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *given)
 static bool identity_is_open(const struct fidx *index, const struct fidx_match *match)
 {
 	return match->segment < index->segments && match->function < index->functions &&
-	       match->sequence != SEGMENT_CLOSED &&
-	       segment_sequence(index, match->segment) == match->sequence;
+	       match->sequence != SEGMENT_CLOSED && segment_sequence(index, match->segment) == match->sequence;
 }
 
-static uint32_t name_of(const struct fidx *index, const struct fidx_key *key,
-			const struct fidx_match *match)
+static uint32_t name_of(const struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
 	return slot_name(&index->layout, match->segment, key->tag, match->function);
 }
@@ -362,11 +359,10 @@ static uint32_t name_of(const struct fidx *index, const struct fidx_key *key,
  * this place is inserted, and a segment is reopened only when all its slots are gone: so if the sequence is the segment's
  * now, the slots found are of that sequence.
  */
-static bool find_held(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match,
-		      struct held *held, struct scan *scan)
+static bool find_held(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match, struct held *held,
+		      struct scan *scan)
 {
-	if (!identity_is_open(index, match) ||
-	    !held_acquire(index, key, segment_table(index, match->segment), held))
+	if (!identity_is_open(index, match) || !held_acquire(index, key, segment_table(index, match->segment), held))
 		return false;
 	scan_both(index, &held->pair, ~STATE_MASK, name_of(index, key, match), scan);
 	if (scan->n && identity_is_open(index, match))
@@ -376,7 +372,8 @@ static bool find_held(struct fidx *index, const struct fidx_key *key, const stru
 }
 
 /* Where it was seen last. */
-static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *given, const struct fidx_match *match)
+static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *given,
+				   const struct fidx_match *match)
 {
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
@@ -403,7 +400,7 @@ static bool find_named(struct fidx *index, const struct fidx_key *given, const s
 	struct fidx_key copy;
 	struct scan scan;
 
-	*found = (struct found){slot, match->way % FIDX_PAIR_SLOTS, at};
+	*found = (struct found){ slot, match->way % FIDX_PAIR_SLOTS, at };
 	if ((slot & ~STATE_MASK) == name)
 		return true;
 	do {

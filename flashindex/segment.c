@@ -17,8 +17,8 @@ static void sum_add(_Atomic int64_t *sum, int64_t by)
 		atomic_fetch_add_explicit(sum, by, memory_order_relaxed);
 }
 
-void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes,
-			  int64_t hot_bytes, int64_t filter_pass)
+void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
+			  int64_t filter_pass)
 {
 	struct shard *shard = shard_self(index);
 
@@ -29,8 +29,7 @@ void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int
 	sum_add(&shard->filter_pass, filter_pass);
 }
 
-static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t mean_bytes,
-			 int64_t filter_pass)
+static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t mean_bytes, int64_t filter_pass)
 {
 	segment_account_sums(index, slots, ghosts, slots * mean_bytes, (slots - ghosts) * mean_bytes,
 			     slots * filter_pass);
@@ -66,8 +65,7 @@ void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint
 		atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
 	atomic_store_explicit(&segment->table, (uint8_t)table, memory_order_relaxed);
 	atomic_store_explicit(&segment->mean_bytes, mean_bytes, memory_order_relaxed);
-	atomic_store_explicit(&segment->filter_pass, (uint32_t)(pass * FILTER_PASS_ALL + 0.5),
-			      memory_order_relaxed);
+	atomic_store_explicit(&segment->filter_pass, (uint32_t)(pass * FILTER_PASS_ALL + 0.5), memory_order_relaxed);
 	atomic_store_explicit(&segment->filter, filter, memory_order_release);
 	atomic_store_explicit(&segment->counts, 0, memory_order_release);
 	extents_segment_open(index, segment);
@@ -120,8 +118,8 @@ static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t
 {
 	const struct slot_layout *layout = &index->layout;
 	unsigned occupied;
-	unsigned match = bucket_search(bucket, layout->segment_mask, slot_name(layout, segment, 0, 0), layout->segment_mask,
-				       &occupied);
+	unsigned match = bucket_search(bucket, layout->segment_mask, slot_name(layout, segment, 0, 0),
+				       layout->segment_mask, &occupied);
 	uint64_t swept = 0;
 
 	for (; match; match &= match - 1) {

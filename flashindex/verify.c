@@ -23,8 +23,8 @@ static void expect(struct walk *walk, const char *what, uint32_t segment, uint64
 {
 	if (counted == kept)
 		return;
-	log_error("index: %s of segment %" PRIu32 ": %" PRIu64 " counted, %" PRIu64 " kept", what, segment,
-		  counted, kept);
+	log_error("index: %s of segment %" PRIu32 ": %" PRIu64 " counted, %" PRIu64 " kept", what, segment, counted,
+		  kept);
 	walk->sound = false;
 }
 
@@ -77,10 +77,8 @@ static void check_segment(struct walk *walk, uint32_t number)
 	expect(walk, "extents", number, recount->extents, atomic_load(&segment->extents));
 	expect(walk, "extent ghosts", number, recount->extent_ghosts, segment->extent_ghosts);
 	expect(walk, "extent bytes", number, recount->extent_bytes, segment->extent_bytes);
-	expect(walk, "extent ghost bytes", number, recount->extent_ghost_bytes,
-	       segment->extent_ghost_bytes);
-	expect(walk, "closed mark", number, segment_sequence(walk->index, number) == SEGMENT_CLOSED,
-	       closed);
+	expect(walk, "extent ghost bytes", number, recount->extent_ghost_bytes, segment->extent_ghost_bytes);
+	expect(walk, "closed mark", number, segment_sequence(walk->index, number) == SEGMENT_CLOSED, closed);
 	expect(walk, "open extents mark", number, !closed, segment->extents_open);
 }
 
@@ -88,7 +86,7 @@ static void check_segment(struct walk *walk, uint32_t number)
 static void check_sums(struct walk *walk)
 {
 	const struct fidx *index = walk->index;
-	struct fidx_status sum = {0}, kept;
+	struct fidx_status sum = { 0 }, kept;
 
 	for (uint32_t s = 0; s < index->segments; s++) {
 		const struct recount *recount = &walk->segment[s];
@@ -107,16 +105,16 @@ static void check_sums(struct walk *walk)
 	if (sum.used == kept.used && sum.ghosts == kept.ghosts && sum.extents_used == kept.extents_used &&
 	    sum.live_bytes == kept.live_bytes && sum.hot_bytes == kept.hot_bytes)
 		return;
-	log_error("index: sums counted %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64
-		  ", kept %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64,
-		  sum.used, sum.ghosts, sum.extents_used, sum.live_bytes, sum.hot_bytes, kept.used,
-		  kept.ghosts, kept.extents_used, kept.live_bytes, kept.hot_bytes);
+	log_error("index: sums counted %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 ", kept %" PRIu64
+		  " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64,
+		  sum.used, sum.ghosts, sum.extents_used, sum.live_bytes, sum.hot_bytes, kept.used, kept.ghosts,
+		  kept.extents_used, kept.live_bytes, kept.hot_bytes);
 	walk->sound = false;
 }
 
 bool fidx_verify(struct fidx *index)
 {
-	struct walk walk = {index, NULL, true};
+	struct walk walk = { index, NULL, true };
 
 	walk.segment = mem_must_zalloc(index->segments * sizeof(*walk.segment));
 	walk_slots(&walk);

@@ -70,8 +70,8 @@ static struct ring *known_ring(io_context_t context)
 {
 	struct ring *ring = (struct ring *)context;
 
-	return ring->magic == RING_MAGIC && ring->incompatible_features == 0 &&
-			       ring->header_bytes == sizeof(*ring) && ring->slots > 0
+	return ring->magic == RING_MAGIC && ring->incompatible_features == 0 && ring->header_bytes == sizeof(*ring) &&
+			       ring->slots > 0
 		       ? ring
 		       : NULL;
 }
@@ -164,7 +164,7 @@ static unsigned take_from_ring(struct ring *ring, struct dev_io **out, unsigned 
 int aio_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait)
 {
 	struct io_event events[BATCH];
-	struct timespec none = {0};
+	struct timespec none = { 0 };
 	int n;
 
 	if (max > BATCH)

@@ -72,7 +72,7 @@ static int file_flush(struct dev *dev)
 static int file_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
 {
 	struct file_dev *file = (struct file_dev *)dev;
-	uint64_t range[2] = {offset, bytes};
+	uint64_t range[2] = { offset, bytes };
 
 	if (!file->discards)
 		return 0;
@@ -91,8 +91,7 @@ static int file_settle(struct dev *dev, uint64_t offset, uint64_t bytes)
 	if (dev->direct)
 		return 0;
 	if (sync_file_range(fd, (off_t)offset, (off_t)bytes,
-			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-				    SYNC_FILE_RANGE_WAIT_AFTER) != 0 &&
+			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0 &&
 	    errno == EIO)
 		return -EIO;
 	posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
@@ -147,7 +146,7 @@ static int open_path(const char *path, bool direct, bool *created)
 /* Open file description locks: another open in the same process is refused as well. */
 static int lock_file(int fd)
 {
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
 		return FS_OK;
@@ -185,7 +184,8 @@ static int check_foreign(int fd, const char *path, bool block_device)
 			  path, path, path);
 	else
 		log_error("flash: %s holds something that is not a flashield cache, and is left alone; to give up "
-			  "what it holds, remove the file", path);
+			  "what it holds, remove the file",
+			  path);
 	return FS_EFOREIGN;
 }
 

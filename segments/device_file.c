@@ -47,8 +47,7 @@ static int write_zeros(int fd, const struct seg_config *config, const void *zero
 		from += (uint64_t)n;
 		tell(config, from);
 		if (from - reported >= REPORT_BYTES) {
-			log_notice("flash: %llu GiB to preallocate",
-				   (unsigned long long)((to - from) >> 30));
+			log_notice("flash: %llu GiB to preallocate", (unsigned long long)((to - from) >> 30));
 			reported = from;
 		}
 	}

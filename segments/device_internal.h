@@ -29,9 +29,9 @@ struct dev_io {
 	bool nowait; /* fail with -EAGAIN rather than block */
 	struct dev_queue *queue;
 	struct dev *device;
-	struct dev_io *next;                    /* the present holder's */
+	struct dev_io *next; /* the present holder's */
 	void (*handed_back)(struct dev_io *io); /* from the submitter thread */
-	uint64_t native[8];                     /* the implementation's: an iocb */
+	uint64_t native[8]; /* the implementation's: an iocb */
 };
 
 struct dev_ops {

@@ -38,8 +38,8 @@ static uint64_t footer_checksum(const struct layout_footer *footer)
 	return hash64(footer, offsetof(struct layout_footer, checksum), LAYOUT_CHECK_SEED);
 }
 
-void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan,
-		 uint64_t record_bytes, struct layout_header *out)
+void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
+		 struct layout_header *out)
 {
 	memset(out, 0, sizeof(*out));
 	memcpy(out->magic, LAYOUT_HEADER_MAGIC, sizeof(out->magic));
@@ -89,19 +89,18 @@ static bool features_known(const struct layout_features *features)
 	return !(features->incompatible & ~LAYOUT_KNOWN_INCOMPATIBLE);
 }
 
-bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment,
-		  uint64_t sequence)
+bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment, uint64_t sequence)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 
 	return memcmp(header->magic, LAYOUT_HEADER_MAGIC, sizeof(header->magic)) == 0 &&
 	       header->checksum == header_checksum(header) && header->version == LAYOUT_VERSION &&
 	       header->header_bytes == sizeof(*header) && features_known(&header->features) &&
-	       memcmp(header->uuid, seg->super.uuid, sizeof(header->uuid)) == 0 &&
-	       header->segment == segment && header->sequence == sequence &&
-	       header->data_offset == entry->data_offset && header->data_bytes == entry->data_bytes &&
-	       header->footer_offset == entry->footer_offset && header->objects == entry->objects &&
-	       header->extents == entry->extents && header->record_bytes == entry->record_bytes;
+	       memcmp(header->uuid, seg->super.uuid, sizeof(header->uuid)) == 0 && header->segment == segment &&
+	       header->sequence == sequence && header->data_offset == entry->data_offset &&
+	       header->data_bytes == entry->data_bytes && header->footer_offset == entry->footer_offset &&
+	       header->objects == entry->objects && header->extents == entry->extents &&
+	       header->record_bytes == entry->record_bytes;
 }
 
 bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uint64_t sequence)
@@ -109,6 +108,5 @@ bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uin
 	return memcmp(footer->magic, LAYOUT_FOOTER_MAGIC, sizeof(footer->magic)) == 0 &&
 	       footer->checksum == footer_checksum(footer) && footer->version == LAYOUT_VERSION &&
 	       footer->header_bytes == sizeof(*footer) && features_known(&footer->features) &&
-	       memcmp(footer->uuid, seg->super.uuid, sizeof(footer->uuid)) == 0 &&
-	       footer->sequence == sequence;
+	       memcmp(footer->uuid, seg->super.uuid, sizeof(footer->uuid)) == 0 && footer->sequence == sequence;
 }

@@ -97,9 +97,8 @@ static void count_error(struct seg *seg, const char *what, const char *why)
 	lock_acquire(&health->lock);
 	if (!health_offline(seg) && over_budget(health, now_ms)) {
 		gone = true;
-		snprintf(health->reason, sizeof(health->reason),
-			 "%s failed: %s (more than %u errors in a minute)", what, why,
-			 health->budget);
+		snprintf(health->reason, sizeof(health->reason), "%s failed: %s (more than %u errors in a minute)",
+			 what, why, health->budget);
 		memcpy(reason, health->reason, sizeof(reason));
 		go_offline(health, now_ms);
 	}
@@ -137,7 +136,8 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
 
 	if (count > 0)
 		log_event(LOG_LEVEL_WARN, "flash_corrupt",
-			  LOG_FIELDS(LOG_NUMBER("RECORDS", count), LOG_NUMBER("SEGMENT", segment), LOG_NUMBER("OFFSET", offset)),
+			  LOG_FIELDS(LOG_NUMBER("RECORDS", count), LOG_NUMBER("SEGMENT", segment),
+				     LOG_NUMBER("OFFSET", offset)),
 			  "flash: what was read fails its check: records since the last such line: %llu, the "
 			  "latest in segment %u at offset %llu",
 			  (unsigned long long)count, segment, (unsigned long long)offset);
@@ -240,9 +240,11 @@ bool health_online(struct seg *seg)
 		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
 	if (back && revived)
 		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", revived)),
-			  "flash is online again; segments that could not be written are tried again: %u", (unsigned)revived);
+			  "flash is online again; segments that could not be written are tried again: %u",
+			  (unsigned)revived);
 	else if (back)
-		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)), "flash is online again");
+		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)),
+			  "flash is online again");
 	return back;
 }
 

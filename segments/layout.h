@@ -16,7 +16,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the format as they are");
 
 #define LAYOUT_VERSION 1u
-#define LAYOUT_SUPER_BYTES (64u << 10)       /* before segment 0 */
+#define LAYOUT_SUPER_BYTES (64u << 10) /* before segment 0 */
 #define LAYOUT_SUPER_COPY_OFFSET (32u << 10) /* of the second copy: far enough for no tear to hit both */
 #define LAYOUT_SUPER_COPIES 2u
 #define LAYOUT_EXTENT_ALIGN 8u
@@ -30,9 +30,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the f
 #define LAYOUT_KNOWN_RO_COMPATIBLE 0ull
 
 struct layout_features {
-	uint64_t compatible;    /* unknown bit: ignore */
+	uint64_t compatible; /* unknown bit: ignore */
 	uint64_t ro_compatible; /* unknown bit: may be read, not written */
-	uint64_t incompatible;  /* unknown bit: leave alone */
+	uint64_t incompatible; /* unknown bit: leave alone */
 };
 _Static_assert(sizeof(struct layout_features) == 24, "three masks");
 
@@ -50,17 +50,16 @@ struct layout_super {
 	uint32_t segments;
 	uint32_t functions;
 	uint64_t attach_epoch;
-	uint64_t clean_epoch;  /* the attach epoch that ended cleanly; 0 while in use */
-	uint64_t cas_end;      /* CAS ids below may have been given out */
+	uint64_t clean_epoch; /* the attach epoch that ended cleanly; 0 while in use */
+	uint64_t cas_end; /* CAS ids below may have been given out */
 	uint64_t sequence_end; /* sequence numbers below may have been used */
-	uint64_t created_s;    /* wall clock */
+	uint64_t created_s; /* wall clock */
 	uint64_t flash_bytes;
 	uint8_t reserved[4096 - 328 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
 #define AT(type, field, offset) \
-	_Static_assert(offsetof(struct type, field) == (offset), \
-		       #type "." #field " is where FORMAT.md says")
+	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field " is where FORMAT.md says")
 AT(layout_super, version, 8);
 AT(layout_super, header_bytes, 12);
 AT(layout_super, features, 16);
@@ -89,10 +88,10 @@ struct layout_header {
 	struct layout_features features;
 	uint8_t uuid[16];
 	uint64_t sequence;
-	uint32_t segment;  /* its number */
+	uint32_t segment; /* its number */
 	uint32_t table_id; /* the index table that its slots lie in */
 	uint32_t granule;
-	uint32_t longest_999;                   /* L */
+	uint32_t longest_999; /* L */
 	uint64_t extents_offset, extents_bytes; /* offsets from the segment's start */
 	uint64_t data_offset, data_bytes;
 	uint64_t footer_offset, footer_bytes;
@@ -141,11 +140,11 @@ struct layout_footer {
 	uint8_t uuid[16];
 	uint64_t sequence;
 	uint32_t objects, extents;
-	uint64_t header_checksum;  /* of the segment's header page */
-	uint64_t offsets_bytes;    /* the list begins at the footer's offset */
+	uint64_t header_checksum; /* of the segment's header page */
+	uint64_t offsets_bytes; /* the list begins at the footer's offset */
 	uint64_t offsets_checksum; /* hash64 of the list */
-	uint64_t filter_bytes;     /* follows the list, 8-byte aligned */
-	uint64_t filter_checksum;  /* hash64 of the filter */
+	uint64_t filter_bytes; /* follows the list, 8-byte aligned */
+	uint64_t filter_checksum; /* hash64 of the filter */
 	uint64_t reserved;
 	uint64_t checksum; /* hash64 of the 120 bytes before */
 };
@@ -280,8 +279,7 @@ static inline unsigned layout_varint_bytes(uint64_t value)
  */
 static inline uint64_t layout_offsets_bound(uint64_t objects, uint64_t extents, uint64_t positions)
 {
-	return 4 * extents + objects + (positions >> 7) + (positions >> 14) + (positions >> 21) +
-	       (positions >> 28) + 8;
+	return 4 * extents + objects + (positions >> 7) + (positions >> 14) + (positions >> 21) + (positions >> 28) + 8;
 }
 
 #endif

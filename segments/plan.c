@@ -19,12 +19,12 @@
 struct sums {
 	uint64_t slots, slot_bytes;
 	uint64_t extents, extent_bytes; /* extents' bytes aligned */
-	double mean_placed;             /* length that the slot objects placed will have on average */
+	double mean_placed; /* length that the slot objects placed will have on average */
 };
 
 static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count)
 {
-	struct sums sums = {0};
+	struct sums sums = { 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (candidates[i].extent) {
@@ -39,8 +39,8 @@ static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count
 	return sums;
 }
 
-static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		     enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions, enum seg_placement placement,
+		     const struct seg_candidate *candidates, uint32_t count,
 		     uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		     const struct seg_step *step, struct seg_plan *out);
 
@@ -58,8 +58,7 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	struct seg_plan plan;
 	int rc;
 
-	if (placement != SEG_PLACE_SWEEP || segment_bytes < PILOT_LEAST_BYTES ||
-	    sums->slot_bytes <= segment_bytes)
+	if (placement != SEG_PLACE_SWEEP || segment_bytes < PILOT_LEAST_BYTES || sums->slot_bytes <= segment_bytes)
 		return FS_OK;
 	sample = mem_alloc(most * sizeof(*sample));
 	if (!sample)
@@ -67,8 +66,8 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	for (uint32_t i = 0; i < count; i += PILOT_SHARE)
 		if (plan_is_slot(&candidates[i]))
 			sample[n++] = candidates[i];
-	rc = make_plan(layout_page_up(segment_bytes / PILOT_SHARE), sequence, functions, placement, sample, n,
-		       NULL, NULL, step, &plan);
+	rc = make_plan(layout_page_up(segment_bytes / PILOT_SHARE), sequence, functions, placement, sample, n, NULL,
+		       NULL, step, &plan);
 	if (rc == FS_OK && plan.count > 0)
 		sums->mean_placed = (double)plan.stats.placed_bytes / plan.count;
 	if (rc == FS_OK)
@@ -112,8 +111,7 @@ static uint64_t extents_room(const struct sums *sums, uint64_t room)
 	if (sums->extents == 0)
 		return 0;
 	if (all <= room)
-		return layout_page_up(sums->extent_bytes) < room ? layout_page_up(sums->extent_bytes)
-								 : room;
+		return layout_page_up(sums->extent_bytes) < room ? layout_page_up(sums->extent_bytes) : room;
 	return (uint64_t)((unsigned __int128)room * sums->extent_bytes / all);
 }
 
@@ -200,17 +198,15 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 }
 
 /* The data area and the footer after it, each taking the other into account. */
-static void divide(struct plan_job *job, const struct sums *sums, enum seg_placement placement,
-		   unsigned functions)
+static void divide(struct plan_job *job, const struct sums *sums, enum seg_placement placement, unsigned functions)
 {
 	struct seg_plan *plan = job->plan;
 	uint64_t room = job->segment_bytes - plan->data_offset;
 	uint64_t objects = plan->extents;
 
-	plan->granule = placement == SEG_PLACE_PAPER
-				? PAPER_GRANULE
-				: plan_choose_granule(job->candidates, job->count, sums->slots,
-						      sums->slot_bytes, room, functions);
+	plan->granule = placement == SEG_PLACE_PAPER ? PAPER_GRANULE
+						     : plan_choose_granule(job->candidates, job->count, sums->slots,
+									   sums->slot_bytes, room, functions);
 	plan->data_bytes = room;
 	for (int round = 0; round < 3; round++) {
 		objects = plan->extents + expected_slots(sums, plan->data_bytes);
@@ -233,8 +229,8 @@ static uint32_t most_objects(const struct sums *sums, uint64_t room)
 	return (uint32_t)(sums->extents + (most < sums->slots ? most : sums->slots));
 }
 
-static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		     enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functions, enum seg_placement placement,
+		     const struct seg_candidate *candidates, uint32_t count,
 		     uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		     const struct seg_step *step, struct seg_plan *out)
 {
@@ -251,7 +247,7 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 	uint64_t room = segment_bytes - SEG_PAGE, tail, extents_bytes;
 	int rc;
 
-	*out = (struct seg_plan){.sequence = sequence};
+	*out = (struct seg_plan){ .sequence = sequence };
 	if (functions < 1 || functions > SEG_SIMULATED_FUNCTIONS || count > PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
@@ -279,20 +275,18 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 	return rc;
 }
 
-int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		      enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
-		      uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
-		      struct seg_plan *out)
+int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions, enum seg_placement placement,
+		      const struct seg_candidate *candidates, uint32_t count,
+		      uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context, struct seg_plan *out)
 {
-	const struct seg_step none = {0};
+	const struct seg_step none = { 0 };
 
-	return make_plan(segment_bytes, sequence, functions, placement, candidates, count, filter_bytes_for,
-			 context, &none, out);
+	return make_plan(segment_bytes, sequence, functions, placement, candidates, count, filter_bytes_for, context,
+			 &none, out);
 }
 
-int seg_plan_make(const struct seg *seg, enum seg_placement placement,
-		  const struct seg_candidate *candidates, uint32_t count,
-		  uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
+int seg_plan_make(const struct seg *seg, enum seg_placement placement, const struct seg_candidate *candidates,
+		  uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		  struct seg_plan *out)
 {
 	return make_plan(seg->segment_bytes, seg->next_sequence, seg->functions, placement, candidates, count,

@@ -9,8 +9,7 @@
 #include "segments/plan_internal.h"
 
 #define SAMPLE_MAX 4096u
-#define GRANULE_MIN \
-	8u /* finer ones were measured and fill no better: what they round off less, they miss more */
+#define GRANULE_MIN 8u /* finer ones were measured and fill no better: what they round off less, they miss more */
 
 struct sample {
 	uint32_t length[SAMPLE_MAX];
@@ -91,7 +90,7 @@ static uint32_t majority_length(const struct sample *sample)
 uint32_t plan_choose_granule(const struct seg_candidate *candidates, uint32_t count, uint64_t slot_count,
 			     uint64_t slot_bytes, uint64_t data_bytes, unsigned functions)
 {
-	static const uint32_t fine[] = {8, 16, 32, 64};
+	static const uint32_t fine[] = { 8, 16, 32, 64 };
 	struct sample sample;
 	uint32_t tried[8];
 	uint32_t n = 0, granule = GRANULE_MIN;

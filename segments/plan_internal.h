@@ -17,7 +17,7 @@ struct plan_job {
 	uint32_t count;
 	struct layout_grid grid;
 	uint64_t segment_bytes;
-	uint32_t max_objects;      /* room in plan->placed */
+	uint32_t max_objects; /* room in plan->placed */
 	uint32_t expected_objects; /* that the footer has room for as planned, extents included */
 	uint64_t (*filter_bytes_for)(void *context, uint64_t n); /* may be NULL */
 	void *context;
@@ -47,8 +47,7 @@ static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 	if (plan->count >= job->max_objects || end > plan->data_bytes)
 		return false;
 	return plan->count < job->expected_objects ||
-	       plan->data_offset + end + plan_footer_for(job, (uint64_t)plan->count + 1) <=
-		       job->segment_bytes;
+	       plan->data_offset + end + plan_footer_for(job, (uint64_t)plan->count + 1) <= job->segment_bytes;
 }
 
 /* Both append to plan->placed (in any order), add to plan->count and to stats.hashes. */

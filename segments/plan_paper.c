@@ -65,8 +65,7 @@ static void place_one(struct plan_job *job, uint64_t *used, uint32_t candidate)
 		if (granules > grid->positions - position || !is_free(used, position, granules))
 			continue;
 		occupy(used, position, granules);
-		plan_place(job, candidate, job->plan->data_offset + (uint64_t)position * grid->granule,
-			   function);
+		plan_place(job, candidate, job->plan->data_offset + (uint64_t)position * grid->granule, function);
 		job->plan->stats.hashes += function + 1;
 		return;
 	}
@@ -83,7 +82,7 @@ int plan_paper(struct plan_job *job)
 		goto out;
 	for (uint32_t i = 0; i < job->count; i++)
 		if (plan_is_slot(&job->candidates[i]))
-			order[n++] = (struct by_length){job->candidates[i].length, i};
+			order[n++] = (struct by_length){ job->candidates[i].length, i };
 	qsort(order, n, sizeof(*order), longer);
 	if (job->grid.positions > 0)
 		for (uint32_t i = 0; i < n && job->plan->count < job->expected_objects; i++)

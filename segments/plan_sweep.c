@@ -47,17 +47,17 @@ struct sweep {
 	uint64_t *taken;
 	uint32_t *waiting; /* candidates not taken when the part began, in order of rank */
 	uint32_t waiting_count;
-	uint32_t per_part;     /* positions of a candidate in a part: one, but in tiny areas */
-	uint32_t *position;    /* per_part each of the first that wait, from the part's start; NONE */
-	uint32_t *start_who;   /* candidates that start in the part, grouped by window ... */
+	uint32_t per_part; /* positions of a candidate in a part: one, but in tiny areas */
+	uint32_t *position; /* per_part each of the first that wait, from the part's start; NONE */
+	uint32_t *start_who; /* candidates that start in the part, grouped by window ... */
 	uint16_t *start_where; /* ... and their positions from the window's start */
 	uint32_t *window_first;
 	uint32_t window_shift; /* log2 of a window's positions */
-	uint64_t rank_scale;   /* RANK_UNITS per candidate, times 2^32 */
+	uint64_t rank_scale; /* RANK_UNITS per candidate, times 2^32 */
 	struct local *local;
 	uint32_t local_max;
-	uint32_t *head;    /* of each position of the window */
-	uint32_t *best;    /* coverage in units from each position of the window to its end */
+	uint32_t *head; /* of each position of the window */
+	uint32_t *best; /* coverage in units from each position of the window to its end */
 	uint64_t frontier; /* first free position */
 };
 
@@ -154,8 +154,7 @@ static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint3
 
 /* What a record counts beside its coverage: a little for its rank, less when it straddles a page
    that it could have fitted into. */
-static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset,
-			     uint32_t length)
+static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
 {
 	uint32_t units = STRADDLE_UNITS;
 	uint64_t last = (offset % SEG_PAGE + length - 1) / SEG_PAGE;
@@ -195,15 +194,13 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 }
 
 /* What the window covers from position at on when this record is put there. */
-static inline uint32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at,
-				uint32_t width)
+static inline uint32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at, uint32_t width)
 {
 	uint64_t end = at + local->steps;
 	uint64_t room = (uint64_t)(width - at) * sweep->job->grid.granule;
 
 	if (end >= width)
-		return (uint32_t)(local->length < room ? local->length : room) * UNITS_PER_BYTE +
-		       local->gain;
+		return (uint32_t)(local->length < room ? local->length : room) * UNITS_PER_BYTE + local->gain;
 	return local->length * UNITS_PER_BYTE + local->gain + sweep->best[end];
 }
 
@@ -355,8 +352,7 @@ static int sweep_init(struct sweep *sweep, struct plan_job *job)
 	}
 	sweep->window_shift = window_shift(job, sweep->waiting_count, bytes);
 	positions = 1u << sweep->window_shift;
-	sweep->window_first =
-		mem_alloc((grid->positions / grid->parts / positions + 3) * sizeof(*sweep->window_first));
+	sweep->window_first = mem_alloc((grid->positions / grid->parts / positions + 3) * sizeof(*sweep->window_first));
 	sweep->head = mem_alloc(positions * sizeof(*sweep->head));
 	sweep->best = mem_alloc(positions * sizeof(*sweep->best));
 	if (sweep->window_first && sweep->head && sweep->best)

@@ -50,7 +50,7 @@ static void push(struct pool_idle **list, struct pool_idle *node)
 
 void pool_init(struct pool *pool)
 {
-	*pool = (struct pool){.idle_most = SEG_READER_IDLE_MOST};
+	*pool = (struct pool){ .idle_most = SEG_READER_IDLE_MOST };
 	for (unsigned i = 0; i < POOL_IDLE_MAX; i++)
 		push(&pool->unused, &pool->node[i]);
 }

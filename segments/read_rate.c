@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define SMOOTHING (1.0 / 16) /* of one answer in the service time */
-#define DRIVE_SHARE 2u	     /* the drive has what it does in this part of the patience */
+#define DRIVE_SHARE 2u /* the drive has what it does in this part of the patience */
 #define WINDOW_LEAST_NS 250000000u
 #define LATE_LEAST 8u
 #define UNSEEN_SHARE 8u /* of the patience: see READ_RATE_LOOK_NS */

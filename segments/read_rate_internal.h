@@ -31,8 +31,8 @@
 
 struct read_rate {
 	uint64_t patience_ns; /* 0: for ever, and nothing below has an effect */
-	double service_ns;    /* 0: nothing has been answered yet */
-	uint64_t looked_ns;   /* when the reader last took what the drive had answered */
+	double service_ns; /* 0: nothing has been answered yet */
+	uint64_t looked_ns; /* when the reader last took what the drive had answered */
 	uint64_t late_since_ns; /* the first read that was late since one was answered in time; 0: none */
 	/* Reads that were answered within the patience, and those that the drive had for longer: in the window that
 	   began then, and in the one before. */
@@ -43,10 +43,10 @@ struct read_rate {
 /* What the reader has at the moment. */
 struct read_queue {
 	unsigned with_drive; /* sent and not answered, those included that are late */
-	unsigned fresh;	     /* of these, those that aren't late */
-	uint64_t oldest_ns;  /* when the oldest fresh one was sent, and ... */
-	unsigned company;    /* ... how many were with the drive then, itself included; without one, anything */
-	uint64_t waiting;    /* not sent yet */
+	unsigned fresh; /* of these, those that aren't late */
+	uint64_t oldest_ns; /* when the oldest fresh one was sent, and ... */
+	unsigned company; /* ... how many were with the drive then, itself included; without one, anything */
+	uint64_t waiting; /* not sent yet */
 };
 
 /* The drive has answered a read that was sent at sent_ns; company reads were with the drive then, this one included. */

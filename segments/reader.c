@@ -51,7 +51,7 @@ struct seg_reader {
 	int fd;
 	unsigned depth;
 	unsigned outstanding; /* done not yet run */
-	unsigned buffers;     /* not yet released */
+	unsigned buffers; /* not yet released */
 	struct list list[PLACES];
 	struct read_rate rate;
 	struct pool pool;
@@ -149,8 +149,7 @@ int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth)
 	reader->depth = depth ? depth : 1;
 	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = reader->fd < 0 ? -errno
-			    : seg->device->ops->queue_create(seg->device, reader->depth, reader->fd,
-							     &reader->queue);
+			    : seg->device->ops->queue_create(seg->device, reader->depth, reader->fd, &reader->queue);
 	if (rc != 0) {
 		if (reader->fd >= 0)
 			close(reader->fd);
@@ -172,7 +171,7 @@ void seg_reader_destroy(struct seg_reader *reader)
 		return;
 	seg_reader_flush(reader);
 	while (reader->outstanding > 0) {
-		struct pollfd ready = {.fd = reader->fd, .events = POLLIN};
+		struct pollfd ready = { .fd = reader->fd, .events = POLLIN };
 		eventfd_t events;
 
 		if (eventfd_read(reader->fd, &events) != 0)
@@ -248,9 +247,8 @@ static int prepare(struct seg_reader *reader, struct seg_read *read)
 
 	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
 		return FS_EINVAL;
-	end = read->length > seg->segment_bytes - read->offset
-		      ? seg->segment_bytes
-		      : layout_page_up(read->offset + read->length);
+	end = read->length > seg->segment_bytes - read->offset ? seg->segment_bytes
+							       : layout_page_up(read->offset + read->length);
 	read->pages = (unsigned)((end - first) / SEG_PAGE);
 	read->available = end - read->offset;
 	/* All but what the device and the submitter set themselves. */
@@ -541,7 +539,7 @@ unsigned seg_reader_poll(struct seg_reader *reader)
 	}
 	/* What done submits and fails at once waits for the next poll, which its signal asks for. */
 	finished = reader->list[PLACE_FINISHED];
-	reader->list[PLACE_FINISHED] = (struct list){0};
+	reader->list[PLACE_FINISHED] = (struct list){ 0 };
 	for (struct seg_read *read = finished.first, *next; read; read = next) {
 		next = read->next;
 		read->place = PLACE_NONE;

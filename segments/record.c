@@ -16,13 +16,11 @@ uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint6
 		      const struct layout_record *header, const char *key, const char *value)
 {
 	uint8_t head[sizeof(*header) - sizeof(header->check) + LAYOUT_KEY_MAX];
-	uint64_t parts[4] = {sequence, offset};
+	uint64_t parts[4] = { sequence, offset };
 
-	memcpy(head, (const uint8_t *)header + sizeof(header->check),
-	       sizeof(*header) - sizeof(header->check));
+	memcpy(head, (const uint8_t *)header + sizeof(header->check), sizeof(*header) - sizeof(header->check));
 	memcpy(head + sizeof(*header) - sizeof(header->check), key, header->key_length);
-	parts[2] = hash64_keyed(head, sizeof(*header) - sizeof(header->check) + header->key_length,
-				super->secret);
+	parts[2] = hash64_keyed(head, sizeof(*header) - sizeof(header->check) + header->key_length, super->secret);
 	parts[3] = hash64_keyed(value, header->value_length_flags & LAYOUT_VALUE_MAX, super->secret);
 	return hash64_keyed(parts, sizeof(parts), super->secret);
 }
@@ -33,8 +31,7 @@ void record_header(const struct layout_super *super, uint64_t sequence, uint64_t
 	must(record->key_length >= 1 && record->key_length <= LAYOUT_KEY_MAX);
 	must(record->value_length <= LAYOUT_VALUE_MAX && record->item_flags < 32);
 	*out = (struct layout_record){
-		.value_length_flags = record->value_length | (uint32_t)record->item_flags
-								     << LAYOUT_VALUE_BITS,
+		.value_length_flags = record->value_length | (uint32_t)record->item_flags << LAYOUT_VALUE_BITS,
 		.cas = record->cas,
 		.client_flags = record->client_flags,
 		.expiry = record->expiry,
@@ -65,16 +62,15 @@ static int no_record(struct seg_record *out, int result)
 	return result;
 }
 
-int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
-		    const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed)
+int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset, const void *bytes,
+		    uint64_t available, struct seg_record *out, uint64_t *needed)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 	struct layout_record header;
 	uint64_t length;
 
 	*needed = 0;
-	if (offset < SEG_PAGE || offset > entry->footer_offset ||
-	    entry->footer_offset - offset < sizeof(header))
+	if (offset < SEG_PAGE || offset > entry->footer_offset || entry->footer_offset - offset < sizeof(header))
 		return no_record(out, FS_ECORRUPT);
 	if (available < sizeof(header)) {
 		*needed = sizeof(header);
@@ -82,8 +78,7 @@ int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, 
 	}
 	memcpy(&header, bytes, sizeof(header));
 	length = seg_record_length(header.key_length, header.value_length_flags & LAYOUT_VALUE_MAX);
-	if (header.key_length < 1 || header.key_length > LAYOUT_KEY_MAX ||
-	    length > entry->footer_offset - offset)
+	if (header.key_length < 1 || header.key_length > LAYOUT_KEY_MAX || length > entry->footer_offset - offset)
 		return no_record(out, FS_ECORRUPT);
 	if (available < length) {
 		*needed = length;
@@ -93,8 +88,7 @@ int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, 
 		return FS_ESHORT;
 	}
 	fill_in(out, &header, bytes);
-	if ((uint32_t)record_check(&seg->super, sequence, offset, &header, out->key, out->value) ==
-	    header.check)
+	if ((uint32_t)record_check(&seg->super, sequence, offset, &header, out->key, out->value) == header.check)
 		return FS_OK;
 	return no_record(out, FS_ECORRUPT);
 }

@@ -41,8 +41,7 @@ static void report_lost(const char *path, int why)
 		log_info("flash: %s is new", path);
 		break;
 	case FS_EVERSION:
-		log_warn("flash: %s has a format or features that this version doesn't know: starts empty",
-			 path);
+		log_warn("flash: %s has a format or features that this version doesn't know: starts empty", path);
 		break;
 	default:
 		log_warn("flash: the superblock of %s is broken: starts empty", path);

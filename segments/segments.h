@@ -53,17 +53,17 @@ struct seg_owner {
 
 struct seg_config {
 	const struct clk *clock;
-	const char *path;	/* file (made when missing) or block device */
-	struct dev *device;	/* used in its place, and closed by seg_close; NULL: path is */
-	uint64_t flash_bytes;	/* file: size to preallocate; block device: 0 = all of it */
+	const char *path; /* file (made when missing) or block device */
+	struct dev *device; /* used in its place, and closed by seg_close; NULL: path is */
+	uint64_t flash_bytes; /* file: size to preallocate; block device: 0 = all of it */
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
-	unsigned functions;	/* 1 .. 16 */
+	unsigned functions; /* 1 .. 16 */
 	enum seg_direct direct;
 	/* Called by seg_open while it writes a file anew, every few MiB; NULL: nobody wants to know. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
 	const struct seg_owner *owner; /* to whom a file that is made is given; NULL: it is the process's own */
-	unsigned error_budget;	/* errors within a minute before the device is taken offline; 0: 16 */
+	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
 /* How many segments a flash of this size has (the superblock's area taken off). */
@@ -94,10 +94,10 @@ void seg_close(struct seg *seg);
 struct seg_info {
 	uint32_t segments;
 	uint64_t segment_bytes, flash_bytes;
-	uint64_t hash_seed;	/* of keys: for the life of the flash file */
+	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];
 	bool direct, block_device, offline;
-	uint64_t staging_bytes;	/* what a segment write holds in DRAM at the most */
+	uint64_t staging_bytes; /* what a segment write holds in DRAM at the most */
 };
 void seg_get_info(const struct seg *seg, struct seg_info *out);
 
@@ -115,11 +115,11 @@ struct seg_record {
 	const char *value;
 	uint32_t value_length;
 	uint8_t key_length;
-	uint8_t item_flags;	/* 5 bits, the store's */
+	uint8_t item_flags; /* 5 bits, the store's */
 	uint32_t client_flags;
-	uint32_t expiry;	/* the store's seconds; 0 = never */
+	uint32_t expiry; /* the store's seconds; 0 = never */
 	uint64_t cas;
-	uint8_t features[7];	/* quantised features of the classifier: what 32 bytes of header leave */
+	uint8_t features[7]; /* quantised features of the classifier: what 32 bytes of header leave */
 };
 
 #define SEG_RECORD_HEADER 32u
@@ -136,16 +136,15 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
  * FS_ECORRUPT otherwise (a gap, an older life, a forged or broken record; the caller counts it, and reports
  * it with seg_report_corrupt when a slot or an extent said that a record is there).
  */
-FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence,
-				  uint64_t offset, const void *bytes, uint64_t available,
-				  struct seg_record *out, uint64_t *needed);
+FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
+				  const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed);
 
 /* ---- placement ------------------------------------------------------------------------------- */
 
 /* A candidate of a plan; item is the caller's. */
 struct seg_candidate {
 	void *item;
-	uint64_t place;	 /* of the key, from the index */
+	uint64_t place; /* of the key, from the index */
 	uint32_t length; /* of the whole record */
 	uint32_t extent; /* 1: a large object, goes to the extents area */
 };
@@ -153,16 +152,16 @@ struct seg_candidate {
 /* Where it goes. */
 struct seg_placed {
 	uint32_t candidate; /* index into the candidates */
-	uint32_t offset;    /* from the segment's start, bytes */
-	uint8_t function;   /* 0 for extents */
+	uint32_t offset; /* from the segment's start, bytes */
+	uint8_t function; /* 0 for extents */
 };
 
 struct seg_plan_stats {
 	uint64_t candidates, candidate_bytes;
 	uint64_t placed, placed_bytes, placed_extents;
-	uint64_t hashes;	/* positions tried or computed for the placed ones, paper 5.3: 8.2 each */
+	uint64_t hashes; /* positions tried or computed for the placed ones, paper 5.3: 8.2 each */
 	uint32_t granule, longest_999; /* L: covers 99.9 % of the hash-placed objects */
-	double fill;		/* placed bytes / bytes of the areas they may lie in */
+	double fill; /* placed bytes / bytes of the areas they may lie in */
 };
 
 struct seg_plan {
@@ -170,8 +169,8 @@ struct seg_plan {
 	uint64_t data_offset, data_bytes; /* hash-placed area: what positions are computed over */
 	uint64_t footer_bytes; /* up to the segment's end; may reach into the data area's unused tail */
 	uint32_t granule, longest_999;
-	uint32_t count;		 /* placed */
-	uint32_t extents;	 /* of these, the first ones, in the extents area */
+	uint32_t count; /* placed */
+	uint32_t extents; /* of these, the first ones, in the extents area */
 	struct seg_placed *placed; /* in order of offset */
 	struct seg_plan_stats stats;
 };
@@ -204,9 +203,8 @@ struct seg_step {
 void seg_set_step(struct seg *seg, const struct seg_step *step);
 /* The same without a seg, for studies: segment size and sequence given; 1 .. SEG_SIMULATED_FUNCTIONS. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-				    enum seg_placement placement,
-				    const struct seg_candidate *candidates, uint32_t count,
-				    uint64_t (*filter_bytes_for)(void *context, uint64_t n),
+				    enum seg_placement placement, const struct seg_candidate *candidates,
+				    uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n),
 				    void *context, struct seg_plan *out);
 
 /* The offset within the segment where a slot's record begins. segment must be LIVE or RECLAIMING
@@ -214,8 +212,7 @@ FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, u
 uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function);
 /* The other way round: the least function from `from` on that leads the place to this offset;
    SEG_MAX_FUNCTIONS: none. */
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset,
-			 unsigned from);
+unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
 /* L of the segment: how many bytes to read from a position. */
 uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
 
@@ -256,9 +253,8 @@ struct seg_writer_ops {
  * the next, or the filter is larger than the plan has room for. *written: bytes issued. filter may be
  * NULL. Offline, this is also what tries the device again when its time has come.
  */
-FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
-			    const void *filter, uint64_t filter_length,
-			    const struct seg_writer_ops *ops, void *context, uint64_t *written);
+FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+			    uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written);
 /* From pace(), before a pause: waits until all that was issued is written. Else what a chunk took (LAT_flash_write, which
    counts until it is seen to be written) would be the pause. */
 void seg_write_wait(struct seg *seg);
@@ -274,8 +270,7 @@ void seg_write_wait(struct seg *seg);
  * bytes are the walk's own, pinned or not.
  */
 FS_MUST_CHECK int seg_walk(struct seg *seg, uint32_t segment,
-			   bool (*visit)(void *context, uint64_t offset, bool extent,
-					 const struct seg_record *record),
+			   bool (*visit)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 			   void *context, uint64_t *visited);
 
 void seg_reclaim_begin(struct seg *seg, uint32_t segment);
@@ -302,16 +297,16 @@ void seg_unpin(struct seg *seg, uint32_t segment);
 struct seg_read {
 	/* set by the caller */
 	uint32_t segment; /* pinned by the caller, unpinned by the caller after done */
-	uint64_t offset;  /* within the segment, any byte */
-	uint64_t length;  /* wanted bytes from offset; clipped to the segment's end */
+	uint64_t offset; /* within the segment, any byte */
+	uint64_t length; /* wanted bytes from offset; clipped to the segment's end */
 	uint64_t expires_ns; /* by the seg's clock: nobody waits for it after that; 0: somebody always does */
 	void (*done)(struct seg_read *read); /* on the reader's thread, from seg_reader_poll */
 	void *context;
 	/* set by the reader before done */
-	int result;	       /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment), FS_ELATE (not sent:
+	int result; /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment), FS_ELATE (not sent:
 				  the drive would not have answered before it expires) */
-	const uint8_t *bytes;  /* at offset */
-	uint64_t available;    /* valid bytes from there, >= length unless clipped; 0 after an error */
+	const uint8_t *bytes; /* at offset */
+	uint64_t available; /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages;
 	/* the reader's own */
 	void *buffer;
@@ -319,7 +314,7 @@ struct seg_read {
 	struct seg_read *next, *prev;
 	struct seg_reader *reader;
 	uint32_t company; /* reads with the drive when it was sent, itself included */
-	uint8_t place;	  /* which of the reader's lists it is in */
+	uint8_t place; /* which of the reader's lists it is in */
 	uint64_t io[18];
 };
 
@@ -374,11 +369,11 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset);
 struct seg_status {
 	uint32_t total, free, live, retired;
 	uint64_t newest_sequence;
-	double fill;		/* mean over live segments */
-	uint64_t records_live;	/* records in live segments, dead ones included */
+	double fill; /* mean over live segments */
+	uint64_t records_live; /* records in live segments, dead ones included */
 	uint64_t record_bytes_live;
-	uint64_t residence_ms;	/* last measured: write to reclaim; 0 before the first */
-	uint64_t busy_ms;	/* seg_busy_ms */
+	uint64_t residence_ms; /* last measured: write to reclaim; 0 before the first */
+	uint64_t busy_ms; /* seg_busy_ms */
 	bool offline;
 	char offline_reason[128];
 };

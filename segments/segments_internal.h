@@ -62,7 +62,8 @@ struct seg_health {
 	unsigned next_error;
 	uint64_t retry_at_ms;
 	uint64_t retry_after_ms; /* the wait that ends then */
-	uint64_t pause_ms; /* the wait that the last time offline began with; 0: the next one begins with the shortest */
+	uint64_t
+		pause_ms; /* the wait that the last time offline began with; 0: the next one begins with the shortest */
 	uint64_t back_at_ms; /* when it was online again last */
 	uint64_t patience_ms; /* a read that takes longer is no answer; 0: any is */
 	uint64_t corrupt; /* records that failed their check, not reported yet */
@@ -83,7 +84,7 @@ struct seg {
 	struct seg_live *live;
 
 	struct lock lock;
-	uint32_t cursor;        /* next in FIFO order */
+	uint32_t cursor; /* next in FIFO order */
 	uint64_t next_sequence; /* cleaner only */
 	uint64_t newest_sequence;
 	uint64_t residence_ms;
@@ -104,8 +105,7 @@ struct seg {
 };
 
 /* Opens on a device that is open already, and owns it from then on, success or not. */
-FS_MUST_CHECK int seg_open_on(struct seg **out, const struct seg_config *config, void *table,
-			      struct dev *device);
+FS_MUST_CHECK int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device);
 
 /* Around whatever the cleaner waits for. */
 static inline void device_asked(struct seg *seg)
@@ -179,13 +179,12 @@ void offsets_put(struct offsets_list *list, uint64_t step);
 FS_MUST_CHECK bool offsets_take(const struct offsets_list *list, uint64_t *at, uint64_t *step);
 void footer_make(const struct seg *seg, const struct layout_header *header, const struct offsets_list *list,
 		 const void *filter, uint64_t filter_length, struct layout_footer *out);
-void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan,
-		 uint64_t record_bytes, struct layout_header *out);
+void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
+		 struct layout_header *out);
 /* Whether the page or tail is whole and belongs to this sequence of this flash. */
 FS_MUST_CHECK bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment,
 				uint64_t sequence);
-FS_MUST_CHECK bool footer_valid(const struct seg *seg, const struct layout_footer *footer,
-				uint64_t sequence);
+FS_MUST_CHECK bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uint64_t sequence);
 
 /* ---- submitter.c: one thread for what would block a worker ---- */
 

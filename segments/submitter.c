@@ -19,8 +19,7 @@ struct submitter {
 	pthread_t thread;
 	bool started, stop;
 	struct dev_io *first, *last;
-	struct dev_io
-		*held; /* in order of arrival, which is that of their time while all wait equally long */
+	struct dev_io *held; /* in order of arrival, which is that of their time while all wait equally long */
 	struct dev_io *held_last;
 };
 

@@ -89,8 +89,7 @@ uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, u
 
 	if (entry->grid.parts == 0)
 		return entry->data_offset; /* a segment of extents alone: nothing is found there */
-	return entry->data_offset +
-	       (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
+	return entry->data_offset + (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
 }
 
 /* The part that a position of the data area lies in. */
@@ -103,8 +102,7 @@ static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
 	return part;
 }
 
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset,
-			 unsigned from)
+unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 	const struct layout_grid *grid = &entry->grid;
@@ -117,8 +115,8 @@ unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place
 	uint64_t hash = layout_place_hash(grid, place);
 	for (uint32_t function = layout_first_function(grid, hash, part); function < grid->functions;
 	     function += grid->parts)
-		if (function >= from && layout_within(hash, function, start,
-						      layout_part_start(grid, part + 1) - start) == position)
+		if (function >= from &&
+		    layout_within(hash, function, start, layout_part_start(grid, part + 1) - start) == position)
 			return function;
 	return SEG_MAX_FUNCTIONS;
 }
@@ -226,7 +224,7 @@ void seg_get_status(const struct seg *seg, struct seg_status *out)
 	struct seg *mutable = (struct seg *)(uintptr_t)seg;
 	double fill = 0;
 
-	*out = (struct seg_status){.total = seg->segments};
+	*out = (struct seg_status){ .total = seg->segments };
 	lock_acquire(&mutable->lock);
 	for (uint32_t i = 0; i < seg->segments; i++) {
 		const struct seg_entry *entry = &seg->table->entry[i];

@@ -102,8 +102,7 @@ static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct
 		bytes = bytes_at(walk, offset, needed);
 		if (!bytes)
 			return false;
-		rc = seg_record_read(seg, walk->segment, walk->sequence, offset, bytes, needed, record,
-				     &needed);
+		rc = seg_record_read(seg, walk->segment, walk->sequence, offset, bytes, needed, record, &needed);
 	}
 	return rc == FS_OK;
 }
@@ -179,8 +178,7 @@ static void walk_area(struct walk *walk, uint64_t offset, uint64_t end, uint32_t
 			visit(walk, offset, &record);
 			next = begin + (offset - begin + length + granule - 1) / granule * granule;
 		} else if (walk->to <= offset) { /* unreadable: on to the next page */
-			next = begin +
-			       (layout_page_up(offset + 1) - begin + granule - 1) / granule * granule;
+			next = begin + (layout_page_up(offset + 1) - begin + granule - 1) / granule * granule;
 		}
 		if (next >= end)
 			return;
@@ -231,16 +229,14 @@ static bool read_list(struct walk *walk)
 	    footer.extents != entry->extents || footer.offsets_bytes > end - entry->footer_offset)
 		return false;
 	walk->offsets.bytes = mem_alloc(footer.offsets_bytes + 1);
-	bytes = walk->offsets.bytes && footer.offsets_bytes
-			? bytes_at(walk, entry->footer_offset, footer.offsets_bytes)
-			: NULL;
+	bytes = walk->offsets.bytes && footer.offsets_bytes ? bytes_at(walk, entry->footer_offset, footer.offsets_bytes)
+							    : NULL;
 	if (!walk->offsets.bytes || (!bytes && footer.offsets_bytes))
 		return false;
 	if (bytes)
 		memcpy(walk->offsets.bytes, bytes, footer.offsets_bytes);
 	walk->offsets.length = footer.offsets_bytes;
-	return hash64(walk->offsets.bytes, footer.offsets_bytes, LAYOUT_CHECK_SEED) ==
-	       footer.offsets_checksum;
+	return hash64(walk->offsets.bytes, footer.offsets_bytes, LAYOUT_CHECK_SEED) == footer.offsets_checksum;
 }
 
 static bool is_reclaimed(struct seg *seg, uint32_t segment)
@@ -254,8 +250,7 @@ static bool is_reclaimed(struct seg *seg, uint32_t segment)
 }
 
 int seg_walk(struct seg *seg, uint32_t segment,
-	     bool (*visit_record)(void *context, uint64_t offset, bool extent,
-				  const struct seg_record *record),
+	     bool (*visit_record)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 	     void *context, uint64_t *visited)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];

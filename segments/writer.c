@@ -33,8 +33,7 @@ uint64_t writer_staging_bytes(uint64_t segment_bytes)
 }
 
 /* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
-static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *plan,
-		      uint64_t filter_length)
+static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
 {
 	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
 	enum seg_state state;
@@ -45,8 +44,7 @@ static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *
 		return FS_EINVAL;
 	if (plan->data_offset + plan->data_bytes + plan->footer_bytes < seg->segment_bytes ||
 	    plan->data_offset + plan->footer_bytes > seg->segment_bytes ||
-	    layout_align8(list) + layout_align8(filter_length) + sizeof(struct layout_footer) >
-		    plan->footer_bytes)
+	    layout_align8(list) + layout_align8(filter_length) + sizeof(struct layout_footer) > plan->footer_bytes)
 		return FS_EINVAL;
 	return FS_OK;
 }
@@ -147,8 +145,7 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 		.extents = header->extents,
 		.functions = header->functions,
 		.table_id = header->table_id,
-		.grid = layout_grid(header->sequence, header->data_bytes, header->granule,
-				    header->functions),
+		.grid = layout_grid(header->sequence, header->data_bytes, header->granule, header->functions),
 	};
 }
 
@@ -160,8 +157,7 @@ static int start(struct job *job)
 	rc = seg_reserve_sequence(job->seg);
 	if (rc != FS_OK)
 		return rc;
-	job->offsets.capacity =
-		layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
+	job->offsets.capacity = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
 	job->offsets.bytes = mem_alloc(job->offsets.capacity);
 	if (!job->offsets.bytes)
 		return FS_ENOMEM;
@@ -206,7 +202,8 @@ static int end_well(struct job *job, const struct layout_header *header)
 	ctr_add(CTR_segments_written, 1);
 	ctr_add(CTR_segment_hashes, job->plan->stats.hashes);
 	if (events_on(EVENT_FLASH))
-		events_emit(EVENT_FLASH, "type=segment_written segment=%u sequence=%llu objects=%u bytes=%llu record_bytes=%llu",
+		events_emit(EVENT_FLASH,
+			    "type=segment_written segment=%u sequence=%llu objects=%u bytes=%llu record_bytes=%llu",
 			    job->segment, (unsigned long long)header->sequence, header->objects,
 			    (unsigned long long)seg->segment_bytes, (unsigned long long)header->record_bytes);
 	return FS_OK;

@@ -22,10 +22,10 @@ struct stream {
 	bool busy[STREAM_BUFFERS];
 	unsigned current, in_flight;
 	uint64_t chunk_bytes;
-	uint64_t filled;   /* of the current chunk */
-	uint64_t start;    /* of the segment on the device */
+	uint64_t filled; /* of the current chunk */
+	uint64_t start; /* of the segment on the device */
 	uint64_t position; /* in the segment: of the next byte */
-	uint64_t barrier;  /* bytes from this position on are issued when all before are written */
+	uint64_t barrier; /* bytes from this position on are issued when all before are written */
 	uint64_t issued;
 	int error; /* a negative errno; nothing more is issued then */
 };

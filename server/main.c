@@ -62,7 +62,8 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 static int complain(const char *reason, int exit_code)
 {
 	if (log_to_journal())
-		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s", reason);
+		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s",
+			  reason);
 	else
 		fprintf(stderr, "%s\n", reason);
 	return exit_code;
@@ -79,7 +80,8 @@ static void on_ready(void *context)
 	const struct parts *parts = context;
 
 	process_detach_done(parts->process);
-	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)), "clients are served");
+	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)),
+		  "clients are served");
 	service_ready(parts->server->service, parts->server);
 }
 
@@ -156,8 +158,11 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	struct store_config config;
 	struct parts parts = { process, &server };
 	const struct seg_owner owner = { process->uid, process->gid };
-	const struct net_hooks hooks = { .context = &parts, .ready = on_ready, .reload = on_hangup,
-					 .stopping = on_stopping, .second = on_second,
+	const struct net_hooks hooks = { .context = &parts,
+					 .ready = on_ready,
+					 .reload = on_hangup,
+					 .stopping = on_stopping,
+					 .second = on_second,
 					 .beats = service_patience_seconds(service) > 0 };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;

@@ -20,7 +20,7 @@ struct process {
 	bool switch_user;
 	uid_t uid;
 	gid_t gid;
-	int ready_fd;	/* -d: told when the daemon serves; else -1 */
+	int ready_fd; /* -d: told when the daemon serves; else -1 */
 	char *pid_path; /* absolute; NULL when none was written */
 };
 

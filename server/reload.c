@@ -17,7 +17,8 @@ struct reload {
 	const struct server *server;
 	int argc;
 	char **argv;
-	struct conf applied; /* the options as last read; its texts are those of server->conf, and of what can't change */
+	struct conf
+		applied; /* the options as last read; its texts are those of server->conf, and of what can't change */
 	_Atomic int verbose;
 	unsigned changes; /* of the reading under way */
 	struct store_tuning tuning;
@@ -119,7 +120,8 @@ static void on_change(void *context, const struct conf_change *change)
 	} else if (change->reloadable) {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  "%s: %s -> %s is too far from what it started with, and needs a restart", name, before, after);
+			  "%s: %s -> %s is too far from what it started with, and needs a restart", name, before,
+			  after);
 	} else {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
@@ -133,7 +135,8 @@ static void reload_options(struct reload *reload)
 	char why[1024];
 
 	if (conf_reload(&fresh, reload->server->conf, reload->argc, reload->argv, why, sizeof(why)) != FS_OK) {
-		log_event(LOG_LEVEL_WARN, "reload_failed", LOG_FIELDS(LOG_TEXT("REASON", why)), "options stay as they were: %s", why);
+		log_event(LOG_LEVEL_WARN, "reload_failed", LOG_FIELDS(LOG_TEXT("REASON", why)),
+			  "options stay as they were: %s", why);
 	} else {
 		reload->changes = 0;
 		reload->fresh = &fresh;

@@ -30,23 +30,23 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define IDENTIFIER "flashield"
-#define FIELD_BYTES 512	       /* of one of an event's */
-#define STATUS_SECONDS 10u     /* between two lines of state */
-#define EXTEND_US 120000000u   /* what a step that goes on asks for */
-#define PROGRESS_US 1000000u   /* between two words about it */
+#define FIELD_BYTES 512 /* of one of an event's */
+#define STATUS_SECONDS 10u /* between two lines of state */
+#define EXTEND_US 120000000u /* what a step that goes on asks for */
+#define PROGRESS_US 1000000u /* between two words about it */
 #define WATCHDOG_LEAST_US 2000000u /* it is fed once a second at the most */
 
 struct service {
 	struct service_socket *sockets;
 	char **names; /* of sd_listen_fds_with_names */
 	unsigned count;
-	bool notifies;	      /* there is a NOTIFY_SOCKET */
-	bool complained;      /* that it doesn't answer */
-	bool ready_owed;      /* it did not take the word that we are ready: it is told again */
+	bool notifies; /* there is a NOTIFY_SOCKET */
+	bool complained; /* that it doesn't answer */
+	bool ready_owed; /* it did not take the word that we are ready: it is told again */
 	uint64_t watchdog_us; /* 0: none */
 	uint64_t fed_us, progress_us; /* boot clock */
-	uint32_t seconds;     /* of service_second */
-	uint64_t hits, gets;  /* at the last line of state */
+	uint32_t seconds; /* of service_second */
+	uint64_t hits, gets; /* at the last line of state */
 	char status[512];
 };
 
@@ -137,7 +137,8 @@ static int take_watchdog(struct service *service, char reason[256])
 	int found = sd_watchdog_enabled(1, &service->watchdog_us);
 
 	if (found < 0) {
-		snprintf(reason, 256, "WATCHDOG_USEC or WATCHDOG_PID of the environment are wrong: %s", strerror(-found));
+		snprintf(reason, 256, "WATCHDOG_USEC or WATCHDOG_PID of the environment are wrong: %s",
+			 strerror(-found));
 		return FS_EINVAL;
 	}
 	if (found == 0)
@@ -205,7 +206,8 @@ static bool would_wait(void)
 	manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (manager.fd < 0)
 		return false;
-	if (connect(manager.fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0)
+	if (connect(manager.fd, (struct sockaddr *)&address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0)
 		full = poll(&manager, 1, 0) == 0;
 	close(manager.fd);
 	return full;
@@ -252,8 +254,10 @@ static bool renew_status(struct service *service, const struct server *server)
 	uint64_t hits = ctr_total(CTR_get_hits), gets = hits + ctr_total(CTR_get_misses);
 	struct net_status net;
 	struct store_status store;
-	const struct service_figures figures = { .store = &store, .flash_wanted = server->conf->flash_path != NULL,
-						 .hits = hits - service->hits, .gets = gets - service->gets };
+	const struct service_figures figures = { .store = &store,
+						 .flash_wanted = server->conf->flash_path != NULL,
+						 .hits = hits - service->hits,
+						 .gets = gets - service->gets };
 	struct service_figures now = figures;
 	char status[sizeof(service->status)];
 

@@ -67,7 +67,7 @@ void service_second(struct service *service, const struct server *server, bool a
 struct service_figures {
 	const struct store_status *store;
 	bool flash_wanted; /* --flash-path */
-	bool accepting;	   /* not at -c */
+	bool accepting; /* not at -c */
 	uint64_t hits, gets; /* since the last line */
 };
 /* "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash 12 % full"; first, after "Degraded: ", what doesn't

@@ -40,7 +40,8 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		before = ", ";
 	}
 	if (store->flash && store->segments.busy_ms >= STALLED_MS) {
-		add(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before, store->segments.busy_ms / 1000);
+		add(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before,
+		    store->segments.busy_ms / 1000);
 		before = ", ";
 	}
 	if (figures->flash_wanted && !store->flash) {

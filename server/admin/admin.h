@@ -40,8 +40,7 @@ void admin_destroy(struct server *server);
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out);
 
 /* One row with a formatted value. */
-void stats_add(struct stats_out *out, const char *name, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+void stats_add(struct stats_out *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The reports (stats_*.c). */
 void stats_general(const struct server *server, struct stats_out *out);

@@ -151,8 +151,8 @@ static int format_meta(char *out, const struct store_seen *object)
 
 	return snprintf(out, LINE_MAX_BYTES,
 			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u\n",
-			events_key(object->key, object->key_length, key), object->expires, object->accessed, object->cas,
-			object->fetched ? "yes" : "no", object->class, object->bytes);
+			events_key(object->key, object->key_length, key), object->expires, object->accessed,
+			object->cas, object->fetched ? "yes" : "no", object->class, object->bytes);
 }
 
 struct walk {

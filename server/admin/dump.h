@@ -26,7 +26,7 @@ struct store;
 
 enum dump_form {
 	DUMP_META, /* key=a%3Ab exp=-1 la=1795194693 cas=1 fetch=no cls=1 size=61; END */
-	DUMP_MG	   /* mg KEY, or mg BASE64 b; EN */
+	DUMP_MG /* mg KEY, or mg BASE64 b; EN */
 };
 
 FS_MUST_CHECK int dump_start(struct dump **out, struct store *store);
@@ -35,6 +35,7 @@ void dump_destroy(struct dump *dump); /* when the workers have ended */
 
 /* A barrier of this connection: it is sent the objects of these classes (store_class_bytes; NULL: all). 0: return CONN_LEND.
    FS_EBUSY: another one is under way. FS_EINVAL: such a connection can't be lent (UDP). */
-FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const bool classes[DUMP_CLASSES]);
+FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form,
+			     const bool classes[DUMP_CLASSES]);
 
 #endif

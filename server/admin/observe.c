@@ -14,7 +14,14 @@
 
 /* By application. */
 enum app_counter {
-	APP_MISSES, APP_DRAM_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN,
+	APP_MISSES,
+	APP_DRAM_HITS,
+	APP_FLASH_HITS,
+	APP_SETS,
+	APP_DELETES,
+	APP_OTHERS,
+	APP_BYTES_READ,
+	APP_BYTES_WRITTEN,
 	APP_COUNTERS,
 	/* As the kind of a command; its result says which of the three it is. They are counted apart, and added up to gets and
 	   hits: a difference of two counts, read one after the other, would go back now and then. */
@@ -162,10 +169,9 @@ static struct prefix_row *row_of_user(const char *user)
 
 /* Which of an application's counters a request is. */
 static const uint8_t APP_COUNTER_OF[] = {
-	[STORE_GET] = APP_GETS,	   [STORE_GAT] = APP_GETS,
-	[STORE_SET] = APP_SETS,	   [STORE_ADD] = APP_SETS,	[STORE_REPLACE] = APP_SETS, [STORE_CAS] = APP_SETS,
-	[STORE_APPEND] = APP_SETS, [STORE_PREPEND] = APP_SETS,	[STORE_DELETE] = APP_DELETES,
-	[STORE_INCR] = APP_OTHERS, [STORE_DECR] = APP_OTHERS,	[STORE_TOUCH] = APP_OTHERS,
+	[STORE_GET] = APP_GETS,       [STORE_GAT] = APP_GETS,    [STORE_SET] = APP_SETS,    [STORE_ADD] = APP_SETS,
+	[STORE_REPLACE] = APP_SETS,   [STORE_CAS] = APP_SETS,    [STORE_APPEND] = APP_SETS, [STORE_PREPEND] = APP_SETS,
+	[STORE_DELETE] = APP_DELETES, [STORE_INCR] = APP_OTHERS, [STORE_DECR] = APP_OTHERS, [STORE_TOUCH] = APP_OTHERS,
 };
 
 /* What is left to do of a set that was refused: no delete of the client's. */
@@ -261,8 +267,9 @@ bool observe_detail(void)
 /* As memcached: a key without the delimiter has no prefix, and is not counted. */
 static void count_detail(const struct store_request *request, enum app_counter kind)
 {
-	static const uint8_t counter_of[] = { [APP_GETS] = DETAIL_GET, [APP_SETS] = DETAIL_SET,
-					      [APP_DELETES] = DETAIL_DELETE };
+	static const uint8_t counter_of[] = {
+		[APP_GETS] = DETAIL_GET, [APP_SETS] = DETAIL_SET, [APP_DELETES] = DETAIL_DELETE
+	};
 	const char *end = memchr(request->key, observed.detail_delimiter, request->key_length);
 	struct prefix_row *row;
 	unsigned prefix;
@@ -288,9 +295,9 @@ unsigned observe_detail_line(unsigned *at, char out[512])
 		return 0;
 	name = prefixes_name(observed.details, ++*at, &length);
 	prefixes_sum(observed.details, *at, sums);
-	return (unsigned)snprintf(out, 512, "PREFIX %.*s get %" PRIu64 " hit %" PRIu64 " set %" PRIu64 " del %" PRIu64 "\r\n",
-				  (int)length, name, sums[DETAIL_GET], sums[DETAIL_HIT], sums[DETAIL_SET],
-				  sums[DETAIL_DELETE]);
+	return (unsigned)snprintf(
+		out, 512, "PREFIX %.*s get %" PRIu64 " hit %" PRIu64 " set %" PRIu64 " del %" PRIu64 "\r\n",
+		(int)length, name, sums[DETAIL_GET], sums[DETAIL_HIT], sums[DETAIL_SET], sums[DETAIL_DELETE]);
 }
 
 void observe_reset(void)
@@ -302,9 +309,9 @@ void observe_reset(void)
 /* ---- events ------------------------------------------------------------------------------------ */
 
 static const char *const op_names[] = {
-	[STORE_GET] = "get",	   [STORE_GAT] = "gat",		[STORE_SET] = "set",   [STORE_ADD] = "add",
+	[STORE_GET] = "get",         [STORE_GAT] = "gat",       [STORE_SET] = "set",         [STORE_ADD] = "add",
 	[STORE_REPLACE] = "replace", [STORE_APPEND] = "append", [STORE_PREPEND] = "prepend", [STORE_CAS] = "cas",
-	[STORE_INCR] = "incr",	   [STORE_DECR] = "decr",	[STORE_DELETE] = "delete", [STORE_TOUCH] = "touch",
+	[STORE_INCR] = "incr",       [STORE_DECR] = "decr",     [STORE_DELETE] = "delete",   [STORE_TOUCH] = "touch",
 };
 
 /* memcached's words, and as words for what it has none. */
@@ -339,7 +346,9 @@ static void emit_fetch(const struct conn *conn, const struct store_request *requ
 
 	events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s clsid=%u cfd=%d size=%u from=%s", key,
 		    hit ? "found" : "not_found", told->class, conn_number(conn), told->value_bytes,
-		    !hit ? "none" : request->value.from_flash ? "flash" : "dram");
+		    !hit                        ? "none"
+		    : request->value.from_flash ? "flash"
+						: "dram");
 }
 
 /* memcached's line for what stores a value. It has none for the others. */
@@ -351,11 +360,11 @@ static void emit_mutation(const struct conn *conn, const struct store_request *r
 	const char *status = status_of(request->result), *command = op_names[refused ? STORE_SET : request->op];
 
 	if (refused || (request->op >= STORE_SET && request->op <= STORE_CAS))
-		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type, key,
-			    status, command, told->ttl_seconds, told->class, conn_number(conn), told->value_bytes);
+		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type,
+			    key, status, command, told->ttl_seconds, told->class, conn_number(conn), told->value_bytes);
 	else
-		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d", type, key, status,
-			    command, told->ttl_seconds, told->class, conn_number(conn));
+		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d", type, key,
+			    status, command, told->ttl_seconds, told->class, conn_number(conn));
 }
 
 static void emit(const struct conn *conn, const struct store_request *request, enum app_counter kind)
@@ -391,8 +400,8 @@ static inline void count_and_tell(struct prefix_row *row, const struct conn *con
 }
 
 /* Keys without an application, long names, and names that are not at hand. */
-static void __attribute__((noinline)) observe_any(const struct conn *conn, const struct store_request *request,
-						 uint64_t start, bool is_short)
+static void __attribute__((noinline))
+observe_any(const struct conn *conn, const struct store_request *request, uint64_t start, bool is_short)
 {
 	struct prefix_row *row;
 

@@ -18,7 +18,7 @@
 
 #include "server/admin/admin.h"
 
-#define APPS_MAX 64u	     /* the others share one */
+#define APPS_MAX 64u /* the others share one */
 #define DETAIL_PREFIXES_MAX 65535u
 
 struct conf;
@@ -26,8 +26,8 @@ struct conn;
 struct store_request;
 
 void observe_init(const struct conf *conf); /* before any thread counts */
-void observe_fini(void);		    /* when none does any more */
-uint64_t observe_untouched(void);	    /* of its tables, the bytes that are not resident yet */
+void observe_fini(void); /* when none does any more */
+uint64_t observe_untouched(void); /* of its tables, the bytes that are not resident yet */
 
 /* The request is done and its value not yet given back. */
 void observe(const struct conn *conn, const struct store_request *request);
@@ -47,7 +47,7 @@ struct observe_app {
 	const char *name;
 	size_t name_length; /* 0 .. 250 */
 	uint64_t dram_hits, flash_hits, misses; /* of get and gat */
-	uint64_t sets;		/* storage commands, stored or not */
+	uint64_t sets; /* storage commands, stored or not */
 	uint64_t written_bytes; /* key and value bytes of what these stored */
 };
 /* index 0: the empty name; then in the order in which they came. False: there are no more. Any thread. */

@@ -11,7 +11,7 @@
 #include "base/resident.h"
 
 #define BLOCKS_MAX 512u /* threads that count; more than -t may be */
-#define ROWS 64u	/* of a thread's counters, made together */
+#define ROWS 64u /* of a thread's counters, made together */
 
 struct name {
 	uint64_t hash;
@@ -97,8 +97,8 @@ static unsigned look_up(struct prefixes *prefixes, const char *text, size_t leng
 	}
 }
 
-static unsigned __attribute__((cold, noinline)) add_name(struct prefixes *prefixes, const char *text, size_t length,
-							 uint64_t hash)
+static unsigned __attribute__((cold, noinline))
+add_name(struct prefixes *prefixes, const char *text, size_t length, uint64_t hash)
 {
 	unsigned number, count;
 	uint32_t slot;
@@ -184,9 +184,10 @@ static struct prefix_row *__attribute__((cold, noinline)) make_rows(struct prefi
 
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number)
 {
-	struct block *block = own_thread > 0 ?
-		atomic_load_explicit(&prefixes->blocks[own_thread - 1], memory_order_relaxed) : NULL;
-	struct prefix_row *rows = block ? atomic_load_explicit(&block->rows[number / ROWS], memory_order_relaxed) : NULL;
+	struct block *block =
+		own_thread > 0 ? atomic_load_explicit(&prefixes->blocks[own_thread - 1], memory_order_relaxed) : NULL;
+	struct prefix_row *rows =
+		block ? atomic_load_explicit(&block->rows[number / ROWS], memory_order_relaxed) : NULL;
 
 	if (__builtin_expect(!rows, 0))
 		rows = make_rows(prefixes, number);

@@ -85,7 +85,9 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 static void window_rows(const struct store_status *status, struct stats_out *out)
 {
 	static const char *const names[STORE_WINDOWS] = {
-		[STORE_WINDOW_5M] = "clwa_5m", [STORE_WINDOW_1H] = "clwa_1h", [STORE_WINDOW_1D] = "clwa_1d",
+		[STORE_WINDOW_5M] = "clwa_5m",
+		[STORE_WINDOW_1H] = "clwa_1h",
+		[STORE_WINDOW_1D] = "clwa_1d",
 	};
 	const struct store_window *recent = &status->window[STORE_WINDOW_5M];
 	double allowed = (double)status->write_limit * recent->seconds;

@@ -30,7 +30,8 @@ static uint64_t less(uint64_t bytes, uint64_t part)
  */
 static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
-	uint64_t left = less(resident->all, others), most = less(heap->active, heap->allocated) + heap->metadata + heap->unused;
+	uint64_t left = less(resident->all, others),
+		 most = less(heap->active, heap->allocated) + heap->metadata + heap->unused;
 
 	return left < most ? left : most;
 }

@@ -27,19 +27,19 @@ struct source {
 
 /* How a field of struct conf is shown. */
 enum form {
-	FORM_INT,      /* int */
-	FORM_OCTAL,    /* unsigned */
-	FORM_SIZE,     /* uint64_t */
-	FORM_REAL,     /* double, two places */
-	FORM_REAL_3,   /* double, three places */
-	FORM_YES,      /* bool: yes or no */
-	FORM_NOT,      /* bool: no or yes */
-	FORM_CHAR,     /* char */
-	FORM_TEXT,     /* char *; "NULL" when there is none */
-	FORM_POINTER,  /* char *; "(null)", as printf has it, when there is none */
-	FORM_GIVEN,    /* char *: was it given? */
+	FORM_INT, /* int */
+	FORM_OCTAL, /* unsigned */
+	FORM_SIZE, /* uint64_t */
+	FORM_REAL, /* double, two places */
+	FORM_REAL_3, /* double, three places */
+	FORM_YES, /* bool: yes or no */
+	FORM_NOT, /* bool: no or yes */
+	FORM_CHAR, /* char */
+	FORM_TEXT, /* char *; "NULL" when there is none */
+	FORM_POINTER, /* char *; "(null)", as printf has it, when there is none */
+	FORM_GIVEN, /* char *: was it given? */
 	FORM_COMPUTED, /* by a function */
-	FORM_CONSTANT  /* what memcached has, and we don't */
+	FORM_CONSTANT /* what memcached has, and we don't */
 };
 
 struct row {
@@ -114,9 +114,18 @@ static void show_tls_version(const struct source *from, struct stats_out *out, c
 
 /* ---- the table ----------------------------------------------------------------------------------- */
 
-#define ROW(name, form, field) { #name, FORM_##form, offsetof(struct conf, field), NULL, NULL }
-#define SHOWN(name, show) { #name, FORM_COMPUTED, 0, show, NULL }
-#define ALWAYS(name, text) { #name, FORM_CONSTANT, 0, NULL, text }
+#define ROW(name, form, field) \
+	{ \
+#name, FORM_##form, offsetof(struct conf, field), NULL, NULL \
+	}
+#define SHOWN(name, show) \
+	{ \
+#name, FORM_COMPUTED, 0, show, NULL \
+	}
+#define ALWAYS(name, text) \
+	{ \
+#name, FORM_CONSTANT, 0, NULL, text \
+	}
 
 static const struct row rows[] = {
 	ROW(maxbytes, SIZE, memory_limit_bytes),

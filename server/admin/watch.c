@@ -33,11 +33,11 @@ struct watch {
 	pthread_t thread;
 	int wake_fd;
 	size_t buffer_bytes;
-	struct lock lock;	 /* covers joining and stopping */
+	struct lock lock; /* covers joining and stopping */
 	struct watcher *joining;
 	bool stopping;
 	struct watcher *watchers; /* the thread's own */
-	atomic_uint count;	 /* with those that are on their way here */
+	atomic_uint count; /* with those that are on their way here */
 	_Atomic uint64_t sent, skipped;
 };
 
@@ -296,6 +296,7 @@ void watch_destroy(struct watch *watch)
 
 void watch_get_status(const struct watch *watch, struct watch_status *out)
 {
-	*out = (struct watch_status){ .watchers = atomic_load(&watch->count), .sent = atomic_load(&watch->sent),
+	*out = (struct watch_status){ .watchers = atomic_load(&watch->count),
+				      .sent = atomic_load(&watch->sent),
 				      .skipped = atomic_load(&watch->skipped) };
 }

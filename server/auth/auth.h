@@ -35,13 +35,12 @@ bool auth_has_passwords(const struct auth *auth);
 bool auth_has_sasl(const struct auth *auth);
 
 /* Is there such a user with this password? May wait for a reload in another thread, not for the file. */
-bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password,
-		size_t password_length);
+bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password, size_t password_length);
 
 /* ---- SASL ------------------------------------------------------------------------------------ */
 
 enum auth_sasl_result {
-	AUTH_SASL_OK,	    /* authenticated: auth_sasl_user */
+	AUTH_SASL_OK, /* authenticated: auth_sasl_user */
 	AUTH_SASL_CONTINUE, /* the challenge goes to the client */
 	AUTH_SASL_REFUSED
 };

@@ -59,8 +59,9 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 		const char *stop = newline ? newline : end;
 
 		if (!read_line(line, (size_t)(stop - line), key, &out->entry[out->count])) {
-			snprintf(reason, 256, "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)",
-				 path, out->count + 1);
+			snprintf(reason, 256,
+				 "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)", path,
+				 out->count + 1);
 			auth_entries_free(out);
 			return FS_EINVAL;
 		}

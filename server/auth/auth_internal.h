@@ -16,8 +16,8 @@
 #include "server/auth/auth.h"
 
 #define AUTH_KEY_BYTES 32u
-#define AUTH_DIGEST_BYTES 32u		 /* of SHA-256 */
-#define AUTH_FILE_MAX_BYTES (1u << 20)  /* of a password file */
+#define AUTH_DIGEST_BYTES 32u /* of SHA-256 */
+#define AUTH_FILE_MAX_BYTES (1u << 20) /* of a password file */
 
 struct auth_entry {
 	unsigned char user[AUTH_DIGEST_BYTES], password[AUTH_DIGEST_BYTES];

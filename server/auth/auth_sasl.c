@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <sasl/sasl.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -190,7 +190,8 @@ enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl,
 	if (!mechanism && (!*sasl || !(*sasl)->started))
 		return AUTH_SASL_REFUSED;
 	if (mechanism)
-		code = sasl_server_start((*sasl)->conn, mechanism, length > 0 ? data : NULL, (unsigned)length, challenge, &bytes);
+		code = sasl_server_start((*sasl)->conn, mechanism, length > 0 ? data : NULL, (unsigned)length,
+					 challenge, &bytes);
 	else
 		code = sasl_server_step((*sasl)->conn, data, (unsigned)length, challenge, &bytes);
 	*challenge_length = *challenge ? bytes : 0;

@@ -79,7 +79,7 @@ static double not_negative(int64_t value)
 
 static void show_build_info(const struct source *from)
 {
-	const char *const values[] = {FS_VERSION, from->conf->compat_version};
+	const char *const values[] = { FS_VERSION, from->conf->compat_version };
 
 	give(from, METRIC_build_info, values, 1);
 }
@@ -108,7 +108,7 @@ static void keep_setting(void *context, const struct conf_option *option, const 
 
 static void show_config_info(const struct source *from)
 {
-	struct settings settings = {.labels = metric_info(METRIC_config_info)->labels};
+	struct settings settings = { .labels = metric_info(METRIC_config_info)->labels };
 	const char *values[LABELS_MAX];
 
 	for (unsigned i = 0; i < LABELS_MAX; i++)
@@ -173,11 +173,16 @@ static void show_memory_part_bytes(const struct source *from)
 		const char *part;
 		uint64_t bytes;
 	} parts[] = {
-		{"items", store->dram_bytes},	       {"table", store->dram_table_bytes},
-		{"index", store->index.index_bytes},   {"filters", store->index.filter_bytes},
-		{"index_other", store->index.other_bytes}, {"plan", store->plan_bytes},
-		{"staging", store->staging_bytes},     {"readers", store->reader_bytes},
-		{"classifier", store->classifier_bytes}, {"connections", from->net.client_bytes},
+		{ "items", store->dram_bytes },
+		{ "table", store->dram_table_bytes },
+		{ "index", store->index.index_bytes },
+		{ "filters", store->index.filter_bytes },
+		{ "index_other", store->index.other_bytes },
+		{ "plan", store->plan_bytes },
+		{ "staging", store->staging_bytes },
+		{ "readers", store->reader_bytes },
+		{ "classifier", store->classifier_bytes },
+		{ "connections", from->net.client_bytes },
 	};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -317,8 +322,8 @@ static void add_namesake(struct observe_app *nameless)
 	}
 }
 
-static void each_app(const struct source *from, void (*show)(const struct source *from, const char *label,
-							      const struct observe_app *app))
+static void each_app(const struct source *from,
+		     void (*show)(const struct source *from, const char *label, const struct observe_app *app))
 {
 	char label[LABEL_BYTES];
 	struct observe_app app;
@@ -336,9 +341,9 @@ static void each_app(const struct source *from, void (*show)(const struct source
 
 static void show_gets_of(const struct source *from, const char *label, const struct observe_app *app)
 {
-	give(from, METRIC_application_gets_total, (const char *const[]){label, "dram_hit"}, (double)app->dram_hits);
-	give(from, METRIC_application_gets_total, (const char *const[]){label, "flash_hit"}, (double)app->flash_hits);
-	give(from, METRIC_application_gets_total, (const char *const[]){label, "miss"}, (double)app->misses);
+	give(from, METRIC_application_gets_total, (const char *const[]){ label, "dram_hit" }, (double)app->dram_hits);
+	give(from, METRIC_application_gets_total, (const char *const[]){ label, "flash_hit" }, (double)app->flash_hits);
+	give(from, METRIC_application_gets_total, (const char *const[]){ label, "miss" }, (double)app->misses);
 }
 
 static void show_sets_of(const struct source *from, const char *label, const struct observe_app *app)
@@ -386,8 +391,9 @@ static void show_durations(const struct source *from, enum metric metric)
 			bounds[i] = (double)lat_bounds_ns[i] / 1e9;
 			cumulative[i] = hist_count_up_to(hist, lat_bounds_ns[i]);
 		}
-		from->sink->histogram(from->sink->context, metric_info(metric)->labels, &info->label, bounds, cumulative,
-				      LAT_BOUNDS, hist_count_up_to(hist, UINT64_MAX), (double)hist->sum / 1e9);
+		from->sink->histogram(from->sink->context, metric_info(metric)->labels, &info->label, bounds,
+				      cumulative, LAT_BOUNDS, hist_count_up_to(hist, UINT64_MAX),
+				      (double)hist->sum / 1e9);
 		hist_destroy(hist);
 	}
 }
@@ -420,7 +426,7 @@ static void show_counters(const struct metrics_sink *sink)
 
 void metrics_collect(const struct server *server, const struct metrics_sink *sink)
 {
-	struct source from = {.server = server, .conf = server->conf, .sink = sink};
+	struct source from = { .server = server, .conf = server->conf, .sink = sink };
 
 	store_get_status(server->store, &from.store);
 	net_get_status(server->net, &from.net);

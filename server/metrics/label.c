@@ -15,8 +15,12 @@
 /* How long the character at bytes is; 0: it is none. Overlong forms and surrogates are none. */
 static size_t utf8_length(const unsigned char *bytes, size_t left)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = bytes[0] < 0x80 ? 1 : bytes[0] >> 5 == 6 ? 2 : bytes[0] >> 4 == 14 ? 3 : bytes[0] >> 3 == 30 ? 4 : 0;
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t length = bytes[0] < 0x80       ? 1
+			: bytes[0] >> 5 == 6  ? 2
+			: bytes[0] >> 4 == 14 ? 3
+			: bytes[0] >> 3 == 30 ? 4
+					      : 0;
 	uint32_t character = length ? bytes[0] & (0xffu >> (length + (length > 1))) : 0;
 
 	if (length == 0 || length > left)

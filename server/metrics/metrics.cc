@@ -182,7 +182,7 @@ class SignalsBlocked
 
 std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 {
-	const std::vector<std::string> options = { "listening_ports",	  address,     "num_threads", threads,
+	const std::vector<std::string> options = { "listening_ports",    address,    "num_threads", threads,
 						   "request_timeout_ms", patience_ms };
 	CivetCallbacks callbacks;
 	SignalsBlocked blocked;
@@ -247,7 +247,8 @@ class Knocking
 
 		if (fd < 0)
 			return;
-		(void)!connect(fd, to->ai_addr, to->ai_addrlen); /* when nobody listens any more it isn't needed either */
+		(void)!connect(fd, to->ai_addr,
+			       to->ai_addrlen); /* when nobody listens any more it isn't needed either */
 		close(fd);
 	}
 

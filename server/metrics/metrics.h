@@ -27,7 +27,8 @@ struct server;
 /* Serves http://address/metrics. address is "ADDR:PORT" or "[ADDR]:PORT" as --metrics-listen has it; "off": *out is NULL.
    FS_ESYS with a reason, the address in it, when it can't be bound: then *out is NULL too, and the daemon goes on
    without. Its threads block all signals. Main thread. */
-FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address, char reason[256]);
+FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address,
+				char reason[256]);
 /* Scrapes under way are finished first, which is waited for, for 1 s at most. NULL is nothing. Main thread, before anything that a scrape reads goes. */
 void metrics_stop(struct metrics *metrics);
 

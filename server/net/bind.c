@@ -163,7 +163,8 @@ static int bind_host(struct binding *binding, const char *host, const char *port
 	}
 	freeaddrinfo(list);
 	if (bound > 0 && failed > 0)
-		log_warn("not all addresses of %s port %s can be listened on: %s", host ? host : "*", port, binding->cause);
+		log_warn("not all addresses of %s port %s can be listened on: %s", host ? host : "*", port,
+			 binding->cause);
 	return bound > 0 ? FS_OK : FS_ESYS;
 }
 
@@ -186,7 +187,8 @@ static int bind_address(struct binding *binding, char *address, const char *port
 	binding->transport = binding->net->certificates ? &transport_tls : &transport_plain;
 	if (strncmp(host, NOTLS, sizeof(NOTLS) - 1) == 0) {
 		if (!binding->net->certificates) {
-			snprintf(binding->cause, sizeof(binding->cause), "'notls' option is valid only when SSL is enabled");
+			snprintf(binding->cause, sizeof(binding->cause),
+				 "'notls' option is valid only when SSL is enabled");
 			return FS_EINVAL;
 		}
 		binding->transport = &transport_plain;

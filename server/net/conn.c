@@ -15,7 +15,7 @@
 #include "server/proto/proto.h"
 
 #define ROOM_BYTES 4096u /* least room in the input before reading */
-#define RECEIVES 16u	 /* of one connection in a turn */
+#define RECEIVES 16u /* of one connection in a turn */
 #define INPUT_LEAST_BYTES (2u * CONN_INPUT_MAX_BYTES) /* one connection may always send its longest line */
 
 static struct socket_conn *sock_of(struct conn *conn)
@@ -69,8 +69,8 @@ static bool rebuffer(struct conn *conn, uint32_t capacity)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
-	char *bytes = capacity == CONN_BUFFER_BYTES ? worker_buffer_take(conn->worker) :
-						      take_long_input(conn->worker, capacity);
+	char *bytes = capacity == CONN_BUFFER_BYTES ? worker_buffer_take(conn->worker)
+						    : take_long_input(conn->worker, capacity);
 
 	if (!bytes)
 		return false;
@@ -228,8 +228,10 @@ static enum conn_verdict parse(struct conn *conn)
 static void show(struct socket_conn *sock)
 {
 	const struct conn *conn = &sock->conn;
-	uint8_t state = conn->blocked ? CONN_STATE_WRITE : conn->body_left > 0 ? CONN_STATE_BODY :
-			conn->session.state == SESSION_SWALLOW ? CONN_STATE_SWALLOW : CONN_STATE_NEW_COMMAND;
+	uint8_t state = conn->blocked                            ? CONN_STATE_WRITE
+			: conn->body_left > 0                    ? CONN_STATE_BODY
+			: conn->session.state == SESSION_SWALLOW ? CONN_STATE_SWALLOW
+								 : CONN_STATE_NEW_COMMAND;
 
 	if (__builtin_expect(state != atomic_load_explicit(&sock->state, memory_order_relaxed), 0))
 		atomic_store_explicit(&sock->state, state, memory_order_relaxed);
@@ -376,8 +378,8 @@ static void foresee(struct worker *worker, struct socket_conn *const *socks, uns
 		const struct conn *conn = &socks[i]->conn;
 
 		if (conn->protocol && conn->input.start < conn->input.end)
-			foreseen += conn->protocol->foresee(conn, worker->foreseen + foreseen,
-							    CONN_FORESEEN - foreseen);
+			foreseen +=
+				conn->protocol->foresee(conn, worker->foreseen + foreseen, CONN_FORESEEN - foreseen);
 	}
 	for (unsigned i = 0; i < foreseen; i++)
 		hashes[i] = worker->foreseen[i].hash;
@@ -450,7 +452,8 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 static void __attribute__((cold)) refuse(struct worker *worker, const struct opening *opening)
 {
-	struct socket_conn none = { .fd = opening->fd, .transport = opening->transport,
+	struct socket_conn none = { .fd = opening->fd,
+				    .transport = opening->transport,
 				    .transport_data = opening->transport_data };
 
 	log_limited(LOG_LEVEL_WARN, "connection refused: out of memory");

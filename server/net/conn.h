@@ -41,20 +41,20 @@
 #include "server/server.h"
 #include "server/store/store.h"
 
-#define CONN_BUFFER_BYTES 16384u		/* of a pooled buffer; borrowed while there are bytes in it */
-#define CONN_INPUT_MAX_BYTES (16u << 20)	/* the longest multiget line */
-#define CONN_COPY_BYTES 1024u			/* values up to this are copied, larger ones referenced */
-#define CONN_FLUSH_BYTES (64u << 10)		/* output that is sent although more input waits */
-#define CONN_OUTPUT_BYTES (1u << 20)		/* output that a slow reader may have waiting */
-#define CONN_PENDING 256u			/* requests in flight */
-#define CONN_PENDING_BYTES (4u << 20)		/* values expected from them */
-#define CONN_LEAST_BYTES (32u << 10)		/* what a connection may hold whatever others do */
-#define CONN_TOTAL_PART 8			/* this part of -m may all connections' answers hold ... */
-#define CONN_SHARE_BYTES (64u << 10)		/* of each connection's answers doesn't count for the next */
-#define CONN_MOST_TIMES 4			/* ... and so many times that with large values */
-#define CONN_ROOM_BYTES 4096u			/* the largest piece of output made at once */
-#define REPLY_TEXT_BYTES 640			/* the longest head: meta's with a base64 key and all its flags */
-#define REPLY_OWN_BYTES 96u			/* for the protocol's own use */
+#define CONN_BUFFER_BYTES 16384u /* of a pooled buffer; borrowed while there are bytes in it */
+#define CONN_INPUT_MAX_BYTES (16u << 20) /* the longest multiget line */
+#define CONN_COPY_BYTES 1024u /* values up to this are copied, larger ones referenced */
+#define CONN_FLUSH_BYTES (64u << 10) /* output that is sent although more input waits */
+#define CONN_OUTPUT_BYTES (1u << 20) /* output that a slow reader may have waiting */
+#define CONN_PENDING 256u /* requests in flight */
+#define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
+#define CONN_LEAST_BYTES (32u << 10) /* what a connection may hold whatever others do */
+#define CONN_TOTAL_PART 8 /* this part of -m may all connections' answers hold ... */
+#define CONN_SHARE_BYTES (64u << 10) /* of each connection's answers doesn't count for the next */
+#define CONN_MOST_TIMES 4 /* ... and so many times that with large values */
+#define CONN_ROOM_BYTES 4096u /* the largest piece of output made at once */
+#define REPLY_TEXT_BYTES 640 /* the longest head: meta's with a base64 key and all its flags */
+#define REPLY_OWN_BYTES 96u /* for the protocol's own use */
 
 struct conn;
 struct worker;
@@ -63,17 +63,17 @@ struct worker;
 struct reply {
 	struct store_request request;
 	struct conn *conn;
-	struct reply *next;	/* in the connection's queue, or among the worker's spare ones */
-	uint64_t position;	/* in the output stream */
-	uint64_t since_ns;	/* pending: when its request was received (durations.h) */
-	uint32_t sent;		/* bytes of it that were written */
-	uint32_t held;		/* memory that it holds, or is expected to while it is pending */
+	struct reply *next; /* in the connection's queue, or among the worker's spare ones */
+	uint64_t position; /* in the output stream */
+	uint64_t since_ns; /* pending: when its request was received (durations.h) */
+	uint32_t sent; /* bytes of it that were written */
+	uint32_t held; /* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;
-	bool pending;		/* the request is not done */
-	bool ordered;		/* a read-modify-write: further commands on its key wait */
-	bool has_value;		/* after the text: value and tail */
-	uint8_t tail_length;	/* bytes of "\r\n" that follow a value: 2, or 0 in the binary protocol */
-	uint8_t kind;		/* the protocol's: which of its answers it is */
+	bool pending; /* the request is not done */
+	bool ordered; /* a read-modify-write: further commands on its key wait */
+	bool has_value; /* after the text: value and tail */
+	uint8_t tail_length; /* bytes of "\r\n" that follow a value: 2, or 0 in the binary protocol */
+	uint8_t kind; /* the protocol's: which of its answers it is */
 	bool noreply;
 	bool show_cas;
 	_Alignas(8) char own[REPLY_OWN_BYTES]; /* what the protocol needs to make the answer; not cleared */
@@ -81,11 +81,11 @@ struct reply {
 };
 
 enum conn_verdict {
-	CONN_MORE,  /* the input is used up, but for the start of a command */
-	CONN_WAIT,  /* conn->wait says for what */
+	CONN_MORE, /* the input is used up, but for the start of a command */
+	CONN_WAIT, /* conn->wait says for what */
 	CONN_YIELD, /* it had its turn */
-	CONN_LEND,  /* conn_lend was called: goes away once all is sent */
-	CONN_CLOSE  /* after what is queued has been written */
+	CONN_LEND, /* conn_lend was called: goes away once all is sent */
+	CONN_CLOSE /* after what is queued has been written */
 };
 
 /* A key that was looked ahead at, and its hash. */
@@ -133,20 +133,20 @@ struct conn {
 	const struct protocol *protocol; /* NULL before the first byte */
 	struct worker *worker;
 	const struct server *server;
-	unsigned turns;	  /* commands left before others get their turn */
+	unsigned turns; /* commands left before others get their turn */
 	unsigned pending; /* replies whose request is not done */
 	unsigned ordered; /* of these, read-modify-writes ... */
 	uint64_t ordered_mask; /* ... a bit for each of their hashes */
-	char *body;	  /* where the value of a storage command goes ... */
+	char *body; /* where the value of a storage command goes ... */
 	uint32_t body_left; /* ... and how much is missing; read from the socket without a copy */
 	const struct listener *listener; /* it came in by: its protocol, its tag; NULL: none (UDP) */
-	char *user;	  /* who has authenticated; NULL: nobody, or nobody has to. Freed with the connection */
+	char *user; /* who has authenticated; NULL: nobody, or nobody has to. Freed with the connection */
 	bool authenticated; /* or doesn't have to be: commands are executed */
 	uint8_t wait;
-	bool blocked;	  /* the socket takes no more */
-	bool failed;	  /* out of memory, or the peer is gone: close as soon as possible */
-	bool finishing;	  /* no more input: closes when all is answered */
-	bool dead;	  /* closed; freed with the last pending reply */
+	bool blocked; /* the socket takes no more */
+	bool failed; /* out of memory, or the peer is gone: close as soon as possible */
+	bool finishing; /* no more input: closes when all is answered */
+	bool dead; /* closed; freed with the last pending reply */
 };
 
 /* Its descriptor: what log lines call it. */
@@ -233,7 +233,8 @@ bool conn_may_go_slow(struct conn *conn);
 static inline bool conn_may_go(struct conn *conn)
 {
 	if (__builtin_expect(!conn->output.first && !conn->blocked &&
-			     conn->output.tail - conn->output.head < CONN_FLUSH_BYTES, 1))
+				     conn->output.tail - conn->output.head < CONN_FLUSH_BYTES,
+			     1))
 		return true;
 	return conn_may_go_slow(conn);
 }

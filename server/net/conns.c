@@ -28,8 +28,9 @@ void address_text(char out[NET_ADDRESS_BYTES], const char *prefix, const struct 
 
 	if (address->sa_family == AF_UNIX) {
 		const struct sockaddr_un *local = (const void *)address;
-		size_t path = length > offsetof(struct sockaddr_un, sun_path) ?
-				      strnlen(local->sun_path, length - offsetof(struct sockaddr_un, sun_path)) : 0;
+		size_t path = length > offsetof(struct sockaddr_un, sun_path)
+				      ? strnlen(local->sun_path, length - offsetof(struct sockaddr_un, sun_path))
+				      : 0;
 
 		snprintf(out, NET_ADDRESS_BYTES, "unix:%.*s", (int)path, local->sun_path);
 		return;
@@ -80,9 +81,13 @@ void conn_tell(const struct conn *conn, bool opened)
 	if (!local && getpeername(sock->fd, (struct sockaddr *)&peer, &length) == 0 &&
 	    getnameinfo((struct sockaddr *)&peer, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
 		address = "?";
-	events_emit(EVENT_CONNEVENTS, "type=%s rip=%s rport=%u transport=%s%s cfd=%d", opened ? "conn_new" : "conn_close",
-		    address, local ? 0u : address_port((const struct sockaddr *)&peer), local ? "local" : "tcp",
-		    opened ? "" : conn->failed ? " reason=error" : " reason=normal", sock->fd);
+	events_emit(EVENT_CONNEVENTS, "type=%s rip=%s rport=%u transport=%s%s cfd=%d",
+		    opened ? "conn_new" : "conn_close", address,
+		    local ? 0u : address_port((const struct sockaddr *)&peer), local ? "local" : "tcp",
+		    opened         ? ""
+		    : conn->failed ? " reason=error"
+				   : " reason=normal",
+		    sock->fd);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -122,7 +127,8 @@ static void see_listeners(struct net *net, uint32_t now_seconds,
 {
 	for (const struct listener *l = net->listeners; l; l = l->next) {
 		uint32_t active = atomic_load_explicit(&l->active_seconds, memory_order_relaxed);
-		struct net_conn_status status = { .fd = l->fd, .address = l->address,
+		struct net_conn_status status = { .fd = l->fd,
+						  .address = l->address,
 						  .state = state_words[CONN_STATE_LISTENING],
 						  .idle_seconds = now_seconds > active ? now_seconds - active : 0 };
 
@@ -142,8 +148,8 @@ void net_each_connection(struct net *net, void (*see)(void *context, const struc
 
 		lock_acquire(&worker->list_lock);
 		LIST_FOREACH(sock, &worker->conns, link)
-			if (!sock->transport->datagram)
-				see_conn(sock, now_seconds, see, context);
+		if (!sock->transport->datagram)
+			see_conn(sock, now_seconds, see, context);
 		lock_release(&worker->list_lock);
 	}
 }

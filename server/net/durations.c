@@ -57,6 +57,8 @@ void durations_done(struct durations *durations, const struct store_worker *stor
 	if (durations->late_count == DURATIONS_LATE)
 		record_late(durations, store_worker_now_ns(store));
 	durations->late[durations->late_count].since_ns = since_ns;
-	durations->late[durations->late_count++].kind = flash_hits ? LAT_flash_hit : hits ? LAT_dram_hit :
-							misses ? LAT_miss : LAT_set;
+	durations->late[durations->late_count++].kind = flash_hits ? LAT_flash_hit
+							: hits     ? LAT_dram_hit
+							: misses   ? LAT_miss
+								   : LAT_set;
 }

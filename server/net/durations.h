@@ -26,7 +26,8 @@ struct store_worker;
 
 struct durations {
 	uint64_t since_ns; /* what is executed now was received then */
-	uint64_t dram_hits, misses, sets, flash_hits; /* the thread's counters: up to these all is recorded, or is in late */
+	uint64_t dram_hits, misses, sets,
+		flash_hits; /* the thread's counters: up to these all is recorded, or is in late */
 	unsigned late_count;
 	struct {
 		uint64_t since_ns;

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
-#define ANSWER_MS 250  /* for each of two questions */
+#define ANSWER_MS 250 /* for each of two questions */
 
 /* What is known of it; empty: isn't. */
 struct holder {
@@ -65,9 +65,9 @@ static bool collides(const struct entry *entry, const uint32_t address[4], unsig
 {
 	static const uint32_t any[4];
 
-	return entry->port == port && (memcmp(entry->address, address, sizeof(any)) == 0 ||
-				       memcmp(entry->address, any, sizeof(any)) == 0 ||
-				       memcmp(address, any, sizeof(any)) == 0);
+	return entry->port == port &&
+	       (memcmp(entry->address, address, sizeof(any)) == 0 || memcmp(entry->address, any, sizeof(any)) == 0 ||
+		memcmp(address, any, sizeof(any)) == 0);
 }
 
 /* A socket that has the port. */
@@ -78,7 +78,8 @@ static bool find_entry(const char *table, bool listening, const uint32_t address
 	char line[512];
 
 	while (file && !found && fgets(line, sizeof(line), file))
-		found = parse_entry(line, out) && (!listening || out->state == LISTENING) && collides(out, address, port);
+		found = parse_entry(line, out) && (!listening || out->state == LISTENING) &&
+			collides(out, address, port);
 	if (file)
 		fclose(file);
 	return found;
@@ -95,7 +96,8 @@ static bool find_socket(bool tcp, const struct sockaddr *address, struct entry *
 	else
 		memcpy(words, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
 	if (find_entry(tcp ? (six ? "/proc/self/net/tcp6" : "/proc/self/net/tcp")
-			   : (six ? "/proc/self/net/udp6" : "/proc/self/net/udp"), tcp, words, port, out))
+			   : (six ? "/proc/self/net/udp6" : "/proc/self/net/udp"),
+		       tcp, words, port, out))
 		return true;
 	if (six)
 		return false;
@@ -275,7 +277,8 @@ static void describe(const struct holder *holder, char *out, size_t size)
 	const char *comma = *holder->unit ? ", " : "";
 
 	if (holder->pid > 0)
-		snprintf(out, size, "process %ld (%s), user %s%s%s", holder->pid, holder->name, holder->user, comma, holder->unit);
+		snprintf(out, size, "process %ld (%s), user %s%s%s", holder->pid, holder->name, holder->user, comma,
+			 holder->unit);
 	else if (*holder->version)
 		snprintf(out, size, "%s (user %s)", holder->version, holder->user);
 	else

@@ -76,7 +76,8 @@ static int adopt_stream(struct net *net, const struct service_socket *given, int
 		set_option(given->fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
 		set_option(given->fd, IPPROTO_TCP, TCP_NODELAY);
 	}
-	return bind_add_listener(net, given->fd, transport, family == AF_UNIX) ? FS_OK : refuse(given, "no memory", reason);
+	return bind_add_listener(net, given->fd, transport, family == AF_UNIX) ? FS_OK
+									       : refuse(given, "no memory", reason);
 }
 
 static int adopt_datagram(struct net *net, const struct service_socket *given, int family, char reason[256])
@@ -88,7 +89,8 @@ static int adopt_datagram(struct net *net, const struct service_socket *given, i
 		return refuse(given, "datagrams of UNIX sockets aren't served", reason);
 	if (is_named(given, NAME_TLS))
 		return refuse(given, "its name asks for TLS, which datagrams don't have", reason);
-	if (getsockname(given->fd, (struct sockaddr *)&bound, &length) != 0 || address_port((struct sockaddr *)&bound) == 0)
+	if (getsockname(given->fd, (struct sockaddr *)&bound, &length) != 0 ||
+	    address_port((struct sockaddr *)&bound) == 0)
 		return refuse(given, "it isn't bound to a port", reason);
 	return udp_adopt(net, given->fd) == 0 ? FS_OK : refuse(given, strerror(errno), reason);
 }

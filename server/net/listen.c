@@ -16,10 +16,10 @@
 #include "conf/conf.h"
 #include "conf/counters.h"
 
-#define ACCEPTS 64	/* per event */
-#define RETRY_MS 100	/* after descriptors ran out, if no connection closes before */
+#define ACCEPTS 64 /* per event */
+#define RETRY_MS 100 /* after descriptors ran out, if no connection closes before */
 #define WARN_US 60000000u /* between two lines that say so */
-#define SPARE_FDS 128	/* beside the connections: flash, libevent, log, ... */
+#define SPARE_FDS 128 /* beside the connections: flash, libevent, log, ... */
 #define WORKER_FDS 16
 
 /* ---- accepting ------------------------------------------------------------------------------- */

@@ -39,7 +39,8 @@ static int take_signals(struct net *net)
 	static const int numbers[] = { SIGINT, SIGTERM, SIGUSR1, SIGHUP };
 
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (event_assign(&net->signals[i], net->base, numbers[i], EV_SIGNAL | EV_PERSIST, on_signal, net) != 0 ||
+		if (event_assign(&net->signals[i], net->base, numbers[i], EV_SIGNAL | EV_PERSIST, on_signal, net) !=
+			    0 ||
 		    event_add(&net->signals[i], NULL) != 0)
 			return FS_ENOMEM;
 	return FS_OK;
@@ -124,7 +125,8 @@ bool net_alive(const struct net *net, uint32_t within_seconds)
 	uint32_t now_seconds = atomic_load_explicit(&net->now_seconds, memory_order_relaxed);
 
 	for (unsigned i = 0; i < net->worker_count; i++)
-		if (now_seconds - atomic_load_explicit(&net->workers[i].beat_seconds, memory_order_relaxed) > within_seconds)
+		if (now_seconds - atomic_load_explicit(&net->workers[i].beat_seconds, memory_order_relaxed) >
+		    within_seconds)
 			return false;
 	return true;
 }
@@ -196,7 +198,8 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 			hooks->ready(hooks->context);
 		event_base_loop(net->base, 0);
 	} else {
-		snprintf(reason, 256, "can't start to serve: %s", code == FS_ESYS ? strerror(errno) : fs_strerror(code));
+		snprintf(reason, 256, "can't start to serve: %s",
+			 code == FS_ESYS ? strerror(errno) : fs_strerror(code));
 	}
 	if (hooks->stopping)
 		hooks->stopping(hooks->context);

@@ -37,10 +37,10 @@ FS_MUST_CHECK int net_listen(struct net **out, const struct server *server, char
  */
 struct net_hooks {
 	void *context;
-	void (*ready)(void *context);	/* everything runs; NULL: nothing to call, as all of them */
-	void (*reload)(void *context);	/* SIGHUP */
+	void (*ready)(void *context); /* everything runs; NULL: nothing to call, as all of them */
+	void (*reload)(void *context); /* SIGHUP */
 	void (*stopping)(void *context); /* the workers end next: loans (conn.h) are to be given back */
-	void (*second)(void *context);	/* once a second, in the main thread */
+	void (*second)(void *context); /* once a second, in the main thread */
 	bool beats; /* second() asks net_alive: idle workers are woken once a second too */
 };
 FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256]);
@@ -59,14 +59,14 @@ void net_close(struct net *net);
 struct net_status {
 	/* As memcached counts them: with the listening sockets, a UDP socket once for each worker; of the open ones one
 	   less is shown. */
-	unsigned connections;	    /* open now */
-	unsigned connection_peak;   /* most at one time: their memory may be kept */
+	unsigned connections; /* open now */
+	unsigned connection_peak; /* most at one time: their memory may be kept */
 	bool accepting;
-	uint64_t not_accepting_us;  /* total time at the limit */
-	int tcp_port;		    /* the first one bound, 0 without TCP */
-	uint64_t client_bytes;	    /* memory of connections and of their buffers and answers, those kept for the next too */
-	const char *event_version;  /* of libevent */
-	uint64_t certificates_at;   /* wall seconds of the last reading; 0 without TLS */
+	uint64_t not_accepting_us; /* total time at the limit */
+	int tcp_port; /* the first one bound, 0 without TCP */
+	uint64_t client_bytes; /* memory of connections and of their buffers and answers, those kept for the next too */
+	const char *event_version; /* of libevent */
+	uint64_t certificates_at; /* wall seconds of the last reading; 0 without TLS */
 };
 void net_get_status(const struct net *net, struct net_status *out);
 /* Of the memory that workers have from the start, the bytes that are not resident yet. */
@@ -78,9 +78,11 @@ struct net_conn_status {
 	int fd;
 	const char *address, *listen_address; /* "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/path", "udp:...";
 						      listen_address: NULL for a listening socket itself */
-	const char *state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch */
+	const char *
+		state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch */
 	uint32_t idle_seconds; /* since its last command */
 };
-void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn), void *context);
+void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn),
+			 void *context);
 
 #endif

@@ -30,10 +30,10 @@
 #include "server/net/durations.h"
 #include "server/net/net.h"
 
-#define CONN_STEPS 32u		 /* connections that are stepped together */
-#define CONN_FORESEEN 64u	 /* keys that are looked ahead at, of all of them */
+#define CONN_STEPS 32u /* connections that are stepped together */
+#define CONN_FORESEEN 64u /* keys that are looked ahead at, of all of them */
 #define CONN_FORESEE_BYTES 128u /* a connection alone needs more input than this to have two keys in it */
-#define SPARE_BUFFERS 64   /* kept per worker, 16 KiB each */
+#define SPARE_BUFFERS 64 /* kept per worker, 16 KiB each */
 #define SPARE_REPLIES 1024 /* kept per worker */
 
 /*
@@ -64,10 +64,10 @@ extern const struct transport transport_plain, transport_tls, transport_udp;
 
 /* What a connection is made of. */
 struct opening {
-	int fd;				/* taken over, but for a UDP socket */
+	int fd; /* taken over, but for a UDP socket */
 	const struct listener *listener; /* it came in by; NULL: none (UDP), and it doesn't count as a connection */
 	const struct transport *transport;
-	void *transport_data;		/* UDP: its datagram */
+	void *transport_data; /* UDP: its datagram */
 };
 
 struct socket_conn {
@@ -75,19 +75,19 @@ struct socket_conn {
 	const struct transport *transport;
 	void *transport_data; /* TLS: its SSL; UDP: the datagram and the answer so far */
 	struct loan *loan; /* asked for, or away (loan.c) */
-	LIST_ENTRY(socket_conn) link;	    /* all of the worker */
+	LIST_ENTRY(socket_conn) link; /* all of the worker */
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;
 	/* For "stats conns", which other threads ask for: */
 	_Atomic uint32_t active_seconds; /* net's coarse clock when it last sent something */
-	_Atomic uint8_t state;		 /* enum conn_state */
+	_Atomic uint8_t state; /* enum conn_state */
 	uint32_t blocked_seconds; /* when it began to have answers that the socket didn't take; 0: hasn't */
 	int fd;
-	bool ready;	/* in the worker's ready list, or ... */
-	bool fresh;	/* ... (ready too) among those which have just received */
-	bool more;	/* there may be more than the socket says (struct transport) */
-	bool reading;	/* readable is added */
-	bool lent;	/* away: the worker doesn't touch it */
+	bool ready; /* in the worker's ready list, or ... */
+	bool fresh; /* ... (ready too) among those which have just received */
+	bool more; /* there may be more than the socket says (struct transport) */
+	bool reading; /* readable is added */
+	bool lent; /* away: the worker doesn't touch it */
 };
 
 /* What "stats conns" says of a connection, in memcached's words. STATE(ID, word) */
@@ -113,8 +113,8 @@ static inline bool sock_is_plain(const struct socket_conn *sock)
 /* Buffers of clients' values that would be on the thread's stack, but stacks are in core dumps (base/alloc.h). The
    worker's thread alone uses them, each within one function's call. */
 #define SCRATCH_COPY_BYTES (64u << 10) /* of short pieces, in one sendmsg */
-#define SCRATCH_RECORD_BYTES 16384u    /* the most that TLS sends as one */
-#define SCRATCH_DATAGRAM_BYTES 65536u  /* no datagram is longer */
+#define SCRATCH_RECORD_BYTES 16384u /* the most that TLS sends as one */
+#define SCRATCH_DATAGRAM_BYTES 65536u /* no datagram is longer */
 struct scratch {
 	char copy[SCRATCH_COPY_BYTES], record[SCRATCH_RECORD_BYTES], datagram[SCRATCH_DATAGRAM_BYTES];
 	char sink[CONN_ROOM_BYTES]; /* for what there is no memory for */
@@ -127,11 +127,12 @@ struct worker {
 	struct event_base *base;
 	struct event wake_event, store_event, store_timer;
 	pthread_t thread;
-	unsigned turns;	 /* commands per turn (-R) */
-	bool running;	 /* thread was started: net_serve's */
-	bool woken;	 /* this turn's clock has been read */
+	unsigned turns; /* commands per turn (-R) */
+	bool running; /* thread was started: net_serve's */
+	bool woken; /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	LIST_HEAD(, socket_conn) conns; /* changed under list_lock, and read by other threads under it; a member's
+	LIST_HEAD(, socket_conn)
+	conns; /* changed under list_lock, and read by other threads under it; a member's
 					   descriptor is open */
 	struct lock list_lock;
 	/* Those that received in this turn are stepped when there are enough of them; those that gave way
@@ -141,7 +142,7 @@ struct worker {
 	unsigned ready_count, fresh_count;
 	struct durations durations;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
-	unsigned foreseen_count, foreseen_next;	 /* ... of which the first are done */
+	unsigned foreseen_count, foreseen_next; /* ... of which the first are done */
 	char *buffers[SPARE_BUFFERS];
 	unsigned buffer_count;
 	struct reply *replies;
@@ -158,7 +159,10 @@ struct worker {
 	/* From the main thread: */
 	int wake_fd;
 	struct lock lock; /* covers queue */
-	struct { struct opening *openings; unsigned count, capacity; } queue;
+	struct {
+		struct opening *openings;
+		unsigned count, capacity;
+	} queue;
 	struct loan *returned; /* from any thread, covered by lock too */
 	atomic_bool second_passed; /* from the main thread: worker_sweep is due */
 	_Atomic uint32_t beat_seconds; /* net's coarse clock when it last saw that; read by the main thread */
@@ -334,7 +338,8 @@ void worker_run_ready(struct worker *worker);
 /* What clients make a worker take, and what it gives back. The worker. */
 static inline void worker_took(struct worker *worker, uint64_t bytes)
 {
-	atomic_store_explicit(&worker->client_bytes, atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + bytes,
+	atomic_store_explicit(&worker->client_bytes,
+			      atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + bytes,
 			      memory_order_relaxed);
 }
 

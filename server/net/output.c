@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "conf/counters.h"
 
-#define PIECES 96		/* of one sendmsg; a reply has up to three, beside the bytes before it */
+#define PIECES 96 /* of one sendmsg; a reply has up to three, beside the bytes before it */
 
 #define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
 
@@ -238,8 +238,8 @@ static void on_done(struct store_request *request)
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);
 	if (reply->has_value) /* a moving average over eight */
-		conn->worker->flash_value_bytes += (int64_t)(reply->request.value.length -
-							     conn->worker->flash_value_bytes) / 8;
+		conn->worker->flash_value_bytes +=
+			(int64_t)(reply->request.value.length - conn->worker->flash_value_bytes) / 8;
 	if (conn->dead) {
 		finish(conn, reply);
 		if (conn->pending == 0)
@@ -278,8 +278,7 @@ struct pieces {
 
 static void add_reference(struct pieces *pieces, const char *bytes, size_t length)
 {
-	pieces->piece[pieces->count++] =
-		(struct iovec){ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
+	pieces->piece[pieces->count++] = (struct iovec){ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 }
 
 static void add_copy(struct pieces *pieces, const char *bytes, size_t length)
@@ -447,7 +446,8 @@ static inline bool flush_bytes(struct conn *conn)
 	struct output *output = &conn->output;
 	char *bytes = output->bytes + output->head;
 	size_t length = output->tail - output->head;
-	ssize_t sent = sock_is_plain(sock) ? send(sock->fd, bytes, length, MSG_NOSIGNAL) : send_otherwise(sock, bytes, length);
+	ssize_t sent =
+		sock_is_plain(sock) ? send(sock->fd, bytes, length, MSG_NOSIGNAL) : send_otherwise(sock, bytes, length);
 	bool more = note_sent(conn, sent, length);
 
 	if (sent >= 0)

@@ -6,8 +6,8 @@
 #include "server/net/net_internal.h"
 
 #define STUCK_SECONDS 10u
-#define SWEEPS 10u	/* in an idle timeout ... */
-#define SWEEP_MOST 60u	/* ... and one in so many seconds at least */
+#define SWEEPS 10u /* in an idle timeout ... */
+#define SWEEP_MOST 60u /* ... and one in so many seconds at least */
 
 void sweep_ring(struct net *net)
 {
@@ -31,9 +31,8 @@ static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
 	const struct conn *conn = &sock->conn;
 	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
 
-	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 &&
-	       conn_output_empty(conn) && conn->wait == CONN_WAIT_NONE && !sock->lent &&
-	       conn->listener && !conn->listener->local;
+	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 && conn_output_empty(conn) &&
+	       conn->wait == CONN_WAIT_NONE && !sock->lent && conn->listener && !conn->listener->local;
 }
 
 static void close_idle(struct worker *worker, uint32_t timeout_seconds)
@@ -74,8 +73,9 @@ static void close_stuck(struct worker *worker)
 		if (sock->blocked_seconds == 0 || sock->conn.output.held <= CONN_SHARE_BYTES ||
 		    worker->now_seconds - sock->blocked_seconds < STUCK_SECONDS)
 			continue;
-		log_limited(LOG_LEVEL_INFO, "<%d doesn't take its answers, %llu bytes, while others wait for memory: closed",
-			    sock->fd, (unsigned long long)sock->conn.output.held);
+		log_limited(LOG_LEVEL_INFO,
+			    "<%d doesn't take its answers, %llu bytes, while others wait for memory: closed", sock->fd,
+			    (unsigned long long)sock->conn.output.held);
 		conn_kill(&sock->conn);
 	}
 }
@@ -88,8 +88,8 @@ void sweep_feed(struct worker *worker)
 		return;
 	atomic_store_explicit(&worker->starving, false, memory_order_relaxed);
 	LIST_FOREACH(sock, &worker->conns, link)
-		if (sock->conn.wait == CONN_WAIT_MEMORY)
-			worker_make_ready(sock);
+	if (sock->conn.wait == CONN_WAIT_MEMORY)
+		worker_make_ready(sock);
 }
 
 void sweep(struct worker *worker)

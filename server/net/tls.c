@@ -20,7 +20,7 @@
 #include "server/net/net_internal.h"
 
 #define RECORD_BYTES SCRATCH_RECORD_BYTES
-#define TURN_BYTES (256u << 10)	   /* received, or sent, before others get their turn */
+#define TURN_BYTES (256u << 10) /* received, or sent, before others get their turn */
 
 static bool tls_open(struct socket_conn *sock)
 {

@@ -25,13 +25,13 @@
 #include "conf/counters.h"
 
 #define HEADER_BYTES 8u
-#define DATAGRAM_BYTES 1400u			      /* of an answer, header included */
+#define DATAGRAM_BYTES 1400u /* of an answer, header included */
 #define PAYLOAD_BYTES (DATAGRAM_BYTES - HEADER_BYTES)
 #define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* so many can be numbered */
-#define RECEIVES 32u				      /* per event */
-#define SENDS 32u				      /* per system call */
-#define LEAST_BYTES (2u << 20)			      /* of all answers of a worker: a value of the usual -I goes */
-#define CONTROL_BYTES 64u			      /* which of our addresses a datagram came to */
+#define RECEIVES 32u /* per event */
+#define SENDS 32u /* per system call */
+#define LEAST_BYTES (2u << 20) /* of all answers of a worker: a value of the usual -I goes */
+#define CONTROL_BYTES 64u /* which of our addresses a datagram came to */
 
 /* A request, and its answer so far. */
 struct datagram {
@@ -83,7 +83,8 @@ static unsigned fill(struct batch *batch, struct datagram *datagram)
 	uint64_t total = (datagram->answer_length + PAYLOAD_BYTES - 1) / PAYLOAD_BYTES;
 	unsigned count = 0;
 
-	for (uint64_t at = datagram->sent; at < datagram->answer_length && count < SENDS; at += PAYLOAD_BYTES, count++) {
+	for (uint64_t at = datagram->sent; at < datagram->answer_length && count < SENDS;
+	     at += PAYLOAD_BYTES, count++) {
 		uint64_t left = datagram->answer_length - at;
 		uint16_t *header = batch->headers[count];
 
@@ -92,7 +93,8 @@ static unsigned fill(struct batch *batch, struct datagram *datagram)
 		header[2] = htobe16((uint16_t)total);
 		header[3] = 0;
 		batch->pieces[count][0] = (struct iovec){ header, HEADER_BYTES };
-		batch->pieces[count][1] = (struct iovec){ datagram->answer + at, left < PAYLOAD_BYTES ? left : PAYLOAD_BYTES };
+		batch->pieces[count][1] =
+			(struct iovec){ datagram->answer + at, left < PAYLOAD_BYTES ? left : PAYLOAD_BYTES };
 		batch->messages[count].msg_hdr = (struct msghdr){
 			.msg_name = &datagram->peer,
 			.msg_namelen = datagram->peer_length,
@@ -355,8 +357,12 @@ void udp_readable(evutil_socket_t fd, short what, void *context)
 		struct sockaddr_storage peer;
 		_Alignas(struct cmsghdr) char control[CONTROL_BYTES];
 		struct iovec piece = { bytes, SCRATCH_DATAGRAM_BYTES };
-		struct msghdr message = { .msg_name = &peer, .msg_namelen = sizeof(peer), .msg_iov = &piece,
-					  .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+		struct msghdr message = { .msg_name = &peer,
+					  .msg_namelen = sizeof(peer),
+					  .msg_iov = &piece,
+					  .msg_iovlen = 1,
+					  .msg_control = control,
+					  .msg_controllen = sizeof(control) };
 		ssize_t got = recvmsg((int)fd, &message, MSG_DONTWAIT);
 
 		if (got < 0)

@@ -73,7 +73,8 @@ static void append(struct net *net, struct udp_socket *socket)
 	net->listener_count++;
 }
 
-static void init(struct udp_socket *socket, struct net *net, int fd, bool leads, const struct sockaddr *bound, socklen_t length)
+static void init(struct udp_socket *socket, struct net *net, int fd, bool leads, const struct sockaddr *bound,
+		 socklen_t length)
 {
 	socket->net = net;
 	socket->fd = fd;
@@ -194,7 +195,9 @@ void udp_each(const struct net *net, uint32_t now_seconds,
 {
 	for (const struct udp_socket *s = net->datagrams; s; s = s->next) {
 		uint32_t active = atomic_load_explicit(&s->active_seconds, memory_order_relaxed);
-		struct net_conn_status status = { .fd = s->fd, .address = s->address, .state = "conn_read",
+		struct net_conn_status status = { .fd = s->fd,
+						  .address = s->address,
+						  .state = "conn_read",
 						  .idle_seconds = now_seconds > active ? now_seconds - active : 0 };
 
 		see(context, &status);

@@ -149,8 +149,8 @@ static void *worker_main(void *context)
 {
 	struct worker *worker = context;
 
-	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed) ||
-	       !LIST_EMPTY(&worker->conns) || store_worker_pending(worker->store) > 0) {
+	while (!atomic_load_explicit(&worker->stopping, memory_order_relaxed) || !LIST_EMPTY(&worker->conns) ||
+	       store_worker_pending(worker->store) > 0) {
 		worker->woken = false;
 		event_base_loop(worker->base, EVLOOP_ONCE | (may_sleep(worker) ? 0 : EVLOOP_NONBLOCK));
 		poll_store(worker);
@@ -231,7 +231,8 @@ static int make_base(struct worker *worker)
 /* One connection may always have its full output, and the largest value. */
 static void set_limits(struct worker *worker, const struct conf *conf)
 {
-	uint64_t total = conf->read_buf_mem_limit ? conf->read_buf_mem_limit : conf->memory_limit_bytes / CONN_TOTAL_PART;
+	uint64_t total =
+		conf->read_buf_mem_limit ? conf->read_buf_mem_limit : conf->memory_limit_bytes / CONN_TOTAL_PART;
 	uint64_t share = total / (unsigned)conf->threads;
 	uint64_t least = conf->max_item_size_bytes + CONN_OUTPUT_BYTES;
 

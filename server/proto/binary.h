@@ -21,7 +21,7 @@
 #define BINARY_MAGIC_ANSWER 0x81u
 #define BINARY_KEY_MAX 250u
 #define BINARY_BODY_MAX ((uint32_t)INT32_MAX) /* of what is skipped or stored: a longer one ends the connection */
-#define BINARY_NO_CREATE UINT32_MAX	      /* as exptime of incr and decr: an absent key stays absent */
+#define BINARY_NO_CREATE UINT32_MAX /* as exptime of incr and decr: an absent key stays absent */
 
 /*
  * The commands. COMMAND(opcode, ID, SHAPE, flags). Shapes, as extras | key | value:
@@ -37,9 +37,9 @@
  *   EMPTY   none | none | none
  *   SASL    none | 1 .. 250: a mechanism | any
  */
-#define BINARY_QUIET 1u	   /* no answer but an error; of a get, none but a hit */
+#define BINARY_QUIET 1u /* no answer but an error; of a get, none but a hit */
 #define BINARY_WITH_KEY 2u /* the answer names the key */
-#define BINARY_OPEN 4u	   /* may be asked by who has not authenticated */
+#define BINARY_OPEN 4u /* may be asked by who has not authenticated */
 
 #define BINARY_COMMAND_TABLE(COMMAND) \
 	COMMAND(0x00, GET, KEY, 0) \
@@ -81,11 +81,26 @@
 
 enum binary_id {
 	BINARY_NONE, /* an opcode that no row has */
-	BINARY_GET, BINARY_GAT, BINARY_TOUCH,
-	BINARY_SET, BINARY_ADD, BINARY_REPLACE, BINARY_APPEND, BINARY_PREPEND,
-	BINARY_DELETE, BINARY_INCR, BINARY_DECR,
-	BINARY_NOOP, BINARY_VERSION, BINARY_STAT, BINARY_FLUSH, BINARY_VERBOSITY, BINARY_QUIT,
-	BINARY_SASL_LIST, BINARY_SASL_AUTH, BINARY_SASL_STEP,
+	BINARY_GET,
+	BINARY_GAT,
+	BINARY_TOUCH,
+	BINARY_SET,
+	BINARY_ADD,
+	BINARY_REPLACE,
+	BINARY_APPEND,
+	BINARY_PREPEND,
+	BINARY_DELETE,
+	BINARY_INCR,
+	BINARY_DECR,
+	BINARY_NOOP,
+	BINARY_VERSION,
+	BINARY_STAT,
+	BINARY_FLUSH,
+	BINARY_VERBOSITY,
+	BINARY_QUIT,
+	BINARY_SASL_LIST,
+	BINARY_SASL_AUTH,
+	BINARY_SASL_STEP,
 	BINARY_IDS
 };
 
@@ -109,23 +124,23 @@ enum binary_status {
 #define BINARY_STATUS_ENUM(id, number, text) BINARY_STATUS_##id,
 	BINARY_STATUS_TABLE(BINARY_STATUS_ENUM)
 #undef BINARY_STATUS_ENUM
-	BINARY_STATUSES
+		BINARY_STATUSES
 };
 
 /* What a header can be wrong with, in the order in which it is found. */
 enum binary_error {
 	BINARY_ERROR_NONE,
-	BINARY_ERROR_MAGIC,   /* no packet begins here */
+	BINARY_ERROR_MAGIC, /* no packet begins here */
 	BINARY_ERROR_LENGTHS, /* extras and key are longer than the body: where the next packet begins is unknown */
-	BINARY_ERROR_KEY,     /* longer than BINARY_KEY_MAX */
+	BINARY_ERROR_KEY, /* longer than BINARY_KEY_MAX */
 	BINARY_ERROR_UNKNOWN, /* no such opcode; or a verbosity that isn't one, as memcached 1.6 knows none at all */
-	BINARY_ERROR_SHAPE    /* not the extras, key and value that the command has */
+	BINARY_ERROR_SHAPE /* not the extras, key and value that the command has */
 };
 
 struct binary_command {
 	/* By binary_parse_header: */
 	uint8_t opcode;
-	uint8_t id;    /* enum binary_id */
+	uint8_t id; /* enum binary_id */
 	uint8_t flags; /* BINARY_QUIET ... */
 	uint8_t extras_length;
 	uint16_t key_length;

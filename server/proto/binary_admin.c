@@ -36,9 +36,7 @@ enum binary_step binary_flush(struct conn *conn, const struct binary_command *co
 
 enum binary_step binary_verbosity(struct conn *conn, const struct binary_command *command)
 {
-	log_set_level(command->level >= 2   ? LOG_LEVEL_DEBUG
-		      : command->level == 1 ? LOG_LEVEL_INFO
-					    : LOG_LEVEL_NOTICE);
+	log_set_level(command->level >= 2 ? LOG_LEVEL_DEBUG : command->level == 1 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE);
 	binary_put_status(conn, command, BINARY_STATUS_OK);
 	return BINARY_NEXT;
 }

@@ -40,7 +40,8 @@ void binary_put(struct conn *conn, const struct binary_command *command, enum bi
 	uint32_t bytes = BINARY_HEADER_BYTES + key_length + value_length;
 	char *out = conn_room(conn, bytes);
 
-	put_header(out, command->opcode, command->opaque, status, 0, (uint16_t)key_length, key_length + value_length, 0);
+	put_header(out, command->opcode, command->opaque, status, 0, (uint16_t)key_length, key_length + value_length,
+		   0);
 	if (key_length > 0)
 		memcpy(out + BINARY_HEADER_BYTES, key, key_length);
 	if (value_length > 0)
@@ -67,7 +68,7 @@ static enum binary_status status_of(const struct store_request *request)
 	case STORE_MISS:
 		return BINARY_STATUS_NOT_FOUND;
 	case STORE_NOT_STORED:
-		return request->op == STORE_ADD	      ? BINARY_STATUS_EXISTS
+		return request->op == STORE_ADD       ? BINARY_STATUS_EXISTS
 		       : request->op == STORE_REPLACE ? BINARY_STATUS_NOT_FOUND
 						      : BINARY_STATUS_NOT_STORED;
 	case STORE_EXISTS:
@@ -78,7 +79,7 @@ static enum binary_status status_of(const struct store_request *request)
 		return request->op == STORE_DELETE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NOT_STORED;
 	case STORE_NO_MEMORY:
 		return request->op == STORE_INCR || request->op == STORE_DECR ? BINARY_STATUS_NO_MEMORY_COUNTING
-									       : BINARY_STATUS_NO_MEMORY;
+									      : BINARY_STATUS_NO_MEMORY;
 	default:
 		return BINARY_STATUS_OK;
 	}

@@ -5,10 +5,10 @@
 #include "conf/conf.h"
 
 static const uint8_t op_of[BINARY_IDS] = {
-	[BINARY_GET] = STORE_GET,	  [BINARY_GAT] = STORE_GAT,	    [BINARY_TOUCH] = STORE_TOUCH,
-	[BINARY_SET] = STORE_SET,	  [BINARY_ADD] = STORE_ADD,	    [BINARY_REPLACE] = STORE_REPLACE,
-	[BINARY_APPEND] = STORE_APPEND,	  [BINARY_PREPEND] = STORE_PREPEND, [BINARY_DELETE] = STORE_DELETE,
-	[BINARY_INCR] = STORE_INCR,	  [BINARY_DECR] = STORE_DECR,
+	[BINARY_GET] = STORE_GET,       [BINARY_GAT] = STORE_GAT,         [BINARY_TOUCH] = STORE_TOUCH,
+	[BINARY_SET] = STORE_SET,       [BINARY_ADD] = STORE_ADD,         [BINARY_REPLACE] = STORE_REPLACE,
+	[BINARY_APPEND] = STORE_APPEND, [BINARY_PREPEND] = STORE_PREPEND, [BINARY_DELETE] = STORE_DELETE,
+	[BINARY_INCR] = STORE_INCR,     [BINARY_DECR] = STORE_DECR,
 };
 
 /* A reply for a request on the command's key, which is copied: the input may be gone before it is done. */
@@ -71,7 +71,8 @@ static void count_with(struct conn *conn, struct store_request *request, const s
 	if (command->exptime == BINARY_NO_CREATE)
 		return;
 	request->extended = true;
-	request->options = (struct store_options){ .vivify = true, .initial = command->initial,
+	request->options = (struct store_options){ .vivify = true,
+						   .initial = command->initial,
 						   .vivify_expiry = expiry_of(conn, command->exptime) };
 }
 

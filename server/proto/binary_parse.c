@@ -42,7 +42,15 @@ void binary_put64(char *at, uint64_t number)
 /* ---- what each command consists of ----------------------------------------------------------- */
 
 enum shape_id {
-	SHAPE_KEY, SHAPE_STORE, SHAPE_JOIN, SHAPE_DELTA, SHAPE_TOUCH, SHAPE_FLUSH, SHAPE_LEVEL, SHAPE_STAT, SHAPE_EMPTY,
+	SHAPE_KEY,
+	SHAPE_STORE,
+	SHAPE_JOIN,
+	SHAPE_DELTA,
+	SHAPE_TOUCH,
+	SHAPE_FLUSH,
+	SHAPE_LEVEL,
+	SHAPE_STAT,
+	SHAPE_EMPTY,
 	SHAPE_SASL
 };
 
@@ -50,16 +58,11 @@ static const struct shape {
 	uint8_t extras, extras_too; /* lengths that are right */
 	bool key, key_needed, value;
 } shapes[] = {
-	[SHAPE_KEY] = { 0, 0, true, true, false },
-	[SHAPE_STORE] = { 8, 8, true, true, true },
-	[SHAPE_JOIN] = { 0, 0, true, true, true },
-	[SHAPE_DELTA] = { 20, 20, true, true, false },
-	[SHAPE_TOUCH] = { 4, 4, true, true, false },
-	[SHAPE_FLUSH] = { 0, 4, false, false, false },
-	[SHAPE_LEVEL] = { 4, 4, false, false, false },
-	[SHAPE_STAT] = { 0, 0, true, false, false },
-	[SHAPE_EMPTY] = { 0, 0, false, false, false },
-	[SHAPE_SASL] = { 0, 0, true, true, true },
+	[SHAPE_KEY] = { 0, 0, true, true, false },     [SHAPE_STORE] = { 8, 8, true, true, true },
+	[SHAPE_JOIN] = { 0, 0, true, true, true },     [SHAPE_DELTA] = { 20, 20, true, true, false },
+	[SHAPE_TOUCH] = { 4, 4, true, true, false },   [SHAPE_FLUSH] = { 0, 4, false, false, false },
+	[SHAPE_LEVEL] = { 4, 4, false, false, false }, [SHAPE_STAT] = { 0, 0, true, false, false },
+	[SHAPE_EMPTY] = { 0, 0, false, false, false }, [SHAPE_SASL] = { 0, 0, true, true, true },
 };
 
 static const struct row {

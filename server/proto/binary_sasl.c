@@ -74,8 +74,9 @@ static void exchange(struct conn *conn, const struct binary_command *command, co
 	memcpy(mechanism, command->key, command->key_length);
 	mechanism[command->key_length] = 0;
 	ctr_add(CTR_auth_cmds, 1);
-	switch (auth_sasl_step(conn->server->auth, &conn->session.sasl, command->id == BINARY_SASL_AUTH ? mechanism : NULL,
-			       data, command->value_length, &challenge, &length)) {
+	switch (auth_sasl_step(conn->server->auth, &conn->session.sasl,
+			       command->id == BINARY_SASL_AUTH ? mechanism : NULL, data, command->value_length,
+			       &challenge, &length)) {
 	case AUTH_SASL_OK:
 		answer_ok(conn, command);
 		break;
@@ -102,8 +103,9 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 		if (command->value_length > BINARY_BODY_MAX)
 			return BINARY_CLOSE;
 		binary_put_status(conn, command,
-				  store_too_large(conn->server->store, command->key_length, command->value_length) ?
-					  BINARY_STATUS_NO_MEMORY_AUTH : BINARY_STATUS_AUTH);
+				  store_too_large(conn->server->store, command->key_length, command->value_length)
+					  ? BINARY_STATUS_NO_MEMORY_AUTH
+					  : BINARY_STATUS_AUTH);
 		binary_skip(conn, command->value_length);
 		return BINARY_NEXT;
 	}

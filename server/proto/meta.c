@@ -6,7 +6,8 @@
 
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
    never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
-static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind, enum store_op op)
+static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
+				 enum store_op op)
 {
 	struct reply *reply = conn_reply_take(conn);
 	struct store_request *request;
@@ -99,7 +100,8 @@ static enum text_step run_get(struct conn *conn, const struct meta_command *meta
 	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
 		options->recache = true;
 		options->recache_first = meta->recache_first;
-		options->recache_seconds = meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
+		options->recache_seconds =
+			meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
 	}
 	options->keep_clock = meta_given(meta, 'u');
 	return execute(conn, reply, options->touch || options->vivify || options->recache);
@@ -202,8 +204,8 @@ static enum text_step run_delete(struct conn *conn, const struct meta_command *m
 
 static enum text_step run_arithmetic(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_ARITHMETIC,
-					  meta->mode == 'D' ? STORE_DECR : STORE_INCR);
+	struct reply *reply =
+		new_request(conn, meta, TEXT_KIND_META_ARITHMETIC, meta->mode == 'D' ? STORE_DECR : STORE_INCR);
 	struct store_request *request;
 
 	if (!reply)

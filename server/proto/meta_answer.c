@@ -6,14 +6,14 @@
 
 /* What memcached 1.6 adds to key and value in its sizes: header, the key's terminator, the value's line end; */
 #define ITEM_BYTES (48u + 1u + 2u)
-#define ID_BYTES 8u    /* but not with -C */
+#define ID_BYTES 8u /* but not with -C */
 #define FLAGS_BYTES 4u /* where there are any */
 
 /* By result; where a hit comes with a value it is "VA" instead. */
 static const char codes[][3] = {
-	[STORE_HIT] = "HD",	   [STORE_MISS] = "NF",	  [STORE_STORED] = "HD",    [STORE_NOT_STORED] = "NS",
-	[STORE_EXISTS] = "EX",	   [STORE_DELETED] = "HD", [STORE_TOUCHED] = "HD",  [STORE_NOT_NUMBER] = "",
-	[STORE_TOO_LARGE] = "NS",  [STORE_NO_MEMORY] = "",
+	[STORE_HIT] = "HD",       [STORE_MISS] = "NF",    [STORE_STORED] = "HD",  [STORE_NOT_STORED] = "NS",
+	[STORE_EXISTS] = "EX",    [STORE_DELETED] = "HD", [STORE_TOUCHED] = "HD", [STORE_NOT_NUMBER] = "",
+	[STORE_TOO_LARGE] = "NS", [STORE_NO_MEMORY] = "",
 };
 
 static char *put(char *at, const char *text, unsigned length)
@@ -238,7 +238,8 @@ static uint16_t finish(struct reply *reply, char *out, bool *value)
 void meta_answer(struct conn *conn, struct reply *reply)
 {
 	const struct store_value *value = &reply->request.value;
-	bool large = reply->request.op == STORE_GET && reply->request.result == STORE_HIT && value->length > CONN_COPY_BYTES;
+	bool large =
+		reply->request.op == STORE_GET && reply->request.result == STORE_HIT && value->length > CONN_COPY_BYTES;
 	char *out = large ? reply->text : conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
 	bool has_value;
 	char *at = out + finish(reply, out, &has_value);

@@ -16,10 +16,10 @@ struct meta_own {
 	uint8_t opaque_length;
 	char opaque[META_OPAQUE_MAX];
 	bool quiet;
-	bool value;	 /* v: the value, or ma's number, is sent */
-	bool encoded;	 /* b: the key is answered in base64 */
-	bool before;	 /* t comes before T: it is the old time to live that is answered */
-	uint8_t made;	 /* the same of an object that was made: 0 it has none yet, 1 the first of two counts, 2 the last */
+	bool value; /* v: the value, or ma's number, is sent */
+	bool encoded; /* b: the key is answered in base64 */
+	bool before; /* t comes before T: it is the old time to live that is answered */
+	uint8_t made; /* the same of an object that was made: 0 it has none yet, 1 the first of two counts, 2 the last */
 	uint32_t length; /* ms: of the value that was sent */
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");

@@ -23,11 +23,11 @@ const char *meta_error_answer(enum meta_error error)
 enum kind { NONE, PLAIN, ANSWERED, OPAQUE, BASE64, MODE, NUMBER };
 
 static const uint8_t kinds[128] = {
-	['I'] = PLAIN,	  ['L'] = PLAIN,    ['P'] = PLAIN,    ['q'] = PLAIN,	['u'] = PLAIN,	  ['v'] = PLAIN,
-	['x'] = PLAIN,	  ['c'] = ANSWERED, ['f'] = ANSWERED, ['h'] = ANSWERED, ['k'] = ANSWERED, ['l'] = ANSWERED,
-	['s'] = ANSWERED, ['t'] = ANSWERED, ['O'] = OPAQUE,   ['b'] = BASE64,	['M'] = MODE,	  ['C'] = NUMBER,
-	['D'] = NUMBER,	  ['E'] = NUMBER,   ['F'] = NUMBER,   ['J'] = NUMBER,	['N'] = NUMBER,	  ['R'] = NUMBER,
-	['T'] = NUMBER,
+	['I'] = PLAIN,    ['L'] = PLAIN,    ['P'] = PLAIN,    ['q'] = PLAIN,    ['u'] = PLAIN,
+	['v'] = PLAIN,    ['x'] = PLAIN,    ['c'] = ANSWERED, ['f'] = ANSWERED, ['h'] = ANSWERED,
+	['k'] = ANSWERED, ['l'] = ANSWERED, ['s'] = ANSWERED, ['t'] = ANSWERED, ['O'] = OPAQUE,
+	['b'] = BASE64,   ['M'] = MODE,     ['C'] = NUMBER,   ['D'] = NUMBER,   ['E'] = NUMBER,
+	['F'] = NUMBER,   ['J'] = NUMBER,   ['N'] = NUMBER,   ['R'] = NUMBER,   ['T'] = NUMBER,
 };
 
 static enum meta_error parse_number(struct meta_command *out, char flag, const char *token, size_t length)
@@ -120,7 +120,8 @@ static bool parse_flag(struct meta_command *out, const char *word, size_t length
 }
 
 /* At most `most` flags. What is wrong with them is told in *error; false: there are more. */
-static bool parse_flags(const char *at, const char *end, unsigned most, struct meta_command *out, enum meta_error *error)
+static bool parse_flags(const char *at, const char *end, unsigned most, struct meta_command *out,
+			enum meta_error *error)
 {
 	bool parsing = true;
 	const char *word;

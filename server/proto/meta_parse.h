@@ -18,9 +18,9 @@
 
 #include "server/proto/proto.h"
 
-#define META_WORDS 18	    /* after the command's name, at most */
-#define META_ANSWERS 8	    /* flags that an answer can have: c f h k l O s t */
-#define META_OPAQUE_MAX 31  /* bytes */
+#define META_WORDS 18 /* after the command's name, at most */
+#define META_ANSWERS 8 /* flags that an answer can have: c f h k l O s t */
+#define META_OPAQUE_MAX 31 /* bytes */
 #define META_DECODED_MAX (TEXT_KEY_MAX / 4 * 3) /* bytes of a key that comes in base64 */
 #define META_ENCODED_MAX (TEXT_KEY_MAX / 4 * 4)
 
@@ -47,7 +47,7 @@ enum meta_error {
 #define META_ERROR_ENUM(id, answer) META_ERROR_##id,
 	META_ERROR_TABLE(META_ERROR_ENUM)
 #undef META_ERROR_ENUM
-	META_ERRORS
+		META_ERRORS
 };
 
 const char *meta_error_answer(enum meta_error error);
@@ -56,24 +56,24 @@ const char *meta_error_answer(enum meta_error error);
    flag was given. */
 struct meta_command {
 	const char *key;
-	const char *opaque;	/* O: without the letter */
-	uint64_t given;		/* which flags: meta_given() */
-	uint64_t cas, new_cas;	/* C, E */
+	const char *opaque; /* O: without the letter */
+	uint64_t given; /* which flags: meta_given() */
+	uint64_t cas, new_cas; /* C, E */
 	uint64_t delta, initial; /* D, J */
-	int64_t exptime;	/* T */
+	int64_t exptime; /* T */
 	int64_t vivify_exptime; /* N */
 	int64_t recache_seconds; /* R */
-	uint32_t client_flags;	/* F; 0 without it */
-	uint32_t value_length;	/* ms */
-	uint8_t key_length;	/* 1 .. TEXT_KEY_MAX */
-	uint8_t opaque_length;	/* 0 .. META_OPAQUE_MAX */
+	uint32_t client_flags; /* F; 0 without it */
+	uint32_t value_length; /* ms */
+	uint8_t key_length; /* 1 .. TEXT_KEY_MAX */
+	uint8_t opaque_length; /* 0 .. META_OPAQUE_MAX */
 	uint8_t answer_count;
-	char mode;		/* M: ms: S E A P R; ma: I D; without it S and I */
-	bool old_ttl;		/* t comes before T: it asks for the time to live before T */
-	bool vivify_last;	/* N comes after T: it counts for an object that is made */
-	uint8_t made_ttl;	/* t of an object that is made: so many of N and T come before it */
-	bool recache_first;	/* R comes before T */
-	bool body_follows;	/* ms, also with an error: a data block of value_length bytes comes next */
+	char mode; /* M: ms: S E A P R; ma: I D; without it S and I */
+	bool old_ttl; /* t comes before T: it asks for the time to live before T */
+	bool vivify_last; /* N comes after T: it counts for an object that is made */
+	uint8_t made_ttl; /* t of an object that is made: so many of N and T come before it */
+	bool recache_first; /* R comes before T */
+	bool body_follows; /* ms, also with an error: a data block of value_length bytes comes next */
 	char answers[META_ANSWERS]; /* flags that are answered, in the order asked */
 	char decoded[META_DECODED_MAX];
 };

@@ -80,7 +80,7 @@ enum text_id {
 #define TEXT_COMMAND_ENUM(name, id, shape, least, most) TEXT_##id,
 	TEXT_COMMAND_TABLE(TEXT_COMMAND_ENUM)
 #undef TEXT_COMMAND_ENUM
-	TEXT_COMMANDS
+		TEXT_COMMANDS
 };
 
 /* What a line can be wrong with, and the answer. ERR(ID, answer) */
@@ -96,7 +96,7 @@ enum text_error {
 #define TEXT_ERROR_ENUM(id, answer) TEXT_ERROR_##id,
 	TEXT_ERROR_TABLE(TEXT_ERROR_ENUM)
 #undef TEXT_ERROR_ENUM
-	TEXT_ERRORS
+		TEXT_ERRORS
 };
 
 const char *text_error_answer(enum text_error error);

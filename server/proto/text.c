@@ -129,7 +129,8 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		log_debug("a client speaks HTTP: closed");
 		return TEXT_CLOSE;
 	}
-	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn) : text_error_answer(error);
+	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn)
+									     : text_error_answer(error);
 	if (!command.noreply)
 		conn_put(conn, answer, (uint32_t)strlen(answer));
 	return TEXT_NEXT;

@@ -10,7 +10,10 @@ struct text {
 	uint8_t length;
 };
 
-#define TEXT(literal) { literal, sizeof(literal) - 1 }
+#define TEXT(literal) \
+	{ \
+		literal, sizeof(literal) - 1 \
+	}
 
 /* By result. A hit of incr and decr is a number; misses and hits of gets have no line. */
 static const struct text by_result[] = {

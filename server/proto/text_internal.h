@@ -28,7 +28,7 @@ enum text_step {
 	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
 	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
 	TEXT_YIELD, /* it had its turn */
-	TEXT_LEND,  /* conn_lend was called */
+	TEXT_LEND, /* conn_lend was called */
 	TEXT_CLOSE
 };
 

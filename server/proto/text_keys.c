@@ -7,16 +7,15 @@
 #define BLOCK_KEYS 16u /* of a multiget, looked ahead at together */
 
 static const uint8_t op_of[TEXT_COMMANDS] = {
-	[TEXT_SET] = STORE_SET,		[TEXT_ADD] = STORE_ADD,		[TEXT_REPLACE] = STORE_REPLACE,
-	[TEXT_APPEND] = STORE_APPEND,	[TEXT_PREPEND] = STORE_PREPEND, [TEXT_CAS] = STORE_CAS,
-	[TEXT_INCR] = STORE_INCR,	[TEXT_DECR] = STORE_DECR,	[TEXT_DELETE] = STORE_DELETE,
-	[TEXT_TOUCH] = STORE_TOUCH,	[TEXT_GET] = STORE_GET,		[TEXT_GETS] = STORE_GET,
-	[TEXT_BGET] = STORE_GET,	[TEXT_GAT] = STORE_GAT,		[TEXT_GATS] = STORE_GAT,
+	[TEXT_SET] = STORE_SET,       [TEXT_ADD] = STORE_ADD,         [TEXT_REPLACE] = STORE_REPLACE,
+	[TEXT_APPEND] = STORE_APPEND, [TEXT_PREPEND] = STORE_PREPEND, [TEXT_CAS] = STORE_CAS,
+	[TEXT_INCR] = STORE_INCR,     [TEXT_DECR] = STORE_DECR,       [TEXT_DELETE] = STORE_DELETE,
+	[TEXT_TOUCH] = STORE_TOUCH,   [TEXT_GET] = STORE_GET,         [TEXT_GETS] = STORE_GET,
+	[TEXT_BGET] = STORE_GET,      [TEXT_GAT] = STORE_GAT,         [TEXT_GATS] = STORE_GAT,
 };
 
 /* A reply for a request on this key, which stays in the input as long as the request is not pending. */
-static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
-				 uint64_t hash)
+static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length, uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
 
@@ -202,7 +201,8 @@ static void put_refusal(struct conn *conn, enum store_result why)
 static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
 {
 	if (command->id == TEXT_SET) {
-		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply, why);
+		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply,
+				  why);
 		return;
 	}
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);

@@ -14,8 +14,7 @@ struct row {
 };
 
 static const struct row rows[TEXT_COMMANDS] = {
-#define TEXT_COMMAND_ROW(name, id, shape, least, most) \
-	[TEXT_##id] = { name, sizeof(name) - 1, shape, least, most },
+#define TEXT_COMMAND_ROW(name, id, shape, least, most) [TEXT_##id] = { name, sizeof(name) - 1, shape, least, most },
 	TEXT_COMMAND_TABLE(TEXT_COMMAND_ROW)
 #undef TEXT_COMMAND_ROW
 };
@@ -168,8 +167,9 @@ static unsigned digits_of(uint64_t number)
 /* Two digits at a time: a division is what costs most. */
 unsigned text_number(char *out, uint64_t number)
 {
-	static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-				    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+	static const char pairs[] =
+		"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+		"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 	unsigned digits = digits_of(number);
 	char *at = out + digits;
 

@@ -277,9 +277,12 @@ static const struct {
 	const char *name;
 	_Atomic uint32_t *field;
 } numbers[] = {
-	{ "item_size", &tuning.ext_item_size },		{ "item_age", &tuning.ext_item_age },
-	{ "low_ttl", &tuning.ext_low_ttl },		{ "recache_rate", &tuning.ext_recache_rate },
-	{ "compact_under", &tuning.ext_compact_under }, { "drop_under", &tuning.ext_drop_under },
+	{ "item_size", &tuning.ext_item_size },
+	{ "item_age", &tuning.ext_item_age },
+	{ "low_ttl", &tuning.ext_low_ttl },
+	{ "recache_rate", &tuning.ext_recache_rate },
+	{ "compact_under", &tuning.ext_compact_under },
+	{ "drop_under", &tuning.ext_drop_under },
 	{ "max_sleep", &tuning.ext_max_sleep },
 };
 

@@ -67,8 +67,8 @@ static inline uint64_t current_shown_cas(const struct current *current)
 
 static inline bool current_fetched(const struct current *current)
 {
-	return current->item ? current->item->state & ITEM_FETCHED :
-			       current->record->item_flags & 1 || current->read_on_flash;
+	return current->item ? current->item->state & ITEM_FETCHED
+			     : current->record->item_flags & 1 || current->read_on_flash;
 }
 
 /* ---- apply.c: the table of commands, and what all of them need ------------------------------- */
@@ -113,7 +113,7 @@ void apply_store(struct action *action, const struct current *current);
 void apply_add(struct action *action, const struct current *current);
 void apply_replace(struct action *action, const struct current *current);
 void apply_compared(struct action *action, const struct current *current); /* CAS */
-void apply_join(struct action *action, const struct current *current);	  /* APPEND, PREPEND */
+void apply_join(struct action *action, const struct current *current); /* APPEND, PREPEND */
 void apply_delete(struct action *action, const struct current *current);
 
 /* ---- apply_number.c -------------------------------------------------------------------------- */

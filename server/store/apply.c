@@ -64,17 +64,18 @@ void action_note_written(struct action *action, struct item *item)
 		return;
 	clf_note_written(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
 			 store_ttl(item->expiry, action->now_seconds), action->now_ms);
-	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM || item->features.history_short || item->features.history_long)
+	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM || item->features.history_short ||
+	    item->features.history_long)
 		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
 }
 
 /* ---- the table of commands ------------------------------------------------------------------- */
 
 static void (*const COMMANDS[])(struct action *, const struct current *) = {
-	[STORE_GET] = apply_get, [STORE_GAT] = apply_touch, [STORE_TOUCH] = apply_touch,
-	[STORE_SET] = apply_store, [STORE_ADD] = apply_add, [STORE_REPLACE] = apply_replace,
+	[STORE_GET] = apply_get,      [STORE_GAT] = apply_touch,   [STORE_TOUCH] = apply_touch,
+	[STORE_SET] = apply_store,    [STORE_ADD] = apply_add,     [STORE_REPLACE] = apply_replace,
 	[STORE_CAS] = apply_compared, [STORE_APPEND] = apply_join, [STORE_PREPEND] = apply_join,
-	[STORE_INCR] = apply_number, [STORE_DECR] = apply_number, [STORE_DELETE] = apply_delete,
+	[STORE_INCR] = apply_number,  [STORE_DECR] = apply_number, [STORE_DELETE] = apply_delete,
 };
 
 static void apply_extended(struct action *action, const struct current *current)
@@ -105,9 +106,8 @@ static void note_objects(struct store_request *request, const struct current *cu
 	if (current->item)
 		request->class_met = (uint8_t)class_of(item_allocated_bytes(current->item));
 	else if (current->record)
-		request->class_met = (uint8_t)class_of(item_bytes_for(current->record->key_length,
-								      current->record->client_flags,
-								      current->record->value_length));
+		request->class_met = (uint8_t)class_of(item_bytes_for(
+			current->record->key_length, current->record->client_flags, current->record->value_length));
 }
 
 void action_apply(struct action *action, const struct current *current)

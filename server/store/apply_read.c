@@ -5,11 +5,10 @@
  */
 #include "server/store/action.h"
 
-struct item *item_from_record(struct store_context *context, const struct seg_record *record,
-			      uint64_t packed_ms)
+struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms)
 {
-	struct item *item = item_new(context, record->key, record->key_length, record->client_flags,
-				     record->expiry, record->value_length);
+	struct item *item = item_new(context, record->key, record->key_length, record->client_flags, record->expiry,
+				     record->value_length);
 	struct clf_features_packed packed;
 
 	if (!item)
@@ -111,8 +110,8 @@ static struct item *touched(struct action *action, const struct current *current
 		return item;
 	}
 	if (item) {
-		copy = item_new(action->context, item_key(item), item->key_length, item_client_flags(item),
-				expiry, item->value_length);
+		copy = item_new(action->context, item_key(item), item->key_length, item_client_flags(item), expiry,
+				item->value_length);
 		if (!copy)
 			return NULL;
 		memcpy(item_value(copy), item_value(item), item->value_length);
@@ -120,8 +119,8 @@ static struct item *touched(struct action *action, const struct current *current
 		copy->state |= item->state & (ITEM_FETCHED | ITEM_CLOCK);
 		action_put(action, current, copy, item->cas);
 	} else {
-		if (!action_room_for(action, seg_record_length(current->record->key_length,
-							       current->record->value_length)))
+		if (!action_room_for(action,
+				     seg_record_length(current->record->key_length, current->record->value_length)))
 			return NULL;
 		copy = item_from_record(action->context, current->record, current->packed_ms);
 		if (!copy)
@@ -181,8 +180,9 @@ static void answer(struct action *action, struct item *item)
 static void vivify(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
-	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length) ? NULL :
-			    item_new_extra(action->context, request->key, request->key_length, 0, 0, 0);
+	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
+				    ? NULL
+				    : item_new_extra(action->context, request->key, request->key_length, 0, 0, 0);
 
 	if (request->op != STORE_TOUCH)
 		note_missed(action);

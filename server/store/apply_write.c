@@ -116,9 +116,10 @@ void apply_join(struct action *action, const struct current *current)
 static struct item *emptied(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
-	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length) ? NULL :
-			    item_new_extra(action->context, request->key, request->key_length, 0,
-					   current_expiry(current), 0);
+	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
+				    ? NULL
+				    : item_new_extra(action->context, request->key, request->key_length, 0,
+						     current_expiry(current), 0);
 
 	if (!item)
 		return NULL;
@@ -131,8 +132,7 @@ static struct item *emptied(struct action *action, const struct current *current
 static void invalidate(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
-	struct item *item = request->options.drop_value ? emptied(action, current) :
-							  extended_markable(action, current);
+	struct item *item = request->options.drop_value ? emptied(action, current) : extended_markable(action, current);
 
 	if (!item) {
 		request->result = STORE_NO_MEMORY;

@@ -21,7 +21,7 @@ struct background {
 	pthread_cond_t cond;
 	bool stop, woken;
 	_Atomic bool stopping; /* stop, for those without the lock */
-	_Atomic bool awake;    /* set by those who wake it, so that one signal does */
+	_Atomic bool awake; /* set by those who wake it, so that one signal does */
 	const char *name;
 	void (*begin)(void *context);
 	bool (*step)(void *context);

@@ -39,8 +39,7 @@ void candidate_set(struct store *store, struct stripe *stripe, struct item *item
 	candidate_account(store, item, 1);
 }
 
-void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item,
-		      struct candidate_sums *sums)
+void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
 {
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
 	must(stripe->candidates > 0);
@@ -79,8 +78,7 @@ static bool eligible(const struct store *store, const struct item *item)
 	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
 }
 
-void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
-		     uint32_t now_seconds)
+void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item, uint32_t now_seconds)
 {
 	lock_assert_held(&stripe->lock);
 	if (!eligible(store, item))

@@ -66,7 +66,7 @@ void classes_met(struct classes *classes, unsigned class, uint32_t accessed)
 
 void classes_new_pass(struct classes *classes)
 {
-	for (unsigned class = 1; class <= CLASSES; class++) {
+	for (unsigned class = 1; class <= CLASSES; class ++) {
 		struct class_marks *marks = &classes->marks[class];
 
 		atomic_store_explicit(&marks->oldest, atomic_load_explicit(&marks->oldest_so_far, memory_order_relaxed),
@@ -119,16 +119,26 @@ void store_get_class(struct store *store, unsigned class, struct store_class_sta
 		if (!goes_down(counter))
 			sum[counter] -= atomic_load_explicit(&classes->zero[class][counter], memory_order_relaxed);
 	*out = (struct store_class_status){
-		.items = positive(sum[CLASS_ITEMS]), .requested_bytes = positive(sum[CLASS_REQUESTED]),
-		.get_hits = sum[CLASS_GET_HITS], .set_count = sum[CLASS_SETS],
-		.delete_hits = sum[CLASS_DELETE_HITS], .incr_hits = sum[CLASS_INCR_HITS],
-		.decr_hits = sum[CLASS_DECR_HITS], .cas_hits = sum[CLASS_CAS_HITS],
-		.cas_badval = sum[CLASS_CAS_BADVAL], .touch_hits = sum[CLASS_TOUCH_HITS],
-		.evicted = sum[CLASS_EVICTED], .evicted_nonzero = sum[CLASS_EVICTED_NONZERO],
-		.evicted_unfetched = sum[CLASS_EVICTED_UNFETCHED], .evicted_active = sum[CLASS_EVICTED_ACTIVE],
-		.direct_reclaims = sum[CLASS_DIRECT_RECLAIMS], .expired_unfetched = sum[CLASS_EXPIRED_UNFETCHED],
-		.reclaimed = sum[CLASS_RECLAIMED], .crawler_reclaimed = sum[CLASS_CRAWLER_RECLAIMED],
-		.crawler_checked = sum[CLASS_CRAWLER_CHECKED], .out_of_memory = sum[CLASS_OUT_OF_MEMORY],
+		.items = positive(sum[CLASS_ITEMS]),
+		.requested_bytes = positive(sum[CLASS_REQUESTED]),
+		.get_hits = sum[CLASS_GET_HITS],
+		.set_count = sum[CLASS_SETS],
+		.delete_hits = sum[CLASS_DELETE_HITS],
+		.incr_hits = sum[CLASS_INCR_HITS],
+		.decr_hits = sum[CLASS_DECR_HITS],
+		.cas_hits = sum[CLASS_CAS_HITS],
+		.cas_badval = sum[CLASS_CAS_BADVAL],
+		.touch_hits = sum[CLASS_TOUCH_HITS],
+		.evicted = sum[CLASS_EVICTED],
+		.evicted_nonzero = sum[CLASS_EVICTED_NONZERO],
+		.evicted_unfetched = sum[CLASS_EVICTED_UNFETCHED],
+		.evicted_active = sum[CLASS_EVICTED_ACTIVE],
+		.direct_reclaims = sum[CLASS_DIRECT_RECLAIMS],
+		.expired_unfetched = sum[CLASS_EXPIRED_UNFETCHED],
+		.reclaimed = sum[CLASS_RECLAIMED],
+		.crawler_reclaimed = sum[CLASS_CRAWLER_RECLAIMED],
+		.crawler_checked = sum[CLASS_CRAWLER_CHECKED],
+		.out_of_memory = sum[CLASS_OUT_OF_MEMORY],
 		.evicted_time = atomic_load_explicit(&classes->marks[class].evicted_time, memory_order_relaxed),
 	};
 	if (out->items > 0)
@@ -140,11 +150,12 @@ void store_reset_classes(struct store *store)
 	struct classes *classes = &store->classes;
 	uint64_t sum[CLASS_COUNTERS];
 
-	for (unsigned class = 1; class <= CLASSES; class++) {
+	for (unsigned class = 1; class <= CLASSES; class ++) {
 		sum_blocks(classes, class, sum);
 		for (int counter = 0; counter < CLASS_COUNTERS; counter++)
 			if (!goes_down(counter))
-				atomic_store_explicit(&classes->zero[class][counter], sum[counter], memory_order_relaxed);
+				atomic_store_explicit(&classes->zero[class][counter], sum[counter],
+						      memory_order_relaxed);
 		atomic_store_explicit(&classes->marks[class].evicted_time, 0, memory_order_relaxed);
 	}
 }

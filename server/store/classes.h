@@ -55,7 +55,8 @@ _Static_assert(CLASS_COUNTERS <= 24, "a class's counters have their place");
 /* What the crawler and the hand say of a class; the last who comes wins. */
 struct class_marks {
 	_Atomic uint32_t evicted_time; /* seconds */
-	_Atomic uint32_t oldest;       /* last access, the store's seconds, of the longest idle one of the last pass; 0: none */
+	_Atomic uint32_t
+		oldest; /* last access, the store's seconds, of the longest idle one of the last pass; 0: none */
 	_Atomic uint32_t oldest_so_far; /* likewise, of the pass under way */
 };
 

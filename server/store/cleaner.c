@@ -70,7 +70,9 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	unsigned groups = 0;
 
 	if (total >= candidates_wanted(store))
-		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment ? segment : segment + segment / 2);
+		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
+						      ? segment
+						      : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
 		groups = choose_groups(store, segment);
 	return groups;

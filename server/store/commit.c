@@ -117,4 +117,3 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	ctr_add(CTR_flash_object_bytes_written, committed.bytes);
 	ctr_add(CTR_flash_dead_on_commit, plan->count - committed.objects);
 }
-

@@ -30,8 +30,8 @@ static bool movable(const struct compaction *compaction, const struct item *item
 	       atomic_load_explicit(&item->refs, memory_order_acquire) == 1;
 }
 
-static uint32_t compact_buckets(struct store *store, const struct compaction *compaction, struct stripe *stripe, uint32_t b,
-				unsigned *met)
+static uint32_t compact_buckets(struct store *store, const struct compaction *compaction, struct stripe *stripe,
+				uint32_t b, unsigned *met)
 {
 	lock_acquire(&stripe->lock);
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;

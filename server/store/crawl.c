@@ -10,7 +10,8 @@
 
 #define BUCKETS_PER_LOCK 64u
 #define BATCHES_EACH 16u /* of an asked-for crawl in one step of the keeper: about a millisecond */
-#define PASS_OBJECTS 8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
+#define PASS_OBJECTS \
+	8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
 #define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
 
 /* What is done in one go, and what came of it. */
@@ -114,7 +115,8 @@ static struct round round_now(struct store *store)
 {
 	uint64_t now_us = clk_now_us(store->clock);
 
-	return (struct round){ .store = store, .now_ms = now_us / 1000,
+	return (struct round){ .store = store,
+			       .now_ms = now_us / 1000,
 			       .now_seconds = store_now_seconds(store, now_us) };
 }
 
@@ -184,7 +186,7 @@ static void begin_asked(struct store *store)
 	crawl->begun = true;
 	crawl->stripe = crawl->bucket = 0;
 	crawl->due_us = 0;
-	for (unsigned class = 0; class <= CLASSES; class++)
+	for (unsigned class = 0; class <= CLASSES; class ++)
 		crawl->left[class] = most ? most : UINT32_MAX;
 	ctr_add(CTR_lru_crawler_starts, 1);
 	if (events_on(EVENT_SYSEVENTS))

@@ -15,9 +15,9 @@
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
 #define YOUNG_MS 1000u /* no object is longer */
-#define ROUND_VISITS 4096  /* of objects in DRAM, by the keeper */
+#define ROUND_VISITS 4096 /* of objects in DRAM, by the keeper */
 #define HAND_VISITS 262144 /* of slots in one step: 3 ms */
-#define HAND_SHARE 64	   /* slots for each object in DRAM that is visited, at the most: what that costs itself */
+#define HAND_SHARE 64 /* slots for each object in DRAM that is visited, at the most: what that costs itself */
 #define ROUNDS_IN_VAIN 4 /* of CLOCK's highest value, and one more */
 #define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
 
@@ -47,7 +47,8 @@ uint64_t store_hot_threshold(const struct store *store)
 	uint64_t dram = store_item_budget(store);
 
 	dram = dram > store->segment_bytes / 2 ? dram - store->segment_bytes / 2 : 0;
-	return dram + (uint64_t)(atomic_load_explicit(&store->tuning.hot_fraction, memory_order_relaxed) * (double)store->flash_capacity);
+	return dram + (uint64_t)(atomic_load_explicit(&store->tuning.hot_fraction, memory_order_relaxed) *
+				 (double)store->flash_capacity);
 }
 
 struct round {
@@ -171,7 +172,7 @@ static void free_garbage(struct round *round)
 static uint32_t stripes_in_use(const struct store *store)
 {
 	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
-									    : store->stripe_count;
+									   : store->stripe_count;
 }
 
 /* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
@@ -199,8 +200,7 @@ static void advance(struct round *round)
 	}
 	buckets = stripe->mask + 1;
 	lock_release(&stripe->lock);
-	if (!round->thorough && round->planned > planned &&
-	    round->planned - planned == round->visited - visited) {
+	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
 		context->hand_stripe = (uint32_t)rng_below(&context->rng, stripes_in_use(store));
 		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
 	}
@@ -218,8 +218,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 	round->now_ms = now_us / 1000;
 	round->now_seconds = store_now_seconds(context->store, now_us);
 	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
-	while (round->freed < round->want && round->visited < visits &&
-	       stripes_seen <= context->store->stripe_count) {
+	while (round->freed < round->want && round->visited < visits && stripes_seen <= context->store->stripe_count) {
 		advance(round);
 		if (context->hand_stripe != last) {
 			last = context->hand_stripe;
@@ -231,8 +230,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited)
 {
-	struct round round = { .context = context, .want = bytes, .how = how,
-			       .inline_by_worker = inline_by_worker };
+	struct round round = { .context = context, .want = bytes, .how = how, .inline_by_worker = inline_by_worker };
 
 	turn_hand(&round, visits);
 	*visited = round.visited;
@@ -242,8 +240,9 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 /* Before a set is refused: whatever is left anywhere. */
 static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes, enum evict_how how)
 {
-	struct round round = { .context = context, .want = bytes, .how = how, .inline_by_worker = true,
-			       .thorough = true };
+	struct round round = {
+		.context = context, .want = bytes, .how = how, .inline_by_worker = true, .thorough = true
+	};
 
 	turn_hand(&round, UINT64_MAX);
 	return round.freed;

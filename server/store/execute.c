@@ -2,8 +2,8 @@
 /* A request's first step: the DRAM table and the index, under the key's stripe. */
 #include "server/store/action.h"
 
-bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
-		    unsigned *matches, struct fidx_extent *extent, bool *has_extent)
+bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
+		    struct fidx_extent *extent, bool *has_extent)
 {
 	*matches = fidx_lookup(store->index, key, match);
 	*has_extent = fidx_extent_find(store->index, key, extent);
@@ -16,16 +16,16 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 enum outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_DIFFERS, OUTCOME_OTHER };
 
 static const uint8_t OUTCOME_OF[] = {
-	[STORE_HIT] = OUTCOME_HIT, [STORE_DELETED] = OUTCOME_HIT, [STORE_TOUCHED] = OUTCOME_HIT,
-	[STORE_STORED] = OUTCOME_HIT, [STORE_MISS] = OUTCOME_MISS, [STORE_EXISTS] = OUTCOME_DIFFERS,
-	[STORE_NOT_STORED] = OUTCOME_OTHER, [STORE_NOT_NUMBER] = OUTCOME_OTHER,
-	[STORE_TOO_LARGE] = OUTCOME_OTHER, [STORE_NO_MEMORY] = OUTCOME_OTHER,
+	[STORE_HIT] = OUTCOME_HIT,          [STORE_DELETED] = OUTCOME_HIT,      [STORE_TOUCHED] = OUTCOME_HIT,
+	[STORE_STORED] = OUTCOME_HIT,       [STORE_MISS] = OUTCOME_MISS,        [STORE_EXISTS] = OUTCOME_DIFFERS,
+	[STORE_NOT_STORED] = OUTCOME_OTHER, [STORE_NOT_NUMBER] = OUTCOME_OTHER, [STORE_TOO_LARGE] = OUTCOME_OTHER,
+	[STORE_NO_MEMORY] = OUTCOME_OTHER,
 };
 
 struct op_counters {
 	enum ctr command;
 	enum ctr outcome[OUTCOME_OTHER + 1]; /* hit, miss, differs, other */
-	enum class_counter class_hit;	      /* CLASS_COUNTERS: none */
+	enum class_counter class_hit; /* CLASS_COUNTERS: none */
 };
 
 static const struct op_counters OP_COUNTERS[] = {
@@ -39,7 +39,9 @@ static const struct op_counters OP_COUNTERS[] = {
 	[STORE_CAS] = { CTR_cmd_set, { CTR_cas_hits, CTR_cas_misses, CTR_cas_badval, CTR_COUNT }, CLASS_CAS_HITS },
 	[STORE_INCR] = { CTR_COUNT, { CTR_incr_hits, CTR_incr_misses, CTR_COUNT, CTR_COUNT }, CLASS_INCR_HITS },
 	[STORE_DECR] = { CTR_COUNT, { CTR_decr_hits, CTR_decr_misses, CTR_COUNT, CTR_COUNT }, CLASS_DECR_HITS },
-	[STORE_DELETE] = { CTR_COUNT, { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT }, CLASS_DELETE_HITS },
+	[STORE_DELETE] = { CTR_COUNT,
+			   { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT },
+			   CLASS_DELETE_HITS },
 	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
 };
 
@@ -185,8 +187,11 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 {
 	struct store *store = worker->context.store;
 	struct stripe *stripe = store_stripe(store, request->hash);
-	struct action action = { .context = &worker->context, .store = store, .stripe = stripe,
-				 .request = request, .now_ms = worker->now_ms,
+	struct action action = { .context = &worker->context,
+				 .store = store,
+				 .stripe = stripe,
+				 .request = request,
+				 .now_ms = worker->now_ms,
 				 .now_seconds = worker->now_seconds };
 	struct current current = { 0 };
 	struct fidx_key key;

@@ -90,8 +90,7 @@ static int64_t seconds_left(uint32_t expiry, uint32_t now_seconds)
 	return expiry == 0 ? -1 : (int64_t)store_ttl(expiry, now_seconds);
 }
 
-void extended_found(struct store_request *request, const struct current *current, uint32_t now_seconds,
-		    uint64_t now_ms)
+void extended_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms)
 {
 	struct store_found *found = &request->found;
 	struct clf_features features;
@@ -147,6 +146,5 @@ bool extended_recaches(const struct store_request *request, uint32_t expiry, uin
 
 bool extended_unchanged(const struct store_request *request, uint32_t expiry, uint32_t now_seconds)
 {
-	return request->op == STORE_GET && !request->options.touch &&
-	       !extended_recaches(request, expiry, now_seconds);
+	return request->op == STORE_GET && !request->options.touch && !extended_recaches(request, expiry, now_seconds);
 }

@@ -9,7 +9,7 @@
 #include "server/store/store_internal.h"
 
 #define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
-#define BUCKETS_AHEAD 6u     /* whose objects are being fetched into the cache meanwhile */
+#define BUCKETS_AHEAD 6u /* whose objects are being fetched into the cache meanwhile */
 #define ITEMS_AHEAD 6u
 #define STEP_OBJECTS 64u /* released between two steps ... */
 #define STEP_RANKED 1024u /* ... and ranked */
@@ -36,7 +36,9 @@ unsigned choose_groups(const struct store *store, uint64_t bytes)
 			return 1u << g | ride;
 	if (of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes)
 		return others;
-	return of[GROUP_SMALL] + of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes ? others | 1u << GROUP_SMALL : 0;
+	return of[GROUP_SMALL] + of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes
+		       ? others | 1u << GROUP_SMALL
+		       : 0;
 }
 
 static bool set_room(struct store *store, struct gathered *out, uint32_t room)
@@ -135,8 +137,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 		if (b + BUCKETS_AHEAD < end && stripe->buckets[b + BUCKETS_AHEAD])
 			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
 		for (struct item *item = stripe->buckets[b]; item; item = item->next)
-			if (out->count < out->room ||
-			    set_room(round->store, out, out->room + out->room / 4 + 1024))
+			if (out->count < out->room || set_room(round->store, out, out->room + out->room / 4 + 1024))
 				consider(round, stripe, item);
 	}
 	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
@@ -211,9 +212,12 @@ static void rank(struct store *store, struct gathered *out)
 void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
 {
 	struct cleaner *cleaner = &store->cleaner;
-	struct gather_round round = { .store = store, .out = out, .now_ms = clk_now_ms(store->clock),
+	struct gather_round round = { .store = store,
+				      .out = out,
+				      .now_ms = clk_now_ms(store->clock),
 				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
-				      .groups = groups, .table = table };
+				      .groups = groups,
+				      .table = table };
 
 	memset(out, 0, sizeof(*out));
 	out->table_id = fidx_table_id(store->index, table);

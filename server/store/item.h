@@ -39,12 +39,12 @@
 #include "classifier/classifier.h"
 
 enum item_state {
-	ITEM_CLOCK = 3,		/* two bits: CLOCK value */
-	ITEM_LINKED = 1 << 2,	/* in the DRAM table: the key's current value */
-	ITEM_CLEAN = 1 << 3,	/* a copy for reading: the flash object and its slot stay */
-	ITEM_PLANNED = 1 << 4,	/* in the cleaner's plan */
+	ITEM_CLOCK = 3, /* two bits: CLOCK value */
+	ITEM_LINKED = 1 << 2, /* in the DRAM table: the key's current value */
+	ITEM_CLEAN = 1 << 3, /* a copy for reading: the flash object and its slot stay */
+	ITEM_PLANNED = 1 << 4, /* in the cleaner's plan */
 	ITEM_CANDIDATE = 1 << 5, /* scored as worth flash; counted in its stripe */
-	ITEM_FETCHED = 1 << 6	/* read since it was written */
+	ITEM_FETCHED = 1 << 6 /* read since it was written */
 };
 
 #define ITEM_VALUE_MAX ((1u << 30) - 1) /* -I ends at 1 GiB for header, key and value */
@@ -66,7 +66,7 @@ struct item {
 _Static_assert(sizeof(struct item) == 48, "item header and table slot are to stay within 56 bytes");
 
 enum item_mark {
-	ITEM_STALE = 1 << 0,   /* invalidated, and not set since */
+	ITEM_STALE = 1 << 0, /* invalidated, and not set since */
 	ITEM_WIN_SENT = 1 << 1 /* somebody was told to make the value anew */
 };
 

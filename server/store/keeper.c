@@ -104,7 +104,8 @@ static bool keep_free(struct store *store)
 	if (!store->index)
 		least = want = (int64_t)(store_memory_limit(store) / 256);
 	else if (cleaner_is_writing(store) || cleaner_wants_to_write(store, free_bytes))
-		least = (int64_t)store->segment_bytes / 4, want = mostly_candidates(store) ? 0 : (int64_t)store->segment_bytes / 2;
+		least = (int64_t)store->segment_bytes / 4,
+		want = mostly_candidates(store) ? 0 : (int64_t)store->segment_bytes / 2;
 	else
 		least = (int64_t)store->segment_bytes / 4, want = (int64_t)store->segment_bytes / 2;
 	return free_bytes < least && free_bytes < want && evict_round(&store->keeper.context, (uint64_t)want);

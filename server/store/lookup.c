@@ -237,9 +237,13 @@ static struct action action_of(struct store_lookup *lookup, struct stripe *strip
 {
 	struct store_worker *worker = lookup->worker;
 
-	return (struct action){ .context = &worker->context, .store = worker->context.store,
-				.stripe = stripe, .request = lookup->request, .key = &lookup->key,
-				.now_ms = worker->now_ms, .now_seconds = worker->now_seconds };
+	return (struct action){ .context = &worker->context,
+				.store = worker->context.store,
+				.stripe = stripe,
+				.request = lookup->request,
+				.key = &lookup->key,
+				.now_ms = worker->now_ms,
+				.now_seconds = worker->now_seconds };
 }
 
 /* ---- GET ------------------------------------------------------------------------------------- */
@@ -291,13 +295,17 @@ static void get_hit(struct store_lookup *lookup, const struct seg_record *record
 	uint32_t expiry = record->expiry;
 	bool quiet = request->extended && (request->options.keep_clock || request->options.uncounted);
 
-	request->value = (struct store_value){ .data = record->value, .length = record->value_length,
-					       .client_flags = record->client_flags, .cas = record->cas,
-					       .from_flash = true, .read = reads_pass_on(lookup) };
+	request->value = (struct store_value){ .data = record->value,
+					       .length = record->value_length,
+					       .client_flags = record->client_flags,
+					       .cas = record->cas,
+					       .from_flash = true,
+					       .read = reads_pass_on(lookup) };
 	request->result = STORE_HIT;
 	if (request->extended)
 		extended_found(request,
-			       &(struct current){ .record = record, .packed_ms = packed_ms,
+			       &(struct current){ .record = record,
+						  .packed_ms = packed_ms,
 						  .read_on_flash = read_on_flash(lookup) },
 			       lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
@@ -335,8 +343,8 @@ static bool was_read(const struct store_lookup *lookup, const struct fidx_match 
  * Under the stripe, DRAM lacking the key: do the slots still say what was read? found: the slot
  * of the record must be there still; otherwise every match must be among those that were read.
  */
-static bool still_true(struct store *store, struct store_lookup *lookup, bool found,
-		       struct fidx_match *match, unsigned *matches, struct fidx_extent *extent, bool *has_extent)
+static bool still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
+		       unsigned *matches, struct fidx_extent *extent, bool *has_extent)
 {
 	if (found && !lookup->extent_read) {
 		struct fidx_match own = lookup->match[lookup->at];
@@ -358,8 +366,8 @@ static bool still_true(struct store *store, struct store_lookup *lookup, bool fo
 }
 
 /* Another round: what matches now is pinned and read anew. Stripe held at the call. */
-static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match,
-		  unsigned matches, const struct fidx_extent *extent)
+static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match, unsigned matches,
+		  const struct fidx_extent *extent)
 {
 	bool room;
 
@@ -461,8 +469,10 @@ static uint64_t timeout_us(const struct store_worker *worker)
 static void ask(struct store_lookup *lookup, uint64_t length)
 {
 	struct store_worker *worker = lookup->worker;
-	const struct reads_wanted wanted = { .segment = read_segment(lookup), .sequence = read_sequence(lookup),
-					     .offset = lookup->position, .length = length,
+	const struct reads_wanted wanted = { .segment = read_segment(lookup),
+					     .sequence = read_sequence(lookup),
+					     .offset = lookup->position,
+					     .length = length,
 					     .expires_ns = (lookup->started_us + timeout_us(worker)) * 1000 };
 	enum reads_answer answer = reads_ask(&worker->reads, lookup, &wanted, &lookup->made);
 
@@ -507,8 +517,7 @@ static void read_on(struct store_lookup *lookup)
 static bool to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
 {
 	return needs_value(lookup) &&
-	       (lookup->frozen ||
-		!extended_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
+	       (lookup->frozen || !extended_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
 }
 
 static void found(struct store_lookup *lookup, const struct seg_record *record)
@@ -528,8 +537,7 @@ static void found(struct store_lookup *lookup, const struct seg_record *record)
 
 static bool is_key(const struct store_request *request, const struct seg_record *record)
 {
-	return record->key_length == request->key_length &&
-	       memcmp(record->key, request->key, request->key_length) == 0;
+	return record->key_length == request->key_length && memcmp(record->key, request->key, request->key_length) == 0;
 }
 
 static void met_other_key(struct store_lookup *lookup, const struct seg_record *record)
@@ -698,9 +706,10 @@ static bool is_shared(struct store_lookup *lookup)
 	uint64_t length;
 
 	return choose_next(lookup, &length) &&
-	       !reads_would_read(&lookup->worker->reads,
-				 &(struct reads_wanted){ .segment = read_segment(lookup), .sequence = read_sequence(lookup),
-							 .offset = lookup->position, .length = length });
+	       !reads_would_read(&lookup->worker->reads, &(struct reads_wanted){ .segment = read_segment(lookup),
+										 .sequence = read_sequence(lookup),
+										 .offset = lookup->position,
+										 .length = length });
 }
 
 enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
@@ -793,8 +802,8 @@ static void arm_timer(struct store_worker *worker)
 /* What clients' requests for flash take is cache memory too. */
 static void account_reads(struct store_worker *worker)
 {
-	uint64_t bytes = reads_memory(&worker->reads) +
-			 (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
+	uint64_t bytes =
+		reads_memory(&worker->reads) + (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
 
 	if (bytes != worker->accounted_bytes) {
 		atomic_fetch_add_explicit(&worker->context.store->reader_bytes, bytes - worker->accounted_bytes,

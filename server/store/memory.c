@@ -90,7 +90,8 @@ static void note_recent(struct store *store, uint64_t allocated)
 					    allocated + budget_beside(store, other_bytes(store)) / RECENT_PART))
 		return;
 	uint32_t n = atomic_fetch_add(&recent->count, 1) % RECENT_MARKS;
-	atomic_store_explicit(&recent->since_ms, atomic_exchange(&recent->mark_ms[n], (uint32_t)clk_now_ms(store->clock)),
+	atomic_store_explicit(&recent->since_ms,
+			      atomic_exchange(&recent->mark_ms[n], (uint32_t)clk_now_ms(store->clock)),
 			      memory_order_relaxed);
 }
 
@@ -101,9 +102,10 @@ void context_settle(struct store_context *context)
 		context->item_bytes = 0;
 	}
 	if (context->allocated_bytes) {
-		note_recent(context->store, context->allocated_bytes +
-						    atomic_fetch_add_explicit(&context->store->allocated_bytes,
-									      context->allocated_bytes, memory_order_relaxed));
+		note_recent(context->store,
+			    context->allocated_bytes + atomic_fetch_add_explicit(&context->store->allocated_bytes,
+										 context->allocated_bytes,
+										 memory_order_relaxed));
 		context->allocated_bytes = 0;
 	}
 	if (context->background && context->released_bytes) {
@@ -172,14 +174,14 @@ static inline struct item *make(struct store_context *context, const char *key, 
 	return item;
 }
 
-struct item *item_new(struct store_context *context, const char *key, size_t key_length,
-		      uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+		      uint32_t expiry, uint64_t value_length)
 {
 	return make(context, key, key_length, client_flags, expiry, value_length, 0);
 }
 
-struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length,
-			    uint32_t client_flags, uint32_t expiry, uint64_t value_length)
+struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+			    uint32_t expiry, uint64_t value_length)
 {
 	return make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
 }
@@ -197,14 +199,13 @@ void item_release(struct store_context *context, struct item *item)
 
 uint64_t store_item_budget(const struct store *store)
 {
-	return budget_beside(store, other_bytes(store) +
-					    atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
+	return budget_beside(store,
+			     other_bytes(store) + atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
 }
 
 int64_t store_free_bytes(const struct store *store)
 {
-	return (int64_t)store_item_budget(store) -
-	       atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	return (int64_t)store_item_budget(store) - atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 }
 
 uint64_t store_used_bytes(const struct store *store)
@@ -304,9 +305,8 @@ int store_set_memory_limit(struct store *store, uint64_t bytes)
 	return FS_OK;
 }
 
-struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length,
-			       uint32_t client_flags, uint32_t expiry, uint32_t value_length,
-			       enum store_result *why)
+struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
+			       uint32_t expiry, uint32_t value_length, enum store_result *why)
 {
 	struct store_context *context = &worker->context;
 	struct item *item = NULL;

@@ -115,7 +115,8 @@ struct scheduling {
  */
 static void schedule(struct store *store, bool hurry)
 {
-	struct scheduling scheduling = { .size = sizeof(scheduling), .policy = hurry ? SCHED_OTHER : SCHED_BATCH,
+	struct scheduling scheduling = { .size = sizeof(scheduling),
+					 .policy = hurry ? SCHED_OTHER : SCHED_BATCH,
 					 .runtime = hurry ? 0 : SLICE_NS };
 
 	if (!store->cleaner.background.threaded || hurry == store->cleaner.pace.hurried)

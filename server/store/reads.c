@@ -317,5 +317,6 @@ uint64_t reads_memory(const struct reads *reads)
 {
 	uint64_t table = reads->table ? (reads->table_mask + 1ull) * sizeof(*reads->table) : 0;
 
-	return (reads->count + reads->free_count) * sizeof(struct flash_read) + table + seg_reader_memory(reads->reader);
+	return (reads->count + reads->free_count) * sizeof(struct flash_read) + table +
+	       seg_reader_memory(reads->reader);
 }

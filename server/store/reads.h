@@ -38,12 +38,12 @@ struct reads_wanted {
 struct flash_read {
 	struct seg_read read; /* first: result and bytes are there once it is done */
 	uint64_t sequence;
-	struct flash_read *chain;	   /* next in its place of the table, or among the free ones */
-	struct flash_read *newer, *older;  /* kept ones, by when they were used last */
+	struct flash_read *chain; /* next in its place of the table, or among the free ones */
+	struct flash_read *newer, *older; /* kept ones, by when they were used last */
 	struct store_lookup *first, *last; /* who waits, in order of arrival */
 	struct reads *reads;
 	unsigned users; /* lookups that wait or hold it, and values that are being sent */
-	bool listed;	/* in the table: others may join */
+	bool listed; /* in the table: others may join */
 	bool done;
 };
 
@@ -52,7 +52,7 @@ struct reads {
 	struct seg_reader *reader;
 	struct flash_read **table; /* by segment and offset; table_mask + 1 places, NULL before the first read */
 	uint32_t table_mask;
-	unsigned count;	   /* all that are not free */
+	unsigned count; /* all that are not free */
 	struct flash_read *newest, *oldest; /* kept */
 	uint64_t kept_bytes, kept_most;
 	struct flash_read *free;

@@ -46,11 +46,14 @@ static bool find_extent(struct store *store, uint32_t segment, uint64_t sequence
 {
 	struct fidx_extent extent;
 
-	if (!fidx_extent_find(store->index, key, &extent) || extent.segment != segment ||
-	    extent.sequence != sequence || extent.offset != offset)
+	if (!fidx_extent_find(store->index, key, &extent) || extent.segment != segment || extent.sequence != sequence ||
+	    extent.offset != offset)
 		return false;
-	*match = (struct fidx_match){ .segment = segment, .sequence = sequence, .clock = extent.clock,
-				      .ghost = extent.ghost, .read_on_flash = extent.read_on_flash };
+	*match = (struct fidx_match){ .segment = segment,
+				      .sequence = sequence,
+				      .clock = extent.clock,
+				      .ghost = extent.ghost,
+				      .read_on_flash = extent.read_on_flash };
 	return true;
 }
 
@@ -138,7 +141,8 @@ static void clear_remaining(struct walk *walk, int result)
 
 	fidx_segment_close(store->index, walk->segment);
 	if (result != FS_OK)
-		log_limited(LOG_LEVEL_WARN, "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
+		log_limited(LOG_LEVEL_WARN,
+			    "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
 			    walk->segment, fs_strerror(result), (unsigned long long)left);
 	if (left == 0 && result == FS_OK)
 		return;
@@ -163,7 +167,8 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 
 bool reclaim_segment(struct store *store, uint32_t segment)
 {
-	struct walk walk = { .store = store, .segment = segment,
+	struct walk walk = { .store = store,
+			     .segment = segment,
 			     .written_ms = seg_written_at_ms(store->segments, segment),
 			     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
 	uint64_t visited = 0;

@@ -82,18 +82,19 @@ static void size_index(const struct store_config *config, struct sizing *out)
 
 static int flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
 {
-	int64_t given = config->flash_device ? (int64_t)config->flash_bytes :
-					       seg_flash_bytes(config->flash_path, config->flash_bytes);
+	int64_t given = config->flash_device ? (int64_t)config->flash_bytes
+					     : seg_flash_bytes(config->flash_path, config->flash_bytes);
 
 	if (given < 0) {
 		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,
-			 given == FS_ESYS    ? strerror(errno)
+			 given == FS_ESYS     ? strerror(errno)
 			 : given == FS_EINVAL ? "is neither a regular file nor a block device"
 					      : fs_strerror((int)given));
 		return (int)given;
 	}
 	if (given == 0) {
-		snprintf(reason, 256, "flash-path %.150s: is not there yet or empty: --flash-size must say how large it is to be",
+		snprintf(reason, 256,
+			 "flash-path %.150s: is not there yet or empty: --flash-size must say how large it is to be",
 			 config->flash_path);
 		return FS_ERANGE;
 	}
@@ -109,12 +110,16 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 	if (result != FS_OK)
 		return result;
 	out->flash_given = out->flash_used = given;
-	served = config->segment_bytes ? memory / 4 * SEGMENTS_WANTED_MAX : memory / SEGMENT_SHARE * segments_wanted(memory);
+	served = config->segment_bytes ? memory / 4 * SEGMENTS_WANTED_MAX
+				       : memory / SEGMENT_SHARE * segments_wanted(memory);
 	if (out->flash_used > served)
 		out->flash_used = served;
-	out->segment_bytes = config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
-	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES || out->segment_bytes > memory / 4) {
-		snprintf(reason, 256, "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
+	out->segment_bytes =
+		config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
+	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES ||
+	    out->segment_bytes > memory / 4) {
+		snprintf(reason, 256,
+			 "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
 			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
 		return FS_ERANGE;
 	}

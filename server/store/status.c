@@ -62,8 +62,8 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		out->staging = info.staging_bytes;
 		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
 	}
-	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other + out->segments +
-		    out->classifier + out->plans + out->staging + out->readers - region;
+	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other +
+		    out->segments + out->classifier + out->plans + out->staging + out->readers - region;
 }
 
 void store_get_status(struct store *store, struct store_status *out)

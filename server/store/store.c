@@ -22,11 +22,20 @@
 
 void store_config_init(struct store_config *config)
 {
-	*config = (struct store_config){ .clock = clk_boot(), .memory_bytes = 64ull << 20,
-					 .max_item_bytes = 1u << 20, .evict = true, .cas = true, .workers = 1,
-					 .flash_object_bytes = 400, .filter_bits = -1, .functions = 16,
-					 .hot_fraction = 0.7, .read_timeout_ms = 1000, .flashiness_threshold = 1,
-					 .training_window_ms = 86400000, .app_delimiter = ':' };
+	*config = (struct store_config){ .clock = clk_boot(),
+					 .memory_bytes = 64ull << 20,
+					 .max_item_bytes = 1u << 20,
+					 .evict = true,
+					 .cas = true,
+					 .workers = 1,
+					 .flash_object_bytes = 400,
+					 .filter_bits = -1,
+					 .functions = 16,
+					 .hot_fraction = 0.7,
+					 .read_timeout_ms = 1000,
+					 .flashiness_threshold = 1,
+					 .training_window_ms = 86400000,
+					 .app_delimiter = ':' };
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -145,9 +154,14 @@ static struct fidx_config index_config(const struct store *store, const struct s
 	const struct store_config *config = &store->config;
 
 	return (struct fidx_config){
-		.buckets = sizing->buckets, .buckets_most = sizing->buckets_most, .segments = sizing->segments,
-		.tag_bits = config->tag_bits, .functions = config->functions, .clock_mode = config->clock_mode,
-		.seed = store->hash_seed, .filter_bits = config->filter_bits > 0 ? (unsigned)config->filter_bits : 0,
+		.buckets = sizing->buckets,
+		.buckets_most = sizing->buckets_most,
+		.segments = sizing->segments,
+		.tag_bits = config->tag_bits,
+		.functions = config->functions,
+		.clock_mode = config->clock_mode,
+		.seed = store->hash_seed,
+		.filter_bits = config->filter_bits > 0 ? (unsigned)config->filter_bits : 0,
 		.extents_most = sizing->extents_most,
 	};
 }
@@ -169,10 +183,16 @@ static int open_region(struct store *store, const struct sizing *sizing, const s
 static int open_segments(struct store *store, const struct sizing *sizing)
 {
 	const struct store_config *config = &store->config;
-	const struct seg_config segments = { .clock = store->clock, .path = store->flash_path, .device = config->flash_device,
-					     .flash_bytes = sizing->flash_used, .segment_bytes = sizing->segment_bytes,
-					     .functions = config->functions, .direct = config->direct, .owner = config->flash_owner,
-					     .progress = config->progress, .progress_context = config->progress_context };
+	const struct seg_config segments = { .clock = store->clock,
+					     .path = store->flash_path,
+					     .device = config->flash_device,
+					     .flash_bytes = sizing->flash_used,
+					     .segment_bytes = sizing->segment_bytes,
+					     .functions = config->functions,
+					     .direct = config->direct,
+					     .owner = config->flash_owner,
+					     .progress = config->progress,
+					     .progress_context = config->progress_context };
 	struct seg_info info;
 	uint64_t first, end;
 	int result = seg_open(&store->segments, &segments, region_area(store->region, REGION_SEGMENTS));
@@ -198,12 +218,17 @@ static int open_classifier(struct store *store)
 	const struct store_config *config = &store->config;
 	uint64_t share = config->memory_bytes / 32, most = (1u << 20) + config->memory_bytes / 128;
 	uint64_t memory = share < most ? share : most;
-	const struct clf_config classifier = {
-		.clock = store->clock, .seed = config->seed, .label_mode = config->label_mode,
-		.admission = config->admission, .threshold = config->flashiness_threshold,
-		.training_window_ms = config->training_window_ms, .horizon_ms = config->flashiness_horizon_ms,
-		.memory_bytes = memory < 64 << 10 ? 64 << 10 : memory > 256 << 20 ? 256 << 20 : memory,
-		.app_delimiter = config->app_delimiter };
+	const struct clf_config classifier = { .clock = store->clock,
+					       .seed = config->seed,
+					       .label_mode = config->label_mode,
+					       .admission = config->admission,
+					       .threshold = config->flashiness_threshold,
+					       .training_window_ms = config->training_window_ms,
+					       .horizon_ms = config->flashiness_horizon_ms,
+					       .memory_bytes = memory < 64 << 10    ? 64 << 10
+							       : memory > 256 << 20 ? 256 << 20
+										    : memory,
+					       .app_delimiter = config->app_delimiter };
 	int result = clf_create(&store->classifier, &classifier);
 
 	if (result == FS_OK)
@@ -249,8 +274,10 @@ static int open_flash(struct store *store, char reason[256])
 	if (result != FS_OK || !has_room(store, &sizing))
 		return result;
 	index = index_config(store, &sizing);
-	if ((result = open_region(store, &sizing, &index)) != FS_OK || (result = open_segments(store, &sizing)) != FS_OK) {
-		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) && store->config.flash_min_free)
+	if ((result = open_region(store, &sizing, &index)) != FS_OK ||
+	    (result = open_segments(store, &sizing)) != FS_OK) {
+		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
+		    store->config.flash_min_free)
 			return go_without_flash(store, sizing.flash_used, strerror(errno));
 		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
 			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
@@ -277,9 +304,11 @@ static int too_little_memory(const struct store *store, char reason[256])
 
 	while (enough < others + memory_least_for_items(store, enough) + (enough - limit) / 2)
 		enough += 1u << 20;
-	snprintf(reason, 256, "memory-limit %llu: too little with these options: %llu bytes are for index, segments and classifier; with segments of %llu bytes accepted are %llum or more",
-		 (unsigned long long)limit, (unsigned long long)others, (unsigned long long)store->segment_bytes,
-		 (unsigned long long)(enough >> 20) + 1);
+	snprintf(
+		reason, 256,
+		"memory-limit %llu: too little with these options: %llu bytes are for index, segments and classifier; with segments of %llu bytes accepted are %llum or more",
+		(unsigned long long)limit, (unsigned long long)others, (unsigned long long)store->segment_bytes,
+		(unsigned long long)(enough >> 20) + 1);
 	return FS_ERANGE;
 }
 
@@ -310,7 +339,8 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 		result = open_flash(store, reason);
 	}
 	if (result == FS_OK)
-		result = memory_suffices(store, config->memory_bytes) ? stripes_init(store) : too_little_memory(store, reason);
+		result = memory_suffices(store, config->memory_bytes) ? stripes_init(store)
+								      : too_little_memory(store, reason);
 	if (result != FS_OK) {
 		if (!reason[0])
 			snprintf(reason, 256, "%s", fs_strerror(result));

@@ -48,29 +48,31 @@ enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
 
 struct store_config {
 	const struct clk *clock;
-	uint64_t memory_bytes;	/* -m: all cache memory; >= 1 MiB */
+	uint64_t memory_bytes; /* -m: all cache memory; >= 1 MiB */
 	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
-	bool evict;		/* false: -M, a set fails with STORE_NO_MEMORY instead */
-	bool cas;		/* false: -C, ids are given all the same but not shown, and none compares as the same */
-	unsigned workers;	/* how many store_workers there will be */
-	uint64_t seed;		/* of randomness; 0: from the kernel */
+	bool evict; /* false: -M, a set fails with STORE_NO_MEMORY instead */
+	bool cas; /* false: -C, ids are given all the same but not shown, and none compares as the same */
+	unsigned workers; /* how many store_workers there will be */
+	uint64_t seed; /* of randomness; 0: from the kernel */
 
 	const char *flash_path; /* NULL: a DRAM cache, all below is ignored */
-	struct dev *flash_device; /* what is used in its place (seg_config.device), of flash_bytes; flash_path is its name */
+	struct dev *
+		flash_device; /* what is used in its place (seg_config.device), of flash_bytes; flash_path is its name */
 	uint64_t flash_bytes;
-	uint64_t flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
+	uint64_t
+		flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
 				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
 	const struct seg_owner *flash_owner; /* to whom a file that is made is given; NULL: it is the process's own */
 	uint64_t segment_bytes; /* 0: DESIGN section 5's default */
 	uint32_t flash_object_bytes;
-	int filter_bits;	/* -1: automatic */
-	unsigned tag_bits;	/* 0: all left over */
+	int filter_bits; /* -1: automatic */
+	unsigned tag_bits; /* 0: all left over */
 	unsigned functions;
 	enum seg_placement placement;
 	enum seg_direct direct;
 	enum fidx_clock_mode clock_mode;
 	enum store_reinsertion reinsertion;
-	double hot_fraction;	/* 0 .. 1, default 0.7 */
+	double hot_fraction; /* 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
 	uint32_t read_timeout_ms;
 	/* Called by store_open, of a flash file that is being made: so much of so much. NULL: nobody wants to know. */
@@ -105,27 +107,31 @@ void store_tick(struct store *store); /* what happens once a second: flush marks
 /* ---- requests -------------------------------------------------------------------------------- */
 
 enum store_op {
-	STORE_GET,	/* value */
-	STORE_GAT,	/* get and touch: value, new expiry */
-	STORE_SET, STORE_ADD, STORE_REPLACE,
-	STORE_APPEND, STORE_PREPEND,
+	STORE_GET, /* value */
+	STORE_GAT, /* get and touch: value, new expiry */
+	STORE_SET,
+	STORE_ADD,
+	STORE_REPLACE,
+	STORE_APPEND,
+	STORE_PREPEND,
 	STORE_CAS,
-	STORE_INCR, STORE_DECR, /* number */
+	STORE_INCR,
+	STORE_DECR, /* number */
 	STORE_DELETE,
 	STORE_TOUCH
 };
 
 enum store_result {
-	STORE_HIT,	   /* GET, GAT: value is filled; INCR, DECR: number is */
-	STORE_MISS,	   /* the key is not there (GET, GAT, CAS, INCR, DECR, DELETE, TOUCH) */
+	STORE_HIT, /* GET, GAT: value is filled; INCR, DECR: number is */
+	STORE_MISS, /* the key is not there (GET, GAT, CAS, INCR, DECR, DELETE, TOUCH) */
 	STORE_STORED,
-	STORE_NOT_STORED,  /* ADD, REPLACE, APPEND, PREPEND: condition not met */
-	STORE_EXISTS,	   /* CAS: changed since */
+	STORE_NOT_STORED, /* ADD, REPLACE, APPEND, PREPEND: condition not met */
+	STORE_EXISTS, /* CAS: changed since */
 	STORE_DELETED,
 	STORE_TOUCHED,
-	STORE_NOT_NUMBER,  /* INCR, DECR on something else */
-	STORE_TOO_LARGE,   /* APPEND, PREPEND beyond the limit */
-	STORE_NO_MEMORY	   /* -M, or the allocator failed */
+	STORE_NOT_NUMBER, /* INCR, DECR on something else */
+	STORE_TOO_LARGE, /* APPEND, PREPEND beyond the limit */
+	STORE_NO_MEMORY /* -M, or the allocator failed */
 };
 
 /*
@@ -183,11 +189,12 @@ struct store_options {
  * object that is stale or won stays in DRAM, as does one with an id of the client's own.
  */
 struct store_found {
-	int64_t ttl_seconds;   /* left; -1: never expires */
+	int64_t ttl_seconds; /* left; -1: never expires */
 	int64_t ttl_before_seconds; /* left before the request changed the expiry, else the same; of what was made: of the
 				       expiry that doesn't count, where it was given two */
-	uint32_t idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
-	bool fetched;	       /* read since it was written */
+	uint32_t
+		idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
+	bool fetched; /* read since it was written */
 	bool stale, won, win_sent;
 };
 
@@ -198,7 +205,7 @@ struct store_value {
 	uint32_t client_flags;
 	uint64_t cas;
 	bool from_flash;
-	struct item *item;	 /* private: reference held, or ... */
+	struct item *item; /* private: reference held, or ... */
 	struct flash_read *read; /* ... the bytes as they were read */
 };
 
@@ -216,26 +223,29 @@ struct store_fate {
 struct store_request {
 	enum store_op op;
 	uint8_t key_length; /* 1 .. STORE_KEY_MAX */
-	const char *key;    /* stays valid until done */
-	uint64_t hash;	    /* store_hash(key) */
-	struct item *item;  /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; taken over */
-	uint64_t cas;	    /* CAS: the id to compare; out: the new object's id when stored */
-	uint64_t delta;	    /* INCR, DECR */
-	uint32_t expiry;    /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
-	bool extended;	    /* options are to be looked at, found is to be filled */
+	const char *key; /* stays valid until done */
+	uint64_t hash; /* store_hash(key) */
+	struct item *item; /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; taken over */
+	uint64_t cas; /* CAS: the id to compare; out: the new object's id when stored */
+	uint64_t delta; /* INCR, DECR */
+	uint32_t expiry; /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
+	bool extended; /* options are to be looked at, found is to be filled */
 	struct store_options options;
-	struct store_fate *fate; /* of the command that this is one key of; NULL: it is all of it. Looked at by store_execute alone */
+	struct store_fate *
+		fate; /* of the command that this is one key of; NULL: it is all of it. Looked at by store_execute alone */
 	void (*done)(struct store_request *request); /* called only when execute answered false */
 	void *owner;
 
 	enum store_result result;
 	struct store_value value; /* GET, GAT: to be released; TOUCH: of it client_flags and cas alone, without data */
 	struct store_found found;
-	uint64_t number;    /* INCR, DECR: the new one. SET .. CAS: bytes of the value that is there now, or that was not stored */
-	bool made;	    /* extended: the object is there by vivify */
+	uint64_t
+		number; /* INCR, DECR: the new one. SET .. CAS: bytes of the value that is there now, or that was not stored */
+	bool made; /* extended: the object is there by vivify */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
-	uint8_t class_met, class_brought; /* private: size classes of the object that was there and of the new one; 0: none */
+	uint8_t class_met,
+		class_brought; /* private: size classes of the object that was there and of the new one; 0: none */
 };
 
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
@@ -250,9 +260,8 @@ uint32_t store_expiry(const struct store *store, int64_t exptime);
  * STORE_NO_MEMORY. Counts in -m at once; evicts from DRAM inline when memory is short: never
  * waits for the flash.
  */
-struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length,
-			       uint32_t client_flags, uint32_t expiry, uint32_t value_length,
-			       enum store_result *why);
+struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
+			       uint32_t expiry, uint32_t value_length, enum store_result *why);
 char *store_item_value(struct item *item);
 void store_item_drop(struct store_worker *worker, struct item *item);
 /* Would such an object be over the limit? (Before its value is read from the network.) */
@@ -273,7 +282,8 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 
 /* Of the object that a request has found, stored or deleted, or could not store. */
 struct store_told {
-	unsigned class;	      /* size class (store_class_status); of a piece that was joined, the piece's; 0: there was none */
+	unsigned class
+		; /* size class (store_class_status); of a piece that was joined, the piece's; 0: there was none */
 	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
 	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has */
 };
@@ -314,9 +324,11 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning);
  * is dropped when it is met. memcached's lru_crawler commands act on that. Any thread.
  */
 struct store_crawler {
-	bool enabled;	   /* lru_crawler enable, disable: the passes that begin by themselves. Rescoring for flash goes on */
-	uint32_t sleep_us; /* lru_crawler sleep: after each STORE_CRAWL_BATCH objects of an asked-for crawl or a walk, 0 .. 1000000 */
-	uint32_t to_crawl; /* lru_crawler tocrawl: objects of each size class that an asked-for crawl looks at; 0: all */
+	bool enabled; /* lru_crawler enable, disable: the passes that begin by themselves. Rescoring for flash goes on */
+	uint32_t
+		sleep_us; /* lru_crawler sleep: after each STORE_CRAWL_BATCH objects of an asked-for crawl or a walk, 0 .. 1000000 */
+	uint32_t
+		to_crawl; /* lru_crawler tocrawl: objects of each size class that an asked-for crawl looks at; 0: all */
 };
 #define STORE_CRAWL_BATCH 1000u
 #define STORE_CRAWL_SLEEP_US 100u /* at the start, as is enabled and a to_crawl of 0 */
@@ -330,10 +342,10 @@ void store_set_crawler(struct store *store, const struct store_crawler *crawler)
 bool store_crawl(struct store *store);
 
 struct store_crawler_status {
-	bool running;	    /* a crawl that was asked for is under way: lru_crawler_running */
+	bool running; /* a crawl that was asked for is under way: lru_crawler_running */
 	/* The counters of these names, so since the start or the last reset: */
-	uint64_t starts;    /* lru_crawler_starts: passes begun, by themselves or asked for */
-	uint64_t checked;   /* crawler_items_checked */
+	uint64_t starts; /* lru_crawler_starts: passes begun, by themselves or asked for */
+	uint64_t checked; /* crawler_items_checked */
 	uint64_t reclaimed; /* crawler_reclaimed */
 };
 void store_get_crawler_status(const struct store *store, struct store_crawler_status *out);
@@ -399,16 +411,16 @@ struct store_class_status {
 	/* Since the start, or the last store_reset_classes, as memcached counts them (each store_* command that met an
 	   object of the class; set_count: one that brought an object of the class, stored or not): */
 	uint64_t get_hits, set_count, delete_hits, incr_hits, decr_hits, cas_hits, cas_badval, touch_hits;
-	uint64_t evicted;	    /* unexpired, from DRAM: their sum is evictions */
-	uint64_t evicted_nonzero;   /* of these: with an expiry */
+	uint64_t evicted; /* unexpired, from DRAM: their sum is evictions */
+	uint64_t evicted_nonzero; /* of these: with an expiry */
 	uint64_t evicted_unfetched; /* never read */
-	uint64_t evicted_active;    /* with a CLOCK value above 0: there was nothing else */
-	uint64_t direct_reclaims;   /* by a worker, inline */
+	uint64_t evicted_active; /* with a CLOCK value above 0: there was nothing else */
+	uint64_t direct_reclaims; /* by a worker, inline */
 	uint64_t expired_unfetched; /* expired, never read; found by eviction or crawler */
-	uint64_t reclaimed;	    /* expired, found by eviction */
+	uint64_t reclaimed; /* expired, found by eviction */
 	uint64_t crawler_reclaimed; /* expired, found by the crawler */
-	uint64_t crawler_checked;   /* looked at by the crawler */
-	uint64_t out_of_memory;	    /* refused for want of memory */
+	uint64_t crawler_checked; /* looked at by the crawler */
+	uint64_t out_of_memory; /* refused for want of memory */
 	uint64_t evicted_time; /* seconds between the last access and the eviction of the one evicted last; 0: none */
 };
 void store_get_class(struct store *store, unsigned class, struct store_class_status *out); /* any thread */
@@ -448,7 +460,7 @@ struct store_window {
 };
 
 struct store_status {
-	uint64_t now_seconds;	/* since the start */
+	uint64_t now_seconds; /* since the start */
 	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
 	uint64_t memory_resident;
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
@@ -457,13 +469,14 @@ struct store_status {
 	uint64_t hot_bytes, hot_threshold_bytes;
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes;
 	uint64_t candidates, candidate_bytes; /* flashy objects waiting in DRAM */
-	double innocent_drops;	/* expected count of innocent slots cleared by sets so far */
+	double innocent_drops; /* expected count of innocent slots cleared by sets so far */
 	double dram_bytes_per_flash_item;
-	double write_rate;	/* bytes per second to the device, last 10 s */
-	uint64_t write_limit;	/* --flash-write-limit, bytes per second; 0: none */
+	double write_rate; /* bytes per second to the device, last 10 s */
+	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
-	const char *without_flash; /* why, although a path was given: a sentence that lives as long as the store; else NULL */
+	const char *
+		without_flash; /* why, although a path was given: a sentence that lives as long as the store; else NULL */
 	struct fidx_status index;
 	unsigned tag_bits, filter_bits;
 	struct seg_status segments;
@@ -475,12 +488,13 @@ void store_get_status(struct store *store, struct store_status *out); /* any thr
 /* What -m pays for, in bytes: the parts that items don't have. */
 struct store_memory {
 	uint64_t limit;
-	uint64_t items, tables, stripes;     /* objects in DRAM, the chains that lead to them, their locks */
-	uint64_t index, filters, index_other; /* of objects on flash: its tables; other: extents and what each segment takes */
+	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
+	uint64_t index, filters,
+		index_other; /* of objects on flash: its tables; other: extents and what each segment takes */
 	uint64_t segments, classifier, plans, staging, readers;
-	uint64_t charged;		     /* taken off items, as more is resident than -m allows */
-	uint64_t untouched;		     /* of index, segments and classifier: given, and not resident yet */
-	uint64_t heap;			     /* of all but charged: what is the allocator's */
+	uint64_t charged; /* taken off items, as more is resident than -m allows */
+	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */
+	uint64_t heap; /* of all but charged: what is the allocator's */
 };
 void store_get_memory(struct store *store, struct store_memory *out); /* any thread; asks for each page of the index */
 

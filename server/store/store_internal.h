@@ -43,13 +43,13 @@ enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
  * lock but this one on a DRAM hit.
  */
 struct stripe {
-	struct lock lock;	/* covers all below and the items linked here */
+	struct lock lock; /* covers all below and the items linked here */
 	/* Written under the lock; read without it only to foresee, where a stale pair does no harm: */
 	struct item **_Atomic buckets;
-	_Atomic uint32_t mask;	/* buckets - 1 */
+	_Atomic uint32_t mask; /* buckets - 1 */
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
-	uint32_t frozen;	/* read-modify-writes that make commits of this stripe wait */
-	uint32_t candidates;	/* linked items with ITEM_CANDIDATE that are not in a plan */
+	uint32_t frozen; /* read-modify-writes that make commits of this stripe wait */
+	uint32_t candidates; /* linked items with ITEM_CANDIDATE that are not in a plan */
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's, without the lock */
 } __attribute__((aligned(64)));
 
@@ -60,8 +60,8 @@ struct store_context {
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
 	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
-	bool background;	  /* the keeper's or the cleaner's: what it releases is told to the store */
-	uint64_t released_bytes;  /* by it, not yet told */
+	bool background; /* the keeper's or the cleaner's: what it releases is told to the store */
+	uint64_t released_bytes; /* by it, not yet told */
 	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
 };
 
@@ -77,14 +77,14 @@ struct store_lookup {
 	uint64_t started_us;
 	uint64_t position; /* of the read under way */
 	unsigned matches, at, reads, rounds;
-	bool waits;	  /* for its read to be done */
-	bool ready;	  /* its read is done already: it is in the worker's list of these */
-	bool unread;	  /* ... or could not be begun */
-	bool made;	  /* its read was begun for it */
-	bool has_extent;  /* an extent may be this key's ... */
+	bool waits; /* for its read to be done */
+	bool ready; /* its read is done already: it is in the worker's list of these */
+	bool unread; /* ... or could not be begun */
+	bool made; /* its read was begun for it */
+	bool has_extent; /* an extent may be this key's ... */
 	bool extent_read; /* ... it is what is being read ... */
 	bool extent_done; /* ... it was read: not it */
-	bool frozen;	  /* this lookup holds its stripe's commits up */
+	bool frozen; /* this lookup holds its stripe's commits up */
 	/* Below, nothing is cleared for a new lookup: each is filled before it is looked at. */
 	struct fidx_key key;
 	struct fidx_extent extent;
@@ -137,8 +137,8 @@ struct crawl {
 	uint32_t left[CLASSES + 1]; /* how many objects of each class it is to look at yet */
 	uint64_t due_us; /* not before */
 	uint32_t pass_stripe, pass_bucket; /* where the pass that goes on by itself does */
-	uint64_t passed_at_ms;	 /* when it went on last */
-	uint64_t pass_version;	 /* clf_version when the stripe that it is in was begun */
+	uint64_t passed_at_ms; /* when it went on last */
+	uint64_t pass_version; /* clf_version when the stripe that it is in was begun */
 };
 
 /* compact.c. The keeper's own, but for the first two. */
@@ -187,11 +187,11 @@ struct keeper {
 /* What is known of how large the index has to be: tables.c. The cleaner's own. */
 struct index_sizing {
 	double objects_each; /* slots that a segment takes, smoothed over the last ones; 0: none was gathered yet */
-	uint32_t seen;	     /* segments that this comes from ... */
+	uint32_t seen; /* segments that this comes from ... */
 	uint32_t seen_since; /* ... and those since a table was added */
-	uint32_t draining;   /* tables that get no further segments: a bit each */
-	unsigned table;	     /* of the last segment */
-	bool told_full;	     /* that the index may not grow further */
+	uint32_t draining; /* tables that get no further segments: a bit each */
+	unsigned table; /* of the last segment */
+	bool told_full; /* that the index may not grow further */
 };
 
 /* What waits for the device: cleaner.c. Fields that are not atomic are its own. */
@@ -212,7 +212,8 @@ struct cleaner {
 #define CACHE_LINE 64
 
 struct store {
-	struct store_config config; /* constant after open, as are all without a word; of what tuning has, the start's value */
+	struct store_config
+		config; /* constant after open, as are all without a word; of what tuning has, the start's value */
 	struct {
 		_Atomic double hot_fraction;
 		_Atomic uint64_t flash_write_limit;
@@ -245,17 +246,17 @@ struct store {
 
 	/* A line that each request reads, and that hardly ever changes: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t flush_cas; /* objects with ids up to this are gone */
-	_Atomic unsigned flushing;     /* flushes between reading the newest id and publishing it */
-	_Atomic uint32_t flush_at;     /* seconds of a pending flush_all, 0 = none */
+	_Atomic unsigned flushing; /* flushes between reading the newest id and publishing it */
+	_Atomic uint32_t flush_at; /* seconds of a pending flush_all, 0 = none */
 	_Atomic uint64_t cas_reserved; /* ids below may be given */
 
 	/* One that each change writes: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;
 
 	/* What contexts write, in batches: */
-	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes;  /* what items cost, plans' included */
+	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes; /* what items cost, plans' included */
 	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
-	_Atomic uint64_t released_bytes;  /* of items, by the keeper and the cleaner since the start */
+	_Atomic uint64_t released_bytes; /* of items, by the keeper and the cleaner since the start */
 	struct recent recent;
 
 	/* What a candidate more or less writes: */
@@ -264,7 +265,7 @@ struct store {
 
 	/* The other parts of -m, which change now and then: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes;
-	_Atomic uint64_t plan_bytes;   /* of the plan itself ... */
+	_Atomic uint64_t plan_bytes; /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
 	_Atomic uint64_t excess_bytes; /* resident memory over its limit: off the budget */
 	_Atomic uint64_t reader_bytes;
@@ -276,8 +277,10 @@ struct store {
 };
 
 _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct store, flush_cas) / CACHE_LINE &&
-		       offsetof(struct store, item_bytes) / CACHE_LINE != offsetof(struct store, cas_next) / CACHE_LINE &&
-		       offsetof(struct store, item_bytes) / CACHE_LINE != offsetof(struct store, excess_bytes) / CACHE_LINE,
+		       offsetof(struct store, item_bytes) / CACHE_LINE !=
+			       offsetof(struct store, cas_next) / CACHE_LINE &&
+		       offsetof(struct store, item_bytes) / CACHE_LINE !=
+			       offsetof(struct store, excess_bytes) / CACHE_LINE,
 	       "what each request writes lies apart from what each reads");
 
 /* ---- store.c, time and conditions ------------------------------------------------------------ */
@@ -338,7 +341,8 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 #define INDEX_LOAD_MOST 0.98 /* the most that it gets: above, a place for a slot is hard to find */
 
 struct sizing {
-	uint64_t flash_given, flash_used; /* what is there, and what segments of at most a quarter of -m can serve of it */
+	uint64_t flash_given,
+		flash_used; /* what is there, and what segments of at most a quarter of -m can serve of it */
 	uint64_t segment_bytes;
 	uint64_t buckets, buckets_most; /* of the index's first table; of any that it may ever need */
 	uint64_t memory_for_all; /* -m whose half is an index for all of the flash, by --flash-object-size */
@@ -356,11 +360,11 @@ void context_init(struct store_context *context, struct store *store, uint64_t s
 void context_settle(struct store_context *context); /* adds its batch to the store's account */
 
 /* A new item with one reference, not linked; NULL when the allocator fails. Takes no lock. */
-struct item *item_new(struct store_context *context, const char *key, size_t key_length,
-		      uint32_t client_flags, uint32_t expiry, uint64_t value_length);
+struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+		      uint32_t expiry, uint64_t value_length);
 /* The same with room for marks and an id of the client's, none yet. */
-struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length,
-			    uint32_t client_flags, uint32_t expiry, uint64_t value_length);
+struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+			    uint32_t expiry, uint64_t value_length);
 void item_release(struct store_context *context, struct item *item);
 
 /* The limit and what follows from it, by the configuration. */
@@ -396,8 +400,7 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 /* Takes it out; the table's reference passes to the caller. */
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
 /* Puts new in the place of old (linked): links new, unlinks old. */
-void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old,
-		    struct item *new);
+void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new);
 
 /* ---- candidate.c: which objects in DRAM are worth flash (lock held) -------------------------- */
 
@@ -413,14 +416,12 @@ struct candidate_sums {
 	uint64_t bytes[GROUPS];
 	int64_t count;
 };
-void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item,
-		      struct candidate_sums *sums);
+void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums);
 void candidate_settle(struct store *store, struct candidate_sums *sums);
 uint64_t candidate_total(const struct store *store);
 
 /* An object that lies on flash comes into DRAM as its record says; unlinked, NULL without memory. apply_read.c */
-struct item *item_from_record(struct store_context *context, const struct seg_record *record,
-			      uint64_t packed_ms);
+struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms);
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 
@@ -450,7 +451,7 @@ static inline bool request_needs_value(const struct store *store, const struct s
 enum lookup_answer {
 	LOOKUP_STARTED,
 	LOOKUP_NOTHING, /* no segment could be pinned: nothing is on flash */
-	LOOKUP_REFUSED	/* there is, but it can't be read in time, or not at all */
+	LOOKUP_REFUSED /* there is, but it can't be read in time, or not at all */
 };
 enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
 				const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
@@ -458,17 +459,17 @@ enum lookup_answer lookup_start(struct store_worker *worker, struct store_reques
 /* The end of a worker's lookups. */
 void lookups_fini(struct store_worker *worker);
 /* Stripe held: is there anything on flash that may be this key's? */
-bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match,
-		    unsigned *matches, struct fidx_extent *extent, bool *has_extent);
+bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
+		    struct fidx_extent *extent, bool *has_extent);
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash);
 
 /* ---- evict.c --------------------------------------------------------------------------------- */
 
 enum evict_how {
-	EVICT_DEAD,		/* what is expired or flushed alone: -M */
+	EVICT_DEAD, /* what is expired or flushed alone: -M */
 	EVICT_SPARE_CANDIDATES, /* what stands at zero and doesn't wait for the flash */
 	EVICT_AT_ZERO,
-	EVICT_ANY,		/* ... but not what was just written */
+	EVICT_ANY, /* ... but not what was just written */
 	EVICT_ALL
 };
 /* Moves the context's hand over up to visits items; takes out up to bytes. Returns bytes taken out. */
@@ -525,7 +526,8 @@ static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
 {
 	const struct crawl *crawl = &store->keeper.crawl;
 
-	return (crawl->bucket > 0 && crawl->stripe == stripe) || (crawl->pass_bucket > 0 && crawl->pass_stripe == stripe);
+	return (crawl->bucket > 0 && crawl->stripe == stripe) ||
+	       (crawl->pass_bucket > 0 && crawl->pass_stripe == stripe);
 }
 
 /* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
@@ -564,9 +566,9 @@ struct gathered {
 	struct seg_candidate *candidates;
 	struct plan_entry *entries;
 	uint32_t count, room;
-	uint32_t extents;    /* of these, large objects */
-	uint32_t table_id;   /* of the table that the candidates' places are of */
-	uint64_t bytes;	     /* of records */
+	uint32_t extents; /* of these, large objects */
+	uint32_t table_id; /* of the table that the candidates' places are of */
+	uint64_t bytes; /* of records */
 	uint64_t slot_bytes; /* of these, that get a slot */
 	uint64_t item_bytes; /* what they cost in DRAM */
 };

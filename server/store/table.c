@@ -172,13 +172,12 @@ void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, st
 	unlinked(store, stripe, item);
 }
 
-void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old,
-		    struct item *new)
+void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
 {
 	struct item **link = find_link(stripe, hash, old);
 
 	lock_assert_held(&stripe->lock);
-	must(!(new->state & ITEM_LINKED));
+	must(!(new->state &ITEM_LINKED));
 	new->next = old->next;
 	*link = new;
 	new->state |= ITEM_LINKED;

@@ -21,16 +21,16 @@
 #define SLOT_BYTES sizeof(uint32_t)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * SLOT_BYTES)
 #define SMOOTHING (1.0 / 16) /* of one segment in objects_each */
-#define SEEN_LEAST 8u	/* segments, or a sixteenth of all, before a table is replaced because it is far too large, ... */
+#define SEEN_LEAST 8u /* segments, or a sixteenth of all, before a table is replaced because it is far too large, ... */
 #define SEEN_SHARE 16u
 #define FAR_TOO_LARGE 0.7 /* of the slots are needed */
 #define SEEN_SHARE_SURE 2u /* ... half of all before one is that is a little too large */
 #define TOO_LARGE 0.96
-#define TOO_SMALL 0.5	/* of what is needed is there: all of it in one table is better than two */
+#define TOO_SMALL 0.5 /* of what is needed is there: all of it in one table is better than two */
 #define MISSING_LEAST 0.03 /* of what is needed: for less no table is added */
 #define LOAD_ADDED 0.93 /* that a table beside others is sized for: the estimate may be off */
-#define SHARE_MOST 2u	/* of -m: a half */
-#define SLICES 32u	/* of -m, in which memory is taken off items */
+#define SHARE_MOST 2u /* of -m: a half */
+#define SLICES 32u /* of -m, in which memory is taken off items */
 #define SLICE_WAITS 500u
 #define SLICE_WAIT_MS 2u
 #define READS_PER_MISS 0.01
@@ -41,9 +41,9 @@ struct tables {
 	struct fidx_table table[FIDX_TABLES];
 	unsigned live;
 	uint64_t kept, all; /* slots: of those that don't drain, of all */
-	uint32_t segments;  /* that the flash has */
-	double objects;	    /* slots that the next segment may take */
-	double needed;	    /* slots, for all segments */
+	uint32_t segments; /* that the flash has */
+	double objects; /* slots that the next segment may take */
+	double needed; /* slots, for all segments */
 };
 
 static bool drains(const struct store *store, unsigned table)
@@ -172,10 +172,11 @@ static void tell_full(struct store *store, const struct tables *tables)
 	if (sizing->told_full)
 		return;
 	sizing->told_full = true;
-	log_notice("flash: the index has its half of -m, %.2f MiB, and covers %.0f %% of the flash with objects as they are; "
-		   "-m %.0f would use all of it",
-		   (double)(tables->all * SLOT_BYTES) / (1 << 20), 100 * (double)tables->all * INDEX_LOAD / tables->needed,
-		   ceil(tables->needed / INDEX_LOAD * SLOT_BYTES * SHARE_MOST / (1 << 20)));
+	log_notice(
+		"flash: the index has its half of -m, %.2f MiB, and covers %.0f %% of the flash with objects as they are; "
+		"-m %.0f would use all of it",
+		(double)(tables->all * SLOT_BYTES) / (1 << 20), 100 * (double)tables->all * INDEX_LOAD / tables->needed,
+		ceil(tables->needed / INDEX_LOAD * SLOT_BYTES * SHARE_MOST / (1 << 20)));
 }
 
 /* The tables that were there drain from now on. */

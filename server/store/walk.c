@@ -25,7 +25,7 @@ struct walk {
 	void *context;
 	bool flash, stopped;
 	uint64_t since_pause; /* objects looked at */
-	uint32_t segment;     /* being read */
+	uint32_t segment; /* being read */
 	uint64_t sequence, written_ms;
 	bool pinned;
 };
@@ -155,10 +155,13 @@ static bool copy_item(void *context, struct item *item)
 	if (copies->room - copies->used < copy_bytes(item->key_length))
 		return false;
 	struct copy *copy = (struct copy *)(void *)(copies->memory + copies->used);
-	*copy = (struct copy){ .cas = item_shown_cas(item), .expiry = item->expiry,
+	*copy = (struct copy){ .cas = item_shown_cas(item),
+			       .expiry = item->expiry,
 			       .idle_seconds = item_idle_seconds(&item->features, copies->now_ms),
-			       .value_length = item->value_length, .client_flags = item_client_flags(item),
-			       .bytes = (uint32_t)item_allocated_bytes(item), .key_length = item->key_length,
+			       .value_length = item->value_length,
+			       .client_flags = item_client_flags(item),
+			       .bytes = (uint32_t)item_allocated_bytes(item),
+			       .key_length = item->key_length,
 			       .fetched = item->state & ITEM_FETCHED };
 	memcpy(copy->key, item_key(item), item->key_length);
 	copies->used += copy_bytes(item->key_length);
@@ -174,12 +177,16 @@ static void show_copies(struct copies *copies)
 	for (size_t at = 0; at < copies->kept && !walk->stopped;) {
 		const struct copy *copy = (const struct copy *)(void *)(copies->memory + at);
 
-		show(walk, &(struct store_seen){ .key = copy->key, .key_length = copy->key_length,
-						 .fetched = copy->fetched, .value_length = copy->value_length,
+		show(walk, &(struct store_seen){ .key = copy->key,
+						 .key_length = copy->key_length,
+						 .fetched = copy->fetched,
+						 .value_length = copy->value_length,
 						 .client_flags = copy->client_flags,
 						 .expires = wall_expiry(store, copy->expiry),
-						 .accessed = now - copy->idle_seconds, .cas = copy->cas,
-						 .class = class_of(copy->bytes), .bytes = copy->bytes });
+						 .accessed = now - copy->idle_seconds,
+						 .cas = copy->cas,
+						 .class = class_of(copy->bytes),
+						 .bytes = copy->bytes });
 		at += copy_bytes(copy->key_length);
 	}
 }
@@ -240,12 +247,17 @@ static void show_record(struct walk *walk, const struct seg_record *record, cons
 	memcpy(&packed, record->features, sizeof(packed));
 	clf_features_unpack(&packed, walk->written_ms, &features);
 	uint32_t idle = item_idle_seconds(&features, clk_now_ms(store->clock));
-	show(walk, &(struct store_seen){ .key = record->key, .key_length = record->key_length,
-					 .fetched = record->item_flags & 1 || match->read_on_flash, .from_flash = true,
-					 .value_length = record->value_length, .client_flags = record->client_flags,
+	show(walk, &(struct store_seen){ .key = record->key,
+					 .key_length = record->key_length,
+					 .fetched = record->item_flags & 1 || match->read_on_flash,
+					 .from_flash = true,
+					 .value_length = record->value_length,
+					 .client_flags = record->client_flags,
 					 .expires = wall_expiry(store, record->expiry),
-					 .accessed = clk_wall_seconds() - idle, .cas = record->cas,
-					 .class = class_of(bytes), .bytes = (uint32_t)bytes });
+					 .accessed = clk_wall_seconds() - idle,
+					 .cas = record->cas,
+					 .class = class_of(bytes),
+					 .bytes = (uint32_t)bytes });
 }
 
 /* The record lies in memory of the walk's, which stays when the segment goes. */
@@ -318,7 +330,7 @@ struct sizes {
 	struct store *store;
 	uint32_t now_seconds;
 	uint64_t fine[FINE_SIZES + 1]; /* by size in steps, rounded up */
-	uint64_t coarse[CLASSES + 1];  /* above these */
+	uint64_t coarse[CLASSES + 1]; /* above these */
 };
 
 static bool count_size(void *context, struct item *item)
@@ -352,7 +364,7 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	for (uint32_t n = 0; n <= FINE_SIZES; n++)
 		if (sizes->fine[n])
 			see(context, n * STORE_SIZE_STEP, sizes->fine[n]);
-	for (unsigned class = 1; class <= CLASSES; class++)
+	for (unsigned class = 1; class <= CLASSES; class ++)
 		if (sizes->coarse[class])
 			see(context, store_class_bytes(class), sizes->coarse[class]);
 	mem_free(sizes);

@@ -111,7 +111,8 @@ static void writes_failed(struct store *store, int result)
 
 	atomic_store(&cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
 	if (result != FS_EOFFLINE)
-		log_limited(LOG_LEVEL_WARN, "flash: a segment could not be written: %s; its objects stay in DRAM", fs_strerror(result));
+		log_limited(LOG_LEVEL_WARN, "flash: a segment could not be written: %s; its objects stay in DRAM",
+			    fs_strerror(result));
 }
 
 /* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
@@ -186,8 +187,9 @@ static bool find_table(struct store *store, struct gathered *gathered)
 static bool write_planned(struct store *store, uint32_t segment, const struct seg_plan *plan,
 			  const struct gathered *gathered)
 {
-	struct segment_write write = { .store = store, .plan = plan, .gathered = gathered,
-				       .began_ms = clk_now_ms(store->clock) };
+	struct segment_write write = {
+		.store = store, .plan = plan, .gathered = gathered, .began_ms = clk_now_ms(store->clock)
+	};
 	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
 	size_t filter_length;
 	void *filter = build_filter(store, plan, gathered, &filter_length);

@@ -143,7 +143,8 @@ static void run(struct client *client)
 		if (client->sock->reading && has_something(client))
 			event_active(&client->sock->readable, EV_READ, 0);
 		service_turn(client->service);
-		if (client->sock && client->sock->conn.pending > 0 && worker->ready_count == 0 && !client->sock->reading)
+		if (client->sock && client->sock->conn.pending > 0 && worker->ready_count == 0 &&
+		    !client->sock->reading)
 			service_wait(client->service);
 	}
 	while (store_worker_pending(worker->store) > 0) { /* of a connection that is gone */

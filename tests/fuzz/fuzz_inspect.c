@@ -30,8 +30,11 @@ static void make_image(struct image *image)
 
 	for (uint32_t i = 0; i < RECORDS; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "key:%u", i);
-		records[i] = (struct image_record){ .key = keys[i], .value_length = i < 2 ? 4000 : i * 7 % 120, .cas = i + 1,
-						    .extent = i < 2, .expiry = i % 3 };
+		records[i] = (struct image_record){ .key = keys[i],
+						    .value_length = i < 2 ? 4000 : i * 7 % 120,
+						    .cas = i + 1,
+						    .extent = i < 2,
+						    .expiry = i % 3 };
 	}
 	image_create(image, SEGMENTS);
 	image_write(image, 0, &first, NULL);
@@ -87,8 +90,15 @@ static uint64_t apply(struct image *image, const struct change *change)
 
 static int run_commands(const struct image *image, bool json)
 {
-	struct inspect_options options = { .path = image->path, .live = true, .threads = 1, .quiet = true, .uptime_s = 5,
-					   .key = "key:70", .key_length = 6, .json = json, .records = true };
+	struct inspect_options options = { .path = image->path,
+					   .live = true,
+					   .threads = 1,
+					   .quiet = true,
+					   .uptime_s = 5,
+					   .key = "key:70",
+					   .key_length = 6,
+					   .json = json,
+					   .records = true };
 	char problem[FLASH_PROBLEM_BYTES];
 	struct find_place place;
 	struct flash flash;

@@ -79,7 +79,8 @@ static void require_same_keys(const struct text_command *a, const struct text_co
 }
 
 /* A second space behind the name leads around each of the short ways. */
-static void compare_with_long_way(const char *line, size_t length, enum text_error error, const struct text_command *command)
+static void compare_with_long_way(const char *line, size_t length, enum text_error error,
+				  const struct text_command *command)
 {
 	const char *end = line + length, *at = line, *name;
 	struct text_command other;
@@ -115,11 +116,11 @@ static size_t print(const struct text_command *c, char *out, size_t size)
 
 	switch (rows[c->id].shape) {
 	case STORE:
-		return (size_t)snprintf(out, size, "%s %.*s %u %lld %u%s", name, c->key_length, c->key, c->flags, exptime,
-					c->value_length, noreply);
+		return (size_t)snprintf(out, size, "%s %.*s %u %lld %u%s", name, c->key_length, c->key, c->flags,
+					exptime, c->value_length, noreply);
 	case STORE_CAS:
-		return (size_t)snprintf(out, size, "%s %.*s %u %lld %u %llu%s", name, c->key_length, c->key, c->flags, exptime,
-					c->value_length, number, noreply);
+		return (size_t)snprintf(out, size, "%s %.*s %u %lld %u %llu%s", name, c->key_length, c->key, c->flags,
+					exptime, c->value_length, number, noreply);
 	case DELTA:
 		return (size_t)snprintf(out, size, "%s %.*s %llu%s", name, c->key_length, c->key, number, noreply);
 	case TOUCH:

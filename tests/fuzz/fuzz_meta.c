@@ -8,7 +8,8 @@
 #include "server/proto/meta_parse.h"
 #include "tests/fuzz/fuzz.h"
 
-static const enum text_id ids[] = { TEXT_META_GET, TEXT_META_SET, TEXT_META_DELETE, TEXT_META_ARITHMETIC, TEXT_META_DEBUG };
+static const enum text_id ids[] = { TEXT_META_GET, TEXT_META_SET, TEXT_META_DELETE, TEXT_META_ARITHMETIC,
+				    TEXT_META_DEBUG };
 
 static const char answered[] = "cfhklstO", numbers[] = "CDEFJNRT";
 
@@ -101,7 +102,8 @@ static const char *flags_of(enum text_id id, const char *line, const char *end)
 	return line;
 }
 
-static void print(enum text_id id, const struct meta_command *meta, const char *flags, const char *end, struct text *text)
+static void print(enum text_id id, const struct meta_command *meta, const char *flags, const char *end,
+		  struct text *text)
 {
 	const char *word;
 	size_t length;
@@ -171,7 +173,8 @@ static void require_same(enum text_id id, const struct meta_command *a, const st
 static void check_fields(enum text_id id, const struct meta_command *meta, const char *line, size_t length)
 {
 	bool decoded = meta_given(meta, 'b');
-	const char *from = decoded ? meta->decoded : line, *to = decoded ? meta->decoded + META_DECODED_MAX : line + length;
+	const char *from = decoded ? meta->decoded : line,
+		   *to = decoded ? meta->decoded + META_DECODED_MAX : line + length;
 
 	require(meta->key_length >= 1 && meta->key_length <= TEXT_KEY_MAX);
 	require(meta->key >= from && meta->key + meta->key_length <= to);

@@ -28,7 +28,8 @@ static void check_header(const char *bytes, const struct binary_command *command
 	require((error == BINARY_ERROR_LENGTHS) ==
 		((uint32_t)command->extras_length + command->key_length > command->body_length));
 	if (error != BINARY_ERROR_LENGTHS)
-		require(command->extras_length + (uint64_t)command->key_length + command->value_length == command->body_length);
+		require(command->extras_length + (uint64_t)command->key_length + command->value_length ==
+			command->body_length);
 	if (error == BINARY_ERROR_NONE) {
 		require(command->id > BINARY_NONE && command->id < BINARY_IDS);
 		require(command->key_length <= BINARY_KEY_MAX && command->extras_length <= 20);

@@ -45,7 +45,8 @@ static void parse(struct datagrams *out)
 		size_t length = take_number(&from, 2);
 		struct frame *frame = &out->frames[out->count++];
 
-		*frame = (struct frame){ .bytes = from.at, .length = length < left_of(&from) ? length : left_of(&from) };
+		*frame =
+			(struct frame){ .bytes = from.at, .length = length < left_of(&from) ? length : left_of(&from) };
 		frame->whole = frame->length > HEADER_BYTES && get16(frame->bytes + 4) == 1;
 		from.at += frame->length;
 	}
@@ -67,8 +68,10 @@ static void expect_all(struct datagrams *datagrams)
 			client_send(&client, frame->bytes + HEADER_BYTES, frame->length - HEADER_BYTES);
 			client_end(&client);
 			frame->expected = (struct stream_answer){ client.answer, client.answer_length };
-		} else if (frame->length > HEADER_BYTES && get16(frame->bytes + 4) > 1 && get16(frame->bytes + 2) == 0) {
-			frame->expected = (struct stream_answer){ fuzz_copy(in_parts, strlen(in_parts)), strlen(in_parts) };
+		} else if (frame->length > HEADER_BYTES && get16(frame->bytes + 4) > 1 &&
+			   get16(frame->bytes + 2) == 0) {
+			frame->expected =
+				(struct stream_answer){ fuzz_copy(in_parts, strlen(in_parts)), strlen(in_parts) };
 		}
 	}
 	fuzz_service_close(&service);
@@ -117,8 +120,13 @@ static void listen_on(struct service *service, struct udp_socket *udp, int fd)
 	socklen_t length = sizeof(address);
 
 	require(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-	*udp = (struct udp_socket){ .net = &service->net, .worker = &service->worker, .fd = fd, .family = AF_INET,
-				    .port = be16toh(address.sin_port), .leads = true, .address = "udp:127.0.0.1" };
+	*udp = (struct udp_socket){ .net = &service->net,
+				    .worker = &service->worker,
+				    .fd = fd,
+				    .family = AF_INET,
+				    .port = be16toh(address.sin_port),
+				    .leads = true,
+				    .address = "udp:127.0.0.1" };
 	TAILQ_INIT(&udp->waiting);
 	require(event_assign(&udp->readable, service->worker.base, fd, EV_READ | EV_PERSIST, udp_readable, udp) == 0);
 	require(event_assign(&udp->writable, service->worker.base, fd, EV_WRITE, udp_writable, udp) == 0);
@@ -137,7 +145,8 @@ static void give(struct service *service, struct udp_socket *udp, int client, co
 }
 
 /* One datagram of an answer: the number-th of *total. */
-static void receive_part(int client, const struct frame *frame, unsigned number, unsigned *total, struct stream_answer *out)
+static void receive_part(int client, const struct frame *frame, unsigned number, unsigned *total,
+			 struct stream_answer *out)
 {
 	uint8_t bytes[65536];
 	ssize_t got;

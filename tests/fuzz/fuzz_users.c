@@ -77,7 +77,8 @@ static void try_all(struct auth *auth, const struct pairs *pairs)
 
 			require(auth_check(auth, user->text, user->length, password->text, password->length) ==
 				is_pair(pairs, user, password));
-			require(auth_check(auth, user->text, user->length, less.text, less.length) == is_pair(pairs, user, &less));
+			require(auth_check(auth, user->text, user->length, less.text, less.length) ==
+				is_pair(pairs, user, &less));
 		}
 }
 

@@ -21,8 +21,8 @@ static void tell(void)
 {
 	static const char before[] = "input: ";
 
-	if (write(STDERR_FILENO, before, sizeof(before) - 1) < 0 || write(STDERR_FILENO, current, strlen(current)) < 0 ||
-	    write(STDERR_FILENO, "\n", 1) < 0)
+	if (write(STDERR_FILENO, before, sizeof(before) - 1) < 0 ||
+	    write(STDERR_FILENO, current, strlen(current)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
 		return;
 }
 

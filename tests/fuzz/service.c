@@ -98,8 +98,8 @@ static void set(struct service *service, const char *key, const char *value, siz
 	struct store_request request = { .op = STORE_SET };
 	enum store_result why;
 
-	request.item = store_item_create(service->worker.store, key, strlen(key), 7, store_expiry(service->server.store, 0),
-					 (uint32_t)length, &why);
+	request.item = store_item_create(service->worker.store, key, strlen(key), 7,
+					 store_expiry(service->server.store, 0), (uint32_t)length, &why);
 	if (!request.item) /* -M, or a small limit that a client has set */
 		return;
 	memcpy(store_item_value(request.item), value, length);
@@ -263,8 +263,10 @@ void fuzz_service_open(struct service *service, const struct service_options *op
 	fixed_reset();
 	clk_scripted_init(&service->clk, START_US);
 	set_options(&service->conf, options);
-	service->server = (struct server){ .conf = &service->conf, .net = &service->net,
-					   .watch = watchers(), .auth = options->login && !options->binary ? users() : NULL };
+	service->server = (struct server){ .conf = &service->conf,
+					   .net = &service->net,
+					   .watch = watchers(),
+					   .auth = options->login && !options->binary ? users() : NULL };
 	open_store(service, options);
 	start_observing(&service->conf, options->detail);
 	tuning_init(&service->conf);
@@ -331,7 +333,8 @@ void service_turn(struct service *service)
 void service_wait(struct service *service)
 {
 	struct store_worker_fds fds = store_worker_fds(service->worker.store);
-	struct pollfd poll_fds[2] = { { .fd = fds.completions, .events = POLLIN }, { .fd = fds.timer, .events = POLLIN } };
+	struct pollfd poll_fds[2] = { { .fd = fds.completions, .events = POLLIN },
+				      { .fd = fds.timer, .events = POLLIN } };
 
 	if (store_worker_pending(service->worker.store) > 0)
 		require(poll(poll_fds, 2, WAIT_MS) > 0);

@@ -17,14 +17,14 @@
 #include "server/net/net_internal.h"
 
 struct service_options {
-	bool no_ids;	 /* -C */
-	bool no_evict;	 /* -M */
-	bool login;	 /* -Y: "user" with "secret" */
-	bool binary;	 /* -B binary */
-	bool flash;	 /* objects f0 .. f9 are there, and numbers n0 and n1 (binary: f-0 ...), most on flash */
+	bool no_ids; /* -C */
+	bool no_evict; /* -M */
+	bool login; /* -Y: "user" with "secret" */
+	bool binary; /* -B binary */
+	bool flash; /* objects f0 .. f9 are there, and numbers n0 and n1 (binary: f-0 ...), most on flash */
 	bool large_items; /* -I 2m */
-	bool detail;	 /* "stats detail" begins with nothing: not set, it may show what other services have counted */
-	unsigned turns;	 /* -R */
+	bool detail; /* "stats detail" begins with nothing: not set, it may show what other services have counted */
+	unsigned turns; /* -R */
 };
 
 struct service {
@@ -58,11 +58,11 @@ void service_wait(struct service *service);
 struct client {
 	struct service *service;
 	struct socket_conn *sock; /* NULL: closed by the daemon */
-	const uint8_t *bytes;	  /* to be sent */
+	const uint8_t *bytes; /* to be sent */
 	size_t length, at;
-	bool ended;		  /* sends no more */
-	struct rng *cuts;	  /* NULL: all at once; else where the stream is cut, both ways */
-	char *answer;		  /* all that came back; freed by client_close */
+	bool ended; /* sends no more */
+	struct rng *cuts; /* NULL: all at once; else where the stream is cut, both ways */
+	char *answer; /* all that came back; freed by client_close */
 	size_t answer_length, answer_capacity;
 };
 

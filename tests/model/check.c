@@ -8,9 +8,9 @@
 #include "tests/model/model.h"
 #include "tests/model/options.h"
 
-const char *const ANSWER_NAMES[ANSWERS] = {
-	"-",       "hit",     "miss",   "STORED",       "NOT_STORED", "EXISTS", "NOT_FOUND",
-	"DELETED", "TOUCHED", "number", "not a number", "too large",  "OK"};
+const char *const ANSWER_NAMES[ANSWERS] = { "-",         "hit",     "miss",    "STORED", "NOT_STORED",   "EXISTS",
+					    "NOT_FOUND", "DELETED", "TOUCHED", "number", "not a number", "too large",
+					    "OK" };
 
 static void pop(struct conn *conn)
 {
@@ -36,10 +36,10 @@ static enum answer parse(const char *text, size_t length, uint64_t *number)
 		const char *text;
 		enum answer answer;
 	} words[] = {
-		{"STORED", ANSWER_STORED},   {"NOT_STORED", ANSWER_NOT_STORED},
-		{"EXISTS", ANSWER_EXISTS},   {"NOT_FOUND", ANSWER_NOT_FOUND},
-		{"DELETED", ANSWER_DELETED}, {"TOUCHED", ANSWER_TOUCHED},
-		{"OK", ANSWER_OK},
+		{ "STORED", ANSWER_STORED },   { "NOT_STORED", ANSWER_NOT_STORED },
+		{ "EXISTS", ANSWER_EXISTS },   { "NOT_FOUND", ANSWER_NOT_FOUND },
+		{ "DELETED", ANSWER_DELETED }, { "TOUCHED", ANSWER_TOUCHED },
+		{ "OK", ANSWER_OK },
 	};
 	char digits[24];
 	size_t i = 0;
@@ -128,8 +128,7 @@ static bool take_line(struct conn *conn, const struct op *op)
 		return false;
 	answer = parse(text, length, &number);
 	if (!fits(op, answer))
-		violation(conn, op, op->code, "unexpected answer: %.*s", (int)(length < 100 ? length : 100),
-			  text);
+		violation(conn, op, op->code, "unexpected answer: %.*s", (int)(length < 100 ? length : 100), text);
 	wire_consume(&conn->wire, length + 2);
 	if (op->kind == OP_FLUSH) {
 		shared_flush_end(conn, op, op->versions, now_ns());
@@ -166,8 +165,7 @@ static void counter_shown(struct conn *conn, const struct op *op, uint32_t code,
 	char *end;
 	uint64_t number;
 
-	snprintf(digits, sizeof(digits), "%.*s", (int)(shown->length < 23 ? shown->length : 23),
-		 shown->data);
+	snprintf(digits, sizeof(digits), "%.*s", (int)(shown->length < 23 ? shown->length : 23), shown->data);
 	number = strtoull(digits, &end, 10);
 	if (end == digits || (*end && *end != ' '))
 		violation(conn, op, code, "a counter that is no number: %s", digits);
@@ -204,8 +202,7 @@ static uint32_t match_key(struct conn *conn, struct op *op, const char *name, si
 		}
 		take_miss(conn, op, code);
 	}
-	violation(conn, op, op->code, "a value of a key that was not asked for (any more): %.*s",
-		  (int)length, name);
+	violation(conn, op, op->code, "a value of a key that was not asked for (any more): %.*s", (int)length, name);
 }
 
 /* "VALUE key flags length [id]" and the bytes. False: not all there yet. */
@@ -213,17 +210,15 @@ static bool take_one_value(struct conn *conn, struct op *op, const char *text, s
 {
 	char line[KEY_NAME_MAX + 128], name[KEY_NAME_MAX + 1];
 	size_t after = length + 2;
-	struct shown shown = {0};
+	struct shown shown = { 0 };
 	uint32_t code;
 	int fields;
 
 	if (!starts_with(text, length, "VALUE ") || length >= sizeof(line))
-		violation(conn, op, op->code, "unexpected answer: %.*s", (int)(length < 100 ? length : 100),
-			  text);
+		violation(conn, op, op->code, "unexpected answer: %.*s", (int)(length < 100 ? length : 100), text);
 	memcpy(line, text, length);
 	line[length] = 0;
-	fields = sscanf(line, "VALUE %250s %" SCNu32 " %zu %" SCNu64, name, &shown.flags, &shown.length,
-			&shown.cas);
+	fields = sscanf(line, "VALUE %250s %" SCNu32 " %zu %" SCNu64, name, &shown.flags, &shown.length, &shown.cas);
 	if (fields != (op->with_cas ? 4 : 3))
 		violation(conn, op, op->code, "a value's line with %d fields: %s", fields, line);
 	if (wire_available(&conn->wire) < after + shown.length + 2)
@@ -278,8 +273,7 @@ bool check_answers(struct conn *conn)
 		}
 		pop(conn);
 	}
-	if (wire_available(&conn->wire) > 0 &&
-	    (conn->count == 0 || conn->queue[conn->head].kind == OP_QUIT))
+	if (wire_available(&conn->wire) > 0 && (conn->count == 0 || conn->queue[conn->head].kind == OP_QUIT))
 		violation(conn, NULL, 0, "bytes that no command asked for: %.*s",
 			  (int)(wire_available(&conn->wire) < 80 ? wire_available(&conn->wire) : 80),
 			  wire_at(&conn->wire, 0));
@@ -289,7 +283,6 @@ bool check_answers(struct conn *conn)
 		pop(conn);
 		return false;
 	}
-	violation(conn, conn->count ? &conn->queue[conn->head] : NULL,
-		  conn->count ? conn->queue[conn->head].code : 0,
+	violation(conn, conn->count ? &conn->queue[conn->head] : NULL, conn->count ? conn->queue[conn->head].code : 0,
 		  "the server closed the connection with %u commands unanswered", conn->count);
 }

@@ -18,7 +18,7 @@
 #define LAZY_NS_MAX 200000000
 #define ZOMBIE_POLL_NS 250000000ull
 
-static _Atomic int alive;        /* open, and known to the server */
+static _Atomic int alive; /* open, and known to the server */
 static _Atomic unsigned changes; /* of alive */
 static _Atomic uint32_t last_serial;
 static long others; /* connections that the server counts beside ours */
@@ -69,7 +69,7 @@ static long server_counts(struct wire *control)
 
 void server_prepare(void)
 {
-	struct wire control = {.fd = -1};
+	struct wire control = { .fd = -1 };
 	char line[64];
 
 	open_wire(&control);
@@ -176,8 +176,7 @@ void zombies_poll(struct thread *thread)
 	thread->zombies_polled_ns = now;
 	for (struct zombie *zombie = thread->zombies; zombie; zombie = zombie->next)
 		if ((double)(now - zombie->closed_ns) / 1e9 > options.patience * 2)
-			violation(NULL, NULL, 0,
-				  "the server still counts a connection that was reset %.0f s ago",
+			violation(NULL, NULL, 0, "the server still counts a connection that was reset %.0f s ago",
 				  (double)(now - zombie->closed_ns) / 1e9);
 	if (!only_the_living(thread))
 		return;

@@ -69,22 +69,19 @@ uint64_t counter_floor(uint32_t code)
 	return floor;
 }
 
-void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number,
-		    bool incremented)
+void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number, bool incremented)
 {
 	struct counter *counter = acquire(code);
 
 	if (number < op->seen || (incremented && number == op->seen))
-		violation(conn, op, code,
-			  "%" PRIu64 " was answered before the command was sent, now %" PRIu64, op->seen,
-			  number);
+		violation(conn, op, code, "%" PRIu64 " was answered before the command was sent, now %" PRIu64,
+			  op->seen, number);
 	if (number >> 32 > counter->count)
 		violation(conn, op, code, "%" PRIu64 " was never reached", number);
 	if (incremented) {
 		for (unsigned i = 0; i < RECENT; i++)
 			if (counter->recent[i] == number)
-				violation(conn, op, code, "%" PRIu64 " was answered to two increments",
-					  number);
+				violation(conn, op, code, "%" PRIu64 " was answered to two increments", number);
 		counter->recent[counter->answers++ % RECENT] = number;
 	}
 	if (number > counter->floor)
@@ -96,8 +93,7 @@ void counter_print(uint32_t code)
 {
 	const struct counter *counter = &counters[key_number(code)];
 
-	fprintf(stderr,
-		"  counter %u: %" PRIu64 " adds, highest %" PRIu64 ", answers before:", key_number(code),
+	fprintf(stderr, "  counter %u: %" PRIu64 " adds, highest %" PRIu64 ", answers before:", key_number(code),
 		counter->count, counter->floor);
 	for (uint64_t i = counter->answers > 12 ? counter->answers - 12 : 0; i < counter->answers; i++)
 		fprintf(stderr, " %" PRIu64, counter->recent[i % RECENT]);

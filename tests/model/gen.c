@@ -12,8 +12,8 @@
 #define MANY_MAX 100
 #define MOMENT_NS 10000000u
 
-const char *const OP_NAMES[OP_KINDS] = {"get", "gat",  "set",  "add",    "replace", "append", "prepend",
-					"cas", "incr", "decr", "delete", "touch",   "quit",   "flush_all"};
+const char *const OP_NAMES[OP_KINDS] = { "get", "gat",  "set",  "add",    "replace", "append", "prepend",
+					 "cas", "incr", "decr", "delete", "touch",   "quit",   "flush_all" };
 
 static uint64_t below(struct conn *conn, uint64_t n)
 {
@@ -56,7 +56,7 @@ static uint32_t some_owned(struct conn *conn)
 
 static uint32_t size_of_value(struct conn *conn)
 {
-	static const uint8_t weights[] = {6, 44, 110, 32, 7, 1};
+	static const uint8_t weights[] = { 6, 44, 110, 32, 7, 1 };
 
 	switch (pick(conn, weights, sizeof(weights))) {
 	case 0:
@@ -76,7 +76,7 @@ static uint32_t size_of_value(struct conn *conn)
 
 static int64_t some_exptime(struct conn *conn)
 {
-	static const uint8_t weights[] = {90, 3, 3, 2, 2};
+	static const uint8_t weights[] = { 90, 3, 3, 2, 2 };
 
 	if (options.ttl_percent > 0 && chance(conn, options.ttl_percent))
 		return 1;
@@ -100,7 +100,7 @@ static struct op *push(struct conn *conn, enum op_kind kind, uint32_t code)
 {
 	struct op *op = &conn->queue[(conn->head + conn->count++) % QUEUE];
 
-	*op = (struct op){.kind = kind, .code = code, .count = 1, .sent_ns = now_ns()};
+	*op = (struct op){ .kind = kind, .code = code, .count = 1, .sent_ns = now_ns() };
 	conn->thread->ops++;
 	return op;
 }
@@ -121,8 +121,7 @@ static void line(struct conn *conn, const struct op *op, uint32_t flags, uint32_
 	char name[KEY_NAME_MAX + 1];
 
 	key_name(op->code, name);
-	wire_print(&conn->wire, "%s %s %u %" PRId64 " %u", OP_NAMES[op->kind], name, flags, op->exptime,
-		   length);
+	wire_print(&conn->wire, "%s %s %u %" PRId64 " %u", OP_NAMES[op->kind], name, flags, op->exptime, length);
 	if (op->kind == OP_CAS)
 		wire_print(&conn->wire, " %" PRIu64, op->cas);
 	wire_print(&conn->wire, "%s", tail(op));
@@ -139,8 +138,7 @@ static void store_owned(struct conn *conn, enum op_kind kind, uint32_t code)
 	if (op->too_large)
 		length = options.item_limit + (uint32_t)below(conn, 1u << 17);
 	if (!join && !op->too_large && mix64(code) % 4 == 0 && chance(conn, 70))
-		value_number(&op->value, chance(conn, 5) ? UINT64_MAX - below(conn, 9) : below(conn, 2000),
-			     0);
+		value_number(&op->value, chance(conn, 5) ? UINT64_MAX - below(conn, 9) : below(conn, 2000), 0);
 	else
 		value_text(&op->value, ++key->version, length);
 	all = value_length(&op->value);
@@ -169,10 +167,9 @@ static void get(struct conn *conn, enum op_kind kind, uint32_t code, bool many)
 			abort();
 		op->codes[0] = code;
 		for (uint32_t i = 1; i < op->count; i++)
-			op->codes[i] =
-				chance(conn, 85)
-					? some_owned(conn)
-					: key_code(AREA_SHARED, (uint32_t)below(conn, options.shared_keys));
+			op->codes[i] = chance(conn, 85)
+					       ? some_owned(conn)
+					       : key_code(AREA_SHARED, (uint32_t)below(conn, options.shared_keys));
 	}
 	if (key_area(code) == AREA_COUNTER)
 		op->seen = counter_floor(code);
@@ -212,9 +209,8 @@ static struct op *plain(struct conn *conn, enum op_kind kind, uint32_t code, boo
 static void one_owned(struct conn *conn, uint32_t code)
 {
 	static const uint8_t weights[OP_KINDS] = {
-		[OP_GET] = 40,    [OP_GAT] = 4,    [OP_SET] = 26,    [OP_ADD] = 4,
-		[OP_REPLACE] = 3, [OP_APPEND] = 3, [OP_PREPEND] = 2, [OP_CAS] = 4,
-		[OP_INCR] = 4,    [OP_DECR] = 2,   [OP_DELETE] = 5,  [OP_TOUCH] = 3,
+		[OP_GET] = 40,    [OP_GAT] = 4, [OP_SET] = 26, [OP_ADD] = 4,  [OP_REPLACE] = 3, [OP_APPEND] = 3,
+		[OP_PREPEND] = 2, [OP_CAS] = 4, [OP_INCR] = 4, [OP_DECR] = 2, [OP_DELETE] = 5,  [OP_TOUCH] = 3,
 	};
 	const struct owned_key *key = owned_find(conn, code);
 	enum op_kind kind = (enum op_kind)pick(conn, weights, OP_KINDS);
@@ -291,8 +287,7 @@ static void one_shared(struct conn *conn, uint32_t code)
 	};
 	/* Without sets the key stays on flash, and the commands race there. */
 	static const uint8_t rmw[OP_KINDS] = {
-		[OP_GAT] = 40, [OP_ADD] = 8,     [OP_REPLACE] = 6,
-		[OP_CAS] = 12, [OP_DELETE] = 22, [OP_TOUCH] = 12,
+		[OP_GAT] = 40, [OP_ADD] = 8, [OP_REPLACE] = 6, [OP_CAS] = 12, [OP_DELETE] = 22, [OP_TOUCH] = 12,
 	};
 	const uint8_t *weights = options.rmw_percent && chance(conn, options.rmw_percent) ? rmw : usual;
 	enum op_kind kind = (enum op_kind)pick(conn, weights, OP_KINDS);
@@ -372,8 +367,7 @@ void gen_batch(struct conn *conn)
 		conn->depth = 1 + (unsigned)below(conn, chance(conn, 50) ? 64 : 8);
 	bool flush = options.flush_every > 0 && below(conn, 15000) == 0;
 
-	for (unsigned i = 0; i < conn->depth && room(conn) && wire_unsent(&conn->wire) < BATCH_BYTES_MAX;
-	     i++) {
+	for (unsigned i = 0; i < conn->depth && room(conn) && wire_unsent(&conn->wire) < BATCH_BYTES_MAX; i++) {
 		uint32_t code = chance(conn, of_focus) ? focus : some_key(conn);
 
 		if (flush && i == conn->depth / 2)

@@ -73,16 +73,16 @@ extern const char *const ANSWER_NAMES[ANSWERS];
 struct op {
 	enum op_kind kind;
 	bool noreply, with_cas, too_large;
-	uint32_t code;        /* key; of a get with many, the first */
-	uint32_t *codes;      /* of a get or gat: all keys, owned; NULL when one */
+	uint32_t code; /* key; of a get with many, the first */
+	uint32_t *codes; /* of a get or gat: all keys, owned; NULL when one */
 	uint32_t count, next; /* keys, and the one that an answer is expected for */
 	struct value value;
 	uint64_t delta, cas;
 	int64_t exptime;
 	uint64_t sent_ns;
-	uint64_t version;   /* shared: of the write; counter: the number it starts with */
+	uint64_t version; /* shared: of the write; counter: the number it starts with */
 	uint64_t *versions; /* of flush_all: one for each shared key, 0 where it has none */
-	uint64_t seen;      /* shared cas: version whose id is used; counter: floor at the start */
+	uint64_t seen; /* shared cas: version whose id is used; counter: floor at the start */
 };
 
 /* What a get showed. */
@@ -108,8 +108,8 @@ struct owned_key {
 	bool wild, missed;
 	uint8_t history_at;
 	uint32_t quarantine; /* serial of the broken connection that may still write it, 0 = none */
-	uint64_t version;    /* last one given to a piece */
-	uint64_t cas_seen;   /* highest id shown */
+	uint64_t version; /* last one given to a piece */
+	uint64_t cas_seen; /* highest id shown */
 	struct history history[HISTORY];
 };
 
@@ -128,14 +128,14 @@ struct zombie {
 struct conn {
 	struct wire wire;
 	struct thread *thread;
-	unsigned number;        /* over all threads; the writer's id */
+	unsigned number; /* over all threads; the writer's id */
 	struct op queue[QUEUE]; /* sent, in order; from head on count */
 	unsigned head, count;
 	uint32_t keys; /* owned: numbers number, number + all, ... */
 	struct owned_key *key;
-	unsigned depth;                      /* commands of a batch at the moment */
+	unsigned depth; /* commands of a batch at the moment */
 	uint64_t progress_ns, lazy_until_ns; /* last answer; until then it does not read */
-	bool draining, quitting;             /* no new commands; the server will close */
+	bool draining, quitting; /* no new commands; the server will close */
 };
 
 struct thread {
@@ -182,8 +182,8 @@ void shared_init(uint32_t keys);
 /* A new version of a write (or delete) that starts now. 0: too many are under way. */
 uint64_t shared_begin(uint32_t code, bool is_delete, uint64_t start);
 /* Was carried out (effective) or surely not, by end. */
-void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version,
-		bool effective, uint64_t end);
+void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version, bool effective,
+		uint64_t end);
 /* Its connection broke; it was carried out before end, or never will be. */
 void shared_lost(uint32_t code, uint64_t version, uint64_t end);
 /* A get sent at start showed it; returns its version. */
@@ -207,8 +207,7 @@ void counter_init(uint32_t keys);
 bool counter_begin(uint32_t code, uint64_t *first);
 void counter_end(uint32_t code);
 uint64_t counter_floor(uint32_t code); /* no answer of a command sent from now on may be below it */
-void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number,
-		    bool incremented);
+void counter_number(struct conn *conn, const struct op *op, uint32_t code, uint64_t number, bool incremented);
 void counter_print(uint32_t code);
 
 /* ---- gen.c, check.c, conn.c ------------------------------------------------------------------ */

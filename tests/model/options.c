@@ -30,30 +30,28 @@ static const struct {
 	struct option option;
 	const char *text;
 } TABLE[] = {
-	{{"server", 1, NULL, 's'}, "HOST:PORT of the daemon under test"},
-	{{"seconds", 1, NULL, 't'}, "how long to run"},
-	{{"wait", 1, NULL, 'w'}, "how much longer, at most, while what --require names is not reached"},
-	{{"threads", 1, NULL, 'T'}, "client threads"},
-	{{"connections", 1, NULL, 'c'}, "connections of each thread"},
-	{{"keys", 1, NULL, 'k'}, "keys that belong to one connection each"},
-	{{"shared-keys", 1, NULL, 'K'}, "keys that all connections write"},
-	{{"counters", 1, NULL, 'C'}, "keys that all connections increment"},
-	{{"seed", 1, NULL, 'S'}, "of all randomness; printed at the start"},
-	{{"item-limit", 1, NULL, 'I'}, "the server's item size limit in bytes"},
-	{{"large", 1, NULL, 'L'}, "size in bytes from which on a value is large"},
-	{{"value-max", 1, NULL, 'M'}, "largest value that is to be stored"},
-	{{"ttl-percent", 1, NULL, 'x'}, "share of writes that expire after a second, beside the usual few"},
-	{{"rmw-percent", 1, NULL, 'y'},
-	 "share of commands on shared keys that are neither a get nor a set"},
-	{{"rate", 1, NULL, 'R'}, "commands per second of each thread, 0 for all that go"},
-	{{"flush-every", 1, NULL, 'f'}, "seconds between flush_alls, 0 for none"},
-	{{"patience", 1, NULL, 'p'}, "seconds without an answer that are a failure"},
-	{{"no-drops", 0, NULL, 'd'}, "keep all connections"},
-	{{"strict-miss", 0, NULL, 'm'}, "a value that was missed once must not come back"},
-	{{"require", 1, NULL, 'r'},
-	 "names from stats that must be above 0 at the end, with commas between"},
-	{{"name", 1, NULL, 'n'}, "of the configuration, for the summary line"},
-	{{"help", 0, NULL, 'h'}, "this text"},
+	{ { "server", 1, NULL, 's' }, "HOST:PORT of the daemon under test" },
+	{ { "seconds", 1, NULL, 't' }, "how long to run" },
+	{ { "wait", 1, NULL, 'w' }, "how much longer, at most, while what --require names is not reached" },
+	{ { "threads", 1, NULL, 'T' }, "client threads" },
+	{ { "connections", 1, NULL, 'c' }, "connections of each thread" },
+	{ { "keys", 1, NULL, 'k' }, "keys that belong to one connection each" },
+	{ { "shared-keys", 1, NULL, 'K' }, "keys that all connections write" },
+	{ { "counters", 1, NULL, 'C' }, "keys that all connections increment" },
+	{ { "seed", 1, NULL, 'S' }, "of all randomness; printed at the start" },
+	{ { "item-limit", 1, NULL, 'I' }, "the server's item size limit in bytes" },
+	{ { "large", 1, NULL, 'L' }, "size in bytes from which on a value is large" },
+	{ { "value-max", 1, NULL, 'M' }, "largest value that is to be stored" },
+	{ { "ttl-percent", 1, NULL, 'x' }, "share of writes that expire after a second, beside the usual few" },
+	{ { "rmw-percent", 1, NULL, 'y' }, "share of commands on shared keys that are neither a get nor a set" },
+	{ { "rate", 1, NULL, 'R' }, "commands per second of each thread, 0 for all that go" },
+	{ { "flush-every", 1, NULL, 'f' }, "seconds between flush_alls, 0 for none" },
+	{ { "patience", 1, NULL, 'p' }, "seconds without an answer that are a failure" },
+	{ { "no-drops", 0, NULL, 'd' }, "keep all connections" },
+	{ { "strict-miss", 0, NULL, 'm' }, "a value that was missed once must not come back" },
+	{ { "require", 1, NULL, 'r' }, "names from stats that must be above 0 at the end, with commas between" },
+	{ { "name", 1, NULL, 'n' }, "of the configuration, for the summary line" },
+	{ { "help", 0, NULL, 'h' }, "this text" },
 };
 #define ROWS (sizeof(TABLE) / sizeof(TABLE[0]))
 
@@ -156,7 +154,7 @@ static void set(int letter, const char *text)
 
 void options_parse(int argc, char **argv)
 {
-	struct option list[ROWS + 1] = {0};
+	struct option list[ROWS + 1] = { 0 };
 	int letter;
 
 	for (size_t i = 0; i < ROWS; i++)
@@ -166,9 +164,8 @@ void options_parse(int argc, char **argv)
 	if (options.seed == 0)
 		rng_secret(&options.seed, sizeof(options.seed));
 	if (options.threads == 0 || options.threads > THREADS_MAX || options.connections == 0 ||
-	    options.connections > CONNECTIONS_MAX ||
-	    options.keys < options.threads * options.connections * 16 || options.shared_keys == 0 ||
-	    options.counters == 0 || options.value_max + 1024 > options.item_limit) {
+	    options.connections > CONNECTIONS_MAX || options.keys < options.threads * options.connections * 16 ||
+	    options.shared_keys == 0 || options.counters == 0 || options.value_max + 1024 > options.item_limit) {
 		fprintf(stderr, "model_client: at least one thread and connection, 16 keys for each "
 				"connection, one "
 				"shared key and counter, and --value-max below --item-limit less 1024\n");

@@ -283,7 +283,7 @@ void owned_flushed(struct conn *conn)
 	for (uint32_t i = 0; i < conn->keys; i++) {
 		if (conn->key[i].quarantine)
 			continue;
-		owned_note(&conn->key[i], &(struct op){.kind = OP_FLUSH}, ANSWER_OK);
+		owned_note(&conn->key[i], &(struct op){ .kind = OP_FLUSH }, ANSWER_OK);
 		owned_clear(&conn->key[i]);
 	}
 }
@@ -292,13 +292,11 @@ void owned_flushed(struct conn *conn)
 
 static void print_value(const struct value *value)
 {
-	fprintf(stderr, "    may be: %u bytes, flags %u, id %" PRIu64 " (above %" PRIu64 ")%s",
-		value_length(value), value->flags, value->cas, value->cas_floor,
-		value->deadline_ms ? ", expires:" : ":");
+	fprintf(stderr, "    may be: %u bytes, flags %u, id %" PRIu64 " (above %" PRIu64 ")%s", value_length(value),
+		value->flags, value->cas, value->cas_floor, value->deadline_ms ? ", expires:" : ":");
 	for (unsigned i = 0; i < value->pieces; i++)
-		fprintf(stderr, " %s %" PRIu64 " (%u)",
-			value->piece[i].kind == PIECE_TEXT ? "version" : "number", value->piece[i].content,
-			value->piece[i].length);
+		fprintf(stderr, " %s %" PRIu64 " (%u)", value->piece[i].kind == PIECE_TEXT ? "version" : "number",
+			value->piece[i].content, value->piece[i].length);
 	fprintf(stderr, "\n");
 }
 
@@ -309,10 +307,9 @@ void owned_print(struct owned_key *key, uint32_t code)
 		const struct history *h = &key->history[(key->history_at + i) % HISTORY];
 
 		if (h->ms)
-			fprintf(stderr,
-				"    %7u ms  %-8s%s %-10s version %" PRIu64 ", %u bytes, exptime %d\n",
-				h->ms, OP_NAMES[h->kind], h->noreply ? " noreply" : "",
-				ANSWER_NAMES[h->answer], h->version, h->length, h->exptime);
+			fprintf(stderr, "    %7u ms  %-8s%s %-10s version %" PRIu64 ", %u bytes, exptime %d\n", h->ms,
+				OP_NAMES[h->kind], h->noreply ? " noreply" : "", ANSWER_NAMES[h->answer], h->version,
+				h->length, h->exptime);
 	}
 	for (unsigned i = 0; i < key->candidates; i++)
 		print_value(&key->candidate[i]);

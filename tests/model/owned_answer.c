@@ -22,8 +22,7 @@ static void stored(struct conn *conn, struct owned_key *key, const struct op *op
 	if (op->too_large && op->kind != OP_APPEND && op->kind != OP_PREPEND)
 		violation(conn, op, op->code, "stored, but too large");
 	if (op->kind == OP_CAS && !owned_cas_may_match(key, op->cas))
-		violation(conn, op, op->code, "cas stored with the id of an older value, %" PRIu64,
-			  op->cas);
+		violation(conn, op, op->code, "cas stored with the id of an older value, %" PRIu64, op->cas);
 	if (op->kind == OP_APPEND || op->kind == OP_PREPEND)
 		owned_change(conn, key, op, NULL);
 	else
@@ -68,8 +67,8 @@ static void number_answered(struct conn *conn, struct owned_key *key, const stru
 		return;
 	owned_change(conn, key, op, &number);
 	if (owned_none(key))
-		violation(conn, op, op->code, "%" PRIu64 " is not what %s makes of any value it may have",
-			  number, OP_NAMES[op->kind]);
+		violation(conn, op, op->code, "%" PRIu64 " is not what %s makes of any value it may have", number,
+			  OP_NAMES[op->kind]);
 }
 
 static void not_number(struct conn *conn, struct owned_key *key, const struct op *op)
@@ -157,8 +156,7 @@ static void wrong_value(struct conn *conn, const struct op *op, uint32_t code, c
 	size_t n = 0;
 
 	for (; n < shown->length && n < 40; n++)
-		snprintf(start + n * 4, 5,
-			 shown->data[n] >= ' ' && shown->data[n] < 127 ? "%c   " : "\\x%02x",
+		snprintf(start + n * 4, 5, shown->data[n] >= ' ' && shown->data[n] < 127 ? "%c   " : "\\x%02x",
 			 (unsigned char)shown->data[n]);
 	start[n * 4] = 0;
 	for (unsigned i = 0; i < key->candidates; i++)
@@ -169,8 +167,7 @@ static void wrong_value(struct conn *conn, const struct op *op, uint32_t code, c
 				  shown->flags, key->candidate[i].flags, shown->cas, key->candidate[i].cas,
 				  key->candidate[i].cas_floor);
 	violation(conn, op, code, "%s: %zu bytes, flags %u, id %" PRIu64 ": %s",
-		  owned_none(key) ? "a value of a key that must be absent"
-				  : "not a value that the key may have",
+		  owned_none(key) ? "a value of a key that must be absent" : "not a value that the key may have",
 		  shown->length, shown->flags, shown->cas, start);
 }
 
@@ -199,8 +196,7 @@ void owned_shown(struct conn *conn, const struct op *op, uint32_t code, const st
 	if (key->missed) {
 		conn->thread->reappeared++;
 		if (options.strict_miss)
-			violation(conn, op, code,
-				  "a value that was missed before, and not stored since, is back");
+			violation(conn, op, code, "a value that was missed before, and not stored since, is back");
 	}
 	key->missed = false;
 	if (op->kind == OP_GAT)

@@ -6,7 +6,7 @@
 #include "tests/model/model.h"
 
 bool owned_none(const struct owned_key *key); /* surely absent? */
-void owned_clear(struct owned_key *key);      /* surely absent from here on */
+void owned_clear(struct owned_key *key); /* surely absent from here on */
 void owned_may_be(struct conn *conn, struct owned_key *key, const struct value *value);
 void owned_go_wild(struct conn *conn, struct owned_key *key);
 

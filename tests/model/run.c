@@ -44,8 +44,7 @@ static void print_key(const struct conn *conn, uint32_t code)
 	switch (key_area(code)) {
 	case AREA_OWNED:
 		if (conn)
-			owned_print(&conn->key[key_number(code) / (options.threads * options.connections)],
-				    code);
+			owned_print(&conn->key[key_number(code) / (options.threads * options.connections)], code);
 		break;
 	case AREA_SHARED:
 		shared_print(code);
@@ -62,22 +61,21 @@ void violation(const struct conn *conn, const struct op *op, uint32_t code, cons
 	va_list list;
 
 	pthread_mutex_lock(&once);
-	fprintf(stderr, "VIOLATION (%s, seed %" PRIu64 ", at %.6f s): ", options.name, options.seed,
-		seconds());
+	fprintf(stderr, "VIOLATION (%s, seed %" PRIu64 ", at %.6f s): ", options.name, options.seed, seconds());
 	va_start(list, format);
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fprintf(stderr, "\n");
 	if (op)
 		fprintf(stderr,
-			"  command: %s%s%s, sent at %.6f, %u bytes, id %" PRIu64 ", delta %" PRIu64
-			", exptime %" PRId64 ", %u keys\n",
+			"  command: %s%s%s, sent at %.6f, %u bytes, id %" PRIu64 ", delta %" PRIu64 ", exptime %" PRId64
+			", %u keys\n",
 			OP_NAMES[op->kind], op->with_cas ? "s" : "", op->noreply ? " noreply" : "",
-			(double)(op->sent_ns - start_ns) / 1e9, value_length(&op->value), op->cas,
-			op->delta, op->exptime, op->count);
+			(double)(op->sent_ns - start_ns) / 1e9, value_length(&op->value), op->cas, op->delta,
+			op->exptime, op->count);
 	if (conn)
-		fprintf(stderr, "  connection %u, %u commands under way, depth %u%s\n", conn->number,
-			conn->count, conn->depth, conn->quitting ? ", quit was sent" : "");
+		fprintf(stderr, "  connection %u, %u commands under way, depth %u%s\n", conn->number, conn->count,
+			conn->depth, conn->quitting ? ", quit was sent" : "");
 	if (op || code)
 		print_key(conn, code);
 	fflush(stderr);
@@ -107,8 +105,8 @@ static void turn(struct thread *thread)
 	struct pollfd pollers[CONNECTIONS_MAX];
 
 	for (unsigned i = 0; i < options.connections; i++)
-		pollers[i] = (struct pollfd){.fd = thread->conn[i].wire.fd,
-					     .events = wanted_events(&thread->conn[i])};
+		pollers[i] =
+			(struct pollfd){ .fd = thread->conn[i].wire.fd, .events = wanted_events(&thread->conn[i]) };
 	poll(pollers, options.connections, options.rate > 0 ? 1 : 20);
 	for (unsigned i = 0; i < options.connections; i++)
 		conn_run(&thread->conn[i], pollers[i].revents);
@@ -142,7 +140,7 @@ static void flush(struct thread *thread, unsigned number)
 			violation(&thread->conn[0], NULL, 0, "flush_all was answered with %s", line);
 		if (delayed)
 			usleep(3000000);
-		shared_flush_end(NULL, &(struct op){.kind = OP_FLUSH}, versions, now_ns());
+		shared_flush_end(NULL, &(struct op){ .kind = OP_FLUSH }, versions, now_ns());
 		free(versions);
 		thread->flushes++;
 	}
@@ -161,8 +159,7 @@ static void *run(void *context)
 	for (unsigned i = 0; i < options.connections; i++)
 		conn_open(&thread->conn[i]);
 	for (;;) {
-		double next =
-			options.flush_every > 0 ? options.flush_every * (flushed + 1) : options.seconds;
+		double next = options.flush_every > 0 ? options.flush_every * (flushed + 1) : options.seconds;
 
 		/* All threads meet at the same flushes, however late they are. */
 		if (next < options.seconds && seconds() >= next)
@@ -257,7 +254,7 @@ static void print_summary(void)
 		"evictions",
 		"flash_ghosts_revived",
 	};
-	struct thread sum = {0};
+	struct thread sum = { 0 };
 
 	for (unsigned i = 0; i < options.threads; i++) {
 		const struct thread *t = &threads[i];
@@ -266,11 +263,11 @@ static void print_summary(void)
 		sum.drops += t->drops, sum.flushes += t->flushes, sum.reappeared += t->reappeared;
 		sum.wild += t->wild, sum.unverifiable += t->unverifiable, sum.blind += t->blind;
 	}
-	printf("%s: seed %" PRIu64 ", %.1f s, ops %" PRIu64 ", hits %" PRIu64 ", misses %" PRIu64
-	       ", stored %" PRIu64 ", drops %" PRIu64 ", flushes %" PRIu64 ", back after a miss %" PRIu64
-	       ", wild %" PRIu64 ", blind hits %" PRIu64 ", unverifiable %" PRIu64,
-	       options.name, options.seed, seconds(), sum.ops, sum.hits, sum.misses, sum.stored, sum.drops,
-	       sum.flushes, sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
+	printf("%s: seed %" PRIu64 ", %.1f s, ops %" PRIu64 ", hits %" PRIu64 ", misses %" PRIu64 ", stored %" PRIu64
+	       ", drops %" PRIu64 ", flushes %" PRIu64 ", back after a miss %" PRIu64 ", wild %" PRIu64
+	       ", blind hits %" PRIu64 ", unverifiable %" PRIu64,
+	       options.name, options.seed, seconds(), sum.ops, sum.hits, sum.misses, sum.stored, sum.drops, sum.flushes,
+	       sum.reappeared, sum.wild, sum.blind, sum.unverifiable);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (figure(shown[i]) > 0)
 			printf(", %s %.0f", shown[i], figure(shown[i]));
@@ -287,8 +284,7 @@ static bool reached_all(bool say)
 		if (!*word || figure(word) > 0)
 			continue;
 		if (say)
-			printf("%s: WARNING: %s is 0: this run did not reach what it is for\n",
-			       options.name, word);
+			printf("%s: WARNING: %s is 0: this run did not reach what it is for\n", options.name, word);
 		all = false;
 	}
 	free(list);
@@ -335,7 +331,7 @@ static void start(pthread_t *ids)
 int main(int argc, char **argv)
 {
 	static pthread_t ids[THREADS_MAX];
-	struct wire control = {.fd = -1};
+	struct wire control = { .fd = -1 };
 	bool reached;
 
 	options_parse(argc, argv);

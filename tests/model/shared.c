@@ -36,8 +36,8 @@ struct zone {
 };
 
 struct shared_key {
-	pthread_mutex_t lock;  /* covers all below */
-	uint64_t next;         /* version */
+	pthread_mutex_t lock; /* covers all below */
+	uint64_t next; /* version */
 	uint64_t forgotten_ns; /* when a zone was last given up */
 	struct zone zone[ZONES];
 };
@@ -98,12 +98,12 @@ uint64_t shared_begin(uint32_t code, bool is_delete, uint64_t start)
 		if (zone->state != ZONE_FREE)
 			key->forgotten_ns = now_ns();
 		version = key->next++;
-		*zone = (struct zone){.version = version,
-				      .written = start,
-				      .first = UINT64_MAX,
-				      .last = start,
-				      .state = ZONE_PENDING,
-				      .is_delete = is_delete};
+		*zone = (struct zone){ .version = version,
+				       .written = start,
+				       .first = UINT64_MAX,
+				       .last = start,
+				       .state = ZONE_PENDING,
+				       .is_delete = is_delete };
 	}
 	pthread_mutex_unlock(&key->lock);
 	return version;
@@ -143,8 +143,8 @@ static void check(const struct conn *conn, const struct op *op, uint32_t code, c
 	}
 }
 
-void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version,
-		bool effective, uint64_t end)
+void shared_end(const struct conn *conn, const struct op *op, uint32_t code, uint64_t version, bool effective,
+		uint64_t end)
 {
 	struct shared_key *key = acquire(code);
 	struct zone *zone = zone_of(key, version);
@@ -175,8 +175,8 @@ void shared_lost(uint32_t code, uint64_t version, uint64_t end)
 }
 
 /* Between start and end it was there. */
-static void observe(struct conn *conn, const struct op *op, uint32_t code, struct shared_key *key,
-		    struct zone *zone, uint64_t end)
+static void observe(struct conn *conn, const struct op *op, uint32_t code, struct shared_key *key, struct zone *zone,
+		    uint64_t end)
 {
 	if (zone->state == ZONE_VOID || zone->is_delete)
 		violation(conn, op, code, "version %" PRIu64 " was seen, but not stored", zone->version);
@@ -200,23 +200,21 @@ uint64_t shared_shown(struct conn *conn, const struct op *op, uint32_t code, con
 	struct zone *zone;
 
 	if (!shared_value_parse(code, shown->data, shown->length, &version))
-		violation(conn, op, code, "torn, or another key's: %zu bytes: %.40s", shown->length,
-			  shown->data);
+		violation(conn, op, code, "torn, or another key's: %zu bytes: %.40s", shown->length, shown->data);
 	if (shown->flags != (uint32_t)version)
 		violation(conn, op, code, "version %" PRIu64 " came with flags %u", version, shown->flags);
 	key = acquire(code);
 	zone = zone_of(key, version);
 	if (zone) {
 		if (shown->cas && zone->cas && shown->cas != zone->cas)
-			violation(conn, op, code,
-				  "id of version %" PRIu64 " was %" PRIu64 " and is %" PRIu64, version,
+			violation(conn, op, code, "id of version %" PRIu64 " was %" PRIu64 " and is %" PRIu64, version,
 				  zone->cas, shown->cas);
 		if (shown->cas)
 			zone->cas = shown->cas;
 		observe(conn, op, code, key, zone, end);
 	} else if (version >= key->next || op->sent_ns > key->forgotten_ns) {
-		violation(conn, op, code, "version %" PRIu64 " is long overwritten (next is %" PRIu64 ")",
-			  version, key->next);
+		violation(conn, op, code, "version %" PRIu64 " is long overwritten (next is %" PRIu64 ")", version,
+			  key->next);
 	} else {
 		conn->thread->unverifiable++;
 	}
@@ -290,7 +288,7 @@ void shared_flush_end(const struct conn *conn, const struct op *op, const uint64
 /* The lock is held by the thread that prints, or by nobody who matters any more. */
 void shared_print(uint32_t code)
 {
-	static const char *const states[] = {"free", "pending", "done", "void", "maybe"};
+	static const char *const states[] = { "free", "pending", "done", "void", "maybe" };
 	const struct shared_key *key = &keys[key_number(code)];
 
 	fprintf(stderr, "  versions of shared key %u (written, there by, still at):\n", key_number(code));
@@ -299,9 +297,8 @@ void shared_print(uint32_t code)
 
 		if (zone->version == v)
 			fprintf(stderr, "    %" PRIu64 "%s %s%s id %" PRIu64 "  %.6f  %.6f  %.6f\n", v,
-				zone->is_delete ? " delete" : "", states[zone->state],
-				zone->seen ? " seen" : "", zone->cas,
-				(double)(zone->written - start_ns) / 1e9,
+				zone->is_delete ? " delete" : "", states[zone->state], zone->seen ? " seen" : "",
+				zone->cas, (double)(zone->written - start_ns) / 1e9,
 				zone->first == UINT64_MAX ? -1 : (double)(zone->first - start_ns) / 1e9,
 				(double)(zone->last - start_ns) / 1e9);
 	}

@@ -8,14 +8,13 @@
 
 #include "base/hash.h"
 
-static const char AREA_LETTER[] = {'k', 's', 'c'};
+static const char AREA_LETTER[] = { 'k', 's', 'c' };
 
 size_t key_name(uint32_t code, char out[KEY_NAME_MAX + 1])
 {
 	uint32_t number = key_number(code);
 	uint64_t die = mix64(code);
-	int length = snprintf(out, KEY_NAME_MAX + 1, "a%u:%c%u", number % 5, AREA_LETTER[key_area(code)],
-			      number);
+	int length = snprintf(out, KEY_NAME_MAX + 1, "a%u:%c%u", number % 5, AREA_LETTER[key_area(code)], number);
 	size_t padded = (size_t)length;
 
 	if (die % 10 == 0)
@@ -54,8 +53,8 @@ static void with_header(const char *header, size_t header_length, uint64_t seed,
 static void text_bytes(uint32_t code, uint64_t version, char *out, size_t length)
 {
 	char header[48];
-	int n = snprintf(header, sizeof(header), "%c%u.%" PRIu64 ".", AREA_LETTER[key_area(code)],
-			 key_number(code), version);
+	int n = snprintf(header, sizeof(header), "%c%u.%" PRIu64 ".", AREA_LETTER[key_area(code)], key_number(code),
+			 version);
 
 	with_header(header, (size_t)n, (uint64_t)code << 32 ^ version, out, length);
 }
@@ -63,7 +62,7 @@ static void text_bytes(uint32_t code, uint64_t version, char *out, size_t length
 void value_text(struct value *value, uint64_t version, uint32_t length)
 {
 	memset(value, 0, sizeof(*value));
-	value_join(value, &(struct piece){.content = version, .length = length, .kind = PIECE_TEXT}, true);
+	value_join(value, &(struct piece){ .content = version, .length = length, .kind = PIECE_TEXT }, true);
 }
 
 uint32_t digits_of(uint64_t number)
@@ -81,8 +80,8 @@ void value_number(struct value *value, uint64_t number, uint32_t width)
 
 	memset(value, 0, sizeof(*value));
 	value->pieces = 1;
-	value->piece[0] = (struct piece){
-		.content = number, .length = width > digits ? width : digits, .kind = PIECE_NUMBER};
+	value->piece[0] =
+		(struct piece){ .content = number, .length = width > digits ? width : digits, .kind = PIECE_NUMBER };
 }
 
 bool value_join(struct value *value, const struct piece *piece, bool at_end)
@@ -166,8 +165,8 @@ bool value_equals(const struct value *value, uint32_t code, const char *data, si
 void shared_value_bytes(uint32_t code, unsigned writer, uint64_t version, uint32_t length, char *out)
 {
 	char header[64];
-	int n = snprintf(header, sizeof(header), "s%u w%u v%" PRIu64 " l%u ", key_number(code), writer,
-			 version, length);
+	int n = snprintf(header, sizeof(header), "s%u w%u v%" PRIu64 " l%u ", key_number(code), writer, version,
+			 length);
 
 	with_header(header, (size_t)n, (uint64_t)code << 32 ^ version << 8 ^ writer, out, length);
 }

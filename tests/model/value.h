@@ -45,7 +45,7 @@ enum piece_kind { PIECE_TEXT, PIECE_NUMBER };
 
 struct piece {
 	uint64_t content; /* TEXT: version; NUMBER: the number */
-	uint32_t length;  /* NUMBER: with its spaces */
+	uint32_t length; /* NUMBER: with its spaces */
 	enum piece_kind kind;
 };
 
@@ -53,8 +53,8 @@ struct value {
 	struct piece piece[PIECES_MAX];
 	unsigned pieces;
 	uint32_t flags;
-	uint64_t cas;         /* as a gets showed it, 0 = not seen yet */
-	uint64_t cas_floor;   /* its id is above this one */
+	uint64_t cas; /* as a gets showed it, 0 = not seen yet */
+	uint64_t cas_floor; /* its id is above this one */
 	uint64_t deadline_ms; /* must be gone after it, 0 = never */
 };
 

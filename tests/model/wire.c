@@ -27,7 +27,7 @@ static void grow(char **buffer, size_t *room, size_t needed)
 
 bool wire_open(struct wire *wire, const char *host, unsigned port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	int one = 1;
 	char line[128];
 
@@ -49,7 +49,7 @@ void wire_narrow(struct wire *wire, int bytes)
 
 void wire_close(struct wire *wire, bool abrupt)
 {
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+	struct linger linger = { .l_onoff = 1, .l_linger = 0 };
 
 	if (wire->fd < 0)
 		return;
@@ -99,8 +99,7 @@ void wire_print(struct wire *wire, const char *format, ...)
 bool wire_send(struct wire *wire)
 {
 	while (wire_unsent(wire) > 0) {
-		size_t length =
-			wire->chunk && wire->chunk < wire_unsent(wire) ? wire->chunk : wire_unsent(wire);
+		size_t length = wire->chunk && wire->chunk < wire_unsent(wire) ? wire->chunk : wire_unsent(wire);
 		ssize_t n = send(wire->fd, wire->out + wire->out_sent, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0)
@@ -125,8 +124,7 @@ bool wire_receive(struct wire *wire)
 			wire->in_at = 0;
 		}
 		grow(&wire->in, &wire->in_room, wire->in_length + 65536);
-		n = recv(wire->fd, wire->in + wire->in_length, wire->in_room - wire->in_length,
-			 MSG_DONTWAIT);
+		n = recv(wire->fd, wire->in + wire->in_length, wire->in_room - wire->in_length, MSG_DONTWAIT);
 		if (n == 0) {
 			wire->ended = true;
 			return true;
@@ -164,7 +162,7 @@ static bool exchange(struct wire *wire)
 	size_t before = wire->in_length - wire->in_at;
 
 	while (wire->in_length - wire->in_at == before) {
-		struct pollfd poller = {.fd = wire->fd, .events = POLLIN};
+		struct pollfd poller = { .fd = wire->fd, .events = POLLIN };
 
 		if (!wire_send(wire) || wire->ended)
 			return false;

@@ -16,7 +16,7 @@ struct wire {
 	size_t out_room, out_length, out_sent;
 	size_t in_room, in_length, in_at;
 	size_t chunk; /* wire_send gives the socket at most this much at a time, 0 = all */
-	bool ended;   /* the server closed its side */
+	bool ended; /* the server closed its side */
 };
 
 /* Connects (blocking) and asks for the version, so that the server surely knows the connection. */
@@ -35,7 +35,7 @@ static inline size_t wire_unsent(const struct wire *wire)
 	return wire->out_length - wire->out_sent;
 }
 
-bool wire_send(struct wire *wire);    /* what goes; false: the connection broke */
+bool wire_send(struct wire *wire); /* what goes; false: the connection broke */
 bool wire_receive(struct wire *wire); /* what is there; false: broke; ended is set at its end */
 
 /* A whole line at offset behind what was consumed, without its end; NULL: not there yet. */

@@ -27,23 +27,23 @@
 
 /* What the command line says; constant while studies run. */
 struct bench_options {
-	const char *flashield;	   /* path of the daemon: --daemon, else beside this program */
-	const char *memcached;	   /* --memcached, else "memcached" in PATH */
-	const char *slowdrive;	   /* --slowdrive, else slowdrive.so beside this program: the emulated drive */
-	const char *directory;	   /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
-	const char *json_path;	   /* --json FILE: figures are written there; NULL */
-	const char *base_path;	   /* --base FILE: an earlier run's figures to compare with; NULL */
-	int server_cpu, load_cpu;  /* --cpus S,L: default the first two this process may run on; -1 = unpinned */
-	unsigned rounds;	   /* --rounds: of alternating measurements, default 3 */
-	double scale;		   /* --scale: 1 = as the README's figures; 0.05 = a quick look. Scales
+	const char *flashield; /* path of the daemon: --daemon, else beside this program */
+	const char *memcached; /* --memcached, else "memcached" in PATH */
+	const char *slowdrive; /* --slowdrive, else slowdrive.so beside this program: the emulated drive */
+	const char *directory; /* --dir: where flash files go; not on tmpfs (O_DIRECT) */
+	const char *json_path; /* --json FILE: figures are written there; NULL */
+	const char *base_path; /* --base FILE: an earlier run's figures to compare with; NULL */
+	int server_cpu, load_cpu; /* --cpus S,L: default the first two this process may run on; -1 = unpinned */
+	unsigned rounds; /* --rounds: of alternating measurements, default 3 */
+	double scale; /* --scale: 1 = as the README's figures; 0.05 = a quick look. Scales
 				      operations, objects and sizes where that keeps the meaning */
 	bool quiet;
 	/* of "device": */
-	const char *device_path;   /* --path: file or block device that is OVERWRITTEN; NULL */
-	uint64_t device_bytes;	   /* --size; 0 when it isn't given */
+	const char *device_path; /* --path: file or block device that is OVERWRITTEN; NULL */
+	uint64_t device_bytes; /* --size; 0 when it isn't given */
 	double device_utilisation; /* --utilisation, of device_bytes: default 0.9 */
-	uint64_t device_total;	   /* --total: bytes written per pattern and unit; 0 when it isn't given */
-	bool device_destroy;	   /* --overwrite: needed before a block device is touched */
+	uint64_t device_total; /* --total: bytes written per pattern and unit; 0 when it isn't given */
+	bool device_destroy; /* --overwrite: needed before a block device is touched */
 };
 
 struct bench {

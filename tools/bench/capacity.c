@@ -125,7 +125,7 @@ static int measure(const struct capacity *capacity, struct server *server, const
 static int measure_kind(const struct capacity *capacity, enum server_kind kind)
 {
 	/* As in the study "flash": by default extstore keeps memory for values that headers need. */
-	static const char *const automove[] = {"-o", "slab_automove=2", NULL};
+	static const char *const automove[] = { "-o", "slab_automove=2", NULL };
 	const struct server_spec spec = {
 		.kind = kind,
 		.memory_mb = capacity->memory_mb,
@@ -152,14 +152,16 @@ static void describe(const struct capacity *capacity)
 	struct figures *figures = capacity->bench->figures;
 	char text[800];
 
-	snprintf(text, sizeof(text),
-		 "%" PRIu64 " objects (keys of 30 B, values of %d B), each set and then read, %d connections with %d "
-		 "commands under way each, as fast as it goes; afterwards all are read once in the same order. -m %" PRIu64
-		 " -t 1, %" PRIu64 " MiB of flash, server on one CPU. Set and read: objects per second, the server's CPU "
-		 "for both, latency. DRAM per object on flash: index, filters and all that serves them, once sets have "
-		 "gone on until segments are reclaimed.",
-		 capacity->objects, VALUE_BYTES, CONNECTIONS, PIPELINE, capacity->memory_mb,
-		 (uint64_t)(capacity->flash_bytes / MIB));
+	snprintf(
+		text, sizeof(text),
+		"%" PRIu64 " objects (keys of 30 B, values of %d B), each set and then read, %d connections with %d "
+		"commands under way each, as fast as it goes; afterwards all are read once in the same order. -m %" PRIu64
+		" -t 1, %" PRIu64
+		" MiB of flash, server on one CPU. Set and read: objects per second, the server's CPU "
+		"for both, latency. DRAM per object on flash: index, filters and all that serves them, once sets have "
+		"gone on until segments are reclaimed.",
+		capacity->objects, VALUE_BYTES, CONNECTIONS, PIPELINE, capacity->memory_mb,
+		(uint64_t)(capacity->flash_bytes / MIB));
 	figures_study(figures, STUDY, "objects kept with little memory and much flash, extstore beside", text);
 	sample_columns(figures);
 	figures_column(figures, "objects_s", "set+read /s", -1);
@@ -175,8 +177,8 @@ static void describe(const struct capacity *capacity)
 static void conclude(struct figures *figures)
 {
 	figures_target(figures, "10 M objects of 257 B, -m 256, 4 GiB of flash: still there",
-		       figures_median(figures, STUDY, server_names[SERVER_FLASHIELD], "kept_percent"),
-		       FIGURES_AT_LEAST, 95, "%");
+		       figures_median(figures, STUDY, server_names[SERVER_FLASHIELD], "kept_percent"), FIGURES_AT_LEAST,
+		       95, "%");
 	figures_beside(figures, "  the same with extstore",
 		       figures_median(figures, STUDY, server_names[SERVER_EXTSTORE], "kept_percent"), "%");
 	figures_target(figures, "DRAM per object on flash, turning over",
@@ -187,7 +189,7 @@ static void conclude(struct figures *figures)
 /* One round: what is kept hardly depends on the machine's mood, and it takes minutes. */
 int study_capacity(struct bench *bench)
 {
-	struct capacity capacity = {.bench = bench, .objects = bench_scaled(bench, OBJECTS, OBJECTS_LEAST)};
+	struct capacity capacity = { .bench = bench, .objects = bench_scaled(bench, OBJECTS, OBJECTS_LEAST) };
 	double share = (double)capacity.objects / (double)OBJECTS;
 	int rc;
 

@@ -20,7 +20,7 @@
 #define FILL_BYTES (8 * MIB)
 #define COUNTERS_AT_ALL "write counters that could be read"
 
-static const unsigned units_mib[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+static const unsigned units_mib[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 };
 static const char *const pattern_names[] = {
 	[DEVICE_SEQUENTIAL] = "sequential",
 	[DEVICE_RANDOM] = "random",
@@ -51,8 +51,7 @@ static void look_at_drive(struct run *run)
 	char why[SMART_WHY_BYTES];
 	struct smart_counters counters;
 
-	if (smart_find_drive("/sys", major(run->target.number), minor(run->target.number), run->drive) !=
-	    FS_OK) {
+	if (smart_find_drive("/sys", major(run->target.number), minor(run->target.number), run->drive) != FS_OK) {
 		run->drive[0] = '\0';
 		note_no_counters(run, COUNTERS_AT_ALL, "no single drive lies below");
 		return;
@@ -82,8 +81,7 @@ static void note_coarse_steps(const struct run *run)
 		figures_note(run->bench->figures, STUDY,
 			     "The drive counts in steps of %s: its figures are good to %.0f %%; a larger "
 			     "--total is better.",
-			     text_size(run->step_bytes, step),
-			     100 * run->step_bytes / (double)run->total_bytes);
+			     text_size(run->step_bytes, step), 100 * run->step_bytes / (double)run->total_bytes);
 }
 
 static void read_counters(const struct run *run, struct smart_counters *counters)
@@ -102,8 +100,7 @@ static int write_failed(const struct run *run)
 	int error = errno;
 
 	if (!bench_interrupted())
-		fprintf(stderr, "flashield-bench: %s: %s\n", run->bench->options->device_path,
-			strerror(error));
+		fprintf(stderr, "flashield-bench: %s: %s\n", run->bench->options->device_path, strerror(error));
 	errno = error;
 	return FS_ESYS;
 }
@@ -159,8 +156,7 @@ static int measure_pattern(const struct run *run, enum device_pattern pattern)
 	for (size_t i = 0; i < sizeof(units_mib) / sizeof(units_mib[0]) && rc == FS_OK; i++) {
 		if (units_mib[i] * MIB > run->span_bytes) {
 			figures_note(run->bench->figures, STUDY,
-				     "Units of %u MiB and more are larger than the space that is used.",
-				     units_mib[i]);
+				     "Units of %u MiB and more are larger than the space that is used.", units_mib[i]);
 			break;
 		}
 		rc = measure(run, pattern, units_mib[i]);
@@ -212,22 +208,21 @@ static uint64_t used_space(uint64_t bytes, double utilisation)
 int study_device(struct bench *bench)
 {
 	const struct bench_options *options = bench->options;
-	struct run run = {.bench = bench};
+	struct run run = { .bench = bench };
 	char error[DEVICE_ERROR_BYTES];
 	int rc;
 
 	if (!options->device_path)
 		arg_die("device: --path names the file or block device that is overwritten; --size, "
 			"--utilisation and --total say how much, --overwrite that what it holds may go");
-	rc = device_open(&run.target, options->device_path, options->device_bytes, options->device_destroy,
-			 error);
+	rc = device_open(&run.target, options->device_path, options->device_bytes, options->device_destroy, error);
 	if (rc != FS_OK)
 		arg_die("device: %s", error);
 	run.span_bytes = used_space(run.target.bytes, options->device_utilisation);
 	run.total_bytes = options->device_total ? options->device_total : run.target.bytes;
 	if (run.span_bytes == 0)
-		arg_die("device: %s: %.0f %% of it are less than the smallest unit, 1 MiB",
-			options->device_path, 100 * options->device_utilisation);
+		arg_die("device: %s: %.0f %% of it are less than the smallest unit, 1 MiB", options->device_path,
+			100 * options->device_utilisation);
 	describe(&run);
 	look_at_drive(&run);
 	note_coarse_steps(&run);

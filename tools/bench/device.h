@@ -41,8 +41,8 @@ enum device_pattern { DEVICE_SEQUENTIAL, DEVICE_RANDOM };
 
 struct device_job {
 	enum device_pattern pattern;
-	uint64_t unit_bytes;  /* a multiple of 4 KiB */
-	uint64_t span_bytes;  /* at least a unit; what is left over beyond whole units is not written */
+	uint64_t unit_bytes; /* a multiple of 4 KiB */
+	uint64_t span_bytes; /* at least a unit; what is left over beyond whole units is not written */
 	uint64_t total_bytes; /* rounded up to whole units */
 	uint64_t seed;
 };

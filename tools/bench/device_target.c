@@ -17,8 +17,8 @@
 #define NEW_FILE_BYTES (4ull << 30) /* where no size is given */
 #define DIRECT_FLAGS (O_WRONLY | O_DIRECT | O_CLOEXEC)
 
-__attribute__((format(printf, 3, 4))) static int refuse(int code, char error[DEVICE_ERROR_BYTES],
-							const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse(int code, char error[DEVICE_ERROR_BYTES], const char *format,
+							...)
 {
 	va_list arguments;
 
@@ -40,8 +40,7 @@ static int refuse_open(char error[DEVICE_ERROR_BYTES], const char *path)
 	return FS_ESYS;
 }
 
-static int make_file(struct device_target *target, const char *path, uint64_t size,
-		     char error[DEVICE_ERROR_BYTES])
+static int make_file(struct device_target *target, const char *path, uint64_t size, char error[DEVICE_ERROR_BYTES])
 {
 	char wanted[TEXT_BYTES], free_text[TEXT_BYTES];
 	struct statvfs fs;
@@ -69,8 +68,7 @@ static int open_file(struct device_target *target, const char *path, uint64_t si
 	return target->fd < 0 ? refuse_open(error, path) : FS_OK;
 }
 
-static int open_block(struct device_target *target, const char *path, uint64_t size,
-		      char error[DEVICE_ERROR_BYTES])
+static int open_block(struct device_target *target, const char *path, uint64_t size, char error[DEVICE_ERROR_BYTES])
 {
 	char wanted[TEXT_BYTES], has_text[TEXT_BYTES];
 	uint64_t has;
@@ -82,8 +80,8 @@ static int open_block(struct device_target *target, const char *path, uint64_t s
 		return refuse_open(error, path);
 	target->bytes = size ? size : has;
 	if (size > has)
-		return refuse(FS_EINVAL, error, "%s: --size is %s, it has %s", path,
-			      text_size((double)size, wanted), text_size((double)has, has_text));
+		return refuse(FS_EINVAL, error, "%s: --size is %s, it has %s", path, text_size((double)size, wanted),
+			      text_size((double)has, has_text));
 	return FS_OK;
 }
 
@@ -93,8 +91,7 @@ static int open_existing(struct device_target *target, const char *path, uint64_
 	if (!S_ISREG(status->st_mode) && !S_ISBLK(status->st_mode))
 		return refuse(FS_EINVAL, error, "%s is neither a file nor a block device", path);
 	if (!overwrite)
-		return refuse(FS_EINVAL, error, "%s is there already: --overwrite destroys what it holds",
-			      path);
+		return refuse(FS_EINVAL, error, "%s is there already: --overwrite destroys what it holds", path);
 	if (S_ISBLK(status->st_mode))
 		return open_block(target, path, size, error);
 	return open_file(target, path, size, (uint64_t)status->st_size, error);
@@ -106,7 +103,7 @@ int device_open(struct device_target *target, const char *path, uint64_t size, b
 	struct stat status;
 	int rc;
 
-	*target = (struct device_target){.fd = -1};
+	*target = (struct device_target){ .fd = -1 };
 	if (stat(path, &status) == 0)
 		rc = open_existing(target, path, size, overwrite, &status, error);
 	else if (errno == ENOENT)

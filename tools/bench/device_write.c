@@ -100,8 +100,7 @@ static int write_job(struct writer *writer, const struct device_job *job)
 	int rc = FS_OK;
 
 	for (uint64_t i = 0; i < writes && rc == FS_OK; i++) {
-		uint64_t region = job->pattern == DEVICE_RANDOM ? reduce64(next_random(writer), regions)
-								: i % regions;
+		uint64_t region = job->pattern == DEVICE_RANDOM ? reduce64(next_random(writer), regions) : i % regions;
 
 		rc = write_region(writer, region * job->unit_bytes, job->unit_bytes);
 	}
@@ -114,13 +113,12 @@ static int write_job(struct writer *writer, const struct device_job *job)
 	return FS_OK;
 }
 
-int device_write(const struct device_target *target, const struct device_job *job,
-		 struct device_written *written)
+int device_write(const struct device_target *target, const struct device_job *job, struct device_written *written)
 {
-	struct writer writer = {.target = target, .random = mix64(job->seed + 1), .written = written};
+	struct writer writer = { .target = target, .random = mix64(job->seed + 1), .written = written };
 	int rc;
 
-	*written = (struct device_written){0};
+	*written = (struct device_written){ 0 };
 	if (job->unit_bytes == 0 || job->unit_bytes % PAGE != 0 || job->span_bytes < job->unit_bytes ||
 	    job->span_bytes > target->bytes)
 		return FS_EINVAL;

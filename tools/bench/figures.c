@@ -142,7 +142,7 @@ static size_t the_column(struct figures *figures, const char *name)
 	if (index == figures->column_count) {
 		figures->columns = grown(figures->columns, figures->column_count, sizeof(*column));
 		column = &figures->columns[figures->column_count++];
-		*column = (struct figures_column){.name = copy(name), .head = copy(name), .decimals = -1};
+		*column = (struct figures_column){ .name = copy(name), .head = copy(name), .decimals = -1 };
 	}
 	return index;
 }
@@ -155,8 +155,8 @@ void figures_study(struct figures *figures, const char *name, const char *title,
 	replace(&study->explanation, explanation);
 }
 
-void figures_add(struct figures *figures, const char *study_name, const char *row_name,
-		 const char *column_name, double value)
+void figures_add(struct figures *figures, const char *study_name, const char *row_name, const char *column_name,
+		 double value)
 {
 	struct figures_study *study = the_study(figures, study_name);
 	struct figures_row *row = figures_find_row(study, row_name);
@@ -203,19 +203,18 @@ void figures_note(struct figures *figures, const char *study_name, const char *f
 	study->notes[study->note_count++] = copy(text);
 }
 
-static struct figures_target *add_target(struct figures *figures, const char *measure, double value,
-					 const char *unit)
+static struct figures_target *add_target(struct figures *figures, const char *measure, double value, const char *unit)
 {
 	struct figures_target *target;
 
 	figures->targets = grown(figures->targets, figures->target_count, sizeof(*target));
 	target = &figures->targets[figures->target_count++];
-	*target = (struct figures_target){.measure = copy(measure), .unit = copy(unit), .value = value};
+	*target = (struct figures_target){ .measure = copy(measure), .unit = copy(unit), .value = value };
 	return target;
 }
 
-void figures_target(struct figures *figures, const char *measure, double value, enum figures_bound bound,
-		    double limit, const char *unit)
+void figures_target(struct figures *figures, const char *measure, double value, enum figures_bound bound, double limit,
+		    const char *unit)
 {
 	struct figures_target *target = add_target(figures, measure, value, unit);
 
@@ -299,8 +298,8 @@ double figures_cell_spread(const struct figures_cell *cell)
 	return numbers < 2 ? NAN : high - low;
 }
 
-static const struct figures_cell *the_cell(const struct figures *figures, const char *study_name,
-					   const char *row_name, const char *column)
+static const struct figures_cell *the_cell(const struct figures *figures, const char *study_name, const char *row_name,
+					   const char *column)
 {
 	const struct figures_study *study = figures_find_study(figures, study_name);
 	const struct figures_row *row = study ? figures_find_row(study, row_name) : NULL;
@@ -315,8 +314,8 @@ double figures_median(const struct figures *figures, const char *study, const ch
 	return cell ? figures_cell_median(cell) : NAN;
 }
 
-double figures_ratio(const struct figures *figures, const char *study, const char *row,
-		     const char *other_row, const char *column)
+double figures_ratio(const struct figures *figures, const char *study, const char *row, const char *other_row,
+		     const char *column)
 {
 	const struct figures_cell *of = the_cell(figures, study, row, column);
 	const struct figures_cell *to = the_cell(figures, study, other_row, column);

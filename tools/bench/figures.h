@@ -47,8 +47,8 @@ double figures_ratio(const struct figures *figures, const char *study, const cha
 
 /* A promise and what was measured: printed as one table at the end, "reached" or "missed by ...". */
 enum figures_bound { FIGURES_AT_MOST, FIGURES_AT_LEAST };
-void figures_target(struct figures *figures, const char *measure, double value, enum figures_bound bound,
-		    double limit, const char *unit);
+void figures_target(struct figures *figures, const char *measure, double value, enum figures_bound bound, double limit,
+		    const char *unit);
 /* A measured value without a limit, for the same table (the paper's or extstore's figure beside ours). */
 void figures_beside(struct figures *figures, const char *measure, double value, const char *unit);
 

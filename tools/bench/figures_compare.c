@@ -7,15 +7,14 @@
 #include "tools/bench/figures_internal.h"
 
 enum { LINE_BEFORE, LINE_NOW, LINE_CHANGE, LINES };
-static const char *const line_names[LINES] = {"before", "now", "change"};
+static const char *const line_names[LINES] = { "before", "now", "change" };
 
 struct comparison {
 	const struct figures *now, *before;
 	const struct figures_study *study_before;
 };
 
-static const struct figures_cell *cell_before(const struct comparison *comparison, const char *row_name,
-					      size_t column)
+static const struct figures_cell *cell_before(const struct comparison *comparison, const char *row_name, size_t column)
 {
 	const struct figures_row *row = figures_find_row(comparison->study_before, row_name);
 	const char *name = comparison->now->columns[column].name;
@@ -89,14 +88,13 @@ static void keep_common(const struct comparison *comparison, const struct figure
 }
 
 /* Of the figures that both runs have, how many, and how many changed beyond their spread. */
-static void count_changes(const struct comparison *comparison, const struct figures_study *study,
-			  size_t *compared, size_t *marked)
+static void count_changes(const struct comparison *comparison, const struct figures_study *study, size_t *compared,
+			  size_t *marked)
 {
 	for (size_t r = 0; r < study->row_count; r++)
 		for (size_t c = 0; c < study->rows[r].cell_count; c++) {
 			const struct figures_cell *now = &study->rows[r].cells[c];
-			const struct figures_cell *before =
-				cell_before(comparison, study->rows[r].name, now->column);
+			const struct figures_cell *before = cell_before(comparison, study->rows[r].name, now->column);
 
 			if (!before)
 				continue;
@@ -108,15 +106,16 @@ static void count_changes(const struct comparison *comparison, const struct figu
 static void compare_study(const struct comparison *comparison, const struct figures_study *study, FILE *out)
 {
 	const struct figures_lines lines = {
-		.names = line_names, .count = LINES, .write = write_line, .context = comparison};
+		.names = line_names, .count = LINES, .write = write_line, .context = comparison
+	};
 	size_t count, compared = 0, marked = 0;
 	struct figures_block *blocks;
 
 	count_changes(comparison, study, &compared, &marked);
 	if (!compared)
 		return;
-	fprintf(out, "\n== %s: %zu of %zu figures changed by more than the samples differ ==\n",
-		study->name, marked, compared);
+	fprintf(out, "\n== %s: %zu of %zu figures changed by more than the samples differ ==\n", study->name, marked,
+		compared);
 	blocks = figures_blocks(study, &count);
 	for (size_t i = 0; i < count; i++) {
 		keep_common(comparison, study, &blocks[i]);
@@ -132,8 +131,8 @@ static void compare_abouts(const struct figures *now, const struct figures *befo
 		for (size_t j = 0; j < before->about_count; j++)
 			if (strcmp(now->abouts[i].name, before->abouts[j].name) == 0 &&
 			    strcmp(now->abouts[i].text, before->abouts[j].text) != 0)
-				fprintf(out, "%s: %s\n  before: %s\n", now->abouts[i].name,
-					now->abouts[i].text, before->abouts[j].text);
+				fprintf(out, "%s: %s\n  before: %s\n", now->abouts[i].name, now->abouts[i].text,
+					before->abouts[j].text);
 }
 
 void figures_print_comparison(const struct figures *figures, const struct figures *base, FILE *out)
@@ -144,7 +143,7 @@ void figures_print_comparison(const struct figures *figures, const struct figure
 		     "both runs;"
 		     "\nwhere a run has one sample its spread isn't known, and nothing is marked.\n");
 	for (size_t i = 0; i < figures->study_count; i++) {
-		struct comparison comparison = {.now = figures, .before = base};
+		struct comparison comparison = { .now = figures, .before = base };
 
 		comparison.study_before = figures_find_study(base, figures->studies[i].name);
 		if (comparison.study_before)

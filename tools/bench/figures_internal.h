@@ -106,8 +106,7 @@ void figures_print_block(const struct figures *figures, const struct figures_stu
 			 const struct figures_block *block, const struct figures_lines *lines, FILE *out);
 
 /* A figure as a column shows it: "" for a missing one, "-" for NaN. */
-void figures_text(const struct figures_column *column, const struct figures_cell *cell,
-		  char out[FIGURES_CELL_BYTES]);
+void figures_text(const struct figures_column *column, const struct figures_cell *cell, char out[FIGURES_CELL_BYTES]);
 /* The same of a value; decimals -1: three significant digits. */
 void figures_number(double value, int decimals, char out[FIGURES_CELL_BYTES]);
 /* Text broken at blanks into lines of at most FIGURES_WIDTH bytes, each after so many blanks; newlines stay. */

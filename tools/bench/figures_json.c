@@ -113,8 +113,7 @@ static json_t *target_json(const struct figures_target *target)
 	put(object, "value", number_json(target->value));
 	put(object, "unit", text_json(target->unit));
 	if (target->has_limit)
-		put(object, target->bound == FIGURES_AT_MOST ? "at_most" : "at_least",
-		    number_json(target->limit));
+		put(object, target->bound == FIGURES_AT_MOST ? "at_most" : "at_least", number_json(target->limit));
 	return object;
 }
 
@@ -184,9 +183,8 @@ static void read_columns(struct figures *figures, json_t *columns)
 	const char *name;
 	json_t *column;
 
-	json_object_foreach(columns, name, column)
-		figures_column(figures, name, text_of(column, "head"),
-			       (int)json_integer_value(json_object_get(column, "decimals")));
+	json_object_foreach(columns, name, column) figures_column(
+		figures, name, text_of(column, "head"), (int)json_integer_value(json_object_get(column, "decimals")));
 }
 
 static void read_rows(struct figures *figures, const char *study, json_t *rows)
@@ -252,8 +250,7 @@ struct figures *figures_read_json(const char *path, char error[256])
 	else if (!root)
 		snprintf(error, 256, "%s:%d: %s", path, why.line, why.text);
 	else if (strcmp(text_of(root, "format"), FORMAT) != 0)
-		snprintf(error, 256,
-			 "%s: not the figures of a flashield-bench run (\"format\": \"" FORMAT "\")", path);
+		snprintf(error, 256, "%s: not the figures of a flashield-bench run (\"format\": \"" FORMAT "\")", path);
 	else {
 		figures = figures_create();
 		read_abouts(figures, json_object_get(root, "about"));

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "tools/bench/figures_internal.h"
 
-#define GAP 2        /* blanks between columns */
+#define GAP 2 /* blanks between columns */
 #define HEAD_LINES 2 /* a column's head may be broken in two */
 
 /* ---- numbers and text ------------------------------------------------------------------------ */
@@ -14,7 +14,7 @@
 /* Three significant digits; from ten thousand on in k, M, G. */
 static void three_digits(double value, char out[FIGURES_CELL_BYTES])
 {
-	static const char *const units[] = {"", "k", "M", "G", "T"};
+	static const char *const units[] = { "", "k", "M", "G", "T" };
 	double shown = value;
 	int unit = 0, decimals;
 
@@ -39,8 +39,7 @@ void figures_number(double value, int decimals, char out[FIGURES_CELL_BYTES])
 		snprintf(out, FIGURES_CELL_BYTES, "%.*f", decimals, value);
 }
 
-void figures_text(const struct figures_column *column, const struct figures_cell *cell,
-		  char out[FIGURES_CELL_BYTES])
+void figures_text(const struct figures_column *column, const struct figures_cell *cell, char out[FIGURES_CELL_BYTES])
 {
 	*out = 0;
 	if (cell)
@@ -180,12 +179,12 @@ static int label_width(const struct figures_study *study, const struct figures_b
 /* The columns first .. end - 1 of a block. */
 struct slice {
 	size_t first, end;
-	const int *widths;           /* of all columns of the block */
+	const int *widths; /* of all columns of the block */
 	int label_width, line_width; /* of the rows' names and, 0 for none, of the lines' */
 };
 
-static void print_heads(const struct figures *figures, const struct figures_block *block,
-			const struct slice *slice, FILE *out)
+static void print_heads(const struct figures *figures, const struct figures_block *block, const struct slice *slice,
+			FILE *out)
 {
 	for (int l = 0; l < HEAD_LINES; l++) {
 		int blanks = slice->label_width + (slice->line_width ? GAP + slice->line_width : 0);
@@ -209,8 +208,7 @@ static void print_heads(const struct figures *figures, const struct figures_bloc
 }
 
 /* Rows that have nothing in this slice are left out. */
-static bool row_in_slice(const struct figures_row *row, const struct figures_block *block,
-			 const struct slice *slice)
+static bool row_in_slice(const struct figures_row *row, const struct figures_block *block, const struct slice *slice)
 {
 	for (size_t c = slice->first; c < slice->end; c++)
 		if (figures_find_cell(row, block->columns[c]))
@@ -218,8 +216,8 @@ static bool row_in_slice(const struct figures_row *row, const struct figures_blo
 	return false;
 }
 
-static void print_row(const struct figures_row *row, const struct figures_block *block,
-		      const struct slice *slice, const struct figures_lines *lines, FILE *out)
+static void print_row(const struct figures_row *row, const struct figures_block *block, const struct slice *slice,
+		      const struct figures_lines *lines, FILE *out)
 {
 	char text[FIGURES_CELL_BYTES];
 
@@ -245,7 +243,7 @@ void figures_print_block(const struct figures *figures, const struct figures_stu
 			 const struct figures_block *block, const struct figures_lines *lines, FILE *out)
 {
 	int *widths = mem_must_zalloc((block->column_count + 1) * sizeof(*widths));
-	struct slice slice = {.widths = widths, .label_width = label_width(study, block)};
+	struct slice slice = { .widths = widths, .label_width = label_width(study, block) };
 
 	for (size_t l = 0; l < lines->count; l++)
 		if ((int)strlen(lines->names[l]) > slice.line_width)
@@ -293,9 +291,8 @@ static void write_median(const void *context, const struct figures_row *row, siz
 
 void figures_print_study(const struct figures *figures, const char *name, FILE *out)
 {
-	static const char *const names[] = {""};
-	const struct figures_lines lines = {
-		.names = names, .count = 1, .write = write_median, .context = figures};
+	static const char *const names[] = { "" };
+	const struct figures_lines lines = { .names = names, .count = 1, .write = write_median, .context = figures };
 	const struct figures_study *study = figures_find_study(figures, name);
 	struct figures_block *blocks;
 	size_t count;
@@ -319,8 +316,8 @@ void figures_print_study(const struct figures *figures, const char *name, FILE *
 
 static void print_verdict(const struct figures_target *target, FILE *out)
 {
-	bool reached = target->bound == FIGURES_AT_MOST ? target->value <= target->limit
-							: target->value >= target->limit;
+	bool reached =
+		target->bound == FIGURES_AT_MOST ? target->value <= target->limit : target->value >= target->limit;
 	double beyond = fabs(target->value / target->limit - 1);
 
 	if (!target->has_limit)

@@ -26,30 +26,29 @@
 #define NAME_BYTES 64
 
 static const struct flash_size sizes[] = {
-	{"257 B", .value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 24, .dram_keys = 80000},
-	{"4 KB", .value_bytes = 4096, .wanted = 2000, .filler = 4000, .cycles = 20, .dram_keys = 6000},
+	{ "257 B", .value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 24, .dram_keys = 80000 },
+	{ "4 KB", .value_bytes = 4096, .wanted = 2000, .filler = 4000, .cycles = 20, .dram_keys = 6000 },
 };
 
 static const struct flash_case {
 	const char *name;
 	unsigned connections, keys_per_get;
 } cases[] = {
-	{"c1", 1, 1},
-	{"c16", 16, 1},
-	{"c50", 50, 1},
-	{"mget c4", 4, 100},
+	{ "c1", 1, 1 },
+	{ "c16", 16, 1 },
+	{ "c50", 50, 1 },
+	{ "mget c4", 4, 100 },
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]), MAIN_CASE = 2 };
 
 struct measured {
 	double cpu_us, ops_s, p50_us, p99_us; /* NaN: not measured */
-	double server_percent, load_percent;  /* of a CPU; of raw reads, their thread's and nothing */
+	double server_percent, load_percent; /* of a CPU; of raw reads, their thread's and nothing */
 };
 
 /* ---- one measurement ------------------------------------------------------------------------- */
 
-static void row_name(const struct flash *flash, const struct flash_case *one, const char *who,
-		     char out[NAME_BYTES])
+static void row_name(const struct flash *flash, const struct flash_case *one, const char *who, char out[NAME_BYTES])
 {
 	snprintf(out, NAME_BYTES, "%s %s%s%s", flash->size->name, one->name, *who ? " " : "", who);
 }
@@ -100,8 +99,8 @@ static struct measured measured_of(const struct load_result *result)
 }
 
 /* Where the hits came from: a measurement of something else is noted as such. */
-static void add_sources(struct flash *flash, enum contender who, const char *row,
-			const struct load_result *result, const struct flash_counts *counts)
+static void add_sources(struct flash *flash, enum contender who, const char *row, const struct load_result *result,
+			const struct flash_counts *counts)
 {
 	struct figures *figures = flash->bench->figures;
 	double share = counts->flash_hits / counts->hits;
@@ -110,14 +109,11 @@ static void add_sources(struct flash *flash, enum contender who, const char *row
 	figures_add(figures, FLASH_STUDY, row, "hit_percent", 100 * (double)result->hits / (double)result->gets);
 	figures_add(figures, FLASH_STUDY, row, "flash_percent", 100 * share);
 	if (who != DRAM)
-		figures_add(figures, FLASH_STUDY, row, "disk_reads",
-			    counts->disk_bytes / 4096 / counts->flash_hits);
+		figures_add(figures, FLASH_STUDY, row, "disk_reads", counts->disk_bytes / 4096 / counts->flash_hits);
 	if (!meant)
-		figures_note(figures, FLASH_STUDY, "%s: hits were not from where they should be (see flash %%).",
-			     row);
+		figures_note(figures, FLASH_STUDY, "%s: hits were not from where they should be (see flash %%).", row);
 	if (result->errors)
-		figures_note(figures, FLASH_STUDY, "%s: commands failed, the first with: %s", row,
-			     result->first_error);
+		figures_note(figures, FLASH_STUDY, "%s: commands failed, the first with: %s", row, result->first_error);
 	if (who != OURS)
 		return;
 	flash->total.reads += counts->reads;
@@ -126,8 +122,8 @@ static void add_sources(struct flash *flash, enum contender who, const char *row
 	flash->total.lookups_hit += counts->lookups_hit;
 }
 
-static int measure_server(struct flash *flash, const struct flash_case *one, enum contender who,
-			  unsigned round, struct measured *out)
+static int measure_server(struct flash *flash, const struct flash_case *one, enum contender who, unsigned round,
+			  struct measured *out)
 {
 	struct load_spec spec = spec_of(flash, one, who, round);
 	struct flash_counts counts;
@@ -146,13 +142,11 @@ static int measure_server(struct flash *flash, const struct flash_case *one, enu
 }
 
 /* Of the part of our file that holds segments, with as many pages per read as ours took so far. */
-static int make_raw(struct flash *flash, const struct flash_case *one, unsigned round,
-		    struct raw_spec *spec)
+static int make_raw(struct flash *flash, const struct flash_case *one, unsigned round, struct raw_spec *spec)
 {
 	struct server *server = &flash->servers[OURS];
 	struct flash_counts counts;
-	double bytes = server_stat(server, "flash", "segments_used") *
-		       server_stat(server, "flash", "segment_bytes");
+	double bytes = server_stat(server, "flash", "segments_used") * server_stat(server, "flash", "segment_bytes");
 
 	flash_count(server, &counts);
 	if (!(bytes > 0 && counts.pages > 0 && counts.reads > 0))
@@ -170,8 +164,7 @@ static int make_raw(struct flash *flash, const struct flash_case *one, unsigned 
 }
 
 /* A short run first tells how many reads fill the time. */
-static int measure_raw(struct flash *flash, const struct flash_case *one, unsigned round,
-		       struct measured *out)
+static int measure_raw(struct flash *flash, const struct flash_case *one, unsigned round, struct measured *out)
 {
 	struct raw_result result;
 	struct raw_spec spec;
@@ -182,8 +175,7 @@ static int measure_raw(struct flash *flash, const struct flash_case *one, unsign
 		rc = raw_read(&spec, &result);
 	if (rc != FS_OK)
 		return rc;
-	spec.reads +=
-		(uint64_t)(RAW_PROBE_READS / result.seconds * sample_seconds(flash->bench, CASE_SECONDS));
+	spec.reads += (uint64_t)(RAW_PROBE_READS / result.seconds * sample_seconds(flash->bench, CASE_SECONDS));
 	raw_result_fini(&result);
 	rc = raw_read(&spec, &result);
 	if (rc != FS_OK)
@@ -214,8 +206,7 @@ static void add_ratios(const struct flash *flash, const struct flash_case *one,
 	char row[NAME_BYTES];
 
 	row_name(flash, one, "", row);
-	figures_add(figures, FLASH_STUDY, row, "cpu_share",
-		    ours->cpu_us / (dram->cpu_us + RAW_SHARE * raw->cpu_us));
+	figures_add(figures, FLASH_STUDY, row, "cpu_share", ours->cpu_us / (dram->cpu_us + RAW_SHARE * raw->cpu_us));
 	figures_add(figures, FLASH_STUDY, row, "cpu_beyond_us", ours->cpu_us - dram->cpu_us - raw->cpu_us);
 	if (one->keys_per_get == 1)
 		figures_add(figures, FLASH_STUDY, row, "beyond_us", ours->p50_us - dram->p50_us - raw->p50_us);
@@ -231,7 +222,7 @@ static int measure_case(struct flash *flash, const struct flash_case *one, unsig
 	int rc = FS_OK;
 
 	for (int i = 0; i < CONTENDERS; i++)
-		measured[i] = (struct measured){NAN, NAN, NAN, NAN, NAN, NAN};
+		measured[i] = (struct measured){ NAN, NAN, NAN, NAN, NAN, NAN };
 	for (int i = 0; i < CONTENDERS && rc == FS_OK && !bench_interrupted(); i++) {
 		enum contender who = (enum contender)(round % 2 ? CONTENDERS - 1 - i : i);
 
@@ -302,7 +293,7 @@ static void add_reads(const struct flash *flash)
 
 static int measure_size(struct bench *bench, const struct flash_size *size)
 {
-	struct flash flash = {.bench = bench, .size = size};
+	struct flash flash = { .bench = bench, .size = size };
 	int rc = flash_start(&flash);
 
 	if (rc == FS_OK && flash.runs[OURS])
@@ -314,17 +305,16 @@ static int measure_size(struct bench *bench, const struct flash_size *size)
 
 static void describe(struct figures *figures)
 {
-	figures_study(
-		figures, FLASH_STUDY, "hits from flash, beside DRAM hits, raw reads and extstore",
-		"Rows: value size, cN: N connections with one get each, mget: of 100 keys. Keys have 30 B, drawn "
-		"uniformly from those that lie on the server's flash. All servers: -t 1, -m 64, 2 GiB of flash; "
-		"the page cache of their files is dropped every 20 ms. CPU is the server's per key; latency a "
-		"command's. flash %: of the hits, served from flash; disk reads: 4 KiB pages that the kernel "
-		"fetched for the server, per hit. raw reads: libaio, O_DIRECT, of our file, on the servers' CPU, "
-		"with our pages per read and reads under way. extstore: one I/O thread, its default, or 16.\n"
-		"Rows without a server, per round: CPU share: a flash hit's over a DRAM hit's + 1.3 raw reads'; "
-		"beyond: what a flash hit takes more than a DRAM hit and a raw read (CPU, p50); rates over "
-		"extstore's.");
+	figures_study(figures, FLASH_STUDY, "hits from flash, beside DRAM hits, raw reads and extstore",
+		      "Rows: value size, cN: N connections with one get each, mget: of 100 keys. Keys have 30 B, drawn "
+		      "uniformly from those that lie on the server's flash. All servers: -t 1, -m 64, 2 GiB of flash; "
+		      "the page cache of their files is dropped every 20 ms. CPU is the server's per key; latency a "
+		      "command's. flash %: of the hits, served from flash; disk reads: 4 KiB pages that the kernel "
+		      "fetched for the server, per hit. raw reads: libaio, O_DIRECT, of our file, on the servers' CPU, "
+		      "with our pages per read and reads under way. extstore: one I/O thread, its default, or 16.\n"
+		      "Rows without a server, per round: CPU share: a flash hit's over a DRAM hit's + 1.3 raw reads'; "
+		      "beyond: what a flash hit takes more than a DRAM hit and a raw read (CPU, p50); rates over "
+		      "extstore's.");
 	sample_columns(figures);
 	figures_column(figures, "hit_percent", "hit %", 2);
 	figures_column(figures, "flash_percent", "flash %", 2);
@@ -350,23 +340,21 @@ static void add_targets(struct figures *figures)
 {
 	figures_target(figures, "server CPU per flash hit, c50, against DRAM hit + 1.3 x raw read",
 		       figure(figures, "c50", "cpu_share"), FIGURES_AT_MOST, 1.0, "x");
-	figures_beside(figures, "  flash hit, server CPU", figure(figures, "c50 flashield", "cpu_us"),
-		       "us");
-	figures_beside(figures, "  DRAM hit, server CPU", figure(figures, "c50 flashield DRAM", "cpu_us"),
-		       "us");
+	figures_beside(figures, "  flash hit, server CPU", figure(figures, "c50 flashield", "cpu_us"), "us");
+	figures_beside(figures, "  DRAM hit, server CPU", figure(figures, "c50 flashield DRAM", "cpu_us"), "us");
 	figures_beside(figures, "  raw read, CPU", figure(figures, "c50 raw reads", "cpu_us"), "us");
 	figures_target(figures, "the same in multigets of 100", figure(figures, "mget c4", "cpu_share"),
 		       FIGURES_AT_MOST, 1.0, "x");
-	figures_target(figures, "flash hits per second, c50, against extstore",
-		       figure(figures, "c50", "ops_ratio"), FIGURES_AT_LEAST, 1.5, "x");
-	figures_beside(figures, "  against extstore with 16 I/O threads",
-		       figure(figures, "c50", "threaded_ratio"), "x");
-	figures_target(figures, "p50 of a flash hit beyond DRAM hit + raw read, c1",
-		       figure(figures, "c1", "beyond_us"), FIGURES_AT_MOST, 20, "us");
+	figures_target(figures, "flash hits per second, c50, against extstore", figure(figures, "c50", "ops_ratio"),
+		       FIGURES_AT_LEAST, 1.5, "x");
+	figures_beside(figures, "  against extstore with 16 I/O threads", figure(figures, "c50", "threaded_ratio"),
+		       "x");
+	figures_target(figures, "p50 of a flash hit beyond DRAM hit + raw read, c1", figure(figures, "c1", "beyond_us"),
+		       FIGURES_AT_MOST, 20, "us");
 	figures_target(figures, "flash reads per hit", figure(figures, "reads flashield", "reads_per_hit"),
 		       FIGURES_AT_MOST, 1.01, "");
-	figures_target(figures, "flash reads per miss",
-		       figure(figures, "reads flashield", "reads_per_miss"), FIGURES_AT_MOST, 0.01, "");
+	figures_target(figures, "flash reads per miss", figure(figures, "reads flashield", "reads_per_miss"),
+		       FIGURES_AT_MOST, 0.01, "");
 }
 
 int study_flash(struct bench *bench)

@@ -4,13 +4,13 @@
 #include "base/alloc.h"
 #include "tools/bench/flash_part.h"
 
-#define OUR_BYTES_PER_SECOND 40e6       /* stored, so that the cleaner keeps up, which shares the CPU */
-#define ITEM_EXTRA_BYTES 90             /* a key, a header */
-#define CYCLES_LEAST 10                 /* what the last few have stored is partly still in DRAM */
+#define OUR_BYTES_PER_SECOND 40e6 /* stored, so that the cleaner keeps up, which shares the CPU */
+#define ITEM_EXTRA_BYTES 90 /* a key, a header */
+#define CYCLES_LEAST 10 /* what the last few have stored is partly still in DRAM */
 #define FIRST_FILLER 1000000000ull
 #define CONNECTIONS 8
 #define PIPELINE 8
-#define PROBES 400         /* gets per cycle */
+#define PROBES 400 /* gets per cycle */
 #define SHARE_WANTED 0.995 /* by the probes: what is measured then stays above FLASH_SHARE_LEAST */
 
 /* ---- storing --------------------------------------------------------------------------------- */
@@ -108,6 +108,6 @@ int flash_fill(const struct bench *bench, struct server *server, const struct fl
 		rc = probe(bench, server, size, i, &shares[i]);
 	longest_run(shares, cycles, &first, &length);
 	mem_free(shares);
-	*range = (struct flash_range){first * size->wanted, length * size->wanted};
+	*range = (struct flash_range){ first * size->wanted, length * size->wanted };
 	return rc;
 }

@@ -17,8 +17,8 @@ struct flash_size {
 	const char *name;
 	uint32_t value_bytes;
 	uint64_t wanted, filler; /* keys per cycle */
-	unsigned cycles;         /* at scale 1 */
-	uint64_t dram_keys;      /* of the study "flash": of its server whose objects stay in DRAM, at scale 1 */
+	unsigned cycles; /* at scale 1 */
+	uint64_t dram_keys; /* of the study "flash": of its server whose objects stay in DRAM, at scale 1 */
 };
 
 /* The keys that a server is asked for. */

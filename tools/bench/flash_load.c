@@ -36,8 +36,8 @@ void flash_count(struct server *server, struct flash_counts *counts)
 
 	*counts = (struct flash_counts){
 		.hits = server_stat(server, "", "get_hits"),
-		.flash_hits = ours ? server_stat(server, "flash", "flash_hits")
-				   : server_stat(server, "", "get_extstore"),
+		.flash_hits =
+			ours ? server_stat(server, "flash", "flash_hits") : server_stat(server, "", "get_extstore"),
 		.reads = ours ? server_stat(server, "flash", "flash_reads") : NAN,
 		.pages = ours ? server_stat(server, "flash", "flash_pages_read") : NAN,
 		.reads_on_hit = ours ? server_stat(server, "flash", "flash_reads_on_hit") : NAN,
@@ -48,8 +48,7 @@ void flash_count(struct server *server, struct flash_counts *counts)
 	};
 }
 
-void flash_difference(const struct flash_counts *before, const struct flash_counts *after,
-		      struct flash_counts *out)
+void flash_difference(const struct flash_counts *before, const struct flash_counts *after, struct flash_counts *out)
 {
 	*out = (struct flash_counts){
 		.hits = after->hits - before->hits,
@@ -69,7 +68,7 @@ void flash_difference(const struct flash_counts *before, const struct flash_coun
 /* Drops until the load is over. This thread shares the load generator's CPU, not the server's. */
 static void keep_cold(const struct bench *bench, const struct server *server, const struct load *load)
 {
-	const struct timespec pause = {.tv_nsec = FLASH_DROP_MS * 1000000l};
+	const struct timespec pause = { .tv_nsec = FLASH_DROP_MS * 1000000l };
 	cpu_set_t before, mine;
 	bool pinned = bench->options->load_cpu >= 0 && sched_getaffinity(0, sizeof(before), &before) == 0;
 
@@ -83,8 +82,7 @@ static void keep_cold(const struct bench *bench, const struct server *server, co
 		nanosleep(&pause, NULL);
 	}
 	if (pinned && sched_setaffinity(0, sizeof(before), &before) != 0)
-		fprintf(stderr, "flashield-bench: the main thread stays on CPU %d\n",
-			bench->options->load_cpu);
+		fprintf(stderr, "flashield-bench: the main thread stays on CPU %d\n", bench->options->load_cpu);
 }
 
 int flash_load(const struct bench *bench, const struct load_spec *spec, struct server *server,
@@ -94,7 +92,7 @@ int flash_load(const struct bench *bench, const struct load_spec *spec, struct s
 	struct load *load;
 	int rc;
 
-	*result = (struct load_result){0};
+	*result = (struct load_result){ 0 };
 	server_drop_cache(server);
 	flash_count(server, &before);
 	rc = load_start(&load, spec, server);

@@ -27,8 +27,7 @@ struct flash_counts {
 };
 
 void flash_count(struct server *server, struct flash_counts *counts);
-void flash_difference(const struct flash_counts *before, const struct flash_counts *after,
-		      struct flash_counts *out);
+void flash_difference(const struct flash_counts *before, const struct flash_counts *after, struct flash_counts *out);
 
 /* Runs the load with cold page cache; *counts are those of its whole run, warm-up included. Wrong values
    are FS_ECORRUPT here. Call load_result_fini in any case. */

@@ -6,8 +6,8 @@
 #define FLASH_BYTES (2ull << 30)
 #define DRAM_FLASH_BYTES (256ull << 20) /* of the one whose objects all stay in DRAM */
 
-const char *const flash_names[CONTENDERS] = {"flashield", "flashield DRAM", "extstore",
-					     "extstore 16 threads", "raw reads"};
+const char *const flash_names[CONTENDERS] = { "flashield", "flashield DRAM", "extstore", "extstore 16 threads",
+					      "raw reads" };
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
@@ -18,7 +18,7 @@ static int fill_dram(struct flash *flash)
 	struct load_result result;
 	int rc = load_run(&spec, &flash->servers[DRAM], &result);
 
-	flash->ranges[DRAM] = (struct flash_range){0, keys};
+	flash->ranges[DRAM] = (struct flash_range){ 0, keys };
 	load_result_fini(&result);
 	return rc;
 }
@@ -33,9 +33,8 @@ static int fill(struct flash *flash, enum contender who)
 	rc = flash_fill(flash->bench, &flash->servers[who], flash->size, &flash->ranges[who]);
 	if (rc != FS_OK || flash->ranges[who].keys > 0)
 		return rc;
-	figures_note(flash->bench->figures, FLASH_STUDY,
-		     "%s: no keys of %s lie on its flash: not measured.", flash->size->name,
-		     flash_names[who]);
+	figures_note(flash->bench->figures, FLASH_STUDY, "%s: no keys of %s lie on its flash: not measured.",
+		     flash->size->name, flash_names[who]);
 	flash->runs[who] = false;
 	return server_stop(&flash->servers[who]);
 }
@@ -46,12 +45,12 @@ static int start(struct flash *flash, enum contender who)
 {
 	/* What is read once after it is set goes to flash, all else stays: the load says what lies where.
 	 */
-	static const char *const ours[] = {"--admission", "read-once", NULL};
+	static const char *const ours[] = { "--admission", "read-once", NULL };
 	/* By default extstore moves memory from values to the headers of values on flash only after half a
 	   minute of pressure: until then 64 MiB hold 17,000 objects on flash, with this 550,000. */
-	static const char *const one[] = {"-o", "slab_automove=2", NULL};
-	static const char *const threaded[] = {"-o", "slab_automove=2,ext_threads=16", NULL};
-	static const char *const *const extra[SERVERS] = {ours, ours, one, threaded};
+	static const char *const one[] = { "-o", "slab_automove=2", NULL };
+	static const char *const threaded[] = { "-o", "slab_automove=2,ext_threads=16", NULL };
+	static const char *const *const extra[SERVERS] = { ours, ours, one, threaded };
 	struct server_spec spec = {
 		.kind = who <= DRAM ? SERVER_FLASHIELD : SERVER_EXTSTORE,
 		.memory_mb = MEMORY_MB,
@@ -64,8 +63,7 @@ static int start(struct flash *flash, enum contender who)
 	flash->runs[who] = rc == FS_OK;
 	if (rc != FS_ENOTFOUND || who <= DRAM)
 		return rc;
-	figures_note(flash->bench->figures, FLASH_STUDY,
-		     "memcached (%s) is not here: nothing to compare with.",
+	figures_note(flash->bench->figures, FLASH_STUDY, "memcached (%s) is not here: nothing to compare with.",
 		     flash->bench->options->memcached);
 	return FS_OK;
 }

@@ -21,13 +21,13 @@
 #define OF_MODEL 1023u /* segments of the rows that are one series */
 
 static const struct index_shape shapes[] = {
-	{.slots = 10 * MILLION, .segments = OF_MODEL},
-	{.slots = 30 * MILLION, .segments = OF_MODEL},
-	{.slots = 100 * MILLION, .segments = OF_MODEL},
-	{.slots = 300 * MILLION, .segments = OF_MODEL},
-	{.slots = LARGEST, .segments = OF_MODEL},
-	{.slots = 30 * MILLION, .segments = OF_MODEL, .small_pages = true},
-	{.slots = 10 * MILLION, .segments = 16383, .filter_bits = 1},
+	{ .slots = 10 * MILLION, .segments = OF_MODEL },
+	{ .slots = 30 * MILLION, .segments = OF_MODEL },
+	{ .slots = 100 * MILLION, .segments = OF_MODEL },
+	{ .slots = 300 * MILLION, .segments = OF_MODEL },
+	{ .slots = LARGEST, .segments = OF_MODEL },
+	{ .slots = 30 * MILLION, .segments = OF_MODEL, .small_pages = true },
+	{ .slots = 10 * MILLION, .segments = 16383, .filter_bits = 1 },
 };
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
@@ -35,14 +35,14 @@ enum cost { COST_INSERT = INDEX_OPERATIONS, COST_INSERT_FULL, COSTS };
 static const struct {
 	const char *column, *head;
 } columns[COSTS] = {
-	[INDEX_HIT] = {"hit_ns", "hit ns"},
-	[INDEX_MISS] = {"miss_ns", "miss"},
-	[INDEX_TOUCH] = {"hit_touch_ns", "hit+touch"},
-	[INDEX_HAND] = {"hand_ns", "hand"},
-	[INDEX_CLEAR_NOTHING] = {"clear_nothing_ns", "clear none"},
-	[INDEX_CLEAR] = {"clear_ns", "clear"},
-	[COST_INSERT] = {"insert_ns", "insert"},
-	[COST_INSERT_FULL] = {"insert_full_ns", "at 0.95"},
+	[INDEX_HIT] = { "hit_ns", "hit ns" },
+	[INDEX_MISS] = { "miss_ns", "miss" },
+	[INDEX_TOUCH] = { "hit_touch_ns", "hit+touch" },
+	[INDEX_HAND] = { "hand_ns", "hand" },
+	[INDEX_CLEAR_NOTHING] = { "clear_nothing_ns", "clear none" },
+	[INDEX_CLEAR] = { "clear_ns", "clear" },
+	[COST_INSERT] = { "insert_ns", "insert" },
+	[COST_INSERT_FULL] = { "insert_full_ns", "at 0.95" },
 };
 
 struct study {
@@ -80,8 +80,7 @@ static void note_huge_pages(struct figures *figures)
 		setting[strcspn(setting, "\n")] = 0;
 	if (file)
 		fclose(file);
-	figures_note(figures, STUDY, "transparent huge pages: %s (the index asks for them by madvise)",
-		     setting);
+	figures_note(figures, STUDY, "transparent huge pages: %s (the index asks for them by madvise)", setting);
 }
 
 static uint64_t available_bytes(void)
@@ -110,12 +109,10 @@ static void row_name(const struct index_shape *shape, char row[ROW_BYTES])
 		snprintf(row, ROW_BYTES, "%llu M, %u segments, %u filter bit", millions, shape->segments,
 			 shape->filter_bits);
 	else
-		snprintf(row, ROW_BYTES, "%llu M slots%s", millions,
-			 shape->small_pages ? ", 4 KiB pages" : "");
+		snprintf(row, ROW_BYTES, "%llu M slots%s", millions, shape->small_pages ? ", 4 KiB pages" : "");
 }
 
-static void add_cost(struct study *study, const struct index_shape *shape, const char *row, unsigned cost,
-		     double ns)
+static void add_cost(struct study *study, const struct index_shape *shape, const char *row, unsigned cost, double ns)
 {
 	figures_add(study->figures, STUDY, row, columns[cost].column, ns);
 	if (is_of_model(shape))
@@ -138,8 +135,7 @@ static struct facts facts_of(const struct index_run *run)
 	};
 }
 
-static void add_facts(struct study *study, const struct index_run *run, const char *row,
-		      const struct facts *facts)
+static void add_facts(struct study *study, const struct index_run *run, const char *row, const struct facts *facts)
 {
 	figures_add(study->figures, STUDY, row, "moves_per_insert", facts->moves_per_insert);
 	figures_add(study->figures, STUDY, row, "drops", (double)run->drops);
@@ -155,9 +151,8 @@ static int measure_operation(struct study *study, struct index_run *run, const c
 
 	for (unsigned round = 0; round < rounds; round++) {
 		struct index_cost cost;
-		int rc = bench_interrupted()
-				 ? FS_ESYS
-				 : index_run_measure(run, operation, round, study->operations, &cost);
+		int rc = bench_interrupted() ? FS_ESYS
+					     : index_run_measure(run, operation, round, study->operations, &cost);
 
 		if (rc != FS_OK)
 			return rc;
@@ -203,15 +198,13 @@ static void extrapolate(struct study *study, const struct index_shape *shape)
 		figures_add(study->figures, STUDY, row, columns[cost].column,
 			    index_model_predict(&study->models[cost], shape->slots));
 	if (!fits(shape))
-		snprintf(reason, sizeof(reason),
-			 "%.1f GB of memory are available, and a third is to stay free",
+		snprintf(reason, sizeof(reason), "%.1f GB of memory are available, and a third is to stay free",
 			 (double)available_bytes() / 1e9);
-	figures_note(
-		study->figures, STUDY,
-		"EXTRAPOLATED: %s. Model: cost = a + b log2(slots), least squares over the sizes measured "
-		"(a hit: %.1f ns more for each doubling). A lower bound: a size that outgrows the reach of "
-		"the address translation buffers costs more than smaller ones foretell",
-		reason, index_model_slope(&study->models[INDEX_HIT]));
+	figures_note(study->figures, STUDY,
+		     "EXTRAPOLATED: %s. Model: cost = a + b log2(slots), least squares over the sizes measured "
+		     "(a hit: %.1f ns more for each doubling). A lower bound: a size that outgrows the reach of "
+		     "the address translation buffers costs more than smaller ones foretell",
+		     reason, index_model_slope(&study->models[INDEX_HIT]));
 }
 
 /* How well the model would have foretold the largest size, had it not been measured. */
@@ -230,8 +223,7 @@ static void note_model_error(struct study *study, const struct index_model befor
 		     "the model cost = a + b log2(slots), fitted to the smaller sizes, would have foretold "
 		     "%s as "
 		     "hit %.0f, miss %.0f, insert %.0f ns; measured %.0f, %.0f, %.0f",
-		     row, hit, miss, insert,
-		     figures_median(study->figures, STUDY, row, columns[INDEX_HIT].column),
+		     row, hit, miss, insert, figures_median(study->figures, STUDY, row, columns[INDEX_HIT].column),
 		     figures_median(study->figures, STUDY, row, columns[INDEX_MISS].column),
 		     figures_median(study->figures, STUDY, row, columns[COST_INSERT].column));
 }
@@ -252,8 +244,7 @@ static void describe(struct study *study)
 		      "to which the daemon adds a filter of a bit per key. Huge: share of the slots in "
 		      "huge pages.");
 	for (unsigned cost = 0; cost < COSTS; cost++)
-		figures_column(figures, columns[cost].column, columns[cost].head,
-			       cost == INDEX_HAND ? 1 : 0);
+		figures_column(figures, columns[cost].column, columns[cost].head, cost == INDEX_HAND ? 1 : 0);
 	figures_column(figures, "false_matches_per_miss", "false/miss", 5);
 	figures_column(figures, "moves_per_insert", "moves", 3);
 	figures_column(figures, "drops", "drops", 0);

@@ -11,8 +11,8 @@
 #include "tools/bench/bench.h"
 
 #define PIECE 1000000u /* operations between two looks at whether to go on */
-#define AHEAD 16u      /* keys whose buckets are fetched while others are inserted */
-#define CHUNKS 16u     /* of the fill, each ends with timed inserts */
+#define AHEAD 16u /* keys whose buckets are fetched while others are inserted */
+#define CHUNKS 16u /* of the fill, each ends with timed inserts */
 #define RECORD_BYTES 319u /* mean, for the accounting of hot bytes */
 
 static uint64_t cpu_ns(void)
@@ -176,12 +176,11 @@ uint64_t index_run_bytes(const struct index_shape *shape)
 int index_run_init(struct index_run *run, const struct index_shape *shape, uint64_t samples)
 {
 	struct fidx_config config = config_of(shape);
-	uint64_t most[REGION_AREAS] = {0};
+	uint64_t most[REGION_AREAS] = { 0 };
 	int rc;
 
-	*run = (struct index_run){.shape = *shape};
-	if (shape->slots < FIDX_BUCKET_SLOTS || shape->segments == 0 ||
-	    shape->slots < 2ull * shape->segments)
+	*run = (struct index_run){ .shape = *shape };
+	if (shape->slots < FIDX_BUCKET_SLOTS || shape->segments == 0 || shape->slots < 2ull * shape->segments)
 		return FS_EINVAL;
 	run->keys_per_segment = (uint64_t)((double)shape->slots * INDEX_LOAD / shape->segments);
 	run->keys = run->keys_per_segment * shape->segments;
@@ -191,8 +190,8 @@ int index_run_init(struct index_run *run, const struct index_shape *shape, uint6
 		return rc;
 	rc = fidx_create(&run->index, &config, run->region);
 	if (rc == FS_OK && shape->small_pages) /* before a page of it is touched */
-		(void)madvise(region_area(run->region, REGION_TABLE_0),
-			      region_most(run->region, REGION_TABLE_0), MADV_NOHUGEPAGE);
+		(void)madvise(region_area(run->region, REGION_TABLE_0), region_most(run->region, REGION_TABLE_0),
+			      MADV_NOHUGEPAGE);
 	for (uint32_t segment = 0; rc == FS_OK && segment < shape->segments; segment++)
 		rc = open_segment(run, segment);
 	if (rc == FS_OK)
@@ -208,14 +207,14 @@ void index_run_fini(struct index_run *run)
 		fidx_destroy(run->index);
 	if (run->region)
 		region_destroy(run->region);
-	*run = (struct index_run){0};
+	*run = (struct index_run){ 0 };
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
 /* Which key the n-th operation is about: present ones for those that need a slot. */
-static uint64_t number_for(const struct index_run *run, enum index_operation operation, unsigned round,
-			   uint64_t n, uint64_t operations)
+static uint64_t number_for(const struct index_run *run, enum index_operation operation, unsigned round, uint64_t n,
+			   uint64_t operations)
 {
 	switch (operation) {
 	case INDEX_MISS:
@@ -249,8 +248,7 @@ static uint64_t do_one(struct index_run *run, enum index_operation operation, ui
 }
 
 /* How many matches there must be at least, as far as it is known which slots are there. */
-static uint64_t matches_due(const struct index_run *run, enum index_operation operation,
-			    uint64_t operations)
+static uint64_t matches_due(const struct index_run *run, enum index_operation operation, uint64_t operations)
 {
 	uint64_t gone = run->drops + run->lost;
 
@@ -276,8 +274,8 @@ static void measure_hand(struct index_run *run, uint64_t operations, struct inde
 	cost->ns = (double)(cpu_ns() - since) / (double)(visited ? visited : 1);
 }
 
-int index_run_measure(struct index_run *run, enum index_operation operation, unsigned round,
-		      uint64_t operations, struct index_cost *cost)
+int index_run_measure(struct index_run *run, enum index_operation operation, unsigned round, uint64_t operations,
+		      struct index_cost *cost)
 {
 	uint64_t since, matches = 0;
 

@@ -23,10 +23,10 @@
 #define INDEX_LOAD 0.95
 
 struct index_shape {
-	uint64_t slots;       /* a multiple of 16 and of segments at least: 16 .. 2^35 */
-	uint32_t segments;    /* 1 .. 16383: with them the tag's width */
+	uint64_t slots; /* a multiple of 16 and of segments at least: 16 .. 2^35 */
+	uint32_t segments; /* 1 .. 16383: with them the tag's width */
 	unsigned filter_bits; /* per key */
-	bool small_pages;     /* as where the kernel has no huge ones to give */
+	bool small_pages; /* as where the kernel has no huge ones to give */
 };
 
 struct index_run {
@@ -34,16 +34,16 @@ struct index_run {
 	struct fidx *index;
 	struct region *region;
 	uint64_t keys, keys_per_segment; /* inserted */
-	uint64_t drops, moves;		 /* of the fill */
-	uint64_t lost;                   /* innocent slots that INDEX_CLEAR_NOTHING cleared */
-	double insert_ns;                /* mean over samples at all loads up to the full one */
-	double insert_full_ns;           /* of the last of them */
+	uint64_t drops, moves; /* of the fill */
+	uint64_t lost; /* innocent slots that INDEX_CLEAR_NOTHING cleared */
+	double insert_ns; /* mean over samples at all loads up to the full one */
+	double insert_full_ns; /* of the last of them */
 };
 
 /* What is measured on a filled index, in this order: the last two take slots away. */
 enum index_operation {
-	INDEX_HIT,   /* lookup of a key that is there */
-	INDEX_MISS,  /* and of one that isn't */
+	INDEX_HIT, /* lookup of a key that is there */
+	INDEX_MISS, /* and of one that isn't */
 	INDEX_TOUCH, /* lookup and touch of the match: a get from flash */
 	INDEX_HAND,
 	INDEX_CLEAR_NOTHING, /* clear of a key that isn't there: most sets */
@@ -52,8 +52,8 @@ enum index_operation {
 };
 
 struct index_cost {
-	double ns;        /* CPU per operation; the hand: per live slot that it visits */
-	uint64_t done;    /* operations */
+	double ns; /* CPU per operation; the hand: per live slot that it visits */
+	uint64_t done; /* operations */
 	uint64_t matches; /* that they met: slots found, touched, cleared */
 };
 

@@ -17,26 +17,22 @@
 #define NOTED 10u /* of the most expensive functions */
 
 enum contender { FLASHIELD, MEMCACHED, CONTENDERS };
-static const enum server_kind kinds[CONTENDERS] = {SERVER_FLASHIELD, SERVER_MEMCACHED};
-static const char *const columns[CONTENDERS] = {"flashield_instructions", "memcached_instructions"};
+static const enum server_kind kinds[CONTENDERS] = { SERVER_FLASHIELD, SERVER_MEMCACHED };
+static const char *const columns[CONTENDERS] = { "flashield_instructions", "memcached_instructions" };
 
 /* What a flash hit is told from comes before it: the same load on DRAM, and a miss. */
 enum { GET, GET_PIPELINED, MISS = 3 };
 static const struct instructions_case cases[] = {
-	[GET] = {.name = "get, one at a time", .kind = LOAD_GET, .connections = 1},
-	[GET_PIPELINED] = {.name = "get, 16 pipelined", .kind = LOAD_GET, .connections = 1, .pipeline = 16},
-	{.name = "get, 50 connections", .kind = LOAD_GET, .connections = 50},
-	[MISS] = {.name = "miss, one at a time", .kind = LOAD_GET, .connections = 1, .misses = true},
-	{.name = "multiget of 100, per key", .kind = LOAD_GET, .connections = 1, .keys_per_get = 100},
-	{.name = "set, one at a time", .kind = LOAD_SET, .connections = 1},
-	{.name = "set, 16 pipelined", .kind = LOAD_SET, .connections = 1, .pipeline = 16},
-	{.name = "set, 50 connections", .kind = LOAD_SET, .connections = 50},
-	{.name = "flash hit, one at a time", .kind = LOAD_GET, .connections = 1, .flash = true},
-	{.name = "flash hit, 16 pipelined",
-	 .kind = LOAD_GET,
-	 .connections = 1,
-	 .pipeline = 16,
-	 .flash = true},
+	[GET] = { .name = "get, one at a time", .kind = LOAD_GET, .connections = 1 },
+	[GET_PIPELINED] = { .name = "get, 16 pipelined", .kind = LOAD_GET, .connections = 1, .pipeline = 16 },
+	{ .name = "get, 50 connections", .kind = LOAD_GET, .connections = 50 },
+	[MISS] = { .name = "miss, one at a time", .kind = LOAD_GET, .connections = 1, .misses = true },
+	{ .name = "multiget of 100, per key", .kind = LOAD_GET, .connections = 1, .keys_per_get = 100 },
+	{ .name = "set, one at a time", .kind = LOAD_SET, .connections = 1 },
+	{ .name = "set, 16 pipelined", .kind = LOAD_SET, .connections = 1, .pipeline = 16 },
+	{ .name = "set, 50 connections", .kind = LOAD_SET, .connections = 50 },
+	{ .name = "flash hit, one at a time", .kind = LOAD_GET, .connections = 1, .flash = true },
+	{ .name = "flash hit, 16 pipelined", .kind = LOAD_GET, .connections = 1, .pipeline = 16, .flash = true },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -59,8 +55,8 @@ static void note_functions(struct study *study, const struct instructions_case *
 	for (size_t i = 0; i < NOTED && i < profile->count && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %.0f", i ? ", " : "",
 					 profile->functions[i].name, profile->functions[i].self);
-	figures_note(study->figures, STUDY, "%s, %s, of %.0f: %s", one->name, server_names[kinds[who]],
-		     profile->total, text);
+	figures_note(study->figures, STUDY, "%s, %s, of %.0f: %s", one->name, server_names[kinds[who]], profile->total,
+		     text);
 }
 
 /*
@@ -93,16 +89,15 @@ static void add_case(struct study *study, const struct instructions_case *one, e
 	figures_add(study->figures, STUDY, one->name, columns[who], cost);
 }
 
-static int measure(struct study *study, const struct instructions_case *one, enum contender who,
-		   unsigned round)
+static int measure(struct study *study, const struct instructions_case *one, enum contender who, unsigned round)
 {
-	struct profile profiles[2] = {0};
+	struct profile profiles[2] = { 0 };
 	struct instructions_counts counts[2];
 	int rc = FS_OK;
 
 	for (unsigned run = 0; rc == FS_OK && run < 2; run++)
-		rc = instructions_run(study->bench, kinds[who], one, study->operations * (run + 1),
-				      &profiles[run], &counts[run]);
+		rc = instructions_run(study->bench, kinds[who], one, study->operations * (run + 1), &profiles[run],
+				      &counts[run]);
 	if (rc == FS_OK) {
 		profile_per_operation(&profiles[1], &profiles[0], (double)study->operations);
 		add_case(study, one, who, counts, &profiles[1]);
@@ -138,7 +133,7 @@ static int measure_case(struct study *study, const struct instructions_case *one
 /* Without valgrind a missing program is told from one that fails. */
 static int look_for_memcached(struct study *study)
 {
-	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64, .threads = 1};
+	struct server_spec spec = { .kind = SERVER_MEMCACHED, .memory_mb = 64, .threads = 1 };
 	struct server server;
 	int rc = server_start(&server, study->bench, &spec);
 
@@ -154,13 +149,12 @@ static int look_for_memcached(struct study *study)
 
 static void describe(struct study *study)
 {
-	figures_study(
-		study->figures, STUDY, "instructions per operation in user space, memcached beside",
-		"Counted by callgrind in the worker thread (-t 1), libraries included, the kernel not: "
-		"the difference of two runs, the second with twice the operations. Keys have 30 B, values "
-		"257 B; sets replace. Flash hits: what was served otherwise (flash %) is taken out. 16 "
-		"pipelined: on one connection. 50 connections: under valgrind the server is slow, so that "
-		"it finds all of them with a command. Notes: self cost of the most expensive functions.");
+	figures_study(study->figures, STUDY, "instructions per operation in user space, memcached beside",
+		      "Counted by callgrind in the worker thread (-t 1), libraries included, the kernel not: "
+		      "the difference of two runs, the second with twice the operations. Keys have 30 B, values "
+		      "257 B; sets replace. Flash hits: what was served otherwise (flash %) is taken out. 16 "
+		      "pipelined: on one connection. 50 connections: under valgrind the server is slow, so that "
+		      "it finds all of them with a command. Notes: self cost of the most expensive functions.");
 	figures_column(study->figures, columns[FLASHIELD], "flashield", 0);
 	figures_column(study->figures, columns[MEMCACHED], "memcached", 0);
 	figures_column(study->figures, "instructions_ratio", "instr. ratio", 3);
@@ -184,8 +178,7 @@ int study_instructions(struct bench *bench)
 		figures_note(bench->figures, STUDY, "valgrind is not here: nothing was counted.");
 		rc = FS_OK;
 	} else if (rc == FS_EINVAL) {
-		figures_note(bench->figures, STUDY,
-			     "the name of %s can't be given to valgrind: nothing was counted.",
+		figures_note(bench->figures, STUDY, "the name of %s can't be given to valgrind: nothing was counted.",
 			     bench->options->directory);
 		rc = FS_OK;
 	}

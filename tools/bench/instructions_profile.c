@@ -24,9 +24,8 @@ struct names {
 struct reader {
 	struct profile *profile;
 	struct names objects;
-	const char *object,
-		*callee_object; /* which the next functions are of; callee_object: NULL = the same */
-	size_t current;         /* function whose lines are read */
+	const char *object, *callee_object; /* which the next functions are of; callee_object: NULL = the same */
+	size_t current; /* function whose lines are read */
 	bool has_current;
 	bool is_callee; /* the next line of costs is */
 	bool has_total;
@@ -115,8 +114,7 @@ static bool function_of(struct reader *reader, const char *text, const char *obj
 
 	if (!number_of(text, number, &name))
 		return false;
-	profile->functions =
-		grown(profile->functions, &profile->count, *number + 1, sizeof(*profile->functions));
+	profile->functions = grown(profile->functions, &profile->count, *number + 1, sizeof(*profile->functions));
 	if (name && !profile->functions[*number].name)
 		profile->functions[*number].name = function_name(name, object);
 	return profile->functions[*number].name;
@@ -218,13 +216,13 @@ static void tidy(struct profile *profile)
 
 int profile_read(struct profile *profile, const char *path)
 {
-	struct reader reader = {.profile = profile, .object = ""};
+	struct reader reader = { .profile = profile, .object = "" };
 	bool is_right = true;
 	char *line = NULL;
 	size_t bytes = 0;
 	FILE *file;
 
-	*profile = (struct profile){0};
+	*profile = (struct profile){ 0 };
 	file = fopen(path, "re");
 	if (!file)
 		return FS_ESYS;
@@ -244,7 +242,7 @@ void profile_fini(struct profile *profile)
 	for (size_t i = 0; i < profile->count; i++)
 		mem_free(profile->functions[i].name);
 	mem_free(profile->functions);
-	*profile = (struct profile){0};
+	*profile = (struct profile){ 0 };
 }
 
 static int name_is(const void *name, const void *function)

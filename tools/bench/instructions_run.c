@@ -17,7 +17,7 @@
 #define FLASH_MEMORY_MB 16
 #define FLASH_BYTES (64ull << 20)
 #define FLASH_WANTED 16000u /* set and read, which makes them candidates for flash */
-#define FLASH_FILLER 8000u  /* only set, which pushes the others out of memory */
+#define FLASH_FILLER 8000u /* only set, which pushes the others out of memory */
 #define FLASH_FILLER_BYTES 4000u
 #define FLASH_SETS_PER_SECOND 3000
 
@@ -32,7 +32,7 @@ static int run_load(const struct bench *bench, struct server *server, struct loa
 	if (rc == FS_OK && result.wrong)
 		rc = FS_ECORRUPT;
 	if (counts)
-		*counts = (struct instructions_counts){.gets = result.gets, .hits = result.hits};
+		*counts = (struct instructions_counts){ .gets = result.gets, .hits = result.hits };
 	load_result_fini(&result);
 	return rc;
 }
@@ -40,34 +40,34 @@ static int run_load(const struct bench *bench, struct server *server, struct loa
 static int fill_memory(const struct bench *bench, struct server *server)
 {
 	return run_load(bench, server,
-			(struct load_spec){.kind = LOAD_SET,
-					   .order = LOAD_SEQUENTIAL,
-					   .keys = KEYS,
-					   .value_bytes = VALUE_BYTES,
-					   .operations = KEYS},
+			(struct load_spec){ .kind = LOAD_SET,
+					    .order = LOAD_SEQUENTIAL,
+					    .keys = KEYS,
+					    .value_bytes = VALUE_BYTES,
+					    .operations = KEYS },
 			NULL);
 }
 
 static int fill_flash(const struct bench *bench, struct server *server)
 {
 	int rc = run_load(bench, server,
-			  (struct load_spec){.kind = LOAD_SET_GET,
-					     .order = LOAD_SEQUENTIAL,
-					     .keys = FLASH_WANTED,
-					     .value_bytes = VALUE_BYTES,
-					     .operations = 2 * FLASH_WANTED},
+			  (struct load_spec){ .kind = LOAD_SET_GET,
+					      .order = LOAD_SEQUENTIAL,
+					      .keys = FLASH_WANTED,
+					      .value_bytes = VALUE_BYTES,
+					      .operations = 2 * FLASH_WANTED },
 			  NULL);
 
 	if (rc != FS_OK)
 		return rc;
 	return run_load(bench, server,
-			(struct load_spec){.kind = LOAD_SET,
-					   .order = LOAD_SEQUENTIAL,
-					   .first_key = ABSENT / 2,
-					   .keys = FLASH_FILLER,
-					   .value_bytes = FLASH_FILLER_BYTES,
-					   .operations = FLASH_FILLER,
-					   .rate = FLASH_SETS_PER_SECOND},
+			(struct load_spec){ .kind = LOAD_SET,
+					    .order = LOAD_SEQUENTIAL,
+					    .first_key = ABSENT / 2,
+					    .keys = FLASH_FILLER,
+					    .value_bytes = FLASH_FILLER_BYTES,
+					    .operations = FLASH_FILLER,
+					    .rate = FLASH_SETS_PER_SECOND },
 			NULL);
 }
 
@@ -76,17 +76,17 @@ static int run_case(const struct bench *bench, struct server *server, const stru
 {
 	double before = one->flash ? server_stat(server, "flash", "flash_hits") : NAN;
 	int rc = run_load(bench, server,
-			  (struct load_spec){.kind = one->kind,
-					     .order = LOAD_UNIFORM,
-					     .first_key = one->misses ? ABSENT : 0,
-					     .keys = one->flash ? FLASH_WANTED : KEYS,
-					     .value_bytes = VALUE_BYTES,
-					     .connections = one->connections,
-					     .pipeline = one->pipeline,
-					     .keys_per_get = one->keys_per_get,
-					     .operations = operations,
-					     .expect_misses = one->misses,
-					     .seed = 1},
+			  (struct load_spec){ .kind = one->kind,
+					      .order = LOAD_UNIFORM,
+					      .first_key = one->misses ? ABSENT : 0,
+					      .keys = one->flash ? FLASH_WANTED : KEYS,
+					      .value_bytes = VALUE_BYTES,
+					      .connections = one->connections,
+					      .pipeline = one->pipeline,
+					      .keys_per_get = one->keys_per_get,
+					      .operations = operations,
+					      .expect_misses = one->misses,
+					      .seed = 1 },
 			  counts);
 
 	counts->flash_hits = one->flash ? server_stat(server, "flash", "flash_hits") - before : NAN;
@@ -98,8 +98,8 @@ static int run_case(const struct bench *bench, struct server *server, const stru
  * its limit of descriptors to its connections, for good; valgrind refuses that unless they are just as
  * many as it leaves a program.
  */
-static int make_wrapper(const struct bench *bench, enum server_kind kind, char *wrapper, size_t bytes,
-			char *path, size_t path_bytes)
+static int make_wrapper(const struct bench *bench, enum server_kind kind, char *wrapper, size_t bytes, char *path,
+			size_t path_bytes)
 {
 	const char *directory = bench->options->directory;
 	int path_length, length;
@@ -107,11 +107,10 @@ static int make_wrapper(const struct bench *bench, enum server_kind kind, char *
 	if (strpbrk(directory, " %"))
 		return FS_EINVAL;
 	path_length = snprintf(path, path_bytes, "%s/bench-%d.callgrind", directory, (int)getpid());
-	length = snprintf(
-		wrapper, bytes,
-		"%svalgrind --quiet --tool=callgrind --instr-atstart=yes --fair-sched=try "
-		"--callgrind-out-file=%s --separate-threads=yes",
-		kind == SERVER_MEMCACHED ? "prlimit --nofile=" DESCRIPTORS ":" DESCRIPTORS " " : "", path);
+	length = snprintf(wrapper, bytes,
+			  "%svalgrind --quiet --tool=callgrind --instr-atstart=yes --fair-sched=try "
+			  "--callgrind-out-file=%s --separate-threads=yes",
+			  kind == SERVER_MEMCACHED ? "prlimit --nofile=" DESCRIPTORS ":" DESCRIPTORS " " : "", path);
 	return (size_t)path_length < path_bytes && (size_t)length < bytes ? FS_OK : FS_EINVAL;
 }
 
@@ -163,7 +162,7 @@ int instructions_run(const struct bench *bench, enum server_kind kind, const str
 {
 	/* What is read once after it is set goes to flash, all else stays: the load says what lies where.
 	 */
-	static const char *const extra[] = {"--admission", "read-once", "--segment-size", "256k", NULL};
+	static const char *const extra[] = { "--admission", "read-once", "--segment-size", "256k", NULL };
 	struct server_spec spec = {
 		.kind = kind,
 		.memory_mb = one->flash ? FLASH_MEMORY_MB : MEMORY_MB,
@@ -176,7 +175,7 @@ int instructions_run(const struct bench *bench, enum server_kind kind, const str
 	struct server server;
 	int rc, stopped;
 
-	*profile = (struct profile){0};
+	*profile = (struct profile){ 0 };
 	rc = make_wrapper(bench, kind, wrapper, sizeof(wrapper), path, sizeof(path));
 	if (rc != FS_OK)
 		return rc;

@@ -34,7 +34,7 @@ struct instructions_counts {
    of server_start, load_run and server_stop; FS_ECORRUPT: a wrong value. profile: profile_fini by the
    caller in any case. */
 FS_MUST_CHECK int instructions_run(const struct bench *bench, enum server_kind kind,
-				   const struct instructions_case *one, uint64_t operations,
-				   struct profile *profile, struct instructions_counts *counts);
+				   const struct instructions_case *one, uint64_t operations, struct profile *profile,
+				   struct instructions_counts *counts);
 
 #endif

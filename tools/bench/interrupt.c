@@ -50,7 +50,7 @@ static void on_signal(int number)
 
 void interrupt_init(void)
 {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	snprintf(children_path, sizeof(children_path), "/proc/%d/task/%d/children", getpid(), getpid());
 	sigemptyset(&action.sa_mask);

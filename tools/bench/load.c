@@ -16,7 +16,7 @@
 #define NS 1000000000ull
 #define INPUT_BYTES (256 * 1024)
 #define EVENTS 256
-#define STOP_LOOK_NS NS            /* how often load_stop is looked for when nothing happens */
+#define STOP_LOOK_NS NS /* how often load_stop is looked for when nothing happens */
 #define SILENCE_SECONDS 60.0 /* a server that answers nothing for so long has failed */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -43,8 +43,7 @@ static bool may_begin(const struct load *load)
 
 static int broken(const char *what)
 {
-	fprintf(stderr, "flashield-bench: %s: %s\n", what,
-		errno ? strerror(errno) : "closed by the server");
+	fprintf(stderr, "flashield-bench: %s: %s\n", what, errno ? strerror(errno) : "closed by the server");
 	return FS_ESYS;
 }
 
@@ -211,9 +210,7 @@ static uint64_t wait_limit_ns(const struct load *load)
 	if (load->deadline_ns > load->now_ns && load->deadline_ns - load->now_ns < limit_ns)
 		limit_ns = load->deadline_ns - load->now_ns;
 	if (paced(load) && load->idle_count && load->due_ns < (double)(load->now_ns + limit_ns))
-		limit_ns = load->due_ns > (double)load->now_ns
-				   ? (uint64_t)(load->due_ns - (double)load->now_ns)
-				   : 0;
+		limit_ns = load->due_ns > (double)load->now_ns ? (uint64_t)(load->due_ns - (double)load->now_ns) : 0;
 	return limit_ns;
 }
 
@@ -221,7 +218,7 @@ static uint64_t wait_limit_ns(const struct load *load)
 static int wait_for(struct load *load, struct epoll_event events[EVENTS])
 {
 	uint64_t limit_ns = wait_limit_ns(load);
-	struct timespec limit = {.tv_sec = (time_t)(limit_ns / NS), .tv_nsec = (long)(limit_ns % NS)};
+	struct timespec limit = { .tv_sec = (time_t)(limit_ns / NS), .tv_nsec = (long)(limit_ns % NS) };
 
 	if (paced(load))
 		return epoll_pwait2(load->epoll, events, EVENTS, &limit, NULL);
@@ -295,7 +292,7 @@ static int measured_run(struct load *load, uint64_t operations, double seconds)
 /* Without the right to it the thread stays one of many. */
 static void go_before_others(void)
 {
-	const struct sched_param first = {.sched_priority = 1};
+	const struct sched_param first = { .sched_priority = 1 };
 
 	(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
 }

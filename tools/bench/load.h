@@ -34,29 +34,29 @@
 enum load_kind {
 	LOAD_SET,
 	LOAD_GET,
-	LOAD_MIXED,   /* gets with a share of sets */
+	LOAD_MIXED, /* gets with a share of sets */
 	LOAD_SET_GET, /* each key is set, then read at once: "read after they are set" */
 };
 
 enum load_order {
 	LOAD_SEQUENTIAL, /* first_key, +1, ... round and round, split over the connections */
-	LOAD_UNIFORM,    /* uniform random in [first_key, first_key + keys) */
-	LOAD_ZIPF,       /* skewed, exponent 0.99, scrambled over the range */
+	LOAD_UNIFORM, /* uniform random in [first_key, first_key + keys) */
+	LOAD_ZIPF, /* skewed, exponent 0.99, scrambled over the range */
 };
 
 struct load_spec {
 	enum load_kind kind;
 	enum load_order order;
 	uint64_t first_key, keys;
-	unsigned key_bytes;        /* 20 .. 250, 0 is 30; numbers must fit its last key_bytes - 6 digits */
-	uint32_t value_bytes;      /* below 16 a value has less than two stamps, below 8 less than one */
+	unsigned key_bytes; /* 20 .. 250, 0 is 30; numbers must fit its last key_bytes - 6 digits */
+	uint32_t value_bytes; /* below 16 a value has less than two stamps, below 8 less than one */
 	uint32_t value_bytes_most; /* > value_bytes: sizes log-uniform in between, by key number */
-	double set_share;          /* LOAD_MIXED: of the commands */
+	double set_share; /* LOAD_MIXED: of the commands */
 	unsigned connections, pipeline; /* 0 is 1 */
-	unsigned keys_per_get;          /* 1 (or 0), or a multiget */
+	unsigned keys_per_get; /* 1 (or 0), or a multiget */
 	uint64_t operations; /* keys asked for or set, warm-up included, exactly these (LOAD_SET_GET:
 				rounded up to even); 0: until seconds are over */
-	double seconds;      /* 0: until operations are done */
+	double seconds; /* 0: until operations are done */
 	double warmup_share; /* of operations or seconds: not in any count, CPU and latency included; only
 				`wrong` counts from the start */
 	double rate; /* operations per second, evenly paced over the connections; 0: as fast as it goes.
@@ -65,24 +65,24 @@ struct load_spec {
 				    ever keep the rate, the wait for a free connection says how long the load has
 				    run, and no more */
 	uint64_t seed;
-	int cpu;            /* -1: unpinned */
-	bool urgent;        /* its thread goes before others of its CPU, where this process may ask for that: a few
+	int cpu; /* -1: unpinned */
+	bool urgent; /* its thread goes before others of its CPU, where this process may ask for that: a few
 			       requests that are to be timed beside a heavy load */
 	double silence_seconds; /* a server that answers nothing for so long has failed; 0: 60 */
 	bool expect_misses; /* keys are never set: a hit is wrong */
 };
 
 struct load_result {
-	double seconds;                    /* of the measured part */
-	uint64_t operations;               /* keys; of these */
+	double seconds; /* of the measured part */
+	uint64_t operations; /* keys; of these */
 	uint64_t gets, hits, sets, stored; /* misses: gets - hits - those of errors */
-	uint64_t wrong;                    /* hits whose value isn't the key's; among hits */
+	uint64_t wrong; /* hits whose value isn't the key's; among hits */
 	uint64_t errors; /* commands answered by SERVER_ERROR ..., which is how a multiget ends then too.
 			    The text of the first one, or what was wrong first, is kept */
 	char first_error[120];
 	struct hist *get_latency, *set_latency; /* ns per command */
-	struct hist *hit_latency;               /* ns per get of which at least one key was a hit */
-	uint64_t server_cpu_ns;                 /* of the server's process, over the measured part */
+	struct hist *hit_latency; /* ns per get of which at least one key was a hit */
+	uint64_t server_cpu_ns; /* of the server's process, over the measured part */
 	uint64_t server_instructions;
 	bool has_instructions;
 	uint64_t load_cpu_ns; /* the generator's own */

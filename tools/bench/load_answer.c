@@ -29,8 +29,7 @@ static int shown(const char *bytes, size_t length)
 
 static int no_answer(const char *what, const char *bytes, size_t length)
 {
-	fprintf(stderr, "flashield-bench: the server sent %s: \"%.*s\"\n", what, shown(bytes, length),
-		bytes);
+	fprintf(stderr, "flashield-bench: the server sent %s: \"%.*s\"\n", what, shown(bytes, length), bytes);
 	return FS_ECORRUPT;
 }
 
@@ -108,8 +107,7 @@ static int value_begin(struct load *load, struct connection *connection, const c
 	known = (size_t)(blank - at) == load->keys.key_bytes &&
 		key_find(load, connection, at, &connection->value_number);
 	at = blank + 1;
-	if (!digits_take(&at, end, &flags) || at == end || *at++ != ' ' || !digits_take(&at, end, &size) ||
-	    at != end)
+	if (!digits_take(&at, end, &flags) || at == end || *at++ != ' ' || !digits_take(&at, end, &size) || at != end)
 		return no_answer("a damaged line", line, length);
 	connection->in_value = true;
 	connection->value_at = 0;
@@ -141,8 +139,7 @@ static int value_done(struct load *load, struct connection *connection)
 }
 
 /* Some bytes of the value or of the line end behind it. Returns how many were taken. */
-static int value_take(struct load *load, struct connection *connection, const char *bytes, size_t length,
-		      size_t *taken)
+static int value_take(struct load *load, struct connection *connection, const char *bytes, size_t length, size_t *taken)
 {
 	uint32_t size = connection->value_end - 2, rest = connection->value_end - connection->value_at;
 	size_t count = length < rest ? length : rest;
@@ -151,8 +148,7 @@ static int value_take(struct load *load, struct connection *connection, const ch
 	if (inside > count)
 		inside = count;
 	if (!connection->value_wrong && inside &&
-	    !value_matches(&connection->value, connection->value_at, bytes, inside,
-			   connection->value_whole))
+	    !value_matches(&connection->value, connection->value_at, bytes, inside, connection->value_whole))
 		connection->value_wrong = true;
 	for (size_t i = inside; i < count; i++) {
 		if (bytes[i] != (connection->value_at + i == size ? '\r' : '\n'))

@@ -17,21 +17,18 @@
 #define VALUE_COPIED_MOST 2048
 #define PARTS_PER_SEND 1024 /* the kernel takes no more (UIO_MAXIOV) */
 
-void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec,
-		       const struct load_keys *keys)
+void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec, const struct load_keys *keys)
 {
 	size_t key = keys->key_bytes + 1;
 	size_t copied = keys->size_most < VALUE_COPIED_MOST ? keys->size_most : VALUE_COPIED_MOST;
-	size_t set =
-		SET_FRAME_BYTES + key + (copied > 2 * VALUE_STAMP_BYTES ? copied : 2 * VALUE_STAMP_BYTES);
+	size_t set = SET_FRAME_BYTES + key + (copied > 2 * VALUE_STAMP_BYTES ? copied : 2 * VALUE_STAMP_BYTES);
 	size_t get;
 
 	limits->commands = spec->pipeline ? spec->pipeline : 1;
 	limits->keys_per_get = spec->keys_per_get ? spec->keys_per_get : 1;
 	/* What LOAD_SET_GET has set with `commands` commands is read with at most as many. */
-	limits->keys = spec->kind == LOAD_SET || spec->kind == LOAD_SET_GET
-			       ? limits->commands
-			       : limits->commands * limits->keys_per_get;
+	limits->keys = spec->kind == LOAD_SET || spec->kind == LOAD_SET_GET ? limits->commands
+									    : limits->commands * limits->keys_per_get;
 	get = GET_FRAME_BYTES + key * limits->keys_per_get;
 	limits->out_bytes = limits->commands * (set > get ? set : get);
 	limits->parts = 1 + 2 * limits->commands;
@@ -69,7 +66,7 @@ static char *put(char *at, const void *bytes, size_t length)
 static char *put_key(struct load *load, struct connection *connection, uint64_t number, char *at)
 {
 	key_write(&load->keys, number, at);
-	connection->keys[connection->keys_used++] = (struct sent_key){.number = number, .text = at};
+	connection->keys[connection->keys_used++] = (struct sent_key){ .number = number, .text = at };
 	return at + load->keys.key_bytes;
 }
 
@@ -122,23 +119,21 @@ static char *put_set(struct load *load, struct connection *connection, uint64_t 
 	}
 	at = put(at, value.back, value.back_bytes);
 	at = put(at, "\r\n", 2);
-	connection->commands[connection->commands_used++] =
-		(struct sent_command){.is_set = true, .keys = 1};
+	connection->commands[connection->commands_used++] = (struct sent_command){ .is_set = true, .keys = 1 };
 	return at;
 }
 
 /* A get of `count` keys: new ones, or those of `again`. */
-static char *put_get(struct load *load, struct connection *connection, const struct sent_key *again,
-		     uint32_t count, char *at)
+static char *put_get(struct load *load, struct connection *connection, const struct sent_key *again, uint32_t count,
+		     char *at)
 {
 	at = put(at, "get", 3);
 	for (uint32_t i = 0; i < count; i++) {
 		*at++ = ' ';
-		at = put_key(load, connection,
-			     again ? again[i].number : load_sequence_next(&load->sequence), at);
+		at = put_key(load, connection, again ? again[i].number : load_sequence_next(&load->sequence), at);
 	}
 	at = put(at, "\r\n", 2);
-	connection->commands[connection->commands_used++] = (struct sent_command){.keys = count};
+	connection->commands[connection->commands_used++] = (struct sent_command){ .keys = count };
 	return at;
 }
 
@@ -186,8 +181,7 @@ uint64_t batch_make(struct load *load, struct connection *connection)
 		   too, so that it may be one more than was asked for. */
 		unsigned each = load->spec.kind == LOAD_SET_GET ? 2 : 1;
 
-		while (connection->commands_used < load->limits.commands &&
-		       operations * each < load->left) {
+		while (connection->commands_used < load->limits.commands && operations * each < load->left) {
 			at = put_next(load, connection, load->left - operations, at);
 			operations += connection->commands[connection->commands_used - 1].keys;
 		}
@@ -231,8 +225,7 @@ int batch_send(struct connection *connection)
 
 		/* The plain call is the cheaper one for what nearly all batches are: a single part. */
 		if (parts == 1)
-			sent = send(connection->fd, message.msg_iov->iov_base, message.msg_iov->iov_len,
-				    MSG_NOSIGNAL);
+			sent = send(connection->fd, message.msg_iov->iov_base, message.msg_iov->iov_len, MSG_NOSIGNAL);
 		else
 			sent = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
 		if (sent < 0 && errno == EINTR)

@@ -64,13 +64,12 @@ static int connection_open(struct load *load, struct connection *connection)
 		.sin_port = htons(load->server->port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	struct timeval timeout = {.tv_sec = FIRST_ANSWER_SECONDS};
-	struct epoll_event interest = {.events = EPOLLIN, .data.ptr = connection};
+	struct timeval timeout = { .tv_sec = FIRST_ANSWER_SECONDS };
+	struct epoll_event interest = { .events = EPOLLIN, .data.ptr = connection };
 	int one = 1, code;
 
 	connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connection->fd < 0 ||
-	    setsockopt(connection->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	if (connection->fd < 0 || setsockopt(connection->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
 	    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
 	    connect(connection->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
 		return FS_ESYS;
@@ -94,10 +93,8 @@ int load_connect(struct load *load)
 	for (unsigned i = 0; i < load->spec.connections && code == 0; i++) {
 		code = connection_open(load, &load->connections[i]);
 		if (code != 0)
-			fprintf(stderr, "flashield-bench: connection %u to port %u: %s\n", i + 1,
-				load->server->port,
-				code == FS_ESYS ? strerror(errno)
-						: "it doesn't speak the memcached protocol");
+			fprintf(stderr, "flashield-bench: connection %u to port %u: %s\n", i + 1, load->server->port,
+				code == FS_ESYS ? strerror(errno) : "it doesn't speak the memcached protocol");
 	}
 	return code;
 }

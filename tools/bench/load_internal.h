@@ -30,7 +30,7 @@
 #define KEY_BYTES_MOST 250
 
 #define VALUE_SPREAD 4096 /* places in the filler at which a value's bytes may start */
-#define VALUE_SIZES 1024  /* different sizes of values */
+#define VALUE_SIZES 1024 /* different sizes of values */
 
 /* A Zipf distribution's constants: see zipf_draw. */
 struct zipf {
@@ -42,7 +42,7 @@ struct zipf {
 struct load_keys {
 	unsigned key_bytes;
 	char key_zero[KEY_BYTES_MOST]; /* number 0's */
-	char *filler;                  /* VALUE_SPREAD + the largest value */
+	char *filler; /* VALUE_SPREAD + the largest value */
 	uint32_t sizes[VALUE_SIZES], size_most;
 };
 
@@ -50,7 +50,7 @@ struct load_keys {
 struct load_sequence {
 	enum load_order order;
 	uint64_t first, keys;
-	uint64_t next;     /* LOAD_SEQUENTIAL: offset from first */
+	uint64_t next; /* LOAD_SEQUENTIAL: offset from first */
 	uint64_t scramble; /* LOAD_ZIPF: a factor without a common divisor with keys */
 	struct zipf zipf;
 	struct rng *rng;
@@ -81,8 +81,7 @@ struct value_parts {
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts);
 
 /* Are `length` bytes those of the value from `at` on? Without `every`, the middle isn't compared. */
-bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length,
-		   bool every);
+bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length, bool every);
 /* Is the key's value one of those whose every byte is compared? */
 bool value_is_checked_whole(uint64_t number);
 
@@ -103,7 +102,7 @@ struct sent_command {
 struct connection {
 	int fd;
 	bool waits_for_output; /* EPOLLOUT is asked for */
-	bool reads_back;       /* LOAD_SET_GET: the batch sets what the next one gets */
+	bool reads_back; /* LOAD_SET_GET: the batch sets what the next one gets */
 	/* the batch: bytes, then what was asked */
 	char *out;
 	size_t out_bytes;
@@ -114,7 +113,7 @@ struct connection {
 	struct sent_key *keys;
 	unsigned keys_used;
 	unsigned key, key_end; /* of the command: those that may still be answered */
-	bool any_hit;          /* of the command */
+	bool any_hit; /* of the command */
 	uint64_t start_ns, idle_ns;
 	/* the answer */
 	char line[LINE_BYTES]; /* the part of a line that has come */
@@ -154,7 +153,7 @@ struct load {
 	struct connection *connections;
 	struct load_result result;
 	/* the phase: */
-	uint64_t left;        /* operations that no batch holds yet */
+	uint64_t left; /* operations that no batch holds yet */
 	uint64_t deadline_ns; /* no batch starts after it */
 	uint64_t now_ns;
 	unsigned busy;
@@ -175,8 +174,7 @@ struct load {
 	} marks;
 };
 
-void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec,
-		       const struct load_keys *keys);
+void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec, const struct load_keys *keys);
 void connection_init(struct connection *connection, const struct batch_limits *limits);
 void connection_fini(struct connection *connection);
 
@@ -195,7 +193,6 @@ FS_MUST_CHECK int load_connect(struct load *load);
 /* --- load_answer.c --- */
 
 /* Takes all the bytes in. FS_ECORRUPT, with a line on standard error: they are no answer. */
-FS_MUST_CHECK int answer_take(struct load *load, struct connection *connection, const char *bytes,
-			      size_t length);
+FS_MUST_CHECK int answer_take(struct load *load, struct connection *connection, const char *bytes, size_t length);
 
 #endif

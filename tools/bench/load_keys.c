@@ -47,16 +47,14 @@ void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent)
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng)
 {
 	for (;;) {
-		double u =
-			zipf->integral_last + rng_real(rng) * (zipf->integral_first - zipf->integral_last);
+		double u = zipf->integral_last + rng_real(rng) * (zipf->integral_first - zipf->integral_last);
 		double x = zipf_integral_inverse(zipf, u), rank = floor(x + 0.5);
 
 		if (rank < 1)
 			rank = 1;
 		if (rank > (double)zipf->ranks)
 			rank = (double)zipf->ranks;
-		if (rank - x <= zipf->shortcut ||
-		    u >= zipf_integral(zipf, rank + 0.5) - pow(rank, -zipf->exponent))
+		if (rank - x <= zipf->shortcut || u >= zipf_integral(zipf, rank + 0.5) - pow(rank, -zipf->exponent))
 			return (uint64_t)rank;
 	}
 }
@@ -121,9 +119,8 @@ static void sizes_init(struct load_keys *keys, const struct load_spec *spec)
 	for (unsigned i = 0; i < VALUE_SIZES; i++) {
 		double quantile = (i + 0.5) / VALUE_SIZES;
 
-		keys->sizes[i] =
-			equal ? spec->value_bytes
-			      : (uint32_t)(least * pow(spec->value_bytes_most / least, quantile) + 0.5);
+		keys->sizes[i] = equal ? spec->value_bytes
+				       : (uint32_t)(least * pow(spec->value_bytes_most / least, quantile) + 0.5);
 	}
 }
 
@@ -200,8 +197,8 @@ void value_parts(const struct load_keys *keys, uint64_t number, struct value_par
 }
 
 /* Compares the overlap of the bytes, which start at `at`, with a part that starts at `start`. */
-static bool part_matches(const char *part, uint32_t start, uint32_t part_bytes, uint32_t at,
-			 const char *bytes, size_t length)
+static bool part_matches(const char *part, uint32_t start, uint32_t part_bytes, uint32_t at, const char *bytes,
+			 size_t length)
 {
 	uint64_t from = at > start ? at : start;
 	uint64_t end = (uint64_t)at + length, part_end = (uint64_t)start + part_bytes;
@@ -210,15 +207,13 @@ static bool part_matches(const char *part, uint32_t start, uint32_t part_bytes, 
 	return from >= to || memcmp(bytes + (from - at), part + (from - start), to - from) == 0;
 }
 
-bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length,
-		   bool every)
+bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length, bool every)
 {
 	uint32_t back = parts->front_bytes + parts->middle_bytes;
 
 	return part_matches(parts->front, 0, parts->front_bytes, at, bytes, length) &&
 	       part_matches(parts->back, back, parts->back_bytes, at, bytes, length) &&
-	       (!every ||
-		part_matches(parts->middle, parts->front_bytes, parts->middle_bytes, at, bytes, length));
+	       (!every || part_matches(parts->middle, parts->front_bytes, parts->middle_bytes, at, bytes, length));
 }
 
 bool value_is_checked_whole(uint64_t number)

@@ -44,8 +44,7 @@ static bool lies_below(const char *path, const char *mount)
 {
 	size_t length = strlen(mount);
 
-	return strncmp(path, mount, length) == 0 &&
-	       (mount[length - 1] == '/' || path[length] == '/' || !path[length]);
+	return strncmp(path, mount, length) == 0 && (mount[length - 1] == '/' || path[length] == '/' || !path[length]);
 }
 
 /* "ext4 on /dev/vda1": of the last mount over the longest part of the directory's path. */
@@ -83,20 +82,18 @@ void machine_about(const struct bench *bench)
 	if (strftime(line, sizeof(line), "%F %T %z", localtime_r(&now, &local)) > 0)
 		figures_about(bench->figures, "date", "%s", line);
 	line_of("/proc/cpuinfo", "model name", line);
-	figures_about(bench->figures, "machine", "%s, %ld cores of which this run may use %u, %s of memory",
-		      line, sysconf(_SC_NPROCESSORS_ONLN), machine_cpus(),
+	figures_about(bench->figures, "machine", "%s, %ld cores of which this run may use %u, %s of memory", line,
+		      sysconf(_SC_NPROCESSORS_ONLN), machine_cpus(),
 		      text_size((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), text));
 	if (uname(&kernel) == 0)
-		figures_about(bench->figures, "kernel", "%s %s %s", kernel.sysname, kernel.release,
-			      kernel.machine);
+		figures_about(bench->figures, "kernel", "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
 	file_system_of(options->directory, line);
 	figures_about(bench->figures, "flash files", "in %s: %s", options->directory, line);
 	line_of("/proc/loadavg", "", line);
-	figures_about(bench->figures, "load average", "%.*s at the start", (int)strcspn(line, "/") - 2,
-		      line);
+	figures_about(bench->figures, "load average", "%.*s at the start", (int)strcspn(line, "/") - 2, line);
 	if (options->server_cpu >= 0)
-		figures_about(bench->figures, "CPUs", "servers on %d, load generator on %d",
-			      options->server_cpu, options->load_cpu);
+		figures_about(bench->figures, "CPUs", "servers on %d, load generator on %d", options->server_cpu,
+			      options->load_cpu);
 	else
 		figures_about(bench->figures, "CPUs", "unpinned");
 	figures_about(bench->figures, "run", "scale %g, %u rounds", options->scale, options->rounds);

@@ -15,8 +15,8 @@
 #include "tools/bench/table9.h"
 #include "tools/common/args.h"
 
-#define STUDY_ROW(name, plain, text) {#name, plain, text, study_##name},
-static const struct study studies[] = {STUDY_TABLE(STUDY_ROW){NULL, false, NULL, NULL}};
+#define STUDY_ROW(name, plain, text) { #name, plain, text, study_##name },
+static const struct study studies[] = { STUDY_TABLE(STUDY_ROW){ NULL, false, NULL, NULL } };
 #undef STUDY_ROW
 enum { STUDIES = sizeof(studies) / sizeof(studies[0]) };
 
@@ -97,9 +97,9 @@ static int run_studies(struct bench *bench, const bool *wanted, FILE *out)
 
 int main(int argc, char **argv)
 {
-	bool wanted[STUDIES] = {false};
+	bool wanted[STUDIES] = { false };
 	struct bench_options options;
-	struct bench bench = {.options = &options};
+	struct bench bench = { .options = &options };
 	struct figures *base = NULL;
 	FILE *out;
 	int status;

@@ -19,12 +19,12 @@
 #define MIB 1048576.0
 
 enum { OURS, OURS_FLASH, THEIRS, SERVERS };
-static const char *const server_rows[SERVERS] = {"flashield", "flashield + flash", "memcached"};
+static const char *const server_rows[SERVERS] = { "flashield", "flashield + flash", "memcached" };
 
 static const struct phase {
 	const char *name;
 	uint32_t value_bytes;
-} phases[] = {{"100 B", 100}, {"1 KiB", 1024}, {"100 B again", 100}};
+} phases[] = { { "100 B", 100 }, { "1 KiB", 1024 }, { "100 B again", 100 } };
 
 #define PHASES (sizeof(phases) / sizeof(phases[0]))
 
@@ -61,8 +61,7 @@ static int run_phase(struct bench *bench, struct server *server, unsigned kind, 
 		return code;
 	figures_add(bench->figures, STUDY, row, "objects_set", (double)spec.keys);
 	figures_add(bench->figures, STUDY, row, "held", server_stat(server, "", "curr_items"));
-	figures_add(bench->figures, STUDY, row, "resident_mib",
-		    (double)server_resident_bytes(server) / MIB);
+	figures_add(bench->figures, STUDY, row, "resident_mib", (double)server_resident_bytes(server) / MIB);
 	figures_add(bench->figures, STUDY, row, "peak_mib", (double)server_peak_bytes(server) / MIB);
 	return FS_OK;
 }
@@ -89,7 +88,7 @@ static int run_server(struct bench *bench, unsigned kind, double *peak_mib)
 
 int study_memory(struct bench *bench)
 {
-	double peaks[SERVERS] = {0};
+	double peaks[SERVERS] = { 0 };
 
 	figures_study(bench->figures, STUDY, "resident memory while sizes shift",
 		      "Each phase sets three times the memory in new keys, each read once after it was "
@@ -107,15 +106,14 @@ int study_memory(struct bench *bench)
 		bench_progress(bench, "memory: %s", server_rows[kind]);
 		code = run_server(bench, kind, &peaks[kind]);
 		if (code == FS_ENOTFOUND && kind == THEIRS)
-			figures_note(bench->figures, STUDY, "memcached (%s) is not here.",
-				     bench->options->memcached);
+			figures_note(bench->figures, STUDY, "memcached (%s) is not here.", bench->options->memcached);
 		else if (code != FS_OK)
 			return code;
 	}
-	figures_target(bench->figures, "peak of resident memory over size shifts", peaks[OURS],
-		       FIGURES_AT_MOST, limit_mib(bench), "MiB");
-	figures_target(bench->figures, "the same, with flash", peaks[OURS_FLASH], FIGURES_AT_MOST,
+	figures_target(bench->figures, "peak of resident memory over size shifts", peaks[OURS], FIGURES_AT_MOST,
 		       limit_mib(bench), "MiB");
+	figures_target(bench->figures, "the same, with flash", peaks[OURS_FLASH], FIGURES_AT_MOST, limit_mib(bench),
+		       "MiB");
 	if (peaks[THEIRS] > 0)
 		figures_beside(bench->figures, "  memcached, the same load", peaks[THEIRS], "MiB");
 	return FS_OK;

@@ -24,7 +24,7 @@
 enum { SERVERS = 2 }; /* flashield, memcached */
 
 enum ops_kind { OPS_SET, OPS_GET, OPS_MISS, OPS_MIXED, OPS_MULTIGET };
-static const char *const kind_names[] = {"set", "get", "miss", "mixed", "mget"};
+static const char *const kind_names[] = { "set", "get", "miss", "mixed", "mget" };
 
 /* Each size has keys of its own, so that all sizes are there at the same time: some 600 MB together. */
 static const struct ops_size {
@@ -32,10 +32,10 @@ static const struct ops_size {
 	uint32_t bytes;
 	uint64_t first_key, objects;
 } sizes[] = {
-	{"64 B", 64, 0, 500000},
-	{"257 B", 257, 100000000, 400000},
-	{"4 KB", 4096, 200000000, 40000},
-	{"100 KB", 102400, 300000000, 2000},
+	{ "64 B", 64, 0, 500000 },
+	{ "257 B", 257, 100000000, 400000 },
+	{ "4 KB", 4096, 200000000, 40000 },
+	{ "100 KB", 102400, 300000000, 2000 },
 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), MAIN_SIZE = 1 };
 
@@ -61,21 +61,20 @@ struct ops {
 static void add_case(struct ops *ops, enum ops_kind kind, const struct ops_size *size, unsigned connections,
 		     unsigned pipeline)
 {
-	ops->cases[ops->case_count++] = (struct ops_case){kind, size, connections, pipeline};
+	ops->cases[ops->case_count++] = (struct ops_case){ kind, size, connections, pipeline };
 }
 
 /* 257 B with all numbers of connections and pipelined; the other sizes as most applications use them. */
 static void make_cases(struct ops *ops)
 {
-	static const unsigned connections[] = {1, 50, 1000};
-	static const unsigned pipelines[] = {1, PIPELINE};
-	static const enum ops_kind other_kinds[] = {OPS_SET, OPS_GET, OPS_MIXED};
+	static const unsigned connections[] = { 1, 50, 1000 };
+	static const unsigned pipelines[] = { 1, PIPELINE };
+	static const enum ops_kind other_kinds[] = { OPS_SET, OPS_GET, OPS_MIXED };
 
 	for (size_t c = 0; c < sizeof(connections) / sizeof(connections[0]); c++) {
 		for (size_t p = 0; p < 2; p++)
 			for (int kind = OPS_SET; kind < OPS_MULTIGET; kind++)
-				add_case(ops, (enum ops_kind)kind, &sizes[MAIN_SIZE], connections[c],
-					 pipelines[p]);
+				add_case(ops, (enum ops_kind)kind, &sizes[MAIN_SIZE], connections[c], pipelines[p]);
 		add_case(ops, OPS_MULTIGET, &sizes[MAIN_SIZE], connections[c], 1);
 	}
 	for (size_t s = 0; s < SIZES; s++)
@@ -90,8 +89,8 @@ static void case_name(const struct ops_case *one, const char *server, char out[N
 
 	if (one->pipeline > 1)
 		snprintf(pipeline, sizeof(pipeline), " x%u", one->pipeline);
-	snprintf(out, NAME_BYTES, "%s %s c%u%s%s%s", kind_names[one->kind], one->size->name,
-		 one->connections, pipeline, *server ? " " : "", server);
+	snprintf(out, NAME_BYTES, "%s %s c%u%s%s%s", kind_names[one->kind], one->size->name, one->connections, pipeline,
+		 *server ? " " : "", server);
 }
 
 static uint64_t objects_of(const struct ops *ops, const struct ops_size *size)
@@ -101,7 +100,7 @@ static uint64_t objects_of(const struct ops *ops, const struct ops_size *size)
 
 static struct load_spec spec_of(const struct ops *ops, const struct ops_case *one, unsigned round)
 {
-	static const enum load_kind kinds[] = {LOAD_SET, LOAD_GET, LOAD_GET, LOAD_MIXED, LOAD_GET};
+	static const enum load_kind kinds[] = { LOAD_SET, LOAD_GET, LOAD_GET, LOAD_MIXED, LOAD_GET };
 
 	return (struct load_spec){
 		.kind = kinds[one->kind],
@@ -126,12 +125,11 @@ static struct load_spec spec_of(const struct ops *ops, const struct ops_case *on
 /* Memcached's absence is noted, not an error: then there are no ratios. */
 static int start_servers(struct ops *ops)
 {
-	static const enum server_kind kinds[SERVERS] = {SERVER_FLASHIELD, SERVER_MEMCACHED};
+	static const enum server_kind kinds[SERVERS] = { SERVER_FLASHIELD, SERVER_MEMCACHED };
 	int code = FS_OK;
 
 	while (ops->started < SERVERS) {
-		struct server_spec spec = {
-			.kind = kinds[ops->started], .memory_mb = MEMORY_MB, .threads = 1};
+		struct server_spec spec = { .kind = kinds[ops->started], .memory_mb = MEMORY_MB, .threads = 1 };
 
 		code = server_start(&ops->servers[ops->started], ops->bench, &spec);
 		if (code != FS_OK)
@@ -139,8 +137,7 @@ static int start_servers(struct ops *ops)
 		ops->started++;
 	}
 	if (code == FS_ENOTFOUND && ops->started) {
-		figures_note(ops->bench->figures, STUDY,
-			     "memcached (%s) is not here: nothing to compare with.",
+		figures_note(ops->bench->figures, STUDY, "memcached (%s) is not here: nothing to compare with.",
 			     ops->bench->options->memcached);
 		code = FS_OK;
 	}
@@ -163,8 +160,7 @@ static const char *name_of(const struct server *server)
 }
 
 /* All objects of a size, once, and what memory they took. */
-static int fill_size(struct ops *ops, struct server *server, const struct ops_size *size,
-		     struct ops_fill *fill)
+static int fill_size(struct ops *ops, struct server *server, const struct ops_size *size, struct ops_fill *fill)
 {
 	struct load_spec spec = {
 		.kind = LOAD_SET,
@@ -184,8 +180,8 @@ static int fill_size(struct ops *ops, struct server *server, const struct ops_si
 
 	if (code == FS_OK && result.stored < result.operations)
 		figures_note(ops->bench->figures, STUDY, "%s stored only %llu of %llu values of %s: %s",
-			     name_of(server), (unsigned long long)result.stored,
-			     (unsigned long long)result.operations, size->name, result.first_error);
+			     name_of(server), (unsigned long long)result.stored, (unsigned long long)result.operations,
+			     size->name, result.first_error);
 	fill->objects = (double)result.stored;
 	fill->bytes = (double)server_resident_bytes(server) - (double)before;
 	load_result_fini(&result);
@@ -254,8 +250,8 @@ static int measure(struct ops *ops)
 	int code = FS_OK;
 
 	for (unsigned round = 0; round < ops->bench->options->rounds; round++) {
-		bench_progress(ops->bench, "ops: round %u of %u, %zu cases", round + 1,
-			       ops->bench->options->rounds, ops->case_count);
+		bench_progress(ops->bench, "ops: round %u of %u, %zu cases", round + 1, ops->bench->options->rounds,
+			       ops->case_count);
 		for (size_t i = 0; i < ops->case_count; i++) {
 			code = measure_case(ops, &ops->cases[i], round);
 			if (code != FS_OK || bench_interrupted())
@@ -293,24 +289,23 @@ static void add_targets(struct figures *figures)
 		const char *measure, *row;
 		double limit;
 	} targets[] = {
-		{"server CPU per DRAM hit, against memcached", "get 257 B c50", 0.9},
-		{"server CPU per set, against memcached", "set 257 B c50", 0.9},
-		{"server CPU per miss, against memcached", "miss 257 B c50", 0.9},
-		{"server CPU per multiget key, against memcached", "mget 257 B c50", 0.9},
-		{"server CPU per DRAM hit, 16 pipelined, against memcached", "get 257 B c50 x16", 0.4},
-		{"server CPU per set, 16 pipelined, against memcached", "set 257 B c50 x16", 0.4},
-		{"server CPU per miss, 16 pipelined, against memcached", "miss 257 B c50 x16", 0.4},
+		{ "server CPU per DRAM hit, against memcached", "get 257 B c50", 0.9 },
+		{ "server CPU per set, against memcached", "set 257 B c50", 0.9 },
+		{ "server CPU per miss, against memcached", "miss 257 B c50", 0.9 },
+		{ "server CPU per multiget key, against memcached", "mget 257 B c50", 0.9 },
+		{ "server CPU per DRAM hit, 16 pipelined, against memcached", "get 257 B c50 x16", 0.4 },
+		{ "server CPU per set, 16 pipelined, against memcached", "set 257 B c50 x16", 0.4 },
+		{ "server CPU per miss, 16 pipelined, against memcached", "miss 257 B c50 x16", 0.4 },
 	};
 
 	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
-		figures_target(figures, targets[i].measure,
-			       figures_median(figures, STUDY, targets[i].row, "cpu_ratio"), FIGURES_AT_MOST,
-			       targets[i].limit, "x");
+		figures_target(figures, targets[i].measure, figures_median(figures, STUDY, targets[i].row, "cpu_ratio"),
+			       FIGURES_AT_MOST, targets[i].limit, "x");
 }
 
 int study_ops(struct bench *bench)
 {
-	struct ops ops = {.bench = bench};
+	struct ops ops = { .bench = bench };
 	int code;
 
 	describe(bench->figures);

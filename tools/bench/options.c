@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/version.h"
 #include "tools/bench/options.h"
+#include "conf/version.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -76,25 +76,25 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"daemon", required_argument, NULL, OPTION_DAEMON},
-	{"memcached", required_argument, NULL, OPTION_MEMCACHED},
-	{"slowdrive", required_argument, NULL, OPTION_SLOWDRIVE},
-	{"dir", required_argument, NULL, OPTION_DIR},
-	{"cpus", required_argument, NULL, OPTION_CPUS},
-	{"rounds", required_argument, NULL, OPTION_ROUNDS},
-	{"scale", required_argument, NULL, OPTION_SCALE},
-	{"json", required_argument, NULL, OPTION_JSON},
-	{"base", required_argument, NULL, OPTION_BASE},
-	{"quiet", no_argument, NULL, OPTION_QUIET},
-	{"list", no_argument, NULL, OPTION_LIST},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{"path", required_argument, NULL, OPTION_PATH},
-	{"size", required_argument, NULL, OPTION_SIZE},
-	{"utilisation", required_argument, NULL, OPTION_UTILISATION},
-	{"total", required_argument, NULL, OPTION_TOTAL},
-	{"overwrite", no_argument, NULL, OPTION_OVERWRITE},
-	{NULL, 0, NULL, 0},
+	{ "daemon", required_argument, NULL, OPTION_DAEMON },
+	{ "memcached", required_argument, NULL, OPTION_MEMCACHED },
+	{ "slowdrive", required_argument, NULL, OPTION_SLOWDRIVE },
+	{ "dir", required_argument, NULL, OPTION_DIR },
+	{ "cpus", required_argument, NULL, OPTION_CPUS },
+	{ "rounds", required_argument, NULL, OPTION_ROUNDS },
+	{ "scale", required_argument, NULL, OPTION_SCALE },
+	{ "json", required_argument, NULL, OPTION_JSON },
+	{ "base", required_argument, NULL, OPTION_BASE },
+	{ "quiet", no_argument, NULL, OPTION_QUIET },
+	{ "list", no_argument, NULL, OPTION_LIST },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ "path", required_argument, NULL, OPTION_PATH },
+	{ "size", required_argument, NULL, OPTION_SIZE },
+	{ "utilisation", required_argument, NULL, OPTION_UTILISATION },
+	{ "total", required_argument, NULL, OPTION_TOTAL },
+	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* ---- what is told and left ------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static const char *built_beside(const char *name, char path[PATH_MAX + 32])
 static void choose_cpus(struct bench_options *options)
 {
 	cpu_set_t allowed;
-	int found[2] = {-1, -1}, count = 0;
+	int found[2] = { -1, -1 }, count = 0;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
 		CPU_ZERO(&allowed);

@@ -27,7 +27,7 @@
 #define NEW_BYTES 257
 #define NEW_CONNECTIONS 4
 #define NEW_RATE 20000.0 /* sets and gets per second, half of each */
-#define FILL_SHARE 1.1	 /* of flash and memory, in objects of the background load */
+#define FILL_SHARE 1.1 /* of flash and memory, in objects of the background load */
 #define RECORD_BYTES 319
 #define FILL_CONNECTIONS 16
 #define FILL_PIPELINE 8
@@ -36,8 +36,8 @@
 
 enum { FLASH, DRAM, SERVERS };
 enum { ALONE, ALONE_DRAM, SETS_DRAM, UNDER_WAY, BETWEEN, ROWS };
-static const char *const row_names[ROWS] = {"hits alone", "hits alone, no flash", "hits + sets, no flash",
-					    "hits + sets, a segment under way", "hits + sets, between segments"};
+static const char *const row_names[ROWS] = { "hits alone", "hits alone, no flash", "hits + sets, no flash",
+					     "hits + sets, a segment under way", "hits + sets, between segments" };
 
 struct pause {
 	struct bench *bench;
@@ -115,8 +115,8 @@ struct progress {
 
 static struct progress progress_of(struct server *server)
 {
-	return (struct progress){server_stat(server, "flash", "segments_written"),
-				 server_stat(server, "flash", "plan_bytes")};
+	return (struct progress){ server_stat(server, "flash", "segments_written"),
+				  server_stat(server, "flash", "plan_bytes") };
 }
 
 static int measure_window(struct pause *pause, struct server *server, struct seen *seen)
@@ -158,14 +158,14 @@ static void add_seen(struct pause *pause, int row, const struct seen *seen)
 static int measure_windows(struct pause *pause, struct server *server, int row)
 {
 	unsigned windows = (unsigned)ceil(sample_seconds(pause->bench, CASE_SECONDS) / WINDOW_SECONDS);
-	struct seen seen[ROWS] = {{0}};
+	struct seen seen[ROWS] = { { 0 } };
 	int rc = FS_OK;
 
 	for (int i = 0; i < ROWS; i++)
 		seen[i].latency = hist_create();
 	for (unsigned i = 0; i < windows && rc == FS_OK && !bench_interrupted(); i++) {
-		struct seen apart = {.latency = hist_create()};
-		struct progress before = {0}, after = {0};
+		struct seen apart = { .latency = hist_create() };
+		struct progress before = { 0 }, after = { 0 };
 		int into = row;
 
 		if (row == UNDER_WAY)
@@ -288,8 +288,8 @@ static void conclude(const struct pause *pause)
 {
 	struct figures *figures = pause->bench->figures;
 
-	figures_note(figures, STUDY, "%u of %u windows with sets on flash had a segment under way.",
-		     pause->windows[0], pause->windows[1]);
+	figures_note(figures, STUDY, "%u of %u windows with sets on flash had a segment under way.", pause->windows[0],
+		     pause->windows[1]);
 	figures_target(figures, "p99 of DRAM hits while a segment is written and one reclaimed, against idle",
 		       figures_ratio(figures, STUDY, row_names[UNDER_WAY], row_names[ALONE], "p99_us"), FIGURES_AT_MOST,
 		       2, "x");
@@ -299,7 +299,7 @@ static void conclude(const struct pause *pause)
 
 int study_pause(struct bench *bench)
 {
-	struct pause pause = {.bench = bench};
+	struct pause pause = { .bench = bench };
 	int rc;
 
 	describe(bench->figures);

@@ -23,17 +23,16 @@
 #define TABLE_BYTES (64ull << 20)
 #define STEADY_BYTES (16ull << 20)
 #define LEAST_BYTES (4ull << 20) /* large objects are told from small ones as in real segments */
-#define STEADY_TURNS 24u         /* the second half is measured */
-#define PROMISED 2.0             /* x candidates */
+#define STEADY_TURNS 24u /* the second half is measured */
+#define PROMISED 2.0 /* x candidates */
 #define FUNCTIONS 16u
 
 static const struct {
 	double factor;
 	const char *column, *head;
 } ratios[] = {
-	{1.0, "fill_1x_pct", "fill % 1x"}, {1.1, "fill_1.1x_pct", "1.1x"},
-	{1.25, "fill_1.25x_pct", "1.25x"}, {1.5, "fill_1.5x_pct", "1.5x"},
-	{2.0, "fill_2x_pct", "2x"},        {3.0, "fill_3x_pct", "3x"},
+	{ 1.0, "fill_1x_pct", "fill % 1x" }, { 1.1, "fill_1.1x_pct", "1.1x" }, { 1.25, "fill_1.25x_pct", "1.25x" },
+	{ 1.5, "fill_1.5x_pct", "1.5x" },    { 2.0, "fill_2x_pct", "2x" },     { 3.0, "fill_3x_pct", "3x" },
 };
 #define RATIOS (sizeof(ratios) / sizeof(ratios[0]))
 #define PROMISED_COLUMN "fill_2x_pct"
@@ -61,8 +60,8 @@ static void add_costs(struct figures *figures, const char *row, const struct pla
 	figures_add(figures, STUDY, row, "memory_2x_b", outcome->memory_bytes);
 }
 
-static int measure(struct study *study, const struct placement_run *shape, enum placement_sizes sizes,
-		   double ratio, struct placement_outcome *outcome)
+static int measure(struct study *study, const struct placement_run *shape, enum placement_sizes sizes, double ratio,
+		   struct placement_outcome *outcome)
 {
 	const struct placement_objects *objects = &study->objects[sizes];
 	struct placement_run run = *shape;
@@ -85,13 +84,13 @@ static int measure(struct study *study, const struct placement_run *shape, enum 
 static void full_row(const struct study *study, char *row, size_t bytes, enum seg_placement placement,
 		     enum placement_sizes sizes)
 {
-	snprintf(row, bytes, "%.0f MiB %s %s, %u", (double)study->full_bytes / (1 << 20),
-		 placement_kinds[placement], placement_names[sizes], FUNCTIONS);
+	snprintf(row, bytes, "%.0f MiB %s %s, %u", (double)study->full_bytes / (1 << 20), placement_kinds[placement],
+		 placement_names[sizes], FUNCTIONS);
 }
 
 static int measure_full(struct study *study, enum seg_placement placement, enum placement_sizes sizes)
 {
-	struct placement_run run = {study->full_bytes, 0, FUNCTIONS, placement};
+	struct placement_run run = { study->full_bytes, 0, FUNCTIONS, placement };
 	char row[80];
 
 	full_row(study, row, sizeof(row), placement, sizes);
@@ -110,7 +109,7 @@ static int measure_full(struct study *study, enum seg_placement placement, enum 
 
 static int study_full_size(struct study *study)
 {
-	static const enum placement_sizes shown[] = {PLACEMENT_MIX, PLACEMENT_EQUAL};
+	static const enum placement_sizes shown[] = { PLACEMENT_MIX, PLACEMENT_EQUAL };
 
 	for (unsigned i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
@@ -158,13 +157,12 @@ static void leave(struct queue *queue, const struct seg_plan *plan)
 static int measure_steady(struct study *study, enum seg_placement placement, enum placement_sizes sizes)
 {
 	const struct placement_objects *objects = &study->objects[sizes];
-	struct queue queue = {.waiting = mem_must_zalloc((objects->count + 1ull) * sizeof(*queue.waiting))};
-	struct placement_run run = {study->steady_bytes, 0, FUNCTIONS, placement};
+	struct queue queue = { .waiting = mem_must_zalloc((objects->count + 1ull) * sizeof(*queue.waiting)) };
+	struct placement_run run = { study->steady_bytes, 0, FUNCTIONS, placement };
 	char row[80];
 	int rc = FS_OK;
 
-	snprintf(row, sizeof(row), "steady %s %s, %u", placement_kinds[placement], placement_names[sizes],
-		 FUNCTIONS);
+	snprintf(row, sizeof(row), "steady %s %s, %u", placement_kinds[placement], placement_names[sizes], FUNCTIONS);
 	bench_progress(study->bench, "placement: %s", row);
 	for (unsigned turn = 0; rc == FS_OK && turn < STEADY_TURNS && !bench_interrupted(); turn++) {
 		struct placement_outcome outcome;
@@ -190,7 +188,7 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 
 static int study_steady_state(struct study *study)
 {
-	static const enum placement_sizes shown[] = {PLACEMENT_MIX, PLACEMENT_EQUAL};
+	static const enum placement_sizes shown[] = { PLACEMENT_MIX, PLACEMENT_EQUAL };
 
 	for (unsigned i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
@@ -208,11 +206,10 @@ static int study_steady_state(struct study *study)
 static int measure_ratios(struct study *study, enum seg_placement placement, enum placement_sizes sizes,
 			  unsigned functions)
 {
-	struct placement_run run = {study->table_bytes, 0, functions, placement};
+	struct placement_run run = { study->table_bytes, 0, functions, placement };
 	char row[80];
 
-	snprintf(row, sizeof(row), "%s %s, %u", placement_kinds[placement], placement_names[sizes],
-		 functions);
+	snprintf(row, sizeof(row), "%s %s, %u", placement_kinds[placement], placement_names[sizes], functions);
 	for (unsigned r = 0; r < RATIOS; r++) {
 		struct placement_outcome outcome;
 		int rc = measure(study, &run, sizes, ratios[r].factor, &outcome);
@@ -292,9 +289,8 @@ static void make_objects(struct study *study)
 		}
 		bench_progress(study->bench, "placement: drawing %s objects", placement_names[sizes]);
 		placement_objects_make(objects, (enum placement_sizes)sizes, bytes, 1 + (uint64_t)sizes);
-		figures_note(study->figures, STUDY, "%s: %u records drawn, mean %.1f B",
-			     placement_names[sizes], objects->count,
-			     (double)objects->bytes / objects->count);
+		figures_note(study->figures, STUDY, "%s: %u records drawn, mean %.1f B", placement_names[sizes],
+			     objects->count, (double)objects->bytes / objects->count);
 	}
 }
 
@@ -313,11 +309,10 @@ static void add_targets(struct study *study)
 	figures_beside(figures, "segment fill, the paper's placement here, mix",
 		       figures_median(figures, STUDY, paper, PROMISED_COLUMN), "%");
 	figures_beside(figures, "segment fill, the paper's figure 8", 99, "%");
-	figures_beside(figures, "hashes per placed object, mix",
-		       figures_median(figures, STUDY, mix, "hashes_2x"), "");
+	figures_beside(figures, "hashes per placed object, mix", figures_median(figures, STUDY, mix, "hashes_2x"), "");
 	figures_beside(figures, "hashes per placed object, the paper's figure 8", 8.2, "");
-	figures_beside(figures, "planning, mix, per CPU second",
-		       figures_median(figures, STUDY, mix, "plan_2x_mb_s"), "MB");
+	figures_beside(figures, "planning, mix, per CPU second", figures_median(figures, STUDY, mix, "plan_2x_mb_s"),
+		       "MB");
 }
 
 int study_placement(struct bench *bench)

@@ -49,27 +49,23 @@ static uint32_t draw_value(double sigma, struct rng *rng)
 	return value < 1 ? 1 : value > MAX_VALUE_BYTES ? MAX_VALUE_BYTES : (uint32_t)lround(value);
 }
 
-static void draw_log_normal(struct placement_objects *objects, double sigma, uint64_t bytes,
-			    struct rng *rng)
+static void draw_log_normal(struct placement_objects *objects, double sigma, uint64_t bytes, struct rng *rng)
 {
 	uint64_t room = bytes / seg_record_length(PLACEMENT_KEY_BYTES, PLACEMENT_VALUE_BYTES) + 1;
 
 	objects->all = mem_must_zalloc(room * sizeof(*objects->all));
 	while (objects->bytes < bytes)
-		append(objects, &room,
-		       (uint32_t)seg_record_length(PLACEMENT_KEY_BYTES, draw_value(sigma, rng)), rng);
+		append(objects, &room, (uint32_t)seg_record_length(PLACEMENT_KEY_BYTES, draw_value(sigma, rng)), rng);
 }
 
-static void draw_app(struct placement_objects *objects, uint64_t *room, const struct plan *plan,
-		     struct rng *rng)
+static void draw_app(struct placement_objects *objects, uint64_t *room, const struct plan *plan, struct rng *rng)
 {
 	struct life *lives = mem_must_zalloc(plan->keys * sizeof(*lives));
 
 	population_make(lives, plan, rng);
 	for (uint64_t i = 0; i < plan->keys; i++)
 		if (!lives[i].is_silent)
-			append(objects, room, (uint32_t)seg_record_length(lives[i].key_size, lives[i].size),
-			       rng);
+			append(objects, room, (uint32_t)seg_record_length(lives[i].key_size, lives[i].size), rng);
 	mem_free(lives);
 }
 
@@ -120,10 +116,10 @@ static void trim(struct placement_objects *objects, uint64_t bytes)
 void placement_objects_make(struct placement_objects *objects, enum placement_sizes sizes, uint64_t bytes,
 			    uint64_t seed)
 {
-	static const double sigma[PLACEMENT_SIZES] = {[PLACEMENT_NARROW] = 0.5, [PLACEMENT_WIDE] = 1.25};
+	static const double sigma[PLACEMENT_SIZES] = { [PLACEMENT_NARROW] = 0.5, [PLACEMENT_WIDE] = 1.25 };
 	struct rng rng;
 
-	*objects = (struct placement_objects){0};
+	*objects = (struct placement_objects){ 0 };
 	rng_init(&rng, seed);
 	if (sizes == PLACEMENT_MIX)
 		draw_mix(objects, bytes, &rng);
@@ -135,7 +131,7 @@ void placement_objects_make(struct placement_objects *objects, enum placement_si
 void placement_objects_free(struct placement_objects *objects)
 {
 	mem_free(objects->all);
-	*objects = (struct placement_objects){0};
+	*objects = (struct placement_objects){ 0 };
 }
 
 uint32_t placement_objects_for(const struct placement_objects *objects, uint32_t first, uint64_t bytes)

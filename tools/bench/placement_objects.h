@@ -20,8 +20,8 @@
 enum placement_sizes {
 	PLACEMENT_EQUAL,
 	PLACEMENT_NARROW, /* log-normal values, sigma 0.5 */
-	PLACEMENT_WIDE,   /* the same, sigma 1.25 */
-	PLACEMENT_MIX,    /* keys with a known size of the twenty Memcachier applications, as tracegen draws
+	PLACEMENT_WIDE, /* the same, sigma 1.25 */
+	PLACEMENT_MIX, /* keys with a known size of the twenty Memcachier applications, as tracegen draws
 			     them */
 	PLACEMENT_SIZES
 };

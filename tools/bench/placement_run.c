@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 
-const char *const placement_kinds[2] = {[SEG_PLACE_SWEEP] = "sweep", [SEG_PLACE_PAPER] = "paper"};
+const char *const placement_kinds[2] = { [SEG_PLACE_SWEEP] = "sweep", [SEG_PLACE_PAPER] = "paper" };
 
 static double thread_cpu_s(void)
 {
@@ -51,13 +51,13 @@ static double reset_peak(void)
 	return wrong ? NAN : status_bytes("VmRSS:");
 }
 
-int placement_measure(const struct placement_run *run, const struct seg_candidate *candidates,
-		      uint32_t count, struct placement_outcome *outcome, struct seg_plan *plan)
+int placement_measure(const struct placement_run *run, const struct seg_candidate *candidates, uint32_t count,
+		      struct placement_outcome *outcome, struct seg_plan *plan)
 {
 	double resident = reset_peak();
 	double before = thread_cpu_s(), seconds;
-	int rc = seg_plan_simulate(run->segment_bytes, run->sequence, run->functions, run->placement,
-				   candidates, count, NULL, NULL, plan);
+	int rc = seg_plan_simulate(run->segment_bytes, run->sequence, run->functions, run->placement, candidates, count,
+				   NULL, NULL, plan);
 
 	seconds = thread_cpu_s() - before;
 	if (rc != FS_OK)
@@ -65,9 +65,8 @@ int placement_measure(const struct placement_run *run, const struct seg_candidat
 	*outcome = (struct placement_outcome){
 		.fill = 100 * plan->stats.fill,
 		.whole = 100 * (double)plan->stats.placed_bytes / (double)run->segment_bytes,
-		.hashes = plan->count > plan->extents
-				  ? (double)plan->stats.hashes / (plan->count - plan->extents)
-				  : NAN,
+		.hashes =
+			plan->count > plan->extents ? (double)plan->stats.hashes / (plan->count - plan->extents) : NAN,
 		.mb_s = (double)run->segment_bytes / 1e6 / seconds,
 		.memory_bytes = (status_bytes("VmHWM:") - resident) / count,
 	};

@@ -21,17 +21,16 @@ struct placement_run {
 };
 
 struct placement_outcome {
-	double fill;         /* % of the areas that records may lie in */
-	double whole;        /* % of the whole segment, header and footer included; no filter in it */
-	double hashes;       /* per placed object */
-	double mb_s;         /* 10^6 bytes of segment planned per second of CPU */
+	double fill; /* % of the areas that records may lie in */
+	double whole; /* % of the whole segment, header and footer included; no filter in it */
+	double hashes; /* per placed object */
+	double mb_s; /* 10^6 bytes of segment planned per second of CPU */
 	double memory_bytes; /* peak beside the candidates, per candidate; NaN where the kernel doesn't tell
 			      */
 };
 
 /* Plans and measures. plan: for the caller, who calls seg_plan_fini after success. */
 FS_MUST_CHECK int placement_measure(const struct placement_run *run, const struct seg_candidate *candidates,
-				    uint32_t count, struct placement_outcome *outcome,
-				    struct seg_plan *plan);
+				    uint32_t count, struct placement_outcome *outcome, struct seg_plan *plan);
 
 #endif

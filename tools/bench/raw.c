@@ -40,7 +40,7 @@ struct ring {
 	uint64_t issued;
 	uint8_t *buffers;
 	struct slot *slots;
-	struct iocb **batch;	 /* what the next io_submit takes */
+	struct iocb **batch; /* what the next io_submit takes */
 	struct io_event *events;
 	unsigned batched;
 };
@@ -201,10 +201,10 @@ static bool is_valid(const struct raw_spec *spec)
 
 int raw_read(const struct raw_spec *spec, struct raw_result *result)
 {
-	struct ring ring = {.spec = spec, .result = result, .fd = -1, .random = mix64(spec->seed + 1)};
+	struct ring ring = { .spec = spec, .result = result, .fd = -1, .random = mix64(spec->seed + 1) };
 	int rc, error;
 
-	*result = (struct raw_result){0};
+	*result = (struct raw_result){ 0 };
 	if (!is_valid(spec))
 		return FS_EINVAL;
 	ring.fd = open(spec->path, O_RDONLY | O_DIRECT | O_CLOEXEC);

@@ -16,17 +16,17 @@
 struct raw_spec {
 	const char *path;
 	uint64_t offset, bytes; /* the part of the file that is read from */
-	unsigned pages;		/* of 4 KiB per read */
-	unsigned depth;		/* reads in flight; what completes together is resubmitted together */
+	unsigned pages; /* of 4 KiB per read */
+	unsigned depth; /* reads in flight; what completes together is resubmitted together */
 	uint64_t reads;
-	int cpu;		/* -1: unpinned */
+	int cpu; /* -1: unpinned */
 	uint64_t seed;
 };
 
 struct raw_result {
 	double seconds;
 	uint64_t reads, cpu_ns; /* user and system of the thread */
-	struct hist *latency;	/* ns from submit to completion seen */
+	struct hist *latency; /* ns from submit to completion seen */
 };
 
 /* FS_EINVAL: a spec that can't be (no page, no depth, a part smaller than a read or not at a page).

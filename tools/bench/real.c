@@ -30,7 +30,7 @@ struct real {
 	struct bench *bench;
 	struct server server;
 	uint64_t memory_mb, flash_mb, segment_mb;
-	uint64_t keys;                          /* set so far: 0 .. keys - 1 */
+	uint64_t keys; /* set so far: 0 .. keys - 1 */
 	struct hist *set_latency, *get_latency; /* of the fill, in ns */
 };
 
@@ -55,7 +55,7 @@ static bool fits(const struct real *real)
 static int start(struct real *real)
 {
 	static char segment[32];
-	static const char *const extra[] = {"--segment-size", segment, NULL};
+	static const char *const extra[] = { "--segment-size", segment, NULL };
 	struct server_spec spec = {
 		.kind = SERVER_FLASHIELD,
 		.memory_mb = real->memory_mb,
@@ -106,8 +106,8 @@ static int fill(struct real *real)
 
 	while (code == FS_OK && written_mb(real) < goal) {
 		code = fill_step(real, bench_scaled(real->bench, STEP_KEYS, 1000));
-		bench_progress(real->bench, "real: %.1f of %.1f GiB written to flash",
-			       written_mb(real) / 1024, goal / 1024);
+		bench_progress(real->bench, "real: %.1f of %.1f GiB written to flash", written_mb(real) / 1024,
+			       goal / 1024);
 	}
 	return code;
 }
@@ -168,8 +168,7 @@ static int read_back(struct real *real)
 		.seconds = sample_seconds(real->bench, READ_SECONDS),
 		.cpu = real->bench->options->load_cpu,
 	};
-	double hits = server_stat(&real->server, "", "get_hits"),
-	       flash_hits = flash_stat(real, "flash_hits");
+	double hits = server_stat(&real->server, "", "get_hits"), flash_hits = flash_stat(real, "flash_hits");
 	double reads = flash_stat(real, "flash_reads_on_hit");
 	struct sample sample;
 	int code = sample_load(real->bench, STUDY, "gets of recent keys", &spec, &real->server, &sample);
@@ -177,8 +176,7 @@ static int read_back(struct real *real)
 	if (code != FS_OK)
 		return code;
 	flash_hits = flash_stat(real, "flash_hits") - flash_hits;
-	add(real, "gets of recent keys", "hit_percent",
-	    100 * ratio((double)sample.hits, (double)sample.gets));
+	add(real, "gets of recent keys", "hit_percent", 100 * ratio((double)sample.hits, (double)sample.gets));
 	add(real, "gets of recent keys", "flash_percent",
 	    100 * ratio(flash_hits, server_stat(&real->server, "", "get_hits") - hits));
 	add(real, "gets of recent keys", "reads_per_hit",
@@ -192,16 +190,14 @@ static int verify(struct real *real)
 	int code = inspect_verify(real->bench, real->server.flash_path, &inspection);
 
 	if (code == FS_ENOTFOUND) {
-		figures_note(real->bench->figures, STUDY,
-			     "flashield-inspect is not beside the daemon: not verified.");
+		figures_note(real->bench->figures, STUDY, "flashield-inspect is not beside the daemon: not verified.");
 		return FS_OK;
 	}
 	if (code != FS_OK)
 		return code;
 	figures_note(real->bench->figures, STUDY, "flashield-inspect verify, daemon running, %.0f s: %s",
 		     inspection.seconds, inspection.summary);
-	figures_target(real->bench->figures,
-		       "512 MiB segments: checks that failed (flashield-inspect verify)",
+	figures_target(real->bench->figures, "512 MiB segments: checks that failed (flashield-inspect verify)",
 		       inspection.passed ? 0 : 1, FIGURES_AT_MOST, 0, "");
 	return FS_OK;
 }
@@ -211,10 +207,8 @@ static void head(struct real *real)
 	struct figures *figures = real->bench->figures;
 	char title[120];
 
-	snprintf(title, sizeof(title),
-		 "%.3g GiB of DRAM, %.3g GiB of flash in segments of %llu MiB, filled twice",
-		 (double)real->memory_mb / 1024, (double)real->flash_mb / 1024,
-		 (unsigned long long)real->segment_mb);
+	snprintf(title, sizeof(title), "%.3g GiB of DRAM, %.3g GiB of flash in segments of %llu MiB, filled twice",
+		 (double)real->memory_mb / 1024, (double)real->flash_mb / 1024, (unsigned long long)real->segment_mb);
 	figures_study(figures, STUDY, title,
 		      "New keys of 30 B with values of 64 B to 1 KiB (log-uniform) are set and then read "
 		      "once, 50 "

@@ -40,8 +40,7 @@ static double quantile_us(const struct load_result *result, double quantile)
 	double us;
 
 	if (!result->set_latency->count || !result->get_latency->count)
-		return (double)hist_quantile(result->get_latency->count ? result->get_latency
-									: result->set_latency,
+		return (double)hist_quantile(result->get_latency->count ? result->get_latency : result->set_latency,
 					     quantile) /
 		       1e3;
 	both = hist_create();
@@ -58,8 +57,7 @@ static struct sample sample_of(const struct load_result *result)
 
 	return (struct sample){
 		.cpu_us = (double)result->server_cpu_ns / 1e3 / operations,
-		.instructions =
-			result->has_instructions ? (double)result->server_instructions / operations : NAN,
+		.instructions = result->has_instructions ? (double)result->server_instructions / operations : NAN,
 		.ops_s = operations / result->seconds,
 		.p50_us = quantile_us(result, 0.5),
 		.p99_us = quantile_us(result, 0.99),
@@ -70,8 +68,8 @@ static struct sample sample_of(const struct load_result *result)
 	};
 }
 
-static void add(struct figures *figures, const char *study, const char *row,
-		const struct load_result *result, const struct sample *sample)
+static void add(struct figures *figures, const char *study, const char *row, const struct load_result *result,
+		const struct sample *sample)
 {
 	double percent_per_ns = 100 / (result->seconds * 1e9);
 
@@ -138,8 +136,7 @@ void sample_ratio(struct figures *figures, const char *study, const char *row, c
 {
 	figures_add(figures, study, row, "cpu_ratio", ours->cpu_us / theirs->cpu_us);
 	if (!isnan(ours->instructions) && !isnan(theirs->instructions))
-		figures_add(figures, study, row, "instructions_ratio",
-			    ours->instructions / theirs->instructions);
+		figures_add(figures, study, row, "instructions_ratio", ours->instructions / theirs->instructions);
 	figures_add(figures, study, row, "ops_ratio", ours->ops_s / theirs->ops_s);
 	figures_add(figures, study, row, "p50_ratio", ours->p50_us / theirs->p50_us);
 	figures_add(figures, study, row, "p99_ratio", ours->p99_us / theirs->p99_us);

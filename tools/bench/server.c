@@ -18,7 +18,7 @@
 #define STOP_WRAPPED_MS 60000
 #define LOG_TAIL_BYTES 2000
 
-const char *const server_names[SERVER_KINDS] = {"flashield", "memcached", "extstore"};
+const char *const server_names[SERVER_KINDS] = { "flashield", "memcached", "extstore" };
 
 /*
  * A free port, held by a socket that is bound and doesn't listen: with SO_REUSEADDR on both sides the
@@ -26,7 +26,7 @@ const char *const server_names[SERVER_KINDS] = {"flashield", "memcached", "extst
  */
 static int port_reserve(uint16_t *port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -57,8 +57,7 @@ static void log_show(const struct server *server)
 		length = pread(fd, text, LOG_TAIL_BYTES, size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0);
 	close(fd);
 	if (length > 0)
-		fprintf(stderr, "flashield-bench: %s said:\n%.*s", server_names[server->spec.kind],
-			(int)length, text);
+		fprintf(stderr, "flashield-bench: %s said:\n%.*s", server_names[server->spec.kind], (int)length, text);
 }
 
 static void files_remove(struct server *server)
@@ -91,8 +90,8 @@ static int answer_await(struct server *server)
 		if (child_wait(server->pid, START_POLL_MS, &status)) {
 			server->pid = 0;
 			describe_end(status, end, sizeof(end));
-			fprintf(stderr, "flashield-bench: %s %s before it answered\n",
-				server_names[server->spec.kind], end);
+			fprintf(stderr, "flashield-bench: %s %s before it answered\n", server_names[server->spec.kind],
+				end);
 			return FS_ESYS;
 		}
 	}
@@ -120,17 +119,15 @@ static int files_name(struct server *server, const struct bench_options *options
 	return code;
 }
 
-static void report_command(const struct server *server, const struct bench *bench,
-			   const struct command *command)
+static void report_command(const struct server *server, const struct bench *bench, const struct command *command)
 {
 	const struct server_spec *spec = &server->spec;
 	char name[96], text[COMMAND_BYTES];
 
 	if (!bench->figures)
 		return;
-	snprintf(name, sizeof(name), "%s -t %u -m %llu%s", server_names[spec->kind],
-		 spec->threads ? spec->threads : 1, (unsigned long long)spec->memory_mb,
-		 spec->flash_bytes ? " with flash" : "");
+	snprintf(name, sizeof(name), "%s -t %u -m %llu%s", server_names[spec->kind], spec->threads ? spec->threads : 1,
+		 (unsigned long long)spec->memory_mb, spec->flash_bytes ? " with flash" : "");
 	command_describe(command, text, sizeof(text));
 	figures_about(bench->figures, name, "%s", text);
 }
@@ -140,7 +137,7 @@ int server_start(struct server *server, const struct bench *bench, const struct 
 	struct command command;
 	int held, code, status;
 
-	*server = (struct server){.spec = *spec, .stats_fd = -1, .perf_fd = -1, .watchdog_fd = -1};
+	*server = (struct server){ .spec = *spec, .stats_fd = -1, .perf_fd = -1, .watchdog_fd = -1 };
 	held = port_reserve(&server->port);
 	if (held < 0)
 		return FS_ESYS;
@@ -209,10 +206,9 @@ int server_stop(struct server *server)
 
 bool server_alive(struct server *server)
 {
-	siginfo_t info = {.si_pid = 0};
+	siginfo_t info = { .si_pid = 0 };
 
 	/* WNOWAIT: who has ended stays to be reaped by server_stop, which judges its status. */
-	return server->pid > 0 &&
-	       waitid(P_PID, (id_t)server->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	return server->pid > 0 && waitid(P_PID, (id_t)server->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid == 0;
 }

@@ -26,15 +26,15 @@ struct server_spec {
 	uint64_t memory_mb;
 	unsigned threads;
 	unsigned max_connections; /* 0: 2048 */
-	uint64_t flash_bytes;     /* 0: none. Flashield: --flash-size; extstore: ext_path size, at least
+	uint64_t flash_bytes; /* 0: none. Flashield: --flash-size; extstore: ext_path size, at least
 				     128 MiB, in pages of 16 MiB */
 	const char *const *extra; /* further arguments, NULL-terminated; or NULL */
-	bool unpinned;            /* not on options->server_cpu (thread scaling) */
-	bool slow_drive;          /* its flash is an emulated drive (options->slowdrive), which server->drive
+	bool unpinned; /* not on options->server_cpu (thread scaling) */
+	bool slow_drive; /* its flash is an emulated drive (options->slowdrive), which server->drive
 				     controls; at first it is as fast as the real one */
 	unsigned watchdog_seconds; /* ours: how often the service manager, whose part is played here, expects to be told
 				      that the server is alive; 0: there is none */
-	const char *wrapper;      /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
+	const char *wrapper; /* e.g. "valgrind --tool=callgrind ...", words by spaces; NULL. pid is the
 				     wrapper's: it must exec the server, as valgrind does */
 };
 
@@ -43,7 +43,7 @@ struct server {
 	pid_t pid;
 	uint16_t port;
 	char flash_path[512]; /* "" without flash */
-	char log_path[512];   /* standard error of the server */
+	char log_path[512]; /* standard error of the server */
 	char drive_path[512]; /* control file of the emulated drive; "" without one */
 	struct slowdrive *drive; /* of spec.slow_drive (tools/slowdrive/slowdrive.h); else NULL */
 	char version[80];
@@ -58,8 +58,7 @@ struct server {
    FS_ENOTFOUND: the program is not there. (That the emulated drive is there is for the caller to find out.)
    FS_ESYS: it doesn't start; its log's end is on standard error.
    FS_EINVAL: a path or the command line is too long. On failure nothing is left behind. */
-FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench,
-			       const struct server_spec *spec);
+FS_MUST_CHECK int server_start(struct server *server, const struct bench *bench, const struct server_spec *spec);
 /* Lets go of what the emulated drive holds, SIGTERM, waits (SIGKILL after 10 s, a minute under a wrapper), removes
    its files. Its exit status must be a clean one: FS_ESYS and a line with the log's tail otherwise. */
 FS_MUST_CHECK int server_stop(struct server *server);
@@ -76,7 +75,7 @@ uint64_t server_cpu_ns(const struct server *server);
    machine doesn't count them. */
 bool server_instructions(const struct server *server, uint64_t *count);
 uint64_t server_resident_bytes(const struct server *server); /* VmRSS */
-uint64_t server_peak_bytes(const struct server *server);     /* VmHWM */
+uint64_t server_peak_bytes(const struct server *server); /* VmHWM */
 /* Write traffic by the process to storage: /proc/PID/io write_bytes; 0 when not readable. */
 uint64_t server_written_bytes(const struct server *server);
 

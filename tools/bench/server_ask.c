@@ -29,7 +29,7 @@ static int ask_connect(struct server *server)
 		.sin_port = htons(server->port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+	struct timeval timeout = { .tv_sec = ANSWER_TIMEOUT_S };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -48,7 +48,7 @@ static int ask_connect(struct server *server)
 /* Has the answer come to its end? All that is asked here ends with a line of its own kind. */
 static bool complete(const char *answer, size_t length)
 {
-	static const char *const ends[] = {"END\r\n", "OK\r\n", "ERROR\r\n"};
+	static const char *const ends[] = { "END\r\n", "OK\r\n", "ERROR\r\n" };
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		size_t end = strlen(ends[i]);
@@ -115,8 +115,7 @@ double server_stat(struct server *server, const char *group, const char *name)
 	if (ask(server, line, answer, ANSWER_BYTES) != 0)
 		goto out;
 	for (char *at = answer; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-		if (strncmp(at, "STAT ", 5) == 0 && strncmp(at + 5, name, length) == 0 &&
-		    at[5 + length] == ' ') {
+		if (strncmp(at, "STAT ", 5) == 0 && strncmp(at + 5, name, length) == 0 && at[5 + length] == ' ') {
 			char *end;
 			double value = strtod(at + 6 + length, &end);
 

@@ -103,7 +103,7 @@ static void handshake_close(const struct handshake *handshake)
 
 int child_start(struct server *server, const struct command *command, int cpu)
 {
-	struct handshake handshake = {{-1, -1}, {-1, -1}};
+	struct handshake handshake = { { -1, -1 }, { -1, -1 } };
 	pid_t parent = getpid();
 	int failed = 0, code = FS_ESYS, status;
 
@@ -137,7 +137,7 @@ out:
 
 bool child_wait(pid_t pid, int timeout_ms, int *status)
 {
-	struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+	struct pollfd ended = { .fd = pidfd_open(pid, 0), .events = POLLIN };
 	int ready;
 
 	if (ended.fd >= 0) {

@@ -153,6 +153,5 @@ void command_describe(const struct command *command, char *out, size_t out_bytes
 
 	out[0] = '\0';
 	for (unsigned i = 0; i < command->count && used < out_bytes; i++)
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? " " : "",
-					 command->words[i]);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? " " : "", command->words[i]);
 }

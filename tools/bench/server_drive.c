@@ -11,7 +11,7 @@
 
 int drive_create(struct server *server)
 {
-	const struct slowdrive fresh = {.magic = SLOWDRIVE_MAGIC};
+	const struct slowdrive fresh = { .magic = SLOWDRIVE_MAGIC };
 	int fd = open(server->drive_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	void *mapped = MAP_FAILED;
 
@@ -30,7 +30,8 @@ int drive_check(const struct server *server)
 {
 	if (atomic_load(&server->drive->attached) == (uint64_t)server->pid)
 		return FS_OK;
-	fprintf(stderr, "flashield-bench: the emulated drive is not in effect in %s\n", server_names[server->spec.kind]);
+	fprintf(stderr, "flashield-bench: the emulated drive is not in effect in %s\n",
+		server_names[server->spec.kind]);
 	return FS_ESYS;
 }
 

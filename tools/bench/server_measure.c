@@ -15,8 +15,7 @@ uint64_t server_cpu_ns(const struct server *server)
 	struct timespec used;
 	clockid_t clock;
 
-	if (server->pid <= 0 || clock_getcpuclockid(server->pid, &clock) != 0 ||
-	    clock_gettime(clock, &used) != 0)
+	if (server->pid <= 0 || clock_getcpuclockid(server->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
 		return 0;
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
@@ -98,7 +97,6 @@ void server_drop_cache(const struct server *server)
 	/* Dirty pages can't be dropped, hence the sync. A failure of either leaves the cache warm, which
 	   the server's own figures show; there is nothing to do about it here. */
 	if (fsync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
-		fprintf(stderr, "flashield-bench: the page cache of %s can't be dropped\n",
-			server->flash_path);
+		fprintf(stderr, "flashield-bench: the page cache of %s can't be dropped\n", server->flash_path);
 	close(fd);
 }

@@ -25,10 +25,11 @@ static double now_seconds(void)
 /* A name without a file: nothing is left behind, and whoever the server becomes may send there. */
 int watchdog_create(struct server *server)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int length;
 
-	snprintf(server->watchdog_name, sizeof(server->watchdog_name), "@flashield-bench-%d-%u", (int)getpid(), server->port);
+	snprintf(server->watchdog_name, sizeof(server->watchdog_name), "@flashield-bench-%d-%u", (int)getpid(),
+		 server->port);
 	length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s", server->watchdog_name + 1);
 	server->watchdog_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (server->watchdog_fd < 0 ||

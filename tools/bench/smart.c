@@ -20,35 +20,35 @@ static const struct attribute {
 	enum role role;
 	double step_bytes;
 } attributes[] = {
-	{"Total_LBAs_Written", HOST, 0},
-	{"Host_Writes_MiB", HOST, MIB},
-	{"Host_Writes_32MiB", HOST, 32 * MIB},
-	{"Host_Writes_GiB", HOST, GIB},
-	{"Lifetime_Writes_GiB", HOST, GIB},
-	{"Total_Writes_GiB", HOST, GIB},
-	{"Nand_Sectors_Written", NAND, 0},
-	{"Flash_Writes_LBAs", NAND, 0},
-	{"NAND_Writes_32MiB", NAND, 32 * MIB},
-	{"Flash_Writes_32MiB", NAND, 32 * MIB},
-	{"TLC_Writes_32MiB", NAND, 32 * MIB},
-	{"SLC_Writes_32MiB", NAND, 32 * MIB},
-	{"NAND_Writes_GiB", NAND, GIB},
-	{"NAND_Writes_1GiB", NAND, GIB},
-	{"Flash_Writes_GiB", NAND, GIB},
-	{"Total_NAND_Writes_GiB", NAND, GIB},
-	{"Total_NAND_Prog_Ct_GiB", NAND, GIB},
-	{"Lifetime_NAND_Prg_GiB", NAND, GIB},
-	{"NAND_GB_Written_TLC", NAND, GIB},
-	{"NAND_GB_Written_SLC", NAND, GIB},
-	{"Host_Program_Page_Count", HOST_PAGES, 0},
-	{"FTL_Program_Page_Count", OWN_PAGES, 0},
-	{"Bckgnd_Program_Page_Cnt", OWN_PAGES, 0},
+	{ "Total_LBAs_Written", HOST, 0 },
+	{ "Host_Writes_MiB", HOST, MIB },
+	{ "Host_Writes_32MiB", HOST, 32 * MIB },
+	{ "Host_Writes_GiB", HOST, GIB },
+	{ "Lifetime_Writes_GiB", HOST, GIB },
+	{ "Total_Writes_GiB", HOST, GIB },
+	{ "Nand_Sectors_Written", NAND, 0 },
+	{ "Flash_Writes_LBAs", NAND, 0 },
+	{ "NAND_Writes_32MiB", NAND, 32 * MIB },
+	{ "Flash_Writes_32MiB", NAND, 32 * MIB },
+	{ "TLC_Writes_32MiB", NAND, 32 * MIB },
+	{ "SLC_Writes_32MiB", NAND, 32 * MIB },
+	{ "NAND_Writes_GiB", NAND, GIB },
+	{ "NAND_Writes_1GiB", NAND, GIB },
+	{ "Flash_Writes_GiB", NAND, GIB },
+	{ "Total_NAND_Writes_GiB", NAND, GIB },
+	{ "Total_NAND_Prog_Ct_GiB", NAND, GIB },
+	{ "Lifetime_NAND_Prg_GiB", NAND, GIB },
+	{ "NAND_GB_Written_TLC", NAND, GIB },
+	{ "NAND_GB_Written_SLC", NAND, GIB },
+	{ "Host_Program_Page_Count", HOST_PAGES, 0 },
+	{ "FTL_Program_Page_Count", OWN_PAGES, 0 },
+	{ "Bckgnd_Program_Page_Cnt", OWN_PAGES, 0 },
 };
 
 void smart_clear(struct smart_counters *counters)
 {
-	*counters = (struct smart_counters){
-		.host_bytes = NAN, .nand_bytes = NAN, .host_pages = NAN, .own_pages = NAN};
+	*counters =
+		(struct smart_counters){ .host_bytes = NAN, .nand_bytes = NAN, .host_pages = NAN, .own_pages = NAN };
 }
 
 static double *counter_of(struct smart_counters *counters, enum role role)
@@ -73,8 +73,7 @@ static void note_source(struct smart_counters *counters, const char *name)
 	snprintf(counters->source + used, sizeof(counters->source) - used, "%s%s", used ? ", " : "", name);
 }
 
-static void add(struct smart_counters *counters, enum role role, double value, double step_bytes,
-		const char *name)
+static void add(struct smart_counters *counters, enum role role, double value, double step_bytes, const char *name)
 {
 	double *counter = counter_of(counters, role);
 
@@ -190,7 +189,7 @@ static double wide_number(const json_t *value)
 
 int smart_parse_ocp(const char *json, struct smart_counters *counters)
 {
-	static const char *const names[] = {"Physical media units written", "physical_media_units_written"};
+	static const char *const names[] = { "Physical media units written", "physical_media_units_written" };
 	json_t *root = parse(json);
 	double bytes = NAN;
 

@@ -27,7 +27,7 @@ struct smart_counters {
 	double nand_bytes;
 	/* Of drives that count pages of a size they don't tell: for the host, and for the drive itself. */
 	double host_pages, own_pages;
-	double step_bytes;	      /* the coarsest step in which these bytes are counted; 0 without any */
+	double step_bytes; /* the coarsest step in which these bytes are counted; 0 without any */
 	char model[SMART_NAME_BYTES]; /* "" if unknown */
 	char source[SMART_WHY_BYTES]; /* the counters used, by name */
 };
@@ -50,8 +50,7 @@ double smart_host_bytes(const struct smart_counters *before, const struct smart_
 
 /* The whole drive below a block device number: a partition's parent, the one device below a mapping.
    sysfs is "/sys" but in tests. FS_ENOTFOUND: there is none, or more than one. */
-FS_MUST_CHECK int smart_find_drive(const char *sysfs, unsigned major, unsigned minor,
-				   char name[SMART_NAME_BYTES]);
+FS_MUST_CHECK int smart_find_drive(const char *sysfs, unsigned major, unsigned minor, char name[SMART_NAME_BYTES]);
 
 /* Reads the counters of /dev/<name>. FS_ENOTFOUND: no smartctl here; FS_EOFFLINE: it could not ask the
    drive; FS_ECORRUPT: it printed something else. why (SMART_WHY_BYTES) has the reason in words;

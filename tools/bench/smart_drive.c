@@ -17,7 +17,7 @@
 #include "tools/bench/smart.h"
 
 #define OUTPUT_BYTES (1u << 20) /* smartctl prints some 10 kB */
-#define LEVELS_MOST 8u		/* of mappings on mappings */
+#define LEVELS_MOST 8u /* of mappings on mappings */
 #define SYSFS_PATH_BYTES (PATH_MAX + 64)
 
 /* ---- the drive below ------------------------------------------------------------------------- */
@@ -91,8 +91,7 @@ static void read_all(int fd, char *output)
 
 	for (;;) {
 		bool fits = used < OUTPUT_BYTES - 1;
-		ssize_t n = fits ? read(fd, output + used, OUTPUT_BYTES - 1 - used)
-				 : read(fd, beyond, sizeof(beyond));
+		ssize_t n = fits ? read(fd, output + used, OUTPUT_BYTES - 1 - used) : read(fd, beyond, sizeof(beyond));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -107,7 +106,7 @@ static void read_all(int fd, char *output)
 /* smartctl is for root and lies where only root's PATH may lead. */
 static int spawn(pid_t *pid, const posix_spawn_file_actions_t *actions, char *const *arguments)
 {
-	static const char *const folders[] = {"/usr/sbin", "/usr/local/sbin", "/sbin"};
+	static const char *const folders[] = { "/usr/sbin", "/usr/local/sbin", "/sbin" };
 	int error = posix_spawnp(pid, arguments[0], actions, NULL, arguments, environ);
 
 	for (size_t i = 0; error != 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -157,11 +156,11 @@ static void device_path(const char *name, char path[SMART_NAME_BYTES + 8])
 
 int smart_read(const char *name, struct smart_counters *counters, char *why)
 {
-	char path[SMART_NAME_BYTES + 8], smartctl[] = "smartctl", json[] = "--json", info[] = "-i",
-	     attributes[] = "-A", nvme[] = "nvme", ocp[] = "ocp", log[] = "smart-add-log", o[] = "-o",
-	     word[] = "json";
-	char *ask_smartctl[] = {smartctl, json, info, attributes, path, NULL};
-	char *ask_nvme[] = {nvme, ocp, log, path, o, word, NULL};
+	char path[SMART_NAME_BYTES + 8], smartctl[] = "smartctl", json[] = "--json", info[] = "-i", attributes[] = "-A",
+					 nvme[] = "nvme", ocp[] = "ocp", log[] = "smart-add-log", o[] = "-o",
+					 word[] = "json";
+	char *ask_smartctl[] = { smartctl, json, info, attributes, path, NULL };
+	char *ask_nvme[] = { nvme, ocp, log, path, o, word, NULL };
 	char *output = mem_must_zalloc(OUTPUT_BYTES);
 	int rc;
 

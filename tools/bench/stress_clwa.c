@@ -38,7 +38,7 @@
 #define MIB 1048576.0
 
 /* Of a size: with segments of 32 objects of that size, just below 1/32 of a segment, and just over 1/64. */
-static const double shares[] = {1, 0.52};
+static const double shares[] = { 1, 0.52 };
 enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
 
 struct fifo {
@@ -150,7 +150,7 @@ static uint64_t segment_of(uint64_t object_kib)
 /* Sizes follow from the segment; extstore has what it needs at the least. */
 static struct server_spec spec_of(const struct bench *bench, enum server_kind kind, uint64_t object_kib)
 {
-	static const char *const theirs[] = {"-o", "slab_automove=2,ext_threads=16", "-I", "2m", NULL};
+	static const char *const theirs[] = { "-o", "slab_automove=2,ext_threads=16", "-I", "2m", NULL };
 	uint64_t segment = segment_of(object_kib);
 	struct server_spec spec = {
 		.kind = kind,
@@ -173,8 +173,7 @@ static void row_name(enum server_kind kind, uint64_t object_kib, double share, c
 	double kib = share * (double)object_kib;
 
 	if (kind == SERVER_FLASHIELD)
-		snprintf(out, NAME_BYTES, "%.4g KiB, 1/%.0f segment", kib,
-			 (double)segment_of(object_kib) / 1024 / kib);
+		snprintf(out, NAME_BYTES, "%.4g KiB, 1/%.0f segment", kib, (double)segment_of(object_kib) / 1024 / kib);
 	else
 		snprintf(out, NAME_BYTES, "%.4g KiB, %s", kib, server_names[kind]);
 }
@@ -190,9 +189,9 @@ static double rate_of(enum server_kind kind, uint64_t object_kib)
 static int run(struct bench *bench, enum server_kind kind, uint64_t object_kib, double share)
 {
 	char segment[32];
-	const char *const ours[] = {"--admission", "all", "--segment-size", segment, "-I", "2m", NULL};
+	const char *const ours[] = { "--admission", "all", "--segment-size", segment, "-I", "2m", NULL };
 	struct server_spec spec = spec_of(bench, kind, object_kib);
-	struct fifo fifo = {.bench = bench, .flash_bytes = spec.flash_bytes};
+	struct fifo fifo = { .bench = bench, .flash_bytes = spec.flash_bytes };
 	bool runs;
 	int rc;
 
@@ -267,7 +266,8 @@ int study_stress_clwa(struct bench *bench)
 		return rc;
 	figures_target(bench->figures, "CLWA of a FIFO of large objects (worst size)",
 		       most(bench->figures, SERVER_FLASHIELD, "clwa"), FIGURES_AT_MOST, 1.05, "");
-	figures_beside(bench->figures, "  of what was written", most(bench->figures, SERVER_FLASHIELD, "clwa_of_written"), "");
+	figures_beside(bench->figures, "  of what was written",
+		       most(bench->figures, SERVER_FLASHIELD, "clwa_of_written"), "");
 	figures_beside(bench->figures, "  extstore", most(bench->figures, SERVER_EXTSTORE, "clwa"), "");
 	return FS_OK;
 }

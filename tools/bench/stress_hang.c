@@ -18,7 +18,7 @@
 #define SETTLE_SECONDS 2.0
 #define BESIDE_SECONDS 4.0 /* looked at before the hang, and after it */
 #define RETURN_SECONDS 90.0 /* how long its end is waited for */
-#define PROMPT_SECONDS 5.0  /* what is promised */
+#define PROMPT_SECONDS 5.0 /* what is promised */
 #define WATCHDOG_SECONDS 10
 #define TOLD_MS 1000 /* a write that isn't answered for so long is told */
 #define LOOK_SECONDS 0.05
@@ -35,13 +35,13 @@
 #define NAME_BYTES 64
 #define MIB 1048576.0
 
-static const struct flash_size size = {.value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 12};
+static const struct flash_size size = { .value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 12 };
 
 /* What hangs. */
 static const struct fault {
 	const char *name;
 	bool reads, writes;
-} faults[] = {{"reads", true, false}, {"writes", false, true}, {"both", true, true}};
+} faults[] = { { "reads", true, false }, { "writes", false, true }, { "both", true, true } };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 enum { FLASH_GETS, HOT, NEW, LOADS };
@@ -153,9 +153,9 @@ struct watched {
 	double items_least, items_sum;
 	unsigned looks;
 	double rate, rate_least; /* of DRAM hits and sets per second: mean, and of RATE_SECONDS */
-	double offline_after;	 /* seconds; NaN: never */
-	double told_after;	 /* the same: that the drive doesn't answer, be it reads or a write */
-	double unfed_most;	 /* seconds without food for the watchdog; NaN: there is none */
+	double offline_after; /* seconds; NaN: never */
+	double told_after; /* the same: that the drive doesn't answer, be it reads or a write */
+	double unfed_most; /* seconds without food for the watchdog; NaN: there is none */
 	double commands, commands_at, mark, mark_at; /* for the rates */
 };
 
@@ -172,9 +172,12 @@ static double commands(struct hang *hang)
 
 static void watch_begin(struct hang *hang, struct watched *watched)
 {
-	*watched = (struct watched){
-		.began = stress_now(), .items_least = NAN, .rate_least = NAN, .offline_after = NAN, .told_after = NAN,
-		.unfed_most = NAN};
+	*watched = (struct watched){ .began = stress_now(),
+				     .items_least = NAN,
+				     .rate_least = NAN,
+				     .offline_after = NAN,
+				     .told_after = NAN,
+				     .unfed_most = NAN };
 	watched->commands = watched->mark = commands(hang);
 	watched->commands_at = watched->mark_at = stress_now();
 }
@@ -245,9 +248,10 @@ static void watch_return(struct hang *hang, struct returned *returned)
 	double began = stress_now(), now = began;
 	struct stress_counts before, after;
 
-	*returned = (struct returned){is_offline(hang), NAN, NAN};
+	*returned = (struct returned){ is_offline(hang), NAN, NAN };
 	stress_count(&hang->server, &before);
-	while (awaited(returned) && now < began + RETURN_SECONDS && server_alive(&hang->server) && !bench_interrupted()) {
+	while (awaited(returned) && now < began + RETURN_SECONDS && server_alive(&hang->server) &&
+	       !bench_interrupted()) {
 		stress_count(&hang->server, &after);
 		now = stress_now();
 		if (isnan(returned->first_hit) && stress_gain(&before, &after, STRESS_FLASH_HITS) > 0)
@@ -319,7 +323,7 @@ static int run_case(struct bench *bench, enum server_kind kind, const struct fau
 		.extra = kind == SERVER_FLASHIELD ? stress_ours : stress_theirs,
 		.watchdog_seconds = kind == SERVER_FLASHIELD ? WATCHDOG_SECONDS : 0,
 	};
-	struct hang hang = {.bench = bench, .fault = fault};
+	struct hang hang = { .bench = bench, .fault = fault };
 	int rc, stopped;
 	bool runs;
 
@@ -342,17 +346,18 @@ static void describe(const struct bench *bench)
 	struct figures *figures = bench->figures;
 	char text[1600];
 
-	snprintf(text, sizeof(text),
-		 "The drive is emulated (tools/slowdrive); its reads, writes or both hang for %.0f s, and then it works "
-		 "again. 1,500 connections ask for 3000 objects on flash a second, one at a time. 4 connections get and set "
-		 "(10 %%) objects in DRAM as fast as it goes; where writes hang, 4000 new objects a second are set and read. "
-		 "257 B values. -m %d -t 1, the default read timeout of a second. of bound: 1.1 x -m + 24 MiB. Items: in "
-		 "DRAM, the mean before; least: during the hang, of that. told: the flash is offline, or a write has waited for a "
-		 "second; both from the hang's begin. first hit, online: from its end. unfed: the longest time in the hang "
-		 "without food for the watchdog, which wants some every %d s. DRAM/s: hits and sets; during: of the rate before, "
-		 "in the mean and of the worst half second. "
-		 "An object that moves to flash and is asked for is waited for. lost: connections.",
-		 hang_seconds(bench), MEMORY_MB, WATCHDOG_SECONDS);
+	snprintf(
+		text, sizeof(text),
+		"The drive is emulated (tools/slowdrive); its reads, writes or both hang for %.0f s, and then it works "
+		"again. 1,500 connections ask for 3000 objects on flash a second, one at a time. 4 connections get and set "
+		"(10 %%) objects in DRAM as fast as it goes; where writes hang, 4000 new objects a second are set and read. "
+		"257 B values. -m %d -t 1, the default read timeout of a second. of bound: 1.1 x -m + 24 MiB. Items: in "
+		"DRAM, the mean before; least: during the hang, of that. told: the flash is offline, or a write has waited for a "
+		"second; both from the hang's begin. first hit, online: from its end. unfed: the longest time in the hang "
+		"without food for the watchdog, which wants some every %d s. DRAM/s: hits and sets; during: of the rate before, "
+		"in the mean and of the worst half second. "
+		"An object that moves to flash and is asked for is waited for. lost: connections.",
+		hang_seconds(bench), MEMORY_MB, WATCHDOG_SECONDS);
 	figures_study(figures, STUDY, "a drive that answers nothing for a while, extstore beside", text);
 	figures_column(figures, "hang_before_mib", "MiB before", 1);
 	figures_column(figures, "hang_peak_mib", "MiB peak", 1);
@@ -396,26 +401,27 @@ static void conclude(const struct bench *bench)
 
 		add_target(figures, fault, "peak of resident memory", "hang_peak_mib", 0, FIGURES_AT_MOST,
 			   stress_resident_limit_mib(MEMORY_MB), "MiB");
-		add_target(figures, fault, "least DRAM items, of before", "hang_items_least_percent", 0, FIGURES_AT_LEAST,
-			   95, "%");
+		add_target(figures, fault, "least DRAM items, of before", "hang_items_least_percent", 0,
+			   FIGURES_AT_LEAST, 95, "%");
 		/* While reads are answered, the flash is of use. */
 		if (fault->reads)
-			add_target(figures, fault, "offline after", "hang_offline_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS,
-				   "s");
+			add_target(figures, fault, "offline after", "hang_offline_s", hang, FIGURES_AT_MOST,
+				   PROMPT_SECONDS, "s");
 		else
-			add_target(figures, fault, "told after", "hang_told_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS, "s");
-		add_target(figures, fault, "flash hits again after", "hang_first_hit_s", RETURN_SECONDS, FIGURES_AT_MOST,
-			   PROMPT_SECONDS, "s");
+			add_target(figures, fault, "told after", "hang_told_s", hang, FIGURES_AT_MOST, PROMPT_SECONDS,
+				   "s");
+		add_target(figures, fault, "flash hits again after", "hang_first_hit_s", RETURN_SECONDS,
+			   FIGURES_AT_MOST, PROMPT_SECONDS, "s");
 		add_target(figures, fault, "connections lost", "hang_lost", 0, FIGURES_AT_MOST, 0, "");
-		add_target(figures, fault, "longest time without food for the watchdog", "hang_unfed_s", 0, FIGURES_AT_MOST,
-			   WATCHDOG_SECONDS, "s");
+		add_target(figures, fault, "longest time without food for the watchdog", "hang_unfed_s", 0,
+			   FIGURES_AT_MOST, WATCHDOG_SECONDS, "s");
 	}
 }
 
 /* One round: a hang takes a minute, and what it does to memory hardly depends on the machine's mood. */
 int study_stress_hang(struct bench *bench)
 {
-	static const enum server_kind kinds[] = {SERVER_FLASHIELD, SERVER_EXTSTORE};
+	static const enum server_kind kinds[] = { SERVER_FLASHIELD, SERVER_EXTSTORE };
 	int rc = FS_OK;
 
 	describe(bench);

@@ -17,15 +17,15 @@
 #define CONNECTIONS 200
 #define NAME_BYTES 64
 
-static const struct flash_size size = {.value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 10};
+static const struct flash_size size = { .value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 10 };
 
 static const struct drive {
 	const char *name;
 	uint64_t latency_us;
-} drives[] = {{"fast drive", 0}, {"1 ms drive", 1000}};
+} drives[] = { { "fast drive", 0 }, { "1 ms drive", 1000 } };
 
 enum { DRIVES = sizeof(drives) / sizeof(drives[0]), CONTENDERS = 2 };
-static const enum server_kind kinds[CONTENDERS] = {SERVER_FLASHIELD, SERVER_EXTSTORE};
+static const enum server_kind kinds[CONTENDERS] = { SERVER_FLASHIELD, SERVER_EXTSTORE };
 
 struct hot {
 	struct bench *bench;
@@ -69,8 +69,8 @@ static int find_key(struct hot *hot, int who, uint64_t *reads)
 		*reads = atomic_load(&drive->reads.done);
 		rc = stress_run(STUDY, &spec, &hot->servers[who], &result);
 		load_result_fini(&result);
-	} while (rc == FS_OK && atomic_load(&drive->reads.done) == *reads && hot->used[who] + 1 < hot->ranges[who].keys &&
-		 !bench_interrupted());
+	} while (rc == FS_OK && atomic_load(&drive->reads.done) == *reads &&
+		 hot->used[who] + 1 < hot->ranges[who].keys && !bench_interrupted());
 	return rc;
 }
 
@@ -119,17 +119,19 @@ static int start(struct hot *hot, int who)
 		.extra = kinds[who] == SERVER_FLASHIELD ? stress_ours : stress_theirs,
 	};
 
-	return stress_start_filled(hot->bench, STUDY, &spec, &size, &hot->servers[who], &hot->ranges[who], &hot->runs[who]);
+	return stress_start_filled(hot->bench, STUDY, &spec, &size, &hot->servers[who], &hot->ranges[who],
+				   &hot->runs[who]);
 }
 
 static void describe(struct figures *figures)
 {
-	figures_study(figures, STUDY, "one object on flash that everybody asks for, extstore beside",
-		      "One key whose object lies on flash, another in each measurement, is asked for by 200 connections, one get "
-		      "each, a million times (times the scale) in all. reads: of the emulated drive (tools/slowdrive), which is "
-		      "as fast as the real one, or takes a millisecond more for each read; the one before, by which the key "
-		      "was found, is among them. 257 B, -m 64 -t 1. extstore: 16 I/O "
-		      "threads; its default moves one object in 2000 reads back into memory.");
+	figures_study(
+		figures, STUDY, "one object on flash that everybody asks for, extstore beside",
+		"One key whose object lies on flash, another in each measurement, is asked for by 200 connections, one get "
+		"each, a million times (times the scale) in all. reads: of the emulated drive (tools/slowdrive), which is "
+		"as fast as the real one, or takes a millisecond more for each read; the one before, by which the key "
+		"was found, is among them. 257 B, -m 64 -t 1. extstore: 16 I/O "
+		"threads; its default moves one object in 2000 reads back into memory.");
 	figures_column(figures, "hot_gets", "gets", -1);
 	figures_column(figures, "hot_reads", "drive reads", -1);
 	figures_column(figures, "hot_reads_percent", "reads %", 2);
@@ -146,8 +148,8 @@ static void conclude(struct figures *figures)
 	for (int i = 0; i < DRIVES; i++) {
 		snprintf(measure, sizeof(measure), "one hot object on flash, %s: drive reads per get", drives[i].name);
 		row_name(0, &drives[i], row);
-		figures_target(figures, measure, figures_median(figures, STUDY, row, "hot_reads_percent"), FIGURES_AT_MOST, 1,
-			       "%");
+		figures_target(figures, measure, figures_median(figures, STUDY, row, "hot_reads_percent"),
+			       FIGURES_AT_MOST, 1, "%");
 		row_name(1, &drives[i], row);
 		figures_beside(figures, "  extstore", figures_median(figures, STUDY, row, "hot_reads_percent"), "%");
 	}
@@ -155,7 +157,7 @@ static void conclude(struct figures *figures)
 
 int study_stress_hot(struct bench *bench)
 {
-	struct hot hot = {.bench = bench};
+	struct hot hot = { .bench = bench };
 	int rc = FS_OK;
 
 	describe(bench->figures);

@@ -24,7 +24,7 @@
 #define TIMED_FIRST 4000000000ull
 #define TIMED_RATE 2000
 #define WINDOW_SECONDS 0.25
-#define KEPT_SHARE 0.8	 /* of the flash, by the newest keys: those must be there */
+#define KEPT_SHARE 0.8 /* of the flash, by the newest keys: those must be there */
 #define PROBES 20000
 #define ABSENT 5000000000ull /* keys from here on are never set */
 #define NAME_BYTES 64
@@ -33,7 +33,9 @@
 static const struct factor {
 	const char *name;
 	double of_truth;
-} factors[] = {{"1/10", 0.1}, {"1/4", 0.25}, {"1/2", 0.5}, {"right", 1}, {"2", 2}, {"4", 4}, {"10", 10}};
+} factors[] = {
+	{ "1/10", 0.1 }, { "1/4", 0.25 }, { "1/2", 0.5 }, { "right", 1 }, { "2", 2 }, { "4", 4 }, { "10", 10 }
+};
 
 enum { FACTORS = sizeof(factors) / sizeof(factors[0]) };
 
@@ -43,7 +45,7 @@ struct sized {
 	char row[NAME_BYTES];
 	uint64_t memory_mb, flash_bytes, next_key, next_timed;
 	struct hist *growing, *steady; /* ns that sets took, in windows in which the index has grown, and in others */
-	unsigned grown;		       /* windows */
+	unsigned grown; /* windows */
 };
 
 static double stat_of(struct sized *sized, const char *name)
@@ -148,8 +150,9 @@ static void add_state(struct sized *sized)
 	add(sized, "index_objects", stat_of(sized, "flash_items"));
 	add(sized, "index_dram_bytes", stat_of(sized, "dram_bytes_per_flash_item"));
 	add(sized, "index_load", stat_of(sized, "index_load"));
-	add(sized, "index_mib", (stat_of(sized, "index_bytes") + stat_of(sized, "filter_bytes") +
-				 stat_of(sized, "index_other_bytes")) / MIB);
+	add(sized, "index_mib",
+	    (stat_of(sized, "index_bytes") + stat_of(sized, "filter_bytes") + stat_of(sized, "index_other_bytes")) /
+		    MIB);
 	add(sized, "index_segments_percent", 100 * used);
 	/* Of all segments, bytes of objects that can still be found. */
 	add(sized, "index_live_percent", 100 * stat_of(sized, "flash_live_bytes") / (double)sized->flash_bytes);
@@ -181,9 +184,11 @@ static int measure(struct sized *sized)
 static int run(struct bench *bench, const struct factor *factor)
 {
 	char object_size[32];
-	const char *const extra[] = {"--admission", "all", "--flash-object-size", object_size, NULL};
-	struct sized sized = {.bench = bench, .memory_mb = bench_scaled(bench, MEMORY_MB, MEMORY_LEAST_MB)};
-	struct server_spec spec = {.kind = SERVER_FLASHIELD, .memory_mb = sized.memory_mb, .threads = 1, .extra = extra};
+	const char *const extra[] = { "--admission", "all", "--flash-object-size", object_size, NULL };
+	struct sized sized = { .bench = bench, .memory_mb = bench_scaled(bench, MEMORY_MB, MEMORY_LEAST_MB) };
+	struct server_spec spec = {
+		.kind = SERVER_FLASHIELD, .memory_mb = sized.memory_mb, .threads = 1, .extra = extra
+	};
 	bool runs;
 	int rc;
 

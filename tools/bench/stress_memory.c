@@ -12,9 +12,9 @@
 #define STUDY "stress_memory"
 #define MEMORY_MOST_MB 1024 /* at scale 1 */
 #define MEMORY_MOST_LEAST_MB 128
-#define THEIRS_LEAST_MB 64    /* less memory is no set-up for memcached */
-#define TURNS_OF_MEMORY 3.0   /* bytes set, in memories, without flash */
-#define TURNS_OF_FLASH 1.5    /* beyond the memory, with flash */
+#define THEIRS_LEAST_MB 64 /* less memory is no set-up for memcached */
+#define TURNS_OF_MEMORY 3.0 /* bytes set, in memories, without flash */
+#define TURNS_OF_FLASH 1.5 /* beyond the memory, with flash */
 #define FLASH_OF_MEMORY 2
 #define FLASH_LEAST_MB 128
 #define KEY_BYTES 30
@@ -27,17 +27,17 @@ static const struct shift {
 	const char *name;
 	uint32_t value_bytes[2]; /* 0: none */
 } shifts[] = {
-	{"100 B", {100, 0}},
-	{"300 B", {300, 0}},
-	{"4 KiB", {4096, 0}},
-	{"1000 B, then 256 B", {1000, 256}},
+	{ "100 B", { 100, 0 } },
+	{ "300 B", { 300, 0 } },
+	{ "4 KiB", { 4096, 0 } },
+	{ "1000 B, then 256 B", { 1000, 256 } },
 };
 
 /* The promises. The last one's memory is scaled. */
 static struct memory {
 	uint64_t mb;
 	double items_percent;
-} memories[] = {{8, 60}, {64, 88}, {MEMORY_MOST_MB, 94}};
+} memories[] = { { 8, 60 }, { 64, 88 }, { MEMORY_MOST_MB, 94 } };
 
 enum { SHIFTS = sizeof(shifts) / sizeof(shifts[0]), MEMORIES = sizeof(memories) / sizeof(memories[0]) };
 
@@ -46,10 +46,10 @@ static const struct contender {
 	enum server_kind kind;
 	bool flash;
 } contenders[] = {
-	{"flashield", SERVER_FLASHIELD, false},
-	{"memcached", SERVER_MEMCACHED, false},
-	{"flashield + flash", SERVER_FLASHIELD, true},
-	{"extstore", SERVER_EXTSTORE, true},
+	{ "flashield", SERVER_FLASHIELD, false },
+	{ "memcached", SERVER_MEMCACHED, false },
+	{ "flashield + flash", SERVER_FLASHIELD, true },
+	{ "extstore", SERVER_EXTSTORE, true },
 };
 
 enum { CONTENDERS = sizeof(contenders) / sizeof(contenders[0]), OURS = 0, OURS_FLASH = 2 };
@@ -138,8 +138,8 @@ static int fill(struct measured *measured, uint32_t value_bytes, bool looks)
 {
 	const struct server_spec *server = &measured->server.spec;
 	double memory = (double)measured->memory_mb * MIB;
-	double bytes = server->flash_bytes ? memory + TURNS_OF_FLASH * (double)server->flash_bytes
-					   : TURNS_OF_MEMORY * memory;
+	double bytes =
+		server->flash_bytes ? memory + TURNS_OF_FLASH * (double)server->flash_bytes : TURNS_OF_MEMORY * memory;
 	uint64_t third = stress_keys_of(bytes / 3, value_bytes);
 	double rate = server->kind == SERVER_FLASHIELD && server->flash_bytes ? STRESS_BYTES_PER_SECOND : 0;
 	struct load_spec first = stress_sets(measured->bench, measured->next_key, 2 * third, value_bytes, true, rate);
@@ -174,7 +174,7 @@ static void add_measured(struct measured *measured)
 static int run(struct bench *bench, const struct memory *memory, const struct shift *shift,
 	       const struct contender *contender)
 {
-	static const char *const ours[] = {"--admission", "all", NULL};
+	static const char *const ours[] = { "--admission", "all", NULL };
 	uint64_t flash_mb = memory->mb * FLASH_OF_MEMORY;
 	const struct server_spec spec = {
 		.kind = contender->kind,
@@ -183,7 +183,7 @@ static int run(struct bench *bench, const struct memory *memory, const struct sh
 		.flash_bytes = !contender->flash ? 0 : (flash_mb < FLASH_LEAST_MB ? FLASH_LEAST_MB : flash_mb) << 20,
 		.extra = contender->kind == SERVER_FLASHIELD && contender->flash ? ours : NULL,
 	};
-	struct measured measured = {.bench = bench, .memory_mb = memory->mb, .items_least = NAN};
+	struct measured measured = { .bench = bench, .memory_mb = memory->mb, .items_least = NAN };
 	int rc = server_start(&measured.server, bench, &spec), stopped;
 
 	if (rc == FS_ENOTFOUND && contender->kind != SERVER_FLASHIELD) {
@@ -252,8 +252,8 @@ static void conclude(struct figures *figures)
 		figures_target(figures, measure, worst(figures, memory, "mem_items_percent", true), FIGURES_AT_LEAST,
 			       memory->items_percent, "%");
 		snprintf(measure, sizeof(measure), "-m %llu: peak of resident memory, of its bound (worst case)", mb);
-		figures_target(figures, measure, worst(figures, memory, "mem_bound_percent", false), FIGURES_AT_MOST, 100,
-			       "%");
+		figures_target(figures, measure, worst(figures, memory, "mem_bound_percent", false), FIGURES_AT_MOST,
+			       100, "%");
 		snprintf(measure, sizeof(measure), "-m %llu: set and gone in the next batch (worst case)", mb);
 		figures_target(figures, measure, worst(figures, memory, "mem_missing", false), FIGURES_AT_MOST, 0, "");
 	}

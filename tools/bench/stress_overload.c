@@ -32,7 +32,7 @@
 #define PIPELINED_CONNECTIONS 64
 #define NAME_BYTES 64
 
-static const struct flash_size size = {.value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 12};
+static const struct flash_size size = { .value_bytes = 257, .wanted = 20000, .filler = 40000, .cycles = 12 };
 
 /* How the load is raised. */
 static const struct way {
@@ -41,12 +41,12 @@ static const struct way {
 	unsigned keys_per_get;
 	unsigned connections; /* then pipelines grow; 0: connections grow */
 } ways[] = {
-	{"mget", 5000, 100, 0},
-	{"get", 1000, 1, 0},
-	{"pipe", 5000, 1, PIPELINED_CONNECTIONS},
+	{ "mget", 5000, 100, 0 },
+	{ "get", 1000, 1, 0 },
+	{ "pipe", 5000, 1, PIPELINED_CONNECTIONS },
 };
 
-static const double factors[] = {0.5, 1, 2, 4, 8, 16};
+static const double factors[] = { 0.5, 1, 2, 4, 8, 16 };
 
 enum { WAYS = sizeof(ways) / sizeof(ways[0]), FACTORS = sizeof(factors) / sizeof(factors[0]), CONTENDERS = 4 };
 
@@ -56,7 +56,8 @@ static const struct contender {
 	enum server_kind kind;
 	unsigned threads;
 } contenders[CONTENDERS] = {
-	{SERVER_FLASHIELD, 1}, {SERVER_EXTSTORE, 1}, {SERVER_FLASHIELD, 2}, {SERVER_EXTSTORE, 2}};
+	{ SERVER_FLASHIELD, 1 }, { SERVER_EXTSTORE, 1 }, { SERVER_FLASHIELD, 2 }, { SERVER_EXTSTORE, 2 }
+};
 
 struct overload {
 	struct bench *bench;
@@ -71,8 +72,8 @@ struct overload {
 
 static void row_name(int who, const struct way *way, double factor, char out[NAME_BYTES])
 {
-	snprintf(out, NAME_BYTES, "%s -t %u %s x%g", server_names[contenders[who].kind], contenders[who].threads, way->name,
-		 factor);
+	snprintf(out, NAME_BYTES, "%s -t %u %s x%g", server_names[contenders[who].kind], contenders[who].threads,
+		 way->name, factor);
 }
 
 static void add(struct overload *overload, const char *row, const char *column, double value)
@@ -363,7 +364,7 @@ static int measure_round(struct overload *overload, unsigned round)
 
 static int start(struct overload *overload, int who)
 {
-	static const char *const ours[] = {"--admission", "read-once", "--flash-read-timeout", TIMEOUT_OPTION, NULL};
+	static const char *const ours[] = { "--admission", "read-once", "--flash-read-timeout", TIMEOUT_OPTION, NULL };
 	bool is_ours = contenders[who].kind == SERVER_FLASHIELD;
 	const struct server_spec spec = {
 		.kind = contenders[who].kind,
@@ -374,8 +375,8 @@ static int start(struct overload *overload, int who)
 		.extra = is_ours ? ours : stress_theirs,
 	};
 
-	return stress_start_filled(overload->bench, STUDY, &spec, &size, &overload->servers[who], &overload->ranges[who],
-				   &overload->runs[who]);
+	return stress_start_filled(overload->bench, STUDY, &spec, &size, &overload->servers[who],
+				   &overload->ranges[who], &overload->runs[who]);
 }
 
 static void describe(struct figures *figures)
@@ -442,7 +443,7 @@ static void conclude(struct figures *figures)
 
 int study_stress_overload(struct bench *bench)
 {
-	struct overload overload = {.bench = bench};
+	struct overload overload = { .bench = bench };
 	int rc = FS_OK;
 
 	describe(bench->figures);

@@ -16,9 +16,9 @@
 #define FILL_PIPELINE 8
 #define FILL_PIPELINED_BYTES 8192
 
-const char *const stress_ours[] = {"--admission", "read-once", NULL};
+const char *const stress_ours[] = { "--admission", "read-once", NULL };
 /* As in the study "flash": by default extstore is slow to give memory to the headers of objects on flash. */
-const char *const stress_theirs[] = {"-o", "slab_automove=2,ext_threads=16", NULL};
+const char *const stress_theirs[] = { "-o", "slab_automove=2,ext_threads=16", NULL };
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ double stress_now(void)
 
 void stress_sleep(double seconds)
 {
-	struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(fmod(seconds, 1) * 1e9)};
+	struct timespec left = { .tv_sec = (time_t)seconds, .tv_nsec = (long)(fmod(seconds, 1) * 1e9) };
 
 	while (seconds > 0 && nanosleep(&left, &left) != 0 && errno == EINTR && !bench_interrupted())
 		continue;

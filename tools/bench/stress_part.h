@@ -59,7 +59,7 @@ enum stress_counter {
 	STRESS_DRAM_HITS,
 	STRESS_MISSES,
 	STRESS_SETS,
-	STRESS_SHED,   /* flash_reads_shed: gets that were answered as misses without a read */
+	STRESS_SHED, /* flash_reads_shed: gets that were answered as misses without a read */
 	STRESS_SHARED, /* flash_reads_shared: gets that waited for another's read */
 	STRESS_DRIVE_READS,
 	STRESS_CPU, /* seconds */

@@ -15,20 +15,17 @@ static const struct line {
 	double ops_s, latency_us;
 	const char *study, *rate_row, *latency_row;
 } lines[] = {
-	[SSD_HITS] = {"flashield, SSD hits", 150264, 106, "flash", "257 B c50 flashield",
-		      "257 B c1 flashield"},
-	[DRAM_HITS] = {"flashield, DRAM hits", 270437, 13.5, "ops", "get 257 B c50 flashield",
-		       "get 257 B c1 flashield"},
-	[MISSES] = {"flashield, misses", 239191, 19, "ops", "miss 257 B c50 flashield",
-		    "miss 257 B c1 flashield"},
-	[THEIR_HITS] = {"memcached, hits", 275379, 13, "ops", "get 257 B c50 memcached",
-			"get 257 B c1 memcached"},
-	[THEIR_MISSES] = {"memcached, misses", 286718, 12, "ops", "miss 257 B c50 memcached",
-			  "miss 257 B c1 memcached"},
+	[SSD_HITS] = { "flashield, SSD hits", 150264, 106, "flash", "257 B c50 flashield", "257 B c1 flashield" },
+	[DRAM_HITS] = { "flashield, DRAM hits", 270437, 13.5, "ops", "get 257 B c50 flashield",
+			"get 257 B c1 flashield" },
+	[MISSES] = { "flashield, misses", 239191, 19, "ops", "miss 257 B c50 flashield", "miss 257 B c1 flashield" },
+	[THEIR_HITS] = { "memcached, hits", 275379, 13, "ops", "get 257 B c50 memcached", "get 257 B c1 memcached" },
+	[THEIR_MISSES] = { "memcached, misses", 286718, 12, "ops", "miss 257 B c50 memcached",
+			   "miss 257 B c1 memcached" },
 };
 
-static void add(struct figures *figures, const char *row, double paper_ops_s, double paper_us,
-		double here_ops_s, double here_us)
+static void add(struct figures *figures, const char *row, double paper_ops_s, double paper_us, double here_ops_s,
+		double here_us)
 {
 	figures_add(figures, STUDY, row, "paper_ops_s", paper_ops_s);
 	figures_add(figures, STUDY, row, "here_ops_s", here_ops_s);
@@ -46,8 +43,7 @@ static double latency_of(const struct figures *figures, const struct line *line)
 	return figures_median(figures, line->study, line->latency_row, "p50_us");
 }
 
-static void add_ratio(struct figures *figures, const char *row, const struct line *of,
-		      const struct line *to)
+static void add_ratio(struct figures *figures, const char *row, const struct line *of, const struct line *to)
 {
 	add(figures, row, of->ops_s / to->ops_s, of->latency_us / to->latency_us,
 	    rate_of(figures, of) / rate_of(figures, to), latency_of(figures, of) / latency_of(figures, to));

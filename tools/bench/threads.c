@@ -23,13 +23,13 @@
 
 enum { SERVERS = 2 }; /* flashield, memcached */
 
-static const unsigned thread_counts[] = {1, 2, 4, 8};
+static const unsigned thread_counts[] = { 1, 2, 4, 8 };
 enum { COUNTS = sizeof(thread_counts) / sizeof(thread_counts[0]) };
 
 static const struct {
 	const char *name;
 	enum load_kind kind;
-} kinds[] = {{"get", LOAD_GET}, {"set", LOAD_SET}};
+} kinds[] = { { "get", LOAD_GET }, { "set", LOAD_SET } };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* ---- servers --------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ struct group {
 
 static int start(struct group *group)
 {
-	static const enum server_kind server_kinds[SERVERS] = {SERVER_FLASHIELD, SERVER_MEMCACHED};
+	static const enum server_kind server_kinds[SERVERS] = { SERVER_FLASHIELD, SERVER_MEMCACHED };
 	int code = FS_OK;
 
 	while (group->started < SERVERS) {
@@ -60,8 +60,7 @@ static int start(struct group *group)
 		group->started++;
 	}
 	if (code == FS_ENOTFOUND && group->started) {
-		figures_note(group->bench->figures, STUDY,
-			     "memcached (%s) is not here: nothing to compare with.",
+		figures_note(group->bench->figures, STUDY, "memcached (%s) is not here: nothing to compare with.",
 			     group->bench->options->memcached);
 		code = FS_OK;
 	}
@@ -119,8 +118,7 @@ static int measure_server(struct group *group, unsigned kind, unsigned round, st
 	spec.order = LOAD_UNIFORM;
 	spec.seconds = sample_seconds(group->bench, CASE_SECONDS);
 	spec.seed = round + 1;
-	snprintf(row, sizeof(row), "%s -t %u %s", kinds[kind].name, group->threads,
-		 server_names[server->spec.kind]);
+	snprintf(row, sizeof(row), "%s -t %u %s", kinds[kind].name, group->threads, server_names[server->spec.kind]);
 	code = sample_load(group->bench, STUDY, row, &spec, server, sample);
 	if (code == FS_OK)
 		figures_add(group->bench->figures, STUDY, row, "switches",
@@ -148,7 +146,7 @@ static int measure_kind(struct group *group, unsigned kind, unsigned round)
 
 static int measure_group(struct bench *bench, unsigned threads)
 {
-	struct group group = {.bench = bench, .threads = threads};
+	struct group group = { .bench = bench, .threads = threads };
 	int code = start(&group);
 
 	bench_progress(bench, "threads: servers with -t %u", threads);

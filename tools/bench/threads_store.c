@@ -90,14 +90,13 @@ static void operate(struct runner *runner)
 
 	for (uint64_t i = 0; i < runner->operations; i++) {
 		uint64_t number = runner->in_order ? i : rng_below(&runner->rng, run->keys);
-		struct store_request request = {.key = key, .key_length = KEY_BYTES};
+		struct store_request request = { .key = key, .key_length = KEY_BYTES };
 
 		if (i % TURN_OPERATIONS == 0)
 			store_worker_turn(runner->worker);
 		write_key(key, number);
 		request.hash = store_hash(run->store, key, KEY_BYTES);
-		runner->failed +=
-			!(runner->is_set ? set(runner, &request, number) : get(runner, &request, number));
+		runner->failed += !(runner->is_set ? set(runner, &request, number) : get(runner, &request, number));
 	}
 }
 
@@ -145,7 +144,7 @@ static void run_threads(struct runner *runners, unsigned threads)
 /* The sum over the threads; start and end are the first's and the last's. */
 static struct runner sum_of(const struct runner *runners, unsigned threads)
 {
-	struct runner sum = {.start_ns = UINT64_MAX};
+	struct runner sum = { .start_ns = UINT64_MAX };
 
 	for (unsigned i = 0; i < threads; i++) {
 		sum.operations += runners[i].operations;
@@ -168,10 +167,9 @@ static int measure(struct bench *bench, const char *study, struct run *run, unsi
 	char row[64];
 
 	for (unsigned i = 0; i < threads; i++) {
-		runners[i] = (struct runner){.run = run,
-					     .worker = run->workers[i],
-					     .is_set = is_set,
-					     .operations = run->operations};
+		runners[i] = (struct runner){
+			.run = run, .worker = run->workers[i], .is_set = is_set, .operations = run->operations
+		};
 		rng_init(&runners[i].rng, run->round * THREADS_MOST + i);
 	}
 	run_threads(runners, threads);
@@ -179,14 +177,12 @@ static int measure(struct bench *bench, const char *study, struct run *run, unsi
 	cpu_ns = (double)sum.cpu_ns / (double)sum.operations;
 	if (run->alone_ns[is_set] == 0)
 		run->alone_ns[is_set] = cpu_ns;
-	snprintf(row, sizeof(row), "store %s, %u thread%s", is_set ? "set" : "get", threads,
-		 threads > 1 ? "s" : "");
+	snprintf(row, sizeof(row), "store %s, %u thread%s", is_set ? "set" : "get", threads, threads > 1 ? "s" : "");
 	figures_add(bench->figures, study, row, "store_cpu_ns", cpu_ns);
 	figures_add(bench->figures, study, row, "store_growth", cpu_ns / run->alone_ns[is_set]);
 	figures_add(bench->figures, study, row, "store_ops_s",
 		    (double)sum.operations * 1e9 / (double)(sum.end_ns - sum.start_ns));
-	figures_add(bench->figures, study, row, "store_switches",
-		    (double)sum.sleeps * 1e6 / (double)sum.operations);
+	figures_add(bench->figures, study, row, "store_switches", (double)sum.sleeps * 1e6 / (double)sum.operations);
 	if (sum.failed)
 		figures_note(bench->figures, study, "%s: %llu operations failed or missed.", row,
 			     (unsigned long long)sum.failed);
@@ -227,19 +223,17 @@ static void close_store(struct run *run)
 
 static void fill(struct run *run)
 {
-	struct runner filler = {.run = run,
-				.worker = run->workers[0],
-				.is_set = true,
-				.in_order = true,
-				.operations = run->keys};
+	struct runner filler = {
+		.run = run, .worker = run->workers[0], .is_set = true, .in_order = true, .operations = run->keys
+	};
 
 	operate(&filler);
 }
 
 int threads_store(struct bench *bench, const char *study, const unsigned *counts, size_t count)
 {
-	struct run run = {.keys = bench_scaled(bench, KEYS, 1000),
-			  .operations = bench_scaled(bench, OPERATIONS, 1000)};
+	struct run run = { .keys = bench_scaled(bench, KEYS, 1000),
+			   .operations = bench_scaled(bench, OPERATIONS, 1000) };
 	int code;
 
 	must(count && counts[count - 1] <= THREADS_MOST);

@@ -15,13 +15,13 @@ static const struct {
 	const char *name;
 	enum conf_reference part;
 } conf_parts[] = {
-	{"options", CONF_REFERENCE_MD_OPTIONS},
-	{"suboptions", CONF_REFERENCE_MD_SUBOPTIONS},
-	{"extstore", CONF_REFERENCE_MD_EXTSTORE},
-	{"memcached", CONF_REFERENCE_MD_MEMCACHED},
-	{"man-options", CONF_REFERENCE_MAN_OPTIONS},
-	{"man-file", CONF_REFERENCE_MAN_FILE},
-	{"man-suboptions", CONF_REFERENCE_MAN_SUBOPTIONS},
+	{ "options", CONF_REFERENCE_MD_OPTIONS },
+	{ "suboptions", CONF_REFERENCE_MD_SUBOPTIONS },
+	{ "extstore", CONF_REFERENCE_MD_EXTSTORE },
+	{ "memcached", CONF_REFERENCE_MD_MEMCACHED },
+	{ "man-options", CONF_REFERENCE_MAN_OPTIONS },
+	{ "man-file", CONF_REFERENCE_MAN_FILE },
+	{ "man-suboptions", CONF_REFERENCE_MAN_SUBOPTIONS },
 };
 
 static void print_counters(FILE *out, enum ctr_group group)
@@ -31,23 +31,22 @@ static void print_counters(FILE *out, enum ctr_group group)
 		const struct ctr_info *info = ctr_info((enum ctr)i);
 
 		if (info->group == group)
-			fprintf(out, "| `%s` | `%s` | %s | %s |\n", info->name,
-				metric_counter_name((enum ctr)i), info->unit, info->text);
+			fprintf(out, "| `%s` | `%s` | %s | %s |\n", info->name, metric_counter_name((enum ctr)i),
+				info->unit, info->text);
 	}
 }
 
 static void print_metrics(FILE *out)
 {
-	static const char *const types[] = {[METRIC_TYPE_GAUGE] = "gauge",
-					    [METRIC_TYPE_COUNTER] = "counter",
-					    [METRIC_TYPE_HISTOGRAM] = "histogram"};
+	static const char *const types[] = {
+		[METRIC_TYPE_GAUGE] = "gauge", [METRIC_TYPE_COUNTER] = "counter", [METRIC_TYPE_HISTOGRAM] = "histogram"
+	};
 
 	fprintf(out, "| metric | type | labels | what |\n|---|---|---|---|\n");
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		const struct metric_info *info = metric_info((enum metric)i);
 
-		fprintf(out, "| `%s` | %s | %s | %s |\n", info->name, types[info->type], info->labels,
-			info->text);
+		fprintf(out, "| `%s` | %s | %s | %s |\n", info->name, types[info->type], info->labels, info->text);
 	}
 }
 
@@ -58,8 +57,8 @@ static void print_latencies(FILE *out)
 		const struct lat_info *info = lat_info((enum lat)i);
 		const struct metric_info *metric = metric_info(info->metric);
 
-		fprintf(out, "| `%s` | `%s{%s=\"%s\"}` | %s |\n", info->name, metric->name, metric->labels,
-			info->label, info->text);
+		fprintf(out, "| `%s` | `%s{%s=\"%s\"}` | %s |\n", info->name, metric->name, metric->labels, info->label,
+			info->text);
 	}
 }
 

@@ -13,7 +13,7 @@ struct shape {
 
 static struct shape shape_of(const struct app *app, const struct plan_shares *shares, double scale)
 {
-	struct shape shape = {.keys = app->keys * scale};
+	struct shape shape = { .keys = app->keys * scale };
 	double requests = app->requests_m * 1e6 * scale;
 	double gets = requests * app->get / 100, sets = requests * app->set / 100;
 	double unread = app->one_shots ? shares->unread : shares->unread_rest;
@@ -23,8 +23,7 @@ static struct shape shape_of(const struct app *app, const struct plan_shares *sh
 	shape.overwrites = sets - shape.birth_sets - shape.refills;
 	shape.silent = shape.keys * shares->silent;
 	shape.visible = shape.keys - shape.silent;
-	shape.known = gets - shape.birth_sets - shape.refills -
-		      shape.silent * (1 - shape.birth_sets / shape.keys);
+	shape.known = gets - shape.birth_sets - shape.refills - shape.silent * (1 - shape.birth_sets / shape.keys);
 	/* A core key has at least two gets, so few gets per key leave no choice. */
 	unread = fmax(unread, 2 - shape.known / shape.visible);
 	shape.unread = shape.visible * fmin(unread, 1);
@@ -92,8 +91,8 @@ static double object_bytes(const struct plan_shares *shares)
 		double births = shape.birth_sets / shape.keys, core = shape.visible - shape.unread;
 		double one_row_keys = shape.silent * births + shape.unread * (1 + births);
 		double rows = shape.known + shape.birth_sets + shape.refills + shape.overwrites;
-		double core_value = app->mean_value * rows /
-				    (rows - one_row_keys + one_row_keys * shares->small_unread);
+		double core_value =
+			app->mean_value * rows / (rows - one_row_keys + one_row_keys * shares->small_unread);
 
 		bytes += core_value * (core + shape.unread * shares->small_unread) +
 			 shape.visible * (app->key_low + app->key_high) / 2.0;
@@ -106,7 +105,7 @@ void plan_shares(struct plan_shares *shares)
 {
 	double low = 0, high = 0.6;
 
-	*shares = (struct plan_shares){.unread = 0.5, .unread_rest = 0.2, .small_unread = 1};
+	*shares = (struct plan_shares){ .unread = 0.5, .unread_rest = 0.2, .small_unread = 1 };
 	for (int i = 0; i < STEPS; i++) {
 		shares->silent = (low + high) / 2;
 		*(write_share(shares) > PUBLISHED_WRITE_SHARE ? &low : &high) = shares->silent;
@@ -147,8 +146,7 @@ static double late_share(const struct app *app, const struct shape *shape)
 	return fmin(6.0 / 7, 0.65 * misses / shape->visible);
 }
 
-void plan_make(struct plan *plan, const struct app *app, const struct plan_shares *shares, double scale,
-	       double span_s)
+void plan_make(struct plan *plan, const struct app *app, const struct plan_shares *shares, double scale, double span_s)
 {
 	struct shape shape = shape_of(app, shares, scale);
 	double requests = app->requests_m * 1e6 * scale;

@@ -20,9 +20,9 @@
 
 /* Shares that hold for the whole trace. */
 struct plan_shares {
-	double silent;       /* of the keys of every application */
-	double unread;       /* of the other keys, in the applications that take the one-shots */
-	double unread_rest;  /* the same in the others */
+	double silent; /* of the keys of every application */
+	double unread; /* of the other keys, in the applications that take the one-shots */
+	double unread_rest; /* the same in the others */
 	double small_unread; /* value size of an unread key, relative to a core key's */
 	double update; /* gets that find another size than before, where an application has room for them */
 };
@@ -33,7 +33,7 @@ struct plan {
 	double span_s;
 	uint64_t keys, silent, unread, core;
 	uint64_t birth_sets; /* keys whose life starts with a miss and a set; the others are just there */
-	uint64_t known;      /* gets with a known size */
+	uint64_t known; /* gets with a known size */
 	uint64_t refills, overwrites, deletes;
 	uint64_t adds, incrs, others;
 	uint64_t allocation;
@@ -41,14 +41,13 @@ struct plan {
 	double update; /* share of the known gets that are to find another size than the one before */
 	/* What is fitted: */
 	double alpha; /* of the core keys' popularity */
-	double late;  /* share of the keys born after the first seventh of the span */
-	double pace;  /* length of the keys' lives: 1 = hours to days of a week */
+	double late; /* share of the keys born after the first seventh of the span */
+	double pace; /* length of the keys' lives: 1 = hours to days of a week */
 };
 
 /* Fitted to the published table. */
 void plan_shares(struct plan_shares *shares);
 
-void plan_make(struct plan *plan, const struct app *app, const struct plan_shares *shares, double scale,
-	       double span_s);
+void plan_make(struct plan *plan, const struct app *app, const struct plan_shares *shares, double scale, double span_s);
 
 #endif

@@ -30,17 +30,16 @@ struct app {
 	uint32_t id;
 	double requests_m; /* millions */
 	double keys;
-	double get, set, delete, add,
-		incr;      /* percent of the requests; what is left over: stats and others */
+	double get, set, delete, add, incr; /* percent of the requests; what is left over: stats and others */
 	double mean_value; /* bytes, over all rows with a value */
 	double allocation; /* bytes that the customer had */
-	double hit;        /* percent, LRU at that allocation; 0 = not published */
+	double hit; /* percent, LRU at that allocation; 0 = not published */
 	/* Not published; assumptions of ours: */
-	double late;       /* share of the keys born after the first day, where no hit ratio decides it */
-	double refill;     /* share of the sets beyond one per key that follow a miss */
+	double late; /* share of the keys born after the first day, where no hit ratio decides it */
+	double refill; /* share of the sets beyond one per key that follow a miss */
 	double size_sigma; /* of the log-normal value sizes */
 	uint32_t key_low, key_high; /* key sizes */
-	bool one_shots;             /* takes its part of the keys that are read once only */
+	bool one_shots; /* takes its part of the keys that are read once only */
 };
 
 extern const struct app app_table[APP_COUNT];

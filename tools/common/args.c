@@ -37,10 +37,8 @@ uint64_t arg_count(const char *option, const char *text, uint64_t low, uint64_t 
 		unit = *rest == 'k' ? 1000 : *rest == 'm' ? 1000000 : *rest == 'g' ? 1000000000 : 0;
 		rest++;
 	}
-	if (!rest || *rest || errno || !unit || value > UINT64_MAX / unit || value * unit < low ||
-	    value * unit > high)
-		arg_die("--%s: \"%s\" is not a whole number from %" PRIu64 " to %" PRIu64
-			" (k, m, g: thousands)",
+	if (!rest || *rest || errno || !unit || value > UINT64_MAX / unit || value * unit < low || value * unit > high)
+		arg_die("--%s: \"%s\" is not a whole number from %" PRIu64 " to %" PRIu64 " (k, m, g: thousands)",
 			option, text, low, high);
 	return value * unit;
 }

@@ -26,7 +26,7 @@ static uint32_t cut(struct cutter *cutter, double weight)
 
 static void deal_gets(struct life *lives, const struct plan *plan)
 {
-	struct cutter cutter = {.total = plan->known - plan->unread - 2 * plan->core};
+	struct cutter cutter = { .total = plan->known - plan->unread - 2 * plan->core };
 
 	for (uint64_t i = 0; i < plan->core; i++)
 		cutter.total_weight += pow((double)(i + 1), -plan->alpha);
@@ -45,9 +45,9 @@ static void deal_gets(struct life *lives, const struct plan *plan)
 static void deal_the_rest(struct life *lives, const struct plan *plan)
 {
 	double weight = (double)(plan->known + plan->silent);
-	struct cutter sets = {.total = plan->overwrites, .total_weight = (double)plan->known};
-	struct cutter refills = {.total = plan->refills, .total_weight = (double)plan->known};
-	struct cutter deletes = {.total = plan->deletes, .total_weight = weight};
+	struct cutter sets = { .total = plan->overwrites, .total_weight = (double)plan->known };
+	struct cutter refills = { .total = plan->refills, .total_weight = (double)plan->known };
+	struct cutter deletes = { .total = plan->deletes, .total_weight = weight };
 
 	for (uint64_t i = 0; i < plan->keys; i++) {
 		struct life *life = &lives[i];
@@ -88,11 +88,11 @@ static void draw_sizes(struct life *lives, const struct plan *plan, struct rng *
 		double factor = i < plan->core ? 1 : plan->small_unread;
 		double u = modf(offset + (double)i * 0.6180339887498949, &whole);
 
-		lives[i].size = clamp_size(
-			factor * plan->app->mean_value *
-			exp(sigma * normal_quantile(fmin(fmax(u, 1e-9), 1 - 1e-9)) - sigma * sigma / 2));
-		lives[i].key_size = (uint8_t)(plan->app->key_low +
-					      rng_below(rng, plan->app->key_high - plan->app->key_low + 1));
+		lives[i].size =
+			clamp_size(factor * plan->app->mean_value *
+				   exp(sigma * normal_quantile(fmin(fmax(u, 1e-9), 1 - 1e-9)) - sigma * sigma / 2));
+		lives[i].key_size =
+			(uint8_t)(plan->app->key_low + rng_below(rng, plan->app->key_high - plan->app->key_low + 1));
 	}
 	for (int round = 0; round < 4; round++) {
 		double rows = 0, bytes = 0;
@@ -128,7 +128,7 @@ static void draw_times(struct life *life, const struct plan *plan, struct rng *r
 
 void population_make(struct life *lives, const struct plan *plan, struct rng *rng)
 {
-	struct cutter births = {.total = plan->birth_sets, .total_weight = (double)plan->keys};
+	struct cutter births = { .total = plan->birth_sets, .total_weight = (double)plan->keys };
 
 	deal_gets(lives, plan);
 	deal_the_rest(lives, plan);

@@ -18,21 +18,21 @@
 
 struct life {
 	/* Drawn by population_make: */
-	float birth, length;                   /* seconds, before the daily wave */
+	float birth, length; /* seconds, before the daily wave */
 	uint32_t gets, sets, refills, deletes; /* to come */
-	uint32_t size;                         /* of the value, bytes */
+	uint32_t size; /* of the value, bytes */
 	uint32_t first_size; /* what changes go out from, so that they don't drift */
 	uint8_t key_size;
 	bool starts_with_set; /* born by a miss and a set, otherwise just there */
-	bool is_silent;       /* its value is never met */
+	bool is_silent; /* its value is never met */
 	/* Left as they are, for who plays the life: */
 	bool is_born;
-	bool is_absent;  /* deleted, and not set again yet */
-	bool is_read;    /* with a known size, at least once */
+	bool is_absent; /* deleted, and not set again yet */
+	bool is_read; /* with a known size, at least once */
 	bool is_changed; /* its size, and not read since */
-	float progress;  /* 0 at birth, 1 at the end */
-	uint32_t link;   /* the next key of the same slice */
-	double next_s;   /* of the next request */
+	float progress; /* 0 at birth, 1 at the end */
+	uint32_t link; /* the next key of the same slice */
+	double next_s; /* of the next request */
 };
 
 /* Draws all keys of a plan into zeroed memory for plan->keys: counts, sizes, births and lengths of life.

@@ -32,30 +32,28 @@ static char *scaled(double value, double step, const char *const *units, int las
 
 char *text_count(double value, char out[TEXT_BYTES])
 {
-	static const char *const units[] = {"", " k", " M", " G", " T"};
+	static const char *const units[] = { "", " k", " M", " G", " T" };
 
 	return scaled(value, 1000, units, 4, out);
 }
 
 char *text_size(double bytes, char out[TEXT_BYTES])
 {
-	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+	static const char *const units[] = { " B", " KiB", " MiB", " GiB", " TiB" };
 
 	return scaled(bytes, 1024, units, 4, out);
 }
 
 char *text_duration(double seconds, char out[TEXT_BYTES])
 {
-	static const char *const units[] = {" us", " ms", " s"};
+	static const char *const units[] = { " us", " ms", " s" };
 
 	if (seconds >= 172800)
 		snprintf(out, TEXT_BYTES, "%.1f days", seconds / 86400);
 	else if (seconds >= 3600)
-		snprintf(out, TEXT_BYTES, "%.0f h %02.0f min", floor(seconds / 3600),
-			 floor(fmod(seconds, 3600) / 60));
+		snprintf(out, TEXT_BYTES, "%.0f h %02.0f min", floor(seconds / 3600), floor(fmod(seconds, 3600) / 60));
 	else if (seconds >= 120)
-		snprintf(out, TEXT_BYTES, "%.0f min %02.0f s", floor(seconds / 60),
-			 floor(fmod(seconds, 60)));
+		snprintf(out, TEXT_BYTES, "%.0f min %02.0f s", floor(seconds / 60), floor(fmod(seconds, 60)));
 	else
 		scaled(seconds * 1e6, 1000, units, 2, out);
 	return out;
@@ -97,7 +95,7 @@ static int64_t seconds_now(void)
 
 void progress_init(struct progress *progress, bool quiet)
 {
-	*progress = (struct progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO)};
+	*progress = (struct progress){ .quiet = quiet, .terminal = isatty(STDERR_FILENO) };
 	progress->start_s = seconds_now();
 }
 

@@ -40,10 +40,10 @@ struct trace_row {
 	const char *app;
 	uint32_t key_length;
 	uint32_t app_length;
-	int32_t key_size;   /* -1 = unknown */
+	int32_t key_size; /* -1 = unknown */
 	int32_t value_size; /* -1 = unknown */
-	uint32_t ttl_s;     /* 0 = none */
-	uint32_t repeat;    /* times that the request happened (meta's op_count), >= 1 */
+	uint32_t ttl_s; /* 0 = none */
+	uint32_t repeat; /* times that the request happened (meta's op_count), >= 1 */
 	enum trace_op op;
 };
 
@@ -59,8 +59,8 @@ int trace_parse_meta_header(const char *line, size_t length, struct trace_column
 
 /* Reads one line (no newline at its end). FS_EINVAL, and a reason in *why (static text), if it is
    broken. columns is for meta only. Not for TRACE_AUTO. */
-int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line,
-		    size_t length, struct trace_row *row, const char **why) FS_MUST_CHECK;
+int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line, size_t length,
+		    struct trace_row *row, const char **why) FS_MUST_CHECK;
 
 /* The format of a trace from its first line; TRACE_AUTO if it is none of them.
  *is_header: that line is no request. */

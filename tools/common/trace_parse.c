@@ -6,10 +6,11 @@
 
 #define MAX_FIELDS 16
 
-const char *const trace_format_names[] = {"auto", "flashield", "memcachier", "twitter", "meta", NULL};
+const char *const trace_format_names[] = { "auto", "flashield", "memcachier", "twitter", "meta", NULL };
 
 const struct trace_columns trace_meta_columns = {
-	.op_time = 0, .key = 1, .key_size = 2, .op = 3, .op_count = 4, .size = 5, .ttl = 7, .usecase = 8};
+	.op_time = 0, .key = 1, .key_size = 2, .op = 3, .op_count = 4, .size = 5, .ttl = 7, .usecase = 8
+};
 
 static const char flashield_header[] = "time_ms,app,op,key,key_size,value_size,ttl_s";
 
@@ -30,7 +31,7 @@ static int split(const char *line, size_t length, struct field *fields)
 
 		if (count == MAX_FIELDS)
 			return MAX_FIELDS + 1;
-		fields[count++] = (struct field){line, (uint32_t)(stop - line)};
+		fields[count++] = (struct field){ line, (uint32_t)(stop - line) };
 		if (!comma)
 			return count;
 		line = comma + 1;
@@ -111,11 +112,11 @@ static bool op_field(struct field field, enum trace_op *op)
 		const char *word;
 		enum trace_op op;
 	} words[] = {
-		{"get", TRACE_GET},       {"set", TRACE_SET},       {"delete", TRACE_DELETE},
-		{"add", TRACE_ADD},       {"gets", TRACE_GET},      {"get_lease", TRACE_GET},
-		{"set_lease", TRACE_SET}, {"replace", TRACE_SET},   {"cas", TRACE_SET},
-		{"append", TRACE_SET},    {"prepend", TRACE_SET},   {"incr", TRACE_INCR},
-		{"decr", TRACE_INCR},     {"lease_get", TRACE_GET}, {"lease_set", TRACE_SET},
+		{ "get", TRACE_GET },       { "set", TRACE_SET },       { "delete", TRACE_DELETE },
+		{ "add", TRACE_ADD },       { "gets", TRACE_GET },      { "get_lease", TRACE_GET },
+		{ "set_lease", TRACE_SET }, { "replace", TRACE_SET },   { "cas", TRACE_SET },
+		{ "append", TRACE_SET },    { "prepend", TRACE_SET },   { "incr", TRACE_INCR },
+		{ "decr", TRACE_INCR },     { "lease_get", TRACE_GET }, { "lease_set", TRACE_SET },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -171,8 +172,8 @@ static int parse_flashield(const struct field *f, int fields, struct trace_row *
 
 static int parse_memcachier(const struct field *f, int fields, struct trace_row *row, const char **why)
 {
-	static const enum trace_op types[] = {TRACE_OTHER, TRACE_GET,  TRACE_SET,   TRACE_DELETE,
-					      TRACE_ADD,   TRACE_INCR, TRACE_OTHER, TRACE_OTHER};
+	static const enum trace_op types[] = { TRACE_OTHER, TRACE_GET,  TRACE_SET,   TRACE_DELETE,
+					       TRACE_ADD,   TRACE_INCR, TRACE_OTHER, TRACE_OTHER };
 	int64_t type, number;
 
 	if (fields != 7)
@@ -208,11 +209,11 @@ static int parse_twitter(const char *line, size_t length, struct trace_row *row,
 			end--;
 		if (end <= line || !comma || end - 1 <= comma)
 			return broken(why, "not 7 columns");
-		f[i] = (struct field){end, (uint32_t)(stop - end)};
+		f[i] = (struct field){ end, (uint32_t)(stop - end) };
 		end--;
 	}
-	f[0] = (struct field){line, (uint32_t)(comma - line)};
-	f[1] = (struct field){comma + 1, (uint32_t)(end - comma - 1)};
+	f[0] = (struct field){ line, (uint32_t)(comma - line) };
+	f[1] = (struct field){ comma + 1, (uint32_t)(end - comma - 1) };
 	if (!seconds(f[0], &row->time_us))
 		return broken(why, "the time is not a number of seconds");
 	if (!size_field(f[2], 65535, &row->key_size))
@@ -224,17 +225,17 @@ static int parse_twitter(const char *line, size_t length, struct trace_row *row,
 	if (!ttl_field(f[6], &row->ttl_s))
 		return broken(why, "the TTL is not a whole number");
 	colon = memchr(f[1].text, ':', f[1].length);
-	app = colon ? (struct field){f[1].text, (uint32_t)(colon - f[1].text)} : (struct field){"-", 1};
+	app = colon ? (struct field){ f[1].text, (uint32_t)(colon - f[1].text) } : (struct field){ "-", 1 };
 	/* A get that found nothing has size 0 there. */
 	if (row->op == TRACE_GET && row->value_size == 0)
 		row->value_size = -1;
 	return set_key(row, f[1], app, why);
 }
 
-static int parse_meta(const struct trace_columns *c, const struct field *f, int fields,
-		      struct trace_row *row, const char **why)
+static int parse_meta(const struct trace_columns *c, const struct field *f, int fields, struct trace_row *row,
+		      const char **why)
 {
-	const struct field none = {"-", 1}, minus_one = {"-1", 2}, zero = {"0", 1}, one = {"1", 1};
+	const struct field none = { "-", 1 }, minus_one = { "-1", 2 }, zero = { "0", 1 }, one = { "1", 1 };
 	int64_t count;
 
 	if (fields <= c->key || fields <= c->op || fields <= c->size || fields < 4)
@@ -260,13 +261,13 @@ static int parse_meta(const struct trace_columns *c, const struct field *f, int 
 #undef COLUMN
 }
 
-int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line,
-		    size_t length, struct trace_row *row, const char **why)
+int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line, size_t length,
+		    struct trace_row *row, const char **why)
 {
 	struct field fields[MAX_FIELDS];
 	int count;
 
-	*row = (struct trace_row){.repeat = 1};
+	*row = (struct trace_row){ .repeat = 1 };
 	if (format == TRACE_TWITTER)
 		return parse_twitter(line, length, row, why);
 	count = split(line, length, fields);
@@ -291,10 +292,10 @@ int trace_parse_meta_header(const char *line, size_t length, struct trace_column
 	const struct {
 		const char *name;
 		int8_t *column;
-	} names[] = {{"op_time", &columns->op_time},   {"key", &columns->key},
-		     {"key_size", &columns->key_size}, {"op", &columns->op},
-		     {"op_count", &columns->op_count}, {"size", &columns->size},
-		     {"ttl", &columns->ttl},           {"usecase", &columns->usecase}};
+	} names[] = { { "op_time", &columns->op_time },   { "key", &columns->key },
+		      { "key_size", &columns->key_size }, { "op", &columns->op },
+		      { "op_count", &columns->op_count }, { "size", &columns->size },
+		      { "ttl", &columns->ttl },           { "usecase", &columns->usecase } };
 
 	memset(columns, -1, sizeof(*columns));
 	for (int i = 0; i < count && i < MAX_FIELDS; i++)

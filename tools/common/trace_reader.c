@@ -87,9 +87,8 @@ static int next_line(struct trace_reader *reader, const char **line, size_t *len
 		if (reader->at_end)
 			return 0;
 		if (unread == BUFFER_BYTES) {
-			snprintf(reader->error, sizeof(reader->error),
-				 "%s: line %llu is longer than 256 KiB", reader->path,
-				 (unsigned long long)reader->line + 1);
+			snprintf(reader->error, sizeof(reader->error), "%s: line %llu is longer than 256 KiB",
+				 reader->path, (unsigned long long)reader->line + 1);
 			return FS_ECORRUPT;
 		}
 		code = fill(reader);
@@ -129,8 +128,7 @@ static int start_format(struct trace_reader *reader, enum trace_format wanted)
 	return FS_OK;
 }
 
-int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out,
-		      char error[256])
+int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out, char error[256])
 {
 	struct trace_reader *reader = mem_must_zalloc(sizeof(*reader));
 	bool is_stdin = strcmp(path, "-") == 0;
@@ -181,8 +179,7 @@ static uint32_t app_id(struct trace_reader *reader, const struct trace_row *row)
 		uint32_t places = reader->app_places ? reader->app_places * 2 : 64;
 
 		reader->apps = mem_realloc(reader->apps, places * sizeof(*reader->apps));
-		memset(reader->apps + reader->app_places, 0,
-		       (places - reader->app_places) * sizeof(*reader->apps));
+		memset(reader->apps + reader->app_places, 0, (places - reader->app_places) * sizeof(*reader->apps));
 		reader->app_places = places;
 	}
 	app = &reader->apps[id];
@@ -201,8 +198,7 @@ static uint64_t key_hash_of(const struct trace_row *row, uint32_t app)
 	return mix64(hash64(row->key, row->key_length, 0) + (app + 1) * 0x9e3779b97f4a7c15ull);
 }
 
-static void to_request(struct trace_reader *reader, const struct trace_row *row,
-		       struct trace_request *request)
+static void to_request(struct trace_reader *reader, const struct trace_row *row, struct trace_request *request)
 {
 	uint32_t app = app_id(reader, row);
 

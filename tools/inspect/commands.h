@@ -40,15 +40,13 @@ json_t *superblock_json(const struct flash *flash, bool in_use);
 json_t *segment_json(const struct segment *segment);
 
 /* What is to be said of one of its copies, or NULL. *failure: a failed check, else a note. */
-const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy,
-				   bool *failure);
+const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy, bool *failure);
 
 /* Where the youngest record of a key lies: find.c looks for it, dump.c shows it. */
 struct find_place {
 	uint32_t segment;
 	uint64_t offset;
 };
-bool find_youngest(const struct inspect_options *options, const struct flash *flash,
-		   struct find_place *place);
+bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_place *place);
 
 #endif

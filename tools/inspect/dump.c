@@ -46,24 +46,22 @@ static int read_record(struct dump *dump)
 	const uint8_t *bytes;
 
 	if (offset < FORMAT_PAGE || offset > end || end - offset < FORMAT_RECORD_BYTES)
-		return refuse(dump, "no record can be there: they lie from %u to %" PRIu64, FORMAT_PAGE,
-			      end);
+		return refuse(dump, "no record can be there: they lie from %u to %" PRIu64, FORMAT_PAGE, end);
 	window_open(&dump->window, dump->place.segment);
 	bytes = window_at(&dump->window, offset, FORMAT_RECORD_BYTES);
 	if (!bytes)
 		arg_die("out of memory");
 	length = format_record_parse(bytes, &dump->record);
 	if (length == 0 || length > end - offset)
-		return refuse(dump, "no record: a key of %u and a value of %u bytes can't be",
-			      dump->record.key_length, dump->record.value_length);
+		return refuse(dump, "no record: a key of %u and a value of %u bytes can't be", dump->record.key_length,
+			      dump->record.value_length);
 	bytes = window_at(&dump->window, offset, length);
 	if (!bytes)
 		arg_die("out of memory");
 	format_record_parse(bytes, &dump->record);
 	dump->record.offset = offset;
 	dump->record.extent = offset < dump->segment.header.data_offset;
-	dump->good = format_record_good(&dump->flash->super, dump->segment.header.sequence, bytes,
-					&dump->record);
+	dump->good = format_record_good(&dump->flash->super, dump->segment.header.sequence, bytes, &dump->record);
 	if (dump->window.unread.pages)
 		return refuse(dump, "can't be read: %s", strerror(dump->window.unread.error));
 	return 0;
@@ -79,8 +77,7 @@ static int look(struct dump *dump)
 	if (dump->segment.header_good)
 		return 0;
 	fprintf(stderr, "flashield-inspect: segment %u is %s%s%s\n", dump->place.segment,
-		segment_state_text(dump->segment.state), dump->segment.why[0] ? ": " : "",
-		dump->segment.why);
+		segment_state_text(dump->segment.state), dump->segment.why[0] ? ": " : "", dump->segment.why);
 	return segment_failed(&dump->segment) ? EXIT_WRONG : EXIT_TROUBLE;
 }
 
@@ -115,14 +112,12 @@ static void print_text(const struct dump *dump)
 	       segment_state_text(dump->segment.state), dump->segment.header.sequence,
 	       words_time(dump->segment.header.written_s, text));
 	printf("offset          %" PRIu64 ", %u bytes%s\n", record->offset,
-	       FORMAT_RECORD_BYTES + record->key_length + record->value_length,
-	       record->extent ? ", an extent" : "");
+	       FORMAT_RECORD_BYTES + record->key_length + record->value_length, record->extent ? ", an extent" : "");
 	printf("check           0x%08x, %s\n", record->check,
 	       dump->good ? "ok" : "FAILS: what follows is not what was written, or no record");
 	printf("CAS id          %" PRIu64 "\n", record->cas);
 	printf("client flags    %u\n", record->client_flags);
-	printf("item flags      0x%02x%s\n", record->item_flags,
-	       record->item_flags & 1 ? " (has been read)" : "");
+	printf("item flags      0x%02x%s\n", record->item_flags, record->item_flags & 1 ? " (has been read)" : "");
 	printf("expires         %s\n", words_expiry(record->expiry, dump->options->uptime_s, text));
 	printf("classifier      ");
 	for (unsigned i = 0; i < FORMAT_CLASSIFIER_BYTES; i++)
@@ -158,8 +153,7 @@ static int show(const struct dump *dump)
 
 int command_dump(const struct inspect_options *options, const struct flash *flash)
 {
-	struct dump dump = {
-		.options = options, .flash = flash, .place = {options->segment, options->offset}};
+	struct dump dump = { .options = options, .flash = flash, .place = { options->segment, options->offset } };
 	int status;
 
 	if (options->key && !find_youngest(options, flash, &dump.place))

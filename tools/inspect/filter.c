@@ -9,8 +9,7 @@
 #define NUMBER_BITS 9u /* of a bit's place in a block */
 #define NUMBERS_PER_HASH 7u
 
-void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes,
-		 uint64_t length)
+void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length)
 {
 	const uint8_t *trailer;
 

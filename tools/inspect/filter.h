@@ -17,8 +17,7 @@ struct filter {
 	uint64_t hash_seed;
 };
 
-void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes,
-		 uint64_t length);
+void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length);
 
 /* Does it let this key pass? Filters of no known kind let every key pass. */
 bool filter_passes(const struct filter *filter, const uint8_t *key, uint32_t length);

@@ -35,7 +35,7 @@ struct find {
 	struct find_place youngest;
 	uint64_t found, failures;
 	struct grid *grid; /* NULL: not to be printed as text */
-	json_t *listed;    /* NULL: not as JSON */
+	json_t *listed; /* NULL: not as JSON */
 };
 
 static void *begin_segment(void *context, const struct segment *segment)
@@ -54,8 +54,7 @@ static void take_record(void *state, const struct format_record *record, bool go
 	const struct inspect_options *options = hits->find->options;
 	struct hit *hit;
 
-	if (record->key_length != options->key_length ||
-	    memcmp(record->key, options->key, options->key_length) != 0)
+	if (record->key_length != options->key_length || memcmp(record->key, options->key, options->key_length) != 0)
 		return;
 	hit = mem_must_zalloc(sizeof(*hit));
 	hit->record = *record;
@@ -83,17 +82,17 @@ static void drop_hits(void *state)
 /* ---- a record found -------------------------------------------------------------------------- */
 
 static const struct grid_column columns[] = {
-	{.title = "segment"},
-	{.title = "offset"},
-	{.title = "sequence"},
-	{.title = "written", .left = true},
-	{.title = "CAS id"},
-	{.title = "flags"},
-	{.title = "value"},
-	{.title = "expires", .left = true},
-	{.title = "check", .left = true},
-	{.title = "", .left = true},
-	{.title = NULL},
+	{ .title = "segment" },
+	{ .title = "offset" },
+	{ .title = "sequence" },
+	{ .title = "written", .left = true },
+	{ .title = "CAS id" },
+	{ .title = "flags" },
+	{ .title = "value" },
+	{ .title = "expires", .left = true },
+	{ .title = "check", .left = true },
+	{ .title = "", .left = true },
+	{ .title = NULL },
 };
 
 static const char *standing(const struct find *find, const struct segment *segment, const struct hit *hit,
@@ -106,8 +105,7 @@ static const char *standing(const struct find *find, const struct segment *segme
 	return youngest ? "youngest" : "superseded";
 }
 
-static void add_row(const struct find *find, const struct segment *segment, const struct hit *hit,
-		    bool youngest)
+static void add_row(const struct find *find, const struct segment *segment, const struct hit *hit, bool youngest)
 {
 	char text[WORDS_TIME_BYTES];
 
@@ -123,8 +121,7 @@ static void add_row(const struct find *find, const struct segment *segment, cons
 	grid_cell(find->grid, "%s", standing(find, segment, hit, youngest));
 }
 
-static void add_json(const struct find *find, const struct segment *segment, const struct hit *hit,
-		     bool youngest)
+static void add_json(const struct find *find, const struct segment *segment, const struct hit *hit, bool youngest)
 {
 	json_t *object = words_json_record(&hit->record, segment->number, hit->good);
 
@@ -157,7 +154,7 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 		return;
 	if (best) {
 		find->found_youngest = true;
-		find->youngest = (struct find_place){outcome->segment.number, best->record.offset};
+		find->youngest = (struct find_place){ outcome->segment.number, best->record.offset };
 	}
 	for (const struct hit *hit = hits->first; hit; hit = hit->next) {
 		find->found++;
@@ -172,11 +169,12 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 static void run(struct find *find)
 {
 	static const struct scan_ops ops = {
-		.begin = begin_segment, .record = take_record, .end = end_segment, .drop = drop_hits};
-	struct scan_request request = {.flash = find->flash,
-				       .threads = find->options->threads,
-				       .quiet = find->options->quiet || find->options->json,
-				       .note = "reading records"};
+		.begin = begin_segment, .record = take_record, .end = end_segment, .drop = drop_hits
+	};
+	struct scan_request request = { .flash = find->flash,
+					.threads = find->options->threads,
+					.quiet = find->options->quiet || find->options->json,
+					.note = "reading records" };
 	struct segment *segments = command_segments(find->flash, &request.newest);
 	uint32_t *numbers = command_youngest_first(find->flash, segments, true, &request.count);
 
@@ -190,10 +188,9 @@ static void run(struct find *find)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-bool find_youngest(const struct inspect_options *options, const struct flash *flash,
-		   struct find_place *place)
+bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_place *place)
 {
-	struct find find = {.options = options, .flash = flash};
+	struct find find = { .options = options, .flash = flash };
 
 	run(&find);
 	*place = find.youngest;
@@ -210,11 +207,9 @@ static void print_text(const struct find *find)
 	if (find->found == 0)
 		printf("no record of key %s in this file\n", key);
 	else
-		printf("\n%" PRIu64 " %s of key %s\n", find->found, find->found == 1 ? "record" : "records",
-		       key);
+		printf("\n%" PRIu64 " %s of key %s\n", find->found, find->found == 1 ? "record" : "records", key);
 	if (find->failures)
-		printf("%" PRIu64
-		       " failures in segments that were read, there may be more records: run verify\n",
+		printf("%" PRIu64 " failures in segments that were read, there may be more records: run verify\n",
 		       find->failures);
 }
 
@@ -231,7 +226,7 @@ static void print_json(const struct find *find)
 
 int command_find(const struct inspect_options *options, const struct flash *flash)
 {
-	struct find find = {.options = options, .flash = flash};
+	struct find find = { .options = options, .flash = flash };
 
 	if (options->json)
 		find.listed = json_array();

@@ -25,8 +25,7 @@ static void add_unread(struct flash_unread *unread, uint64_t offset, int error)
 }
 
 /* One read of up to bytes; the whole pages it got. */
-static uint64_t read_some(const struct flash *flash, uint8_t *to, uint64_t bytes, uint64_t offset,
-			  int *error)
+static uint64_t read_some(const struct flash *flash, uint8_t *to, uint64_t bytes, uint64_t offset, int *error)
 {
 	ssize_t n;
 
@@ -41,8 +40,7 @@ static uint64_t read_some(const struct flash *flash, uint8_t *to, uint64_t bytes
 	return n > 0 ? (uint64_t)n / FORMAT_PAGE * FORMAT_PAGE : 0;
 }
 
-void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_t offset,
-		struct flash_unread *unread)
+void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_t offset, struct flash_unread *unread)
 {
 	uint64_t piece = bytes;
 	uint8_t *to = buffer;
@@ -69,7 +67,7 @@ void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_
 
 bool flash_in_use(const struct flash *flash)
 {
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	return fcntl(flash->fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
@@ -83,7 +81,7 @@ static bool read_copies(const struct flash *flash, struct flash_copy copies[FORM
 	if (!page)
 		return false;
 	for (unsigned n = 0; n < FORMAT_COPIES; n++) {
-		struct flash_unread unread = {0};
+		struct flash_unread unread = { 0 };
 
 		flash_read(flash, page, FORMAT_PAGE, (uint64_t)n * FORMAT_COPY_OFFSET, &unread);
 		copies[n].verdict = format_super_parse(page, &copies[n].super);
@@ -99,16 +97,14 @@ static const struct flash_copy *best_copy(const struct flash_copy copies[FORMAT_
 	const struct flash_copy *best = NULL;
 
 	for (unsigned n = 0; n < FORMAT_COPIES; n++)
-		if (copies[n].verdict == FORMAT_GOOD &&
-		    (!best || copies[n].super.generation > best->super.generation))
+		if (copies[n].verdict == FORMAT_GOOD && (!best || copies[n].super.generation > best->super.generation))
 			best = &copies[n];
 	return best;
 }
 
-bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES],
-		      struct format_super *super)
+bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES], struct format_super *super)
 {
-	const struct timespec wait = {.tv_nsec = SUPER_WAIT_MS * 1000000};
+	const struct timespec wait = { .tv_nsec = SUPER_WAIT_MS * 1000000 };
 	const struct flash_copy *best = NULL;
 
 	for (int look = 0; look < SUPER_LOOKS; look++) {
@@ -146,18 +142,14 @@ static int open_super(struct flash *flash, char *problem)
 			 "is a flash in a version or with a feature that this program doesn't know");
 		return EXIT_TROUBLE;
 	}
-	if (!any &&
-	    (flash->copies[0].verdict == FORMAT_BROKEN || flash->copies[1].verdict == FORMAT_BROKEN)) {
-		snprintf(problem, FLASH_PROBLEM_BYTES,
-			 "neither copy of the superblock is whole: copy 0 %s, copy 1 %s",
-			 format_verdict_text(flash->copies[0].verdict),
-			 format_verdict_text(flash->copies[1].verdict));
+	if (!any && (flash->copies[0].verdict == FORMAT_BROKEN || flash->copies[1].verdict == FORMAT_BROKEN)) {
+		snprintf(problem, FLASH_PROBLEM_BYTES, "neither copy of the superblock is whole: copy 0 %s, copy 1 %s",
+			 format_verdict_text(flash->copies[0].verdict), format_verdict_text(flash->copies[1].verdict));
 		return EXIT_WRONG;
 	}
 	if (!any) {
 		snprintf(problem, FLASH_PROBLEM_BYTES,
-			 flash->copies[0].unreadable && flash->copies[1].unreadable &&
-					 flash->bytes >= FORMAT_AREA_BYTES
+			 flash->copies[0].unreadable && flash->copies[1].unreadable && flash->bytes >= FORMAT_AREA_BYTES
 				 ? "can't be read where the superblock would be"
 				 : "is not a flash: no superblock at its start");
 		return EXIT_TROUBLE;
@@ -209,8 +201,7 @@ static bool find_size(struct flash *flash, char *problem)
 	flash->block_device = S_ISBLK(st.st_mode);
 	end = lseek(flash->fd, 0, SEEK_END);
 	if (end <= 0) {
-		snprintf(problem, FLASH_PROBLEM_BYTES, "%s",
-			 end < 0 ? strerror(errno) : "is empty: not a flash");
+		snprintf(problem, FLASH_PROBLEM_BYTES, "%s", end < 0 ? strerror(errno) : "is empty: not a flash");
 		return false;
 	}
 	flash->bytes = (uint64_t)end;

@@ -41,7 +41,7 @@ struct flash {
 struct flash_unread {
 	uint64_t pages;
 	uint64_t first; /* offset on the device of the first one, if there are any */
-	int error;      /* errno of it; 0: it lies beyond the end */
+	int error; /* errno of it; 0: it lies beyond the end */
 };
 
 /*
@@ -56,15 +56,13 @@ void flash_close(struct flash *flash);
  * Reads bytes from offset on; both and the buffer are multiples of a page. What can't be read is zero
  * in the buffer and added to *unread (which the caller has set up).
  */
-void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_t offset,
-		struct flash_unread *unread);
+void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_t offset, struct flash_unread *unread);
 
 /*
  * Reads both copies anew: false when none is good. Reading them again while a daemon is at it is
  * part of this: what differs for a moment is not told.
  */
-bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES],
-		      struct format_super *super);
+bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES], struct format_super *super);
 
 /* Is there a daemon that holds its lock on the file now? Asks only: takes no lock. */
 bool flash_in_use(const struct flash *flash);

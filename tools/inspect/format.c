@@ -189,8 +189,7 @@ const char *format_header_flaw(const struct format_header *header, const struct 
 		return flaw;
 	if (header->extents > header->records)
 		return "header: more extents than records";
-	if (header->records > super->segment_bytes / FORMAT_RECORD_BYTES ||
-	    header->record_bytes > super->segment_bytes)
+	if (header->records > super->segment_bytes / FORMAT_RECORD_BYTES || header->record_bytes > super->segment_bytes)
 		return "header: more records than fit";
 	if (header->records > header->extents && header->granule == 0)
 		return "header: granule 0";
@@ -239,10 +238,9 @@ uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out)
 bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
 			const struct format_record *record)
 {
-	uint64_t head =
-		hash64_keyed(bytes + 4, FORMAT_RECORD_BYTES - 4 + record->key_length, super->secret);
+	uint64_t head = hash64_keyed(bytes + 4, FORMAT_RECORD_BYTES - 4 + record->key_length, super->secret);
 	uint64_t value = hash64_keyed(record->value, record->value_length, super->secret);
-	uint64_t all[4] = {htole64(sequence), htole64(record->offset), htole64(head), htole64(value)};
+	uint64_t all[4] = { htole64(sequence), htole64(record->offset), htole64(head), htole64(value) };
 
 	return (uint32_t)hash64_keyed(all, sizeof(all), super->secret) == record->check;
 }

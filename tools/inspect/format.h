@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define FORMAT_PAGE 4096u
-#define FORMAT_AREA_BYTES 65536u  /* before segment 0 */
+#define FORMAT_AREA_BYTES 65536u /* before segment 0 */
 #define FORMAT_COPY_OFFSET 32768u /* of the superblock's copy 1 */
 #define FORMAT_COPIES 2u
 #define FORMAT_TAIL_BYTES 128u
@@ -34,10 +34,10 @@
 /* What bytes are that should be a superblock, a header page or a tail. */
 enum format_verdict {
 	FORMAT_GOOD,
-	FORMAT_BLANK,    /* all zeros */
+	FORMAT_BLANK, /* all zeros */
 	FORMAT_NO_MAGIC, /* something else, or nothing of ours */
-	FORMAT_BROKEN,   /* has the magic and fails its checksum */
-	FORMAT_UNKNOWN,  /* whole, but of another version or with an incompatible feature */
+	FORMAT_BROKEN, /* has the magic and fails its checksum */
+	FORMAT_UNKNOWN, /* whole, but of another version or with an incompatible feature */
 };
 
 const char *format_verdict_text(enum format_verdict verdict);
@@ -138,7 +138,7 @@ struct format_list {
 	const struct format_header *header;
 	const uint8_t *bytes;
 	uint64_t length, at; /* at: bytes taken */
-	uint64_t offset;     /* of the record taken last */
+	uint64_t offset; /* of the record taken last */
 	uint32_t taken;
 };
 

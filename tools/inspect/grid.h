@@ -13,7 +13,7 @@
 
 struct grid_column {
 	const char *title; /* ends the list when NULL */
-	bool left;         /* else to the right */
+	bool left; /* else to the right */
 };
 
 struct grid;

@@ -23,8 +23,7 @@ void keyset_init(struct keyset *set, uint64_t n)
 	set->room = n;
 	set->slots = mem_map(keyset_bytes(n));
 	if (!set->slots)
-		arg_die("no memory for the keys of %llu records: --no-live does without",
-			(unsigned long long)n);
+		arg_die("no memory for the keys of %llu records: --no-live does without", (unsigned long long)n);
 }
 
 void keyset_fini(struct keyset *set)

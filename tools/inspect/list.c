@@ -33,7 +33,7 @@ static bool is_earlier(const struct list *list, const struct segment *segment)
 
 static struct sums sum_up(const struct list *list)
 {
-	struct sums sums = {0};
+	struct sums sums = { 0 };
 
 	for (uint32_t n = 0; n < list->flash->super.segments; n++) {
 		const struct segment *segment = &list->segments[n];
@@ -64,23 +64,23 @@ static struct sums sum_up(const struct list *list)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static const struct grid_column columns[] = {
-	{.title = "segment"},
-	{.title = "state", .left = true},
-	{.title = "sequence"},
-	{.title = "written", .left = true},
-	{.title = "start"},
-	{.title = "granule"},
-	{.title = "L"},
-	{.title = "records"},
-	{.title = "extents"},
-	{.title = "fill"},
-	{.title = "bytes"},
-	{.title = "filter"},
-	{.title = "live at most"},
-	{.title = "superseded"},
-	{.title = "expired"},
-	{.title = "", .left = true},
-	{.title = NULL},
+	{ .title = "segment" },
+	{ .title = "state", .left = true },
+	{ .title = "sequence" },
+	{ .title = "written", .left = true },
+	{ .title = "start" },
+	{ .title = "granule" },
+	{ .title = "L" },
+	{ .title = "records" },
+	{ .title = "extents" },
+	{ .title = "fill" },
+	{ .title = "bytes" },
+	{ .title = "filter" },
+	{ .title = "live at most" },
+	{ .title = "superseded" },
+	{ .title = "expired" },
+	{ .title = "", .left = true },
+	{ .title = NULL },
 };
 
 static void live_cells(const struct list *list, const struct segment *segment, struct grid *grid)
@@ -200,9 +200,8 @@ static void print_sums(const struct list *list, const struct sums *sums)
 
 	print_states(list, sums);
 	if (complete)
-		printf("%s records in complete segments, %s, mean fill %.2f %%\n",
-		       text_grouped(sums->records, number), text_size((double)sums->bytes, bytes),
-		       100 * sums->fill / (double)complete);
+		printf("%s records in complete segments, %s, mean fill %.2f %%\n", text_grouped(sums->records, number),
+		       text_size((double)sums->bytes, bytes), 100 * sums->fill / (double)complete);
 	if (list->counts) {
 		printf("%s live at most, %s superseded", text_grouped(sums->live, number),
 		       text_grouped(sums->superseded, bytes));
@@ -258,8 +257,8 @@ static json_t *live_json(const struct list *list, const struct segment *segment)
 json_t *segment_json(const struct segment *segment)
 {
 	const struct format_header *header = &segment->header;
-	json_t *object = json_pack("{s:i, s:s}", "segment", (int)segment->number, "state",
-				   segment_state_text(segment->state));
+	json_t *object =
+		json_pack("{s:i, s:s}", "segment", (int)segment->number, "state", segment_state_text(segment->state));
 
 	if (segment->why[0])
 		json_object_set_new(object, "why", json_string(segment->why));
@@ -267,15 +266,13 @@ json_t *segment_json(const struct segment *segment)
 		return object;
 	json_object_update_new(
 		object,
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sequence",
-			  (json_int_t)header->sequence, "written_s", (json_int_t)header->written_s, "start",
-			  (json_int_t)header->attach_epoch, "granule", (json_int_t)header->granule,
-			  "longest_999", (json_int_t)header->longest_999, "records",
-			  (json_int_t)header->records, "extents", (json_int_t)header->extents,
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sequence", (json_int_t)header->sequence,
+			  "written_s", (json_int_t)header->written_s, "start", (json_int_t)header->attach_epoch,
+			  "granule", (json_int_t)header->granule, "longest_999", (json_int_t)header->longest_999,
+			  "records", (json_int_t)header->records, "extents", (json_int_t)header->extents,
 			  "record_bytes", (json_int_t)header->record_bytes, "fill", segment_fill(segment)));
 	if (segment->state == SEGMENT_COMPLETE)
-		json_object_set_new(object, "filter_bytes",
-				    json_integer((json_int_t)segment->tail.filter_bytes));
+		json_object_set_new(object, "filter_bytes", json_integer((json_int_t)segment->tail.filter_bytes));
 	return object;
 }
 
@@ -291,18 +288,17 @@ static void print_list_json(const struct list *list, const struct sums *sums)
 		json_array_append_new(array, object);
 	}
 	for (unsigned state = 0; state < SEGMENT_STATES; state++)
-		json_object_set_new(states, segment_state_text(state),
-				    json_integer((json_int_t)sums->states[state]));
+		json_object_set_new(states, segment_state_text(state), json_integer((json_int_t)sums->states[state]));
 	all = json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I}", "file", list->options->path, "superblock",
-			superblock_json(list->flash, list->in_use), "segments", array, "states", states,
-			"records", (json_int_t)sums->records, "record_bytes", (json_int_t)sums->bytes,
-			"failures", (json_int_t)sums->failures);
+			superblock_json(list->flash, list->in_use), "segments", array, "states", states, "records",
+			(json_int_t)sums->records, "record_bytes", (json_int_t)sums->bytes, "failures",
+			(json_int_t)sums->failures);
 	words_print_json(all);
 }
 
 int command_list(const struct inspect_options *options, const struct flash *flash)
 {
-	struct list list = {.options = options, .flash = flash, .in_use = flash_in_use(flash)};
+	struct list list = { .options = options, .flash = flash, .in_use = flash_in_use(flash) };
 	struct segment *segments;
 	struct live_count *counts = NULL;
 	struct sums sums;
@@ -320,8 +316,7 @@ int command_list(const struct inspect_options *options, const struct flash *flas
 		print_text(&list, &sums);
 	mem_free(counts);
 	mem_free(segments);
-	return sums.failures || sums.broken_copies || sums.states[SEGMENT_BROKEN] ||
-			       sums.states[SEGMENT_MISSING]
+	return sums.failures || sums.broken_copies || sums.states[SEGMENT_BROKEN] || sums.states[SEGMENT_MISSING]
 		       ? EXIT_WRONG
 		       : 0;
 }

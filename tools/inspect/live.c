@@ -100,13 +100,14 @@ struct live_count *live_counts(const struct inspect_options *options, const stru
 			       const struct segment *segments, uint64_t newest)
 {
 	static const struct scan_ops ops = {
-		.begin = begin_segment, .record = take_key, .end = end_segment, .drop = mem_free};
-	struct live live = {.options = options, .flash = flash, .segments = segments};
-	struct scan_request request = {.flash = flash,
-				       .newest = newest,
-				       .threads = options->threads,
-				       .quiet = options->quiet || options->json,
-				       .note = "reading records"};
+		.begin = begin_segment, .record = take_key, .end = end_segment, .drop = mem_free
+	};
+	struct live live = { .options = options, .flash = flash, .segments = segments };
+	struct scan_request request = { .flash = flash,
+					.newest = newest,
+					.threads = options->threads,
+					.quiet = options->quiet || options->json,
+					.note = "reading records" };
 	uint32_t *numbers = command_youngest_first(flash, segments, false, &request.count);
 	uint64_t records = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/version.h"
 #include "tools/inspect/options.h"
+#include "conf/version.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -59,17 +59,17 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"key", required_argument, NULL, OPTION_KEY},
-	{"no-live", no_argument, NULL, OPTION_NO_LIVE},
-	{"uptime", required_argument, NULL, OPTION_UPTIME},
-	{"records", no_argument, NULL, OPTION_RECORDS},
-	{"raw", no_argument, NULL, OPTION_RAW},
-	{"threads", required_argument, NULL, 'j'},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"quiet", no_argument, NULL, OPTION_QUIET},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+	{ "key", required_argument, NULL, OPTION_KEY },
+	{ "no-live", no_argument, NULL, OPTION_NO_LIVE },
+	{ "uptime", required_argument, NULL, OPTION_UPTIME },
+	{ "records", no_argument, NULL, OPTION_RECORDS },
+	{ "raw", no_argument, NULL, OPTION_RAW },
+	{ "threads", required_argument, NULL, 'j' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "quiet", no_argument, NULL, OPTION_QUIET },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ NULL, 0, NULL, 0 },
 };
 
 static void set_key(struct inspect_options *options, const char *text)
@@ -201,7 +201,7 @@ void inspect_options_parse(int argc, char **argv, struct inspect_options *option
 {
 	int option, taken;
 
-	*options = (struct inspect_options){.live = true, .threads = 2, .uptime_s = -1};
+	*options = (struct inspect_options){ .live = true, .threads = 2, .uptime_s = -1 };
 	while ((option = getopt_long(argc, argv, "j:", long_options, NULL)) != -1)
 		set_option(options, option, optarg);
 	if (optind == argc)

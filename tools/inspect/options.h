@@ -14,10 +14,10 @@ struct inspect_options {
 	const char *key; /* of find and dump; NULL: dump by place */
 	uint32_t key_length;
 	uint32_t segment; /* of dump and segment */
-	uint64_t offset;  /* of dump */
-	bool live;        /* list: look through all keys */
-	bool records;     /* segment: list them */
-	bool raw;         /* dump: the value alone */
+	uint64_t offset; /* of dump */
+	bool live; /* list: look through all keys */
+	bool records; /* segment: list them */
+	bool raw; /* dump: the value alone */
 	bool json, quiet;
 	unsigned threads;
 	int64_t uptime_s; /* of the daemon; -1: not given */

@@ -22,10 +22,9 @@ static void ignore_failure(void *context, uint64_t offset, const char *text)
 }
 
 static void walk(const struct flash *flash, const struct segment *segment,
-		 void (*record)(void *context, const struct format_record *record, bool good),
-		 struct printer *printer)
+		 void (*record)(void *context, const struct format_record *record, bool good), struct printer *printer)
 {
-	const struct walk_events events = {.record = record, .failure = ignore_failure};
+	const struct walk_events events = { .record = record, .failure = ignore_failure };
 	struct walk_totals totals;
 	struct window window;
 
@@ -40,22 +39,20 @@ static void print_line(void *context, const struct format_record *record, bool g
 	const struct printer *printer = context;
 	char text[WORDS_TIME_BYTES], key[WORDS_KEY_BYTES];
 
-	printf("%9" PRIu64 "  %9u  %20" PRIu64 "  %10u  %-22s  %-6s  %s\n", record->offset,
-	       record->value_length, record->cas, record->client_flags,
-	       words_expiry(record->expiry, printer->uptime_s, text),
+	printf("%9" PRIu64 "  %9u  %20" PRIu64 "  %10u  %-22s  %-6s  %s\n", record->offset, record->value_length,
+	       record->cas, record->client_flags, words_expiry(record->expiry, printer->uptime_s, text),
 	       !good            ? "BROKEN"
 	       : record->extent ? "extent"
 				: "ok",
 	       words_key(record->key, record->key_length, key));
 }
 
-void records_print(const struct inspect_options *options, const struct flash *flash,
-		   const struct segment *segment)
+void records_print(const struct inspect_options *options, const struct flash *flash, const struct segment *segment)
 {
-	struct printer printer = {.segment = segment->number, .uptime_s = options->uptime_s};
+	struct printer printer = { .segment = segment->number, .uptime_s = options->uptime_s };
 
-	printf("\n%9s  %9s  %20s  %10s  %-22s  %-6s  %s\n", "offset", "value (B)", "CAS id", "flags",
-	       "expires", "check", "key");
+	printf("\n%9s  %9s  %20s  %10s  %-22s  %-6s  %s\n", "offset", "value (B)", "CAS id", "flags", "expires",
+	       "check", "key");
 	walk(flash, segment, print_line, &printer);
 }
 
@@ -72,7 +69,7 @@ static void print_object(void *context, const struct format_record *record, bool
 
 void records_print_json(const struct flash *flash, const struct segment *segment, json_t *object)
 {
-	struct printer printer = {.segment = segment->number};
+	struct printer printer = { .segment = segment->number };
 
 	putchar('{');
 	json_dumpf(object, stdout, JSON_COMPACT | JSON_EMBED);

@@ -14,8 +14,7 @@
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
-void records_print(const struct inspect_options *options, const struct flash *flash,
-		   const struct segment *segment);
+void records_print(const struct inspect_options *options, const struct flash *flash, const struct segment *segment);
 
 /* Prints object with one more field, "records_listed"; frees it. */
 void records_print_json(const struct flash *flash, const struct segment *segment, json_t *object);

@@ -17,7 +17,7 @@ struct scan {
 	pthread_mutex_t mutex; /* covers what follows */
 	pthread_cond_t done_changed;
 	uint32_t next; /* of request->numbers, for the thread that is free */
-	bool *done;    /* by place in request->numbers */
+	bool *done; /* by place in request->numbers */
 	struct scan_outcome *outcomes;
 	uint64_t read_bytes;
 };
@@ -78,8 +78,8 @@ static void forget(struct scan_outcome *outcome, const struct scan_ops *ops)
 static bool walk_once(const struct scan *scan, const struct format_super *super, struct window *window,
 		      struct scan_outcome *outcome)
 {
-	static const struct walk_events events = {.record = on_record, .failure = on_failure};
-	struct look look = {.ops = scan->ops, .outcome = outcome};
+	static const struct walk_events events = { .record = on_record, .failure = on_failure };
+	struct look look = { .ops = scan->ops, .outcome = outcome };
 	bool changed = false;
 
 	outcome->walked = true;
@@ -90,8 +90,7 @@ static bool walk_once(const struct scan *scan, const struct format_super *super,
 	return changed || outcome->totals.overtaken;
 }
 
-static void scan_segment(const struct scan *scan, uint32_t number, struct window *window,
-			 struct scan_outcome *outcome)
+static void scan_segment(const struct scan *scan, uint32_t number, struct window *window, struct scan_outcome *outcome)
 {
 	const struct flash *flash = scan->request->flash;
 	struct format_super super = flash->super;
@@ -169,7 +168,7 @@ static void hand_out(struct scan *scan)
 
 uint64_t scan_run(const struct scan_request *request, const struct scan_ops *ops, void *context)
 {
-	struct scan scan = {.request = request, .ops = ops, .context = context};
+	struct scan scan = { .request = request, .ops = ops, .context = context };
 	pthread_t *threads = mem_must_zalloc(request->threads * sizeof(*threads));
 
 	must(request->threads > 0);

@@ -26,7 +26,7 @@ struct scan_failure {
 
 struct scan_outcome {
 	struct segment segment; /* as it is now */
-	bool walked;            /* it was complete, and totals and state are of its records */
+	bool walked; /* it was complete, and totals and state are of its records */
 	struct walk_totals totals;
 	uint64_t failures; /* all of it; a segment that is broken as a whole counts one */
 	struct scan_failure *kept;
@@ -50,7 +50,7 @@ struct scan_request {
 	uint32_t count;
 	uint64_t newest; /* from segment_look_at_all */
 	unsigned threads;
-	bool quiet;       /* no progress on standard error */
+	bool quiet; /* no progress on standard error */
 	const char *note; /* for the progress line */
 };
 

@@ -13,9 +13,8 @@
 const char *segment_state_text(enum segment_state state)
 {
 	static const char *const texts[SEGMENT_STATES] = {
-		[SEGMENT_EMPTY] = "empty",           [SEGMENT_COMPLETE] = "complete",
-		[SEGMENT_WRITING] = "being written", [SEGMENT_TORN] = "cut off",
-		[SEGMENT_STRANGE] = "left over",     [SEGMENT_BROKEN] = "broken",
+		[SEGMENT_EMPTY] = "empty",     [SEGMENT_COMPLETE] = "complete", [SEGMENT_WRITING] = "being written",
+		[SEGMENT_TORN] = "cut off",    [SEGMENT_STRANGE] = "left over", [SEGMENT_BROKEN] = "broken",
 		[SEGMENT_MISSING] = "missing",
 	};
 
@@ -43,8 +42,7 @@ static bool is_ours(const struct format_super *super, const uint8_t *uuid)
 }
 
 /* The header page is no header of this flash. Whether that is damage, the tail tells. */
-static void judge_without_header(enum format_verdict header, bool block_device, bool tail_ours,
-				 struct segment *out)
+static void judge_without_header(enum format_verdict header, bool block_device, bool tail_ours, struct segment *out)
 {
 	if (header == FORMAT_BROKEN)
 		set(out, SEGMENT_BROKEN, "the header page fails its checksum");
@@ -85,8 +83,8 @@ static void judge_tail(const struct format_super *super, enum format_verdict ver
 		set(out, SEGMENT_COMPLETE, "");
 }
 
-void segment_judge(const struct format_super *super, uint32_t number, bool block_device,
-		   const uint8_t *first_page, const uint8_t *last_page, struct segment *out)
+void segment_judge(const struct format_super *super, uint32_t number, bool block_device, const uint8_t *first_page,
+		   const uint8_t *last_page, struct segment *out)
 {
 	enum format_verdict header, tail;
 	bool tail_ours;
@@ -103,8 +101,7 @@ void segment_judge(const struct format_super *super, uint32_t number, bool block
 		    tail_ours ? "the header is of another flash, the footer of this one"
 			      : "holds a segment from before the flash was laid out anew");
 	} else if (out->header.number != number) {
-		snprintf(out->why, sizeof(out->why), "the header is the one of segment %u",
-			 out->header.number);
+		snprintf(out->why, sizeof(out->why), "the header is the one of segment %u", out->header.number);
 		out->state = SEGMENT_BROKEN;
 	} else if (format_header_flaw(&out->header, super)) {
 		set(out, SEGMENT_BROKEN, format_header_flaw(&out->header, super));
@@ -119,11 +116,11 @@ void segment_judge(const struct format_super *super, uint32_t number, bool block
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* pages: room for two. */
-static void look_once(const struct flash *flash, const struct format_super *super, uint32_t number,
-		      uint8_t *pages, struct segment *out)
+static void look_once(const struct flash *flash, const struct format_super *super, uint32_t number, uint8_t *pages,
+		      struct segment *out)
 {
 	uint64_t start = format_segment_offset(super, number), end = start + super->segment_bytes;
-	struct flash_unread first = {0}, last = {0};
+	struct flash_unread first = { 0 }, last = { 0 };
 
 	flash_read(flash, pages, FORMAT_PAGE, start, &first);
 	flash_read(flash, pages + FORMAT_PAGE, FORMAT_PAGE, end - FORMAT_PAGE, &last);
@@ -143,14 +140,14 @@ static void look_once(const struct flash *flash, const struct format_super *supe
 /* May a daemon be at work on it? */
 static bool is_doubtful(const struct segment *segment, uint64_t newest)
 {
-	return segment_failed(segment) || (segment->state == SEGMENT_TORN && segment->header_good &&
-					   segment->header.sequence < newest);
+	return segment_failed(segment) ||
+	       (segment->state == SEGMENT_TORN && segment->header_good && segment->header.sequence < newest);
 }
 
 /* The superblock of now, because a daemon that was started since has reserved more. */
 void segment_wait(const struct flash *flash, struct format_super *super)
 {
-	const struct timespec wait = {.tv_nsec = SECOND_LOOK_MS * 1000000};
+	const struct timespec wait = { .tv_nsec = SECOND_LOOK_MS * 1000000 };
 	struct flash_copy copies[FORMAT_COPIES];
 	struct format_super now;
 
@@ -167,8 +164,7 @@ void segment_set_writing(struct segment *segment)
 
 static void name_unfinished(struct segment *segment, uint64_t newest, bool in_use)
 {
-	if (segment->state == SEGMENT_TORN && in_use &&
-	    (!segment->header_good || segment->header.sequence >= newest))
+	if (segment->state == SEGMENT_TORN && in_use && (!segment->header_good || segment->header.sequence >= newest))
 		set(segment, SEGMENT_WRITING, "its footer is not written yet");
 }
 
@@ -198,8 +194,7 @@ int segment_changed(const struct flash *flash, const struct segment *segment, bo
 	if (!pages)
 		return FS_ENOMEM;
 	look_once(flash, &flash->super, segment->number, pages, &now);
-	*changed = now.header.checksum != segment->header.checksum ||
-		   now.header.sequence != segment->header.sequence;
+	*changed = now.header.checksum != segment->header.checksum || now.header.sequence != segment->header.sequence;
 	mem_free(pages);
 	return FS_OK;
 }

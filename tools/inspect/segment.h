@@ -40,7 +40,7 @@ enum segment_state {
 struct segment {
 	uint32_t number;
 	enum segment_state state;
-	bool header_good;            /* a header of this flash: the fields can be relied on */
+	bool header_good; /* a header of this flash: the fields can be relied on */
 	char why[SEGMENT_WHY_BYTES]; /* of all states but EMPTY and COMPLETE */
 	struct format_header header;
 	struct format_tail tail;
@@ -55,16 +55,15 @@ static inline bool segment_failed(const struct segment *segment)
 }
 
 /* By the two pages, each FORMAT_PAGE bytes. What is unfinished is TORN here. */
-void segment_judge(const struct format_super *super, uint32_t number, bool block_device,
-		   const uint8_t *first_page, const uint8_t *last_page, struct segment *out);
+void segment_judge(const struct format_super *super, uint32_t number, bool block_device, const uint8_t *first_page,
+		   const uint8_t *last_page, struct segment *out);
 
 /*
  * Reads the two pages and judges. What is under way on a flash in use is not told as damage: it is
  * looked at again a moment later, with the superblock of then. newest: the highest sequence number
  * known; only from there on may a segment be WRITING.
  */
-FS_MUST_CHECK int segment_look(const struct flash *flash, uint32_t number, uint64_t newest,
-			       struct segment *out);
+FS_MUST_CHECK int segment_look(const struct flash *flash, uint32_t number, uint64_t newest, struct segment *out);
 
 /* What segment_look calls a moment: waits, and reads the superblock anew (*super is kept when the layout
    has changed or no copy is whole). */

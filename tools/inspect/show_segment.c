@@ -71,20 +71,21 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 	mem_free(outcome->state);
 	for (uint32_t i = 0; i < outcome->kept_count; i++)
 		json_array_append_new(view->listed,
-				      json_pack("{s:I, s:s}", "offset", (json_int_t)outcome->kept[i].offset,
-						"failure", outcome->kept[i].text));
+				      json_pack("{s:I, s:s}", "offset", (json_int_t)outcome->kept[i].offset, "failure",
+						outcome->kept[i].text));
 }
 
 static void walk(struct view *view)
 {
 	static const struct scan_ops ops = {
-		.begin = begin_segment, .record = take_record, .end = end_segment, .drop = mem_free};
-	struct scan_request request = {.flash = view->flash,
-				       .numbers = &view->options->segment,
-				       .count = 1,
-				       .threads = 1,
-				       .quiet = true,
-				       .note = ""};
+		.begin = begin_segment, .record = take_record, .end = end_segment, .drop = mem_free
+	};
+	struct scan_request request = { .flash = view->flash,
+					.numbers = &view->options->segment,
+					.count = 1,
+					.threads = 1,
+					.quiet = true,
+					.note = "" };
 
 	scan_run(&request, &ops, view);
 }
@@ -107,21 +108,18 @@ static void print_header(const struct view *view)
 	printf("sequence        %" PRIu64 "\n", header->sequence);
 	printf("written         %s, by start %" PRIu64 "%s\n", words_time(header->written_s, text),
 	       header->attach_epoch,
-	       segment_of_last_start(&view->flash->super, &view->segment) ? ""
-									  : ", not the last: not served");
+	       segment_of_last_start(&view->flash->super, &view->segment) ? "" : ", not the last: not served");
 	printf("index table     %u\n", header->table_id);
 	printf("granule         %u bytes; %u functions\n", header->granule, header->functions);
 	printf("L               %u bytes: 99.9 %% of the records outside of extents are no longer\n",
 	       header->longest_999);
 	print_area("extents", header->extents_offset, header->extents_bytes, "");
 	print_area("data", header->data_offset, header->data_bytes,
-		   header->data_offset + header->data_bytes > header->footer_offset
-			   ? "; the footer covers its end"
-			   : "");
+		   header->data_offset + header->data_bytes > header->footer_offset ? "; the footer covers its end"
+										    : "");
 	print_area("footer", header->footer_offset, header->footer_bytes, "");
-	printf("records         %u, of them %u extents; %s, fill %.2f %%\n", header->records,
-	       header->extents, text_size((double)header->record_bytes, size),
-	       100 * segment_fill(&view->segment));
+	printf("records         %u, of them %u extents; %s, fill %.2f %%\n", header->records, header->extents,
+	       text_size((double)header->record_bytes, size), 100 * segment_fill(&view->segment));
 	if (view->segment.state != SEGMENT_COMPLETE)
 		return;
 	printf("list of offsets %" PRIu64 " bytes\n", view->segment.tail.list_bytes);
@@ -129,8 +127,8 @@ static void print_header(const struct view *view)
 }
 
 static const struct grid_column histogram_columns[] = {
-	{.title = "record size"}, {.title = "records"},        {.title = "share"},
-	{.title = "bytes"},       {.title = "", .left = true}, {.title = NULL},
+	{ .title = "record size" }, { .title = "records" },        { .title = "share" },
+	{ .title = "bytes" },       { .title = "", .left = true }, { .title = NULL },
 };
 
 static void print_histogram(const struct view *view)
@@ -151,8 +149,7 @@ static void print_histogram(const struct view *view)
 		bar[filled ? filled : 1] = 0;
 		grid_cell(grid, "%llu-%llu B", 1ull << (i - 1), (1ull << i) - 1);
 		grid_cell(grid, "%" PRIu64, histogram->records[i]);
-		grid_cell(grid, "%.1f %%",
-			  100 * (double)histogram->records[i] / (double)view->totals.records);
+		grid_cell(grid, "%.1f %%", 100 * (double)histogram->records[i] / (double)view->totals.records);
 		grid_cell(grid, "%s", text_size((double)histogram->bytes[i], size));
 		grid_cell(grid, "%s", bar);
 	}
@@ -166,8 +163,8 @@ static void print_walked(const struct view *view)
 	size_t i;
 
 	if (view->walked && view->totals.largest_gap)
-		printf("largest gap     %" PRIu64 " bytes, at offset %" PRIu64 "\n",
-		       view->totals.largest_gap, view->totals.largest_gap_offset);
+		printf("largest gap     %" PRIu64 " bytes, at offset %" PRIu64 "\n", view->totals.largest_gap,
+		       view->totals.largest_gap_offset);
 	if (view->totals.records) {
 		putchar('\n');
 		print_histogram(view);
@@ -176,8 +173,7 @@ static void print_walked(const struct view *view)
 		putchar('\n');
 	json_array_foreach(view->listed, i, failure)
 	{
-		printf("offset %" JSON_INTEGER_FORMAT ": %s\n",
-		       json_integer_value(json_object_get(failure, "offset")),
+		printf("offset %" JSON_INTEGER_FORMAT ": %s\n", json_integer_value(json_object_get(failure, "offset")),
 		       json_string_value(json_object_get(failure, "failure")));
 	}
 	if (view->failures > json_array_size(view->listed))
@@ -186,9 +182,8 @@ static void print_walked(const struct view *view)
 
 static void print_text(const struct view *view)
 {
-	printf("segment         %u, %s%s%s\n", view->segment.number,
-	       segment_state_text(view->segment.state), view->segment.why[0] ? ": " : "",
-	       view->segment.why);
+	printf("segment         %u, %s%s%s\n", view->segment.number, segment_state_text(view->segment.state),
+	       view->segment.why[0] ? ": " : "", view->segment.why);
 	if (view->segment.header_good)
 		print_header(view);
 	print_walked(view);
@@ -204,9 +199,8 @@ static json_t *histogram_json(const struct histogram *histogram)
 
 	for (unsigned i = 0; i < CLASSES; i++)
 		if (histogram->records[i])
-			json_array_append_new(array, json_pack("{s:I, s:I, s:I, s:I}", "from",
-							       (json_int_t)1 << (i - 1), "to",
-							       ((json_int_t)1 << i) - 1, "records",
+			json_array_append_new(array, json_pack("{s:I, s:I, s:I, s:I}", "from", (json_int_t)1 << (i - 1),
+							       "to", ((json_int_t)1 << i) - 1, "records",
 							       (json_int_t)histogram->records[i], "bytes",
 							       (json_int_t)histogram->bytes[i]));
 	return array;
@@ -217,14 +211,12 @@ static json_t *areas_json(const struct segment *segment)
 	const struct format_header *header = &segment->header;
 
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "extents_offset",
-			 (json_int_t)header->extents_offset, "extents_bytes",
-			 (json_int_t)header->extents_bytes, "data_offset", (json_int_t)header->data_offset,
-			 "data_bytes", (json_int_t)header->data_bytes, "footer_offset",
-			 (json_int_t)header->footer_offset, "footer_bytes",
-			 (json_int_t)header->footer_bytes, "list_bytes",
-			 (json_int_t)segment->tail.list_bytes, "filter_bytes",
-			 (json_int_t)segment->tail.filter_bytes, "functions", (json_int_t)header->functions,
-			 "table_id", (json_int_t)header->table_id);
+			 (json_int_t)header->extents_offset, "extents_bytes", (json_int_t)header->extents_bytes,
+			 "data_offset", (json_int_t)header->data_offset, "data_bytes", (json_int_t)header->data_bytes,
+			 "footer_offset", (json_int_t)header->footer_offset, "footer_bytes",
+			 (json_int_t)header->footer_bytes, "list_bytes", (json_int_t)segment->tail.list_bytes,
+			 "filter_bytes", (json_int_t)segment->tail.filter_bytes, "functions",
+			 (json_int_t)header->functions, "table_id", (json_int_t)header->table_id);
 }
 
 static void print_json(const struct view *view)
@@ -235,8 +227,7 @@ static void print_json(const struct view *view)
 		json_object_update_new(object, areas_json(&view->segment));
 	if (view->walked) {
 		json_object_set_new(object, "good_records", json_integer((json_int_t)view->totals.records));
-		json_object_set_new(object, "largest_gap",
-				    json_integer((json_int_t)view->totals.largest_gap));
+		json_object_set_new(object, "largest_gap", json_integer((json_int_t)view->totals.largest_gap));
 		json_object_set_new(object, "largest_gap_offset",
 				    json_integer((json_int_t)view->totals.largest_gap_offset));
 		json_object_set_new(object, "sizes", histogram_json(&view->histogram));
@@ -251,7 +242,7 @@ static void print_json(const struct view *view)
 
 int command_segment(const struct inspect_options *options, const struct flash *flash)
 {
-	struct view view = {.options = options, .flash = flash};
+	struct view view = { .options = options, .flash = flash };
 
 	if (options->segment >= flash->super.segments)
 		arg_die("the flash has segments 0 to %u", flash->super.segments - 1);

@@ -9,8 +9,7 @@
 #include "tools/inspect/commands.h"
 #include "tools/inspect/words.h"
 
-const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy,
-				   bool *failure)
+const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy, bool *failure)
 {
 	const struct flash_copy *this = &copies[copy], *other = &copies[1 - copy];
 
@@ -28,9 +27,8 @@ const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES]
 	if (this->super.generation == other->super.generation)
 		return copy == 1 ? "differs from copy 0 of the same generation" : NULL;
 	*failure = false;
-	return this->super.generation < other->super.generation
-		       ? "older: the power went between the writing of the two"
-		       : NULL;
+	return this->super.generation < other->super.generation ? "older: the power went between the writing of the two"
+								: NULL;
 }
 
 static const char *how_it_ended(const struct format_super *super, bool in_use)
@@ -52,8 +50,8 @@ static void print_copies(const struct flash *flash)
 		if (flash->copies[n].verdict == FORMAT_GOOD)
 			printf("generation %" PRIu64, flash->copies[n].super.generation);
 		if (remark)
-			printf("%s%s%s", flash->copies[n].verdict == FORMAT_GOOD ? ", " : "",
-			       failure ? "BROKEN, " : "", remark);
+			printf("%s%s%s", flash->copies[n].verdict == FORMAT_GOOD ? ", " : "", failure ? "BROKEN, " : "",
+			       remark);
 	}
 	putchar('\n');
 }
@@ -66,8 +64,7 @@ void superblock_print(const struct inspect_options *options, const struct flash 
 
 	printf("flash           %s, %s%s\n", options->path, text_size((double)flash->bytes, size),
 	       flash->block_device ? ", block device" : "");
-	printf("UUID            %s, made %s\n", words_uuid(super->uuid, uuid),
-	       words_time(super->made_s, when));
+	printf("UUID            %s, made %s\n", words_uuid(super->uuid, uuid), words_time(super->made_s, when));
 	printf("format          version 1, ");
 	if (features->compatible | features->read_only_compatible)
 		printf("unknown features: compatible 0x%" PRIx64 ", read-only compatible 0x%" PRIx64 "\n",
@@ -77,15 +74,15 @@ void superblock_print(const struct inspect_options *options, const struct flash 
 	printf("segments        %u of %s; %u functions (places that a record can take)\n", super->segments,
 	       text_size((double)super->segment_bytes, bytes), super->functions);
 	printf("starts          %" PRIu64 "; %s\n", super->attach_epoch, how_it_ended(super, in_use));
-	printf("reserved        sequence numbers below %" PRIu64 ", CAS ids below %" PRIu64 "\n",
-	       super->sequence_end, super->cas_end);
+	printf("reserved        sequence numbers below %" PRIu64 ", CAS ids below %" PRIu64 "\n", super->sequence_end,
+	       super->cas_end);
 	print_copies(flash);
 }
 
 static json_t *features_json(const struct format_features *features)
 {
-	return json_pack("{s:I, s:I, s:I}", "compatible", (json_int_t)features->compatible,
-			 "read_only_compatible", (json_int_t)features->read_only_compatible, "incompatible",
+	return json_pack("{s:I, s:I, s:I}", "compatible", (json_int_t)features->compatible, "read_only_compatible",
+			 (json_int_t)features->read_only_compatible, "incompatible",
 			 (json_int_t)features->incompatible);
 }
 
@@ -99,9 +96,8 @@ static json_t *copies_json(const struct flash *flash)
 		const char *remark = superblock_copy_remark(flash->copies, n, &failure);
 
 		json_array_append_new(array,
-				      json_pack("{s:b, s:I, s:s*}", "ok", good && !(remark && failure),
-						"generation", good ? (json_int_t)copy->super.generation : 0,
-						"remark", remark));
+				      json_pack("{s:b, s:I, s:s*}", "ok", good && !(remark && failure), "generation",
+						good ? (json_int_t)copy->super.generation : 0, "remark", remark));
 	}
 	return array;
 }
@@ -111,13 +107,12 @@ json_t *superblock_json(const struct flash *flash, bool in_use)
 	const struct format_super *super = &flash->super;
 	char uuid[WORDS_UUID_BYTES];
 
-	return json_pack("{s:s, s:i, s:o, s:I, s:i, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o}",
-			 "uuid", words_uuid(super->uuid, uuid), "version", 1, "features",
-			 features_json(&super->features), "segment_bytes", (json_int_t)super->segment_bytes,
-			 "segments", (int)super->segments, "functions", (int)super->functions,
-			 "attach_epoch", (json_int_t)super->attach_epoch, "clean_epoch",
-			 (json_int_t)super->clean_epoch, "in_use", in_use, "cas_end",
-			 (json_int_t)super->cas_end, "sequence_end", (json_int_t)super->sequence_end,
-			 "made_s", (json_int_t)super->made_s, "flash_bytes", (json_int_t)super->flash_bytes,
-			 "file_bytes", (json_int_t)flash->bytes, "copies", copies_json(flash));
+	return json_pack("{s:s, s:i, s:o, s:I, s:i, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "uuid",
+			 words_uuid(super->uuid, uuid), "version", 1, "features", features_json(&super->features),
+			 "segment_bytes", (json_int_t)super->segment_bytes, "segments", (int)super->segments,
+			 "functions", (int)super->functions, "attach_epoch", (json_int_t)super->attach_epoch,
+			 "clean_epoch", (json_int_t)super->clean_epoch, "in_use", in_use, "cas_end",
+			 (json_int_t)super->cas_end, "sequence_end", (json_int_t)super->sequence_end, "made_s",
+			 (json_int_t)super->made_s, "flash_bytes", (json_int_t)super->flash_bytes, "file_bytes",
+			 (json_int_t)flash->bytes, "copies", copies_json(flash));
 }

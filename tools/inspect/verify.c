@@ -18,23 +18,21 @@ struct verify {
 	uint64_t records, failures;
 	uint64_t states[SEGMENT_STATES];
 	uint64_t *sequences; /* by segment; 0: no header of this flash */
-	json_t *listed;      /* failures, for --json */
+	json_t *listed; /* failures, for --json */
 	uint64_t read_bytes;
 	double seconds;
 };
 
-static void report(struct verify *verify, const char *where, int64_t segment, uint64_t offset,
-		   const char *text)
+static void report(struct verify *verify, const char *where, int64_t segment, uint64_t offset, const char *text)
 {
 	if (!verify->options->json && segment >= 0)
 		printf("segment %" PRId64 " offset %" PRIu64 ": %s\n", segment, offset, text);
 	else if (!verify->options->json)
 		printf("%s offset %" PRIu64 ": %s\n", where, offset, text);
 	else
-		json_array_append_new(verify->listed,
-				      json_pack("{s:s, s:o, s:I, s:s}", "where", where, "segment",
-						segment >= 0 ? json_integer(segment) : json_null(),
-						"offset", (json_int_t)offset, "failure", text));
+		json_array_append_new(verify->listed, json_pack("{s:s, s:o, s:I, s:s}", "where", where, "segment",
+								segment >= 0 ? json_integer(segment) : json_null(),
+								"offset", (json_int_t)offset, "failure", text));
 }
 
 static void check_superblock(struct verify *verify)
@@ -46,8 +44,8 @@ static void check_superblock(struct verify *verify)
 		if (!remark || !failure)
 			continue;
 		verify->failures++;
-		report(verify, n ? "superblock copy 1" : "superblock copy 0", -1,
-		       (uint64_t)n * FORMAT_COPY_OFFSET, remark);
+		report(verify, n ? "superblock copy 1" : "superblock copy 0", -1, (uint64_t)n * FORMAT_COPY_OFFSET,
+		       remark);
 	}
 }
 
@@ -89,7 +87,7 @@ static void check_sequences(struct verify *verify)
 
 	for (uint32_t n = 0; n < count; n++)
 		if (verify->sequences[n] != 0)
-			all[used++] = (struct numbered){verify->sequences[n], n};
+			all[used++] = (struct numbered){ verify->sequences[n], n };
 	qsort(all, used, sizeof(*all), by_sequence);
 	for (uint32_t i = 1; i < used; i++) {
 		if (all[i].sequence != all[i - 1].sequence)
@@ -105,15 +103,13 @@ static void check_sequences(struct verify *verify)
 /* "not checked: 3 empty, 1 being written" */
 static void print_unchecked(const struct verify *verify)
 {
-	static const enum segment_state unchecked[] = {SEGMENT_EMPTY, SEGMENT_WRITING, SEGMENT_TORN,
-						       SEGMENT_STRANGE};
+	static const enum segment_state unchecked[] = { SEGMENT_EMPTY, SEGMENT_WRITING, SEGMENT_TORN, SEGMENT_STRANGE };
 	const char *before = "not checked: ";
 
 	for (unsigned i = 0; i < sizeof(unchecked) / sizeof(unchecked[0]); i++) {
 		if (verify->states[unchecked[i]] == 0)
 			continue;
-		printf("%s%" PRIu64 " %s", before, verify->states[unchecked[i]],
-		       segment_state_text(unchecked[i]));
+		printf("%s%" PRIu64 " %s", before, verify->states[unchecked[i]], segment_state_text(unchecked[i]));
 		before = ", ";
 	}
 	if (before[0] == ',')
@@ -129,8 +125,8 @@ static void print_summary(const struct verify *verify)
 	if (!verify->options->quiet)
 		printf("read %s in %s, %s/s\n", text_size((double)verify->read_bytes, bytes),
 		       text_duration(seconds, time), text_size((double)verify->read_bytes / seconds, rate));
-	printf("%" PRIu64 " segments, %" PRIu64 " records, %" PRIu64 " failures\n",
-	       verify->states[SEGMENT_COMPLETE], verify->records, verify->failures);
+	printf("%" PRIu64 " segments, %" PRIu64 " records, %" PRIu64 " failures\n", verify->states[SEGMENT_COMPLETE],
+	       verify->records, verify->failures);
 }
 
 static void print_json(struct verify *verify)
@@ -138,13 +134,12 @@ static void print_json(struct verify *verify)
 	json_t *states = json_object();
 
 	for (unsigned state = 0; state < SEGMENT_STATES; state++)
-		json_object_set_new(states, segment_state_text(state),
-				    json_integer((json_int_t)verify->states[state]));
-	words_print_json(json_pack(
-		"{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:f}", "file", verify->options->path, "segments",
-		(json_int_t)verify->states[SEGMENT_COMPLETE], "records", (json_int_t)verify->records,
-		"failures", (json_int_t)verify->failures, "states", states, "failed", verify->listed,
-		"read_bytes", (json_int_t)verify->read_bytes, "seconds", verify->seconds));
+		json_object_set_new(states, segment_state_text(state), json_integer((json_int_t)verify->states[state]));
+	words_print_json(json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:f}", "file", verify->options->path,
+				   "segments", (json_int_t)verify->states[SEGMENT_COMPLETE], "records",
+				   (json_int_t)verify->records, "failures", (json_int_t)verify->failures, "states",
+				   states, "failed", verify->listed, "read_bytes", (json_int_t)verify->read_bytes,
+				   "seconds", verify->seconds));
 }
 
 static double now_s(void)
@@ -157,13 +152,13 @@ static double now_s(void)
 
 static void check_segments(struct verify *verify)
 {
-	static const struct scan_ops ops = {.end = end_segment};
+	static const struct scan_ops ops = { .end = end_segment };
 	uint32_t count = verify->flash->super.segments;
-	struct scan_request request = {.flash = verify->flash,
-				       .count = count,
-				       .threads = verify->options->threads,
-				       .quiet = verify->options->quiet || verify->options->json,
-				       .note = "verifying"};
+	struct scan_request request = { .flash = verify->flash,
+					.count = count,
+					.threads = verify->options->threads,
+					.quiet = verify->options->quiet || verify->options->json,
+					.note = "verifying" };
 	uint32_t *numbers = mem_must_zalloc(count * sizeof(*numbers));
 	struct segment *segments = command_segments(verify->flash, &request.newest);
 
@@ -180,7 +175,7 @@ static void check_segments(struct verify *verify)
 
 int command_verify(const struct inspect_options *options, const struct flash *flash)
 {
-	struct verify verify = {.options = options, .flash = flash};
+	struct verify verify = { .options = options, .flash = flash };
 	double start_s = now_s();
 
 	if (options->json)

@@ -21,15 +21,14 @@ struct walk {
 	void *context;
 	struct walk_totals *totals;
 	struct filter filter;
-	uint8_t *footer;      /* all of it, read ahead of the records */
-	uint64_t clear;       /* what is before this offset has been looked at */
-	bool clear_known;     /* false after a broken record: where it ends can't be told */
+	uint8_t *footer; /* all of it, read ahead of the records */
+	uint64_t clear; /* what is before this offset has been looked at */
+	bool clear_known; /* false after a broken record: where it ends can't be told */
 	uint64_t over_length; /* records of the data area longer than L */
 	bool no_memory;
 };
 
-__attribute__((format(printf, 3, 4))) static void fail(struct walk *walk, uint64_t offset,
-						       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void fail(struct walk *walk, uint64_t offset, const char *format, ...)
 {
 	char text[TEXT_MOST];
 	va_list arguments;
@@ -96,8 +95,8 @@ static bool read_footer(struct walk *walk)
 		walk->no_memory = true;
 		return false;
 	}
-	flash_read(walk->window->flash, walk->footer, header->footer_bytes,
-		   walk->window->start + header->footer_offset, &walk->window->unread);
+	flash_read(walk->window->flash, walk->footer, header->footer_bytes, walk->window->start + header->footer_offset,
+		   &walk->window->unread);
 	walk->window->read_bytes += header->footer_bytes;
 	return true;
 }
@@ -106,8 +105,8 @@ static void check_footer_zeros(struct walk *walk, uint64_t from, uint64_t to)
 {
 	for (uint64_t at = from; at < to; at++)
 		if (walk->footer[at] != 0) {
-			fail(walk, walk->header->footer_offset + at,
-			     "in the footer: byte 0x%02x where zeros belong", walk->footer[at]);
+			fail(walk, walk->header->footer_offset + at, "in the footer: byte 0x%02x where zeros belong",
+			     walk->footer[at]);
 			return;
 		}
 }
@@ -123,12 +122,10 @@ static bool check_footer(struct walk *walk)
 
 	if (!list_good)
 		fail(walk, walk->header->footer_offset,
-		     "the list of offsets fails its checksum: its %u records can't be found",
-		     walk->header->records);
+		     "the list of offsets fails its checksum: its %u records can't be found", walk->header->records);
 	if (!filter_good)
 		fail(walk, walk->header->footer_offset + filter_at, "the filter fails its checksum");
-	filter_init(&walk->filter, walk->super, walk->footer + filter_at,
-		    filter_good ? tail->filter_bytes : 0);
+	filter_init(&walk->filter, walk->super, walk->footer + filter_at, filter_good ? tail->filter_bytes : 0);
 	check_footer_zeros(walk, tail->list_bytes, filter_at);
 	check_footer_zeros(walk, filter_at + tail->filter_bytes, tail_at);
 	return list_good;
@@ -139,8 +136,7 @@ static bool footer_is_current(const struct walk *walk)
 {
 	struct format_tail tail;
 
-	return format_tail_parse(walk->footer + walk->header->footer_bytes - FORMAT_TAIL_BYTES, &tail) ==
-		       FORMAT_GOOD &&
+	return format_tail_parse(walk->footer + walk->header->footer_bytes - FORMAT_TAIL_BYTES, &tail) == FORMAT_GOOD &&
 	       tail.sequence == walk->tail->sequence && tail.header_checksum == walk->tail->header_checksum;
 }
 
@@ -155,8 +151,8 @@ static void check_fields(struct walk *walk, const struct format_record *record, 
 	if (!record->extent && !filter_passes(&walk->filter, record->key, record->key_length))
 		fail(walk, record->offset, "record: the segment's filter denies its key, so gets miss it");
 	if (record->cas >= walk->super->cas_end)
-		fail(walk, record->offset,
-		     "record: CAS id %" PRIu64 ", which the superblock has not reserved", record->cas);
+		fail(walk, record->offset, "record: CAS id %" PRIu64 ", which the superblock has not reserved",
+		     record->cas);
 }
 
 /*
@@ -221,8 +217,8 @@ static void check_records(struct walk *walk)
 		bool more = n < header->records && format_list_next(&list, &next, &next_extent);
 
 		if (n < header->records && !more)
-			fail(walk, header->footer_offset + list.at,
-			     "the list of offsets leads nowhere after %u of %u", n, header->records);
+			fail(walk, header->footer_offset + list.at, "the list of offsets leads nowhere after %u of %u",
+			     n, header->records);
 		if (n > 0)
 			check_record(walk, offset, extent,
 				     more && next_extent == extent ? next : area_end(walk, extent));
@@ -232,8 +228,8 @@ static void check_records(struct walk *walk)
 		extent = next_extent;
 	}
 	if (list.taken == header->records && list.at != list.length)
-		fail(walk, header->footer_offset + list.at,
-		     "the list of offsets has %" PRIu64 " bytes too many", list.length - list.at);
+		fail(walk, header->footer_offset + list.at, "the list of offsets has %" PRIu64 " bytes too many",
+		     list.length - list.at);
 	if (!walk->no_memory && list.taken == header->records)
 		check_gap(walk, header->footer_offset);
 }
@@ -247,11 +243,11 @@ static void check_counts(struct walk *walk)
 	if (walk->totals->failures > 0)
 		return;
 	if (walk->totals->bytes != header->record_bytes)
-		fail(walk, 0, "header: %" PRIu64 " bytes of records, but there are %" PRIu64,
-		     header->record_bytes, walk->totals->bytes);
+		fail(walk, 0, "header: %" PRIu64 " bytes of records, but there are %" PRIu64, header->record_bytes,
+		     walk->totals->bytes);
 	if (walk->over_length > slots / 1000)
-		fail(walk, 0, "header: L is %u, but %" PRIu64 " of %" PRIu64 " records are longer",
-		     header->longest_999, walk->over_length, slots);
+		fail(walk, 0, "header: L is %u, but %" PRIu64 " of %" PRIu64 " records are longer", header->longest_999,
+		     walk->over_length, slots);
 }
 
 static void report_unread(struct walk *walk)
@@ -259,9 +255,8 @@ static void report_unread(struct walk *walk)
 	const struct flash_unread *unread = &walk->window->unread;
 
 	if (unread->pages > 0)
-		fail(walk, unread->first - walk->window->start,
-		     "%" PRIu64 " %s can't be read, this first: %s", unread->pages,
-		     unread->pages == 1 ? "page" : "pages",
+		fail(walk, unread->first - walk->window->start, "%" PRIu64 " %s can't be read, this first: %s",
+		     unread->pages, unread->pages == 1 ? "page" : "pages",
 		     unread->error ? strerror(unread->error) : "it lies beyond the end");
 }
 
@@ -280,7 +275,7 @@ int walk_segment(const struct format_super *super, const struct segment *segment
 		.clear_known = true,
 	};
 
-	*totals = (struct walk_totals){0};
+	*totals = (struct walk_totals){ 0 };
 	window_open(window, segment->number);
 	if (read_footer(&walk)) {
 		totals->overtaken = window->unread.pages == 0 && !footer_is_current(&walk);

@@ -26,15 +26,14 @@ struct walk_events {
 
 struct walk_totals {
 	uint64_t records; /* that are good */
-	uint64_t bytes;   /* of those */
+	uint64_t bytes; /* of those */
 	uint64_t failures;
 	uint64_t largest_gap, largest_gap_offset; /* zeros between records, and to the areas' ends */
 	bool overtaken; /* the footer is no longer the one of `segment`: it is being rewritten */
 };
 
 /* segment: COMPLETE. super: the superblock whose reserves count. */
-FS_MUST_CHECK int walk_segment(const struct format_super *super, const struct segment *segment,
-			       struct window *window, const struct walk_events *events, void *context,
-			       struct walk_totals *totals);
+FS_MUST_CHECK int walk_segment(const struct format_super *super, const struct segment *segment, struct window *window,
+			       const struct walk_events *events, void *context, struct walk_totals *totals);
 
 #endif

@@ -18,7 +18,7 @@ static uint64_t page_up(uint64_t offset)
 
 void window_init(struct window *window, const struct flash *flash)
 {
-	*window = (struct window){.flash = flash};
+	*window = (struct window){ .flash = flash };
 }
 
 void window_fini(struct window *window)
@@ -32,7 +32,7 @@ void window_open(struct window *window, uint32_t number)
 	window->start = format_segment_offset(&window->flash->super, number);
 	window->end = window->start + window->flash->super.segment_bytes;
 	window->from = window->to = 0;
-	window->unread = (struct flash_unread){0};
+	window->unread = (struct flash_unread){ 0 };
 }
 
 /* Moves what is still wanted, [from, window->to), to the front of a buffer of that many bytes. */

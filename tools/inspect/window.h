@@ -18,10 +18,10 @@
 struct window {
 	const struct flash *flash;
 	uint64_t start, end; /* of the segment, on the device */
-	uint8_t *buffer;     /* [from, to) of the segment, multiples of a page */
+	uint8_t *buffer; /* [from, to) of the segment, multiples of a page */
 	uint64_t capacity, from, to;
 	struct flash_unread unread; /* of this segment */
-	uint64_t read_bytes;        /* of all segments */
+	uint64_t read_bytes; /* of all segments */
 };
 
 void window_init(struct window *window, const struct flash *flash);

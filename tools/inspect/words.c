@@ -154,8 +154,7 @@ json_t *words_json_record(const struct format_record *record, uint32_t segment, 
 	json_object_set_new(object, "client_flags", json_integer(record->client_flags));
 	json_object_set_new(object, "item_flags", json_integer(record->item_flags));
 	json_object_set_new(object, "expiry", json_integer(record->expiry));
-	json_object_set_new(object, "classifier_hex",
-			    hex_string(record->classifier, FORMAT_CLASSIFIER_BYTES));
+	json_object_set_new(object, "classifier_hex", hex_string(record->classifier, FORMAT_CLASSIFIER_BYTES));
 	return object;
 }
 

@@ -21,7 +21,7 @@
 
 static int connect_within(int fd, const struct sockaddr *address, socklen_t length, uint64_t timeout_us)
 {
-	struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
+	struct pollfd pollfd = { .fd = fd, .events = POLLOUT };
 	socklen_t size = sizeof(errno);
 	int code = 0;
 
@@ -40,7 +40,7 @@ static int connect_within(int fd, const struct sockaddr *address, socklen_t leng
 
 static int connect_unix(const char *path, uint64_t timeout_us, int *fd)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
 		errno = ENAMETOOLONG;
@@ -55,7 +55,7 @@ static int connect_unix(const char *path, uint64_t timeout_us, int *fd)
 
 static int connect_tcp(const char *host, const char *port, uint64_t timeout_us, int *fd, const char **why)
 {
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list;
 	int code = getaddrinfo(host, port, &hints, &list), result = FS_ESYS, one = 1;
 
 	if (code) {
@@ -93,8 +93,7 @@ int conn_connect(const char *server, uint64_t timeout_us, int *fd, char error[25
 	} else if (colon && colon[1] && (size_t)(colon - server) < sizeof(host)) {
 		bool bracketed = server[0] == '[' && colon[-1] == ']';
 
-		snprintf(host, sizeof(host), "%.*s", (int)(colon - server - (bracketed ? 2 : 0)),
-			 server + bracketed);
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - server - (bracketed ? 2 : 0)), server + bracketed);
 		code = connect_tcp(host[0] ? host : "127.0.0.1", colon + 1, timeout_us, fd, &why);
 	}
 	if (code == FS_OK)
@@ -112,7 +111,7 @@ void conn_init(struct conn *conn, int fd, uint32_t depth)
 	/* A miss's fill may go out before its get has left the ring. */
 	while (places < depth + 2)
 		places *= 2;
-	*conn = (struct conn){.fd = fd, .ring_mask = places - 1};
+	*conn = (struct conn){ .fd = fd, .ring_mask = places - 1 };
 	conn->ring = mem_must_zalloc(places * sizeof(*conn->ring));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	buffer_reserve(&conn->in, READ_BYTES);

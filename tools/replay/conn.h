@@ -31,7 +31,7 @@ struct op {
 	uint8_t kind; /* enum op_kind */
 	uint8_t key_size;
 	bool measured;
-	bool fill;      /* a set that follows a miss */
+	bool fill; /* a set that follows a miss */
 	bool exclusive; /* others on this key wait for its answer */
 };
 

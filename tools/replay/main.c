@@ -52,8 +52,7 @@ static void connect_control(const struct replay_options *options, struct server_
 	if (conn_connect(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
 		arg_die("%s", error);
 	if (!server_tells_version(stats->fd))
-		arg_die("the server at %s does not answer \"stats\": is it a memcached server?",
-			options->server);
+		arg_die("the server at %s does not answer \"stats\": is it a memcached server?", options->server);
 }
 
 static void init_run(struct run *run, const struct replay_options *options, const struct spool *spool,
@@ -61,7 +60,7 @@ static void init_run(struct run *run, const struct replay_options *options, cons
 {
 	size_t key_bytes = (size_t)spool->keys * options->copies * sizeof(*run->keys);
 
-	*run = (struct run){.options = options, .spool = spool, .before = before};
+	*run = (struct run){ .options = options, .spool = spool, .before = before };
 	pthread_mutex_init(&run->lock, NULL);
 	run->total = schedule_total(spool, options->copies, options->limit);
 	run->warmup_requests = (uint64_t)((double)run->total * options->warmup_fraction);
@@ -116,8 +115,8 @@ static void watch(struct run *run, struct worker *workers, struct report *report
 	progress_clear(progress);
 }
 
-static void conclude(struct report *report, struct run *run, struct worker *workers,
-		     struct measure *measure, double cpu_seconds)
+static void conclude(struct report *report, struct run *run, struct worker *workers, struct measure *measure,
+		     double cpu_seconds)
 {
 	const struct replay_options *options = run->options;
 	uint64_t end_ns = worker_now_ns();
@@ -151,10 +150,10 @@ int main(int argc, char **argv)
 	struct replay_options options;
 	struct progress progress;
 	struct spool spool;
-	struct server_stats before = {0}, after = {0};
+	struct server_stats before = { 0 }, after = { 0 };
 	struct measure measure;
 	struct worker *workers;
-	struct report report = {0};
+	struct report report = { 0 };
 	struct run run;
 	char error[256] = "";
 	double cpu_seconds;
@@ -169,7 +168,7 @@ int main(int argc, char **argv)
 	init_run(&run, &options, &spool, &before);
 	if (workers_create(&run, &workers, error) != FS_OK)
 		arg_die("%s", error);
-	report = (struct report){.options = &options, .spool = &spool, .measure = &measure};
+	report = (struct report){ .options = &options, .spool = &spool, .measure = &measure };
 	report_read_server(&report, &before, &before);
 	report.trace_seconds = trace_seconds(&run);
 	signal(SIGINT, on_interrupt);

@@ -3,11 +3,11 @@
 
 #include "base/alloc.h"
 
-const char *const latency_names[LATENCY_KINDS] = {"hit", "miss", "set", "delete"};
+const char *const latency_names[LATENCY_KINDS] = { "hit", "miss", "set", "delete" };
 
 void measure_init(struct measure *measure, uint32_t apps)
 {
-	*measure = (struct measure){.app_count = apps};
+	*measure = (struct measure){ .app_count = apps };
 	measure->apps = mem_must_zalloc(apps * sizeof(*measure->apps));
 	for (int kind = 0; kind < LATENCY_KINDS; kind++)
 		measure->latency[kind] = hist_create();

@@ -29,18 +29,18 @@ struct measure {
 	uint32_t app_count;
 	uint64_t fills;
 	uint64_t deletes;
-	uint64_t not_stored;    /* adds of a present key */
-	uint64_t too_large;     /* values over the server's item limit */
+	uint64_t not_stored; /* adds of a present key */
+	uint64_t too_large; /* values over the server's item limit */
 	uint64_t out_of_memory; /* sets that the server had no memory for */
 	uint64_t server_errors; /* other SERVER_ERROR lines */
 	uint64_t client_errors; /* ERROR and CLIENT_ERROR lines */
-	uint64_t bytes_read;    /* values of hits */
-	uint64_t bytes_set;     /* keys and values of sets */
-	uint64_t long_keys;     /* keys that needed more than the trace's key size */
+	uint64_t bytes_read; /* values of hits */
+	uint64_t bytes_set; /* keys and values of sets */
+	uint64_t long_keys; /* keys that needed more than the trace's key size */
 	/* Over the whole run: */
-	uint64_t older;       /* hits with a value that had been overwritten or deleted */
-	uint64_t wrong;       /* hits with a value that is not this key's, or is damaged */
-	uint64_t checked;     /* hits that were proved right */
+	uint64_t older; /* hits with a value that had been overwritten or deleted */
+	uint64_t wrong; /* hits with a value that is not this key's, or is damaged */
+	uint64_t checked; /* hits that were proved right */
 	uint64_t from_before; /* of these, of keys that this run had not written yet */
 };
 

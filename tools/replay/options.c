@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/version.h"
 #include "tools/replay/options.h"
+#include "conf/version.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -74,31 +74,31 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"format", required_argument, NULL, OPTION_FORMAT},
-	{"copies", required_argument, NULL, OPTION_COPIES},
-	{"limit", required_argument, NULL, OPTION_LIMIT},
-	{"warmup", required_argument, NULL, OPTION_WARMUP},
-	{"key-size", required_argument, NULL, OPTION_KEY_SIZE},
-	{"value-size", required_argument, NULL, OPTION_VALUE_SIZE},
-	{"mode", required_argument, NULL, OPTION_MODE},
-	{"speed", required_argument, NULL, OPTION_SPEED},
-	{"ttl", required_argument, NULL, OPTION_TTL},
-	{"no-check", no_argument, NULL, OPTION_NO_CHECK},
-	{"server", required_argument, NULL, OPTION_SERVER},
-	{"connections", required_argument, NULL, OPTION_CONNECTIONS},
-	{"threads", required_argument, NULL, OPTION_THREADS},
-	{"depth", required_argument, NULL, OPTION_DEPTH},
-	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
-	{"flush", no_argument, NULL, OPTION_FLUSH},
-	{"json", required_argument, NULL, OPTION_JSON},
-	{"quiet", no_argument, NULL, OPTION_QUIET},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "copies", required_argument, NULL, OPTION_COPIES },
+	{ "limit", required_argument, NULL, OPTION_LIMIT },
+	{ "warmup", required_argument, NULL, OPTION_WARMUP },
+	{ "key-size", required_argument, NULL, OPTION_KEY_SIZE },
+	{ "value-size", required_argument, NULL, OPTION_VALUE_SIZE },
+	{ "mode", required_argument, NULL, OPTION_MODE },
+	{ "speed", required_argument, NULL, OPTION_SPEED },
+	{ "ttl", required_argument, NULL, OPTION_TTL },
+	{ "no-check", no_argument, NULL, OPTION_NO_CHECK },
+	{ "server", required_argument, NULL, OPTION_SERVER },
+	{ "connections", required_argument, NULL, OPTION_CONNECTIONS },
+	{ "threads", required_argument, NULL, OPTION_THREADS },
+	{ "depth", required_argument, NULL, OPTION_DEPTH },
+	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ "flush", no_argument, NULL, OPTION_FLUSH },
+	{ "json", required_argument, NULL, OPTION_JSON },
+	{ "quiet", no_argument, NULL, OPTION_QUIET },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ NULL, 0, NULL, 0 },
 };
 
-static const char *const mode_names[] = {"look-aside", "literal", "gets-only", NULL};
-static const char *const ttl_names[] = {"auto", "none", "scaled", "real", NULL};
+static const char *const mode_names[] = { "look-aside", "literal", "gets-only", NULL };
+static const char *const ttl_names[] = { "auto", "none", "scaled", "real", NULL };
 
 /* "0.15" is a share of the requests, "1d" and "90s" a time of the trace. */
 static void parse_warmup(struct replay_options *options, const char *text)
@@ -215,12 +215,10 @@ void replay_options_parse(int argc, char **argv, struct replay_options *options)
 		set_plain(options, option, optarg);
 	}
 	if (optind + 1 != argc)
-		arg_die(optind == argc ? "no trace given; see --help"
-				       : "more than one trace given; see --help");
+		arg_die(optind == argc ? "no trace given; see --help" : "more than one trace given; see --help");
 	options->trace_path = argv[optind];
 	if (options->threads > options->connections)
-		arg_die("--threads: %u is more than the %u connections", options->threads,
-			options->connections);
+		arg_die("--threads: %u is more than the %u connections", options->threads, options->connections);
 	if (options->ttl == TTL_AUTO)
 		options->ttl = options->speed > 0 ? TTL_SCALED : TTL_NONE;
 	if (options->ttl == TTL_SCALED && !(options->speed > 0))

@@ -10,8 +10,8 @@
 
 enum replay_mode {
 	MODE_LOOK_ASIDE, /* the trace's gets, sets and deletes; a get that misses is followed by a set */
-	MODE_LITERAL,    /* exactly what the trace says */
-	MODE_GETS_ONLY,  /* gets of known size alone, filling on a miss: the paper's accounting */
+	MODE_LITERAL, /* exactly what the trace says */
+	MODE_GETS_ONLY, /* gets of known size alone, filling on a miss: the paper's accounting */
 };
 
 enum replay_ttl { TTL_AUTO, TTL_NONE, TTL_SCALED, TTL_REAL };
@@ -26,12 +26,12 @@ struct replay_options {
 	uint32_t copies;
 	uint32_t connections;
 	uint32_t threads;
-	uint32_t depth;            /* requests under way per connection */
-	uint64_t limit;            /* requests to play, UINT64_MAX = all */
-	double speed;              /* trace seconds per second; 0 = as fast as it can */
-	double warmup_fraction;    /* of the requests, or */
-	int64_t warmup_us;         /* of trace time, when > 0 */
-	uint64_t timeout_us;       /* for an answer of the server */
+	uint32_t depth; /* requests under way per connection */
+	uint64_t limit; /* requests to play, UINT64_MAX = all */
+	double speed; /* trace seconds per second; 0 = as fast as it can */
+	double warmup_fraction; /* of the requests, or */
+	int64_t warmup_us; /* of trace time, when > 0 */
+	uint64_t timeout_us; /* for an answer of the server */
 	uint32_t default_key_size; /* where the trace doesn't know */
 	uint32_t default_value_size;
 	bool check_values;

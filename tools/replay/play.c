@@ -107,10 +107,9 @@ static uint32_t play_ttl(const struct replay_options *options, uint32_t ttl_s)
 
 void play_request(struct player *player, struct conn *conn, const struct schedule_item *item, bool measured)
 {
-	static const uint8_t kinds[] = {[TRACE_GET] = OP_GET,
-					[TRACE_SET] = OP_SET,
-					[TRACE_ADD] = OP_ADD,
-					[TRACE_DELETE] = OP_DELETE};
+	static const uint8_t kinds[] = {
+		[TRACE_GET] = OP_GET, [TRACE_SET] = OP_SET, [TRACE_ADD] = OP_ADD, [TRACE_DELETE] = OP_DELETE
+	};
 	const struct spool_record *record = item->record;
 	struct op *op;
 
@@ -158,14 +157,7 @@ void play_backlog(struct player *player, struct conn *conn)
 
 /* What one answer says. */
 struct answer {
-	enum {
-		ANSWER_MISS,
-		ANSWER_HIT,
-		ANSWER_STORED,
-		ANSWER_NOT_STORED,
-		ANSWER_DELETED,
-		ANSWER_ERROR
-	} kind;
+	enum { ANSWER_MISS, ANSWER_HIT, ANSWER_STORED, ANSWER_NOT_STORED, ANSWER_DELETED, ANSWER_ERROR } kind;
 	const char *line;
 	size_t line_length;
 	const char *value;
@@ -180,8 +172,8 @@ static void report_wrong(struct player *player, const struct op *op, const char 
 
 	if (player->measure.wrong + player->measure.older > 10)
 		return;
-	fprintf(stderr, "\nflashield-replay: get %.*s: %s (version %" PRIu32 " was written last)\n",
-		(int)length, key, what, op->version);
+	fprintf(stderr, "\nflashield-replay: get %.*s: %s (version %" PRIu32 " was written last)\n", (int)length, key,
+		what, op->version);
 }
 
 static void check_hit(struct player *player, const struct op *op, const struct answer *answer)
@@ -312,14 +304,13 @@ static void finish_op(struct player *player, struct conn *conn, const struct ans
 
 static int not_an_answer(struct player *player, const struct op *op, const char *text, size_t length)
 {
-	static const char *const names[] = {"get", "set", "add", "delete"};
+	static const char *const names[] = { "get", "set", "add", "delete" };
 	int shown = 0;
 
 	while (shown < 60 && (size_t)shown < length && text[shown] >= 32 && text[shown] < 127)
 		shown++;
-	snprintf(player->error, sizeof(player->error),
-		 "the server's answer to %s is none of the protocol: \"%.*s\"", names[op->kind], shown,
-		 text);
+	snprintf(player->error, sizeof(player->error), "the server's answer to %s is none of the protocol: \"%.*s\"",
+		 names[op->kind], shown, text);
 	return FS_EINVAL;
 }
 
@@ -345,8 +336,8 @@ static bool parse_size(const char **text, const char *end, uint32_t *value)
 }
 
 /* "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n". The bytes it takes, 0 if more are needed. */
-static int parse_value(struct player *player, struct conn *conn, const struct op *op, const char *text,
-		       size_t length, const char *newline, struct answer *answer)
+static int parse_value(struct player *player, struct conn *conn, const struct op *op, const char *text, size_t length,
+		       const char *newline, struct answer *answer)
 {
 	const char *key = text + 6, *at = memchr(key, ' ', (size_t)(newline - key));
 	char expected[KEY_MAX_BYTES];
@@ -356,11 +347,9 @@ static int parse_value(struct player *player, struct conn *conn, const struct op
 	if (!at)
 		return not_an_answer(player, op, text, length);
 	expected_length = op_key(player, op, expected);
-	answer->key_differs =
-		(size_t)(at - key) != expected_length || memcmp(key, expected, expected_length) != 0;
+	answer->key_differs = (size_t)(at - key) != expected_length || memcmp(key, expected, expected_length) != 0;
 	at++;
-	if (!parse_size(&at, newline, &flags) || *at++ != ' ' ||
-	    !parse_size(&at, newline, &answer->value_length))
+	if (!parse_size(&at, newline, &flags) || *at++ != ' ' || !parse_size(&at, newline, &answer->value_length))
 		return not_an_answer(player, op, text, length);
 	total = (size_t)(newline + 1 - text) + answer->value_length + 7;
 	if (length < total) {
@@ -390,8 +379,7 @@ static int parse_answer(struct player *player, struct conn *conn, struct answer 
 		return parse_value(player, conn, op, text, length, newline, answer);
 	if (op->kind == OP_GET && begins(text, length, "END\r"))
 		answer->kind = ANSWER_MISS;
-	else if (op->kind == OP_DELETE &&
-		 (begins(text, length, "DELETED") || begins(text, length, "NOT_FOUND")))
+	else if (op->kind == OP_DELETE && (begins(text, length, "DELETED") || begins(text, length, "NOT_FOUND")))
 		answer->kind = ANSWER_DELETED;
 	else if ((op->kind == OP_SET || op->kind == OP_ADD) && begins(text, length, "STORED"))
 		answer->kind = ANSWER_STORED;
@@ -408,12 +396,11 @@ static int parse_answer(struct player *player, struct conn *conn, struct answer 
 int play_answers(struct player *player, struct conn *conn)
 {
 	while (conn->in.start < conn->in.end) {
-		struct answer answer = {0};
+		struct answer answer = { 0 };
 		int taken;
 
 		if (conn_under_way(conn) == 0) {
-			snprintf(player->error, sizeof(player->error),
-				 "the server sent an answer to no request");
+			snprintf(player->error, sizeof(player->error), "the server sent an answer to no request");
 			return FS_EINVAL;
 		}
 		taken = parse_answer(player, conn, &answer);

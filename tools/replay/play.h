@@ -21,7 +21,7 @@
 
 /* A key's state: the version of its last write, and */
 #define KEY_UNRESOLVED (1u << 31) /* a request whose answer others wait for is under way */
-#define KEY_PRESENT (1u << 30)    /* the last answer found or stored it */
+#define KEY_PRESENT (1u << 30) /* the last answer found or stored it */
 #define KEY_VERSION (KEY_PRESENT - 1)
 
 struct player {
@@ -30,13 +30,12 @@ struct player {
 	uint32_t *keys; /* state per ordinal (key * copies + copy) */
 	struct measure measure;
 	uint64_t answered; /* requests of the trace that have their answer */
-	uint64_t now_ns;   /* set by the worker: when what follows is sent or was received */
+	uint64_t now_ns; /* set by the worker: when what follows is sent or was received */
 	char error[256];
 };
 
 /* Takes a request of the schedule over. The connection's backlog must have room. */
-void play_request(struct player *player, struct conn *conn, const struct schedule_item *item,
-		  bool measured);
+void play_request(struct player *player, struct conn *conn, const struct schedule_item *item, bool measured);
 
 /* Sends from the backlog what may go now (into the output buffer). */
 void play_backlog(struct player *player, struct conn *conn);

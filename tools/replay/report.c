@@ -8,7 +8,7 @@
 #include "tools/common/text.h"
 
 #define MAX_APP_LINES 24
-#define SECONDS_PER_WEEK_TRAINING 7.0  /* the paper trains for a day of its week */
+#define SECONDS_PER_WEEK_TRAINING 7.0 /* the paper trains for a day of its week */
 #define SECONDS_PER_WEEK_HORIZON 168.0 /* and looks ahead for an hour */
 
 static void print_known(FILE *out, const char *label, int decimals, struct known known, const char *note)
@@ -39,21 +39,19 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void print_head(const struct report *report, FILE *out)
 {
-	static const char *const modes[] = {"look-aside", "literal", "gets only, look-aside"};
+	static const char *const modes[] = { "look-aside", "literal", "gets only, look-aside" };
 	const struct replay_options *options = report->options;
 	char text[TEXT_BYTES], time[TEXT_BYTES], keys[TEXT_BYTES];
 
-	fprintf(out, "\nReplay of %s (%s, %s)%s\n", options->trace_path,
-		trace_format_names[report->spool->format], modes[options->mode],
-		report->interrupted ? ", interrupted" : "");
+	fprintf(out, "\nReplay of %s (%s, %s)%s\n", options->trace_path, trace_format_names[report->spool->format],
+		modes[options->mode], report->interrupted ? ", interrupted" : "");
 	fprintf(out, "  %-24s %s at %s\n", "server", report->server.version, options->server);
 	fprintf(out, "  %-24s %s in %s, %s keys", "played", text_grouped(report->played, text),
 		text_duration(report->run_seconds, time),
 		text_count((double)report->spool->keys * options->copies, keys));
 	if (options->copies > 1)
 		fprintf(out, " (%u copies)", options->copies);
-	fprintf(out, "\n  %-24s %s requests in %s\n", "measured",
-		text_grouped(report->measure->all.requests, text),
+	fprintf(out, "\n  %-24s %s requests in %s\n", "measured", text_grouped(report->measure->all.requests, text),
 		text_duration(report->measured_seconds, time));
 	fprintf(out, "  %-24s %s requests/s, %.2f us CPU each in this tool", "throughput",
 		text_count(report->measured_seconds > 0
@@ -65,8 +63,8 @@ static void print_head(const struct report *report, FILE *out)
 		fprintf(out, ", %.2f us in the server", report->server.cpu_us_per_request.value);
 	fputc('\n', out);
 	if (options->speed > 0)
-		fprintf(out, "  %-24s %g trace seconds per second; farthest behind: %s\n", "pace",
-			options->speed, text_duration(report->behind_seconds, time));
+		fprintf(out, "  %-24s %g trace seconds per second; farthest behind: %s\n", "pace", options->speed,
+			text_duration(report->behind_seconds, time));
 }
 
 static int by_requests(const void *a, const void *b)
@@ -94,7 +92,7 @@ static void print_apps(const struct report *report, FILE *out)
 {
 	const struct measure *measure = report->measure;
 	const struct app_counts **order = mem_must_zalloc((measure->app_count + 1) * sizeof(*order));
-	struct app_counts rest = {0};
+	struct app_counts rest = { 0 };
 	uint32_t shown = 0, others = 0;
 	char name[64];
 
@@ -104,8 +102,7 @@ static void print_apps(const struct report *report, FILE *out)
 	fprintf(out, "\n%-26s %12s %12s %12s %12s\n", "Hit ratio", "requests", "gets", "sets", "hits/gets");
 	for (uint32_t i = 0; i < measure->app_count && order[i]->requests; i++) {
 		if (shown < MAX_APP_LINES) {
-			snprintf(name, sizeof(name), "app %s",
-				 report->spool->apps[order[i] - measure->apps].name);
+			snprintf(name, sizeof(name), "app %s", report->spool->apps[order[i] - measure->apps].name);
 			print_app(out, name, order[i]);
 			shown++;
 			continue;
@@ -126,11 +123,11 @@ static void print_apps(const struct report *report, FILE *out)
 
 static void print_latencies(const struct report *report, FILE *out)
 {
-	static const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
+	static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
 	char text[TEXT_BYTES];
 
-	fprintf(out, "\n%-26s %12s %12s %12s %12s %12s %12s\n", "Latency", "count", "p50", "p90", "p99",
-		"p99.9", "max");
+	fprintf(out, "\n%-26s %12s %12s %12s %12s %12s %12s\n", "Latency", "count", "p50", "p90", "p99", "p99.9",
+		"max");
 	for (int kind = 0; kind < LATENCY_KINDS; kind++) {
 		const struct hist *hist = report->measure->latency[kind];
 
@@ -138,8 +135,7 @@ static void print_latencies(const struct report *report, FILE *out)
 			continue;
 		fprintf(out, "  %-24s %12s", latency_names[kind], text_count((double)hist->count, text));
 		for (size_t q = 0; q < sizeof(quantiles) / sizeof(quantiles[0]); q++)
-			fprintf(out, " %12s",
-				text_duration((double)hist_quantile(hist, quantiles[q]) / 1e9, text));
+			fprintf(out, " %12s", text_duration((double)hist_quantile(hist, quantiles[q]) / 1e9, text));
 		fprintf(out, " %12s\n", text_duration((double)hist->max / 1e9, text));
 	}
 }
@@ -162,10 +158,9 @@ static void print_values(const struct report *report, FILE *out)
 	if (report->options->check_values)
 		fprintf(out, "  %-24s %s right, %" PRIu64 " older, %" PRIu64 " wrong\n", "checked",
 			text_grouped(measure->checked, text), measure->older, measure->wrong);
-	print_count(out, "of these from before", measure->from_before,
-		    "keys that this run had not written yet");
-	print_size(out, "read", (struct known){true, (double)measure->bytes_read});
-	print_size(out, "set, keys included", (struct known){true, (double)measure->bytes_set});
+	print_count(out, "of these from before", measure->from_before, "keys that this run had not written yet");
+	print_size(out, "read", (struct known){ true, (double)measure->bytes_read });
+	print_size(out, "set, keys included", (struct known){ true, (double)measure->bytes_set });
 	print_count(out, "fills after a miss", measure->fills, "");
 	print_count(out, "adds of present keys", measure->not_stored, "");
 	print_count(out, "values too large", measure->too_large, "over the server's item size limit");
@@ -189,8 +184,7 @@ static void print_server(const struct report *report, FILE *out)
 		return; /* a proxy: nothing is known of what is behind it */
 	fprintf(out, "\nServer\n");
 	if (server->bytes_used.is_known && server->memory_limit.is_known)
-		fprintf(out, "  %-24s %s in items, limit %s\n", "memory",
-			text_size(server->bytes_used.value, used),
+		fprintf(out, "  %-24s %s in items, limit %s\n", "memory", text_size(server->bytes_used.value, used),
 			text_size(server->memory_limit.value, limit));
 	print_size(out, "resident memory", server->resident_bytes);
 	print_known(out, "items", 0, server->items, "");

@@ -37,17 +37,16 @@ struct report {
 	const struct spool *spool;
 	const struct measure *measure;
 	struct server_report server;
-	uint64_t played;    /* requests with their answer, warm-up included */
+	uint64_t played; /* requests with their answer, warm-up included */
 	double run_seconds; /* start to end */
 	double measured_seconds;
-	double tool_cpu_us;    /* per request: this tool's own */
+	double tool_cpu_us; /* per request: this tool's own */
 	double behind_seconds; /* paced: the farthest it fell behind */
-	double trace_seconds;  /* of trace time that were played */
+	double trace_seconds; /* of trace time that were played */
 	bool interrupted;
 };
 
-void report_read_server(struct report *report, const struct server_stats *before,
-			const struct server_stats *after);
+void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after);
 void report_print(const struct report *report, FILE *out);
 
 /* Lines on the daemon's training window and horizon; the estimate before the end says so. */

@@ -144,9 +144,7 @@ int report_json(const struct report *report, const char *path)
 	put_real(root, "run_seconds", report->run_seconds);
 	put_real(root, "measured_seconds", report->measured_seconds);
 	put_real(root, "requests_per_second",
-		 report->measured_seconds > 0
-			 ? (double)report->measure->all.requests / report->measured_seconds
-			 : 0);
+		 report->measured_seconds > 0 ? (double)report->measure->all.requests / report->measured_seconds : 0);
 	put_real(root, "tool_cpu_us_per_request", report->tool_cpu_us);
 	put_real(root, "behind_seconds", report->behind_seconds);
 	json_object_set_new(root, "trace", trace(report));

@@ -12,7 +12,7 @@ struct both {
 
 static struct known added(const struct both *stats, enum stats_group group, const char *name)
 {
-	struct known known = {0};
+	struct known known = { 0 };
 
 	known.is_known = server_stats_added(stats->before, stats->after, group, name, &known.value);
 	return known;
@@ -20,7 +20,7 @@ static struct known added(const struct both *stats, enum stats_group group, cons
 
 static struct known at_end(const struct both *stats, enum stats_group group, const char *name)
 {
-	struct known known = {0};
+	struct known known = { 0 };
 
 	known.is_known = server_stats_number(stats->after, group, name, &known.value);
 	return known;
@@ -29,13 +29,13 @@ static struct known at_end(const struct both *stats, enum stats_group group, con
 static struct known ratio(struct known above, struct known below)
 {
 	if (!above.is_known || !below.is_known || below.value <= 0)
-		return (struct known){0};
-	return (struct known){true, above.value / below.value};
+		return (struct known){ 0 };
+	return (struct known){ true, above.value / below.value };
 }
 
 static struct known sum(struct known a, struct known b)
 {
-	return (struct known){a.is_known && b.is_known, a.value + b.value};
+	return (struct known){ a.is_known && b.is_known, a.value + b.value };
 }
 
 /* A time of the settings: a number of seconds, or with the daemon's units. */
@@ -45,8 +45,8 @@ static struct known setting_seconds(const struct both *stats, const char *name)
 	uint64_t us;
 
 	if (!text || units_parse_time(text, &us) != FS_OK)
-		return (struct known){0};
-	return (struct known){true, (double)us / 1e6};
+		return (struct known){ 0 };
+	return (struct known){ true, (double)us / 1e6 };
 }
 
 static struct known first(struct known a, struct known b)
@@ -60,8 +60,8 @@ static void read_flash(struct server_report *server, const struct both *stats)
 	struct known flash_hits = added(stats, STATS_FLASH, "flash_hits");
 	struct known dram_hits = added(stats, STATS_FLASH, "dram_hits");
 	struct known lookups_hit = first(added(stats, STATS_FLASH, "flash_lookups_hit"), flash_hits);
-	struct known lookups_miss = first(added(stats, STATS_FLASH, "flash_lookups_miss"),
-					  added(stats, STATS_GENERAL, "get_misses"));
+	struct known lookups_miss =
+		first(added(stats, STATS_FLASH, "flash_lookups_miss"), added(stats, STATS_GENERAL, "get_misses"));
 
 	server->has_flash = flash_hits.is_known && enabled.value > 0;
 	server->flash_bytes_written = added(stats, STATS_FLASH, "flash_bytes_written");
@@ -69,11 +69,10 @@ static void read_flash(struct server_report *server, const struct both *stats)
 	server->clwa = ratio(server->flash_bytes_written, server->app_bytes_written);
 	server->reads_per_hit = ratio(added(stats, STATS_FLASH, "flash_reads_on_hit"), lookups_hit);
 	server->reads_per_miss = ratio(added(stats, STATS_FLASH, "flash_reads_on_miss"), lookups_miss);
-	server->pages_per_read = ratio(added(stats, STATS_FLASH, "flash_pages_read"),
-				       added(stats, STATS_FLASH, "flash_reads"));
-	server->flash_hit_share =
-		ratio(flash_hits, dram_hits.is_known ? sum(flash_hits, dram_hits)
-						     : added(stats, STATS_GENERAL, "get_hits"));
+	server->pages_per_read =
+		ratio(added(stats, STATS_FLASH, "flash_pages_read"), added(stats, STATS_FLASH, "flash_reads"));
+	server->flash_hit_share = ratio(flash_hits, dram_hits.is_known ? sum(flash_hits, dram_hits)
+								       : added(stats, STATS_GENERAL, "get_hits"));
 	server->dram_bytes_per_flash_item = at_end(stats, STATS_FLASH, "dram_bytes_per_flash_item");
 	server->flash_items = at_end(stats, STATS_FLASH, "flash_items");
 	server->segment_fill = at_end(stats, STATS_FLASH, "segment_fill");
@@ -102,17 +101,16 @@ static void read_classifier(struct server_report *server, const struct both *sta
 	}
 }
 
-void report_read_server(struct report *report, const struct server_stats *before,
-			const struct server_stats *after)
+void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after)
 {
-	const struct both stats = {before, after};
+	const struct both stats = { before, after };
 	struct server_report *server = &report->server;
 	const char *version = server_stats_text(after, STATS_GENERAL, "version");
 	const char *ours = server_stats_text(after, STATS_FLASH, "flashield_version");
-	struct known cpu = sum(added(&stats, STATS_GENERAL, "rusage_user"),
-			       added(&stats, STATS_GENERAL, "rusage_system"));
+	struct known cpu =
+		sum(added(&stats, STATS_GENERAL, "rusage_user"), added(&stats, STATS_GENERAL, "rusage_system"));
 
-	*server = (struct server_report){0};
+	*server = (struct server_report){ 0 };
 	snprintf(server->version, sizeof(server->version), "%s %.40s", ours ? "flashield" : "memcached",
 		 ours      ? ours
 		 : version ? version
@@ -121,7 +119,7 @@ void report_read_server(struct report *report, const struct server_stats *before
 		snprintf(server->version, sizeof(server->version), "without stats, as a proxy is,");
 	if (cpu.is_known && report->measure->all.requests)
 		server->cpu_us_per_request =
-			(struct known){true, cpu.value * 1e6 / (double)report->measure->all.requests};
+			(struct known){ true, cpu.value * 1e6 / (double)report->measure->all.requests };
 	server->evictions = added(&stats, STATS_GENERAL, "evictions");
 	server->items = at_end(&stats, STATS_GENERAL, "curr_items");
 	server->bytes_used = at_end(&stats, STATS_GENERAL, "bytes");

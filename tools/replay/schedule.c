@@ -17,8 +17,7 @@ static void sift_down(struct schedule *schedule, uint32_t place)
 
 		if (child >= schedule->heap_size)
 			break;
-		if (child + 1 < schedule->heap_size &&
-		    earlier(&schedule->heap[child + 1], &schedule->heap[child]))
+		if (child + 1 < schedule->heap_size && earlier(&schedule->heap[child + 1], &schedule->heap[child]))
 			child++;
 		if (!earlier(&schedule->heap[child], &cursor))
 			break;
@@ -46,7 +45,7 @@ static uint64_t first_at(const struct spool *spool, int64_t time_us)
 
 void schedule_init(struct schedule *schedule, const struct spool *spool, uint32_t copies, uint64_t limit)
 {
-	*schedule = (struct schedule){.spool = spool, .heap_size = copies, .limit = limit};
+	*schedule = (struct schedule){ .spool = spool, .heap_size = copies, .limit = limit };
 	schedule->heap = mem_must_zalloc(copies * sizeof(*schedule->heap));
 	for (uint32_t copy = 0; copy < copies; copy++) {
 		struct schedule_cursor *cursor = &schedule->heap[copy];

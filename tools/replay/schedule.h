@@ -21,10 +21,10 @@ struct schedule_item {
 };
 
 struct schedule_cursor {
-	int64_t time_us;  /* of its next request, in replay time */
+	int64_t time_us; /* of its next request, in replay time */
 	int64_t shift_us; /* replay time = trace time + shift */
 	uint64_t index;
-	uint64_t left;   /* records to go */
+	uint64_t left; /* records to go */
 	uint32_t repeat; /* of the next record, times played already */
 	uint32_t copy;
 };

@@ -15,7 +15,7 @@
 
 static bool is_whole(const char *text, size_t length)
 {
-	static const char *const ends[] = {"END\r\n", "ERROR\r\n", "OK\r\n", "RESET\r\n"};
+	static const char *const ends[] = { "END\r\n", "ERROR\r\n", "OK\r\n", "RESET\r\n" };
 	const char *last = length > 2 ? memrchr(text, '\n', length - 1) : NULL;
 
 	if (length < 2 || text[length - 1] != '\n')
@@ -30,7 +30,7 @@ static bool is_whole(const char *text, size_t length)
 /* One command and its answer as text; empty if the server doesn't answer. */
 static void ask(int fd, const char *command, char *answer)
 {
-	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	size_t used = 0;
 
 	answer[0] = 0;
@@ -51,7 +51,7 @@ static void ask(int fd, const char *command, char *answer)
 
 static void add_entry(struct server_stats *stats, enum stats_group group, const char *line)
 {
-	struct stats_entry entry = {.group = group};
+	struct stats_entry entry = { .group = group };
 
 	if (sscanf(line, "STAT %63s %159[^\r\n]", entry.name, entry.value) != 2)
 		return;
@@ -65,15 +65,14 @@ static void add_entry(struct server_stats *stats, enum stats_group group, const 
 
 void server_stats_read(struct server_stats *stats)
 {
-	static const char *const commands[STATS_GROUPS] = {"stats\r\n", "stats flash\r\n",
-							   "stats classifier\r\n", "stats settings\r\n"};
+	static const char *const commands[STATS_GROUPS] = { "stats\r\n", "stats flash\r\n", "stats classifier\r\n",
+							    "stats settings\r\n" };
 	char *answer = mem_must_zalloc(ANSWER_BYTES);
 
 	stats->count = 0;
 	for (int group = 0; group < STATS_GROUPS; group++) {
 		ask(stats->fd, commands[group], answer);
-		for (char *line = answer; line && *line;
-		     line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		for (char *line = answer; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 			add_entry(stats, (enum stats_group)group, line);
 	}
 	mem_free(answer);
@@ -114,8 +113,7 @@ const char *server_stats_text(const struct server_stats *stats, enum stats_group
 	return NULL;
 }
 
-bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name,
-			 double *value)
+bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name, double *value)
 {
 	const char *text = server_stats_text(stats, group, name);
 	char *rest;
@@ -126,13 +124,12 @@ bool server_stats_number(const struct server_stats *stats, enum stats_group grou
 	return rest != text && *rest == 0;
 }
 
-bool server_stats_added(const struct server_stats *before, const struct server_stats *after,
-			enum stats_group group, const char *name, double *value)
+bool server_stats_added(const struct server_stats *before, const struct server_stats *after, enum stats_group group,
+			const char *name, double *value)
 {
 	double was;
 
-	if (!server_stats_number(before, group, name, &was) ||
-	    !server_stats_number(after, group, name, value))
+	if (!server_stats_number(before, group, name, &was) || !server_stats_number(after, group, name, value))
 		return false;
 	*value -= was;
 	return true;

@@ -39,11 +39,10 @@ bool server_flush(int fd);
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);
 
 /* False where the server has no such number. */
-bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name,
-			 double *value);
+bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name, double *value);
 
 /* What was added between two readings; false where one lacks it. */
-bool server_stats_added(const struct server_stats *before, const struct server_stats *after,
-			enum stats_group group, const char *name, double *value);
+bool server_stats_added(const struct server_stats *before, const struct server_stats *after, enum stats_group group,
+			const char *name, double *value);
 
 #endif

@@ -21,8 +21,7 @@ static FILE *temporary_file(void)
 	char path[512];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/flashield-replay-XXXXXX",
-		 directory && *directory ? directory : "/var/tmp");
+	snprintf(path, sizeof(path), "%s/flashield-replay-XXXXXX", directory && *directory ? directory : "/var/tmp");
 	fd = mkstemp(path);
 	if (fd < 0)
 		arg_die("%s: %s (TMPDIR names another place)", path, strerror(errno));
@@ -85,13 +84,12 @@ static void show_reading(struct progress *progress, const struct spool *spool)
 
 	if (!progress->terminal)
 		return;
-	snprintf(note, sizeof(note), "reading the trace: %s requests",
-		 text_count((double)spool->requests, count));
+	snprintf(note, sizeof(note), "reading the trace: %s requests", text_count((double)spool->requests, count));
 	progress_show(progress, 0, note);
 }
 
-static void copy_requests(struct spool *spool, const struct replay_options *options,
-			  struct trace_reader *reader, FILE *file, struct progress *progress)
+static void copy_requests(struct spool *spool, const struct replay_options *options, struct trace_reader *reader,
+			  FILE *file, struct progress *progress)
 {
 	int64_t first_us = -1, last_us = 0;
 	struct trace_request request;
@@ -138,8 +136,7 @@ static void name_apps(struct spool *spool, const struct trace_reader *reader)
 	spool->app_count = trace_reader_apps(reader);
 	spool->apps = mem_must_zalloc(spool->app_count * sizeof(*spool->apps));
 	for (uint32_t i = 0; i < spool->app_count; i++) {
-		snprintf(spool->apps[i].name, sizeof(spool->apps[i].name), "%s",
-			 trace_reader_app_name(reader, i));
+		snprintf(spool->apps[i].name, sizeof(spool->apps[i].name), "%s", trace_reader_app_name(reader, i));
 		spool->apps[i].number = trace_reader_app_number(reader, i);
 	}
 }
@@ -150,7 +147,7 @@ void spool_load(struct spool *spool, const struct replay_options *options, struc
 	FILE *file = temporary_file();
 	char error[256];
 
-	*spool = (struct spool){0};
+	*spool = (struct spool){ 0 };
 	if (trace_reader_open(options->trace_path, options->format, &reader, error) != FS_OK)
 		arg_die("%s", error);
 	copy_requests(spool, options, reader, file, progress);
@@ -161,8 +158,7 @@ void spool_load(struct spool *spool, const struct replay_options *options, struc
 		arg_die("%s: no request to play in %s (%" PRIu64 " broken rows%s%s, %" PRIu64 " left out)",
 			options->trace_path, trace_format_names[spool->format], spool->broken,
 			spool->broken ? ": " : "", spool->broken ? spool->broken_why : "", spool->left_out);
-	spool->span_us = spool->timeless ? TRACE_WEEK_US
-					 : spool->span_us + spool->span_us / (int64_t)spool->count + 1;
+	spool->span_us = spool->timeless ? TRACE_WEEK_US : spool->span_us + spool->span_us / (int64_t)spool->count + 1;
 	name_apps(spool, reader);
 	map_file(spool, file);
 	trace_reader_close(reader);

@@ -38,7 +38,7 @@ struct spool_app {
 struct spool {
 	const struct spool_record *records;
 	struct spool_app *apps;
-	uint64_t count;    /* records */
+	uint64_t count; /* records */
 	uint64_t requests; /* repeats counted */
 	uint64_t left_out; /* rows that the mode doesn't play (stats, incr, unknown sizes) */
 	uint64_t backward; /* rows whose time was before the row above: taken as its time */

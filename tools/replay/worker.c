@@ -64,11 +64,9 @@ static bool take_next(struct worker *worker)
 	uint32_t connections = run->options->connections, threads = run->options->threads;
 
 	while (!worker->has_next && schedule_next(&worker->schedule, &worker->next)) {
-		uint64_t ordinal =
-			(uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
+		uint64_t ordinal = (uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
 
-		worker->has_next =
-			threads == 1 || reduce64(mix64(ordinal), connections) % threads == worker->number;
+		worker->has_next = threads == 1 || reduce64(mix64(ordinal), connections) % threads == worker->number;
 		if ((worker->next.number & 1023) == 0)
 			atomic_store_explicit(&worker->position, worker->next.number, memory_order_relaxed);
 	}
@@ -83,8 +81,7 @@ static bool leads(const struct worker *worker)
 	if (worker->run->options->threads == 1 || number < WORKER_LEAD)
 		return false;
 	for (uint32_t i = 0; i < worker->run->options->threads; i++)
-		if (atomic_load_explicit(&worker->all[i].position, memory_order_relaxed) <
-		    number - WORKER_LEAD)
+		if (atomic_load_explicit(&worker->all[i].position, memory_order_relaxed) < number - WORKER_LEAD)
 			return true;
 	return false;
 }
@@ -112,10 +109,8 @@ static int64_t take_requests(struct worker *worker, bool *done)
 
 	*done = false;
 	while (take_next(worker)) {
-		uint64_t ordinal =
-			(uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
-		uint64_t place =
-			reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
+		uint64_t ordinal = (uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
+		uint64_t place = reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
 		struct conn *conn = &worker->conns[place];
 		int64_t wait_ns;
 
@@ -142,7 +137,7 @@ static int64_t take_requests(struct worker *worker, bool *done)
 
 static void watch_output(struct worker *worker, struct conn *conn, bool wanted)
 {
-	struct epoll_event event = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0), .data.ptr = conn};
+	struct epoll_event event = { .events = EPOLLIN | (wanted ? EPOLLOUT : 0), .data.ptr = conn };
 
 	if (conn->waits_for_output == wanted)
 		return;
@@ -217,7 +212,7 @@ static void check_timeouts(struct worker *worker)
 
 static void wait_for_answers(struct worker *worker, int64_t wait_ns)
 {
-	struct timespec timeout = {.tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000};
+	struct timespec timeout = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
 	struct epoll_event events[EVENTS];
 	int count = epoll_pwait2(worker->epoll_fd, events, EVENTS, &timeout, NULL);
 
@@ -264,7 +259,7 @@ static void init_worker(struct run *run, struct worker *worker, struct worker *a
 	worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	must(worker->epoll_fd >= 0);
 	worker->conns = mem_must_zalloc(conns * sizeof(*worker->conns));
-	worker->player = (struct player){.options = options, .spool = run->spool, .keys = run->keys};
+	worker->player = (struct player){ .options = options, .spool = run->spool, .keys = run->keys };
 	measure_init(&worker->player.measure, run->spool->app_count);
 	schedule_init(&worker->schedule, run->spool, options->copies, options->limit);
 }
@@ -280,7 +275,7 @@ int workers_create(struct run *run, struct worker **out, char error[256])
 	for (uint32_t i = 0; i < options->connections; i++) {
 		struct worker *worker = &workers[i % options->threads];
 		struct conn *conn = &worker->conns[i / options->threads];
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
+		struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
 		int fd, code = conn_connect(options->server, options->timeout_us, &fd, error);
 
 		if (code != FS_OK)

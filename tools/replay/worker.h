@@ -27,10 +27,10 @@ struct run {
 	int64_t warmup_us;
 
 	pthread_mutex_t lock;
-	_Atomic bool window_open;    /* set under lock; the first measured request opens it */
-	uint64_t window_ns;          /* lock; when that was */
+	_Atomic bool window_open; /* set under lock; the first measured request opens it */
+	uint64_t window_ns; /* lock; when that was */
 	struct server_stats *before; /* lock; the server's stats at that time */
-	char error[320];             /* lock; why the run failed, the first reason */
+	char error[320]; /* lock; why the run failed, the first reason */
 	_Atomic bool failed;
 	_Atomic bool stop; /* no more requests: answers are waited for, then the end */
 };
@@ -48,8 +48,8 @@ struct worker {
 	bool measuring;
 	int epoll_fd;
 	uint64_t checked_timeouts_ns;
-	int64_t behind_ns;         /* paced: the farthest it fell behind */
-	struct worker *all;        /* the run's workers, options->threads of them */
+	int64_t behind_ns; /* paced: the farthest it fell behind */
+	struct worker *all; /* the run's workers, options->threads of them */
 	_Atomic uint64_t position; /* requests stepped over; UINT64_MAX at the end */
 	_Atomic uint64_t answered;
 };

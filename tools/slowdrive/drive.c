@@ -38,7 +38,7 @@ struct waiter {
 
 struct request {
 	aio_context_t context; /* of iocb */
-	struct iocb *iocb;     /* or NULL */
+	struct iocb *iocb; /* or NULL */
 	struct waiter *waiter; /* or NULL */
 	uint64_t bytes, arrived_ns, due_ns;
 };
@@ -47,8 +47,8 @@ struct direction {
 	struct slowdrive_side *control;
 	struct request ring[SLOWDRIVE_QUEUE];
 	uint64_t first, begun, end; /* ever counted; see above */
-	uint64_t free_ns;	    /* when the server has done what it has begun */
-	int eio_fd;		    /* asynchronous I/O on it fails with EIO; -1: there is none */
+	uint64_t free_ns; /* when the server has done what it has begun */
+	int eio_fd; /* asynchronous I/O on it fails with EIO; -1: there is none */
 };
 
 static struct slowdrive *attached;
@@ -120,7 +120,7 @@ long drive_submit(aio_context_t context, long count, struct iocb **iocbs)
 /* The program was told that the request is under way, so it has to get there. */
 static void submit_surely(aio_context_t context, struct iocb *iocb, int eio_fd)
 {
-	const struct timespec pause = {.tv_nsec = 100000};
+	const struct timespec pause = { .tv_nsec = 100000 };
 	long rc;
 
 	while ((rc = drive_submit(context, 1, &iocb)) != 1) {
@@ -260,7 +260,7 @@ static uint64_t serve(struct direction *direction)
 
 static void wait_until(uint64_t ns)
 {
-	struct timespec until = {.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
+	struct timespec until = { .tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND) };
 
 	if (ns == UINT64_MAX)
 		pthread_cond_wait(&wake, &lock);
@@ -341,17 +341,17 @@ static bool try_push(enum side side, const struct request *request)
 
 bool drive_hold(enum side side, aio_context_t context, struct iocb *iocb, uint64_t bytes)
 {
-	return try_push(side, &(struct request){.context = context, .iocb = iocb, .bytes = bytes});
+	return try_push(side, &(struct request){ .context = context, .iocb = iocb, .bytes = bytes });
 }
 
 int drive_wait(enum side side, uint64_t bytes)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
-	struct waiter waiter = {.error = 0};
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct waiter waiter = { .error = 0 };
 	int error = errno;
 
 	sem_init(&waiter.due, 0, 0);
-	while (!try_push(side, &(struct request){.waiter = &waiter, .bytes = bytes}))
+	while (!try_push(side, &(struct request){ .waiter = &waiter, .bytes = bytes }))
 		nanosleep(&pause, NULL);
 	while (sem_wait(&waiter.due) != 0)
 		continue; /* a signal */

@@ -36,7 +36,8 @@
 
 #define SLOWDRIVE_MAGIC 0x31767264776f6c73ull /* "slowdrv1", little-endian */
 #define SLOWDRIVE_LOOK_MS 5
-#define SLOWDRIVE_QUEUE 8192 /* requests held per direction; beyond it io_submit takes no more, and other
+#define SLOWDRIVE_QUEUE \
+	8192 /* requests held per direction; beyond it io_submit takes no more, and other
 				callers wait for room */
 
 /* One direction. All durations and rates are the emulated drive's. */
@@ -44,19 +45,19 @@ struct slowdrive_side {
 	/* Settings, by the creator of the file: */
 	_Atomic uint64_t per_second; /* of reads: requests; of writes: bytes. 1 .. 10^9; 0: no limit */
 	_Atomic uint64_t latency_us; /* 0 .. 10^9 */
-	_Atomic uint64_t parallel;   /* 1 .. SLOWDRIVE_QUEUE / 2; 0: no limit */
-	_Atomic uint64_t hang;	     /* 1: nothing is completed until it is 0 again; nothing is lost */
+	_Atomic uint64_t parallel; /* 1 .. SLOWDRIVE_QUEUE / 2; 0: no limit */
+	_Atomic uint64_t hang; /* 1: nothing is completed until it is 0 again; nothing is lost */
 	_Atomic uint64_t fail_per_mille; /* of requests that fail with EIO when they are due, 0 .. 1000 */
 	/* Counters, by the shim: */
-	_Atomic uint64_t done;	    /* requests that went on to the real drive, or failed */
-	_Atomic uint64_t bytes;	    /* asked for by those */
-	_Atomic uint64_t failed;    /* by fail_per_mille; among done */
-	_Atomic uint64_t held;	    /* now in the shim */
+	_Atomic uint64_t done; /* requests that went on to the real drive, or failed */
+	_Atomic uint64_t bytes; /* asked for by those */
+	_Atomic uint64_t failed; /* by fail_per_mille; among done */
+	_Atomic uint64_t held; /* now in the shim */
 	_Atomic uint64_t held_most; /* the largest `held` so far; the creator may reset it */
 };
 
 struct slowdrive {
-	uint64_t magic;		   /* SLOWDRIVE_MAGIC */
+	uint64_t magic; /* SLOWDRIVE_MAGIC */
 	_Atomic uint64_t attached; /* the program's pid, set by the shim when it is loaded */
 	struct slowdrive_side reads, writes;
 };

@@ -14,10 +14,10 @@
 #define ANSWER_ROWS 8192u
 
 enum answer {
-	ANSWER_ROW,     /* "STAT name value": both are set; value may be empty */
-	ANSWER_END,     /* the report is complete */
+	ANSWER_ROW, /* "STAT name value": both are set; value may be empty */
+	ANSWER_END, /* the report is complete */
 	ANSWER_REFUSED, /* "ERROR", "CLIENT_ERROR ...", "SERVER_ERROR ...": the server doesn't have this report */
-	ANSWER_BAD,     /* nothing of a memcached server's */
+	ANSWER_BAD, /* nothing of a memcached server's */
 };
 
 /*

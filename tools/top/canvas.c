@@ -12,14 +12,14 @@
 #define HALF_HEAVY_LINE 0x2578
 
 /* Glyphs of each kind, UTF-8 terminals' and others'. */
-static const uint32_t growing_up[EIGHTHS] = {0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587, 0x2588};
+static const uint32_t growing_up[EIGHTHS] = { 0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587, 0x2588 };
 static const char growing_ascii[EIGHTHS + 1] = "_.:-=+*#";
-static const uint32_t part_glyphs[BAR_PARTS] = {0x2588, 0x2593, 0x2592, 0x2591};
+static const uint32_t part_glyphs[BAR_PARTS] = { 0x2588, 0x2593, 0x2592, 0x2591 };
 static const char part_ascii[BAR_PARTS + 1] = "#+o.";
 
 void canvas_init(struct canvas *canvas, bool utf8)
 {
-	*canvas = (struct canvas){.utf8 = utf8};
+	*canvas = (struct canvas){ .utf8 = utf8 };
 }
 
 void canvas_fini(struct canvas *canvas)
@@ -42,17 +42,17 @@ void canvas_resize(struct canvas *canvas, int rows, int columns)
 	canvas->cells = mem_realloc(canvas->cells, cells * sizeof(*canvas->cells));
 	must(canvas->cells);
 	for (size_t i = 0; i < cells; i++)
-		canvas->cells[i] = (struct cell){.glyph = ' ', .style = STYLE_PLAIN};
+		canvas->cells[i] = (struct cell){ .glyph = ' ', .style = STYLE_PLAIN };
 }
 
 struct pane canvas_pane(struct canvas *canvas)
 {
-	return (struct pane){.canvas = canvas, .rows = canvas->rows, .columns = canvas->columns};
+	return (struct pane){ .canvas = canvas, .rows = canvas->rows, .columns = canvas->columns };
 }
 
 struct pane pane_part(const struct pane *pane, int row, int column, int rows, int columns)
 {
-	struct pane part = {.canvas = pane->canvas};
+	struct pane part = { .canvas = pane->canvas };
 
 	row = within(row, 0, pane->rows);
 	column = within(column, 0, pane->columns);
@@ -70,7 +70,7 @@ static void put(const struct pane *pane, int row, int column, enum style style, 
 	if (row < 0 || column < 0 || row >= pane->rows || column >= pane->columns)
 		return;
 	canvas->cells[(size_t)(pane->row + row) * (size_t)canvas->columns + (size_t)(pane->column + column)] =
-		(struct cell){.glyph = glyph, .style = (uint8_t)style};
+		(struct cell){ .glyph = glyph, .style = (uint8_t)style };
 }
 
 static void put_either(const struct pane *pane, int row, int column, enum style style, uint32_t utf8, char ascii)

@@ -18,8 +18,8 @@ enum style {
 	STYLE_PLAIN,
 	STYLE_DIM,
 	STYLE_STRONG,
-	STYLE_TITLE,  /* a panel's name */
-	STYLE_EDGE,   /* first and last line: reversed */
+	STYLE_TITLE, /* a panel's name */
+	STYLE_EDGE, /* first and last line: reversed */
 	STYLE_CHOSEN, /* of several, in such a line */
 	STYLE_DRAM,
 	STYLE_FLASH,

@@ -8,7 +8,7 @@
 #include "tools/common/text.h"
 
 static const struct figure_info infos[FIG_COUNT] = {
-#define FIGURE(name, unit, formula, text) {#name, UNIT_##unit, text},
+#define FIGURE(name, unit, formula, text) { #name, UNIT_##unit, text },
 #include "tools/top/figures.def"
 #undef FIGURE
 };
@@ -62,7 +62,11 @@ char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES])
 		return strcpy(out, isnan(value) ? "-" : "?");
 	switch (unit) {
 	case UNIT_RATIO:
-		snprintf(out, FIGURE_TEXT_BYTES, value >= 9.9995 ? "%.0f %%" : value >= 0.09995 ? "%.1f %%" : "%.2f %%", 100 * fmin(value, 9999));
+		snprintf(out, FIGURE_TEXT_BYTES,
+			 value >= 9.9995    ? "%.0f %%"
+			 : value >= 0.09995 ? "%.1f %%"
+					    : "%.2f %%",
+			 100 * fmin(value, 9999));
 		break;
 	case UNIT_SPEED:
 		snprintf(out, FIGURE_TEXT_BYTES, "%s/s", text_size(value, text));

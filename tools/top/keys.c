@@ -6,7 +6,9 @@
 
 #define PAGE_ROWS 10u
 
-static const int64_t intervals_us[] = {100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000, 30000000, 60000000};
+static const int64_t intervals_us[] = {
+	100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000, 30000000, 60000000
+};
 #define INTERVALS (sizeof(intervals_us) / sizeof(intervals_us[0]))
 
 static void change_interval(struct display *display, bool longer)

@@ -30,7 +30,7 @@ static void on_signal(int number)
 
 static void catch_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll() returns */
+	struct sigaction action = { .sa_handler = on_signal }; /* no SA_RESTART: poll() returns */
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
@@ -50,10 +50,10 @@ static bool wait_for(struct model *model, int keys_fd, int64_t due_us, short *ke
 	for (unsigned i = 0; i < model->count; i++) {
 		const struct peer *peer = &model->servers[i].peer;
 
-		waited[i] = (struct pollfd){.fd = peer_events(peer) ? peer->fd : -1, .events = peer_events(peer)};
+		waited[i] = (struct pollfd){ .fd = peer_events(peer) ? peer->fd : -1, .events = peer_events(peer) };
 		due_us = peer_due_us(peer) < due_us ? peer_due_us(peer) : due_us;
 	}
-	waited[model->count] = (struct pollfd){.fd = keys_fd, .events = POLLIN};
+	waited[model->count] = (struct pollfd){ .fd = keys_fd, .events = POLLIN };
 	left_us = due_us > now_us ? due_us - now_us : 0;
 	if (poll(waited, model->count + 1, (int)(left_us + 999) / 1000) < 0)
 		for (unsigned i = 0; i <= model->count; i++)
@@ -158,7 +158,8 @@ static void run_live(struct model *model, struct display *display, struct canvas
 
 		if (!display->paused && now_us - asked_us >= display->interval_us) {
 			/* Rounds keep their distance, but none is made up for. */
-			asked_us = now_us - asked_us < 2 * display->interval_us ? asked_us + display->interval_us : now_us;
+			asked_us =
+				now_us - asked_us < 2 * display->interval_us ? asked_us + display->interval_us : now_us;
 			model_ask(model, now_us);
 		}
 		due_us = display->paused ? INT64_MAX / 2 : asked_us + display->interval_us;
@@ -174,7 +175,7 @@ static void run_live(struct model *model, struct display *display, struct canvas
 
 static int live(struct model *model, const struct top_options *options)
 {
-	struct display display = {.view = options->view, .sort = options->sort, .interval_us = options->interval_us};
+	struct display display = { .view = options->view, .sort = options->sort, .interval_us = options->interval_us };
 	struct canvas canvas;
 	char error[256];
 	int keys_fd;

@@ -30,7 +30,8 @@ static void print_timings(const struct basis *basis, FILE *out)
 #include "conf/latency.def"
 #undef LATENCY
 	};
-	static const char *const parts[TIMING_PARTS] = {"count", "mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"};
+	static const char *const parts[TIMING_PARTS] = { "count",  "mean_us", "p50_us", "p90_us",
+							 "p99_us", "p999_us", "max_us" };
 
 	for (int i = 0; i < TIMINGS; i++) {
 		if (!(basis->timing[i][TIMING_COUNT] > 0))
@@ -68,10 +69,10 @@ static void print_texts(const struct sample *sample, FILE *out)
 	const struct {
 		const char *name, *text;
 	} texts[] = {
-		{"version", sample->version},
-		{"flashield_version", sample->flashield},
-		{"model", sample->model},
-		{"model_reason", sample->reason},
+		{ "version", sample->version },
+		{ "flashield_version", sample->flashield },
+		{ "model", sample->model },
+		{ "model_reason", sample->reason },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -81,8 +82,13 @@ static void print_texts(const struct sample *sample, FILE *out)
 
 static void print_servers(const struct model *model, FILE *out)
 {
-	static const enum figure shown[] = {FIG_hit_ratio_now, FIG_hit_ratio, FIG_requests_per_second, FIG_items,
-					    FIG_memory_load, FIG_flash_load, FIG_flash_write_rate_bytes_per_second};
+	static const enum figure shown[] = { FIG_hit_ratio_now,
+					     FIG_hit_ratio,
+					     FIG_requests_per_second,
+					     FIG_items,
+					     FIG_memory_load,
+					     FIG_flash_load,
+					     FIG_flash_write_rate_bytes_per_second };
 
 	for (unsigned i = 0; i < model->count; i++) {
 		const struct server *server = &model->servers[i];

@@ -47,23 +47,32 @@ static const char help[] =
 	"Exit status: 0 left by q, Ctrl-C or SIGTERM, or --once printed all; 1 --once got no answer from\n"
 	"some of the servers; 2 bad usage, an unknown terminal, or --once got no answer at all.\n";
 
-enum { OPTION_INTERVAL = 256, OPTION_TIMEOUT, OPTION_VIEW, OPTION_SORT, OPTION_ASCII, OPTION_ONCE, OPTION_HELP, OPTION_VERSION };
+enum {
+	OPTION_INTERVAL = 256,
+	OPTION_TIMEOUT,
+	OPTION_VIEW,
+	OPTION_SORT,
+	OPTION_ASCII,
+	OPTION_ONCE,
+	OPTION_HELP,
+	OPTION_VERSION
+};
 
 static const struct option long_options[] = {
-	{"interval", required_argument, NULL, OPTION_INTERVAL},
-	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
-	{"view", required_argument, NULL, OPTION_VIEW},
-	{"sort", required_argument, NULL, OPTION_SORT},
-	{"ascii", no_argument, NULL, OPTION_ASCII},
-	{"once", no_argument, NULL, OPTION_ONCE},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+	{ "interval", required_argument, NULL, OPTION_INTERVAL },
+	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ "view", required_argument, NULL, OPTION_VIEW },
+	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "ascii", no_argument, NULL, OPTION_ASCII },
+	{ "once", no_argument, NULL, OPTION_ONCE },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* In the order of enum view and enum app_column. */
-static const char *const view_names[] = {"overview", "flash", "model", "latency", "apps", "servers", NULL};
-static const char *const sort_names[] = {"name", "get", "set", "hits", "dram", "flash", "read", "written", NULL};
+static const char *const view_names[] = { "overview", "flash", "model", "latency", "apps", "servers", NULL };
+static const char *const sort_names[] = { "name", "get", "set", "hits", "dram", "flash", "read", "written", NULL };
 
 static void set_option(struct top_options *options, int option, const char *text)
 {
@@ -101,7 +110,7 @@ void top_options_parse(int argc, char **argv, struct top_options *options)
 {
 	int option;
 
-	*options = (struct top_options){.interval_us = 1000000, .timeout_us = 5000000, .sort = COLUMN_GETS};
+	*options = (struct top_options){ .interval_us = 1000000, .timeout_us = 5000000, .sort = COLUMN_GETS };
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(options, option, optarg);
 	for (; optind < argc; optind++) {

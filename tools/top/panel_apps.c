@@ -15,10 +15,10 @@ static const struct column {
 	const char *name;
 	enum unit unit;
 } columns_shown[APP_COLUMNS] = {
-	[COLUMN_NAME] = {"application", UNIT_COUNT}, [COLUMN_GETS] = {"get/s", UNIT_RATE},
-	[COLUMN_SETS] = {"set/s", UNIT_RATE},        [COLUMN_HITS] = {"hits", UNIT_RATIO},
-	[COLUMN_DRAM] = {"DRAM", UNIT_RATIO},        [COLUMN_FLASH] = {"flash", UNIT_RATIO},
-	[COLUMN_READ] = {"read", UNIT_SPEED},        [COLUMN_WRITTEN] = {"written", UNIT_SPEED},
+	[COLUMN_NAME] = { "application", UNIT_COUNT }, [COLUMN_GETS] = { "get/s", UNIT_RATE },
+	[COLUMN_SETS] = { "set/s", UNIT_RATE },        [COLUMN_HITS] = { "hits", UNIT_RATIO },
+	[COLUMN_DRAM] = { "DRAM", UNIT_RATIO },        [COLUMN_FLASH] = { "flash", UNIT_RATIO },
+	[COLUMN_READ] = { "read", UNIT_SPEED },        [COLUMN_WRITTEN] = { "written", UNIT_SPEED },
 };
 
 struct line {
@@ -37,7 +37,7 @@ static void fill(struct line *line, const struct app *rate, const struct app *to
 {
 	double gets = total->count[APP_GETS], flash = total->count[APP_FLASH_HITS];
 
-	*line = (struct line){.name = rate->name, .sort = sort};
+	*line = (struct line){ .name = rate->name, .sort = sort };
 	line->value[COLUMN_GETS] = rate->count[APP_GETS];
 	line->value[COLUMN_SETS] = rate->count[APP_SETS];
 	line->value[COLUMN_HITS] = part(total->count[APP_HITS], gets);

@@ -19,8 +19,8 @@ int memory_rows(const struct screen *screen, int columns, int available)
 	return panel_has_flash(screen) ? (panel_knows(screen, FIG_index_load) ? 4 : 3) : 2;
 }
 
-static void load_row(const struct pane *pane, int row, const char *label, double load, enum style style, const char *note,
-		     const char *second)
+static void load_row(const struct pane *pane, int row, const char *label, double load, enum style style,
+		     const char *note, const char *second)
 {
 	bool wide = pane->columns >= SECOND_NOTE_FROM;
 	int notes = pane->columns - NOTE_COLUMNS - (wide ? SECOND_NOTE_COLUMNS : 0);
@@ -55,7 +55,8 @@ static void flash_row(const struct screen *screen, const struct pane *pane)
 
 	snprintf(note, sizeof(note), "%s of %s", figure_text(UNIT_BYTES, bytes, used),
 		 figure_text(UNIT_BYTES, figures[FIG_flash_size_bytes], size));
-	snprintf(second, sizeof(second), "%s items  %s ghosts", figure_text(UNIT_COUNT, figures[FIG_flash_items], items),
+	snprintf(second, sizeof(second), "%s items  %s ghosts",
+		 figure_text(UNIT_COUNT, figures[FIG_flash_items], items),
 		 figure_text(UNIT_COUNT, figures[FIG_flash_ghosts], ghosts));
 	load_row(pane, 2, "flash", figures[FIG_flash_load], STYLE_FLASH, note, second);
 }
@@ -69,7 +70,8 @@ static void index_row(const struct screen *screen, const struct pane *pane)
 		 figure_text(UNIT_BYTES, figures[FIG_index_bytes], bytes));
 	snprintf(second, sizeof(second), "%s bytes DRAM per item",
 		 figure_text(UNIT_FACTOR, figures[FIG_dram_bytes_per_flash_item], each));
-	load_row(pane, 3, "index", figures[FIG_index_load], panel_load_style(figures[FIG_index_load], STYLE_PLAIN), note, second);
+	load_row(pane, 3, "index", figures[FIG_index_load], panel_load_style(figures[FIG_index_load], STYLE_PLAIN),
+		 note, second);
 }
 
 void memory_draw(const struct screen *screen, const struct pane *pane)
@@ -148,17 +150,17 @@ void segments_draw(const struct screen *screen, const struct pane *pane)
 		enum figure figure;
 		enum style style;
 	} states[BAR_PARTS] = {
-		{"live", FIG_segments_live, STYLE_FLASH},
-		{"busy", FIG_segments_busy, STYLE_WARN},
-		{"retired", FIG_segments_retired, STYLE_BAD},
-		{"free", FIG_segments_free, STYLE_DIM},
+		{ "live", FIG_segments_live, STYLE_FLASH },
+		{ "busy", FIG_segments_busy, STYLE_WARN },
+		{ "retired", FIG_segments_retired, STYLE_BAD },
+		{ "free", FIG_segments_free, STYLE_DIM },
 	};
 	struct bar_part parts[BAR_PARTS];
 	int column = 0;
 
 	pane_title(pane, 0, pane->columns, "Segments");
 	for (unsigned i = 0; i < BAR_PARTS; i++)
-		parts[i] = (struct bar_part){screen->figures[states[i].figure], states[i].style};
+		parts[i] = (struct bar_part){ screen->figures[states[i].figure], states[i].style };
 	pane_parts(pane, 1, 0, pane->columns, parts);
 	for (unsigned i = 0; i < BAR_PARTS; i++) {
 		pane_part_sign(pane, 2, column, i, states[i].style);
@@ -186,10 +188,10 @@ static void error_row(const struct screen *screen, const struct pane *pane, int 
 		const char *name;
 		enum figure figure;
 	} errors[] = {
-		{"I/O errors", FIG_flash_errors},
-		{"bad records", FIG_flash_checksum_errors},
-		{"too slow", FIG_flash_read_timeouts},
-		{"too many", FIG_flash_reads_shed},
+		{ "I/O errors", FIG_flash_errors },
+		{ "bad records", FIG_flash_checksum_errors },
+		{ "too slow", FIG_flash_read_timeouts },
+		{ "too many", FIG_flash_reads_shed },
 	};
 	int column = 0;
 

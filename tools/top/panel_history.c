@@ -15,10 +15,10 @@ static const struct chart {
 	enum style style;
 	bool of_flash;
 } charts[] = {
-	{"hit ratio", SERIES_HITS, UNIT_RATIO, STYLE_GOOD, false},
-	{"requests/s", SERIES_REQUESTS, UNIT_RATE, STYLE_DRAM, false},
-	{"written", SERIES_WRITTEN, UNIT_SPEED, STYLE_FLASH, true},
-	{"read", SERIES_READ, UNIT_SPEED, STYLE_FLASH, true},
+	{ "hit ratio", SERIES_HITS, UNIT_RATIO, STYLE_GOOD, false },
+	{ "requests/s", SERIES_REQUESTS, UNIT_RATE, STYLE_DRAM, false },
+	{ "written", SERIES_WRITTEN, UNIT_SPEED, STYLE_FLASH, true },
+	{ "read", SERIES_READ, UNIT_SPEED, STYLE_FLASH, true },
 };
 
 static int chart_count(const struct screen *screen)

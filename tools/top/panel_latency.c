@@ -17,8 +17,8 @@ static const struct column {
 	const char *name;
 	enum timing_part part; /* TIMING_PARTS: computed */
 } columns_shown[] = {
-	{"/s", TIMING_COUNT}, {"mean now", TIMING_PARTS}, {"p50", TIMING_P50},   {"p99", TIMING_P99},
-	{"max", TIMING_MAX},  {"p99.9", TIMING_P999},     {"p90", TIMING_P90}, {"mean", TIMING_MEAN},
+	{ "/s", TIMING_COUNT }, { "mean now", TIMING_PARTS }, { "p50", TIMING_P50 }, { "p99", TIMING_P99 },
+	{ "max", TIMING_MAX },  { "p99.9", TIMING_P999 },     { "p90", TIMING_P90 }, { "mean", TIMING_MEAN },
 };
 #define COLUMNS (sizeof(columns_shown) / sizeof(columns_shown[0]))
 #define COLUMN_WIDTH 11
@@ -26,7 +26,8 @@ static const struct column {
 /* Flash rows are left out where there is no flash. */
 static bool shown(const struct screen *screen, int timing)
 {
-	return panel_has_flash(screen) || (timing != TIMING_flash_hit && timing != TIMING_flash_read && timing != TIMING_flash_write);
+	return panel_has_flash(screen) ||
+	       (timing != TIMING_flash_hit && timing != TIMING_flash_read && timing != TIMING_flash_write);
 }
 
 int latency_rows(const struct screen *screen, int columns, int available)

@@ -13,7 +13,8 @@ int model_rows(const struct screen *screen, int columns, int available)
 	return screen->texts && screen->texts->has[REPORT_CLASSIFIER] && panel_has_flash(screen) ? 7 : 0;
 }
 
-static void quality(const struct screen *screen, const struct pane *pane, int row, const char *label, enum figure figure)
+static void quality(const struct screen *screen, const struct pane *pane, int row, const char *label,
+		    enum figure figure)
 {
 	char text[FIGURE_TEXT_BYTES];
 
@@ -35,7 +36,8 @@ void model_draw(const struct screen *screen, const struct pane *pane)
 	column = pane_text(pane, 1, column, trained ? STYLE_GOOD : STYLE_WARN, screen->texts->reason);
 	if (trained) {
 		column = pane_text(pane, 1, column + 3, STYLE_DIM, "age");
-		pane_text(pane, 1, column + 1, STYLE_DIM, figure_text(UNIT_SECONDS, screen->figures[FIG_model_age_seconds], text));
+		pane_text(pane, 1, column + 1, STYLE_DIM,
+			  figure_text(UNIT_SECONDS, screen->figures[FIG_model_age_seconds], text));
 	}
 	quality(screen, pane, 2, "precision", FIG_model_precision);
 	quality(screen, pane, 3, "recall", FIG_model_recall);

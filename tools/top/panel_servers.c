@@ -9,11 +9,16 @@ static const struct column {
 	const char *name;
 	enum figure figure;
 } columns_shown[] = {
-	{"hits now", FIG_hit_ratio_now},          {"requests/s", FIG_requests_per_second},
-	{"memory", FIG_memory_load},              {"flash", FIG_flash_load},
-	{"written", FIG_flash_write_rate_bytes_per_second}, {"items", FIG_items},
-	{"on flash", FIG_flash_items},            {"clients", FIG_connections},
-	{"evicted/s", FIG_evictions_per_second},  {"CLWA 5 min", FIG_clwa_5m},
+	{ "hits now", FIG_hit_ratio_now },
+	{ "requests/s", FIG_requests_per_second },
+	{ "memory", FIG_memory_load },
+	{ "flash", FIG_flash_load },
+	{ "written", FIG_flash_write_rate_bytes_per_second },
+	{ "items", FIG_items },
+	{ "on flash", FIG_flash_items },
+	{ "clients", FIG_connections },
+	{ "evicted/s", FIG_evictions_per_second },
+	{ "CLWA 5 min", FIG_clwa_5m },
 };
 #define COLUMNS (sizeof(columns_shown) / sizeof(columns_shown[0]))
 
@@ -35,7 +40,8 @@ static void server_row(const struct pane *pane, int row, const struct server *se
 	if (!server_answers(server)) {
 		bool failed = server->peer.error[0];
 
-		pane_text(pane, row, ADDRESS_COLUMNS + 1, failed ? STYLE_BAD : STYLE_DIM, failed ? server->peer.error : "connecting");
+		pane_text(pane, row, ADDRESS_COLUMNS + 1, failed ? STYLE_BAD : STYLE_DIM,
+			  failed ? server->peer.error : "connecting");
 		return;
 	}
 	for (size_t i = 0; i < COLUMNS; i++) {

@@ -24,8 +24,10 @@ static void ratio(const struct screen *screen, const struct pane *pane, int row,
 	pane_text(pane, row, 0, STYLE_PLAIN, label);
 	if (values - 1 > LABEL_END)
 		pane_bar(pane, row, LABEL_END, values - 1 - LABEL_END, style, screen->figures[now]);
-	pane_right(pane, row, values + VALUE_COLUMNS, STYLE_STRONG, figure_text(UNIT_RATIO, screen->figures[now], text));
-	pane_right(pane, row, values + 2 * VALUE_COLUMNS, STYLE_PLAIN, figure_text(UNIT_RATIO, screen->figures[total], text));
+	pane_right(pane, row, values + VALUE_COLUMNS, STYLE_STRONG,
+		   figure_text(UNIT_RATIO, screen->figures[now], text));
+	pane_right(pane, row, values + 2 * VALUE_COLUMNS, STYLE_PLAIN,
+		   figure_text(UNIT_RATIO, screen->figures[total], text));
 }
 
 static void hits(const struct screen *screen, const struct pane *pane)

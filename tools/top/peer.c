@@ -18,7 +18,8 @@
 #define MOST_DOUBLINGS 4u
 #define DEFAULT_PORT "11211"
 
-static const char questions[] = "stats\r\nstats flash\r\nstats classifier\r\nstats apps\r\nstats latency\r\nstats segments\r\n";
+static const char questions[] =
+	"stats\r\nstats flash\r\nstats classifier\r\nstats apps\r\nstats latency\r\nstats segments\r\n";
 
 int64_t monotonic_us(void)
 {
@@ -30,7 +31,7 @@ int64_t monotonic_us(void)
 
 void peer_init(struct peer *peer, const char *address, int64_t timeout_us)
 {
-	*peer = (struct peer){.address = address, .timeout_us = timeout_us, .fd = -1};
+	*peer = (struct peer){ .address = address, .timeout_us = timeout_us, .fd = -1 };
 }
 
 static void close_socket(struct peer *peer)
@@ -157,7 +158,7 @@ static void split_address(const char *address, char host[256], const char **port
 
 static void connect_host(struct peer *peer, int64_t now_us)
 {
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 	char host[256];
 	const char *port;
 	int code;
@@ -181,7 +182,7 @@ static void connect_host(struct peer *peer, int64_t now_us)
 
 static void connect_path(struct peer *peer, int64_t now_us)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 	if (strlen(peer->address) >= sizeof(address.sun_path)) {
 		fail(peer, now_us, "%s", strerror(ENAMETOOLONG));

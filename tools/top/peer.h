@@ -26,15 +26,15 @@ enum peer_state { PEER_DOWN, PEER_CONNECTING, PEER_IDLE, PEER_ASKING };
 
 struct peer {
 	const char *address; /* HOST:PORT, HOST, or the path of a unix socket; borrowed */
-	int64_t timeout_us;  /* for a connection, and for a whole poll */
+	int64_t timeout_us; /* for a connection, and for a whole poll */
 	enum peer_state state;
 	int fd;
 	struct addrinfo *addresses, *next_address;
 	int64_t deadline_us; /* CONNECTING, ASKING: until then; DOWN: waits until then */
-	unsigned failures;   /* in a row */
-	bool wanted;         /* a poll is wanted as soon as there is a connection */
-	bool was_idle;       /* the connection has served, so its end may be the server's idle timeout */
-	char error[192];     /* why it is DOWN; printable */
+	unsigned failures; /* in a row */
+	bool wanted; /* a poll is wanted as soon as there is a connection */
+	bool was_idle; /* the connection has served, so its end may be the server's idle timeout */
+	char error[192]; /* why it is DOWN; printable */
 	char input[PEER_INPUT_BYTES];
 	size_t input_length;
 	size_t sent;

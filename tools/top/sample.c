@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct field_info fields[FIELD_COUNT] = {
-#define FIELD(name, report, kind, aggregate, also) {#name, REPORT_##report, FIELD_##kind, FIELD_##aggregate, also},
+#define FIELD(name, report, kind, aggregate, also) { #name, REPORT_##report, FIELD_##kind, FIELD_##aggregate, also },
 #include "tools/top/fields.def"
 #undef FIELD
 };
@@ -18,10 +18,12 @@ static const char *const timing_names[TIMINGS] = {
 #undef LATENCY
 };
 
-static const char *const part_names[TIMING_PARTS] = {"count", "mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"};
+static const char *const part_names[TIMING_PARTS] = { "count",  "mean_us", "p50_us", "p90_us",
+						      "p99_us", "p999_us", "max_us" };
 
 static const char *const app_rows[APP_COUNTS] = {
-	"get_count", "get_hits", "flash_hits", "set_count", "delete_count", "other_count", "value_bytes_read", "bytes_written",
+	"get_count",    "get_hits",    "flash_hits",       "set_count",
+	"delete_count", "other_count", "value_bytes_read", "bytes_written",
 };
 
 const struct field_info *field_info(enum field field)
@@ -123,11 +125,11 @@ static void take_text(struct sample *sample, enum report report, const char *nam
 		char *text;
 		size_t bytes;
 	} texts[] = {
-		{REPORT_GENERAL, "version", sample->version, sizeof(sample->version)},
-		{REPORT_FLASH, "flashield_version", sample->flashield, sizeof(sample->flashield)},
-		{REPORT_FLASH, "flash_offline_reason", sample->offline_reason, sizeof(sample->offline_reason)},
-		{REPORT_CLASSIFIER, "model", sample->model, sizeof(sample->model)},
-		{REPORT_CLASSIFIER, "reason", sample->reason, sizeof(sample->reason)},
+		{ REPORT_GENERAL, "version", sample->version, sizeof(sample->version) },
+		{ REPORT_FLASH, "flashield_version", sample->flashield, sizeof(sample->flashield) },
+		{ REPORT_FLASH, "flash_offline_reason", sample->offline_reason, sizeof(sample->offline_reason) },
+		{ REPORT_CLASSIFIER, "model", sample->model, sizeof(sample->model) },
+		{ REPORT_CLASSIFIER, "reason", sample->reason, sizeof(sample->reason) },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

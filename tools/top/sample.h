@@ -42,12 +42,31 @@ enum timing {
 #undef LATENCY
 	TIMINGS
 };
-enum timing_part { TIMING_COUNT, TIMING_MEAN, TIMING_P50, TIMING_P90, TIMING_P99, TIMING_P999, TIMING_MAX, TIMING_PARTS };
+enum timing_part {
+	TIMING_COUNT,
+	TIMING_MEAN,
+	TIMING_P50,
+	TIMING_P90,
+	TIMING_P99,
+	TIMING_P999,
+	TIMING_MAX,
+	TIMING_PARTS
+};
 
 #define APP_NAME_BYTES 64
 #define APPS_MAX 80u /* our daemon knows 64 and two more; further ones are left out */
 
-enum app_count { APP_GETS, APP_HITS, APP_FLASH_HITS, APP_SETS, APP_DELETES, APP_OTHERS, APP_BYTES_READ, APP_BYTES_WRITTEN, APP_COUNTS };
+enum app_count {
+	APP_GETS,
+	APP_HITS,
+	APP_FLASH_HITS,
+	APP_SETS,
+	APP_DELETES,
+	APP_OTHERS,
+	APP_BYTES_READ,
+	APP_BYTES_WRITTEN,
+	APP_COUNTS
+};
 
 struct app {
 	char name[APP_NAME_BYTES];
@@ -61,7 +80,7 @@ struct sample {
 	struct app apps[APPS_MAX];
 	unsigned app_count;
 	bool has[REPORTS]; /* the server knows this report */
-	char version[24];  /* memcached's, or the one that our daemon says it is */
+	char version[24]; /* memcached's, or the one that our daemon says it is */
 	char flashield[24]; /* our daemon's own version; "" of another server */
 	char model[16];
 	char reason[160];

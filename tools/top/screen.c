@@ -19,22 +19,28 @@ struct panel {
 	bool breaks; /* begins the second column where there is one */
 };
 
-#define PANEL(name) {name##_rows, name##_draw, false}
-#define BREAK(name) {name##_rows, name##_draw, true}
+#define PANEL(name) \
+	{ \
+		name##_rows, name##_draw, false \
+	}
+#define BREAK(name) \
+	{ \
+		name##_rows, name##_draw, true \
+	}
 #define VIEW_PANELS 12
 
 static const struct {
 	const char *name;
 	struct panel panels[VIEW_PANELS];
 } views[VIEWS] = {
-	[VIEW_OVERVIEW] = {"Overview",
-			   {PANEL(traffic), PANEL(memory), PANEL(flash), PANEL(latency), PANEL(servers), PANEL(segments),
-			    PANEL(objects), BREAK(model), PANEL(history), PANEL(apps)}},
-	[VIEW_FLASH] = {"Flash", {PANEL(memory), PANEL(flash), PANEL(segments), PANEL(objects), BREAK(history)}},
-	[VIEW_MODEL] = {"Model", {PANEL(model), PANEL(objects), BREAK(history)}},
-	[VIEW_LATENCY] = {"Latency", {PANEL(latency), PANEL(traffic), BREAK(history)}},
-	[VIEW_APPS] = {"Apps", {PANEL(apps)}},
-	[VIEW_SERVERS] = {"Servers", {PANEL(servers), PANEL(history)}},
+	[VIEW_OVERVIEW] = { "Overview",
+			    { PANEL(traffic), PANEL(memory), PANEL(flash), PANEL(latency), PANEL(servers),
+			      PANEL(segments), PANEL(objects), BREAK(model), PANEL(history), PANEL(apps) } },
+	[VIEW_FLASH] = { "Flash", { PANEL(memory), PANEL(flash), PANEL(segments), PANEL(objects), BREAK(history) } },
+	[VIEW_MODEL] = { "Model", { PANEL(model), PANEL(objects), BREAK(history) } },
+	[VIEW_LATENCY] = { "Latency", { PANEL(latency), PANEL(traffic), BREAK(history) } },
+	[VIEW_APPS] = { "Apps", { PANEL(apps) } },
+	[VIEW_SERVERS] = { "Servers", { PANEL(servers), PANEL(history) } },
 };
 
 /* ---- the edges --------------------------------------------------------------------------------- */
@@ -53,7 +59,8 @@ static const char *chosen_name(const struct screen *screen, char text[TEXT_BYTES
 
 static void head(const struct screen *screen, const struct pane *pane)
 {
-	char count[TEXT_BYTES + 16], version[80] = "", uptime[FIGURE_TEXT_BYTES], interval[UNITS_TEXT_BYTES], right[UNITS_TEXT_BYTES + 64];
+	char count[TEXT_BYTES + 16], version[80] = "", uptime[FIGURE_TEXT_BYTES], interval[UNITS_TEXT_BYTES],
+				     right[UNITS_TEXT_BYTES + 64];
 	const struct sample *texts = screen->texts;
 	struct pane left;
 
@@ -97,7 +104,8 @@ static const struct server *troubled(const struct screen *screen)
 	const struct model *model = screen->model;
 
 	for (unsigned i = 0; i < model->count; i++)
-		if ((screen->display->chosen == 0 || screen->display->chosen == i + 1) && model->servers[i].peer.error[0])
+		if ((screen->display->chosen == 0 || screen->display->chosen == i + 1) &&
+		    model->servers[i].peer.error[0])
 			return &model->servers[i];
 	return NULL;
 }
@@ -200,7 +208,7 @@ static void choose(struct screen *screen)
 void screen_draw(struct canvas *canvas, const struct model *model, const struct display *display, int64_t now_us,
 		 const char *clock)
 {
-	struct screen screen = {.model = model, .display = display, .now_us = now_us, .clock = clock};
+	struct screen screen = { .model = model, .display = display, .now_us = now_us, .clock = clock };
 	struct pane all = canvas_pane(canvas), middle = pane_part(&all, 2, 1, all.rows - 3, all.columns - 2);
 
 	choose(&screen);

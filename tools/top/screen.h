@@ -22,7 +22,17 @@
 enum view { VIEW_OVERVIEW, VIEW_FLASH, VIEW_MODEL, VIEW_LATENCY, VIEW_APPS, VIEW_SERVERS, VIEWS };
 
 /* Columns of the applications' table that it can be sorted by. */
-enum app_column { COLUMN_NAME, COLUMN_GETS, COLUMN_SETS, COLUMN_HITS, COLUMN_DRAM, COLUMN_FLASH, COLUMN_READ, COLUMN_WRITTEN, APP_COLUMNS };
+enum app_column {
+	COLUMN_NAME,
+	COLUMN_GETS,
+	COLUMN_SETS,
+	COLUMN_HITS,
+	COLUMN_DRAM,
+	COLUMN_FLASH,
+	COLUMN_READ,
+	COLUMN_WRITTEN,
+	APP_COLUMNS
+};
 
 /* What the user has chosen. */
 struct display {

@@ -21,17 +21,17 @@ static const struct {
 	attr_t attributes;
 	attr_t instead; /* where there are no colours */
 } looks[STYLES] = {
-	[STYLE_PLAIN] = {-1, A_NORMAL, A_NORMAL},
-	[STYLE_DIM] = {-1, A_DIM, A_NORMAL},
-	[STYLE_STRONG] = {-1, A_BOLD, A_BOLD},
-	[STYLE_TITLE] = {COLOR_CYAN, A_BOLD, A_BOLD},
-	[STYLE_EDGE] = {-1, A_REVERSE, A_REVERSE},
-	[STYLE_CHOSEN] = {COLOR_CYAN, A_BOLD | A_REVERSE, A_BOLD | A_REVERSE},
-	[STYLE_DRAM] = {COLOR_BLUE, A_NORMAL, A_NORMAL},
-	[STYLE_FLASH] = {COLOR_MAGENTA, A_NORMAL, A_NORMAL},
-	[STYLE_GOOD] = {COLOR_GREEN, A_NORMAL, A_NORMAL},
-	[STYLE_WARN] = {COLOR_YELLOW, A_BOLD, A_BOLD},
-	[STYLE_BAD] = {COLOR_RED, A_BOLD | A_REVERSE, A_BOLD | A_REVERSE},
+	[STYLE_PLAIN] = { -1, A_NORMAL, A_NORMAL },
+	[STYLE_DIM] = { -1, A_DIM, A_NORMAL },
+	[STYLE_STRONG] = { -1, A_BOLD, A_BOLD },
+	[STYLE_TITLE] = { COLOR_CYAN, A_BOLD, A_BOLD },
+	[STYLE_EDGE] = { -1, A_REVERSE, A_REVERSE },
+	[STYLE_CHOSEN] = { COLOR_CYAN, A_BOLD | A_REVERSE, A_BOLD | A_REVERSE },
+	[STYLE_DRAM] = { COLOR_BLUE, A_NORMAL, A_NORMAL },
+	[STYLE_FLASH] = { COLOR_MAGENTA, A_NORMAL, A_NORMAL },
+	[STYLE_GOOD] = { COLOR_GREEN, A_NORMAL, A_NORMAL },
+	[STYLE_WARN] = { COLOR_YELLOW, A_BOLD, A_BOLD },
+	[STYLE_BAD] = { COLOR_RED, A_BOLD | A_REVERSE, A_BOLD | A_REVERSE },
 };
 
 static void choose_colours(void)
@@ -104,8 +104,8 @@ static int show_run(const struct canvas *canvas, int row, int column)
 		text[length] = (wchar_t)cells[column + length].glyph;
 		length++;
 	}
-	attr_set(term.colours ? looks[style].attributes : looks[style].instead,
-		 (short)(term.colours ? style + 1 : 0), NULL);
+	attr_set(term.colours ? looks[style].attributes : looks[style].instead, (short)(term.colours ? style + 1 : 0),
+		 NULL);
 	mvaddnwstr(row, column, text, length);
 	return length;
 }

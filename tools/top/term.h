@@ -12,7 +12,16 @@
 #include "tools/top/canvas.h"
 
 /* What keys mean beyond their characters. */
-enum term_key { TERM_NONE = -1, TERM_RESIZED = 0x1000, TERM_UP, TERM_DOWN, TERM_PAGE_UP, TERM_PAGE_DOWN, TERM_BACKTAB, TERM_OTHER };
+enum term_key {
+	TERM_NONE = -1,
+	TERM_RESIZED = 0x1000,
+	TERM_UP,
+	TERM_DOWN,
+	TERM_PAGE_UP,
+	TERM_PAGE_DOWN,
+	TERM_BACKTAB,
+	TERM_OTHER
+};
 
 /* Why the type of the terminal (TERM) is not fit, or NULL. Static storage. */
 const char *term_unfit(void);

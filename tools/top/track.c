@@ -76,8 +76,7 @@ static void apps_of(const struct track *track, double seconds, struct basis *bas
 			/* An application that wasn't there has asked for nothing yet. */
 			double was = before ? before->count[j] : 0;
 
-			basis->app_rate[i].count[j] =
-				track->has_before ? gained(was, now->count[j]) / seconds : NAN;
+			basis->app_rate[i].count[j] = track->has_before ? gained(was, now->count[j]) / seconds : NAN;
 			basis->app_total[i].count[j] = gained(base ? base->count[j] : 0, now->count[j]);
 		}
 	}

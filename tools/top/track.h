@@ -19,7 +19,7 @@
 /* What figures are computed from; NAN where it isn't known. */
 struct basis {
 	double value[FIELD_COUNT]; /* as the server says */
-	double rate[FIELD_COUNT];  /* counters: per second, since the poll before */
+	double rate[FIELD_COUNT]; /* counters: per second, since the poll before */
 	double total[FIELD_COUNT]; /* counters: since the server's start or reset, or since the base */
 	double timing[TIMINGS][TIMING_PARTS];
 	double timing_rate[TIMINGS]; /* events per second */

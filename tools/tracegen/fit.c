@@ -10,7 +10,8 @@
 #define HALVINGS 7
 #define LATEST (6.0 / 7)
 #define SHORTEST_PACE 1e-4
-#define FIRST_PART 0.6 /* of the misses may be first requests, the rest is left to evictions and updates \
+#define FIRST_PART \
+	0.6 /* of the misses may be first requests, the rest is left to evictions and updates \
 			*/
 
 /* What an exponent gives, in percent of the gets after the first day. */
@@ -62,8 +63,7 @@ static bool move_others(struct plan *part, const struct outcome *best, bool is_b
 	} else if (is_below) {
 		part->pace *= 0.4;
 	} else if (part->late < LATEST) {
-		part->late =
-			fmin(LATEST, part->late * fmin(3, fmax(1.1, misses / (100 - best->hits))) + 1e-4);
+		part->late = fmin(LATEST, part->late * fmin(3, fmax(1.1, misses / (100 - best->hits))) + 1e-4);
 	} else {
 		return false;
 	}

@@ -7,7 +7,7 @@
 
 void lru_init(struct lru *lru, uint64_t keys, uint64_t capacity)
 {
-	*lru = (struct lru){.newest = NONE, .oldest = NONE, .capacity = capacity};
+	*lru = (struct lru){ .newest = NONE, .oldest = NONE, .capacity = capacity };
 	lru->newer = mem_must_zalloc(keys * sizeof(*lru->newer));
 	lru->older = mem_must_zalloc(keys * sizeof(*lru->older));
 	lru->size = mem_must_zalloc(keys * sizeof(*lru->size));

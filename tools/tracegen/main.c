@@ -20,8 +20,7 @@ struct stream {
 	uint32_t *ids; /* of its keys in the whole trace, + 1; given by first appearance */
 };
 
-static uint32_t plan_all(const struct tracegen_options *options, struct stream *streams,
-			 struct progress *progress)
+static uint32_t plan_all(const struct tracegen_options *options, struct stream *streams, struct progress *progress)
 {
 	struct plan_shares shares;
 	uint32_t count = 0;
@@ -109,8 +108,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < count; i++)
 		tallies[i] = streams[i].tally;
 	if (!options.quiet)
-		tracegen_report(&options, tallies, count, left_out,
-				strcmp(options.output, "-") == 0 ? stderr : stdout);
+		tracegen_report(&options, tallies, count, left_out, strcmp(options.output, "-") == 0 ? stderr : stdout);
 	for (uint32_t i = 0; i < count; i++) {
 		source_destroy(streams[i].source);
 		tally_fini(&streams[i].tally);

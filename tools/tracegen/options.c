@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/version.h"
 #include "tools/tracegen/options.h"
+#include "conf/version.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -43,18 +43,12 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"output", required_argument, NULL, OPTION_OUTPUT},
-	{"format", required_argument, NULL, OPTION_FORMAT},
-	{"scale", required_argument, NULL, OPTION_SCALE},
-	{"requests", required_argument, NULL, OPTION_REQUESTS},
-	{"apps", required_argument, NULL, OPTION_APPS},
-	{"duration", required_argument, NULL, OPTION_DURATION},
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"no-fit", no_argument, NULL, OPTION_NO_FIT},
-	{"quiet", no_argument, NULL, OPTION_QUIET},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+	{ "output", required_argument, NULL, OPTION_OUTPUT }, { "format", required_argument, NULL, OPTION_FORMAT },
+	{ "scale", required_argument, NULL, OPTION_SCALE },   { "requests", required_argument, NULL, OPTION_REQUESTS },
+	{ "apps", required_argument, NULL, OPTION_APPS },     { "duration", required_argument, NULL, OPTION_DURATION },
+	{ "seed", required_argument, NULL, OPTION_SEED },     { "no-fit", no_argument, NULL, OPTION_NO_FIT },
+	{ "quiet", no_argument, NULL, OPTION_QUIET },         { "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },     { NULL, 0, NULL, 0 },
 };
 
 static void parse_apps(struct tracegen_options *options, const char *text)
@@ -91,7 +85,7 @@ static double chosen_requests(const struct tracegen_options *options)
 
 static void set_option(struct tracegen_options *options, int option, const char *text, uint64_t *requests)
 {
-	static const char *const formats[] = {"flashield", "memcachier", NULL};
+	static const char *const formats[] = { "flashield", "memcachier", NULL };
 
 	switch (option) {
 	case OPTION_OUTPUT:

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/common/trace.h"
 #include "tools/common/apps.h"
+#include "tools/common/trace.h"
 
 struct tracegen_options {
 	double scale; /* of the published requests, keys and allocations */

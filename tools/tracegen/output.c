@@ -68,8 +68,7 @@ struct output *output_open(const char *path, enum trace_format format)
 			arg_die("%s: no memory for compression", output->path);
 	}
 	if (format == TRACE_FLASHIELD)
-		output->used =
-			(size_t)sprintf(output->buffer, "time_ms,app,op,key,key_size,value_size,ttl_s\n");
+		output->used = (size_t)sprintf(output->buffer, "time_ms,app,op,key,key_size,value_size,ttl_s\n");
 	return output;
 }
 
@@ -105,7 +104,7 @@ static char *put_word(char *out, const char *word)
 
 static char *flashield_row(char *out, const struct event *event, uint32_t app_id, uint64_t key)
 {
-	static const char *const words[EVENT_OPS] = {",get,", ",set,", ",delete,", ",set,"};
+	static const char *const words[EVENT_OPS] = { ",get,", ",set,", ",delete,", ",set," };
 
 	out = put_number(out, (uint64_t)llround(event->time_s * 1000));
 	*out++ = ',';
@@ -122,7 +121,7 @@ static char *flashield_row(char *out, const struct event *event, uint32_t app_id
 /* time_s,app,type,key_size,value_size,key,hit; hit is 0 for gets that missed only. */
 static char *memcachier_row(char *out, const struct event *event, uint32_t app_id, uint64_t key)
 {
-	static const char types[EVENT_OPS] = {'1', '2', '3', '4', '5', '6', '7'};
+	static const char types[EVENT_OPS] = { '1', '2', '3', '4', '5', '6', '7' };
 	uint64_t ms = (uint64_t)llround(event->time_s * 1000);
 
 	out = put_number(out, ms / 1000);

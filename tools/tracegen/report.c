@@ -21,12 +21,10 @@ static void app_counts(const struct tally *tally, FILE *out)
 	const struct app *app = plan->app;
 	char requests[TEXT_BYTES], wanted_requests[TEXT_BYTES], keys[TEXT_BYTES], wanted_keys[TEXT_BYTES];
 
-	fprintf(out, "%4u %8s %8s  %8s %8s  %8.1f %8.1f ", app->id,
-		text_count((double)tally->requests, requests),
-		text_count(app->requests_m * 1e6 * plan->scale, wanted_requests),
-		text_count((double)tally->keys, keys), text_count(app->keys * plan->scale, wanted_keys),
-		(double)tally->requests / (double)(tally->keys ? tally->keys : 1),
-		app->requests_m * 1e6 / app->keys);
+	fprintf(out, "%4u %8s %8s  %8s %8s  %8.1f %8.1f ", app->id, text_count((double)tally->requests, requests),
+		text_count(app->requests_m * 1e6 * plan->scale, wanted_requests), text_count((double)tally->keys, keys),
+		text_count(app->keys * plan->scale, wanted_keys),
+		(double)tally->requests / (double)(tally->keys ? tally->keys : 1), app->requests_m * 1e6 / app->keys);
 }
 
 static void app_mix(const struct tally *tally, FILE *out)
@@ -34,10 +32,9 @@ static void app_mix(const struct tally *tally, FILE *out)
 	const struct app *app = tally->plan->app;
 	double requests = (double)tally->requests;
 
-	fprintf(out, " %6.2f %6.2f %5.2f  %6.2f %6.2f %5.2f  ",
-		share((double)tally->ops[EVENT_GET], requests),
-		share((double)tally->ops[EVENT_SET], requests),
-		share((double)tally->ops[EVENT_DELETE], requests), app->get, app->set, app->delete);
+	fprintf(out, " %6.2f %6.2f %5.2f  %6.2f %6.2f %5.2f  ", share((double)tally->ops[EVENT_GET], requests),
+		share((double)tally->ops[EVENT_SET], requests), share((double)tally->ops[EVENT_DELETE], requests),
+		app->get, app->set, app->delete);
 }
 
 static void app_values(const struct tally *tally, FILE *out)
@@ -67,8 +64,7 @@ static void print_apps(const struct tally *tallies, uint32_t count, FILE *out)
 }
 
 /* One line of the whole: what it is, reached, published, and by how much it was missed. */
-static void line(FILE *out, const char *name, double reached, double published, const char *unit,
-		 bool is_percent)
+static void line(FILE *out, const char *name, double reached, double published, const char *unit, bool is_percent)
 {
 	double missed = reached - published;
 	bool is_missed = is_percent ? fabs(missed) > PERCENT_POINTS : fabs(missed) > PART * published;
@@ -85,22 +81,21 @@ static void print_whole(const struct tally *all, FILE *out)
 {
 	double known = (double)(all->reads + all->writes + all->updates);
 
-	fprintf(out, "\nThe whole, in the paper's accounting (gets of known size)\n  %-38s %12s %12s\n", "",
-		"reached", "published");
+	fprintf(out, "\nThe whole, in the paper's accounting (gets of known size)\n  %-38s %12s %12s\n", "", "reached",
+		"published");
 	line(out, "reads", share((double)all->reads, known), 90.0, "%", true);
-	line(out, "writes (first get of a key)", share((double)all->writes, known),
-	     100 * PUBLISHED_WRITE_SHARE, "%", true);
-	line(out, "updates (size changed)", share((double)all->updates, known),
-	     100 * PUBLISHED_UPDATE_SHARE, "%", true);
+	line(out, "writes (first get of a key)", share((double)all->writes, known), 100 * PUBLISHED_WRITE_SHARE, "%",
+	     true);
+	line(out, "updates (size changed)", share((double)all->updates, known), 100 * PUBLISHED_UPDATE_SHARE, "%",
+	     true);
 	line(out, "unread writes, of the writes", share((double)all->unread, (double)all->writes),
 	     100 * PUBLISHED_UNREAD_SHARE, "%", true);
-	line(out, "mean object", all->writes ? all->object_bytes / (double)all->writes : 0,
-	     PUBLISHED_OBJECT_BYTES, "B", false);
+	line(out, "mean object", all->writes ? all->object_bytes / (double)all->writes : 0, PUBLISHED_OBJECT_BYTES, "B",
+	     false);
 	line(out, "objects below 1 KB, of the writes", share((double)all->small, (double)all->writes),
 	     100 * PUBLISHED_SMALL_SHARE, "%", true);
-	line(out, "objects below 1 KB, of the sets",
-	     share((double)all->set_small, (double)all->ops[EVENT_SET]), 100 * PUBLISHED_SMALL_SHARE, "%",
-	     true);
+	line(out, "objects below 1 KB, of the sets", share((double)all->set_small, (double)all->ops[EVENT_SET]),
+	     100 * PUBLISHED_SMALL_SHARE, "%", true);
 	fprintf(out, "\nThe whole, all rows\n");
 	line(out, "gets", share((double)all->ops[EVENT_GET], (double)all->requests), 81.97, "%", true);
 	line(out, "sets", share((double)all->ops[EVENT_SET], (double)all->requests), 17.13, "%", true);
@@ -140,18 +135,16 @@ static void print_missed(const struct tally *tallies, uint32_t count, FILE *out)
 			MISSED(" keys %+.1f %%", share((double)tally->keys - keys, keys));
 		if (fabs(mean - app->mean_value) > PART * app->mean_value)
 			MISSED(" mean value %+.1f %%", share(mean - app->mean_value, app->mean_value));
-		if (fabs(share((double)tally->ops[EVENT_GET], (double)tally->requests) - app->get) >
-		    PERCENT_POINTS)
+		if (fabs(share((double)tally->ops[EVENT_GET], (double)tally->requests) - app->get) > PERCENT_POINTS)
 			MISSED(" gets %+.2f points",
 			       share((double)tally->ops[EVENT_GET], (double)tally->requests) - app->get);
-		if (tally_hit_counts(tally->plan) &&
-		    fabs(tally_hit_percent(tally) - app->hit) > PERCENT_POINTS)
+		if (tally_hit_counts(tally->plan) && fabs(tally_hit_percent(tally) - app->hit) > PERCENT_POINTS)
 			MISSED(" LRU hit %+.2f points", tally_hit_percent(tally) - app->hit);
 #undef MISSED
 		if (!missed[0])
 			continue;
-		fprintf(out, "%s  app %-4u%s\n", any ? "" : "\nMissed by more than 5 % or half a point\n",
-			app->id, missed);
+		fprintf(out, "%s  app %-4u%s\n", any ? "" : "\nMissed by more than 5 % or half a point\n", app->id,
+			missed);
 		any = true;
 	}
 }
@@ -159,7 +152,7 @@ static void print_missed(const struct tally *tallies, uint32_t count, FILE *out)
 void tracegen_report(const struct tracegen_options *options, const struct tally *tallies, uint32_t count,
 		     uint64_t left_out, FILE *out)
 {
-	struct tally all = {0};
+	struct tally all = { 0 };
 	char requests[TEXT_BYTES], keys[TEXT_BYTES], span[TEXT_BYTES];
 
 	for (uint32_t i = 0; i < count; i++)
@@ -168,8 +161,7 @@ void tracegen_report(const struct tracegen_options *options, const struct tally 
 		text_grouped(all.requests, requests), text_grouped(all.keys, keys),
 		text_duration(options->span_s, span), options->scale, (unsigned long long)options->seed);
 	if (left_out)
-		fprintf(out,
-			"%s rows that this format has no word for (incr, stats, others) were left out\n",
+		fprintf(out, "%s rows that this format has no word for (incr, stats, others) were left out\n",
 			text_grouped(left_out, requests));
 	print_apps(tallies, count, out);
 	if (count == APP_COUNT)

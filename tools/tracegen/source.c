@@ -23,9 +23,9 @@ struct source {
 	uint32_t heap_size, heap_places;
 	struct event pending; /* the set that follows a miss */
 	bool has_pending;
-	uint64_t extras;              /* requests without a key to come: add, incr, stats, others */
-	double extra_s;               /* when the next of them is */
-	uint64_t known, updates;      /* gets of known size so far; sizes changed for a get to come */
+	uint64_t extras; /* requests without a key to come: add, incr, stats, others */
+	double extra_s; /* when the next of them is */
+	uint64_t known, updates; /* gets of known size so far; sizes changed for a get to come */
 	double wave[WAVE_POINTS + 1]; /* real time at each part of the time before the wave */
 };
 
@@ -82,8 +82,7 @@ static void heap_down(struct source *source, uint32_t place)
 
 		if (child >= source->heap_size)
 			break;
-		if (child + 1 < source->heap_size &&
-		    before(source, source->heap[child + 1], source->heap[child]))
+		if (child + 1 < source->heap_size && before(source, source->heap[child + 1], source->heap[child]))
 			child++;
 		if (!before(source, source->heap[child], key))
 			break;
@@ -223,13 +222,11 @@ static void live(struct source *source, uint32_t key, struct event *event)
 		life->deletes--;
 		life->is_absent = true;
 		fill_event(source, key, EVENT_DELETE, event);
-	} else if (life->refills &&
-		   (draw < life->deletes + (uint64_t)life->refills || life->gets + life->sets == 0)) {
+	} else if (life->refills && (draw < life->deletes + (uint64_t)life->refills || life->gets + life->sets == 0)) {
 		life->refills--;
 		maybe_change_size(source, key);
 		miss(source, key, true, event);
-	} else if (life->sets &&
-		   (draw < (uint64_t)life->deletes + life->refills + life->sets || life->gets == 0)) {
+	} else if (life->sets && (draw < (uint64_t)life->deletes + life->refills + life->sets || life->gets == 0)) {
 		life->sets--;
 		life->is_absent = false;
 		maybe_change_size(source, key);
@@ -289,8 +286,7 @@ static void next_extra(struct source *source, struct event *event)
 	if (source->extras) {
 		double left = plan->span_s - source->extra_s;
 
-		source->extra_s +=
-			left * (1 - exp(log(1 - rng_real(&source->rng)) / (double)source->extras));
+		source->extra_s += left * (1 - exp(log(1 - rng_real(&source->rng)) / (double)source->extras));
 	}
 }
 

@@ -23,16 +23,7 @@
 
 #include "tools/common/app_plan.h"
 
-enum event_op {
-	EVENT_GET,
-	EVENT_SET,
-	EVENT_DELETE,
-	EVENT_ADD,
-	EVENT_INCR,
-	EVENT_STATS,
-	EVENT_OTHER,
-	EVENT_OPS
-};
+enum event_op { EVENT_GET, EVENT_SET, EVENT_DELETE, EVENT_ADD, EVENT_INCR, EVENT_STATS, EVENT_OTHER, EVENT_OPS };
 
 struct event {
 	double time_s;

@@ -10,7 +10,7 @@
 
 void tally_init(struct tally *tally, const struct plan *plan)
 {
-	*tally = (struct tally){.plan = plan};
+	*tally = (struct tally){ .plan = plan };
 	lru_init(&tally->lru, plan->keys, plan->allocation);
 	tally->last_size = mem_must_zalloc(plan->keys * sizeof(*tally->last_size));
 	tally->state = mem_must_zalloc(plan->keys);

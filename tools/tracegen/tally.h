@@ -21,13 +21,13 @@ struct tally {
 	double value_bytes; /* over rows with a value */
 	uint64_t value_rows;
 	uint64_t reads, writes, updates, unread;
-	double object_bytes;                     /* key + value of the writes */
-	uint64_t small;                          /* writes of objects below 1 KB */
-	uint64_t set_small;                      /* the same over all set rows */
+	double object_bytes; /* key + value of the writes */
+	uint64_t small; /* writes of objects below 1 KB */
+	uint64_t set_small; /* the same over all set rows */
 	uint64_t lru_gets, lru_hits, lru_firsts; /* firsts: misses that no cache could spare */
 	struct lru lru;
 	uint32_t *last_size; /* per key: key + value of the last get of known size, 0 = none */
-	uint8_t *state;      /* per key: bit 0 = seen, bit 1 = read after its write */
+	uint8_t *state; /* per key: bit 0 = seen, bit 1 = read after its write */
 };
 
 void tally_init(struct tally *tally, const struct plan *plan);

@@ -20,9 +20,9 @@ static int disarm(void **state)
 static void bad_words_are_refused(void **state)
 {
 	static const char *const words[] = {
-		"device_read_eio",	    "nothing=always",	       "device_read_eio=never",
-		"device_read_eio=every",    "device_read_eio=every:",  "device_read_eio=every:x",
-		"device_read_eio=every:-1", "device_read_eio=after:1x", "device_read_eio=always:1",
+		"device_read_eio",           "nothing=always",           "device_read_eio=never",
+		"device_read_eio=every",     "device_read_eio=every:",   "device_read_eio=every:x",
+		"device_read_eio=every:-1",  "device_read_eio=after:1x", "device_read_eio=always:1",
 		"device_read_slow=always,=", "device_read_eio=",
 	};
 

@@ -40,7 +40,7 @@ static void hashes_stay_as_they_are_on_flash(void **state)
 
 static void reduced_values_stay_below_n_and_fill_it(void **state)
 {
-	unsigned seen[7] = {0};
+	unsigned seen[7] = { 0 };
 	struct rng rng;
 
 	(void)state;

@@ -80,7 +80,7 @@ static int by_value(const void *a, const void *b)
 
 static void the_error_stays_below_one_step(void **state)
 {
-	static const double quantiles[] = {0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1};
+	static const double quantiles[] = { 0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1 };
 	uint64_t *values = malloc(VALUES * sizeof(*values));
 	struct hist *hist = hist_create();
 	struct rng rng;

@@ -60,8 +60,8 @@ static void blocking_after_a_try(void)
 
 static void wrong_orders_abort(void **state)
 {
-	void (*const wrong[])(void) = {falling_rank, falling_address, twice,
-				       under_a_leaf, not_held,	      blocking_after_a_try};
+	void (*const wrong[])(void) = { falling_rank, falling_address, twice,
+					under_a_leaf, not_held,        blocking_after_a_try };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -146,8 +146,10 @@ static void it_excludes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_orders_abort),	       cmocka_unit_test(the_message_names_both_ranks),
-		cmocka_unit_test(a_try_of_a_taken_lock_fails), cmocka_unit_test(rising_ranks_and_addresses_pass),
+		cmocka_unit_test(wrong_orders_abort),
+		cmocka_unit_test(the_message_names_both_ranks),
+		cmocka_unit_test(a_try_of_a_taken_lock_fails),
+		cmocka_unit_test(rising_ranks_and_addresses_pass),
 		cmocka_unit_test(it_excludes),
 	};
 

@@ -143,8 +143,9 @@ static void a_place_writes_only_so_many_lines(void **state)
 {
 	(void)state;
 	assert_int_equal(run_in_child(again_and_again, text, sizeof(text)), 0);
-	assert_string_equal(text, "warning: line 0\nwarning: line 1\nwarning: line 2\nwarning: line 3\nwarning: line 4\n"
-				  "warning: from elsewhere\n");
+	assert_string_equal(text,
+			    "warning: line 0\nwarning: line 1\nwarning: line 2\nwarning: line 3\nwarning: line 4\n"
+			    "warning: from elsewhere\n");
 }
 
 static void what_was_left_out_is_counted(void **state)
@@ -172,7 +173,8 @@ static bool sink(const struct log_record *record)
 	dprintf(STDERR_FILENO, "[%d %s %s %s", record->priority, record->text, record->place->function,
 		record->event ? record->event : "-");
 	for (const struct log_field *field = record->fields; field && field->name; field++)
-		dprintf(STDERR_FILENO, " %s=%s/%u", field->name, field->text ? field->text : "", (unsigned)field->number);
+		dprintf(STDERR_FILENO, " %s=%s/%u", field->name, field->text ? field->text : "",
+			(unsigned)field->number);
 	dprintf(STDERR_FILENO, "]\n");
 	return true;
 }
@@ -192,8 +194,9 @@ static void the_journals_lines_go_to_a_sink_while_it_takes_them(void **state)
 {
 	(void)state;
 	assert_int_equal(run_in_child(to_a_sink, text, sizeof(text)), 0);
-	assert_string_equal(text, "[3 x in_the_journal -]\n[5 y in_the_journal -]\n[4 said 1 to_a_sink event A=b/0 N=/7]\n"
-				  "<4>without it\n");
+	assert_string_equal(text,
+			    "[3 x in_the_journal -]\n[5 y in_the_journal -]\n[4 said 1 to_a_sink event A=b/0 N=/7]\n"
+			    "<4>without it\n");
 }
 
 static void to_a_sink_outside_of_the_journal(void)

@@ -8,8 +8,8 @@
 
 static void more_than_there_is_fails(void **state)
 {
-	uint64_t too_much[REGION_AREAS] = {[REGION_TABLE_0] = UINT64_MAX};
-	uint64_t more_than_address_space[REGION_AREAS] = {[REGION_TABLE_0] = (uint64_t)1 << 55};
+	uint64_t too_much[REGION_AREAS] = { [REGION_TABLE_0] = UINT64_MAX };
+	uint64_t more_than_address_space[REGION_AREAS] = { [REGION_TABLE_0] = (uint64_t)1 << 55 };
 	struct region *region;
 
 	(void)state;
@@ -21,7 +21,7 @@ static void more_than_there_is_fails(void **state)
 
 static void an_area_gets_no_more_than_its_most(void **state)
 {
-	uint64_t most[REGION_AREAS] = {[REGION_SEGMENTS] = 5000};
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = 5000 };
 	struct region *region;
 
 	(void)state;
@@ -36,7 +36,7 @@ static void an_area_gets_no_more_than_its_most(void **state)
 
 static void an_area_that_may_have_nothing_is_null(void **state)
 {
-	uint64_t most[REGION_AREAS] = {[REGION_SEGMENTS] = 100};
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = 100 };
 	struct region *region;
 
 	(void)state;
@@ -49,7 +49,7 @@ static void an_area_that_may_have_nothing_is_null(void **state)
 
 static void areas_are_aligned_zeroed_and_apart(void **state)
 {
-	uint64_t most[REGION_AREAS] = {1, 100, 4096, 65, 1, 5000000, 12};
+	uint64_t most[REGION_AREAS] = { 1, 100, 4096, 65, 1, 5000000, 12 };
 	struct region *region;
 
 	(void)state;
@@ -76,7 +76,7 @@ static void areas_are_aligned_zeroed_and_apart(void **state)
 
 static void an_area_grows_where_it_is(void **state)
 {
-	uint64_t most[REGION_AREAS] = {[REGION_TABLE_1] = 100000};
+	uint64_t most[REGION_AREAS] = { [REGION_TABLE_1] = 100000 };
 	struct region *region;
 	unsigned char *area;
 
@@ -95,7 +95,7 @@ static void an_area_grows_where_it_is(void **state)
 /* A late reader finds nothing, and harms nobody. */
 static void an_area_without_memory_reads_as_zeros(void **state)
 {
-	uint64_t most[REGION_AREAS] = {[REGION_TABLE_2] = 1 << 20};
+	uint64_t most[REGION_AREAS] = { [REGION_TABLE_2] = 1 << 20 };
 	struct region *region;
 	unsigned char *area;
 

@@ -177,9 +177,8 @@ static size_t serve_set(struct talk *talk, struct peer *peer, const char *line, 
 		fake->bad_sets++;
 	if (number - fake->spec->first_key < FAKE_KEYS)
 		fake->set[number - fake->spec->first_key]++;
-	say_text(talk, number == fake->lie_key && fake->lie == FAKE_SERVER_ERROR
-			       ? "SERVER_ERROR out of memory\r\n"
-			       : "STORED\r\n");
+	say_text(talk, number == fake->lie_key && fake->lie == FAKE_SERVER_ERROR ? "SERVER_ERROR out of memory\r\n"
+										 : "STORED\r\n");
 	return line_bytes + length + 2;
 }
 
@@ -277,10 +276,10 @@ static void *fake_main(void *argument)
 	talk->output = malloc(OUTPUT_MOST);
 	must(talk->output && load_keys_init(&talk->keys, talk->fake->spec) == 0);
 	do {
-		polled[CONNECTIONS] = (struct pollfd){.fd = talk->fake->listener, .events = POLLIN};
+		polled[CONNECTIONS] = (struct pollfd){ .fd = talk->fake->listener, .events = POLLIN };
 		for (unsigned i = 0; i < CONNECTIONS; i++)
-			polled[i] = (struct pollfd){.fd = i < talk->peers_used ? talk->peers[i].fd : -1,
-						    .events = POLLIN};
+			polled[i] = (struct pollfd){ .fd = i < talk->peers_used ? talk->peers[i].fd : -1,
+						     .events = POLLIN };
 		must(poll(polled, CONNECTIONS + 1, -1) > 0);
 		for (unsigned i = talk->peers_used; i-- > 0;) {
 			if (polled[i].revents && !serve(talk, &talk->peers[i]))
@@ -297,14 +296,14 @@ static void *fake_main(void *argument)
 
 void fake_start(struct fake_server *fake)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
 
 	fake->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	must(fake->listener >= 0 && bind(fake->listener, (struct sockaddr *)&address, length) == 0 &&
 	     listen(fake->listener, CONNECTIONS) == 0 &&
 	     getsockname(fake->listener, (struct sockaddr *)&address, &length) == 0);
-	fake->server = (struct server){.port = ntohs(address.sin_port), .perf_fd = -1, .stats_fd = -1};
+	fake->server = (struct server){ .port = ntohs(address.sin_port), .perf_fd = -1, .stats_fd = -1 };
 	must(sem_init(&fake->served, 0, 0) == 0);
 	must(pthread_create(&fake->thread, NULL, fake_main, fake) == 0);
 }

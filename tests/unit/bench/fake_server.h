@@ -19,19 +19,19 @@
 
 enum fake_lie {
 	FAKE_HONEST,
-	FAKE_FLIPS_BYTE,  /* of the value, at lie_at */
-	FAKE_SHORTENS,    /* one byte less, announced as such */
-	FAKE_TRUNCATES,   /* one byte less than announced */
+	FAKE_FLIPS_BYTE, /* of the value, at lie_at */
+	FAKE_SHORTENS, /* one byte less, announced as such */
+	FAKE_TRUNCATES, /* one byte less than announced */
 	FAKE_OTHER_VALUE, /* the value of the next key */
-	FAKE_OTHER_KEY,   /* an answer for the next key */
-	FAKE_HAS_FLAGS,   /* flags that nobody set */
+	FAKE_OTHER_KEY, /* an answer for the next key */
+	FAKE_HAS_FLAGS, /* flags that nobody set */
 	FAKE_REPEATS_VALUE,
-	FAKE_SERVER_ERROR,  /* instead of the answer, or of the rest of it */
+	FAKE_SERVER_ERROR, /* instead of the answer, or of the rest of it */
 	FAKE_ANSWERS_TWICE, /* a second END */
 	FAKE_UNKNOWN_LINE,
 	FAKE_ENDLESS_LINE,
-	FAKE_BARE_NEWLINE,  /* a line without CR */
-	FAKE_CLOSES,        /* in the middle of a value */
+	FAKE_BARE_NEWLINE, /* a line without CR */
+	FAKE_CLOSES, /* in the middle of a value */
 	FAKE_REFUSES_EARLY, /* a set: SERVER_ERROR before its value has come */
 };
 
@@ -46,10 +46,10 @@ struct fake_server {
 	/* what it saw */
 	uint64_t gets, get_keys, sets, bad_sets;
 	uint32_t asked[FAKE_KEYS], set[FAKE_KEYS]; /* times, by number - spec->first_key */
-	uint64_t read_back;                        /* gets of a key that had been set before */
+	uint64_t read_back; /* gets of a key that had been set before */
 	uint64_t most_pipelined, longest_get;
 	bool senseless; /* it met a line that is no command */
-	sem_t served;   /* posted for each command */
+	sem_t served; /* posted for each command */
 	/* private: */
 	struct server server;
 	int listener;

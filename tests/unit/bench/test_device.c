@@ -34,7 +34,7 @@
 	"\"exit_status\": " #exit_status "}, "
 #define ATA(model, attributes) \
 	"{" SMARTCTL(0) "\"model_name\": \"" model "\", \"logical_block_size\": 512, " \
-	"\"ata_smart_attributes\": {\"revision\": 1, \"table\": [" attributes "]}}"
+			"\"ata_smart_attributes\": {\"revision\": 1, \"table\": [" attributes "]}}"
 
 static struct smart_counters parsed(const char *json)
 {
@@ -54,7 +54,7 @@ static void assert_amplification(const struct smart_counters *before, const stru
 
 static void test_what_is_no_json_object_is_refused(void **state)
 {
-	static const char *const texts[] = {"", "[]", "{", "smartctl 7.3 2022-02-28", "{} {}"};
+	static const char *const texts[] = { "", "[]", "{", "smartctl 7.3 2022-02-28", "{} {}" };
 	struct smart_counters counters;
 	char why[SMART_WHY_BYTES];
 
@@ -83,11 +83,11 @@ static void test_a_drive_that_could_not_be_asked_says_why(void **state)
 
 static void test_values_that_are_no_counts_are_left_out(void **state)
 {
-	struct smart_counters counters = parsed(
-		"{" SMARTCTL(4) "\"model_name\": 7, \"ata_smart_attributes\": {\"table\": [null, 3, "
-				"{\"id\": 241}, {\"name\": \"Total_LBAs_Written\"}, "
-				"{\"name\": \"Total_LBAs_Written\", \"raw\": {\"value\": \"many\"}}, "
-				"{\"name\": \"NAND_Writes_1GiB\", \"raw\": {\"value\": -5}}]}}");
+	struct smart_counters counters =
+		parsed("{" SMARTCTL(4) "\"model_name\": 7, \"ata_smart_attributes\": {\"table\": [null, 3, "
+				       "{\"id\": 241}, {\"name\": \"Total_LBAs_Written\"}, "
+				       "{\"name\": \"Total_LBAs_Written\", \"raw\": {\"value\": \"many\"}}, "
+				       "{\"name\": \"NAND_Writes_1GiB\", \"raw\": {\"value\": -5}}]}}");
 
 	(void)state;
 	assert_true(isnan(counters.host_bytes));
@@ -98,8 +98,8 @@ static void test_values_that_are_no_counts_are_left_out(void **state)
 /* 233 is a wear indicator on one drive and bytes on another: the name tells, not the number. */
 static void test_numbers_without_a_known_name_count_nothing(void **state)
 {
-	struct smart_counters counters = parsed(ATA("SSD", ATTRIBUTE(233, "Media_Wearout_Indicator", 99) ","
-							   ATTRIBUTE(249, "Unknown_Attribute", 7)));
+	struct smart_counters counters = parsed(
+		ATA("SSD", ATTRIBUTE(233, "Media_Wearout_Indicator", 99) "," ATTRIBUTE(249, "Unknown_Attribute", 7)));
 
 	(void)state;
 	assert_false(smart_counts_nand(&counters));
@@ -119,14 +119,14 @@ static void test_a_drive_that_counts_the_host_alone(void **state)
 
 static void test_a_drive_in_the_paper_s_manner(void **state)
 {
-	struct smart_counters before = parsed(ATA("INTEL SSDSC2BW480H6",
-						  ATTRIBUTE(225, "Host_Writes_32MiB", 6400) ","
-						  ATTRIBUTE(241, "Host_Writes_32MiB", 6400) ","
-						  ATTRIBUTE(249, "NAND_Writes_1GiB", 300)));
-	struct smart_counters after = parsed(ATA("INTEL SSDSC2BW480H6",
-						 ATTRIBUTE(225, "Host_Writes_32MiB", 9600) ","
-						 ATTRIBUTE(241, "Host_Writes_32MiB", 9600) ","
-						 ATTRIBUTE(249, "NAND_Writes_1GiB", 1100)));
+	struct smart_counters before =
+		parsed(ATA("INTEL SSDSC2BW480H6",
+			   ATTRIBUTE(225, "Host_Writes_32MiB", 6400) "," ATTRIBUTE(
+				   241, "Host_Writes_32MiB", 6400) "," ATTRIBUTE(249, "NAND_Writes_1GiB", 300)));
+	struct smart_counters after =
+		parsed(ATA("INTEL SSDSC2BW480H6",
+			   ATTRIBUTE(225, "Host_Writes_32MiB", 9600) "," ATTRIBUTE(
+				   241, "Host_Writes_32MiB", 9600) "," ATTRIBUTE(249, "NAND_Writes_1GiB", 1100)));
 
 	(void)state;
 	assert_string_equal(after.model, "INTEL SSDSC2BW480H6");
@@ -137,12 +137,12 @@ static void test_a_drive_in_the_paper_s_manner(void **state)
 
 static void test_two_kinds_of_nand_are_summed(void **state)
 {
-	struct smart_counters before = parsed(ATA("WDC", ATTRIBUTE(233, "NAND_GB_Written_TLC", 100) ","
-							 ATTRIBUTE(234, "NAND_GB_Written_SLC", 200) ","
-							 ATTRIBUTE(241, "Host_Writes_GiB", 50)));
-	struct smart_counters after = parsed(ATA("WDC", ATTRIBUTE(233, "NAND_GB_Written_TLC", 120) ","
-							ATTRIBUTE(234, "NAND_GB_Written_SLC", 210) ","
-							ATTRIBUTE(241, "Host_Writes_GiB", 60)));
+	struct smart_counters before =
+		parsed(ATA("WDC", ATTRIBUTE(233, "NAND_GB_Written_TLC", 100) "," ATTRIBUTE(
+					  234, "NAND_GB_Written_SLC", 200) "," ATTRIBUTE(241, "Host_Writes_GiB", 50)));
+	struct smart_counters after =
+		parsed(ATA("WDC", ATTRIBUTE(233, "NAND_GB_Written_TLC", 120) "," ATTRIBUTE(
+					  234, "NAND_GB_Written_SLC", 210) "," ATTRIBUTE(241, "Host_Writes_GiB", 60)));
 
 	(void)state;
 	assert_amplification(&before, &after, 3);
@@ -150,12 +150,14 @@ static void test_two_kinds_of_nand_are_summed(void **state)
 
 static void test_pages_of_an_unknown_size_make_a_ratio(void **state)
 {
-	struct smart_counters before = parsed(ATA("Micron", ATTRIBUTE(246, "Total_LBAs_Written", 5000) ","
-							    ATTRIBUTE(247, "Host_Program_Page_Count", 100) ","
-							    ATTRIBUTE(248, "FTL_Program_Page_Count", 1000)));
-	struct smart_counters after = parsed(ATA("Micron", ATTRIBUTE(246, "Total_LBAs_Written", 6000) ","
-							   ATTRIBUTE(247, "Host_Program_Page_Count", 200) ","
-							   ATTRIBUTE(248, "FTL_Program_Page_Count", 1050)));
+	struct smart_counters before =
+		parsed(ATA("Micron", ATTRIBUTE(246, "Total_LBAs_Written", 5000) "," ATTRIBUTE(
+					     247, "Host_Program_Page_Count",
+					     100) "," ATTRIBUTE(248, "FTL_Program_Page_Count", 1000)));
+	struct smart_counters after =
+		parsed(ATA("Micron", ATTRIBUTE(246, "Total_LBAs_Written", 6000) "," ATTRIBUTE(
+					     247, "Host_Program_Page_Count",
+					     200) "," ATTRIBUTE(248, "FTL_Program_Page_Count", 1050)));
 
 	(void)state;
 	assert_true(smart_counts_nand(&after));
@@ -165,7 +167,7 @@ static void test_pages_of_an_unknown_size_make_a_ratio(void **state)
 
 #define NVME(units) \
 	"{" SMARTCTL(0) "\"model_name\": \"NVMe drive\", \"nvme_smart_health_information_log\": " \
-	"{\"critical_warning\": 0, \"data_units_read\": 5, \"data_units_written\": " #units "}}"
+			"{\"critical_warning\": 0, \"data_units_read\": 5, \"data_units_written\": " #units "}}"
 
 static void test_nvme_counts_the_host_and_the_open_compute_log_the_nand(void **state)
 {
@@ -174,8 +176,7 @@ static void test_nvme_counts_the_host_and_the_open_compute_log_the_nand(void **s
 	(void)state;
 	assert_false(smart_counts_nand(&after));
 	assert_true(smart_host_bytes(&before, &after) == 2000 * 512000.0);
-	assert_int_equal(smart_parse_ocp("{\"Physical media units written\": {\"hi\": 0, \"lo\": 512000000}}",
-					 &before),
+	assert_int_equal(smart_parse_ocp("{\"Physical media units written\": {\"hi\": 0, \"lo\": 512000000}}", &before),
 			 FS_OK);
 	assert_int_equal(smart_parse_ocp("{\"physical_media_units_written\": 1792000000}", &after), FS_OK);
 	assert_amplification(&before, &after, 1.25);
@@ -189,15 +190,14 @@ static void test_an_open_compute_log_without_the_count_is_refused(void **state)
 	smart_clear(&counters);
 	assert_int_equal(smart_parse_ocp("{\"Physical media units read\": {\"hi\": 0, \"lo\": 1}}", &counters),
 			 FS_ECORRUPT);
-	assert_int_equal(smart_parse_ocp("{\"Physical media units written\": {\"hi\": 0}}", &counters),
-			 FS_ECORRUPT);
+	assert_int_equal(smart_parse_ocp("{\"Physical media units written\": {\"hi\": 0}}", &counters), FS_ECORRUPT);
 	assert_true(isnan(counters.nand_bytes));
 }
 
 static void test_counters_that_stand_still_make_no_ratio(void **state)
 {
-	struct smart_counters counters = parsed(ATA("SSD", ATTRIBUTE(241, "Host_Writes_GiB", 5) ","
-							   ATTRIBUTE(233, "Flash_Writes_GiB", 9)));
+	struct smart_counters counters =
+		parsed(ATA("SSD", ATTRIBUTE(241, "Host_Writes_GiB", 5) "," ATTRIBUTE(233, "Flash_Writes_GiB", 9)));
 
 	(void)state;
 	assert_true(isnan(smart_amplification(&counters, &counters)));
@@ -239,7 +239,7 @@ static void test_finds_the_drive_below(void **state)
 	shell("cd sys/class/block && ln -s ../../devices/nvme0n1/nvme0n1p2 . && ln -s ../../devices/dm-0 . && "
 	      "ln -s ../../devices/sda .");
 	assert_drive(0, 41, FS_ENOTFOUND, NULL); /* no block device: btrfs, overlay, tmpfs */
-	assert_drive(9, 0, FS_ENOTFOUND, NULL);	 /* several drives */
+	assert_drive(9, 0, FS_ENOTFOUND, NULL); /* several drives */
 	assert_drive(8, 0, FS_OK, "sda");
 	assert_drive(259, 0, FS_OK, "nvme0n1");
 	assert_drive(259, 2, FS_OK, "nvme0n1"); /* a partition */
@@ -344,10 +344,10 @@ static unsigned written_pages(unsigned first, unsigned pages)
 static void test_jobs_that_cannot_be_are_refused(void **state)
 {
 	static const struct device_job jobs[] = {
-		{.unit_bytes = 0, .span_bytes = MIB, .total_bytes = MIB},
-		{.unit_bytes = 1000, .span_bytes = MIB, .total_bytes = MIB},
-		{.unit_bytes = 2 * MIB, .span_bytes = MIB, .total_bytes = MIB},
-		{.unit_bytes = MIB, .span_bytes = 4 * MIB, .total_bytes = MIB},
+		{ .unit_bytes = 0, .span_bytes = MIB, .total_bytes = MIB },
+		{ .unit_bytes = 1000, .span_bytes = MIB, .total_bytes = MIB },
+		{ .unit_bytes = 2 * MIB, .span_bytes = MIB, .total_bytes = MIB },
+		{ .unit_bytes = MIB, .span_bytes = 4 * MIB, .total_bytes = MIB },
 	};
 	struct device_written written;
 
@@ -362,10 +362,10 @@ static void test_jobs_that_cannot_be_are_refused(void **state)
 static void test_sequential_writes_cover_the_used_space_alone(void **state)
 {
 	/* 5 units of 64 pages in a space of 3.5 of them: three, then two again. */
-	struct device_job job = {.pattern = DEVICE_SEQUENTIAL,
-				 .unit_bytes = 64 * PAGE,
-				 .span_bytes = 224 * PAGE,
-				 .total_bytes = 4 * 64 * PAGE + 1};
+	struct device_job job = { .pattern = DEVICE_SEQUENTIAL,
+				  .unit_bytes = 64 * PAGE,
+				  .span_bytes = 224 * PAGE,
+				  .total_bytes = 4 * 64 * PAGE + 1 };
 	struct device_written written;
 
 	(void)state;
@@ -380,10 +380,9 @@ static void test_sequential_writes_cover_the_used_space_alone(void **state)
 
 static void test_random_writes_take_whole_regions_of_the_used_space(void **state)
 {
-	struct device_job job = {.pattern = DEVICE_RANDOM,
-				 .unit_bytes = 8 * PAGE,
-				 .span_bytes = 512 * PAGE,
-				 .total_bytes = 64 * 8 * PAGE};
+	struct device_job job = {
+		.pattern = DEVICE_RANDOM, .unit_bytes = 8 * PAGE, .span_bytes = 512 * PAGE, .total_bytes = 64 * 8 * PAGE
+	};
 	struct device_written written;
 	unsigned regions = 0;
 
@@ -404,8 +403,7 @@ static void test_random_writes_take_whole_regions_of_the_used_space(void **state
 
 static void test_data_can_neither_be_compressed_nor_deduplicated(void **state)
 {
-	struct device_job job = {
-		.unit_bytes = MIB, .span_bytes = 3 * MIB, .total_bytes = 3 * MIB, .seed = 5};
+	struct device_job job = { .unit_bytes = MIB, .span_bytes = 3 * MIB, .total_bytes = 3 * MIB, .seed = 5 };
 	uLongf packed_bytes = compressBound(3 * MIB);
 	struct device_written written;
 	uint8_t *packed = malloc(packed_bytes);

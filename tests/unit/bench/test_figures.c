@@ -42,7 +42,7 @@ static void add(const char *row, const char *column, size_t count, const double 
 		figures_add(figures, "study", row, column, samples[i]);
 }
 #define ADD(row, column, ...) \
-	add(row, column, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__})
+	add(row, column, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), (double[]){ __VA_ARGS__ })
 
 static bool close_to(double a, double b)
 {
@@ -309,8 +309,7 @@ static void test_the_file_gives_all_samples_back(void **state)
 
 static void test_foreign_files_are_refused(void **state)
 {
-	static const char *const texts[] = {
-		"", "{", "[]", "{}", "{\"format\": 3}", "{\"format\": \"other\"}"};
+	static const char *const texts[] = { "", "{", "[]", "{}", "{\"format\": 3}", "{\"format\": \"other\"}" };
 	char error[256];
 
 	(void)state;

@@ -15,7 +15,7 @@
 
 static void a_model_of_less_than_two_sizes_says_nothing(void **state)
 {
-	struct index_model model = {0};
+	struct index_model model = { 0 };
 
 	(void)state;
 	assert_true(isnan(index_model_predict(&model, 1000)));
@@ -27,7 +27,7 @@ static void a_model_of_less_than_two_sizes_says_nothing(void **state)
 
 static void a_model_finds_its_line(void **state)
 {
-	struct index_model model = {0};
+	struct index_model model = { 0 };
 
 	(void)state;
 	for (unsigned shift = 20; shift < 28; shift++)
@@ -41,11 +41,9 @@ static void shapes_without_room_are_refused(void **state)
 	struct index_run run;
 
 	(void)state;
-	assert_int_equal(index_run_init(&run, &(struct index_shape){.slots = 8, .segments = 1}, 1),
-			 FS_EINVAL);
-	assert_int_equal(index_run_init(&run, &(struct index_shape){.slots = 160}, 1), FS_EINVAL);
-	assert_int_equal(index_run_init(&run, &(struct index_shape){.slots = 160, .segments = 100}, 1),
-			 FS_EINVAL);
+	assert_int_equal(index_run_init(&run, &(struct index_shape){ .slots = 8, .segments = 1 }, 1), FS_EINVAL);
+	assert_int_equal(index_run_init(&run, &(struct index_shape){ .slots = 160 }, 1), FS_EINVAL);
+	assert_int_equal(index_run_init(&run, &(struct index_shape){ .slots = 160, .segments = 100 }, 1), FS_EINVAL);
 }
 
 static uint64_t matches_of(struct index_run *run, enum index_operation operation)
@@ -87,15 +85,15 @@ static void check(const struct index_shape *shape)
 static void every_key_is_found_and_cleared(void **state)
 {
 	(void)state;
-	check(&(struct index_shape){.slots = 16 * 10007, .segments = 100});
-	check(&(struct index_shape){.slots = 16 * 10007, .segments = 100, .small_pages = true});
-	check(&(struct index_shape){.slots = 16 * 10007, .segments = 4000, .filter_bits = 1});
+	check(&(struct index_shape){ .slots = 16 * 10007, .segments = 100 });
+	check(&(struct index_shape){ .slots = 16 * 10007, .segments = 100, .small_pages = true });
+	check(&(struct index_shape){ .slots = 16 * 10007, .segments = 4000, .filter_bits = 1 });
 }
 
 /* A slot that goes behind the study's back is missed. */
 static void a_lost_slot_is_noticed(void **state)
 {
-	struct index_shape shape = {.slots = 16 * 10007, .segments = 100};
+	struct index_shape shape = { .slots = 16 * 10007, .segments = 100 };
 	struct index_cost cost;
 	struct index_run run;
 

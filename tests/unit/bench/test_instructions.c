@@ -51,11 +51,11 @@ static void what_is_no_profile_is_refused(void **state)
 	(void)state;
 	refused("");
 	refused("events: Ir\nfn=(1) main\n0 5\n"); /* ends before the total */
-	refused("0 5\ntotals: 5\n");               /* a cost of no function */
-	refused("fn=(1) main\n5\ntotals: 5\n");    /* a line without a cost */
-	refused("fn=main\n0 5\ntotals: 5\n");      /* no number */
+	refused("0 5\ntotals: 5\n"); /* a cost of no function */
+	refused("fn=(1) main\n5\ntotals: 5\n"); /* a line without a cost */
+	refused("fn=main\n0 5\ntotals: 5\n"); /* no number */
 	refused("fn=(1\n0 5\ntotals: 5\n");
-	refused("fn=(7)\n0 5\ntotals: 5\n");                /* a number that has no name */
+	refused("fn=(7)\n0 5\ntotals: 5\n"); /* a number that has no name */
 	refused("fn=(99999999999) main\n0 5\ntotals: 5\n"); /* one that is none */
 	refused("ob=(3)\nfn=(1) main\n0 5\ntotals: 5\n");
 }

@@ -22,8 +22,7 @@ static struct fake_server fake;
 static int begin(void **state)
 {
 	(void)state;
-	spec = (struct load_spec){
-		.kind = LOAD_GET, .keys = 100, .value_bytes = 257, .operations = 100, .cpu = -1};
+	spec = (struct load_spec){ .kind = LOAD_GET, .keys = 100, .value_bytes = 257, .operations = 100, .cpu = -1 };
 	memset(&fake, 0, sizeof(fake));
 	fake.spec = &spec;
 	fake.present_keys = NOBODY;
@@ -162,7 +161,7 @@ static void a_connection_that_breaks_ends_the_run(void **state)
 static void a_server_that_is_not_there_is_an_error(void **state)
 {
 	struct load *load;
-	struct server nobody = {.perf_fd = -1};
+	struct server nobody = { .perf_fd = -1 };
 
 	(void)state;
 	/* A port that was just free: that of a fake server that has ended. */
@@ -217,7 +216,7 @@ static void a_value_refused_before_it_is_sent_is_sent_to_its_end(void **state)
 
 static void answers_in_any_pieces_are_understood(void **state)
 {
-	static const unsigned pieces[] = {1, 2, 3, 7, 64, 301, 4096};
+	static const unsigned pieces[] = { 1, 2, 3, 7, 64, 301, 4096 };
 
 	(void)state;
 	spec.pipeline = 8;

@@ -17,7 +17,7 @@ static struct load_spec spec;
 static int begin(void **state)
 {
 	(void)state;
-	spec = (struct load_spec){.keys = 100, .value_bytes = 257};
+	spec = (struct load_spec){ .keys = 100, .value_bytes = 257 };
 	return 0;
 }
 
@@ -27,7 +27,7 @@ static void keys_are_numbers_with_leading_zeros(void **state)
 	struct load_keys keys;
 
 	(void)state;
-	spec = (struct load_spec){.keys = 100, .key_bytes = 20};
+	spec = (struct load_spec){ .keys = 100, .key_bytes = 20 };
 	assert_int_equal(load_keys_init(&keys, &spec), 0);
 	key_write(&keys, 0, key);
 	assert_memory_equal(key, "bench:00000000000000", 20);
@@ -43,7 +43,7 @@ static void a_sequence_goes_round_in_its_range(void **state)
 
 	(void)state;
 	rng_init(&rng, 1);
-	spec = (struct load_spec){.first_key = 7, .keys = 3};
+	spec = (struct load_spec){ .first_key = 7, .keys = 3 };
 	load_sequence_init(&sequence, &spec, &rng);
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(load_sequence_next(&sequence), 7 + i % 3);
@@ -60,7 +60,7 @@ static void a_sequence_goes_round_in_its_range(void **state)
 
 static void values_are_told_apart_byte_by_byte(void **state)
 {
-	static const uint32_t sizes[] = {1, 7, 8, 9, 15, 16, 17, 64, 257};
+	static const uint32_t sizes[] = { 1, 7, 8, 9, 15, 16, 17, 64, 257 };
 	char value[300];
 
 	(void)state;
@@ -136,7 +136,7 @@ static void popular_ranks_are_as_popular_as_they_should_be(void **state)
 static void scrambling_keeps_ranks_apart(void **state)
 {
 	/* With 15, the first factor that is tried has a divisor in common. */
-	static const uint64_t sizes[] = {1, 2, 3, 10, 15, 1000, 1024, 4095};
+	static const uint64_t sizes[] = { 1, 2, 3, 10, 15, 1000, 1024, 4095 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -16,7 +16,7 @@
 
 static void a_plan_that_is_refused_is_told(void **state)
 {
-	struct placement_run run = {.segment_bytes = MIB, .functions = SEG_SIMULATED_FUNCTIONS + 1};
+	struct placement_run run = { .segment_bytes = MIB, .functions = SEG_SIMULATED_FUNCTIONS + 1 };
 	struct placement_outcome outcome;
 	struct seg_plan plan;
 
@@ -103,7 +103,7 @@ static void a_run_of_objects_has_the_bytes_asked_for(void **state)
 
 static void a_plan_is_measured(void **state)
 {
-	struct placement_run run = {.segment_bytes = 4 * MIB, .sequence = 1, .functions = 16};
+	struct placement_run run = { .segment_bytes = 4 * MIB, .sequence = 1, .functions = 16 };
 	struct placement_objects objects;
 	struct placement_outcome outcome;
 	struct seg_plan plan;

@@ -24,7 +24,8 @@ static bool direct; /* does the file system of path know O_DIRECT? */
 static struct raw_spec good_spec(void)
 {
 	return (struct raw_spec){
-		.path = path, .bytes = FILE_PAGES * PAGE, .pages = 1, .depth = 4, .reads = 100, .cpu = -1};
+		.path = path, .bytes = FILE_PAGES * PAGE, .pages = 1, .depth = 4, .reads = 100, .cpu = -1
+	};
 }
 
 static void assert_refused(struct raw_spec spec)

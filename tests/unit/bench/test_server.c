@@ -22,7 +22,7 @@
 
 static char directory[] = "/tmp/flashield-server-XXXXXX";
 static struct bench_options options;
-static struct bench bench = {.options = &options};
+static struct bench bench = { .options = &options };
 static struct server server;
 
 static int begin(void **state)
@@ -66,7 +66,7 @@ static void program(char path[64], const char *line)
 
 static void a_program_that_is_not_there_is_told(void **state)
 {
-	struct server_spec spec = {.kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20};
+	struct server_spec spec = { .kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20 };
 
 	(void)state;
 	assert_int_equal(server_start(&server, &bench, &spec), FS_ENOTFOUND);
@@ -75,7 +75,7 @@ static void a_program_that_is_not_there_is_told(void **state)
 
 static void a_program_that_ends_or_never_listens_is_told(void **state)
 {
-	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64};
+	struct server_spec spec = { .kind = SERVER_MEMCACHED, .memory_mb = 64 };
 	char path[64];
 
 	(void)state;
@@ -91,8 +91,8 @@ static void a_program_that_ends_or_never_listens_is_told(void **state)
 static void a_command_that_is_too_long_is_refused(void **state)
 {
 	static char word[COMMAND_BYTES];
-	const char *const long_word[] = {word, NULL}, *many[COMMAND_WORDS + 1];
-	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64, .extra = long_word};
+	const char *const long_word[] = { word, NULL }, *many[COMMAND_WORDS + 1];
+	struct server_spec spec = { .kind = SERVER_MEMCACHED, .memory_mb = 64, .extra = long_word };
 	char deep[600];
 
 	(void)state;
@@ -126,33 +126,34 @@ static void assert_command(const struct server *of, const char *before, const ch
 
 static void commands_say_what_the_spec_says(void **state)
 {
-	const char *const extra[] = {"--admission", "all", NULL};
-	struct server of = {.port = 7, .flash_path = "/f"};
+	const char *const extra[] = { "--admission", "all", NULL };
+	struct server of = { .port = 7, .flash_path = "/f" };
 
 	(void)state;
-	of.spec = (struct server_spec){.kind = SERVER_FLASHIELD,
-				       .memory_mb = 256,
-				       .threads = 2,
-				       .extra = extra,
-				       .flash_bytes = 1 << 30,
-				       .wrapper = " perf  stat "};
+	of.spec = (struct server_spec){ .kind = SERVER_FLASHIELD,
+					.memory_mb = 256,
+					.threads = 2,
+					.extra = extra,
+					.flash_bytes = 1 << 30,
+					.wrapper = " perf  stat " };
 	assert_command(&of, "perf stat /nowhere/flashield -l 127.0.0.1 -p 7 -U 0 -m 256 -t 2 -c 2048",
 		       "--metrics-listen=off --flash-path /f --flash-size 1073741824 --admission all");
 	of.spec = (struct server_spec){
-		.kind = SERVER_EXTSTORE, .memory_mb = 64, .max_connections = 10, .flash_bytes = 1 << 30};
-	assert_command(
-		&of, "memcached -l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 10",
-		"-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_item_age=0,ext_threads=1");
+		.kind = SERVER_EXTSTORE, .memory_mb = 64, .max_connections = 10, .flash_bytes = 1 << 30
+	};
+	assert_command(&of, "memcached -l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 10",
+		       "-o ext_page_size=16,ext_path=/f:1024m,ext_item_size=128,ext_item_age=0,ext_threads=1");
 }
 
 static void a_slow_drive_is_of_the_environment(void **state)
 {
-	struct server of = {.port = 7, .flash_path = "/f", .drive_path = "/d"};
+	struct server of = { .port = 7, .flash_path = "/f", .drive_path = "/d" };
 
 	(void)state;
 	options.slowdrive = "/s.so";
 	of.spec = (struct server_spec){
-		.kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20, .slow_drive = true};
+		.kind = SERVER_FLASHIELD, .memory_mb = 64, .flash_bytes = 1 << 20, .slow_drive = true
+	};
 	assert_command(&of,
 		       "LD_PRELOAD=/s.so SLOWDRIVE_FILE=/f SLOWDRIVE_CONTROL=/d /nowhere/flashield "
 		       "-l 127.0.0.1 -p 7 -U 0 -m 64 -t 1 -c 2048",
@@ -162,7 +163,7 @@ static void a_slow_drive_is_of_the_environment(void **state)
 /* As sd_notify does for an abstract name. */
 static void tell(const struct server *of, const char *message)
 {
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t length = strlen(of->watchdog_name);
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 
@@ -176,7 +177,7 @@ static void tell(const struct server *of, const char *message)
 
 static void a_watchdog_knows_its_food(void **state)
 {
-	struct server of = {.port = 7, .watchdog_fd = -1};
+	struct server of = { .port = 7, .watchdog_fd = -1 };
 	struct command command;
 	char text[COMMAND_BYTES], expected[200];
 
@@ -189,7 +190,7 @@ static void a_watchdog_knows_its_food(void **state)
 	tell(&of, "STATUS=well\nWATCHDOG=1");
 	tell(&of, "STATUS=well");
 	assert_true(server_unfed_seconds(&of) < 1000);
-	of.spec = (struct server_spec){.kind = SERVER_FLASHIELD, .memory_mb = 64, .watchdog_seconds = 3};
+	of.spec = (struct server_spec){ .kind = SERVER_FLASHIELD, .memory_mb = 64, .watchdog_seconds = 3 };
 	assert_int_equal(command_build(&command, &of, &options), 0);
 	command_describe(&command, text, sizeof(text));
 	snprintf(expected, sizeof(expected), "NOTIFY_SOCKET=%s WATCHDOG_USEC=3000000 /nowhere/flashield -l ",
@@ -202,7 +203,8 @@ static void a_watchdog_knows_its_food(void **state)
 static void a_server_that_ignores_its_slow_drive_is_told(void **state)
 {
 	struct server_spec spec = {
-		.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 128 << 20, .slow_drive = true};
+		.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 128 << 20, .slow_drive = true
+	};
 	int code;
 
 	(void)state;
@@ -217,7 +219,7 @@ static void a_server_that_ignores_its_slow_drive_is_told(void **state)
 
 static void a_memcached_is_started_asked_and_stopped(void **state)
 {
-	struct server_spec spec = {.kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 256 << 20};
+	struct server_spec spec = { .kind = SERVER_EXTSTORE, .memory_mb = 64, .flash_bytes = 256 << 20 };
 	uint64_t used_ns;
 	int code;
 
@@ -248,7 +250,7 @@ static void a_memcached_is_started_asked_and_stopped(void **state)
 
 static void a_server_that_died_does_not_stop_cleanly(void **state)
 {
-	struct server_spec spec = {.kind = SERVER_MEMCACHED, .memory_mb = 64};
+	struct server_spec spec = { .kind = SERVER_MEMCACHED, .memory_mb = 64 };
 	int code;
 
 	(void)state;

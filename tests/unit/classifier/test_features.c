@@ -23,8 +23,8 @@ static struct clf_features written_at(uint64_t now_ms)
 	return features;
 }
 
-static void assert_vector(const struct clf_features *features, double reads, double mean, double last,
-			  double most, double first)
+static void assert_vector(const struct clf_features *features, double reads, double mean, double last, double most,
+			  double first)
 {
 	double v[CLF_FEATURES];
 

@@ -36,7 +36,7 @@ static unsigned stays(uint64_t i, bool *recent)
 static void no_memory_is_refused(void **state)
 {
 	(void)state;
-	struct ghost none = {0};
+	struct ghost none = { 0 };
 
 	assert_int_equal(ghost_init(&none, 63), FS_EINVAL);
 	ghost_fini(&none);

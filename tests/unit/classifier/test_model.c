@@ -19,7 +19,7 @@ static char reason[CLF_REASON_BYTES];
 /* Read `reads` times with a gap of gap_ms each; `after` reads follow within the horizon. */
 static struct clf_sample sample_of(uint64_t key, unsigned reads, uint64_t gap_ms, uint32_t after)
 {
-	struct clf_sample sample = {.key = mix64(key), .reads = after};
+	struct clf_sample sample = { .key = mix64(key), .reads = after };
 	uint64_t now_ms = 1000;
 
 	clf_features_written(&sample.state.features, now_ms);
@@ -187,9 +187,9 @@ static struct judgement judgement_of(double share, double precision, double reca
 	return (struct judgement){
 		.samples = 1000,
 		.positives = 500,
-		.model = {share, precision, recall, hits},
-		.read_once = {.share = 0.8, .precision = 0.5, .recall = 0.8, .hits = 0.9},
-		.second_hit = {.share = 1, .precision = 0.5, .recall = 1, .hits = 1},
+		.model = { share, precision, recall, hits },
+		.read_once = { .share = 0.8, .precision = 0.5, .recall = 0.8, .hits = 0.9 },
+		.second_hit = { .share = 1, .precision = 0.5, .recall = 1, .hits = 1 },
 	};
 }
 

@@ -57,11 +57,10 @@ static int done(void **state)
 /* An event at a time after the start. Reads are candidates, with the access in the size. */
 static void at(uint64_t ms, enum sampler_event event)
 {
-	struct clf_state state = {.size_bytes = (uint32_t)ms};
+	struct clf_state state = { .size_bytes = (uint32_t)ms };
 
 	clf_features_written(&state.features, 0);
-	sampler_note(&sampler, KEY, event, event == SAMPLER_READ ? &state : NULL, START_MS + ms,
-		     HORIZON_MS);
+	sampler_note(&sampler, KEY, event, event == SAMPLER_READ ? &state : NULL, START_MS + ms, HORIZON_MS);
 }
 
 static void flash_hit(uint64_t ms)
@@ -97,7 +96,7 @@ static void too_little_memory_is_refused(void **state)
 {
 	(void)state;
 	struct sampler small;
-	struct sampler_config config = {.window_ms = 1, .memory_bytes = 1024};
+	struct sampler_config config = { .window_ms = 1, .memory_bytes = 1024 };
 
 	memset(&small, 0, sizeof(small));
 	assert_int_equal(sampler_init(&small, &config), FS_EINVAL);
@@ -136,7 +135,7 @@ static void an_ended_label_waits_for_the_horizon_too(void **state)
 static void no_label_before_the_window_ends(void **state)
 {
 	(void)state;
-	struct clf_state candidate = {.size_bytes = 1};
+	struct clf_state candidate = { .size_bytes = 1 };
 
 	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, 10);
 	assert_int_equal(labelled(WINDOW_MS - 1, NULL), 0); /* it may be replaced until then */
@@ -157,12 +156,12 @@ static void each_access_is_kept_equally_often(void **state)
 {
 	(void)state;
 	enum { KEYS = 8000, READS = 10, BATCH = 200 };
-	unsigned kept[READS] = {0};
+	unsigned kept[READS] = { 0 };
 
 	for (unsigned key = 0; key < KEYS; key++) {
 		uint64_t start = START_MS + key / BATCH * 100 * WINDOW_MS;
 		for (uint32_t i = 0; i < READS; i++) {
-			struct clf_state candidate = {.size_bytes = i};
+			struct clf_state candidate = { .size_bytes = i };
 			sampler_note(&sampler, mix64(key), SAMPLER_READ, &candidate, start + i, 10);
 		}
 		if (key % BATCH < BATCH - 1)
@@ -203,7 +202,7 @@ static void full_counts_on_after_eviction(void **state)
 	(void)state;
 	at(0, SAMPLER_READ);
 	at(10, SAMPLER_EVICTED);
-	at(WINDOW_MS, SAMPLER_MISSED);      /* flash would have served it */
+	at(WINDOW_MS, SAMPLER_MISSED); /* flash would have served it */
 	at(WINDOW_MS + 1, SAMPLER_WRITTEN); /* a refill */
 	at(WINDOW_MS + 2, SAMPLER_READ);
 	flash_hit(WINDOW_MS + 3);
@@ -245,7 +244,7 @@ static void full_ends_at_a_delete(void **state)
 static void expiry_ends_the_count(void **state)
 {
 	(void)state;
-	struct clf_state candidate = {.ttl_seconds = 5};
+	struct clf_state candidate = { .ttl_seconds = 5 };
 
 	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
 	flash_hit(4999);
@@ -312,7 +311,7 @@ static void paper_ends_at_a_miss(void **state)
 static void paper_ends_at_expiry(void **state)
 {
 	(void)state;
-	struct clf_state candidate = {.ttl_seconds = 1 + WINDOW_MS / 1000};
+	struct clf_state candidate = { .ttl_seconds = 1 + WINDOW_MS / 1000 };
 
 	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
 	flash_hit(WINDOW_MS + 999);
@@ -325,7 +324,7 @@ static void paper_ends_at_expiry(void **state)
 static void a_million_keys_stay_in_bounds(void **state)
 {
 	(void)state;
-	struct clf_state candidate = {.size_bytes = 1};
+	struct clf_state candidate = { .size_bytes = 1 };
 	uint64_t sampled = 0;
 
 	for (uint64_t i = 0; i < 1000000; i++) {
@@ -339,14 +338,14 @@ static void a_million_keys_stay_in_bounds(void **state)
 	size_t tracked = sampler_tracked(&sampler), most = SAMPLER_STRIPES * sampler.entries;
 	assert_true(tracked <= most);
 	assert_true(tracked > most / 8); /* and the room is used */
-	assert_true(sampled < 100000);   /* few keys took the lock */
+	assert_true(sampled < 100000); /* few keys took the lock */
 }
 
 /* What is dropped is dropped by hash: every key below the limit that is left is still there. */
 static void no_key_below_the_limit_is_dropped(void **state)
 {
 	(void)state;
-	struct clf_state candidate = {.size_bytes = 1};
+	struct clf_state candidate = { .size_bytes = 1 };
 	size_t below = 0;
 
 	for (uint64_t i = 0; i < 100000; i++) {

@@ -188,7 +188,7 @@ static void the_first_model_comes_after_window_and_horizon(void **state)
 	assert_true(score_with_gap(100) > 0);
 	assert_true(score_with_gap(4000) < 0);
 	assert_false(clf_train_if_due(clf)); /* nothing due */
-	assert_false(clf_train_now(clf));    /* nothing new */
+	assert_false(clf_train_now(clf)); /* nothing new */
 	pass(1234);
 	assert_int_equal(status().model_age_ms, 1234);
 }

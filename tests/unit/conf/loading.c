@@ -39,7 +39,7 @@ static char *with_file_name(const char *text)
 
 void load(struct loaded *loaded, const char *words, const char *file_text)
 {
-	char program[] = "flashield", *argv[WORDS_MAX + 2] = {program}, *copy, *rest;
+	char program[] = "flashield", *argv[WORDS_MAX + 2] = { program }, *copy, *rest;
 	size_t out_bytes, err_bytes;
 	FILE *out = open_memstream(&loaded->out, &out_bytes);
 	FILE *err = open_memstream(&loaded->err, &err_bytes);

@@ -31,16 +31,14 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 	expect_refusal("--clock-mode lr", NULL, 64, "--clock-mode: \"lr\" is not one of lru mfu\n");
 	expect_refusal("--app-delimiter ::", NULL, 64, "--app-delimiter: \"::\" is not one printable character\n");
 	expect_refusal("--daemon=maybe", NULL, 64, "-d/--daemon: \"maybe\" is not yes or no\n");
-	expect_refusal("--tag-bits 1", NULL, 64,
-		       "--tag-bits: \"1\" is not a whole number from 2 to 24, or auto\n");
+	expect_refusal("--tag-bits 1", NULL, 64, "--tag-bits: \"1\" is not a whole number from 2 to 24, or auto\n");
 	expect_refusal("--flash-path=", NULL, 64, "--flash-path: \"\" is not text of 1 to 4095 bytes\n");
 }
 
 static void unknown_options_end_as_in_memcached(void **state)
 {
 	(void)state;
-	expect_refusal("--nonsense", NULL, 1,
-		       "flashield: unrecognized option '--nonsense'\nIllegal argument \"?\"\n");
+	expect_refusal("--nonsense", NULL, 1, "flashield: unrecognized option '--nonsense'\nIllegal argument \"?\"\n");
 	expect_refusal("-x", NULL, 1, "flashield: invalid option -- 'x'\nIllegal argument \"?\"\n");
 	expect_refusal("-p", NULL, 1, "flashield: option requires an argument -- 'p'\nIllegal argument \"?\"\n");
 	expect_refusal("--port", NULL, 1, "flashield: option '--port' requires an argument\nIllegal argument \"?\"\n");
@@ -209,15 +207,13 @@ static void the_file_takes_the_same_names(void **state)
 
 static void quotes_protect_what_is_no_comment(void **state)
 {
-	static const struct { const char *line, *user; } lines[] = {
-		{ "user = \"a ;b\"\n", "a ;b" },
-		{ "user = \"a ;b\" ; c \"d\n", "a ;b" },
-		{ "user = \"a\" ; c \"d\"\n", "a" },
-		{ "user = \"a\" b \"c\"\n", "a\" b \"c" },
-		{ "user = \" a\t\" \n", " a\t" },
-		{ "user = a\"b ;c\"\n", "a\"b" },
-		{ "user = \"a ;b\n", "\"a" },
-		{ "user = \"\"\"\n", "\"" },
+	static const struct {
+		const char *line, *user;
+	} lines[] = {
+		{ "user = \"a ;b\"\n", "a ;b" },     { "user = \"a ;b\" ; c \"d\n", "a ;b" },
+		{ "user = \"a\" ; c \"d\"\n", "a" }, { "user = \"a\" b \"c\"\n", "a\" b \"c" },
+		{ "user = \" a\t\" \n", " a\t" },    { "user = a\"b ;c\"\n", "a\"b" },
+		{ "user = \"a ;b\n", "\"a" },        { "user = \"\"\"\n", "\"" },
 	};
 	struct loaded loaded;
 
@@ -323,7 +319,8 @@ static void the_sample_file_loads_and_changes_nothing(void **state)
 	load(&sample, "--print-sample-config", NULL);
 	for (line = sample.out; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (line[0] == '#' && line[1] >= 'a' && line[1] <= 'z' && strncmp(line + strcspn(line, "=\n"), "= ", 2) == 0)
+		if (line[0] == '#' && line[1] >= 'a' && line[1] <= 'z' &&
+		    strncmp(line + strcspn(line, "=\n"), "= ", 2) == 0)
 			line[0] = ' ';
 	}
 	text = strdup(sample.out);
@@ -371,7 +368,7 @@ static void set_again(void *context, const struct conf_option *option, const cha
 
 static void describe_tells_what_set_takes(void **state)
 {
-	struct described described = {0};
+	struct described described = { 0 };
 	struct conf conf;
 	char why[256];
 	uint64_t memory;

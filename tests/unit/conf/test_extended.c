@@ -18,22 +18,22 @@ static void what_a_suboption_does_not_accept_is_said_as_in_memcached(void **stat
 	static const struct {
 		const char *words, *text;
 	} cases[] = {
-		{"-o hashpower", "Missing numeric argument for hashpower\n"},
-		{"-o hashpower=11", "Initial hashtable multiplier of 11 is too low\n"},
-		{"-o hashpower=33", "Initial hashtable multiplier of 33 is too high\nChoose a value based on \"STAT "
-				    "hash_power_level\" from a running instance\n"},
-		{"-o slab_sizes", "Missing slab_sizes argument\n"},
-		{"-o lru_crawler_sleep", "Missing lru_crawler_sleep value\n"},
-		{"-o lru_crawler_tocrawl=-1", "lru_crawler_tocrawl takes a numeric 32bit value\n"},
-		{"-o watcher_logbuf_size=5x", "could not parse argument to watcher_logbuf_size\n"},
-		{"-o watcher_logbuf_size=-1", "could not parse argument to watcher_logbuf_size\n"},
-		{"-o ext_threads=4294967296", "ext_threads: \"4294967296\" is out of range\n"},
-		{"-o ext_max_frag=nan", "could not parse argument to ext_max_frag\n"},
-		{"-o hot_max_factor=0", "hot_max_factor must be > 0\n"},
-		{"-o ssl_verify_mode=4", "Invalid ssl_verify_mode. Use help to see valid options.\n"},
-		{"-o hash_algorithm=md5", "Unknown hash_algorithm option (jenkins, murmur3, xxh3)\n"},
-		{"-o ssl_key", "Missing ssl_key argument\n"},
-		{"-o tail_repair_time=9", "Cannot set tail_repair_time to less than 10 seconds\n"},
+		{ "-o hashpower", "Missing numeric argument for hashpower\n" },
+		{ "-o hashpower=11", "Initial hashtable multiplier of 11 is too low\n" },
+		{ "-o hashpower=33", "Initial hashtable multiplier of 33 is too high\nChoose a value based on \"STAT "
+				     "hash_power_level\" from a running instance\n" },
+		{ "-o slab_sizes", "Missing slab_sizes argument\n" },
+		{ "-o lru_crawler_sleep", "Missing lru_crawler_sleep value\n" },
+		{ "-o lru_crawler_tocrawl=-1", "lru_crawler_tocrawl takes a numeric 32bit value\n" },
+		{ "-o watcher_logbuf_size=5x", "could not parse argument to watcher_logbuf_size\n" },
+		{ "-o watcher_logbuf_size=-1", "could not parse argument to watcher_logbuf_size\n" },
+		{ "-o ext_threads=4294967296", "ext_threads: \"4294967296\" is out of range\n" },
+		{ "-o ext_max_frag=nan", "could not parse argument to ext_max_frag\n" },
+		{ "-o hot_max_factor=0", "hot_max_factor must be > 0\n" },
+		{ "-o ssl_verify_mode=4", "Invalid ssl_verify_mode. Use help to see valid options.\n" },
+		{ "-o hash_algorithm=md5", "Unknown hash_algorithm option (jenkins, murmur3, xxh3)\n" },
+		{ "-o ssl_key", "Missing ssl_key argument\n" },
+		{ "-o tail_repair_time=9", "Cannot set tail_repair_time to less than 10 seconds\n" },
 	};
 
 	(void)state;
@@ -70,8 +70,10 @@ static void suboptions_set_their_fields(void **state)
 	struct loaded loaded;
 
 	(void)state;
-	load(&loaded, "-o no_maxconns_fast,idle_timeout=5x,watcher_logbuf_size=1,ssl_key=k,slab_automove=2,slab_automove,"
-		      "hash_algorithm=xxh3,hot_max_factor=0.5,temporary_ttl=,no_lru_crawler=why,read_buf_mem_limit=3", NULL);
+	load(&loaded,
+	     "-o no_maxconns_fast,idle_timeout=5x,watcher_logbuf_size=1,ssl_key=k,slab_automove=2,slab_automove,"
+	     "hash_algorithm=xxh3,hot_max_factor=0.5,temporary_ttl=,no_lru_crawler=why,read_buf_mem_limit=3",
+	     NULL);
 	assert_string_equal(loaded.err, "");
 	assert_int_equal(loaded.rc, FS_OK);
 	assert_false(loaded.conf.maxconns_fast);
@@ -108,9 +110,9 @@ static void ext_path_is_the_flash_file(void **state)
 		const char *words;
 		uint64_t bytes;
 	} forms[] = {
-		{"-m 64 -o ext_path=/data/f:1T", 1ull << 40},	   {"-o ext_path=/data/f:64m", 64ull << 20},
-		{"-o ext_path=/data/f:5G:default", 5ull << 30},	   {"-o modern,ext_path=/data/f:1p", 1ull << 50},
-		{"--extended=ext_path=/data/f:2g,", 2ull << 30},
+		{ "-m 64 -o ext_path=/data/f:1T", 1ull << 40 },    { "-o ext_path=/data/f:64m", 64ull << 20 },
+		{ "-o ext_path=/data/f:5G:default", 5ull << 30 },  { "-o modern,ext_path=/data/f:1p", 1ull << 50 },
+		{ "--extended=ext_path=/data/f:2g,", 2ull << 30 },
 	};
 	struct loaded loaded;
 
@@ -140,7 +142,8 @@ static void what_they_map_to_is_told(void **state)
 	const struct conf_note *note;
 
 	(void)state;
-	load(&loaded, "-o ext_path=/f:1g,ext_item_size=300,ext_drop_unread,no_lru_crawler,hashpower=20,slab_automove", NULL);
+	load(&loaded, "-o ext_path=/f:1g,ext_item_size=300,ext_drop_unread,no_lru_crawler,hashpower=20,slab_automove",
+	     NULL);
 	assert_int_equal(loaded.rc, FS_OK);
 	note = note_about(&loaded.conf, "ext_path");
 	assert_non_null(note);
@@ -148,8 +151,9 @@ static void what_they_map_to_is_told(void **state)
 	note = note_about(&loaded.conf, "ext_item_size");
 	assert_non_null(note);
 	assert_int_equal(note->level, LOG_LEVEL_INFO);
-	assert_string_equal(note->text,
-			    "-o ext_item_size is without effect: objects of every size may go to flash, see --admission");
+	assert_string_equal(
+		note->text,
+		"-o ext_item_size is without effect: objects of every size may go to flash, see --admission");
 	note = note_about(&loaded.conf, "hashpower");
 	assert_non_null(note);
 	assert_int_equal(note->level, LOG_LEVEL_INFO);

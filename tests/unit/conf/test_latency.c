@@ -136,7 +136,8 @@ static void each_is_described_once(void **state)
 
 		assert_true(info->name[0] && info->label[0] && info->text[0]);
 		assert_int_equal(metric_info(info->metric)->type, METRIC_TYPE_HISTOGRAM);
-		assert_null(strchr(metric_info(info->metric)->labels, ',')); /* it has one label, and this is its value */
+		assert_null(
+			strchr(metric_info(info->metric)->labels, ',')); /* it has one label, and this is its value */
 		assert_true(metric_info(info->metric)->labels[0]);
 		for (int j = 0; j < i; j++) {
 			const struct lat_info *other = lat_info((enum lat)j);
@@ -161,12 +162,9 @@ static void bounds_ascend(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_there_at_first),
-		cmocka_unit_test(none_of_a_duration_is_none),
-		cmocka_unit_test(durations_of_ended_threads_stay),
-		cmocka_unit_test(a_reset_is_a_new_zero_but_for_all),
-		cmocka_unit_test(each_is_described_once),
-		cmocka_unit_test(bounds_ascend),
+		cmocka_unit_test(nothing_is_there_at_first),       cmocka_unit_test(none_of_a_duration_is_none),
+		cmocka_unit_test(durations_of_ended_threads_stay), cmocka_unit_test(a_reset_is_a_new_zero_but_for_all),
+		cmocka_unit_test(each_is_described_once),          cmocka_unit_test(bounds_ascend),
 	};
 
 	return cmocka_run_group_tests_name("latency", tests, NULL, NULL);

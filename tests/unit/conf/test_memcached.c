@@ -23,20 +23,20 @@ static void all_are_refused(const struct refused *cases, size_t count)
 static void values_are_refused_in_memcacheds_words(void **state)
 {
 	static const struct refused cases[] = {
-		{"-t 0", 1, "Number of threads must be greater than 0\n"},
-		{"-t x", 1, "Number of threads must be greater than 0\n"},
-		{"--threads=-1", 1, "Number of threads must be greater than 0\n"},
-		{"-c 0", 1, "Maximum connections must be greater than 0\n"},
-		{"-R 0", 1, "Number of requests per event must be greater than 0\n"},
-		{"-N 0", 1, "Maximum number of NAPI IDs must be greater than 0\n"},
-		{"-f 1", 1, "Factor must be greater than 1\n"},
-		{"-n 0", 1, "Chunk size must be greater than 0\n"},
-		{"--detail-delimiter=", 1, "No delimiter specified\n"},
-		{"-I 1023", 64, "Item max size cannot be less than 1024 bytes.\n"},
-		{"-I x", 64, "Item max size cannot be less than 1024 bytes.\n"},
-		{"-I 1025m -m 4096", 64, "Cannot set item size limit higher than a gigabyte.\n"},
-		{"-m 0", 64, HALF},
-		{"-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n"},
+		{ "-t 0", 1, "Number of threads must be greater than 0\n" },
+		{ "-t x", 1, "Number of threads must be greater than 0\n" },
+		{ "--threads=-1", 1, "Number of threads must be greater than 0\n" },
+		{ "-c 0", 1, "Maximum connections must be greater than 0\n" },
+		{ "-R 0", 1, "Number of requests per event must be greater than 0\n" },
+		{ "-N 0", 1, "Maximum number of NAPI IDs must be greater than 0\n" },
+		{ "-f 1", 1, "Factor must be greater than 1\n" },
+		{ "-n 0", 1, "Chunk size must be greater than 0\n" },
+		{ "--detail-delimiter=", 1, "No delimiter specified\n" },
+		{ "-I 1023", 64, "Item max size cannot be less than 1024 bytes.\n" },
+		{ "-I x", 64, "Item max size cannot be less than 1024 bytes.\n" },
+		{ "-I 1025m -m 4096", 64, "Cannot set item size limit higher than a gigabyte.\n" },
+		{ "-m 0", 64, HALF },
+		{ "-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n" },
 	};
 
 	(void)state;
@@ -46,25 +46,26 @@ static void values_are_refused_in_memcacheds_words(void **state)
 static void what_does_not_go_together_is_refused(void **state)
 {
 	static const struct refused cases[] = {
-		{"-m 1", 64, HALF},
-		{"-I 33m", 64, HALF},
-		{"-S -B ascii", 64, NO_ASCII},
-		{"-B auto -S", 64, NO_ASCII},
-		{"-S -U 1", 64, "ERROR: Cannot enable UDP while using binary SASL authentication.\n"},
-		{"-Y f -B binary", 64, NO_BINARY},
-		{"-Y f -B auto", 64, NO_BINARY},
-		{"-N 5", 64, "Number of napi_ids(5) cannot be greater than number of threads(4)\n"},
-		{"-o hot_lru_pct=50", 64, "hot_lru_pct + warm_lru_pct cannot be more than 80% combined\n"},
-		{"-o no_lru_maintainer,temporary_ttl=5", 64, "temporary_ttl requires lru_maintainer to be enabled\n"},
-		{"-o slab_chunk_max=1000", 64,
-		 "-I (item_size_max: 1048576) must be evenly divisible by slab_chunk_max (bytes: 1000)\n"},
-		{"-o slab_chunk_max=2097152", 64,
-		 "slab_chunk_max (bytes: 2097152) cannot be larger than -I (item_size_max 1048576)\n"},
-		{"-o slab_sizes=47-100", 64, "slab size 47 is out of valid range\n"},
-		{"-o slab_sizes=200-100", 64, "slab size 100 cannot be lower than or equal to a previous class size\n"},
-		{"-o slab_sizes=96-104", 64, "slab size 104 must be at least 8 bytes larger than previous class\n"},
-		{"--flash-path=f --flash-size=1m --segment-size=512k", 64,
-		 "--segment-size: it may be at most a quarter of --flash-size\n"},
+		{ "-m 1", 64, HALF },
+		{ "-I 33m", 64, HALF },
+		{ "-S -B ascii", 64, NO_ASCII },
+		{ "-B auto -S", 64, NO_ASCII },
+		{ "-S -U 1", 64, "ERROR: Cannot enable UDP while using binary SASL authentication.\n" },
+		{ "-Y f -B binary", 64, NO_BINARY },
+		{ "-Y f -B auto", 64, NO_BINARY },
+		{ "-N 5", 64, "Number of napi_ids(5) cannot be greater than number of threads(4)\n" },
+		{ "-o hot_lru_pct=50", 64, "hot_lru_pct + warm_lru_pct cannot be more than 80% combined\n" },
+		{ "-o no_lru_maintainer,temporary_ttl=5", 64, "temporary_ttl requires lru_maintainer to be enabled\n" },
+		{ "-o slab_chunk_max=1000", 64,
+		  "-I (item_size_max: 1048576) must be evenly divisible by slab_chunk_max (bytes: 1000)\n" },
+		{ "-o slab_chunk_max=2097152", 64,
+		  "slab_chunk_max (bytes: 2097152) cannot be larger than -I (item_size_max 1048576)\n" },
+		{ "-o slab_sizes=47-100", 64, "slab size 47 is out of valid range\n" },
+		{ "-o slab_sizes=200-100", 64,
+		  "slab size 100 cannot be lower than or equal to a previous class size\n" },
+		{ "-o slab_sizes=96-104", 64, "slab size 104 must be at least 8 bytes larger than previous class\n" },
+		{ "--flash-path=f --flash-size=1m --segment-size=512k", 64,
+		  "--segment-size: it may be at most a quarter of --flash-size\n" },
 	};
 
 	(void)state;
@@ -77,9 +78,9 @@ static void authentication_chooses_the_protocol(void **state)
 		const char *words;
 		int protocol;
 	} cases[] = {
-		{"-m 64", CONF_PROTOCOL_AUTO},	     {"-B ascii", CONF_PROTOCOL_ASCII},
-		{"-S", CONF_PROTOCOL_BINARY},	     {"-S -B binary", CONF_PROTOCOL_BINARY},
-		{"-Y file", CONF_PROTOCOL_ASCII},    {"-Y file -B ascii", CONF_PROTOCOL_ASCII},
+		{ "-m 64", CONF_PROTOCOL_AUTO },    { "-B ascii", CONF_PROTOCOL_ASCII },
+		{ "-S", CONF_PROTOCOL_BINARY },     { "-S -B binary", CONF_PROTOCOL_BINARY },
+		{ "-Y file", CONF_PROTOCOL_ASCII }, { "-Y file -B ascii", CONF_PROTOCOL_ASCII },
 	};
 	struct loaded loaded;
 

@@ -32,8 +32,8 @@ static bool valid(const char *name, size_t length)
 
 static const char *name_of(int number)
 {
-	return number < METRIC_COUNT ? metric_info((enum metric)number)->name :
-				       metric_counter_name((enum ctr)(number - METRIC_COUNT));
+	return number < METRIC_COUNT ? metric_info((enum metric)number)->name
+				     : metric_counter_name((enum ctr)(number - METRIC_COUNT));
 }
 
 static void the_check_of_names_checks(void **state)
@@ -85,8 +85,9 @@ static void ends_tell_the_type(void **state)
 			fail_msg("%s", info->name);
 	}
 	for (int i = 0; i < METRIC_COUNT + CTR_COUNT; i++)
-		if (ends_with(name_of(i), "_count") || ends_with(name_of(i), "_sum") || ends_with(name_of(i), "_bucket") ||
-		    ends_with(name_of(i), "_total_total") || ends_with(name_of(i), "_num_total"))
+		if (ends_with(name_of(i), "_count") || ends_with(name_of(i), "_sum") ||
+		    ends_with(name_of(i), "_bucket") || ends_with(name_of(i), "_total_total") ||
+		    ends_with(name_of(i), "_num_total"))
 			fail_msg("%s", name_of(i));
 }
 

@@ -60,7 +60,7 @@ static void a_bar_in_a_text_ends_no_cell(void **state)
 /* A text that begins with a dot or an apostrophe would be a request, an unknown escape would vanish. */
 static void check_roff(const char *line)
 {
-	static const char *const requests[] = {".It ", ".Ss ", ".Bl ", ".El", ".Pp", ".Ql "};
+	static const char *const requests[] = { ".It ", ".Ss ", ".Bl ", ".El", ".Pp", ".Ql " };
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)

@@ -8,7 +8,7 @@
 
 static char folder[] = "/tmp/flashield-reload-XXXXXX";
 static char program[] = "flashield", config[] = "--config", file_name[] = "f", verbose[] = "-vv";
-static char *arguments[] = {program, config, file_name, verbose, NULL};
+static char *arguments[] = { program, config, file_name, verbose, NULL };
 
 static void write_file(const char *text)
 {
@@ -39,7 +39,8 @@ static void note_change(void *context, const struct conf_change *change)
 {
 	FILE *out = context;
 
-	fprintf(out, "%s%s: %s -> %s\n", change->reloadable ? "" : "!", change->option->name, change->before, change->after);
+	fprintf(out, "%s%s: %s -> %s\n", change->reloadable ? "" : "!", change->option->name, change->before,
+		change->after);
 }
 
 static void expect_changes(const struct conf *before, const struct conf *after, const char *expected)
@@ -77,7 +78,8 @@ static void what_is_wrong_is_told_in_one_line(void **state)
 
 	(void)state;
 	start(&running, 3, "threads = 2\n");
-	expect_refused(&running, "threads = 3\nhot-fraction = 2\n", "/f:2: hot-fraction: \"2\" is not a number from 0 to 1");
+	expect_refused(&running, "threads = 3\nhot-fraction = 2\n",
+		       "/f:2: hot-fraction: \"2\" is not a number from 0 to 1");
 	expect_refused(&running, "no-such = 1\n", "/f:1: there is no option \"no-such\"");
 	expect_refused(&running, "what\n", "/f:1: the line is not \"name = value\"");
 	expect_refused(&running, "-z\n", "/f:1: flashield: invalid option -- 'z'"); /* memcached adds a second line */
@@ -98,14 +100,15 @@ static void changes_are_told_with_whether_they_need_a_restart(void **state)
 
 	(void)state;
 	start(&running, 3, "threads = 2\nadmission = all\n");
-	write_file("admission = read-once\nflash-write-limit = 5m/s\nauth-file = /x\nextended = idle_timeout=9,hashpower=20\n");
+	write_file(
+		"admission = read-once\nflash-write-limit = 5m/s\nauth-file = /x\nextended = idle_timeout=9,hashpower=20\n");
 	assert_int_equal(conf_reload(&fresh, &running, 3, arguments, why, sizeof(why)), FS_OK);
 	expect_changes(&running, &fresh,
 		       "!protocol: auto -> ascii\n!auth-file:  -> /x\n!threads: 2 -> 4\nflash-write-limit: 0 -> 5m/s\n"
 		       "admission: all -> read-once\n!idle_timeout: 0 -> 9\n");
 	expect_changes(&running, &running, "");
-	conf_adopt(&running, &fresh, &(struct conf_option){.type = CONF_TYPE_RATE,
-							   .offset = offsetof(struct conf, flash_write_limit)});
+	conf_adopt(&running, &fresh,
+		   &(struct conf_option){ .type = CONF_TYPE_RATE, .offset = offsetof(struct conf, flash_write_limit) });
 	assert_int_equal(running.flash_write_limit, 5 << 20);
 	assert_int_equal(running.admission, CONF_ADMISSION_ALL);
 	conf_free(&fresh);

@@ -11,8 +11,8 @@
 
 static void what_is_no_number_is_refused(void **state)
 {
-	static const char *const texts[] = {"",	    " ",   "x",	   "-1",  "+1",	  ".5",	  "1.",	   "1..2", "0x10", "1e3",
-					    "nan", "inf", "1 k", " 1k", "1kk", "1kx", "1kibs", "1k/s", "k",    "1q"};
+	static const char *const texts[] = { "",    " ",   "x",   "-1",  "+1",  ".5",  "1.",    "1..2", "0x10", "1e3",
+					     "nan", "inf", "1 k", " 1k", "1kk", "1kx", "1kibs", "1k/s", "k",    "1q" };
 	uint64_t value = 77;
 
 	(void)state;
@@ -42,11 +42,21 @@ static void sizes(void **state)
 		const char *text;
 		uint64_t bytes;
 	} cases[] = {
-		{"0", 0},	    {"1", 1},	      {"1k", 1024},	     {"1K", 1024},
-		{"3m", 3 << 20},    {"2g", 2ull << 30}, {"1t", 1ull << 40},    {"1p", 1ull << 50},
-		{"1.5k", 1536},	    {"4MiB", 4 << 20},	{"4mb", 4 << 20},      {"0.1k", 102},
-		{"67675.0214843750k", 69299222}, {"0.0009765625000000000000000000000000k", 1},
-		{"18446744073709551615", UINT64_MAX},
+		{ "0", 0 },
+		{ "1", 1 },
+		{ "1k", 1024 },
+		{ "1K", 1024 },
+		{ "3m", 3 << 20 },
+		{ "2g", 2ull << 30 },
+		{ "1t", 1ull << 40 },
+		{ "1p", 1ull << 50 },
+		{ "1.5k", 1536 },
+		{ "4MiB", 4 << 20 },
+		{ "4mb", 4 << 20 },
+		{ "0.1k", 102 },
+		{ "67675.0214843750k", 69299222 },
+		{ "0.0009765625000000000000000000000000k", 1 },
+		{ "18446744073709551615", UINT64_MAX },
 	};
 	uint64_t bytes;
 
@@ -88,8 +98,8 @@ static void times_and_rates(void **state)
 
 static void what_is_formatted_reads_back_the_same(void **state)
 {
-	static const uint64_t values[] = {0,	 1,	  1000,	   1024,     1536,	1000000, 60000000,
-					  1 << 20, 90000000, 3 << 30u, 86400000000, UINT64_MAX};
+	static const uint64_t values[] = { 0,        1,       1000,     1024,     1536,        1000000,
+					   60000000, 1 << 20, 90000000, 3 << 30u, 86400000000, UINT64_MAX };
 	char text[UNITS_TEXT_BYTES];
 	uint64_t value;
 

@@ -15,13 +15,13 @@
 struct ram_device {
 	struct dev dev;
 	uint8_t *bytes;
-	bool keep;      /* bytes outlive close (and belong to the test) */
+	bool keep; /* bytes outlive close (and belong to the test) */
 	uint64_t power; /* pages that may still be written; the next is torn. UINT64_MAX: no cut */
 	uint64_t limit; /* writes that reach beyond fail with ENOSPC */
 	_Atomic bool fail_reads, fail_writes;
 	_Atomic bool again; /* nowait requests complete with EAGAIN */
-	bool no_nowait;     /* nowait is refused with EOPNOTSUPP */
-	bool refuse;        /* the queue takes nothing: EAGAIN */
+	bool no_nowait; /* nowait is refused with EOPNOTSUPP */
+	bool refuse; /* the queue takes nothing: EAGAIN */
 	bool reverse;
 	bool hold; /* no read completes until it is false */
 	_Atomic bool hold_writes; /* whoever waits for writes waits until it is false */
@@ -29,7 +29,8 @@ struct ram_device {
 	   finished in its order, however many queues it came by. */
 	const struct clk *clock;
 	uint64_t service_ns, busy_until_ns;
-	struct clk *slow_clock; /* is moved on by slow_us in each read that its caller waits for; NULL: these take no time */
+	struct clk *
+		slow_clock; /* is moved on by slow_us in each read that its caller waits for; NULL: these take no time */
 	uint64_t slow_us;
 	uint64_t flip_at; /* the next read of this byte returns it with one bit flipped; 0: none */
 	uint64_t reads, writes, flushes, discards;

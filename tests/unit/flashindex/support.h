@@ -38,7 +38,7 @@ static inline uint64_t test_seed(void)
 
 static inline int fixture_try(struct fixture *f)
 {
-	uint64_t most[REGION_AREAS] = {0};
+	uint64_t most[REGION_AREAS] = { 0 };
 
 	if (!f->config.buckets_most)
 		f->config.buckets_most = f->config.buckets;
@@ -104,7 +104,7 @@ static inline struct fidx_key key_twin(struct fixture *f, const struct fidx_key 
 
 static inline struct fidx_match match_of(uint32_t segment, uint64_t sequence, unsigned function)
 {
-	struct fidx_match match = {.segment = segment, .sequence = sequence, .function = (uint8_t)function};
+	struct fidx_match match = { .segment = segment, .sequence = sequence, .function = (uint8_t)function };
 
 	return match;
 }

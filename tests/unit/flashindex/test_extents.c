@@ -9,7 +9,7 @@
 
 static void test_without_a_table_nothing_fits(void **state)
 {
-	struct fixture f = {.config = {.extents_most = 0}};
+	struct fixture f = { .config = { .extents_most = 0 } };
 	struct fidx_extent extent;
 	struct fidx_key key;
 
@@ -26,7 +26,7 @@ static void test_without_a_table_nothing_fits(void **state)
 
 static void test_only_the_exact_place_is_changed(void **state)
 {
-	struct fixture f = {.config = {.extents_most = 100}};
+	struct fixture f = { .config = { .extents_most = 100 } };
 	struct fidx_key key, other;
 	struct fidx_extent extent;
 
@@ -65,7 +65,7 @@ static void test_only_the_exact_place_is_changed(void **state)
 
 static void test_clear_takes_extent_and_slots(void **state)
 {
-	struct fixture f = {.config = {.extents_most = 100}};
+	struct fixture f = { .config = { .extents_most = 100 } };
 	struct fidx_extent extent;
 	struct fidx_key key;
 
@@ -86,7 +86,7 @@ static void test_clear_takes_extent_and_slots(void **state)
 
 static void test_the_hand_makes_ghosts_and_a_hit_revives(void **state)
 {
-	struct fixture f = {.config = {.extents_most = 100, .clock_mode = FIDX_CLOCK_MFU}};
+	struct fixture f = { .config = { .extents_most = 100, .clock_mode = FIDX_CLOCK_MFU } };
 	struct fidx_extent extent;
 	struct fidx_key key;
 	uint64_t visited;
@@ -117,7 +117,7 @@ static void test_the_hand_makes_ghosts_and_a_hit_revives(void **state)
 
 static void test_close_and_sweep(void **state)
 {
-	struct fixture f = {.config = {.extents_most = 64}};
+	struct fixture f = { .config = { .extents_most = 64 } };
 	struct fidx_extent extent;
 	struct fidx_key keys[40];
 	uint64_t visited;
@@ -150,11 +150,11 @@ static void test_close_and_sweep(void **state)
  */
 static void test_capacity(void **state)
 {
-	static const uint32_t sizes[] = {1, 7, 64, 1000, 20000};
+	static const uint32_t sizes[] = { 1, 7, 64, 1000, 20000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct fixture f = {.config = {.extents_most = sizes[i]}};
+		struct fixture f = { .config = { .extents_most = sizes[i] } };
 		struct fidx_key *keys = mem_must_zalloc(sizes[i] * 2 * sizeof(*keys));
 		bool *taken = mem_must_zalloc(sizes[i] * 2 * sizeof(*taken));
 		uint32_t within = 0, beyond = 0;
@@ -167,13 +167,12 @@ static void test_capacity(void **state)
 			taken[k] = fidx_extent_insert(f.index, &keys[k], 0, k, 1, 0);
 			*(k < sizes[i] ? &within : &beyond) += !taken[k];
 		}
-		print_message("%u extents stated: %u refused, of as many again %u (%llu entries)\n",
-			      sizes[i], within, beyond, (unsigned long long)status_of(f.index).extents);
+		print_message("%u extents stated: %u refused, of as many again %u (%llu entries)\n", sizes[i], within,
+			      beyond, (unsigned long long)status_of(f.index).extents);
 		assert_true(within * 1000 <= sizes[i]);
 		assert_true(sizes[i] < 10 || beyond > 0);
 		for (uint32_t k = 0; k < sizes[i] * 2; k++)
-			assert_int_equal(fidx_extent_find(f.index, &keys[k], &extent) && extent.offset == k,
-					 taken[k]);
+			assert_int_equal(fidx_extent_find(f.index, &keys[k], &extent) && extent.offset == k, taken[k]);
 		mem_free(keys);
 		mem_free(taken);
 		fixture_close(&f);
@@ -184,7 +183,7 @@ static void test_capacity(void **state)
 
 static void test_it_grows_as_it_is_asked_to_and_loses_nothing(void **state)
 {
-	struct fixture f = {.config = {.buckets = 10, .segments = 2, .functions = 16, .extents_most = 30000}};
+	struct fixture f = { .config = { .buckets = 10, .segments = 2, .functions = 16, .extents_most = 30000 } };
 	struct fidx_key *keys = mem_must_zalloc(30000 * sizeof(*keys));
 	struct fidx_extent extent;
 	uint32_t refused = 0;
@@ -228,7 +227,7 @@ static void test_it_grows_as_it_is_asked_to_and_loses_nothing(void **state)
 /* What a closed segment left behind is not moved. */
 static void test_entries_of_closed_segments_stay_behind(void **state)
 {
-	struct fixture f = {.config = {.buckets = 10, .segments = 2, .functions = 16, .extents_most = 3000}};
+	struct fixture f = { .config = { .buckets = 10, .segments = 2, .functions = 16, .extents_most = 3000 } };
 	struct fidx_extent extent;
 	struct fidx_key keys[200];
 
@@ -293,7 +292,7 @@ static void test_nobody_misses_one_while_the_table_is_made_anew(void **state)
 	pthread_t threads[3];
 
 	(void)state;
-	w->f.config = (struct fidx_config){.buckets = 10, .segments = 2, .functions = 16, .extents_most = 30000};
+	w->f.config = (struct fidx_config){ .buckets = 10, .segments = 2, .functions = 16, .extents_most = 30000 };
 	w->f.config.buckets_most = 10;
 	assert_int_equal(fixture_try(&w->f), 0);
 	for (unsigned i = 0; i < 16; i++)

@@ -27,7 +27,7 @@ static uint8_t *copy_of(const void *bytes, size_t length)
 
 static void test_malformed_units_count_as_none(void **state)
 {
-	struct fixture f = {.config = {.filter_bits = 8}};
+	struct fixture f = { .config = { .filter_bits = 8 } };
 	uint64_t *hashes;
 	uint8_t *unit, *bad;
 	size_t length;
@@ -63,7 +63,7 @@ static void test_malformed_units_count_as_none(void **state)
 
 static void test_no_filter_without_bits(void **state)
 {
-	struct fixture f = {.config = {.filter_bits = 0}};
+	struct fixture f = { .config = { .filter_bits = 0 } };
 	uint64_t hash = 1;
 	size_t length = 77;
 
@@ -77,7 +77,7 @@ static void test_no_filter_without_bits(void **state)
 
 static void test_an_empty_unit_rejects_all(void **state)
 {
-	struct fixture f = {.config = {.filter_bits = 2}};
+	struct fixture f = { .config = { .filter_bits = 2 } };
 	struct filter *filter;
 	size_t length;
 	void *unit;
@@ -96,7 +96,7 @@ static void test_an_empty_unit_rejects_all(void **state)
 /* A unit is asked as it was built, also by an index that is configured for other units. */
 static void test_units_outlive_a_change_of_the_option(void **state)
 {
-	struct fixture f = {.config = {.filter_bits = 2}}, g = {.config = {.filter_bits = 10}};
+	struct fixture f = { .config = { .filter_bits = 2 } }, g = { .config = { .filter_bits = 10 } };
 	struct filter *filter;
 	uint64_t *hashes;
 	size_t length;
@@ -118,11 +118,11 @@ static void test_units_outlive_a_change_of_the_option(void **state)
 
 static void test_false_positive_rates(void **state)
 {
-	static const unsigned widths[] = {1, 2, 3, 4, 6, 8, 10, 12, 16};
+	static const unsigned widths[] = { 1, 2, 3, 4, 6, 8, 10, 12, 16 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-		struct fixture f = {.config = {.filter_bits = widths[i]}};
+		struct fixture f = { .config = { .filter_bits = widths[i] } };
 		double classic = pow(0.6185, widths[i]), rate;
 		uint64_t *hashes, passes = 0;
 		struct filter *filter;
@@ -138,9 +138,8 @@ static void test_false_positive_rates(void **state)
 		for (unsigned k = 0; k < 4 * KEYS; k++)
 			passes += filter_passes(f.index, filter, rng_next(&f.rng));
 		rate = (double)passes / (4 * KEYS);
-		print_message(
-			"%2u bits: %.4f measured, %.4f from its bits, %.4f classic; %.3f bits per key\n",
-			widths[i], rate, filter_pass_rate(filter), classic, (double)length * 8 / KEYS);
+		print_message("%2u bits: %.4f measured, %.4f from its bits, %.4f classic; %.3f bits per key\n",
+			      widths[i], rate, filter_pass_rate(filter), classic, (double)length * 8 / KEYS);
 		assert_true(fabs(rate - filter_pass_rate(filter)) < 0.02 * rate + 0.0005);
 		/* One cache line costs something at many bits, nothing at one or two. */
 		assert_true(rate < classic * (widths[i] <= 2 ? 1.04 : widths[i] <= 8 ? 1.35 : 3));
@@ -153,7 +152,7 @@ static void test_false_positive_rates(void **state)
 /* Through the index: with narrow tags the filter halves the matches of strangers. */
 static void test_filters_reject_strangers_and_never_the_owner(void **state)
 {
-	struct fixture f = {.config = {.filter_bits = 2, .tag_bits = 4}};
+	struct fixture f = { .config = { .filter_bits = 2, .tag_bits = 4 } };
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	struct fidx_key keys[1000];
 	uint64_t hashes[1000], matches = 0, rejects;
@@ -182,8 +181,7 @@ static void test_filters_reject_strangers_and_never_the_owner(void **state)
 	rejects = ctr_sum(CTR_filter_rejects) - rejects;
 	status = status_of(f.index);
 	assert_true(rejects > 0);
-	assert_true(fabs((double)matches / (double)(matches + rejects) - status.filter_false_positive) <
-		    0.05);
+	assert_true(fabs((double)matches / (double)(matches + rejects) - status.filter_false_positive) < 0.05);
 	assert_true(status.filter_bytes >= length);
 	for (unsigned i = 0; i < 1000; i++) {
 		fidx_clear(f.index, &keys[i]);
@@ -198,7 +196,7 @@ static void test_filters_reject_strangers_and_never_the_owner(void **state)
 
 static void test_a_collision_is_met_once(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 4}};
+	struct fixture f = { .config = { .tag_bits = 4 } };
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	struct fidx_key owner, twin, third;
 	uint64_t rejects = ctr_sum(CTR_exact_rejects);
@@ -234,7 +232,7 @@ static void test_a_collision_is_met_once(void **state)
 
 static void test_the_collision_table_is_bounded_and_never_wrong(void **state)
 {
-	struct fixture f = {.config = {0}};
+	struct fixture f = { .config = { 0 } };
 	unsigned kept = 0, n = 20000;
 	uint64_t place;
 

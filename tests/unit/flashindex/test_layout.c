@@ -6,21 +6,21 @@
 
 static void test_invalid_configurations_are_refused(void **state)
 {
-	const struct fidx_config good = {.buckets = 2, .segments = 1, .functions = 1};
+	const struct fidx_config good = { .buckets = 2, .segments = 1, .functions = 1 };
 	static const struct {
 		const char *why;
 		struct fidx_config config;
 	} bad[] = {
-		{"one bucket", {.buckets = 1, .segments = 1, .functions = 1}},
-		{"no segment", {.buckets = 2, .segments = 0, .functions = 1}},
-		{"too many segments", {.buckets = 2, .segments = 16384, .functions = 1}},
-		{"tag of one bit", {.buckets = 2, .segments = 1, .functions = 1, .tag_bits = 1}},
-		{"tag too wide", {.buckets = 2, .segments = 16383, .functions = 1, .tag_bits = 12}},
-		{"no function", {.buckets = 2, .segments = 1, .functions = 0}},
-		{"too many functions", {.buckets = 2, .segments = 1, .functions = 17}},
-		{"absurd filter", {.buckets = 2, .segments = 1, .functions = 1, .filter_bits = 33}},
+		{ "one bucket", { .buckets = 1, .segments = 1, .functions = 1 } },
+		{ "no segment", { .buckets = 2, .segments = 0, .functions = 1 } },
+		{ "too many segments", { .buckets = 2, .segments = 16384, .functions = 1 } },
+		{ "tag of one bit", { .buckets = 2, .segments = 1, .functions = 1, .tag_bits = 1 } },
+		{ "tag too wide", { .buckets = 2, .segments = 16383, .functions = 1, .tag_bits = 12 } },
+		{ "no function", { .buckets = 2, .segments = 1, .functions = 0 } },
+		{ "too many functions", { .buckets = 2, .segments = 1, .functions = 17 } },
+		{ "absurd filter", { .buckets = 2, .segments = 1, .functions = 1, .filter_bits = 33 } },
 	};
-	struct fixture f = {.config = good};
+	struct fixture f = { .config = good };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -109,11 +109,11 @@ static void test_states(void **state)
 
 static void test_partner_is_its_own_inverse(void **state)
 {
-	static const uint64_t sizes[] = {2, 3, 4, 5, 7, 8, 100, 101, 4096, 65537};
+	static const uint64_t sizes[] = { 2, 3, 4, 5, 7, 8, 100, 101, 4096, 65537 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct fixture f = {.config = {.tag_bits = 8}};
+		struct fixture f = { .config = { .tag_bits = 8 } };
 		struct fidx *index = fixture_open(&f, sizes[i], 100);
 		unsigned equal = 0;
 
@@ -134,7 +134,7 @@ static void test_partner_is_its_own_inverse(void **state)
 
 static void test_place_is_what_the_index_can_tell_apart(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 2}};
+	struct fixture f = { .config = { .tag_bits = 2 } };
 	struct fidx_key keys[200];
 
 	(void)state;
@@ -154,7 +154,7 @@ static void test_place_is_what_the_index_can_tell_apart(void **state)
 
 static void test_key_stripe_follows_from_the_tag(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 6}};
+	struct fixture f = { .config = { .tag_bits = 6 } };
 	int64_t of_tag[64];
 
 	(void)state;
@@ -196,8 +196,7 @@ static void test_bucket_search_finds_what_a_loop_finds(void **state)
 			match |= (unsigned)((slot & l.tag_mask) == want) << i;
 			full |= (unsigned)((slot & l.segment_mask) != 0) << i;
 		}
-		assert_int_equal(bucket_search(&bucket, l.tag_mask, want, l.segment_mask, &occupied),
-				 match);
+		assert_int_equal(bucket_search(&bucket, l.tag_mask, want, l.segment_mask, &occupied), match);
 		assert_int_equal(occupied, full);
 	}
 }

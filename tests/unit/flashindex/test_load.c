@@ -14,8 +14,8 @@ static uint64_t insert_random(struct fixture *f, uint64_t n, struct fidx_key *ke
 
 		if (keys)
 			keys[i] = key;
-		fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16),
-			    (unsigned)rng_below(&f->rng, 16), 0, FIDX_DROP_COLDEST);
+		fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16), (unsigned)rng_below(&f->rng, 16), 0,
+			    FIDX_DROP_COLDEST);
 	}
 	return ctr_sum(CTR_index_moves) - moves;
 }
@@ -28,7 +28,7 @@ static void open_segments(struct fixture *f, uint32_t n)
 
 static void test_no_drop_up_to_98_percent(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 11}};
+	struct fixture f = { .config = { .tag_bits = 11 } };
 	uint64_t drops = ctr_sum(CTR_index_drops), moves;
 	struct fidx_key *keys = mem_must_zalloc(SLOTS * sizeof(*keys));
 	uint64_t to95 = SLOTS * 95 / 100, to98 = SLOTS * 98 / 100;
@@ -55,7 +55,7 @@ static void test_no_drop_up_to_98_percent(void **state)
 
 static void test_steady_state_at_98_percent(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 11}};
+	struct fixture f = { .config = { .tag_bits = 11 } };
 	uint64_t drops, n = SLOTS * 98 / 100, replaced = SLOTS, moves = 0;
 	struct fidx_key *keys = mem_must_zalloc(SLOTS * sizeof(*keys));
 
@@ -71,8 +71,8 @@ static void test_steady_state_at_98_percent(void **state)
 		moves += insert_random(&f, 1, victim);
 	}
 	print_message("churning at 0.98 or less: moves per insert %.3f, drops %llu of %llu\n",
-		      (double)moves / (double)replaced,
-		      (unsigned long long)(ctr_sum(CTR_index_drops) - drops), (unsigned long long)replaced);
+		      (double)moves / (double)replaced, (unsigned long long)(ctr_sum(CTR_index_drops) - drops),
+		      (unsigned long long)replaced);
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
 	mem_free(keys);
 	fixture_close(&f);
@@ -80,7 +80,7 @@ static void test_steady_state_at_98_percent(void **state)
 
 static void test_where_the_first_drop_comes(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 11}};
+	struct fixture f = { .config = { .tag_bits = 11 } };
 	uint64_t drops = ctr_sum(CTR_index_drops), n = 0;
 
 	(void)state;
@@ -103,11 +103,11 @@ static void test_false_matches_per_miss(void **state)
 	static const struct {
 		unsigned tag_bits;
 		double design; /* share of misses with a false match at 0.98, DESIGN section 6 */
-	} width[] = {{11, 0.015}, {14, 0.0016}, {16, 0.0003}};
+	} width[] = { { 11, 0.015 }, { 14, 0.0016 }, { 16, 0.0003 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); i++) {
-		struct fixture f = {.config = {.tag_bits = width[i].tag_bits}};
+		struct fixture f = { .config = { .tag_bits = width[i].tag_bits } };
 		uint64_t false_matches = 0, lookups = 400000, rejects = ctr_sum(CTR_tag_rejects);
 		double rate;
 
@@ -132,7 +132,7 @@ static void test_false_matches_per_miss(void **state)
 
 static void test_full_index_drops_the_coldest(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 12}};
+	struct fixture f = { .config = { .tag_bits = 12 } };
 	struct fidx_key keys[32], key;
 	struct fidx_match hot, cold[32];
 	uint64_t drops = ctr_sum(CTR_index_drops), visited;
@@ -176,10 +176,8 @@ static void test_full_index_drops_the_coldest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_index_drops_the_coldest),
-		cmocka_unit_test(test_no_drop_up_to_98_percent),
-		cmocka_unit_test(test_steady_state_at_98_percent),
-		cmocka_unit_test(test_where_the_first_drop_comes),
+		cmocka_unit_test(test_full_index_drops_the_coldest), cmocka_unit_test(test_no_drop_up_to_98_percent),
+		cmocka_unit_test(test_steady_state_at_98_percent),   cmocka_unit_test(test_where_the_first_drop_comes),
 		cmocka_unit_test(test_false_matches_per_miss),
 	};
 

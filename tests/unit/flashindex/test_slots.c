@@ -9,8 +9,7 @@ static void open_segment(struct fixture *f, uint32_t segment, uint32_t mean_byte
 	fidx_segment_open(f->index, segment, 0, SEQ + segment, mean_bytes, NULL, 0);
 }
 
-static void assert_counts(const struct fidx *index, uint64_t used, uint64_t ghosts, int64_t live,
-			  int64_t hot)
+static void assert_counts(const struct fidx *index, uint64_t used, uint64_t ghosts, int64_t live, int64_t hot)
 {
 	struct fidx_status s = status_of(index);
 
@@ -22,7 +21,7 @@ static void assert_counts(const struct fidx *index, uint64_t used, uint64_t ghos
 
 static void test_an_empty_index_has_nothing(void **state)
 {
-	struct fixture f = {.config = {0}};
+	struct fixture f = { .config = { 0 } };
 	struct fidx_match out[FIDX_MAX_MATCHES], match = match_of(0, SEQ, 0);
 	uint64_t visited = 99;
 
@@ -47,14 +46,12 @@ static void test_an_empty_index_has_nothing(void **state)
 
 static void test_only_the_exact_identity_is_found(void **state)
 {
-	struct fixture f = {.config = {0}};
-	struct fidx_match right = match_of(2, SEQ + 2, 5),
-			  wrong[] = {
-				  match_of(1, SEQ + 1, 5),      match_of(2, SEQ + 1, 5),
-				  match_of(2, SEQ + 2, 4),      match_of(4, SEQ, 5),
-				  match_of(UINT32_MAX, SEQ, 5), match_of(2, UINT64_MAX, 5),
-				  match_of(2, SEQ + 2, 255),
-			  };
+	struct fixture f = { .config = { 0 } };
+	struct fidx_match right = match_of(2, SEQ + 2, 5), wrong[] = {
+		match_of(1, SEQ + 1, 5),   match_of(2, SEQ + 1, 5),      match_of(2, SEQ + 2, 4),
+		match_of(4, SEQ, 5),       match_of(UINT32_MAX, SEQ, 5), match_of(2, UINT64_MAX, 5),
+		match_of(2, SEQ + 2, 255),
+	};
 	struct fidx_key key;
 
 	(void)state;
@@ -79,8 +76,8 @@ static void test_only_the_exact_identity_is_found(void **state)
 
 static void test_matches_come_youngest_first(void **state)
 {
-	struct fixture f = {.config = {0}};
-	static const uint32_t order[] = {2, 0, 3, 1};
+	struct fixture f = { .config = { 0 } };
+	static const uint32_t order[] = { 2, 0, 3, 1 };
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	struct fidx_key key;
 
@@ -106,7 +103,7 @@ static void test_matches_come_youngest_first(void **state)
 /* With tags of two bits nearly everything collides: a clear takes innocents, and leaves nothing. */
 static void test_clear_leaves_nothing(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 2, .functions = 2}};
+	struct fixture f = { .config = { .tag_bits = 2, .functions = 2 } };
 	uint64_t moves = ctr_sum(CTR_index_moves);
 
 	(void)state;
@@ -119,8 +116,8 @@ static void test_clear_leaves_nothing(void **state)
 
 		if (round % 64 == 0)
 			fault_arm(FAULT_index_force_relocation, round % 128 ? FAULT_OFF : FAULT_EVERY, 2);
-		fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2),
-			    0, FIDX_DROP_COLDEST);
+		fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2), 0,
+			    FIDX_DROP_COLDEST);
 		assert_true(fidx_lookup(f.index, &key, out) >= 1);
 		if (rng_below(&f.rng, 3) == 0) {
 			uint64_t used = status_of(f.index).used;
@@ -139,7 +136,7 @@ static void test_clear_leaves_nothing(void **state)
 
 static void test_a_stranger_of_the_same_place_shares_the_slot(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 4}};
+	struct fixture f = { .config = { .tag_bits = 4 } };
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	struct fidx_key key, twin;
 
@@ -158,7 +155,7 @@ static void test_a_stranger_of_the_same_place_shares_the_slot(void **state)
 
 static void test_forced_relocation_loses_nothing(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 6}};
+	struct fixture f = { .config = { .tag_bits = 6 } };
 	struct fidx_key keys[300];
 	uint64_t moves = ctr_sum(CTR_index_moves);
 	struct fidx_match seen[300]; /* where each lay at first */
@@ -183,8 +180,7 @@ static void test_forced_relocation_loses_nothing(void **state)
 	}
 	if (HAVE_FAULTS)
 		assert_true(elsewhere >= 250);
-	print_message("forced moves: %llu for 300 inserts\n",
-		      (unsigned long long)(ctr_sum(CTR_index_moves) - moves));
+	print_message("forced moves: %llu for 300 inserts\n", (unsigned long long)(ctr_sum(CTR_index_moves) - moves));
 	if (HAVE_FAULTS)
 		assert_true(ctr_sum(CTR_index_moves) - moves >= 250);
 	assert_int_equal(fidx_segment_slots(f.index, 0), 300);
@@ -204,8 +200,7 @@ static void touch_and_expect(struct fixture *f, const struct fidx_key *key, unsi
 	assert_false(match.ghost);
 }
 
-static void hand_and_expect(struct fixture *f, const struct fidx_key *key, uint64_t ghost_bytes, int clock,
-			    bool read)
+static void hand_and_expect(struct fixture *f, const struct fidx_key *key, uint64_t ghost_bytes, int clock, bool read)
 {
 	struct fidx_match match = match_of(0, SEQ, 1);
 	uint64_t visited, made = fidx_hand(f->index, 1, ghost_bytes, &visited);
@@ -222,7 +217,7 @@ static void test_clock_values_of_both_modes(void **state)
 {
 	(void)state;
 	for (int mode = FIDX_CLOCK_LRU; mode <= FIDX_CLOCK_MFU; mode++) {
-		struct fixture f = {.config = {.clock_mode = (enum fidx_clock_mode)mode}};
+		struct fixture f = { .config = { .clock_mode = (enum fidx_clock_mode)mode } };
 		bool mfu = mode == FIDX_CLOCK_MFU;
 		struct fidx_key key;
 
@@ -250,11 +245,10 @@ static void test_clock_values_of_both_modes(void **state)
 
 static void test_ghost_bytes_bound_the_ghosts(void **state)
 {
-	struct fixture f = {.config = {0}};
+	struct fixture f = { .config = { 0 } };
 	struct fidx_key keys[40];
 	struct fidx_match match;
-	uint64_t visited, made = ctr_sum(CTR_flash_ghosts_made),
-			  revived = ctr_sum(CTR_flash_ghosts_revived);
+	uint64_t visited, made = ctr_sum(CTR_flash_ghosts_made), revived = ctr_sum(CTR_flash_ghosts_revived);
 
 	(void)state;
 	fixture_open(&f, 10, 2);
@@ -296,7 +290,7 @@ static void test_ghost_bytes_bound_the_ghosts(void **state)
 
 static void test_closed_segments_have_no_slots(void **state)
 {
-	struct fixture f = {.config = {0}};
+	struct fixture f = { .config = { 0 } };
 	struct fidx_match out[FIDX_MAX_MATCHES], match = match_of(0, SEQ, 2);
 	struct fidx_key keys[20];
 	uint64_t visited;
@@ -338,7 +332,7 @@ static void test_closed_segments_have_no_slots(void **state)
 
 static void test_inserts_overwrite_slots_of_closed_segments(void **state)
 {
-	struct fixture f = {.config = {.tag_bits = 10}};
+	struct fixture f = { .config = { .tag_bits = 10 } };
 	uint64_t drops = ctr_sum(CTR_index_drops);
 
 	(void)state;

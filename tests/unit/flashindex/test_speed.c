@@ -34,7 +34,7 @@ static void open_segment(struct fixture *f, const uint64_t *hashes, uint64_t n)
 
 static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
 {
-	struct fixture f = {.config = {.filter_bits = filter_bits, .tag_bits = tag_bits}};
+	struct fixture f = { .config = { .filter_bits = filter_bits, .tag_bits = tag_bits } };
 	uint64_t n = buckets * 16 * 95 / 100, since, found = 0, visited;
 	uint64_t *hashes = mem_must_zalloc(n * sizeof(*hashes));
 	struct fidx_match out[FIDX_MAX_MATCHES];
@@ -56,8 +56,7 @@ static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
 	EACH("insert", hashes[i], fidx_insert(f.index, &key, 0, (unsigned)i % 16, 0, FIDX_DROP_COLDEST));
 	EACH("lookup, hit", hashes[i], found += fidx_lookup(f.index, &key, out));
 	EACH("lookup, miss", mix64(i), found += fidx_lookup(f.index, &key, out));
-	EACH("touch", hashes[i], out[0] = match_of(0, 5, (unsigned)i % 16);
-	     fidx_touch(f.index, &key, &out[0]));
+	EACH("touch", hashes[i], out[0] = match_of(0, 5, (unsigned)i % 16); fidx_touch(f.index, &key, &out[0]));
 	EACH("clear, nothing there", mix64(i), found += fidx_clear(f.index, &key));
 	since = now_ns();
 	fidx_hand(f.index, n, 1, &visited);
@@ -83,7 +82,7 @@ static void test_speed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_speed)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_speed) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

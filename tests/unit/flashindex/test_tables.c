@@ -34,7 +34,7 @@ static struct fidx_table table_of(const struct fidx *index, unsigned number)
 
 static void test_no_more_than_three(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = 100}};
+	struct fixture f = { .config = { .buckets_most = 100 } };
 	struct fidx *index = fixture_open(&f, 10, 4);
 	unsigned table = 9;
 
@@ -52,7 +52,7 @@ static void test_no_more_than_three(void **state)
 
 static void test_an_insert_that_may_drop_nothing_is_refused_when_all_is_full(void **state)
 {
-	struct fixture f = {.config = {0}};
+	struct fixture f = { .config = { 0 } };
 	struct fidx *index = fixture_open(&f, 2, 2);
 	unsigned stored = 0, refused = 0;
 	uint64_t drops = ctr_sum(CTR_index_drops);
@@ -78,7 +78,7 @@ static void test_an_insert_that_may_drop_nothing_is_refused_when_all_is_full(voi
 
 static void test_memory_of_a_table_that_goes_goes_back(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = 1000}};
+	struct fixture f = { .config = { .buckets_most = 1000 } };
 	struct fidx *index = fixture_open(&f, 500, 4);
 	uint64_t before = region_bytes(f.region);
 	unsigned table;
@@ -99,7 +99,7 @@ static void test_memory_of_a_table_that_goes_goes_back(void **state)
 /* Each segment's slots lie in its own table, whichever tables there are by then. */
 static void test_keys_are_found_in_whatever_table_they_lie(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = 1000, .filter_bits = 1}};
+	struct fixture f = { .config = { .buckets_most = 1000, .filter_bits = 1 } };
 	struct fidx *index = fixture_open(&f, 50, 8);
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	struct fidx_key keys[3 * 700];
@@ -147,7 +147,7 @@ static void test_keys_are_found_in_whatever_table_they_lie(void **state)
 
 static void test_the_hand_comes_by_all_tables(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = 300, .extents_most = 10}};
+	struct fixture f = { .config = { .buckets_most = 300, .extents_most = 10 } };
 	struct fidx *index = fixture_open(&f, 100, 8);
 	uint64_t visited, ghosts = 0;
 	unsigned table;
@@ -178,7 +178,7 @@ static void test_the_hand_comes_by_all_tables(void **state)
 /* What a key was computed with is out of date: it is found all the same, also where a table's place was taken by another. */
 static void test_an_old_key_knows_new_tables(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = 1000}};
+	struct fixture f = { .config = { .buckets_most = 1000 } };
 	struct fidx *index = fixture_open(&f, 100, 8);
 	struct fidx_key key = key_next(&f);
 	struct fidx_match out[FIDX_MAX_MATCHES], own;
@@ -207,7 +207,7 @@ static void test_an_old_key_knows_new_tables(void **state)
    what they are asked for. */
 static void test_a_table_of_billions_of_slots_costs_what_is_used_of_it(void **state)
 {
-	struct fixture f = {.config = {.buckets_most = UINT64_C(160000000)}};
+	struct fixture f = { .config = { .buckets_most = UINT64_C(160000000) } };
 	struct fidx *index = fixture_open(&f, 160000000, 16000);
 	struct fidx_match out[FIDX_MAX_MATCHES];
 	uint64_t visited;

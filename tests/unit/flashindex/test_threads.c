@@ -79,8 +79,8 @@ static struct rng own_rng(struct world *w)
 }
 
 /* A segment with a filter over the keys that are to go into it. */
-static void open_with_filter(struct world *w, uint32_t segment, uint64_t sequence,
-			     const struct fidx_key *keys, unsigned n)
+static void open_with_filter(struct world *w, uint32_t segment, uint64_t sequence, const struct fidx_key *keys,
+			     unsigned n)
 {
 	uint64_t hashes[PERMANENT];
 	size_t length;
@@ -131,7 +131,7 @@ static void insert_permanent(struct world *w, unsigned n)
 static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 {
 	uint32_t segment = 1 + round % 3;
-	struct fidx_key keys[CHURN] = {{0}};
+	struct fidx_key keys[CHURN] = { { 0 } };
 	uint64_t visited;
 
 	for (unsigned i = 0; i < churn; i++)
@@ -299,8 +299,7 @@ static void test_ghosts_are_counted_exactly(void **state)
 	finish(&w, thread, 2);
 	made = ctr_sum(CTR_flash_ghosts_made) - made;
 	revived = ctr_sum(CTR_flash_ghosts_revived) - revived;
-	print_message("%llu ghosts made, %llu revived\n", (unsigned long long)made,
-		      (unsigned long long)revived);
+	print_message("%llu ghosts made, %llu revived\n", (unsigned long long)made, (unsigned long long)revived);
 	assert_int_equal(status_of(w.f.index).ghosts, made - revived);
 	assert_int_equal(status_of(w.f.index).used, PERMANENT);
 	world_fini(&w);

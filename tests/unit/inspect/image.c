@@ -40,8 +40,7 @@ void image_seal_tail(struct image *image, uint32_t segment)
 void image_seal_header(struct image *image, uint32_t segment)
 {
 	seal(image, IMAGE_START(segment), FORMAT_PAGE);
-	memcpy(image->bytes + IMAGE_TAIL(segment) + 72,
-	       image->bytes + IMAGE_START(segment) + FORMAT_PAGE - 8, 8);
+	memcpy(image->bytes + IMAGE_TAIL(segment) + 72, image->bytes + IMAGE_START(segment) + FORMAT_PAGE - 8, 8);
 	image_seal_tail(image, segment);
 }
 
@@ -75,7 +74,7 @@ void image_truncate(struct image *image, uint64_t length)
 
 void image_lock(const struct image *image)
 {
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	assert_int_equal(fcntl(image->fd, F_OFD_SETLK, &whole), 0);
 }
@@ -88,8 +87,7 @@ void image_golden(struct image *image)
 	unsigned long long at;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%.*s../segments/golden.hex", slash ? (int)(slash - __FILE__) + 1 : 0,
-		 __FILE__);
+	snprintf(path, sizeof(path), "%.*s../segments/golden.hex", slash ? (int)(slash - __FILE__) + 1 : 0, __FILE__);
 	file = fopen(path, "r");
 	assert_non_null(file);
 	open_image(image, 2);
@@ -160,7 +158,7 @@ static void put_record(struct making *making, const struct image_record *record,
 {
 	struct image *image = making->image;
 	uint64_t at = making->start + offset, key_length = strlen(record->key);
-	uint64_t parts[4] = {making->segment->sequence, offset};
+	uint64_t parts[4] = { making->segment->sequence, offset };
 
 	image_put(image, at + 4, record->value_length, 4);
 	image_put(image, at + 8, record->cas, 8);
@@ -198,8 +196,7 @@ static void put_records(struct making *making, uint64_t *offsets)
 			before = next = making->data_offset;
 		else
 			next = record->extent ? up(next, 8)
-					      : making->data_offset +
-							up(next - making->data_offset, making->granule) +
+					      : making->data_offset + up(next - making->data_offset, making->granule) +
 							making->granule * (n % 2);
 		put_step(making, (next - before) / (record->extent ? 8 : making->granule));
 		put_record(making, record, next);
@@ -216,8 +213,7 @@ static void put_filter(struct making *making, uint8_t *filter)
 {
 	for (uint32_t n = making->extents; n < making->segment->count; n++) {
 		const char *key = making->segment->records[n].key;
-		uint64_t x = mix64(hash64(key, strlen(key), HASH_SEED) ^
-				   mix64(HASH_SEED ^ 0x8cb92ba72f3d8dd7ull));
+		uint64_t x = mix64(hash64(key, strlen(key), HASH_SEED) ^ mix64(HASH_SEED ^ 0x8cb92ba72f3d8dd7ull));
 		uint64_t numbers = mix64(x + 1), block = reduce64(x, 2);
 
 		for (unsigned probe = 0; probe < 4; probe++, numbers >>= 9)
@@ -279,8 +275,7 @@ static void put_footer(struct making *making, uint32_t number)
 	image_put(image, at + 104, hash64(filter, making->filter_bytes, SUM_SEED), 8);
 }
 
-void image_write(struct image *image, uint32_t number, const struct image_segment *segment,
-		 uint64_t *offsets)
+void image_write(struct image *image, uint32_t number, const struct image_segment *segment, uint64_t *offsets)
 {
 	struct making making = {
 		.image = image,
@@ -324,8 +319,8 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 
 void image_verify(const struct image *image, struct image_tally *tally)
 {
-	static const struct scan_ops ops = {.end = end_segment};
-	struct scan_request request = {.threads = 1, .quiet = true, .note = ""};
+	static const struct scan_ops ops = { .end = end_segment };
+	struct scan_request request = { .threads = 1, .quiet = true, .note = "" };
 	char problem[FLASH_PROBLEM_BYTES];
 	struct segment *segments;
 	struct flash flash;
@@ -360,6 +355,6 @@ void image_expect_failure(const struct image *image, uint32_t segment, uint64_t 
 			 "at %llu: "
 			 "\"%s\"",
 			 (unsigned long long)tally.failures, tally.failed_segment,
-			 (unsigned long long)tally.failed_offset, tally.text, segment,
-			 (unsigned long long)offset, text);
+			 (unsigned long long)tally.failed_offset, tally.text, segment, (unsigned long long)offset,
+			 text);
 }

@@ -67,20 +67,19 @@ struct image_segment {
 	uint32_t count;
 	uint32_t granule; /* 8 */
 	bool filter;
-	bool no_tail;          /* as if its writing had been cut off */
+	bool no_tail; /* as if its writing had been cut off */
 	uint64_t attach_epoch; /* 1 */
 };
 
 /* Where each record lies is written into offsets, when that isn't NULL. */
-void image_write(struct image *image, uint32_t number, const struct image_segment *segment,
-		 uint64_t *offsets);
+void image_write(struct image *image, uint32_t number, const struct image_segment *segment, uint64_t *offsets);
 
 /* What verifying all of it finds. */
 struct image_tally {
 	int opened; /* of flash_open: the rest is not set unless it is 0 */
 	uint64_t records, failures;
 	uint32_t failed_segment; /* the last that had a failure */
-	uint64_t failed_offset;  /* the first of it */
+	uint64_t failed_offset; /* the first of it */
 	char text[SCAN_TEXT_BYTES];
 	uint64_t states[SEGMENT_STATES];
 };

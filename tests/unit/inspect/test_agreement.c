@@ -37,15 +37,13 @@ static void on_record(void *context, const struct format_record *record, bool go
 	assert_true(good);
 	lines->records++;
 	used = snprintf(expected, sizeof(expected),
-			"%s %" PRIu64 " %.*s %u %016" PRIx64 " cas %" PRIu64
-			" flags %u expiry %u item %u features ",
+			"%s %" PRIu64 " %.*s %u %016" PRIx64 " cas %" PRIu64 " flags %u expiry %u item %u features ",
 			record->extent ? "extent" : "record", record->offset, record->key_length,
 			(const char *)record->key, record->value_length,
 			format_sum(record->value, record->value_length), record->cas, record->client_flags,
 			record->expiry, record->item_flags);
 	for (unsigned i = 0; i < FORMAT_CLASSIFIER_BYTES; i++)
-		used += snprintf(expected + used, sizeof(expected) - (size_t)used, "%02x",
-				 record->classifier[i]);
+		used += snprintf(expected + used, sizeof(expected) - (size_t)used, "%02x", record->classifier[i]);
 	snprintf(expected + used, sizeof(expected) - (size_t)used, "\n");
 	expect_line(lines, expected);
 }
@@ -58,21 +56,19 @@ static void on_failure(void *context, uint64_t offset, const char *text)
 
 static void expect_segment(struct lines *lines, const struct segment *segment)
 {
-	static const struct walk_events events = {.record = on_record, .failure = on_failure};
+	static const struct walk_events events = { .record = on_record, .failure = on_failure };
 	const struct format_header *header = &segment->header;
 	struct walk_totals totals;
 	struct window window;
 	char expected[256];
 
 	snprintf(expected, sizeof(expected),
-		 "segment %u sequence %" PRIu64 " objects %u extents %u granule %u L %u filter %" PRIu64
-		 "\n",
+		 "segment %u sequence %" PRIu64 " objects %u extents %u granule %u L %u filter %" PRIu64 "\n",
 		 segment->number, header->sequence, header->records, header->extents, header->granule,
 		 header->longest_999, segment->tail.filter_bytes);
 	expect_line(lines, expected);
 	window_init(&window, lines->flash);
-	assert_int_equal(walk_segment(&lines->flash->super, segment, &window, &events, lines, &totals),
-			 FS_OK);
+	assert_int_equal(walk_segment(&lines->flash->super, segment, &window, &events, lines, &totals), FS_OK);
 	window_fini(&window);
 	assert_int_equal(totals.records, header->records);
 }
@@ -101,7 +97,7 @@ static void expect_agreement(const struct image *image, uint64_t records)
 	char path[32], problem[FLASH_PROBLEM_BYTES], uuid[WORDS_UUID_BYTES], expected[128];
 	struct segment *segments;
 	struct flash flash;
-	struct lines lines = {.flash = &flash};
+	struct lines lines = { .flash = &flash };
 	uint64_t newest;
 
 	if (system("python3 -c '' 2>/dev/null") != 0) {
@@ -138,13 +134,14 @@ static void on_the_image_that_the_engine_made(void **state)
 static void on_an_image_of_our_own(void **state)
 {
 	static const struct image_record records[] = {
-		{.key = "extent", .value_length = 9999, .cas = 3, .extent = true},
-		{.key = "x", .value_length = 0, .cas = 4},
-		{.key = "y", .value_length = 2000, .cas = 5, .expiry = 77},
-		{.key = "z", .value_length = 16, .cas = 6},
+		{ .key = "extent", .value_length = 9999, .cas = 3, .extent = true },
+		{ .key = "x", .value_length = 0, .cas = 4 },
+		{ .key = "y", .value_length = 2000, .cas = 5, .expiry = 77 },
+		{ .key = "z", .value_length = 16, .cas = 6 },
 	};
 	const struct image_segment segment = {
-		.sequence = 8, .records = records, .count = 4, .granule = 50, .filter = true};
+		.sequence = 8, .records = records, .count = 4, .granule = 50, .filter = true
+	};
 	struct image image;
 
 	(void)state;

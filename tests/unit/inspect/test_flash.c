@@ -47,8 +47,7 @@ static void what_is_no_file_is_refused(void **state)
 	{
 		char text[FLASH_PROBLEM_BYTES];
 
-		assert_int_equal(open_status(problem, text),
-				 EXIT_TROUBLE); /* and doesn't wait for a writer */
+		assert_int_equal(open_status(problem, text), EXIT_TROUBLE); /* and doesn't wait for a writer */
 	}
 	unlink(problem);
 	rmdir(pipe);
@@ -98,8 +97,8 @@ static void a_superblock_that_cannot_be_is_told(void **state)
 	static const struct {
 		unsigned at, bytes;
 		uint64_t value;
-	} cases[] = {{264, 8, 0},     {264, 8, 65537}, {264, 8, 1ull << 40}, {272, 4, 0},
-		     {272, 4, 16384}, {276, 4, 0},     {288, 8, 9}};
+	} cases[] = { { 264, 8, 0 },     { 264, 8, 65537 }, { 264, 8, 1ull << 40 }, { 272, 4, 0 },
+		      { 272, 4, 16384 }, { 276, 4, 0 },     { 288, 8, 9 } };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -128,8 +127,7 @@ static void one_good_copy_is_enough(void **state)
 		image_sync(&image);
 		assert_int_equal(flash_open(&flash, image.path, problem), 0);
 		assert_int_equal(flash.super.generation, 5);
-		assert_string_equal(superblock_copy_remark(flash.copies, n, &failure),
-				    "fails its checksum");
+		assert_string_equal(superblock_copy_remark(flash.copies, n, &failure), "fails its checksum");
 		assert_true(failure);
 		assert_null(superblock_copy_remark(flash.copies, 1 - n, &failure));
 		flash_close(&flash);
@@ -168,11 +166,10 @@ static void the_younger_copy_counts(void **state)
 /* One's own memory as a file: where nothing is mapped, reads fail like those of a bad sector. */
 static void a_bad_sector_is_counted_and_hides_nothing_else(void **state)
 {
-	struct flash flash = {.fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)};
-	uint8_t *there =
-		mmap(NULL, 5 * FORMAT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct flash flash = { .fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC) };
+	uint8_t *there = mmap(NULL, 5 * FORMAT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *read = aligned_alloc(FORMAT_PAGE, 5 * FORMAT_PAGE);
-	struct flash_unread unread = {0};
+	struct flash_unread unread = { 0 };
 
 	(void)state;
 	assert_true(flash.fd >= 0 && there != MAP_FAILED && read);

@@ -41,19 +41,17 @@ static void make_image(struct image *image)
 {
 	static struct image_record records[400];
 	static char keys[400][16];
-	const struct image_segment first = {.sequence = 4, .records = records, .count = 60, .filter = true};
-	const struct image_segment second = {
-		.sequence = 5, .records = records + 60, .count = 340, .granule = 16};
-	const struct image_segment third = {
-		.sequence = 3, .records = records + 60, .count = 100, .granule = 33};
+	const struct image_segment first = { .sequence = 4, .records = records, .count = 60, .filter = true };
+	const struct image_segment second = { .sequence = 5, .records = records + 60, .count = 340, .granule = 16 };
+	const struct image_segment third = { .sequence = 3, .records = records + 60, .count = 100, .granule = 33 };
 
 	for (uint32_t i = 0; i < 400; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "key:%u", i);
-		records[i] = (struct image_record){.key = keys[i],
-						   .value_length = i < 2 ? 4000 : i * 7 % 120,
-						   .cas = i + 1,
-						   .extent = i < 2,
-						   .expiry = i % 3};
+		records[i] = (struct image_record){ .key = keys[i],
+						    .value_length = i < 2 ? 4000 : i * 7 % 120,
+						    .cas = i + 1,
+						    .extent = i < 2,
+						    .expiry = i % 3 };
 	}
 	image_create(image, 4);
 	image_write(image, 0, &first, NULL);
@@ -81,17 +79,15 @@ static void expect_flip_found(const struct image *image, uint64_t at, uint8_t bi
 	flip(image, at, bit);
 	image_verify(image, &tally);
 	if (tally.opened != 0 || tally.failures == 0 || tally.failed_segment != segment)
-		fail_msg("bit %u of byte %llu: %llu failures, segment %u for %u", bit,
-			 (unsigned long long)at, (unsigned long long)tally.failures, tally.failed_segment,
-			 segment);
+		fail_msg("bit %u of byte %llu: %llu failures, segment %u for %u", bit, (unsigned long long)at,
+			 (unsigned long long)tally.failures, tally.failed_segment, segment);
 	restore(image, at);
 }
 
 static void flip_all_over(struct image *image, uint32_t segments)
 {
 	for (unsigned i = 0; i < FLIPS; i++)
-		expect_flip_found(image,
-				  FORMAT_AREA_BYTES + random_below(segments * (uint64_t)IMAGE_SEGMENT),
+		expect_flip_found(image, FORMAT_AREA_BYTES + random_below(segments * (uint64_t)IMAGE_SEGMENT),
 				  (uint8_t)random_below(8));
 	/* The fields of headers and tails, bit by bit. */
 	for (uint32_t n = 0; n < segments; n++) {
@@ -164,7 +160,7 @@ struct voices {
 /* What the commands print isn't looked at here. */
 static struct voices silence(void)
 {
-	struct voices old = {.out = dup(STDOUT_FILENO), .err = dup(STDERR_FILENO)};
+	struct voices old = { .out = dup(STDOUT_FILENO), .err = dup(STDERR_FILENO) };
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	fflush(stdout);
@@ -185,13 +181,13 @@ static void speak(struct voices old)
 /* Every command that goes over the whole flash, as text and as JSON. */
 static void run_commands(const struct image *image)
 {
-	struct inspect_options options = {.path = image->path,
-					  .live = true,
-					  .threads = 2,
-					  .quiet = true,
-					  .uptime_s = 5,
-					  .key = "key:70",
-					  .key_length = 6};
+	struct inspect_options options = { .path = image->path,
+					   .live = true,
+					   .threads = 2,
+					   .quiet = true,
+					   .uptime_s = 5,
+					   .key = "key:70",
+					   .key_length = 6 };
 	char problem[FLASH_PROBLEM_BYTES];
 	struct flash flash;
 
@@ -217,9 +213,9 @@ static void run_commands(const struct image *image)
    lies behind a checksum is reached. */
 static void damage(struct image *image)
 {
-	static const uint64_t nasty[] = {0,     1,          7,          8,          31,         32,
-					 127,   128,        4095,       4096,       61440,      65535,
-					 65536, 1ull << 31, UINT32_MAX, 1ull << 32, 1ull << 63, UINT64_MAX};
+	static const uint64_t nasty[] = { 0,     1,          7,          8,          31,         32,
+					  127,   128,        4095,       4096,       61440,      65535,
+					  65536, 1ull << 31, UINT32_MAX, 1ull << 32, 1ull << 63, UINT64_MAX };
 	uint64_t value = nasty[random_below(sizeof(nasty) / sizeof(nasty[0]))];
 	uint32_t n = (uint32_t)random_below(3);
 	uint64_t at, length;
@@ -232,8 +228,7 @@ static void damage(struct image *image)
 			image->bytes[at + i] = (uint8_t)mix64(random_state++);
 		break;
 	case 1: /* a header's field */
-		image_put(image, IMAGE_START(n) + 56 + 4 * random_below(27), value,
-			  4 + 4 * (unsigned)random_below(2));
+		image_put(image, IMAGE_START(n) + 56 + 4 * random_below(27), value, 4 + 4 * (unsigned)random_below(2));
 		image_seal_header(image, n);
 		break;
 	case 2: /* a tail's */

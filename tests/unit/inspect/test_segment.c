@@ -7,10 +7,10 @@
 #include "tools/inspect/live.h"
 
 static const struct image_record two[] = {
-	{.key = "a", .value_length = 10, .cas = 1},
-	{.key = "b", .value_length = 20, .cas = 2, .expiry = 100},
+	{ .key = "a", .value_length = 10, .cas = 1 },
+	{ .key = "b", .value_length = 20, .cas = 2, .expiry = 100 },
 };
-static const struct image_segment plain = {.sequence = 9, .records = two, .count = 2};
+static const struct image_segment plain = { .sequence = 9, .records = two, .count = 2 };
 
 static enum segment_state state_of(const struct image *image, uint32_t number, char why[SEGMENT_WHY_BYTES])
 {
@@ -44,24 +44,24 @@ static void fields_that_cannot_be_make_it_broken(void **state)
 		uint64_t value;
 		const char *why;
 	} cases[] = {
-		{64, 4, 2, "the one of segment 2"},
-		{72, 4, 0, "granule 0"},
-		{80, 8, 8192, "extents don't begin"},
-		{96, 8, 4097, "don't follow each other"},
-		{96, 8, 1ull << 63, "don't follow each other"},
-		{104, 8, UINT64_MAX, "data area and footer"},
-		{104, 8, 0, "data area and footer"},
-		{112, 8, IMAGE_SEGMENT, "footer doesn't end"},
-		{112, 8, UINT64_MAX - 4095, "footer doesn't end"},
-		{120, 8, FORMAT_PAGE, "footer doesn't end"},
-		{128, 4, UINT32_MAX, "more records than fit"},
-		{132, 4, 3, "more extents than records"},
-		{136, 8, UINT64_MAX, "more records than fit"},
-		{152, 8, 2, "a start that has not been"},
-		{160, 4, 17, "functions"},
-		{56, 8, 1000, "has not reserved"},
-		{8, 4, 2, "another version"},
-		{32, 8, 1, "unknown feature"},
+		{ 64, 4, 2, "the one of segment 2" },
+		{ 72, 4, 0, "granule 0" },
+		{ 80, 8, 8192, "extents don't begin" },
+		{ 96, 8, 4097, "don't follow each other" },
+		{ 96, 8, 1ull << 63, "don't follow each other" },
+		{ 104, 8, UINT64_MAX, "data area and footer" },
+		{ 104, 8, 0, "data area and footer" },
+		{ 112, 8, IMAGE_SEGMENT, "footer doesn't end" },
+		{ 112, 8, UINT64_MAX - 4095, "footer doesn't end" },
+		{ 120, 8, FORMAT_PAGE, "footer doesn't end" },
+		{ 128, 4, UINT32_MAX, "more records than fit" },
+		{ 132, 4, 3, "more extents than records" },
+		{ 136, 8, UINT64_MAX, "more records than fit" },
+		{ 152, 8, 2, "a start that has not been" },
+		{ 160, 4, 17, "functions" },
+		{ 56, 8, 1000, "has not reserved" },
+		{ 8, 4, 2, "another version" },
+		{ 32, 8, 1, "unknown feature" },
 	};
 
 	(void)state;
@@ -84,8 +84,9 @@ static void a_footer_that_does_not_fit_makes_it_broken(void **state)
 		unsigned at;
 		uint64_t value;
 	} cases[] = {
-		{64, 3}, {68, 1}, {72, 5}, {80, UINT64_MAX}, {80, 2 * FORMAT_PAGE}, {96, UINT64_MAX - 7},
-		{56, 10}};
+		{ 64, 3 }, { 68, 1 }, { 72, 5 }, { 80, UINT64_MAX }, { 80, 2 * FORMAT_PAGE }, { 96, UINT64_MAX - 7 },
+		{ 56, 10 }
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -130,8 +131,8 @@ static void what_was_cut_off_is_no_damage(void **state)
 	/* Over an older life, whose tail is still there. */
 	image_write(&image, 1, &plain, NULL);
 	image_put(&image, IMAGE_START(1) + 56, 10, 8);
-	image_put(&image, IMAGE_START(1) + FORMAT_PAGE - 8,
-		  format_sum(image.bytes + IMAGE_START(1), FORMAT_PAGE - 8), 8);
+	image_put(&image, IMAGE_START(1) + FORMAT_PAGE - 8, format_sum(image.bytes + IMAGE_START(1), FORMAT_PAGE - 8),
+		  8);
 	assert_int_equal(state_of(&image, 1, NULL), SEGMENT_TORN);
 	/* A daemon is at it, unless it has gone on to a younger one since. */
 	image_lock(&image);
@@ -181,7 +182,7 @@ static void a_file_that_is_too_short_is_damage(void **state)
 
 static void count_live(const struct image *image, int64_t uptime_s, struct live_count counts[3])
 {
-	struct inspect_options options = {.threads = 2, .quiet = true, .uptime_s = uptime_s};
+	struct inspect_options options = { .threads = 2, .quiet = true, .uptime_s = uptime_s };
 	char problem[FLASH_PROBLEM_BYTES];
 	struct live_count *all;
 	struct segment *segments;
@@ -200,10 +201,10 @@ static void count_live(const struct image *image, int64_t uptime_s, struct live_
 static void younger_records_supersede_older_ones(void **state)
 {
 	static const struct image_record younger[] = {
-		{.key = "b", .value_length = 1, .cas = 7, .expiry = 50},
-		{.key = "c", .value_length = 1, .cas = 8},
+		{ .key = "b", .value_length = 1, .cas = 7, .expiry = 50 },
+		{ .key = "c", .value_length = 1, .cas = 8 },
 	};
-	const struct image_segment segment = {.sequence = 10, .records = younger, .count = 2};
+	const struct image_segment segment = { .sequence = 10, .records = younger, .count = 2 };
 	struct live_count counts[3];
 	struct image image;
 

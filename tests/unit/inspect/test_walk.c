@@ -5,20 +5,19 @@
 #include "tests/unit/inspect/image.h"
 
 static const struct image_record some[] = {
-	{.key = "large", .value_length = 5000, .cas = 11, .extent = true},
-	{.key = "large:2", .value_length = 4100, .cas = 12, .extent = true},
-	{.key = "a", .value_length = 100, .cas = 1},
-	{.key = "bb", .value_length = 0, .cas = 2, .expiry = 30},
-	{.key = "ccc", .value_length = 777, .cas = 3},
-	{.key = "dddd", .value_length = 41, .cas = 4},
+	{ .key = "large", .value_length = 5000, .cas = 11, .extent = true },
+	{ .key = "large:2", .value_length = 4100, .cas = 12, .extent = true },
+	{ .key = "a", .value_length = 100, .cas = 1 },
+	{ .key = "bb", .value_length = 0, .cas = 2, .expiry = 30 },
+	{ .key = "ccc", .value_length = 777, .cas = 3 },
+	{ .key = "dddd", .value_length = 41, .cas = 4 },
 };
 #define COUNT (sizeof(some) / sizeof(some[0]))
 
 /* Segment 1 of three is written, with a filter. */
 static void make(struct image *image, uint64_t offsets[COUNT])
 {
-	const struct image_segment segment = {
-		.sequence = 5, .records = some, .count = COUNT, .filter = true};
+	const struct image_segment segment = { .sequence = 5, .records = some, .count = COUNT, .filter = true };
 
 	image_create(image, 3);
 	image_write(image, 1, &segment, offsets);
@@ -61,7 +60,7 @@ static void lengths_that_cannot_be_are_found(void **state)
 	static const struct {
 		unsigned at, bytes;
 		uint64_t value;
-	} cases[] = {{24, 1, 0}, {24, 1, 251}, {4, 4, 0x7ffffff}, {4, 4, 60000}, {24, 1, 200}};
+	} cases[] = { { 24, 1, 0 }, { 24, 1, 251 }, { 4, 4, 0x7ffffff }, { 4, 4, 60000 }, { 24, 1, 200 } };
 	uint64_t offsets[COUNT];
 	struct image image;
 
@@ -77,13 +76,13 @@ static void lengths_that_cannot_be_are_found(void **state)
 
 static void bytes_in_a_gap_are_found(void **state)
 {
-	uint64_t offsets[COUNT], gap_ends[] = {0, 0, 0};
+	uint64_t offsets[COUNT], gap_ends[] = { 0, 0, 0 };
 	struct image image;
 
 	(void)state;
 	make(&image, offsets);
-	gap_ends[0] = offsets[2] - 1;                      /* between extents and data */
-	gap_ends[1] = offsets[5] - 1;                      /* between two records */
+	gap_ends[0] = offsets[2] - 1; /* between extents and data */
+	gap_ends[1] = offsets[5] - 1; /* between two records */
 	gap_ends[2] = IMAGE_SEGMENT - 2 * FORMAT_PAGE - 1; /* before the footer */
 	for (unsigned i = 0; i < 3; i++) {
 		image.bytes[DATA(gap_ends[i])] = 9;
@@ -144,7 +143,7 @@ static void a_list_that_leads_nowhere_is_found(void **state)
 
 static void a_record_listed_twice_is_found(void **state)
 {
-	const struct image_segment segment = {.sequence = 5, .records = some + 2, .count = 2};
+	const struct image_segment segment = { .sequence = 5, .records = some + 2, .count = 2 };
 	uint64_t offsets[COUNT], footer = IMAGE_SEGMENT - 2 * FORMAT_PAGE, length = 0;
 	struct image_tally tally;
 	struct image image;
@@ -217,8 +216,8 @@ static void counts_that_are_wrong_are_found(void **state)
 
 static void a_cas_id_beyond_the_reserve_is_found(void **state)
 {
-	static const struct image_record record = {.key = "k", .value_length = 5, .cas = 1000000};
-	const struct image_segment segment = {.sequence = 5, .records = &record, .count = 1};
+	static const struct image_record record = { .key = "k", .value_length = 5, .cas = 1000000 };
+	const struct image_segment segment = { .sequence = 5, .records = &record, .count = 1 };
 	struct image image;
 	uint64_t offset;
 
@@ -287,10 +286,9 @@ static void note_end(void *context, const struct scan_outcome *outcome)
 
 static void scan_while_overwritten(struct overwriting *overwriting, bool in_use)
 {
-	static const struct scan_ops ops = {.begin = overwrite, .end = note_end};
+	static const struct scan_ops ops = { .begin = overwrite, .end = note_end };
 	static const uint32_t number = 1;
-	struct scan_request request = {
-		.numbers = &number, .count = 1, .threads = 1, .quiet = true, .note = ""};
+	struct scan_request request = { .numbers = &number, .count = 1, .threads = 1, .quiet = true, .note = "" };
 	char problem[FLASH_PROBLEM_BYTES];
 	uint64_t offsets[COUNT];
 	struct image image;
@@ -311,7 +309,7 @@ static void scan_while_overwritten(struct overwriting *overwriting, bool in_use)
 
 static void a_segment_overwritten_again_and_again_is_no_damage(void **state)
 {
-	struct overwriting overwriting = {.footer_too = true};
+	struct overwriting overwriting = { .footer_too = true };
 
 	(void)state;
 	scan_while_overwritten(&overwriting, true);
@@ -321,13 +319,13 @@ static void a_segment_overwritten_again_and_again_is_no_damage(void **state)
 
 static void a_segment_that_begins_to_be_overwritten_is_no_damage(void **state)
 {
-	struct overwriting overwriting = {0};
+	struct overwriting overwriting = { 0 };
 
 	(void)state;
 	scan_while_overwritten(&overwriting, true);
 	assert_int_equal(overwriting.walks, 1);
 	assert_int_equal(overwriting.state, SEGMENT_WRITING);
-	overwriting = (struct overwriting){0};
+	overwriting = (struct overwriting){ 0 };
 	scan_while_overwritten(&overwriting, false);
 	assert_int_equal(overwriting.state, SEGMENT_TORN);
 }
@@ -342,11 +340,10 @@ static void *count_walk(void *context, const struct segment *segment)
 /* New bytes may land before the header does: a second walk decides. */
 static void damage_on_a_flash_in_use_is_told_after_a_second_walk(void **state)
 {
-	static const struct scan_ops ops = {.begin = count_walk, .end = note_end};
+	static const struct scan_ops ops = { .begin = count_walk, .end = note_end };
 	static const uint32_t number = 1;
-	struct scan_request request = {
-		.numbers = &number, .count = 1, .threads = 1, .quiet = true, .note = ""};
-	struct overwriting overwriting = {0};
+	struct scan_request request = { .numbers = &number, .count = 1, .threads = 1, .quiet = true, .note = "" };
+	struct overwriting overwriting = { 0 };
 	char problem[FLASH_PROBLEM_BYTES];
 	uint64_t offsets[COUNT];
 	struct image image;

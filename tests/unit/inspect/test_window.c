@@ -32,8 +32,7 @@ static void expect_bytes(const struct image *image, struct window *window, uint6
 
 static void steps_of_any_length_see_the_file(void **state)
 {
-	static const uint64_t lengths[] = {
-		1, 100, 4096, 70001, WINDOW_PIECE_BYTES - 1, WINDOW_PIECE_BYTES + 4097};
+	static const uint64_t lengths[] = { 1, 100, 4096, 70001, WINDOW_PIECE_BYTES - 1, WINDOW_PIECE_BYTES + 4097 };
 	struct window window;
 	struct image image;
 	struct flash flash;
@@ -72,8 +71,7 @@ static void leaps_and_returns_see_the_file(void **state)
 		uint64_t at = reduce64(mix64(i), SEGMENT_BYTES);
 		uint64_t most = SEGMENT_BYTES - at;
 
-		expect_bytes(&image, &window, at,
-			     reduce64(mix64(i + 1000), i % 4 || most < 5000 ? most : 5000));
+		expect_bytes(&image, &window, at, reduce64(mix64(i + 1000), i % 4 || most < 5000 ? most : 5000));
 	}
 	expect_bytes(&image, &window, 0, SEGMENT_BYTES);
 	window_fini(&window);

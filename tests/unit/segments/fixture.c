@@ -7,8 +7,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-static void configure(struct flash *flash, const char *path, uint64_t bytes, uint64_t segment_bytes,
-		      unsigned functions)
+static void configure(struct flash *flash, const char *path, uint64_t bytes, uint64_t segment_bytes, unsigned functions)
 {
 	memset(flash, 0, sizeof(*flash));
 	clk_scripted_init(&flash->clock, 1000000);
@@ -35,11 +34,9 @@ int flash_open_on(struct flash *flash, struct ram_device *ram, uint64_t segment_
 	return rc;
 }
 
-int flash_open_ram(struct flash *flash, uint32_t segments, uint64_t segment_bytes, unsigned functions,
-		   uint8_t *memory)
+int flash_open_ram(struct flash *flash, uint32_t segments, uint64_t segment_bytes, unsigned functions, uint8_t *memory)
 {
-	return flash_open_on(flash,
-			     ram_device_create(LAYOUT_SUPER_BYTES + segments * segment_bytes, memory),
+	return flash_open_on(flash, ram_device_create(LAYOUT_SUPER_BYTES + segments * segment_bytes, memory),
 			     segment_bytes, functions);
 }
 
@@ -167,12 +164,11 @@ static void pace(void *context, uint64_t bytes)
 	((struct batch *)context)->paced += bytes;
 }
 
-const struct seg_writer_ops batch_ops = {.record = hand_out, .pace = pace};
+const struct seg_writer_ops batch_ops = { .record = hand_out, .pace = pace };
 
 int batch_plan(struct batch *batch, const struct seg *seg, enum seg_placement placement)
 {
-	return seg_plan_make(seg, placement, batch->candidates, batch->count, filter_bytes, NULL,
-			     &batch->plan);
+	return seg_plan_make(seg, placement, batch->candidates, batch->count, filter_bytes, NULL, &batch->plan);
 }
 
 int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment)
@@ -188,8 +184,8 @@ int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment)
 		return rc;
 	filter = mem_must_zalloc(filter_bytes(NULL, batch->plan.count));
 	memset(filter, 0xf1, filter_bytes(NULL, batch->plan.count));
-	rc = seg_write(flash->seg, *segment, &batch->plan, filter, filter_bytes(NULL, batch->plan.count),
-		       &batch_ops, batch, &written);
+	rc = seg_write(flash->seg, *segment, &batch->plan, filter, filter_bytes(NULL, batch->plan.count), &batch_ops,
+		       batch, &written);
 	mem_free(filter);
 	if (rc == FS_OK) {
 		assert_int_equal(written, flash->config.segment_bytes);

@@ -48,8 +48,7 @@ struct batch {
 };
 
 /* Opens over a RAM device with room for that many segments. memory: kept by the caller, or NULL. */
-int flash_open_ram(struct flash *flash, uint32_t segments, uint64_t segment_bytes, unsigned functions,
-		   uint8_t *memory);
+int flash_open_ram(struct flash *flash, uint32_t segments, uint64_t segment_bytes, unsigned functions, uint8_t *memory);
 /* The same over a device made already. */
 int flash_open_on(struct flash *flash, struct ram_device *ram, uint64_t segment_bytes, unsigned functions);
 int flash_open_file(struct flash *flash, const char *path, uint64_t bytes, uint64_t segment_bytes);

@@ -77,7 +77,7 @@ static void put_bytes(uint64_t size, const void *bytes, uint64_t length, uint64_
 
 static void assert_refused_and_left_alone(const char *what, uint64_t length, uint64_t offset)
 {
-	char read_back[16] = {0};
+	char read_back[16] = { 0 };
 	struct flash flash;
 	int64_t size = file_size();
 	int fd;
@@ -98,15 +98,15 @@ static void what_holds_something_else_is_refused(void **state)
 		uint64_t size, offset;
 		const char *bytes;
 	} there[] = {
-		{5, 0, "notes"},                                /* a short text */
-		{SEG_PAGE + 7, SEG_PAGE + 1, "tail"},           /* no whole page */
-		{BYTES, 1080, "\x53\xef"},                      /* ext4 */
-		{2 * BYTES, 512, "EFI PART"},                   /* a table of partitions */
-		{BYTES, LAYOUT_SUPER_BYTES - 1, "x"},           /* the last byte of the area */
-		{BYTES, LAYOUT_SUPER_BYTES + 64, "_BHRfS_M"},   /* btrfs: nothing in the first 64 KiB */
-		{BYTES, 1, LAYOUT_SUPER_MAGIC},                 /* the magic, but not where it belongs */
-		{BYTES, 16384, LAYOUT_SUPER_MAGIC},
-		{BYTES, 0, LAYOUT_HEADER_MAGIC},
+		{ 5, 0, "notes" }, /* a short text */
+		{ SEG_PAGE + 7, SEG_PAGE + 1, "tail" }, /* no whole page */
+		{ BYTES, 1080, "\x53\xef" }, /* ext4 */
+		{ 2 * BYTES, 512, "EFI PART" }, /* a table of partitions */
+		{ BYTES, LAYOUT_SUPER_BYTES - 1, "x" }, /* the last byte of the area */
+		{ BYTES, LAYOUT_SUPER_BYTES + 64, "_BHRfS_M" }, /* btrfs: nothing in the first 64 KiB */
+		{ BYTES, 1, LAYOUT_SUPER_MAGIC }, /* the magic, but not where it belongs */
+		{ BYTES, 16384, LAYOUT_SUPER_MAGIC },
+		{ BYTES, 0, LAYOUT_HEADER_MAGIC },
 	};
 
 	(void)state;
@@ -147,13 +147,13 @@ static void what_is_ours_or_empty_is_taken(void **state)
 		uint64_t size, offset;
 		const char *bytes;
 	} there[] = {
-		{BYTES, 0, LAYOUT_SUPER_MAGIC "broken"},
-		{BYTES, LAYOUT_SUPER_COPY_OFFSET, LAYOUT_SUPER_MAGIC "broken"},
-		{9, 0, LAYOUT_SUPER_MAGIC},
-		{BYTES, LAYOUT_SUPER_BYTES, LAYOUT_HEADER_MAGIC},
-		{BYTES, LAYOUT_SUPER_BYTES + SEG_PAGE, "data"},
-		{BYTES, 0, ""},
-		{0, 0, ""},
+		{ BYTES, 0, LAYOUT_SUPER_MAGIC "broken" },
+		{ BYTES, LAYOUT_SUPER_COPY_OFFSET, LAYOUT_SUPER_MAGIC "broken" },
+		{ 9, 0, LAYOUT_SUPER_MAGIC },
+		{ BYTES, LAYOUT_SUPER_BYTES, LAYOUT_HEADER_MAGIC },
+		{ BYTES, LAYOUT_SUPER_BYTES + SEG_PAGE, "data" },
+		{ BYTES, 0, "" },
+		{ 0, 0, "" },
 	};
 
 	(void)state;
@@ -199,7 +199,7 @@ static void a_second_opener_is_refused(void **state)
 /* The limit of a file's size stands for a full file system. */
 static void without_room_nothing_is_left_behind(void **state)
 {
-	struct rlimit old, small = {BYTES / 2, BYTES / 2};
+	struct rlimit old, small = { BYTES / 2, BYTES / 2 };
 	struct flash flash;
 
 	(void)state;
@@ -301,7 +301,7 @@ static void segments_pass_through_direct_io_and_the_page_cache(void **state)
 {
 	(void)state;
 	for (int direct = 0; direct < 2; direct++) {
-		struct flash flash = {0};
+		struct flash flash = { 0 };
 		struct seg_info info;
 
 		assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);

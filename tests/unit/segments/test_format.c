@@ -119,8 +119,7 @@ static void the_golden_image_is_still_made(void **state)
 	golden = read_golden();
 	for (uint64_t at = 0; at < BYTES; at++)
 		if (memory[at] != golden[at])
-			fail_msg("byte %llu is %02x, golden %02x", (unsigned long long)at, memory[at],
-				 golden[at]);
+			fail_msg("byte %llu is %02x, golden %02x", (unsigned long long)at, memory[at], golden[at]);
 	mem_free(memory);
 	mem_free(golden);
 	batch_fini(&batches[0]);
@@ -155,7 +154,7 @@ static void the_golden_image_is_still_read(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct layout_header header;
 		struct seg_entry *entry = &flash.seg->table->entry[i];
-		struct expected expected = {.batch = &batches[i]};
+		struct expected expected = { .batch = &batches[i] };
 		uint64_t visited;
 
 		memcpy(&header, golden + LAYOUT_SUPER_BYTES + i * SEGMENT, sizeof(header));
@@ -190,10 +189,9 @@ static void describe(const struct batch *batch, uint32_t n, char *line, size_t s
 		snprintf(features + 2 * i, 3, "%02x", (uint8_t)(object->number + i));
 	snprintf(line, size, "%s %u %s %u %016llx cas %llu flags %u expiry %u item %u features %s\n",
 		 n < batch->plan.extents ? "extent" : "record", batch->plan.placed[n].offset, object->key,
-		 object->value_length,
-		 (unsigned long long)hash64(value, object->value_length, LAYOUT_CHECK_SEED),
-		 (unsigned long long)object->number + 1, (uint32_t)(object->number * 3),
-		 (uint32_t)(object->number * 5), (unsigned)(object->number % 32), features);
+		 object->value_length, (unsigned long long)hash64(value, object->value_length, LAYOUT_CHECK_SEED),
+		 (unsigned long long)object->number + 1, (uint32_t)(object->number * 3), (uint32_t)(object->number * 5),
+		 (unsigned)(object->number % 32), features);
 	mem_free(value);
 }
 
@@ -229,8 +227,8 @@ static void an_independent_reader_finds_the_same(void **state)
 		const struct seg_plan *plan = &batches[i].plan;
 
 		snprintf(line, sizeof(line),
-			 "segment %u sequence %u objects %u extents %u granule %u L %u filter %llu\n", i,
-			 i + 1, plan->count, plan->extents, plan->granule, plan->longest_999,
+			 "segment %u sequence %u objects %u extents %u granule %u L %u filter %llu\n", i, i + 1,
+			 plan->count, plan->extents, plan->granule, plan->longest_999,
 			 (unsigned long long)filter_bytes(NULL, plan->count));
 		assert_line(pipe, line);
 		for (uint32_t n = 0; n < plan->count; n++) {
@@ -251,29 +249,27 @@ static void it_computes_the_same_positions(void **state)
 		uint64_t place, sequence, data_bytes;
 		uint32_t function, granule, functions;
 	} cases[] = {
-		{0, 0, 4096, 0, 8, 1},
-		{0x123456789abcdefull, 77, 500u << 20, 15, 8, 16},
-		{UINT64_MAX, UINT64_MAX, 65536, 3, 309, 7},
-		{42, 1, 100000, 9, 30000, 16}, /* fewer positions than functions */
+		{ 0, 0, 4096, 0, 8, 1 },
+		{ 0x123456789abcdefull, 77, 500u << 20, 15, 8, 16 },
+		{ UINT64_MAX, UINT64_MAX, 65536, 3, 309, 7 },
+		{ 42, 1, 100000, 9, 30000, 16 }, /* fewer positions than functions */
 	};
 
 	(void)state;
 	if (system("python3 -c '' 2>/dev/null") != 0)
 		skip();
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct layout_grid grid = layout_grid(cases[i].sequence, cases[i].data_bytes,
-						      cases[i].granule, cases[i].functions);
+		struct layout_grid grid =
+			layout_grid(cases[i].sequence, cases[i].data_bytes, cases[i].granule, cases[i].functions);
 		char command[800], line[40];
 		FILE *pipe;
 
-		snprintf(command, sizeof(command), "python3 %s --position %llu %u %llu %llu %u %u",
-			 script_path, (unsigned long long)cases[i].place, cases[i].function,
-			 (unsigned long long)cases[i].sequence, (unsigned long long)cases[i].data_bytes,
-			 cases[i].granule, cases[i].functions);
+		snprintf(command, sizeof(command), "python3 %s --position %llu %u %llu %llu %u %u", script_path,
+			 (unsigned long long)cases[i].place, cases[i].function, (unsigned long long)cases[i].sequence,
+			 (unsigned long long)cases[i].data_bytes, cases[i].granule, cases[i].functions);
 		pipe = popen(command, "r");
 		assert_non_null(pipe);
-		snprintf(line, sizeof(line), "%u\n",
-			 layout_position(&grid, cases[i].place, cases[i].function));
+		snprintf(line, sizeof(line), "%u\n", layout_position(&grid, cases[i].place, cases[i].function));
 		assert_line(pipe, line);
 		assert_int_equal(pclose(pipe), 0);
 	}

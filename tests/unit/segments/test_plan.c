@@ -52,16 +52,14 @@ static void check(const struct seg_plan *plan, const struct seg_candidate *candi
 			free_from = plan->data_offset;
 		assert_true(placed->offset >= free_from);
 		free_from = placed->offset + candidate->length;
-		assert_true(free_from <=
-			    (n < plan->extents ? plan->data_offset : segment_bytes - plan->footer_bytes));
+		assert_true(free_from <= (n < plan->extents ? plan->data_offset : segment_bytes - plan->footer_bytes));
 		assert_int_equal(candidate->extent, n < plan->extents);
 		assert_in_range(placed->function, 0, functions - 1);
 		if (n >= plan->extents)
 			assert_int_equal(placed->offset,
-					 plan->data_offset + (uint64_t)plan->granule *
-								     layout_position(&grid,
-										     candidate->place,
-										     placed->function));
+					 plan->data_offset +
+						 (uint64_t)plan->granule *
+							 layout_position(&grid, candidate->place, placed->function));
 		bytes += candidate->length;
 	}
 	assert_int_equal(bytes, plan->stats.placed_bytes);
@@ -71,8 +69,8 @@ static void check(const struct seg_plan *plan, const struct seg_candidate *candi
 static int simulate(uint64_t segment_bytes, unsigned functions, enum seg_placement placement,
 		    const struct seg_candidate *candidates, uint32_t count, struct seg_plan *plan)
 {
-	int rc = seg_plan_simulate(segment_bytes, 77, functions, placement, candidates, count, filter_bytes,
-				   NULL, plan);
+	int rc =
+		seg_plan_simulate(segment_bytes, 77, functions, placement, candidates, count, filter_bytes, NULL, plan);
 
 	if (rc == FS_OK)
 		check(plan, candidates, count, segment_bytes, functions);
@@ -85,8 +83,7 @@ static void nonsense_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(simulate(MIB, 0, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
-	assert_int_equal(simulate(MIB, SEG_SIMULATED_FUNCTIONS + 1, SEG_PLACE_SWEEP, NULL, 0, &plan),
-			 FS_EINVAL);
+	assert_int_equal(simulate(MIB, SEG_SIMULATED_FUNCTIONS + 1, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
 	assert_int_equal(simulate(MIB + 1, 16, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
 	assert_int_equal(simulate(SEG_PAGE, 16, SEG_PLACE_SWEEP, NULL, 0, &plan), FS_EINVAL);
 }
@@ -105,9 +102,9 @@ static void nothing_to_place_is_an_empty_plan(void **state)
 
 static void what_is_too_long_waits(void **state)
 {
-	struct seg_candidate candidates[3] = {{.place = 1, .length = 2 * MIB},
-					      {.place = 2, .length = 2 * MIB, .extent = 1},
-					      {.place = 3, .length = 100}};
+	struct seg_candidate candidates[3] = { { .place = 1, .length = 2 * MIB },
+					       { .place = 2, .length = 2 * MIB, .extent = 1 },
+					       { .place = 3, .length = 100 } };
 	struct seg_plan plan;
 
 	(void)state;
@@ -120,8 +117,8 @@ static void what_is_too_long_waits(void **state)
 /* Every shape: few or many functions, tiny segments with fewer positions than functions, one size. */
 static void plans_hold_what_they_must(void **state)
 {
-	static const unsigned functions[] = {1, 2, 3, 7, 16, SEG_SIMULATED_FUNCTIONS};
-	static const double means[] = {30, 300, 3000, 20000};
+	static const unsigned functions[] = { 1, 2, 3, 7, 16, SEG_SIMULATED_FUNCTIONS };
+	static const double means[] = { 30, 300, 3000, 20000 };
 
 	(void)state;
 	for (unsigned f = 0; f < 6; f++) {
@@ -133,8 +130,7 @@ static void plans_hold_what_they_must(void **state)
 
 				candidates = make(&count, MIB, means[m], m % 2 ? 0 : 1, f * 10 + m);
 				assert_int_equal(simulate(f % 2 ? MIB / 2 : SEG_MIN_BYTES, functions[f],
-							  (enum seg_placement)placement, candidates, count,
-							  &plan),
+							  (enum seg_placement)placement, candidates, count, &plan),
 						 FS_OK);
 				assert_true(plan.count > 0);
 				seg_plan_fini(&plan);
@@ -153,11 +149,8 @@ static void a_plan_is_the_same_each_time(void **state)
 	(void)state;
 	candidates = make(&count, 2 * MIB, 257, 1.25, 9);
 	for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
-		assert_int_equal(
-			simulate(MIB, 16, (enum seg_placement)placement, candidates, count, &first), FS_OK);
-		assert_int_equal(
-			simulate(MIB, 16, (enum seg_placement)placement, candidates, count, &second),
-			FS_OK);
+		assert_int_equal(simulate(MIB, 16, (enum seg_placement)placement, candidates, count, &first), FS_OK);
+		assert_int_equal(simulate(MIB, 16, (enum seg_placement)placement, candidates, count, &second), FS_OK);
 		assert_int_equal(first.count, second.count);
 		for (uint32_t n = 0; n < first.count; n++) {
 			assert_int_equal(first.placed[n].candidate, second.placed[n].candidate);
@@ -173,7 +166,7 @@ static void a_plan_is_the_same_each_time(void **state)
 static void functions_are_spread_evenly(void **state)
 {
 	struct layout_grid grid = layout_grid(5, 16 * MIB, 8, 16);
-	uint32_t hits[16][16] = {{0}};
+	uint32_t hits[16][16] = { { 0 } };
 	struct rng rng;
 
 	(void)state;

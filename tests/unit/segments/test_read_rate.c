@@ -23,7 +23,10 @@ static void answer(struct read_rate *rate, unsigned times, uint64_t latency_ns, 
 
 static bool admits(const struct read_rate *rate, unsigned with_drive, uint64_t waiting, bool begun)
 {
-	const struct read_queue queue = { .with_drive = with_drive, .fresh = with_drive, .oldest_ns = 1000 * MS, .company = with_drive,
+	const struct read_queue queue = { .with_drive = with_drive,
+					  .fresh = with_drive,
+					  .oldest_ns = 1000 * MS,
+					  .company = with_drive,
 					  .waiting = waiting };
 
 	return read_rate_admits(rate, &queue, begun, 1000 * MS);

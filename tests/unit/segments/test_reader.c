@@ -30,7 +30,7 @@ struct setup {
 struct one {
 	struct seg_read read;
 	struct setup *setup;
-	uint32_t n;     /* of the placed record wanted */
+	uint32_t n; /* of the placed record wanted */
 	uint64_t order; /* in which it was done */
 };
 
@@ -49,8 +49,8 @@ static void on_done(struct seg_read *read)
 		assert_int_equal(read->available, 0);
 		setup->failed++;
 	} else {
-		rc = seg_record_read(setup->flash.seg, read->segment, setup->sequence, read->offset,
-				     read->bytes, read->available, &record, &needed);
+		rc = seg_record_read(setup->flash.seg, read->segment, setup->sequence, read->offset, read->bytes,
+				     read->available, &record, &needed);
 		if (rc == FS_ESHORT) {
 			/* Longer than L: the rest is read with a second request. */
 			assert_true(needed > read->available);
@@ -82,8 +82,8 @@ static void begin(struct setup *setup, unsigned depth, uint32_t objects, uint32_
 	placed = setup->batch.plan.placed;
 	for (uint32_t n = 0; n < setup->batch.plan.count; n++)
 		assert_int_equal(placed[n].offset,
-				 seg_position(setup->flash.seg, setup->segment,
-					      batch_placed(&setup->batch, n)->place, placed[n].function));
+				 seg_position(setup->flash.seg, setup->segment, batch_placed(&setup->batch, n)->place,
+					      placed[n].function));
 }
 
 static void start(struct setup *setup, unsigned depth)
@@ -103,7 +103,7 @@ static void end(struct setup *setup)
 
 static void ask(struct setup *setup, struct one *one, uint32_t n)
 {
-	*one = (struct one){.setup = setup, .n = n};
+	*one = (struct one){ .setup = setup, .n = n };
 	one->read.segment = setup->segment;
 	one->read.offset = setup->batch.plan.placed[n].offset;
 	one->read.length = seg_read_length(setup->flash.seg, setup->segment);
@@ -117,7 +117,7 @@ static void ask(struct setup *setup, struct one *one, uint32_t n)
 static void await(struct setup *setup, unsigned done)
 {
 	while (setup->done < done) {
-		struct pollfd ready = {.fd = seg_reader_fd(setup->reader), .events = POLLIN};
+		struct pollfd ready = { .fd = seg_reader_fd(setup->reader), .events = POLLIN };
 		eventfd_t events;
 
 		assert_int_equal(poll(&ready, 1, 20000), 1);
@@ -595,7 +595,7 @@ static void a_file_is_read_through_libaio(void **state)
 /* Small waves, so that completions keep coming while others are polled; the eventfd is never read. */
 static void read_in_waves(struct setup *setup, unsigned waves)
 {
-	struct epoll_event watch = {.events = EPOLLIN | EPOLLET}, event;
+	struct epoll_event watch = { .events = EPOLLIN | EPOLLET }, event;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct one ones[5];
 	struct rng rng;

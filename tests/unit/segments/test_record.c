@@ -71,12 +71,12 @@ static void a_record_of_another_life_does_not_pass(void **state)
 	(void)state;
 	start(&setup);
 	offset = setup.batch.plan.placed[0].offset;
-	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence + 1,
-					 offset, bytes_of(&setup, offset), 4096, &record, &needed),
+	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence + 1, offset,
+					 bytes_of(&setup, offset), 4096, &record, &needed),
 			 FS_ECORRUPT);
 	/* Nor one that was moved, byte for byte. */
-	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence,
-					 offset + 8, bytes_of(&setup, offset), 4096, &record, &needed),
+	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence, offset + 8,
+					 bytes_of(&setup, offset), 4096, &record, &needed),
 			 FS_ECORRUPT);
 	end(&setup);
 }
@@ -86,7 +86,7 @@ static void a_forged_record_does_not_pass(void **state)
 {
 	struct layout_super foreign;
 	struct layout_record header;
-	struct seg_record record = {.key = "victim", .key_length = 6, .value = "bad", .value_length = 3};
+	struct seg_record record = { .key = "victim", .key_length = 6, .value = "bad", .value_length = 3 };
 	struct setup setup;
 	uint64_t offset;
 	uint8_t *at;
@@ -109,12 +109,12 @@ static void a_gap_is_no_record(void **state)
 	struct setup setup;
 	struct seg_record record;
 	uint64_t needed;
-	uint8_t zeros[256] = {0};
+	uint8_t zeros[256] = { 0 };
 
 	(void)state;
 	start(&setup);
-	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence,
-					 SEG_PAGE, zeros, sizeof(zeros), &record, &needed),
+	assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence, SEG_PAGE, zeros,
+					 sizeof(zeros), &record, &needed),
 			 FS_ECORRUPT);
 	end(&setup);
 }
@@ -134,8 +134,7 @@ static void a_length_beyond_the_area_is_refused(void **state)
 	memcpy(bytes_of(&setup, offset), &header, sizeof(header));
 	assert_int_equal(read_at(&setup, offset, 64, &record), FS_ECORRUPT);
 	/* Offsets where no record can begin. */
-	assert_int_equal(seg_record_read(setup.flash.seg, 0, 1, 0, &header, 32, &record, &needed),
-			 FS_ECORRUPT);
+	assert_int_equal(seg_record_read(setup.flash.seg, 0, 1, 0, &header, 32, &record, &needed), FS_ECORRUPT);
 	assert_int_equal(seg_record_read(setup.flash.seg, 0, 1, SEGMENT - 8, &header, 32, &record, &needed),
 			 FS_ECORRUPT);
 	assert_int_equal(seg_record_read(setup.flash.seg, 0, 1, UINT64_MAX, &header, 32, &record, &needed),
@@ -156,9 +155,8 @@ static void too_few_bytes_say_how_many_are_needed(void **state)
 	object = batch_placed(&setup.batch, 5);
 	length = seg_record_length(object->key_length, object->value_length);
 	for (uint64_t available = 0; available < length; available++) {
-		assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence,
-						 offset, bytes_of(&setup, offset), available, &record,
-						 &needed),
+		assert_int_equal(seg_record_read(setup.flash.seg, setup.segment, setup.batch.plan.sequence, offset,
+						 bytes_of(&setup, offset), available, &record, &needed),
 				 FS_ESHORT);
 		assert_int_equal(needed, available < 32 ? 32 : length);
 		if (available >= 32u + object->key_length) {

@@ -19,7 +19,7 @@ static struct life live_once(uint8_t *memory, uint64_t cas_count)
 {
 	struct flash flash;
 	struct seg_info info;
-	struct life life = {.epoch = 0};
+	struct life life = { .epoch = 0 };
 	uint64_t end;
 
 	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, memory), FS_OK);
@@ -155,7 +155,7 @@ static void either_copy_may_be_lost(void **state)
 static void another_layout_is_another_flash(void **state)
 {
 	uint8_t *memory = ram_memory(BYTES + SEGMENT);
-	struct life before = live_once(memory, 10), after = {.epoch = 0};
+	struct life before = live_once(memory, 10), after = { .epoch = 0 };
 	struct flash flash;
 
 	(void)state;
@@ -270,8 +270,7 @@ static void sequences_outlast_their_reserve(void **state)
 			assert_int_equal(batch_write(&batch, &flash, &segment), FS_OK);
 			assert_true(batch.plan.sequence > last);
 			last = batch.plan.sequence;
-			assert_true(copy_of(memory, 0)->sequence_end > last ||
-				    copy_of(memory, 1)->sequence_end > last);
+			assert_true(copy_of(memory, 0)->sequence_end > last || copy_of(memory, 1)->sequence_end > last);
 			batch_fini(&batch);
 		}
 		flash_close(&flash);

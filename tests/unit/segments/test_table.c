@@ -81,7 +81,7 @@ static void a_pin_holds_reclaim_up(void **state)
 
 struct race {
 	struct flash flash;
-	_Atomic uint64_t sequence;  /* of segment 0 */
+	_Atomic uint64_t sequence; /* of segment 0 */
 	_Atomic uint64_t reclaimed; /* all sequences up to this one have ended */
 	_Atomic bool stop;
 	_Atomic uint64_t pinned;
@@ -241,10 +241,10 @@ static void planning_calls_the_step(void **state)
 
 	(void)state;
 	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
-	seg_set_step(flash.seg, &(struct seg_step){.call = count_step, .context = &steps});
+	seg_set_step(flash.seg, &(struct seg_step){ .call = count_step, .context = &steps });
 	write_one(&flash, 1, &sequence);
 	assert_true(steps >= 16); /* each part at least */
-	seg_set_step(flash.seg, &(struct seg_step){0});
+	seg_set_step(flash.seg, &(struct seg_step){ 0 });
 	then = steps;
 	write_one(&flash, 100, &sequence);
 	assert_int_equal(steps, then);

@@ -86,7 +86,7 @@ static void a_broken_record_is_stepped_over(void **state)
 
 static void a_broken_footer_leaves_every_record_to_find(void **state)
 {
-	static const unsigned from_end[] = {1, 8, 60, 100, 120, 127};
+	static const unsigned from_end[] = { 1, 8, 60, 100, 120, 127 };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(from_end) / sizeof(from_end[0]); i++) {

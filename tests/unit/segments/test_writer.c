@@ -33,7 +33,7 @@ static void the_wrong_segment_or_plan_is_refused(void **state)
 	struct flash flash;
 	struct batch batch;
 	uint64_t written;
-	uint8_t filter[1] = {0};
+	uint8_t filter[1] = { 0 };
 
 	(void)state;
 	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
@@ -42,9 +42,8 @@ static void the_wrong_segment_or_plan_is_refused(void **state)
 	batch.plan.sequence++;
 	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_EINVAL);
 	batch.plan.sequence--;
-	assert_int_equal(
-		seg_write(flash.seg, 0, &batch.plan, filter, 1u << 20, &batch_ops, &batch, &written),
-		FS_EINVAL);
+	assert_int_equal(seg_write(flash.seg, 0, &batch.plan, filter, 1u << 20, &batch_ops, &batch, &written),
+			 FS_EINVAL);
 	assert_int_equal(written, 0);
 	assert_int_equal(write_it(&flash, 0, &batch, &written), FS_OK);
 	/* A plan is used once. */
@@ -402,7 +401,8 @@ static void what_writes_take(void **state)
 	earlier = durations_since(LAT_flash_write, NULL);
 	assert_int_equal(seg_write(flash.seg, 0, &batch.plan, NULL, 0, &ops, &batch, &written), FS_OK);
 	took = durations_since(LAT_flash_write, earlier);
-	assert_int_equal(took->count, (SEGMENT - SEG_PAGE + stream_chunk_bytes(SEGMENT) - 1) / stream_chunk_bytes(SEGMENT) + 1);
+	assert_int_equal(took->count,
+			 (SEGMENT - SEG_PAGE + stream_chunk_bytes(SEGMENT) - 1) / stream_chunk_bytes(SEGMENT) + 1);
 	assert_int_equal(took->sum, took->count * 7000);
 	hist_merge(earlier, took);
 	hist_destroy(took);

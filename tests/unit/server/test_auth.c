@@ -59,9 +59,13 @@ static bool may(struct auth *auth, const char *user, const char *password)
 
 static void malformed_files_are_refused_by_line(void **state)
 {
-	static const struct { const char *text; int line; } bad[] = {
-		{ "nocolon", 1 }, { "u:", 1 }, { "u:\r\n", 1 }, { "\n", 1 }, { "a:b\n\nc:d\n", 2 }, { "# users\na:b\n", 1 },
-		{ "a:b\nc:d\ne\n", 3 }, { ":", 1 } };
+	static const struct {
+		const char *text;
+		int line;
+	} bad[] = { { "nocolon", 1 },       { "u:", 1 },
+		    { "u:\r\n", 1 },        { "\n", 1 },
+		    { "a:b\n\nc:d\n", 2 },  { "# users\na:b\n", 1 },
+		    { "a:b\nc:d\ne\n", 3 }, { ":", 1 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -98,7 +102,8 @@ static void files_that_cannot_be_read(void **state)
 	conf_init(&conf);
 	conf.auth_file = missing;
 	assert_int_equal(auth_open(&auth, &conf, reason), FS_ESYS);
-	assert_string_equal(reason, "Could not open authfile [/nonexistent/users] for reading, error No such file or directory");
+	assert_string_equal(
+		reason, "Could not open authfile [/nonexistent/users] for reading, error No such file or directory");
 	conf.auth_file = folder;
 	assert_int_equal(auth_open(&auth, &conf, reason), FS_ESYS);
 	assert_non_null(strstr(reason, "Is a directory"));
@@ -285,8 +290,8 @@ static int make_folder(void **state)
 		return -1;
 	snprintf(path, sizeof(path), "%s/users", folder);
 	snprintf(sasl_conf, sizeof(sasl_conf), "%s/memcached.conf", folder);
-	snprintf(text, sizeof(text), "mech_list: plain\npwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: %s/none\n",
-		 folder);
+	snprintf(text, sizeof(text),
+		 "mech_list: plain\npwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: %s/none\n", folder);
 	file = fopen(sasl_conf, "w");
 	if (!file || fputs(text, file) < 0 || fclose(file) != 0)
 		return -1;

@@ -51,7 +51,8 @@ static void expect(uint8_t opcode, uint8_t extras, uint16_t key, uint32_t value,
 	enum binary_error got = parse(&packet, &command);
 
 	if (got != error)
-		fail_msg("opcode 0x%02x with %u extras, key of %u, value of %u: %d", opcode, extras, key, value, (int)got);
+		fail_msg("opcode 0x%02x with %u extras, key of %u, value of %u: %d", opcode, extras, key, value,
+			 (int)got);
 }
 
 static void a_wrong_magic_is_no_packet(void **state)
@@ -117,7 +118,8 @@ static void expect_shape(uint8_t opcode, uint8_t extras, bool key, bool key_need
 
 static void each_command_has_its_shape(void **state)
 {
-	static const uint8_t keys[] = { 0x00, 0x04, 0x09, 0x0c, 0x0d, 0x14 }, stores[] = { 0x01, 0x02, 0x03, 0x11, 0x12, 0x13 },
+	static const uint8_t keys[] = { 0x00, 0x04, 0x09, 0x0c, 0x0d, 0x14 },
+			     stores[] = { 0x01, 0x02, 0x03, 0x11, 0x12, 0x13 },
 			     joins[] = { 0x0e, 0x0f, 0x19, 0x1a, 0x21, 0x22 }, deltas[] = { 0x05, 0x06, 0x15, 0x16 },
 			     touches[] = { 0x1c, 0x1d, 0x1e, 0x23, 0x24 }, empties[] = { 0x07, 0x0a, 0x0b, 0x17, 0x20 };
 
@@ -197,9 +199,13 @@ static void random_headers(void **state)
 	(void)state;
 	rng_init(&rng, 2026);
 	for (unsigned round = 0; round < 200000; round++) {
-		struct packet packet = { BINARY_MAGIC_REQUEST, (uint8_t)rng_below(&rng, 48),
-					 (uint8_t)(4 * rng_below(&rng, 6)), (uint16_t)rng_below(&rng, 300),
-					 (uint32_t)rng_below(&rng, 400), 0, 0 };
+		struct packet packet = { BINARY_MAGIC_REQUEST,
+					 (uint8_t)rng_below(&rng, 48),
+					 (uint8_t)(4 * rng_below(&rng, 6)),
+					 (uint16_t)rng_below(&rng, 300),
+					 (uint32_t)rng_below(&rng, 400),
+					 0,
+					 0 };
 		struct binary_command command;
 		enum binary_error error = parse(&packet, &command);
 		uint32_t head = (uint32_t)packet.extras + packet.key;

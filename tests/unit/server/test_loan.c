@@ -54,7 +54,8 @@ static enum conn_verdict lender_input(struct conn *conn)
 			return CONN_LEND;
 		if (letter == 'B') { /* much before a loan */
 			for (unsigned i = 0; i < LENT_BYTES / CONN_ROOM_BYTES; i++)
-				conn_commit(conn, (memset(conn_room(conn, CONN_ROOM_BYTES), 'b', CONN_ROOM_BYTES), CONN_ROOM_BYTES));
+				conn_commit(conn, (memset(conn_room(conn, CONN_ROOM_BYTES), 'b', CONN_ROOM_BYTES),
+						   CONN_ROOM_BYTES));
 			continue;
 		}
 		borrower.refused += letter == 'l';
@@ -76,8 +77,9 @@ static void lender_abandon(struct conn *conn)
 	(void)conn;
 }
 
-static const struct protocol lender = { .name = "lender", .input = lender_input, .foresee = lender_foresee,
-					.abandon = lender_abandon };
+static const struct protocol lender = {
+	.name = "lender", .input = lender_input, .foresee = lender_foresee, .abandon = lender_abandon
+};
 
 /* ---- a worker and one connection ------------------------------------------------------------- */
 
@@ -109,8 +111,9 @@ static void datagram_close(struct socket_conn *sock)
 	close(sock->fd);
 }
 
-static const struct transport datagram = { .receive = datagram_receive, .send = datagram_send,
-					   .close = datagram_close, .datagram = true };
+static const struct transport datagram = {
+	.receive = datagram_receive, .send = datagram_send, .close = datagram_close, .datagram = true
+};
 
 static int set_up_with(const struct transport *transport)
 {

@@ -125,19 +125,19 @@ static void tokens_must_be_numbers(void **state)
 		const char *line;
 		enum meta_error error;
 	} cases[] = {
-		{ " a T", META_ERROR_TOKEN },	 { " a Tx", META_ERROR_TOKEN },
-		{ " a T1x", META_ERROR_TOKEN },	 { " a T99999999999999999999", META_ERROR_TOKEN },
-		{ " a N", META_ERROR_TOKEN },	 { " a Nx", META_ERROR_TOKEN },
-		{ " a R", META_ERROR_TOKEN },	 { " a Rx", META_ERROR_TOKEN },
-		{ " a C", META_ERROR_TOKEN },	 { " a C-1", META_ERROR_TOKEN },
-		{ " a Cx", META_ERROR_TOKEN },	 { " a C18446744073709551616", META_ERROR_TOKEN },
-		{ " a E", META_ERROR_TOKEN },	 { " a Ex", META_ERROR_TOKEN },
-		{ " a F", META_ERROR_FORMAT },	 { " a Fx", META_ERROR_FORMAT },
-		{ " a F-1", META_ERROR_FORMAT }, { " a D", META_ERROR_DELTA },
-		{ " a D-1", META_ERROR_DELTA },	 { " a J", META_ERROR_INITIAL },
-		{ " a Jx", META_ERROR_INITIAL }, { " a M", META_ERROR_MODE_LENGTH },
+		{ " a T", META_ERROR_TOKEN },         { " a Tx", META_ERROR_TOKEN },
+		{ " a T1x", META_ERROR_TOKEN },       { " a T99999999999999999999", META_ERROR_TOKEN },
+		{ " a N", META_ERROR_TOKEN },         { " a Nx", META_ERROR_TOKEN },
+		{ " a R", META_ERROR_TOKEN },         { " a Rx", META_ERROR_TOKEN },
+		{ " a C", META_ERROR_TOKEN },         { " a C-1", META_ERROR_TOKEN },
+		{ " a Cx", META_ERROR_TOKEN },        { " a C18446744073709551616", META_ERROR_TOKEN },
+		{ " a E", META_ERROR_TOKEN },         { " a Ex", META_ERROR_TOKEN },
+		{ " a F", META_ERROR_FORMAT },        { " a Fx", META_ERROR_FORMAT },
+		{ " a F-1", META_ERROR_FORMAT },      { " a D", META_ERROR_DELTA },
+		{ " a D-1", META_ERROR_DELTA },       { " a J", META_ERROR_INITIAL },
+		{ " a Jx", META_ERROR_INITIAL },      { " a M", META_ERROR_MODE_LENGTH },
 		{ " a MII", META_ERROR_MODE_LENGTH }, { " a Tx Fx", META_ERROR_TOKEN },
-		{ " a Fx Tx", META_ERROR_TOKEN }, { " a Dx Fx", META_ERROR_DELTA },
+		{ " a Fx Tx", META_ERROR_TOKEN },     { " a Dx Fx", META_ERROR_DELTA },
 	};
 	char line[64];
 
@@ -206,8 +206,10 @@ static void modes(void **state)
 
 static void a_set_needs_a_length(void **state)
 {
-	static const char *const lines[] = { " a", " a x", " a -1", " a 1x", " a 0x1", " a S1", " a v 1", " a 2147483647",
-					     " a 2147483646", " a 99999999999999999999" };
+	static const char *const lines[] = {
+		" a",    " a x",   " a -1",         " a 1x",         " a 0x1",
+		" a S1", " a v 1", " a 2147483647", " a 2147483646", " a 99999999999999999999"
+	};
 	struct meta_command command;
 
 	(void)state;
@@ -255,9 +257,9 @@ static void base64_keys_are_decoded(void **state)
 		const char *line, *key;
 		size_t length;
 	} cases[] = {
-		{ " YQ== b", "a", 1 },	   { " YWI= b", "ab", 2 },   { " YWJj b", "abc", 3 },
-		{ " YR== b", "a", 1 },	   { " YQ==YQ== b", "a", 1 }, { " YW!Jj b", "abc", 3 },
-		{ " YQ=a b", "a\0", 2 },   { " YWJjZA== b q", "abcd", 4 },
+		{ " YQ== b", "a", 1 },   { " YWI= b", "ab", 2 },         { " YWJj b", "abc", 3 },
+		{ " YR== b", "a", 1 },   { " YQ==YQ== b", "a", 1 },      { " YW!Jj b", "abc", 3 },
+		{ " YQ=a b", "a\0", 2 }, { " YWJjZA== b q", "abcd", 4 },
 	};
 	struct meta_command command;
 
@@ -340,9 +342,14 @@ static void a_time_to_live_may_be_asked_for_before_it_is_set(void **state)
 
 static void of_the_times_of_an_object_that_is_made_the_last_counts(void **state)
 {
-	static const struct { const char *line; bool vivify_last; unsigned made_ttl; } cases[] = {
-		{ " k N1 T1", false, 0 }, { " k T1 N1", true, 0 }, { " k t T1 N1", true, 0 }, { " k T1 t N1", true, 1 },
-		{ " k T1 N1 t", true, 2 }, { " k N1 t T1", false, 1 }, { " k N1 t", false, 1 }, { " k t", false, 0 },
+	static const struct {
+		const char *line;
+		bool vivify_last;
+		unsigned made_ttl;
+	} cases[] = {
+		{ " k N1 T1", false, 0 },  { " k T1 N1", true, 0 },   { " k t T1 N1", true, 0 },
+		{ " k T1 t N1", true, 1 }, { " k T1 N1 t", true, 2 }, { " k N1 t T1", false, 1 },
+		{ " k N1 t", false, 1 },   { " k t", false, 0 },
 	};
 	struct meta_command command;
 

@@ -32,7 +32,7 @@
 struct series {
 	unsigned family;
 	char labels[TEXT_BYTES]; /* "name=value," for each */
-	double value;		 /* of a histogram its count */
+	double value; /* of a histogram its count */
 };
 
 struct scrape {
@@ -72,7 +72,8 @@ static struct series *add(struct scrape *scrape, const char *names, const char *
 		size_t length = strcspn(names, ",");
 
 		assert_non_null(values[i]);
-		used += (size_t)snprintf(series->labels + used, TEXT_BYTES - used, "%.*s=%s,", (int)length, names, values[i]);
+		used += (size_t)snprintf(series->labels + used, TEXT_BYTES - used, "%.*s=%s,", (int)length, names,
+					 values[i]);
 		assert_true(used < TEXT_BYTES);
 		names += length + (names[length] != 0);
 	}
@@ -137,7 +138,8 @@ static int open_fixture(void **state, bool flash)
 	}
 	f->server.conf = &f->conf;
 	observe_init(&f->conf);
-	if (net_listen(&f->server.net, &f->server, reason) != FS_OK || store_open(&f->server.store, &config, reason) != FS_OK)
+	if (net_listen(&f->server.net, &f->server, reason) != FS_OK ||
+	    store_open(&f->server.store, &config, reason) != FS_OK)
 		fail_msg("%s", reason);
 	*state = f;
 	return 0;
@@ -171,7 +173,8 @@ static int end(void **state)
 static double value_of(const struct scrape *scrape, const char *name, const char *labels)
 {
 	for (unsigned i = 0; i < scrape->count; i++)
-		if (strcmp(scrape->names[scrape->series[i].family], name) == 0 && strcmp(scrape->series[i].labels, labels) == 0)
+		if (strcmp(scrape->names[scrape->series[i].family], name) == 0 &&
+		    strcmp(scrape->series[i].labels, labels) == 0)
 			return scrape->series[i].value;
 	fail_msg("no %s{%s}", name, labels);
 	return 0;
@@ -373,9 +376,9 @@ static void bytes_that_are_no_text_are_escaped(void **state)
 	(void)state;
 	LABEL("\x80", "\\x80");
 	LABEL("\xff\xfe", "\\xff\\xfe");
-	LABEL("a\xc3", "a\\xc3");		    /* cut off */
-	LABEL("\xc3(", "\\xc3(");		    /* not continued */
-	LABEL("\xc0\xaf", "\\xc0\\xaf");	    /* overlong */
+	LABEL("a\xc3", "a\\xc3"); /* cut off */
+	LABEL("\xc3(", "\\xc3("); /* not continued */
+	LABEL("\xc0\xaf", "\\xc0\\xaf"); /* overlong */
 	LABEL("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
 	LABEL("\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf");
 	LABEL("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* a surrogate */
@@ -406,7 +409,10 @@ static void text_stays(void **state)
 
 int main(void)
 {
-#define WITH(begin, test) { .name = #test " (" #begin ")", .test_func = test, .setup_func = begin, .teardown_func = end }
+#define WITH(begin, test) \
+	{ \
+		.name = #test " (" #begin ")", .test_func = test, .setup_func = begin, .teardown_func = end \
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_that_are_no_text_are_escaped),
 		cmocka_unit_test(controls_and_backslashes_are_escaped),

@@ -97,7 +97,8 @@ static int end(void **state)
 
 static void no_application(void **state)
 {
-	static const char *const keys[] = { "a", "abcdefg", "abcdefgh", "a-key-of-many-bytes", ":", ":key", ":a-long-key" };
+	static const char *const keys[] = { "a", "abcdefg", "abcdefgh",   "a-key-of-many-bytes",
+					    ":", ":key",    ":a-long-key" };
 
 	(void)state;
 	for (unsigned round = 0; round < 2; round++)
@@ -194,9 +195,9 @@ static void each_kind(void **state)
 		enum store_op op;
 		const char *row;
 	} kinds[] = {
-		{ STORE_GET, "a:get_count" },	  { STORE_GAT, "a:get_count" },	    { STORE_SET, "a:set_count" },
-		{ STORE_ADD, "a:set_count" },	  { STORE_REPLACE, "a:set_count" }, { STORE_APPEND, "a:set_count" },
-		{ STORE_PREPEND, "a:set_count" }, { STORE_CAS, "a:set_count" },	    { STORE_INCR, "a:other_count" },
+		{ STORE_GET, "a:get_count" },     { STORE_GAT, "a:get_count" },     { STORE_SET, "a:set_count" },
+		{ STORE_ADD, "a:set_count" },     { STORE_REPLACE, "a:set_count" }, { STORE_APPEND, "a:set_count" },
+		{ STORE_PREPEND, "a:set_count" }, { STORE_CAS, "a:set_count" },     { STORE_INCR, "a:other_count" },
 		{ STORE_DECR, "a:other_count" },  { STORE_TOUCH, "a:other_count" }, { STORE_DELETE, "a:delete_count" },
 	};
 
@@ -306,7 +307,8 @@ static void a_second_life(void **state)
 
 static void by_user(void **state)
 {
-	static const struct conf conf = { .app_delimiter = ':', .detail_delimiter = ':',
+	static const struct conf conf = { .app_delimiter = ':',
+					  .detail_delimiter = ':',
 					  .app_source = CONF_APP_SOURCE_USER };
 
 	end(state);

@@ -19,8 +19,9 @@ static char text[512];
 static int begin(void **state)
 {
 	(void)state;
-	store = (struct store_status){ .curr_items = 1234, .dram_items = 1000, .flash = true,
-				       .segments = { .total = 200, .live = 25 } };
+	store = (struct store_status){
+		.curr_items = 1234, .dram_items = 1000, .flash = true, .segments = { .total = 200, .live = 25 }
+	};
 	figures = (struct service_figures){ .store = &store, .flash_wanted = true, .accepting = true };
 	return 0;
 }
@@ -51,7 +52,8 @@ static void an_offline_flash_is_said_with_its_reason(void **state)
 {
 	(void)state;
 	store.segments.offline = true;
-	snprintf(store.segments.offline_reason, sizeof(store.segments.offline_reason), "a write failed: Input/output error");
+	snprintf(store.segments.offline_reason, sizeof(store.segments.offline_reason),
+		 "a write failed: Input/output error");
 	assert_string_equal(shown(), "Degraded: flash offline: a write failed: Input/output error; "
 				     "1234 objects, 1000 in DRAM and 234 on flash");
 }

@@ -54,11 +54,35 @@ static const char *with_key(const char *before, size_t length, const char *after
 
 static void unknown_commands_are_errors(void **state)
 {
-	static const char *const lines[] = { "", " ", "x", "GET a", "getx a", "ge", "get\ta", "verbosit 1", "verbosityy 1",
-					     "a_very_long_command_name x", "flush_al", "set", "set a", "set a 0 0", "get",
-					     "get ", "gat", "incr a", "incr a 1 2 3", "delete", "delete a 0 0 0",
-					     "touch a", "touch a 0 0 0", "verbosity", "verbosity 0 0 0",
-					     "set a 0 0 1 noreply x", "cas a 0 0 1", "cas a 0 0 1 1 x y", "flush_all 0 0 0" };
+	static const char *const lines[] = { "",
+					     " ",
+					     "x",
+					     "GET a",
+					     "getx a",
+					     "ge",
+					     "get\ta",
+					     "verbosit 1",
+					     "verbosityy 1",
+					     "a_very_long_command_name x",
+					     "flush_al",
+					     "set",
+					     "set a",
+					     "set a 0 0",
+					     "get",
+					     "get ",
+					     "gat",
+					     "incr a",
+					     "incr a 1 2 3",
+					     "delete",
+					     "delete a 0 0 0",
+					     "touch a",
+					     "touch a 0 0 0",
+					     "verbosity",
+					     "verbosity 0 0 0",
+					     "set a 0 0 1 noreply x",
+					     "cas a 0 0 1",
+					     "cas a 0 0 1 1 x y",
+					     "flush_all 0 0 0" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -111,9 +135,17 @@ static void numbers_are_checked(void **state)
 
 static void numbers_are_what_strtoull_takes(void **state)
 {
-	static const struct { const char *line; uint64_t number; } cases[] = {
-		{ "incr a -0", 0 }, { "incr a +7", 7 }, { "incr a \t7", 7 }, { "incr a 7\t8", 7 }, { "incr a \v\f+7\rx", 7 },
-		{ "incr a -9223372036854775809", INT64_MAX }, { "incr a -18446744073709551615", 1 },
+	static const struct {
+		const char *line;
+		uint64_t number;
+	} cases[] = {
+		{ "incr a -0", 0 },
+		{ "incr a +7", 7 },
+		{ "incr a \t7", 7 },
+		{ "incr a 7\t8", 7 },
+		{ "incr a \v\f+7\rx", 7 },
+		{ "incr a -9223372036854775809", INT64_MAX },
+		{ "incr a -18446744073709551615", 1 },
 		{ "incr a 18446744073709551615\tx", UINT64_MAX },
 	};
 	struct text_command command;
@@ -222,8 +254,12 @@ static void only_multigets_may_be_long(void **state)
 
 static void numbers_are_written(void **state)
 {
-	static const struct { uint64_t number; const char *text; } cases[] = {
-		{ 0, "0" }, { 9, "9" }, { 10, "10" }, { 1000000, "1000000" }, { UINT64_MAX, "18446744073709551615" } };
+	static const struct {
+		uint64_t number;
+		const char *text;
+	} cases[] = {
+		{ 0, "0" }, { 9, "9" }, { 10, "10" }, { 1000000, "1000000" }, { UINT64_MAX, "18446744073709551615" }
+	};
 	char out[20];
 
 	(void)state;
@@ -257,8 +293,10 @@ static void numbers_of_every_length(void **state)
 /* Words and bytes thrown together: nothing is read outside of the line, all answers are in bounds. */
 static void random_lines(void **state)
 {
-	static const char *const words[] = { "get", "gets", "gat", "set", "cas", "incr", "delete", "touch", "flush_all", "stats",
-					     "noreply", "0", "1", "-1", "18446744073709551615", "key", " ", "  ", "\t", "\r" };
+	static const char *const words[] = { "get",     "gets",   "gat",   "set",       "cas",
+					     "incr",    "delete", "touch", "flush_all", "stats",
+					     "noreply", "0",      "1",     "-1",        "18446744073709551615",
+					     "key",     " ",      "  ",    "\t",        "\r" };
 	struct rng rng;
 
 	(void)state;

@@ -266,7 +266,7 @@ bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum s
 bool wait_for_store(struct store_worker *worker)
 {
 	struct store_worker_fds fds = store_worker_fds(worker);
-	struct pollfd ready[2] = {{.fd = fds.completions, .events = POLLIN}, {.fd = fds.timer, .events = POLLIN}};
+	struct pollfd ready[2] = { { .fd = fds.completions, .events = POLLIN }, { .fd = fds.timer, .events = POLLIN } };
 	eventfd_t events;
 
 	if (store_worker_has_work(worker))

@@ -37,7 +37,7 @@
 enum phase {
 	PHASE_NONE,
 	PHASE_GATHERED, /* the place may still have to be reclaimed */
-	PHASE_WRITTEN	/* written, nothing committed yet */
+	PHASE_WRITTEN /* written, nothing committed yet */
 };
 
 struct harness {
@@ -79,10 +79,10 @@ struct flight {
 
 /* 8 MiB of memory, 16 segments of 64 KiB on flash, everything admitted. The file is made anew. */
 void harness_init(struct harness *h);
-void harness_open(struct harness *h);	 /* with h->config, as the test has changed it */
+void harness_open(struct harness *h); /* with h->config, as the test has changed it */
 int harness_try_open(struct harness *h); /* the store only; reason in h->reason */
-void harness_close(struct harness *h);	 /* checks that nothing is left over */
-void harness_fini(struct harness *h);	 /* removes the file */
+void harness_close(struct harness *h); /* checks that nothing is left over */
+void harness_fini(struct harness *h); /* removes the file */
 void harness_workers(struct harness *h, unsigned n);
 /* Before harness_open: the flash is in memory, and does what h->ram says; as large as the configuration says. */
 void harness_use_ram(struct harness *h);
@@ -112,7 +112,7 @@ void flight_prepare(struct harness *h, unsigned worker, struct flight *f, enum s
 bool flight_execute(struct harness *h, struct flight *f);
 /* Runs the worker's loop until it is done. */
 struct reply finish(struct harness *h, struct flight *f);
-void turn(struct harness *h, unsigned worker);	/* one turn of the loop, without waiting */
+void turn(struct harness *h, unsigned worker); /* one turn of the loop, without waiting */
 /* Sleeps until the worker's store_worker_poll has work; false: it had none for long. */
 bool wait_for_store(struct store_worker *worker);
 void drain(struct harness *h, unsigned worker); /* until nothing is in flight */

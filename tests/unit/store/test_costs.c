@@ -32,8 +32,8 @@ static struct costs costs_since(struct costs before)
 
 static void print(const char *what, const struct costs *costs)
 {
-	print_message("%-28s allocations %lu, key stripes %lu, index stripes %lu, segment table %lu, leaves %lu\n", what,
-		      costs->allocations, costs->lock[LOCK_KEY_STRIPE], costs->lock[LOCK_INDEX_STRIPE],
+	print_message("%-28s allocations %lu, key stripes %lu, index stripes %lu, segment table %lu, leaves %lu\n",
+		      what, costs->allocations, costs->lock[LOCK_KEY_STRIPE], costs->lock[LOCK_INDEX_STRIPE],
 		      costs->lock[LOCK_SEGMENT_TABLE], costs->lock[LOCK_LEAF]);
 }
 

@@ -12,8 +12,8 @@ static struct store_crawler_status crawler(struct harness *h)
 
 static void set_crawler(struct harness *h, bool enabled, uint32_t sleep_us, uint32_t to_crawl)
 {
-	store_set_crawler(h->store, &(struct store_crawler){ .enabled = enabled, .sleep_us = sleep_us,
-							     .to_crawl = to_crawl });
+	store_set_crawler(h->store,
+			  &(struct store_crawler){ .enabled = enabled, .sleep_us = sleep_us, .to_crawl = to_crawl });
 }
 
 /* So many, which expire after ten seconds, and as many that never do. */

@@ -61,7 +61,7 @@ static void a_corrupt_read_is_a_miss_with_its_own_counter(void **state)
 /* What an absent key was answered with must stay true: the value can't come back later. */
 static void after_a_failed_read_no_command_brings_the_value_back(void **state)
 {
-	static const enum store_op ops[] = {STORE_DELETE, STORE_TOUCH, STORE_INCR, STORE_GAT};
+	static const enum store_op ops[] = { STORE_DELETE, STORE_TOUCH, STORE_INCR, STORE_GAT };
 	struct harness *h = *state;
 
 	if (!HAVE_FAULTS)

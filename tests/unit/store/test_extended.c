@@ -43,12 +43,16 @@ static void a_look_finds_the_object_as_it_is_and_leaves_it_where_it_is(void **st
 
 static void look_at_nothing(struct harness *h, const char *key)
 {
-	static const enum store_op ops[] = {STORE_GET, STORE_GAT, STORE_TOUCH, STORE_INCR, STORE_DECR, STORE_DELETE};
+	static const enum store_op ops[] = { STORE_GET, STORE_GAT, STORE_TOUCH, STORE_INCR, STORE_DECR, STORE_DELETE };
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		struct asked asked = {.op = ops[i], .cas = 1, .options = {.compare_cas = true, .recache = true,
-									   .touch = true, .invalidate = true,
-									   .recache_seconds = 1000}};
+		struct asked asked = { .op = ops[i],
+				       .cas = 1,
+				       .options = { .compare_cas = true,
+						    .recache = true,
+						    .touch = true,
+						    .invalidate = true,
+						    .recache_seconds = 1000 } };
 
 		assert_int_equal(ask(h, key, asked).result, STORE_MISS);
 		asked.options.drop_value = true;
@@ -98,7 +102,7 @@ static void the_first_get_that_makes_an_absent_object_wins_the_next_ones_learn_s
 
 static void vivify_and_touch(struct harness *h, const char *key)
 {
-	struct asked asked = {.op = STORE_GET, .exptime = 60, .options = {.vivify = true, .touch = true}};
+	struct asked asked = { .op = STORE_GET, .exptime = 60, .options = { .vivify = true, .touch = true } };
 	struct reply reply;
 
 	asked.options.vivify_expiry = store_expiry(h->store, 30);
@@ -132,7 +136,7 @@ static void what_is_made_by_get_and_touch_has_the_touch_s_life(void **state)
 
 static void vivify_number(struct harness *h, const char *key)
 {
-	struct asked asked = {.op = STORE_INCR, .delta = 5, .options = {.vivify = true, .initial = 13}};
+	struct asked asked = { .op = STORE_INCR, .delta = 5, .options = { .vivify = true, .initial = 13 } };
 	struct reply reply;
 
 	asked.options.vivify_expiry = store_expiry(h->store, 30);
@@ -165,7 +169,7 @@ static void incr_and_decr_make_a_number_with_its_initial_value(void **state)
 
 static void vivify_piece(struct harness *h, const char *key)
 {
-	struct asked asked = {.op = STORE_APPEND, .value = "piece", .flags = 9, .exptime = 0};
+	struct asked asked = { .op = STORE_APPEND, .value = "piece", .flags = 9, .exptime = 0 };
 
 	assert_int_equal(ask(h, key, asked).result, STORE_NOT_STORED);
 	asked.options.vivify = true;
@@ -192,7 +196,7 @@ static void append_and_prepend_make_the_piece_the_value(void **state)
 
 static void touch(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_GET, .exptime = 200, .options = {.touch = true}};
+	struct asked asked = { .op = STORE_GET, .exptime = 200, .options = { .touch = true } };
 	struct reply reply = ask(h, key, asked);
 
 	assert_int_equal(reply.result, STORE_HIT);
@@ -220,8 +224,9 @@ static void get_and_incr_can_touch(void **state)
 
 static void recache(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_GET, .exptime = 30,
-			      .options = {.touch = true, .recache = true, .recache_seconds = 31}};
+	struct asked asked = { .op = STORE_GET,
+			       .exptime = 30,
+			       .options = { .touch = true, .recache = true, .recache_seconds = 31 } };
 	struct reply reply = ASK(h, key, .recache = true, .recache_seconds = 101);
 
 	assert_int_equal(reply.result, STORE_HIT);
@@ -251,8 +256,9 @@ static void who_asks_first_before_the_end_wins(void **state)
 
 static void recache_and_touch(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_GET, .exptime = 60,
-			      .options = {.touch = true, .recache = true, .recache_seconds = 61}};
+	struct asked asked = { .op = STORE_GET,
+			       .exptime = 60,
+			       .options = { .touch = true, .recache = true, .recache_seconds = 61 } };
 	struct reply reply = ask(h, key, asked);
 
 	assert_true(reply.found.won);
@@ -279,7 +285,7 @@ static void recache_looks_at_the_life_after_the_touch(void **state)
 
 static void stale(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_DELETE, .options = {.invalidate = true}};
+	struct asked asked = { .op = STORE_DELETE, .options = { .invalidate = true } };
 	struct reply reply = ask(h, key, asked);
 
 	assert_int_equal(reply.result, STORE_DELETED);
@@ -310,7 +316,7 @@ static void an_invalidated_object_stays_and_one_reader_wins(void **state)
 
 static void stale_until_set(struct harness *h, const char *key, uint64_t cas)
 {
-	const struct asked invalidate = {.op = STORE_DELETE, .options = {.invalidate = true}};
+	const struct asked invalidate = { .op = STORE_DELETE, .options = { .invalidate = true } };
 
 	(void)cas;
 	ask(h, key, invalidate);
@@ -347,7 +353,7 @@ static void number_while_sent(struct harness *h, const char *key, uint64_t cas)
 	struct flight f;
 
 	(void)cas;
-	ask(h, key, (struct asked){.op = STORE_DELETE, .options = {.invalidate = true}});
+	ask(h, key, (struct asked){ .op = STORE_DELETE, .options = { .invalidate = true } });
 	flight_prepare(h, 1, &f, STORE_GET, key);
 	store_worker_turn(h->worker[1]);
 	assert_true(store_execute(h->worker[1], &f.request)); /* its value is being sent: no change in place */
@@ -365,7 +371,7 @@ static void a_number_that_is_being_sent_keeps_its_marks_too(void **state)
 
 static void drop(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_DELETE, .options = {.drop_value = true}};
+	struct asked asked = { .op = STORE_DELETE, .options = { .drop_value = true } };
 
 	assert_int_equal(ask(h, key, asked).result, STORE_DELETED);
 	struct reply reply = ASK(h, key, .keep_clock = true);
@@ -392,8 +398,11 @@ static void a_value_is_dropped_and_its_object_stays(void **state)
 
 static void stale_set(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_SET, .value = "made of old", .cas = cas - 1, .exptime = 20,
-			      .options = {.compare_cas = true, .invalidate = true}};
+	struct asked asked = { .op = STORE_SET,
+			       .value = "made of old",
+			       .cas = cas - 1,
+			       .exptime = 20,
+			       .options = { .compare_cas = true, .invalidate = true } };
 	struct reply reply = ask(h, key, asked);
 
 	assert_int_equal(reply.result, STORE_STORED);

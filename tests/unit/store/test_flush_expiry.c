@@ -195,7 +195,7 @@ static void what_is_made_from_a_flushed_object_does_not_survive(void **state)
 
 static uint64_t highest_id(struct harness *h, uint64_t above)
 {
-	static const enum store_op ops[] = {STORE_SET, STORE_REPLACE, STORE_APPEND, STORE_PREPEND};
+	static const enum store_op ops[] = { STORE_SET, STORE_REPLACE, STORE_APPEND, STORE_PREPEND };
 
 	for (unsigned i = 0; i < 40; i++) {
 		struct reply reply = run_with(h, ops[i % 4], "key", "1");

@@ -7,13 +7,13 @@
 
 static void refused(struct harness *h, const char *key, uint64_t cas)
 {
-	static const enum store_op ops[] = {STORE_SET, STORE_REPLACE, STORE_CAS, STORE_APPEND, STORE_PREPEND,
-					    STORE_INCR, STORE_DECR, STORE_DELETE};
-	struct asked asked = {.options = {.compare_cas = true}};
+	static const enum store_op ops[] = { STORE_SET,     STORE_REPLACE, STORE_CAS,  STORE_APPEND,
+					     STORE_PREPEND, STORE_INCR,    STORE_DECR, STORE_DELETE };
+	struct asked asked = { .options = { .compare_cas = true } };
 	enum where before = where(h, key);
 
 	for (unsigned i = 0; i < 3 * sizeof(ops) / sizeof(ops[0]); i++) {
-		const uint64_t others[] = {cas + 1, cas - 1, 0};
+		const uint64_t others[] = { cas + 1, cas - 1, 0 };
 
 		asked.op = ops[i / 3];
 		asked.cas = others[i % 3];
@@ -24,9 +24,11 @@ static void refused(struct harness *h, const char *key, uint64_t cas)
 		assert_int_equal(ask(h, key, asked).result, STORE_EXISTS);
 		asked.options.own_cas = false;
 	}
-	asked = (struct asked){.op = STORE_DELETE, .options = {.compare_cas = true, .invalidate = true}, .cas = cas + 1};
+	asked = (struct asked){ .op = STORE_DELETE,
+				.options = { .compare_cas = true, .invalidate = true },
+				.cas = cas + 1 };
 	assert_int_equal(ask(h, key, asked).result, STORE_EXISTS);
-	asked = (struct asked){.op = STORE_ADD, .options = {.compare_cas = true}, .cas = cas, .value = "1"};
+	asked = (struct asked){ .op = STORE_ADD, .options = { .compare_cas = true }, .cas = cas, .value = "1" };
 	assert_int_equal(ask(h, key, asked).result, STORE_NOT_STORED);
 	assert_value(h, key, "10");
 	assert_int_equal(get(h, key).cas, cas);
@@ -54,17 +56,18 @@ static uint64_t changed(struct harness *h, const char *key, struct asked asked, 
 
 static void accepted(struct harness *h, const char *key, uint64_t cas)
 {
-	cas = changed(h, key, (struct asked){.op = STORE_INCR, .cas = cas, .delta = 1}, "11");
-	cas = changed(h, key, (struct asked){.op = STORE_DECR, .cas = cas, .delta = 10}, "1 ");
-	cas = changed(h, key, (struct asked){.op = STORE_APPEND, .cas = cas, .value = "b"}, "1 b");
-	cas = changed(h, key, (struct asked){.op = STORE_PREPEND, .cas = cas, .value = "a"}, "a1 b");
-	cas = changed(h, key, (struct asked){.op = STORE_REPLACE, .cas = cas, .value = "c"}, "c");
-	cas = changed(h, key, (struct asked){.op = STORE_SET, .cas = cas, .value = "d"}, "d");
-	cas = changed(h, key, (struct asked){.op = STORE_CAS, .cas = cas, .value = "e"}, "e");
-	ask(h, key, (struct asked){.op = STORE_DELETE, .cas = cas, .options = {.compare_cas = true, .invalidate = true}});
+	cas = changed(h, key, (struct asked){ .op = STORE_INCR, .cas = cas, .delta = 1 }, "11");
+	cas = changed(h, key, (struct asked){ .op = STORE_DECR, .cas = cas, .delta = 10 }, "1 ");
+	cas = changed(h, key, (struct asked){ .op = STORE_APPEND, .cas = cas, .value = "b" }, "1 b");
+	cas = changed(h, key, (struct asked){ .op = STORE_PREPEND, .cas = cas, .value = "a" }, "a1 b");
+	cas = changed(h, key, (struct asked){ .op = STORE_REPLACE, .cas = cas, .value = "c" }, "c");
+	cas = changed(h, key, (struct asked){ .op = STORE_SET, .cas = cas, .value = "d" }, "d");
+	cas = changed(h, key, (struct asked){ .op = STORE_CAS, .cas = cas, .value = "e" }, "e");
+	ask(h, key,
+	    (struct asked){ .op = STORE_DELETE, .cas = cas, .options = { .compare_cas = true, .invalidate = true } });
 	assert_marks(h, key, true, false);
 	cas = get(h, key).cas;
-	struct asked asked = {.op = STORE_DELETE, .cas = cas, .options = {.compare_cas = true}};
+	struct asked asked = { .op = STORE_DELETE, .cas = cas, .options = { .compare_cas = true } };
 	assert_int_equal(ask(h, key, asked).result, STORE_DELETED);
 	assert_missing(h, key);
 }
@@ -76,9 +79,9 @@ static void the_same_id_lets_the_command_act(void **state)
 
 static void first_compared(struct harness *h, const char *key, uint64_t cas)
 {
-	static const enum store_op ops[] = {STORE_SET, STORE_REPLACE, STORE_APPEND};
+	static const enum store_op ops[] = { STORE_SET, STORE_REPLACE, STORE_APPEND };
 
-	ask(h, key, (struct asked){.op = ops[cas % 3], .cas = cas, .value = "x", .options = {.compare_cas = true}});
+	ask(h, key, (struct asked){ .op = ops[cas % 3], .cas = cas, .value = "x", .options = { .compare_cas = true } });
 	assert_value(h, key, ops[cas % 3] == STORE_APPEND ? "10x" : "x");
 }
 
@@ -89,8 +92,9 @@ static void a_compared_set_is_a_read_modify_write_wherever_the_object_lies(void 
 
 static void older(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_SET, .value = "late", .cas = cas + 1,
-			      .options = {.compare_cas = true, .invalidate = true}};
+	struct asked asked = {
+		.op = STORE_SET, .value = "late", .cas = cas + 1, .options = { .compare_cas = true, .invalidate = true }
+	};
 
 	assert_int_equal(ask(h, key, asked).result, STORE_EXISTS);
 	asked.cas = cas - 1;
@@ -118,7 +122,9 @@ static void a_set_with_an_older_id_may_be_stored_stale(void **state)
 
 static void compared_with_nothing(struct harness *h, const char *key)
 {
-	struct asked asked = {.op = STORE_SET, .value = "x", .cas = 5, .options = {.compare_cas = true, .invalidate = true}};
+	struct asked asked = {
+		.op = STORE_SET, .value = "x", .cas = 5, .options = { .compare_cas = true, .invalidate = true }
+	};
 
 	assert_int_equal(ask(h, key, asked).result, STORE_MISS);
 	asked.op = STORE_REPLACE;
@@ -141,7 +147,7 @@ static void nothing_has_no_id(void **state)
 
 static void own_id(struct harness *h, const char *key, uint64_t cas)
 {
-	struct asked asked = {.op = STORE_INCR, .delta = 1, .options = {.own_cas = true, .new_cas = 7}};
+	struct asked asked = { .op = STORE_INCR, .delta = 1, .options = { .own_cas = true, .new_cas = 7 } };
 
 	(void)cas;
 	assert_int_equal(ask(h, key, asked).cas, 7);
@@ -166,7 +172,7 @@ static void own_id(struct harness *h, const char *key, uint64_t cas)
 	assert_int_equal(ask(h, key, asked).cas, 1);
 	assert_int_equal(get(h, key).cas, 1);
 	assert_int_equal(get(h, key).flags, 3);
-	asked = (struct asked){.op = STORE_DELETE, .options = {.invalidate = true, .own_cas = true, .new_cas = 2}};
+	asked = (struct asked){ .op = STORE_DELETE, .options = { .invalidate = true, .own_cas = true, .new_cas = 2 } };
 	ask(h, key, asked);
 	assert_int_equal(get(h, key).cas, 2);
 	assert_marks(h, key, true, false);
@@ -183,7 +189,7 @@ static void an_id_of_the_client_s_own_is_shown_and_compared(void **state)
 
 static void own_id_of_nothing(struct harness *h, const char *key)
 {
-	struct asked asked = {.op = STORE_GET, .options = {.vivify = true, .own_cas = true, .new_cas = 9}};
+	struct asked asked = { .op = STORE_GET, .options = { .vivify = true, .own_cas = true, .new_cas = 9 } };
 
 	assert_int_equal(ask(h, key, asked).cas, 9);
 	run(h, STORE_DELETE, key);
@@ -204,7 +210,7 @@ static void what_vivify_makes_may_have_one_too(void **state)
 static void without_ids_none_is_the_same(void **state)
 {
 	struct harness *h = *state;
-	struct asked asked = {.op = STORE_SET, .value = "7", .options = {.compare_cas = true, .invalidate = true}};
+	struct asked asked = { .op = STORE_SET, .value = "7", .options = { .compare_cas = true, .invalidate = true } };
 
 	h->config.cas = false;
 	harness_open(h);
@@ -215,7 +221,7 @@ static void without_ids_none_is_the_same(void **state)
 		asked.op = STORE_APPEND;
 		assert_int_equal(ask(h, "key", asked).result, STORE_STORED);
 	}
-	asked = (struct asked){.op = STORE_INCR, .delta = 1, .cas = cas, .options = {.compare_cas = true}};
+	asked = (struct asked){ .op = STORE_INCR, .delta = 1, .cas = cas, .options = { .compare_cas = true } };
 	assert_int_equal(ask(h, "key", asked).result, STORE_EXISTS);
 	asked.op = STORE_DELETE;
 	assert_int_equal(ask(h, "key", asked).result, STORE_EXISTS);

@@ -78,9 +78,10 @@ static void wrong_by(struct harness *h, double factor)
 	turns_of_the_flash(h, 3, VALUE_BYTES);
 	fidx_get_status(h->store->index, &index);
 	seg_get_status(h->store->segments, &segments);
-	print_message("wrong by %.2f: %u tables, %.2f bytes per object, %u of %u segments, fill %.3f, %.4f of the newest\n", factor,
-		      index.tables, (double)index.slots * 4 / (double)index.used, segments.live, segments.total,
-		      segments.fill, share_found(h, (uint32_t)(index.used * 9 / 10)));
+	print_message(
+		"wrong by %.2f: %u tables, %.2f bytes per object, %u of %u segments, fill %.3f, %.4f of the newest\n",
+		factor, index.tables, (double)index.slots * 4 / (double)index.used, segments.live, segments.total,
+		segments.fill, share_found(h, (uint32_t)(index.used * 9 / 10)));
 	assert_true((double)index.slots * 4 <= 4.5 * (double)index.used);
 	assert_true(segments.live >= segments.total * 97 / 100);
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
@@ -125,7 +126,8 @@ static void it_follows_the_objects_both_ways(void **state)
 	assert_int_equal(index.tables, 1);
 	assert_true((double)index.slots * 4 <= 4.5 * (double)index.used);
 	assert_true(index_bytes(h) < first + first / 10);
-	assert_int_equal(atomic_load(&h->store->index_bytes), index.index_bytes + index.filter_bytes + index.other_bytes);
+	assert_int_equal(atomic_load(&h->store->index_bytes),
+			 index.index_bytes + index.filter_bytes + index.other_bytes);
 	assert_true(fidx_verify(h->store->index));
 }
 

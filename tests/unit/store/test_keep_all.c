@@ -41,7 +41,7 @@ static void twin_of(struct harness *h, const char *key, char *out, size_t room)
 /* Each command that would clear the slot of a twin blindly, or when it had found nothing. */
 static void no_command_costs_another_key_its_object(void **state)
 {
-	static const enum store_op ops[] = { STORE_SET,	   STORE_ADD,  STORE_REPLACE, STORE_APPEND, STORE_CAS,
+	static const enum store_op ops[] = { STORE_SET,    STORE_ADD,  STORE_REPLACE, STORE_APPEND, STORE_CAS,
 					     STORE_DELETE, STORE_INCR, STORE_TOUCH,   STORE_GAT,    STORE_GET };
 	struct harness *h = *state;
 	char twin[32];
@@ -153,7 +153,7 @@ static void what_finds_no_place_in_the_index_stays_in_dram_and_nothing_is_droppe
 
 static void refuses_what_it_cannot_read(struct harness *h, const char *key)
 {
-	static const enum store_op ops[] = { STORE_SET,	   STORE_ADD,  STORE_REPLACE, STORE_APPEND, STORE_CAS,
+	static const enum store_op ops[] = { STORE_SET,    STORE_ADD,  STORE_REPLACE, STORE_APPEND, STORE_CAS,
 					     STORE_DELETE, STORE_INCR, STORE_TOUCH,   STORE_GAT };
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {

@@ -208,7 +208,7 @@ static void a_keeper_that_finds_nothing_rests(void **state)
 	settle(h);
 	keeper_step(h->store);
 	atomic_store(&h->store->recent.since_ms, (uint32_t)clk_now_ms(&h->clk) - 500); /* all are spared ... */
-	atomic_store(&h->store->excess_bytes, MIB(2) - MIB(2) / 4);			/* ... and much is missing */
+	atomic_store(&h->store->excess_bytes, MIB(2) - MIB(2) / 4); /* ... and much is missing */
 	assert_true(store_free_bytes(h->store) < 0);
 	while (keeper_step(h->store) && steps++ < 1000)
 		;

@@ -7,9 +7,9 @@
 
 #include "asking.h"
 
-static const struct asked INVALIDATE = {.op = STORE_DELETE, .options = {.invalidate = true}};
-static const struct asked VIVIFY = {.op = STORE_GET, .options = {.vivify = true}};
-static const struct asked RECACHE = {.op = STORE_GET, .options = {.recache = true, .recache_seconds = 1000}};
+static const struct asked INVALIDATE = { .op = STORE_DELETE, .options = { .invalidate = true } };
+static const struct asked VIVIFY = { .op = STORE_GET, .options = { .vivify = true } };
+static const struct asked RECACHE = { .op = STORE_GET, .options = { .recache = true, .recache_seconds = 1000 } };
 
 static struct item *item_of(struct harness *h, const char *key)
 {
@@ -32,7 +32,7 @@ static void make_won(struct harness *h, const char *key)
 
 static void make_own(struct harness *h, const char *key)
 {
-	ask(h, key, (struct asked){.op = STORE_SET, .value = "value", .options = {.own_cas = true, .new_cas = 5}});
+	ask(h, key, (struct asked){ .op = STORE_SET, .value = "value", .options = { .own_cas = true, .new_cas = 5 } });
 }
 
 static void make_vivified(struct harness *h, const char *key)
@@ -40,7 +40,7 @@ static void make_vivified(struct harness *h, const char *key)
 	assert_true(ask(h, key, VIVIFY).found.won);
 }
 
-static void (*const MAKERS[])(struct harness *h, const char *key) = {make_stale, make_won, make_own, make_vivified};
+static void (*const MAKERS[])(struct harness *h, const char *key) = { make_stale, make_won, make_own, make_vivified };
 #define MAKER_COUNT (sizeof(MAKERS) / sizeof(MAKERS[0]))
 
 /* ---- the way to flash ------------------------------------------------------------------------ */
@@ -96,8 +96,11 @@ static void what_has_room_for_marks_is_no_candidate_either_once_it_is_marked(voi
 
 	harness_open(h);
 	cas = set(h, "key", "value").cas;
-	ask(h, "key", (struct asked){ .op = STORE_SET, .options = { .compare_cas = true, .invalidate = true },
-				      .value = "newer", .cas = cas });
+	ask(h, "key",
+	    (struct asked){ .op = STORE_SET,
+			    .options = { .compare_cas = true, .invalidate = true },
+			    .value = "newer",
+			    .cas = cas });
 	item = item_of(h, "key");
 	assert_true(item->has_extra && item->state & ITEM_CANDIDATE);
 	ask(h, "key", INVALIDATE);
@@ -167,8 +170,8 @@ static void marked_objects_are_evicted_like_others_and_nothing_is_left(void **st
 
 static void a_quiet_look_moves_no_clock(void **state)
 {
-	static const struct asked looks[] = {{.op = STORE_GET, .options = {.keep_clock = true}},
-					     {.op = STORE_GET, .options = {.uncounted = true}}};
+	static const struct asked looks[] = { { .op = STORE_GET, .options = { .keep_clock = true } },
+					      { .op = STORE_GET, .options = { .uncounted = true } } };
 	struct harness *h = *state;
 	struct fidx_match match;
 
@@ -289,7 +292,7 @@ static void a_slow_compared_set_sees_what_was_set_meanwhile(void **state)
 {
 	struct harness *h = *state;
 	struct flight slow;
-	struct asked asked = {.op = STORE_SET, .value = "slow", .options = {.compare_cas = true}};
+	struct asked asked = { .op = STORE_SET, .value = "slow", .options = { .compare_cas = true } };
 
 	harness_open(h);
 	asked.cas = set(h, "key", "old").cas;
@@ -314,7 +317,7 @@ static void what_was_made_after_a_time_out_stays(void **state)
 {
 	struct harness *h = *state;
 	struct flight f;
-	struct asked compared = {.op = STORE_SET, .value = "new", .cas = 1, .options = {.compare_cas = true}};
+	struct asked compared = { .op = STORE_SET, .value = "new", .cas = 1, .options = { .compare_cas = true } };
 
 	if (!HAVE_FAULTS)
 		skip();
@@ -359,7 +362,7 @@ static void without_memory_an_object_on_flash_stays_as_it_is(void **state)
 static void a_get_that_touches_ends_whatever_its_slots_do(void **state)
 {
 	struct harness *h = *state;
-	struct asked asked = {.op = STORE_GET, .exptime = 50, .options = {.touch = true, .vivify = true}};
+	struct asked asked = { .op = STORE_GET, .exptime = 50, .options = { .touch = true, .vivify = true } };
 
 	if (!HAVE_FAULTS)
 		skip();
@@ -391,7 +394,7 @@ static void *read_and_invalidate(void *context)
 	struct flight f;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		start_asking(reader->h, reader->worker, &f, "key", (struct asked){.op = STORE_GET});
+		start_asking(reader->h, reader->worker, &f, "key", (struct asked){ .op = STORE_GET });
 		reader->wins += f.reply.found.won;
 		if (i % 10 == reader->worker) {
 			start_asking(reader->h, reader->worker, &f, "key", INVALIDATE);
@@ -411,7 +414,7 @@ static void each_invalidate_is_won_once_at_most(void **state)
 	harness_open(h);
 	set(h, "key", "value");
 	for (unsigned i = 0; i < WORKERS; i++) {
-		readers[i] = (struct reader){.h = h, .worker = i};
+		readers[i] = (struct reader){ .h = h, .worker = i };
 		assert_int_equal(pthread_create(&threads[i], NULL, read_and_invalidate, &readers[i]), 0);
 	}
 	for (unsigned i = 0; i < WORKERS; i++)

@@ -78,8 +78,19 @@ static void each_command_on_a_flushed_object(void **state)
 
 static void what_is_no_number_is_not_counted_on(void **state)
 {
-	static const char *const no_numbers[] = {"", " ", "x", "1x", "-1", "+", "-", "+-1", "- 1", "18446744073709551616",
-						 "123456789012345678901", "9223372036854775808 -", "-9223372036854775808"};
+	static const char *const no_numbers[] = { "",
+						  " ",
+						  "x",
+						  "1x",
+						  "-1",
+						  "+",
+						  "-",
+						  "+-1",
+						  "- 1",
+						  "18446744073709551616",
+						  "123456789012345678901",
+						  "9223372036854775808 -",
+						  "-9223372036854775808" };
 	struct harness *h = *state;
 
 	harness_open(h);
@@ -101,10 +112,17 @@ static void what_counts_as_a_number(void **state)
 		uint32_t length;
 		uint64_t number;
 	} numbers[] = {
-		{" 5", 2, 5}, {"\t\n+5", 4, 5}, {"5 x", 3, 5}, {"5\0x", 3, 5}, {"-0", 2, 0}, {"5 -", 3, 5},
-		{"0000000000000000000000005", 25, 5}, {"18446744073709551615", 20, UINT64_MAX},
-		{"-18446744073709551615", 21, 1}, {"-9223372036854775809", 20, INT64_MAX},
-		{"9223372036854775808\0-", 21, (uint64_t)INT64_MAX + 1},
+		{ " 5", 2, 5 },
+		{ "\t\n+5", 4, 5 },
+		{ "5 x", 3, 5 },
+		{ "5\0x", 3, 5 },
+		{ "-0", 2, 0 },
+		{ "5 -", 3, 5 },
+		{ "0000000000000000000000005", 25, 5 },
+		{ "18446744073709551615", 20, UINT64_MAX },
+		{ "-18446744073709551615", 21, 1 },
+		{ "-9223372036854775809", 20, INT64_MAX },
+		{ "9223372036854775808\0-", 21, (uint64_t)INT64_MAX + 1 },
 	};
 	struct harness *h = *state;
 
@@ -226,7 +244,8 @@ static void a_clean_copy_keeps_its_slot_and_is_dropped_not_rewritten_by_eviction
 	assert_int_equal(slots_of(h, "k"), 1);
 	uint64_t written = ctr_sum(CTR_flash_objects_written);
 	for (int i = 0; i < 6 && where(h, "k") == CLEAN_COPY; i++)
-		evict_dram(&h->store->cleaner.context, UINT64_MAX / 2, 1 << 20, EVICT_SPARE_CANDIDATES, false, &visited);
+		evict_dram(&h->store->cleaner.context, UINT64_MAX / 2, 1 << 20, EVICT_SPARE_CANDIDATES, false,
+			   &visited);
 	assert_int_equal(where(h, "k"), FLASH);
 	assert_int_equal(ctr_sum(CTR_flash_objects_written), written);
 	assert_int_equal(ctr_sum(CTR_evictions), evictions);

@@ -25,7 +25,7 @@ struct trial {
 	struct rng rng;
 	struct entry entry[KEYS];
 	struct flight flight[FLIGHTS];
-	unsigned key[FLIGHTS];	/* whose flight it is */
+	unsigned key[FLIGHTS]; /* whose flight it is */
 	bool used[FLIGHTS];
 	struct entry next[FLIGHTS]; /* what the key holds when it succeeds */
 	bool read_errors; /* a get that misses may hit later */
@@ -81,7 +81,7 @@ static void take_over(struct entry *e, const struct entry *next, const struct re
 /* A GET made the object: empty, with its maker's win. */
 static void settle_made(struct trial *t, struct entry *e, const struct entry *next, const struct reply *reply)
 {
-	struct entry made = {.value_hash = hash64("", 0, 0), .expiry = next->expiry, .win_sent = true};
+	struct entry made = { .value_hash = hash64("", 0, 0), .expiry = next->expiry, .win_sent = true };
 
 	assert_int_equal(reply->length, 0);
 	assert_true(reply->cas > e->cas);
@@ -190,8 +190,8 @@ static bool start_storing(struct trial *t, unsigned n, enum store_op op, const c
 	int64_t exptime = random_exptime(t);
 	uint64_t cas = op == STORE_CAS ? e->cas + (rng_below(&t->rng, 3) == 0) : 0;
 
-	*next = (struct entry){.flags = rng_below(&t->rng, 2) ? (uint32_t)rng_next(&t->rng) : 0,
-			       .expiry = store_expiry(t->h->store, exptime)};
+	*next = (struct entry){ .flags = rng_below(&t->rng, 2) ? (uint32_t)rng_next(&t->rng) : 0,
+				.expiry = store_expiry(t->h->store, exptime) };
 	next->is_number = rng_below(&t->rng, 4) == 0;
 	if (next->is_number) {
 		next->number = rng_below(&t->rng, 2000);
@@ -240,7 +240,7 @@ static bool start_counting(struct trial *t, unsigned n, enum store_op op, const 
 static bool start_extended(struct trial *t, unsigned n, const char *name)
 {
 	uint64_t dice = rng_below(&t->rng, 10);
-	struct asked asked = {.op = STORE_GET, .exptime = random_exptime(t)};
+	struct asked asked = { .op = STORE_GET, .exptime = random_exptime(t) };
 
 	t->next[n].expiry = store_expiry(t->h->store, asked.exptime);
 	if (dice < 2) {
@@ -271,7 +271,7 @@ static bool start_random(struct trial *t, unsigned n, const char *name)
 	if (dice < 65)
 		return start_storing(t, n, STORE_SET, name);
 	if (dice < 80) {
-		static const enum store_op ops[] = {STORE_ADD, STORE_REPLACE, STORE_CAS};
+		static const enum store_op ops[] = { STORE_ADD, STORE_REPLACE, STORE_CAS };
 
 		return start_storing(t, n, ops[dice % 3], name);
 	}

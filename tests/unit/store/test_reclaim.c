@@ -185,8 +185,8 @@ static bool count_live_before(void *context, uint64_t offset, bool is_extent, co
 	if (record->key_length == strlen(before->key) && memcmp(record->key, before->key, record->key_length) == 0)
 		return false;
 	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
-	before->live += record_is_live(store, before->segment, seg_sequence(store->segments, before->segment), &key, offset,
-				       is_extent, &match);
+	before->live += record_is_live(store, before->segment, seg_sequence(store->segments, before->segment), &key,
+				       offset, is_extent, &match);
 	return true;
 }
 

@@ -382,11 +382,11 @@ static void *reclaim_in_thread(void *argument)
 /* A read of the key is in flight: its segment can't be reused before that is done. */
 static void reclaim_under(struct harness *h, struct flight *slow, enum where expected)
 {
-	struct reclaimer r = {.h = h, .segment = segment_of(h, "key")};
+	struct reclaimer r = { .h = h, .segment = segment_of(h, "key") };
 	enum seg_state state;
 	pthread_t thread;
 
-	while (seg_next(h->store->segments, &(uint32_t){0}, &state) == FS_OK && state == SEG_FREE)
+	while (seg_next(h->store->segments, &(uint32_t){ 0 }, &state) == FS_OK && state == SEG_FREE)
 		assert_true(write_one(h)); /* until it is full; the oldest is the next */
 	r.segment = segment_of(h, "key");
 	pthread_create(&thread, NULL, reclaim_in_thread, &r);

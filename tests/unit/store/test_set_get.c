@@ -380,7 +380,7 @@ static void hold(struct store_request *request)
 static void a_value_stays_valid_until_released_whatever_becomes_of_its_segment(void **state)
 {
 	struct harness *h = *state;
-	struct store_request request = {.op = STORE_GET, .key = "k", .key_length = 1, .done = hold};
+	struct store_request request = { .op = STORE_GET, .key = "k", .key_length = 1, .done = hold };
 
 	harness_open(h);
 	set_on_flash(h, "k", "the value");

@@ -29,10 +29,11 @@
 /* What reads had to do with it. */
 static void tell(void)
 {
-	static const enum ctr counters[] = {CTR_flash_read_timeouts, CTR_flash_reads_shed, CTR_flash_reads_shared,
-					    CTR_flash_reads_cancelled, CTR_flash_read_errors, CTR_flash_checksum_errors,
-					    CTR_flash_revalidations, CTR_flash_freezes, CTR_index_drops,
-					    CTR_flash_objects_dropped, CTR_segments_swept};
+	static const enum ctr counters[] = {
+		CTR_flash_read_timeouts, CTR_flash_reads_shed,      CTR_flash_reads_shared,  CTR_flash_reads_cancelled,
+		CTR_flash_read_errors,   CTR_flash_checksum_errors, CTR_flash_revalidations, CTR_flash_freezes,
+		CTR_index_drops,         CTR_flash_objects_dropped, CTR_segments_swept
+	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		fprintf(stderr, "%s %llu\n", ctr_info(counters[i])->name, (unsigned long long)ctr_sum(counters[i]));
@@ -41,7 +42,7 @@ static void tell(void)
 struct shared {
 	struct harness *h;
 	_Atomic uint64_t answered[KEYS]; /* the version that readers must see at least */
-	_Atomic uint64_t begun[KEYS];	 /* the highest that a writer has asked to store */
+	_Atomic uint64_t begun[KEYS]; /* the highest that a writer has asked to store */
 	uint64_t operations; /* of each, at least; then on until enough segments are written */
 	uint64_t segments;
 };
@@ -103,8 +104,8 @@ static uint64_t version_in(const struct store_value *value, unsigned key)
 
 static struct answer ask(struct client *c, enum store_op op, unsigned key, uint64_t version, uint64_t cas)
 {
-	struct store_request request = {.op = op, .cas = cas};
-	struct answer answer = {0};
+	struct store_request request = { .op = op, .cas = cas };
+	struct answer answer = { 0 };
 	char name[24], value[PADDING + 64];
 	int length = 0;
 
@@ -116,8 +117,8 @@ static struct answer ask(struct client *c, enum store_op op, unsigned key, uint6
 		length = snprintf(value, 64, "%u %llu ", key, (unsigned long long)version);
 		value[length] = 'x';
 		length += (int)rng_below(&c->rng, PADDING);
-		request.item = store_item_create(c->worker, name, request.key_length, 0, 0, (uint32_t)length,
-						 &answer.result);
+		request.item =
+			store_item_create(c->worker, name, request.key_length, 0, 0, (uint32_t)length, &answer.result);
 		check(request.item);
 		memcpy(store_item_value(request.item), value, (size_t)length);
 	}
@@ -177,7 +178,7 @@ static void read_others(struct client *c, unsigned key)
 
 static void write_own(struct client *c, unsigned key)
 {
-	static const enum store_op ops[] = {STORE_SET, STORE_SET, STORE_SET, STORE_ADD, STORE_REPLACE, STORE_DELETE};
+	static const enum store_op ops[] = { STORE_SET, STORE_SET, STORE_SET, STORE_ADD, STORE_REPLACE, STORE_DELETE };
 	enum store_op op = ops[rng_below(&c->rng, 6)];
 	uint64_t version = atomic_load(&c->shared->answered[key]) + 1;
 
@@ -281,7 +282,8 @@ static void *visitor_main(void *argument)
 			store_get_class(store, n, &class);
 		if (visitor->walks % 8 == 7)
 			store_reset_classes(store);
-		check(store_set_memory_limit(store, visitor->h->config.memory_bytes + visitor->walks % 2 * KIB(64)) == FS_OK);
+		check(store_set_memory_limit(store, visitor->h->config.memory_bytes + visitor->walks % 2 * KIB(64)) ==
+		      FS_OK);
 	}
 	return NULL;
 }
@@ -293,7 +295,7 @@ static void run_clients(struct harness *h)
 	const char *seed_text = getenv("STORE_SEED"), *operations = getenv("STORE_OPERATIONS");
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261120;
 	uint64_t segments = ctr_sum(CTR_segments_written);
-	struct visitor visitor = {.h = h};
+	struct visitor visitor = { .h = h };
 	pthread_t thread[WORKERS], visits;
 
 	memset(&shared, 0, sizeof(shared));

@@ -8,8 +8,10 @@
 
 static void tune(struct harness *h, uint64_t limit, enum clf_admission admission)
 {
-	store_set_tuning(h->store, &(struct store_tuning){ .hot_fraction = 0.5, .flash_write_limit = limit,
-							   .read_timeout_ms = 1000, .admission = admission });
+	store_set_tuning(h->store, &(struct store_tuning){ .hot_fraction = 0.5,
+							   .flash_write_limit = limit,
+							   .read_timeout_ms = 1000,
+							   .admission = admission });
 }
 
 static void a_limit_counts_from_when_it_is_set(void **state)

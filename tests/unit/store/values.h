@@ -19,8 +19,9 @@ static inline uint64_t number_in_environment(const char *name, uint64_t otherwis
 static inline uint32_t make_value(struct rng *rng, unsigned key, char value[VALUE_MAX])
 {
 	uint64_t dice = rng_below(rng, 100);
-	uint32_t length = dice < 90 ? 1 + (uint32_t)rng_below(rng, 500)
-				    : dice < 98 ? (uint32_t)rng_below(rng, 6000) : (uint32_t)rng_below(rng, VALUE_MAX);
+	uint32_t length = dice < 90   ? 1 + (uint32_t)rng_below(rng, 500)
+			  : dice < 98 ? (uint32_t)rng_below(rng, 6000)
+				      : (uint32_t)rng_below(rng, VALUE_MAX);
 	char head[40];
 
 	memset(value, 'a' + (int)(key % 26), length);

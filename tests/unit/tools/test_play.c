@@ -7,8 +7,8 @@
 #include "tools/replay/play.h"
 #include "tools/replay/value.h"
 
-static struct spool_app app = {.name = "3", .number = 3};
-static struct spool spool = {.apps = &app, .app_count = 1, .keys = 10};
+static struct spool_app app = { .name = "3", .number = 3 };
+static struct spool spool = { .apps = &app, .app_count = 1, .keys = 10 };
 static struct replay_options options;
 static struct player player;
 static struct conn conn;
@@ -22,9 +22,9 @@ static int set_up(void **state)
 	(void)state;
 	value_init();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	options = (struct replay_options){.copies = 1, .depth = 8, .check_values = true};
+	options = (struct replay_options){ .copies = 1, .depth = 8, .check_values = true };
 	memset(keys, 0, sizeof(keys));
-	player = (struct player){.options = &options, .spool = &spool, .keys = keys};
+	player = (struct player){ .options = &options, .spool = &spool, .keys = keys };
 	measure_init(&player.measure, 1);
 	conn_init(&conn, ends[0], options.depth);
 	peer = ends[1];
@@ -42,9 +42,8 @@ static int tear_down(void **state)
 
 static void request(enum trace_op op, uint32_t key, uint32_t value_size)
 {
-	struct spool_record record = {
-		.key = key, .value_size = value_size, .op = (uint8_t)op, .key_size = 8};
-	struct schedule_item item = {.record = &record};
+	struct spool_record record = { .key = key, .value_size = value_size, .op = (uint8_t)op, .key_size = 8 };
+	struct schedule_item item = { .record = &record };
 
 	play_request(&player, &conn, &item, true);
 }
@@ -82,8 +81,7 @@ static const char *sent(void)
 {
 	static char text[4096];
 
-	snprintf(text, sizeof(text), "%.*s", (int)(conn.out.end - conn.out.start),
-		 conn.out.bytes + conn.out.start);
+	snprintf(text, sizeof(text), "%.*s", (int)(conn.out.end - conn.out.start), conn.out.bytes + conn.out.start);
 	conn.out.start = conn.out.end = 0;
 	return text;
 }

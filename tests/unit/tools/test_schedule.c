@@ -11,10 +11,8 @@ static struct spool_record records[COUNT];
 static struct spool a_spool(uint16_t repeat)
 {
 	for (uint32_t i = 0; i < COUNT; i++)
-		records[i] = (struct spool_record){
-			.time_app = (uint64_t)i * 10 << 16, .key = i, .repeat = repeat};
-	return (struct spool){
-		.records = records, .count = COUNT, .requests = COUNT * repeat, .span_us = COUNT * 10};
+		records[i] = (struct spool_record){ .time_app = (uint64_t)i * 10 << 16, .key = i, .repeat = repeat };
+	return (struct spool){ .records = records, .count = COUNT, .requests = COUNT * repeat, .span_us = COUNT * 10 };
 }
 
 static void a_limit_ends_it(void **state)
@@ -35,7 +33,7 @@ static void a_limit_ends_it(void **state)
 
 static void each_copy_plays_each_request_once_in_order(void **state)
 {
-	static const uint32_t copy_counts[] = {1, 2, 3, 7, 16};
+	static const uint32_t copy_counts[] = { 1, 2, 3, 7, 16 };
 
 	(void)state;
 	for (size_t c = 0; c < sizeof(copy_counts) / sizeof(copy_counts[0]); c++) {
@@ -68,7 +66,7 @@ static void copies_start_at_their_own_hour(void **state)
 	struct spool spool = a_spool(1);
 	struct schedule schedule;
 	struct schedule_item item;
-	uint32_t first[4] = {0}, seen = 0;
+	uint32_t first[4] = { 0 }, seen = 0;
 
 	(void)state;
 	schedule_init(&schedule, &spool, 4, UINT64_MAX);

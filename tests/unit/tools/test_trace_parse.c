@@ -30,25 +30,25 @@ static void assert_broken(enum trace_format format, const char *const *lines)
 
 static void broken_flashield_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"",
-					    ",,,,,,",
-					    "1,1,get,0,48,87",
-					    "1,1,get,0,48,87,0,0",
-					    "x,1,get,0,48,87,0",
-					    "1.5,1,get,0,48,87,0",
-					    "1,-1,get,0,48,87,0",
-					    "1,1,fetch,0,48,87,0",
-					    "1,1,,0,48,87,0",
-					    "1,1,get,,48,87,0",
-					    "1,1,get,-1,48,87,0",
-					    "1,1,get,0,-2,87,0",
-					    "1,1,get,0,70000,87,0",
-					    "1,1,get,0,48,8 7,0",
-					    "1,1,get,0,48,1073741825,0",
-					    "1,1,get,0,48,87,x",
-					    "1,1,get,0,48,99999999999999999999,0",
-					    "time_ms,app,op,key,key_size,value_size,ttl_s",
-					    NULL};
+	static const char *const lines[] = { "",
+					     ",,,,,,",
+					     "1,1,get,0,48,87",
+					     "1,1,get,0,48,87,0,0",
+					     "x,1,get,0,48,87,0",
+					     "1.5,1,get,0,48,87,0",
+					     "1,-1,get,0,48,87,0",
+					     "1,1,fetch,0,48,87,0",
+					     "1,1,,0,48,87,0",
+					     "1,1,get,,48,87,0",
+					     "1,1,get,-1,48,87,0",
+					     "1,1,get,0,-2,87,0",
+					     "1,1,get,0,70000,87,0",
+					     "1,1,get,0,48,8 7,0",
+					     "1,1,get,0,48,1073741825,0",
+					     "1,1,get,0,48,87,x",
+					     "1,1,get,0,48,99999999999999999999,0",
+					     "time_ms,app,op,key,key_size,value_size,ttl_s",
+					     NULL };
 
 	(void)state;
 	assert_broken(TRACE_FLASHIELD, lines);
@@ -56,16 +56,16 @@ static void broken_flashield_lines_are_refused(void **state)
 
 static void broken_memcachier_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"",
-					    "1.0,1,1,20,50,7",
-					    "1.0,1,1,20,50,7,1,1",
-					    "1.0,1,0,20,50,7,1",
-					    "1.0,1,8,20,50,7,1",
-					    "1.0.0,1,1,20,50,7,1",
-					    "a,1,1,20,50,7,1",
-					    "1.0,1,get,20,50,7,1",
-					    "1.0,1,1,20,50,k,1",
-					    NULL};
+	static const char *const lines[] = { "",
+					     "1.0,1,1,20,50,7",
+					     "1.0,1,1,20,50,7,1,1",
+					     "1.0,1,0,20,50,7,1",
+					     "1.0,1,8,20,50,7,1",
+					     "1.0.0,1,1,20,50,7,1",
+					     "a,1,1,20,50,7,1",
+					     "1.0,1,get,20,50,7,1",
+					     "1.0,1,1,20,50,k,1",
+					     NULL };
 
 	(void)state;
 	assert_broken(TRACE_MEMCACHIER, lines);
@@ -73,16 +73,16 @@ static void broken_memcachier_lines_are_refused(void **state)
 
 static void broken_twitter_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"",
-					    ",",
-					    ",,,,,,",
-					    "1,k,5,10,2,get",
-					    "1,,5,10,2,get,0",
-					    "t,k,5,10,2,get,0",
-					    "1,k,five,10,2,get,0",
-					    "1,k,5,10,2,7,0",
-					    "1,k,5,10,2,get,soon",
-					    NULL};
+	static const char *const lines[] = { "",
+					     ",",
+					     ",,,,,,",
+					     "1,k,5,10,2,get",
+					     "1,,5,10,2,get,0",
+					     "t,k,5,10,2,get,0",
+					     "1,k,five,10,2,get,0",
+					     "1,k,5,10,2,7,0",
+					     "1,k,5,10,2,get,soon",
+					     NULL };
 
 	(void)state;
 	assert_broken(TRACE_TWITTER, lines);
@@ -90,14 +90,14 @@ static void broken_twitter_lines_are_refused(void **state)
 
 static void broken_meta_lines_are_refused(void **state)
 {
-	static const char *const lines[] = {"",
-					    "1,k,5",
-					    "1,,5,GET,1,10,0,0,4,2",
-					    "1,k,5,9,1,10,0,0,4",
-					    "1,k,5,GET,0,10,0,0,4",
-					    "1,k,5,GET,99999,10,0,0,4",
-					    "1,k,5,GET,1,ten,0,0,4",
-					    NULL};
+	static const char *const lines[] = { "",
+					     "1,k,5",
+					     "1,,5,GET,1,10,0,0,4,2",
+					     "1,k,5,9,1,10,0,0,4",
+					     "1,k,5,GET,0,10,0,0,4",
+					     "1,k,5,GET,99999,10,0,0,4",
+					     "1,k,5,GET,1,ten,0,0,4",
+					     NULL };
 
 	(void)state;
 	assert_broken(TRACE_META, lines);
@@ -105,7 +105,7 @@ static void broken_meta_lines_are_refused(void **state)
 
 static void a_meta_header_without_its_columns_is_refused(void **state)
 {
-	static const char *const lines[] = {"", "a,b,c", "op_time,key,op", "key,size", NULL};
+	static const char *const lines[] = { "", "a,b,c", "op_time,key,op", "key,size", NULL };
 	struct trace_columns columns;
 
 	(void)state;
@@ -115,7 +115,7 @@ static void a_meta_header_without_its_columns_is_refused(void **state)
 
 static void unknown_first_lines_are_of_no_format(void **state)
 {
-	static const char *const lines[] = {"", "hello", "1,2,3", "a,b,c,d,e,f,g", "1;2;3;4;5;6;7", NULL};
+	static const char *const lines[] = { "", "hello", "1,2,3", "a,b,c,d,e,f,g", "1;2;3;4;5;6;7", NULL };
 	bool is_header;
 
 	(void)state;
@@ -147,8 +147,8 @@ static void flashield_rows_are_read(void **state)
 
 static void memcachier_rows_are_read(void **state)
 {
-	static const enum trace_op ops[] = {TRACE_GET,  TRACE_SET,   TRACE_DELETE, TRACE_ADD,
-					    TRACE_INCR, TRACE_OTHER, TRACE_OTHER};
+	static const enum trace_op ops[] = { TRACE_GET,  TRACE_SET,   TRACE_DELETE, TRACE_ADD,
+					     TRACE_INCR, TRACE_OTHER, TRACE_OTHER };
 	struct trace_row row;
 	char line[] = "604799.123456,19,1,24,-1,88,0";
 
@@ -214,19 +214,18 @@ static void each_format_is_known_by_its_first_line(void **state)
 		enum trace_format format;
 		bool is_header;
 	} cases[] = {
-		{"time_ms,app,op,key,key_size,value_size,ttl_s", TRACE_FLASHIELD, true},
-		{"5,1,get,0,48,87,0", TRACE_FLASHIELD, false},
-		{"0.5,1,1,24,48,87,1", TRACE_MEMCACHIER, false},
-		{"0,nz:u:x,24,48,87,get,0", TRACE_TWITTER, false},
-		{"op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase", TRACE_META, true},
-		{"0,8899,24,GET,1,48,1,0,4,3", TRACE_META, false},
+		{ "time_ms,app,op,key,key_size,value_size,ttl_s", TRACE_FLASHIELD, true },
+		{ "5,1,get,0,48,87,0", TRACE_FLASHIELD, false },
+		{ "0.5,1,1,24,48,87,1", TRACE_MEMCACHIER, false },
+		{ "0,nz:u:x,24,48,87,get,0", TRACE_TWITTER, false },
+		{ "op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase", TRACE_META, true },
+		{ "0,8899,24,GET,1,48,1,0,4,3", TRACE_META, false },
 	};
 	bool is_header;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(trace_detect(cases[i].line, strlen(cases[i].line), &is_header),
-				 cases[i].format);
+		assert_int_equal(trace_detect(cases[i].line, strlen(cases[i].line), &is_header), cases[i].format);
 		assert_int_equal(is_header, cases[i].is_header);
 	}
 }

@@ -50,8 +50,7 @@ static void a_truncated_gzip_is_an_error(void **state)
 
 	(void)state;
 	for (unsigned i = 0; used < sizeof(text) - 100; i++)
-		used += (size_t)sprintf(text + used, "%u,1,get,%u,20,%u,0\n", i, i * 7919 % 1000,
-					i * 31 % 997);
+		used += (size_t)sprintf(text + used, "%u,1,get,%u,20,%u,0\n", i, i * 7919 % 1000, i * 31 % 997);
 	temporary_gzip(path, text, 500);
 	assert_int_equal(trace_reader_open(path, TRACE_AUTO, &reader, error), FS_OK);
 	assert_int_equal(read_all(reader, &requests), FS_ECORRUPT);
@@ -121,9 +120,8 @@ static void an_empty_file_has_no_request(void **state)
 
 static void ids_are_dense_and_per_application(void **state)
 {
-	static const char text[] =
-		"0.0,7,1,20,30,99,1\n0.5,8,1,20,30,99,1\n1.0,7,1,20,30,5,1\n1.5,7,2,20,30,99,1\n";
-	static const uint32_t keys[] = {0, 1, 2, 0}, apps[] = {0, 1, 0, 0};
+	static const char text[] = "0.0,7,1,20,30,99,1\n0.5,8,1,20,30,99,1\n1.0,7,1,20,30,5,1\n1.5,7,2,20,30,99,1\n";
+	static const uint32_t keys[] = { 0, 1, 2, 0 }, apps[] = { 0, 1, 0, 0 };
 	struct trace_reader *reader;
 	struct trace_request request;
 	char path[TEST_PATH_BYTES], error[256];

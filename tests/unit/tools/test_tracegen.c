@@ -101,14 +101,13 @@ static void every_application_has_its_published_counts(void **state)
 		while (source_next(source, &event))
 			tally_event(&tally, &event);
 		assert_near((double)tally.requests, requests, 0.03 * requests + 20, "requests", app->id);
-		assert_near((double)tally.keys, app->keys * scale, 0.03 * app->keys * scale + 2, "keys",
+		assert_near((double)tally.keys, app->keys * scale, 0.03 * app->keys * scale + 2, "keys", app->id);
+		assert_near(100.0 * (double)tally.ops[EVENT_GET] / (double)tally.requests, app->get, 0.3, "get %",
 			    app->id);
-		assert_near(100.0 * (double)tally.ops[EVENT_GET] / (double)tally.requests, app->get, 0.3,
-			    "get %", app->id);
-		assert_near(100.0 * (double)tally.ops[EVENT_SET] / (double)tally.requests, app->set, 0.3,
-			    "set %", app->id);
-		assert_near(100.0 * (double)tally.ops[EVENT_DELETE] / (double)tally.requests, app->delete,
-			    0.3, "delete %", app->id);
+		assert_near(100.0 * (double)tally.ops[EVENT_SET] / (double)tally.requests, app->set, 0.3, "set %",
+			    app->id);
+		assert_near(100.0 * (double)tally.ops[EVENT_DELETE] / (double)tally.requests, app->delete, 0.3,
+			    "delete %", app->id);
 		if (plan.keys > 100)
 			assert_near(tally.value_bytes / (double)tally.value_rows, app->mean_value,
 				    0.1 * app->mean_value, "mean value", app->id);
@@ -135,7 +134,7 @@ static void the_whole_has_the_published_shares(void **state)
 
 static void the_fit_reaches_the_published_hit_ratio(void **state)
 {
-	static const uint32_t apps[] = {1, 10, 23};
+	static const uint32_t apps[] = { 1, 10, 23 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(apps) / sizeof(apps[0]); i++) {

@@ -92,12 +92,9 @@ static void keys_are_unique_and_of_their_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_key_is_found_out),
-		cmocka_unit_test(another_length_is_found_out),
-		cmocka_unit_test(any_flipped_bit_is_found_out),
-		cmocka_unit_test(a_moved_block_is_found_out),
-		cmocka_unit_test(older_and_newer_are_told_apart),
-		cmocka_unit_test(keys_are_unique_and_of_their_size),
+		cmocka_unit_test(another_key_is_found_out),       cmocka_unit_test(another_length_is_found_out),
+		cmocka_unit_test(any_flipped_bit_is_found_out),   cmocka_unit_test(a_moved_block_is_found_out),
+		cmocka_unit_test(older_and_newer_are_told_apart), cmocka_unit_test(keys_are_unique_and_of_their_size),
 	};
 
 	value_init();

@@ -15,8 +15,10 @@ static enum answer take(const char *text, char line[256], const char **name, con
 
 static void what_is_no_row_is_bad(void **state)
 {
-	static const char *const lines[] = {"", "STAT", "STAT ", "STAT  17", "stat a 1", "VALUE a 0 1", "HTTP/1.1 400 Bad Request",
-					    "ENDE", "END ", "ERRORS", "OK", "\x80\x81", "\x16\x03\x01"};
+	static const char *const lines[] = {
+		"",     "STAT", "STAT ",  "STAT  17", "stat a 1", "VALUE a 0 1", "HTTP/1.1 400 Bad Request",
+		"ENDE", "END ", "ERRORS", "OK",       "\x80\x81", "\x16\x03\x01"
+	};
 	char line[256];
 	const char *name, *value;
 
@@ -47,7 +49,10 @@ static void control_characters_do_not_pass(void **state)
 	assert_string_equal(value, "?]0;x????");
 	assert_int_equal(take("SERVER_ERROR \x1b[31m", line, &name, &value), ANSWER_REFUSED);
 	assert_string_equal(line, "SERVER_ERROR ?[31m");
-	assert_int_equal(take("\x1b" "c", line, &name, &value), ANSWER_BAD);
+	assert_int_equal(take("\x1b"
+			      "c",
+			      line, &name, &value),
+			 ANSWER_BAD);
 	assert_string_equal(line, "?c");
 }
 
@@ -69,7 +74,8 @@ static void rows_and_ends(void **state)
 
 static void values_that_are_no_numbers_are_unknown(void **state)
 {
-	static const char *const values[] = {"", "x", "1x", "1 2", "nan", "inf", "-inf", "+1", " 1", "1e999", "-3", "--1", "?"};
+	static const char *const values[] = { "",   "x",  "1x",    "1 2", "nan", "inf", "-inf",
+					      "+1", " 1", "1e999", "-3",  "--1", "?" };
 	struct sample sample;
 
 	(void)state;

@@ -19,7 +19,7 @@ static struct peer peer;
 
 static int begin(void **state)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 	(void)state;
 	strcpy(folder + strlen(folder) - 6, "XXXXXX");
@@ -54,7 +54,7 @@ static bool go_on(void)
 	bool sample = false;
 
 	for (int i = 0; i < 20 && !sample; i++) {
-		struct pollfd pollfd = {.fd = peer_events(&peer) ? peer.fd : -1, .events = peer_events(&peer)};
+		struct pollfd pollfd = { .fd = peer_events(&peer) ? peer.fd : -1, .events = peer_events(&peer) };
 
 		poll(&pollfd, 1, 0);
 		sample = peer_step(&peer, pollfd.revents, now_us);
@@ -177,7 +177,7 @@ static void silence_ends_at_the_deadline_even_if_bytes_drip(void **state)
 
 static void waits_grow_and_have_an_end(void **state)
 {
-	static const int64_t waits_us[] = {500000, 1000000, 2000000, 4000000, 8000000, 8000000};
+	static const int64_t waits_us[] = { 500000, 1000000, 2000000, 4000000, 8000000, 8000000 };
 
 	(void)state;
 	close(listener);
@@ -233,8 +233,9 @@ static void an_idle_connection_that_was_closed_is_opened_anew(void **state)
 
 static void answers_in_pieces_make_one_sample(void **state)
 {
-	static const char whole[] = "STAT pid 3\r\nSTAT version 1.6.18\r\nEND\r\nSTAT flash_hits 5\r\nEND\r\n"
-				    "STAT reason as good as it gets\r\nEND\r\nSTAT a:get_count 6\r\nEND\r\nERROR\r\nEND\r\n";
+	static const char whole[] =
+		"STAT pid 3\r\nSTAT version 1.6.18\r\nEND\r\nSTAT flash_hits 5\r\nEND\r\n"
+		"STAT reason as good as it gets\r\nEND\r\nSTAT a:get_count 6\r\nEND\r\nERROR\r\nEND\r\n";
 
 	(void)state;
 	meet();

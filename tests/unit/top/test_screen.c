@@ -7,7 +7,7 @@
 #include "tools/top/screen.h"
 #include "tools/top/term.h"
 
-static const char *const addresses[] = {"127.0.0.1:1", "/a/rather/long/path/of/a/socket.sock"};
+static const char *const addresses[] = { "127.0.0.1:1", "/a/rather/long/path/of/a/socket.sock" };
 
 static struct canvas canvas;
 
@@ -51,8 +51,10 @@ static int clean(void **state)
 static void nothing_is_drawn_outside_of_a_pane(void **state)
 {
 	struct pane all = canvas_pane(&canvas), pane = pane_part(&all, 1, 5, 2, 6);
-	const struct bar_part parts[BAR_PARTS] = {{1, STYLE_PLAIN}, {1, STYLE_PLAIN}, {1, STYLE_PLAIN}, {1, STYLE_PLAIN}};
-	const float values[] = {1, 2, NAN, 4};
+	const struct bar_part parts[BAR_PARTS] = {
+		{ 1, STYLE_PLAIN }, { 1, STYLE_PLAIN }, { 1, STYLE_PLAIN }, { 1, STYLE_PLAIN }
+	};
+	const float values[] = { 1, 2, NAN, 4 };
 
 	(void)state;
 	for (int row = -2; row < 6; row++) {
@@ -69,7 +71,8 @@ static void nothing_is_drawn_outside_of_a_pane(void **state)
 		for (int column = 0; column < canvas.columns; column++) {
 			bool inside = row >= 1 && row < 3 && column >= 5 && column < 11;
 
-			assert_int_equal(canvas.cells[row * canvas.columns + column].style, inside ? STYLE_EDGE : STYLE_PLAIN);
+			assert_int_equal(canvas.cells[row * canvas.columns + column].style,
+					 inside ? STYLE_EDGE : STYLE_PLAIN);
 		}
 }
 
@@ -89,8 +92,10 @@ static void a_part_never_leaves_its_pane(void **state)
 
 static void a_plain_terminal_gets_ascii_alone(void **state)
 {
-	const struct bar_part parts[BAR_PARTS] = {{3, STYLE_PLAIN}, {2, STYLE_PLAIN}, {1, STYLE_PLAIN}, {4, STYLE_PLAIN}};
-	const float values[] = {0, 1, 2, 3, 4};
+	const struct bar_part parts[BAR_PARTS] = {
+		{ 3, STYLE_PLAIN }, { 2, STYLE_PLAIN }, { 1, STYLE_PLAIN }, { 4, STYLE_PLAIN }
+	};
+	const float values[] = { 0, 1, 2, 3, 4 };
 	struct pane all;
 
 	(void)state;
@@ -108,7 +113,7 @@ static void a_plain_terminal_gets_ascii_alone(void **state)
 
 static void bars_of_damaged_fractions(void **state)
 {
-	static const double fractions[] = {NAN, -1, 0, 0.0001, 2, INFINITY};
+	static const double fractions[] = { NAN, -1, 0, 0.0001, 2, INFINITY };
 	struct pane all = canvas_pane(&canvas);
 
 	(void)state;
@@ -138,7 +143,8 @@ static struct model *a_model(double value)
 			server->peer.sample.has[i] = true;
 		give(&server->peer.sample, REPORT_APPS, "shop:get_count", "1");
 		give(&server->peer.sample, REPORT_APPS, "a-name-that-is-longer-than-its-column:get_count", "1");
-		strcpy(server->peer.sample.reason, "a reason that is longer than a narrow terminal has columns, by far");
+		strcpy(server->peer.sample.reason,
+		       "a reason that is longer than a narrow terminal has columns, by far");
 		server->peer.state = PEER_IDLE;
 		strcpy(model->servers[1].peer.error, "Connection refused");
 		model->in_round = true;
@@ -149,8 +155,9 @@ static struct model *a_model(double value)
 
 static void every_view_in_every_size(void **state)
 {
-	static const double values[] = {NAN, 0, 1, 1e6, 1e15, 1e300};
-	static const int sizes[][2] = {{1, 1}, {2, 3}, {3, 80}, {10, 30}, {24, 80}, {24, 10}, {60, 200}, {100, 400}};
+	static const double values[] = { NAN, 0, 1, 1e6, 1e15, 1e300 };
+	static const int sizes[][2] = { { 1, 1 },   { 2, 3 },   { 3, 80 },   { 10, 30 },
+					{ 24, 80 }, { 24, 10 }, { 60, 200 }, { 100, 400 } };
 
 	(void)state;
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
@@ -158,8 +165,12 @@ static void every_view_in_every_size(void **state)
 
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			for (int view = 0; view < VIEWS * 2 * 3; view++) {
-				struct display display = {.view = view % VIEWS, .help = view / VIEWS % 2, .chosen = (unsigned)(view / VIEWS / 2),
-							  .scroll = 7, .paused = view & 1, .interval_us = SECOND_US};
+				struct display display = { .view = view % VIEWS,
+							   .help = view / VIEWS % 2,
+							   .chosen = (unsigned)(view / VIEWS / 2),
+							   .scroll = 7,
+							   .paused = view & 1,
+							   .interval_us = SECOND_US };
 
 				canvas_resize(&canvas, sizes[i][0], sizes[i][1]);
 				screen_draw(&canvas, model, &display, 0, "12:34:56");
@@ -171,7 +182,7 @@ static void every_view_in_every_size(void **state)
 static void what_24_rows_of_80_columns_show(void **state)
 {
 	struct model *model = a_model(1000);
-	struct display display = {.chosen = 1, .interval_us = SECOND_US};
+	struct display display = { .chosen = 1, .interval_us = SECOND_US };
 
 	(void)state;
 	canvas_resize(&canvas, 24, 80);
@@ -193,7 +204,7 @@ static void what_24_rows_of_80_columns_show(void **state)
 
 static void keys_change_what_they_say(void **state)
 {
-	struct display display = {.interval_us = SECOND_US};
+	struct display display = { .interval_us = SECOND_US };
 
 	(void)state;
 	assert_int_equal(keys_take(&display, 'q', 2, 3), KEY_QUIT);
@@ -237,12 +248,9 @@ static void keys_change_what_they_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_is_drawn_outside_of_a_pane),
-		TEST(a_part_never_leaves_its_pane),
-		TEST(a_plain_terminal_gets_ascii_alone),
-		TEST(bars_of_damaged_fractions),
-		TEST(every_view_in_every_size),
-		TEST(what_24_rows_of_80_columns_show),
+		TEST(nothing_is_drawn_outside_of_a_pane), TEST(a_part_never_leaves_its_pane),
+		TEST(a_plain_terminal_gets_ascii_alone),  TEST(bars_of_damaged_fractions),
+		TEST(every_view_in_every_size),           TEST(what_24_rows_of_80_columns_show),
 		TEST(keys_change_what_they_say),
 	};
 

@@ -211,11 +211,13 @@ static void figures_as_text(void **state)
 		double value;
 		const char *text;
 	} cases[] = {
-		{UNIT_RATIO, NAN, "-"},         {UNIT_BYTES, 1e30, "?"},     {UNIT_RATIO, 0.9533, "95.3 %"},
-		{UNIT_RATIO, 0.0123, "1.23 %"}, {UNIT_RATIO, 1, "100.0 %"},  {UNIT_RATE, 52140, "52.1 k"},
-		{UNIT_SPEED, 2048, "2.00 KiB/s"}, {UNIT_COUNT, 0, "0"},      {UNIT_SECONDS, 90, "90.0 s"},
-		{UNIT_MICROSECONDS, 65, "65 us"}, {UNIT_FACTOR, 0.00012, "0.0001"}, {UNIT_FACTOR, 1, "1.000"},
-		{UNIT_RATIO, 1e9, "999900 %"},
+		{ UNIT_RATIO, NAN, "-" },           { UNIT_BYTES, 1e30, "?" },
+		{ UNIT_RATIO, 0.9533, "95.3 %" },   { UNIT_RATIO, 0.0123, "1.23 %" },
+		{ UNIT_RATIO, 1, "100.0 %" },       { UNIT_RATE, 52140, "52.1 k" },
+		{ UNIT_SPEED, 2048, "2.00 KiB/s" }, { UNIT_COUNT, 0, "0" },
+		{ UNIT_SECONDS, 90, "90.0 s" },     { UNIT_MICROSECONDS, 65, "65 us" },
+		{ UNIT_FACTOR, 0.00012, "0.0001" }, { UNIT_FACTOR, 1, "1.000" },
+		{ UNIT_RATIO, 1e9, "999900 %" },
 	};
 	char text[FIGURE_TEXT_BYTES];
 
