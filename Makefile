@@ -188,7 +188,7 @@ compile_commands.json: FORCE ## the commands of every source, for editors and cl
 		printf '\n]\n'; } > $@
 
 format: ## applies .clang-format to every source
-	clang-format -i $(all_srcs) $(all_srcs_cxx) $(wildcard $(addsuffix /*.h,$(sort $(dir $(all_srcs)))))
+	find . \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -not -path './.*' -not -path './$(BUILD)/*' -exec clang-format -i {} +
 
 sample-config: $(O)/print-sample ## writes conf/flashield.conf anew from conf/options.def
 	@$< > conf/flashield.conf.new && mv conf/flashield.conf.new conf/flashield.conf
