@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store's life: sizes, opening in order, closing in the mirrored order; time and flush. */
+/* The store's life: opening in order, closing in the mirrored order; what may change meanwhile. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "server/store/store_internal.h"
-
-#define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
-#define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
-#define READER_DEPTH 128
-/* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
-#define KEPT_SHARE 1024u
-#define KEPT_LEAST (32u << 10)
-#define IDLE_SHARE 64u /* bytes of buffers that wait for the next reads */
-#define IDLE_LEAST (64u << 10)
-#define LOOKUPS_SHARE 32u
-#define LOOKUPS_LEAST 2048u
-#define LOOKUP_COST (sizeof(struct store_lookup) + sizeof(struct flash_read))
+#include "server/store/cleaner/cleaner.h"
+#include "server/store/state/sizing.h"
 
 void store_config_init(struct store_config *config)
 {
@@ -36,76 +23,6 @@ void store_config_init(struct store_config *config)
 					 .flashiness_threshold = 1,
 					 .training_window_ms = 86400000,
 					 .app_delimiter = ':' };
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
-uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
-{
-	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
-}
-
-uint32_t store_expiry(const struct store *store, int64_t exptime)
-{
-	int64_t now, at;
-
-	if (exptime == 0)
-		return 0;
-	if (exptime < 0)
-		return ITEM_EXPIRED_ALWAYS;
-	now = store_now_seconds(store, clk_now_us(store->clock));
-	at = exptime > RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
-	if (at <= (int64_t)ITEM_EXPIRED_ALWAYS)
-		return ITEM_EXPIRED_ALWAYS;
-	return at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
-}
-
-/* ---- flush_all ------------------------------------------------------------------------------- */
-
-static void flush_now(struct store *store)
-{
-	uint64_t mark, old;
-
-	atomic_fetch_add(&store->flushing, 1);
-	mark = atomic_load(&store->cas_next) - 1;
-	old = atomic_load(&store->flush_cas);
-	while (old < mark && !atomic_compare_exchange_weak(&store->flush_cas, &old, mark))
-		;
-	atomic_fetch_sub(&store->flushing, 1);
-}
-
-void store_apply_due_flush(struct store *store, uint32_t now_seconds)
-{
-	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
-
-	if (at != 0 && now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
-		flush_now(store);
-}
-
-void store_flush_all(struct store *store, int64_t exptime)
-{
-	ctr_add(CTR_cmd_flush, 1);
-	if (exptime > 0) {
-		atomic_store(&store->flush_at, store_expiry(store, exptime));
-		return;
-	}
-	atomic_store(&store->flush_at, 0);
-	flush_now(store);
-}
-
-/* ---- keys and sizes -------------------------------------------------------------------------- */
-
-uint64_t store_hash(const struct store *store, const char *key, size_t length)
-{
-	return hash64(key, length, store->hash_seed);
-}
-
-/* memcached counts its own header of 48 and 8 bytes of CAS id against -I; ours is as large. */
-bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length)
-{
-	uint64_t header = sizeof(struct item) + sizeof(uint64_t);
-
-	return value_length + key_length + header > store->config.max_item_bytes;
 }
 
 /* ---- the start ----------------------------------------------------------------------------- */
@@ -329,6 +246,8 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	atomic_store(&store->cas_next, 1);
 	atomic_store(&store->cas_reserved, 1ull << 63);
 	memory_init(store);
+	cleaner_create(store);
+	store->wake = cleaner_wake;
 	store_set_tuning(store, &(struct store_tuning){ config->hot_fraction, config->flash_write_limit,
 							config->read_timeout_ms, config->admission });
 	atomic_store(&store->crawler_enabled, true);
@@ -372,7 +291,8 @@ void store_close(struct store *store)
 		seg_close(store->segments);
 	if (store->region)
 		region_destroy(store->region);
-	classes_fini(&store->classes);
+	cleaner_destroy(store);
+	memory_fini(store);
 	mem_free(store);
 }
 
@@ -397,78 +317,4 @@ void store_stop(struct store *store)
 		clf_stop(store->classifier);
 	cleaner_stop(store);
 	keeper_stop(store);
-}
-
-/* ---- workers --------------------------------------------------------------------------------- */
-
-int store_worker_create(struct store_worker **out, struct store *store)
-{
-	struct store_worker *worker = mem_must_zalloc(sizeof(*worker));
-	static _Atomic uint64_t number;
-
-	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
-	worker->timer_fd = -1;
-	store_worker_turn(worker);
-	*out = worker;
-	if (!store->segments)
-		return FS_OK;
-	int result = seg_reader_create(&worker->reader, store->segments, READER_DEPTH);
-	if (result == FS_OK) {
-		uint64_t share = store_memory_limit(store) / store->config.workers;
-
-		reads_init(&worker->reads, store->segments, worker->reader,
-			   share / KEPT_SHARE < KEPT_LEAST ? KEPT_LEAST : share / KEPT_SHARE);
-		seg_reader_set_idle(worker->reader, share / IDLE_SHARE < IDLE_LEAST ? IDLE_LEAST : share / IDLE_SHARE);
-		worker->lookups_most = (unsigned)(share / LOOKUPS_SHARE / LOOKUP_COST);
-		if (worker->lookups_most < LOOKUPS_LEAST)
-			worker->lookups_most = LOOKUPS_LEAST;
-		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-		if (worker->timer_fd < 0)
-			result = FS_ESYS;
-	}
-	if (result != FS_OK)
-		store_worker_destroy(worker);
-	return result;
-}
-
-void store_worker_destroy(struct store_worker *worker)
-{
-	if (worker->reader) {
-		reads_stop(&worker->reads);
-		seg_reader_destroy(worker->reader);
-		reads_fini(&worker->reads);
-	}
-	lookups_fini(worker);
-	if (worker->timer_fd >= 0)
-		close(worker->timer_fd);
-	context_settle(&worker->context);
-	mem_free(worker);
-}
-
-struct store_worker_fds store_worker_fds(const struct store_worker *worker)
-{
-	return (struct store_worker_fds){ .completions = worker->reader ? seg_reader_fd(worker->reader) : -1,
-					  .timer = worker->timer_fd };
-}
-
-uint64_t store_worker_now_ns(const struct store_worker *worker)
-{
-	return clk_now_ns(worker->context.store->clock);
-}
-
-uint64_t store_worker_turn(struct store_worker *worker)
-{
-	struct store *store = worker->context.store;
-	uint64_t now_ns = clk_now_ns(store->clock);
-
-	worker->now_us = now_ns / 1000;
-	worker->now_ms = worker->now_us / 1000;
-	worker->now_seconds = store_now_seconds(store, worker->now_us);
-	store_apply_due_flush(store, worker->now_seconds);
-	return now_ns;
-}
-
-unsigned store_worker_pending(const struct store_worker *worker)
-{
-	return worker->pending;
 }

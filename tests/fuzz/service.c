@@ -11,7 +11,7 @@
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
 #include "server/auth/auth.h"
-#include "server/store/store_internal.h"
+#include "server/store/dram/dram.h"
 #include "tests/fuzz/fixed.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -11,6 +11,14 @@ import subprocess
 import sys
 
 ENGINE = ["classifier", "flashindex", "segments", "conf", "base"]
+# The rooms of the store, each with those below it that it may include; its interface is for all.
+STORE = "server/store/store.h"
+STORE_STATE = ["server/store/state", STORE] + ENGINE
+STORE_DRAM = ["server/store/dram"] + STORE_STATE
+STORE_CLEANER = ["server/store/cleaner"] + STORE_DRAM
+STORE_REQUEST = ["server/store/request"] + STORE_CLEANER
+STORE_REPORT = ["server/store/report"] + STORE_CLEANER
+STORE_ROOMS = ["server/store/" + room for room in ("state", "dram", "cleaner", "request", "report")]
 
 # Which folder may include which. The longest matching prefix counts, on both sides.
 EDGES = {
@@ -19,11 +27,18 @@ EDGES = {
     "classifier": ["classifier", "conf", "base"],
     "flashindex": ["flashindex", "conf", "base"],
     "segments": ["segments", "conf", "base"],
-    "server/store": ["server/store"] + ENGINE,
-    "server": ["server", "server/store", "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
+    STORE: ENGINE,
+    "server/store/state": STORE_STATE,
+    "server/store/dram": STORE_DRAM,
+    "server/store/cleaner": STORE_CLEANER,
+    "server/store/request": STORE_REQUEST,
+    "server/store/report": STORE_REPORT,
+    # Life and composition: opening in order, closing in the mirrored order.
+    "server/store": [STORE] + STORE_ROOMS + ENGINE,
+    "server": ["server", STORE, "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
     # Who may: answers from what it is told, and knows neither connections nor objects.
     "server/auth": ["server/auth", "conf", "base"],
-    "tools": ["tools", "tools/common", "server/store"] + ENGINE,
+    "tools": ["tools", "tools/common", STORE] + ENGINE,
     "tools/common": ["tools/common", "conf", "base"],
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
@@ -32,9 +47,9 @@ EDGES = {
     "tools/top": ["tools/top", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base"],
-    "tests/unit": ["tests", "tools", "tools/common", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
-    "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", "server/store", "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
-    "tests": ["tests", "tools", "tools/common", "conf", "base", "server/store"],
+    "tests/unit": STORE_ROOMS + ["tests", "tools", "tools/common", "server", STORE, "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
+    "tests/fuzz": STORE_ROOMS + ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", STORE, "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "tests": ["tests", "tools", "tools/common", "conf", "base", STORE],
 }
 
 # Which files alone may include a library's header. A folder ends in "/".

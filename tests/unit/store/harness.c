@@ -165,8 +165,8 @@ void assert_nothing_left(struct harness *h)
 {
 	for (unsigned i = 0; i < WORKERS && h->worker[i]; i++)
 		context_settle(&h->worker[i]->context);
-	context_settle(&h->store->cleaner.context);
-	context_settle(&h->store->keeper.context);
+	context_settle(&h->store->cleaner->context);
+	context_settle(&h->store->keeper->context);
 	assert_int_equal(store_dram_items(h->store), 0);
 	assert_int_equal(atomic_load(&h->store->item_bytes), 0);
 	assert_int_equal(atomic_load(&h->store->plan_bytes), 0);

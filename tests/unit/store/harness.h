@@ -19,7 +19,10 @@
 
 #include <cmocka.h>
 
-#include "server/store/store_internal.h"
+#include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/dram_internal.h"
+#include "server/store/request/action_internal.h"
+#include "server/store/state/sizing.h"
 #include "tests/unit/devices/ram_device.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)

@@ -19,7 +19,7 @@ static void store_some(struct harness *h, unsigned from, unsigned to, uint32_t l
 
 static uint64_t reached_by_keeper(struct harness *h)
 {
-	return atomic_load(&h->store->keeper.beat_ms);
+	return atomic_load(&h->store->keeper->beat_ms);
 }
 
 static void wait_for_keeper(struct harness *h)
@@ -188,7 +188,7 @@ static unsigned add_sparse_table(struct harness *h, struct fidx_key keys[SPARSE_
 	assert_int_equal(fidx_table_add(index, HUGE_BUCKETS, &table), FS_OK);
 	fidx_segment_open(index, 0, table, 1, 1u << 20, NULL, 0);
 	for (unsigned n = 0; n < SPARSE_SLOTS;) {
-		fidx_key_of(index, rng_next(&h->store->keeper.context.rng), &keys[n]);
+		fidx_key_of(index, rng_next(&h->store->keeper->context.rng), &keys[n]);
 		/* The hand must not come by it early, in its other bucket. */
 		if (keys[n].bucket[table][0] < SPARSE_BUCKETS && keys[n].bucket[table][1] >= SPARSE_BUCKETS)
 			assert_true(fidx_insert(index, &keys[n++], 0, 0, 3, FIDX_DROP_NONE));

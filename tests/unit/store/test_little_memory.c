@@ -43,7 +43,8 @@ static uint64_t evict_all_at_zero(struct harness *h)
 	uint64_t visited, freed = 0;
 
 	for (unsigned turn = 0; turn < 3; turn++)
-		freed += evict_dram(&h->store->keeper.context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
+		freed +=
+			evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
 	return freed;
 }
 
@@ -134,7 +135,7 @@ static void chains_shrink_with_their_objects(void **state)
 		run(h, STORE_DELETE, key);
 	}
 	for (unsigned turn = 0; turn < 1000; turn++) /* the hand has to come by each chain */
-		evict_dram(&h->store->keeper.context, 1 << 20, 100000, EVICT_DEAD, false, &visited);
+		evict_dram(&h->store->keeper->context, 1 << 20, 100000, EVICT_DEAD, false, &visited);
 	assert_in_range(atomic_load(&h->store->table_bytes), 1, full / 4);
 	for (unsigned n = 0; n < 100; n++)
 		assert_true(is_there(h, "object", n));

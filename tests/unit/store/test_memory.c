@@ -8,7 +8,7 @@ static uint64_t items_bytes(struct harness *h)
 {
 	for (unsigned i = 0; i < WORKERS; i++)
 		context_settle(&h->worker[i]->context);
-	context_settle(&h->store->cleaner.context);
+	context_settle(&h->store->cleaner->context);
 	int64_t bytes = atomic_load(&h->store->item_bytes);
 	assert_true(bytes >= 0);
 	return (uint64_t)bytes;
@@ -316,7 +316,7 @@ static void the_hand_gets_away_from_what_is_planned(void **state)
 	context = &h->worker[0]->context;
 	for (unsigned n = 0; n < 4000; n++)
 		assert_int_equal(store_sized(h, n, 100), STORE_STORED);
-	h->store->cleaner.gather_stripe = 0;
+	h->store->cleaner->gather_stripe = 0;
 	gather(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, 0, &plan);
 	assert_true(plan.count > 1500);
 	context->hand_stripe = 1; /* among the planned ones */

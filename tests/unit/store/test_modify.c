@@ -244,7 +244,7 @@ static void a_clean_copy_keeps_its_slot_and_is_dropped_not_rewritten_by_eviction
 	assert_int_equal(slots_of(h, "k"), 1);
 	uint64_t written = ctr_sum(CTR_flash_objects_written);
 	for (int i = 0; i < 6 && where(h, "k") == CLEAN_COPY; i++)
-		evict_dram(&h->store->cleaner.context, UINT64_MAX / 2, 1 << 20, EVICT_SPARE_CANDIDATES, false,
+		evict_dram(&h->store->cleaner->context, UINT64_MAX / 2, 1 << 20, EVICT_SPARE_CANDIDATES, false,
 			   &visited);
 	assert_int_equal(where(h, "k"), FLASH);
 	assert_int_equal(ctr_sum(CTR_flash_objects_written), written);

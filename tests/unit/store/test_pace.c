@@ -28,7 +28,7 @@ static void observe_sets(struct harness *h, unsigned from, unsigned to)
 static void demand_rises_at_once_and_falls_slowly(void **state)
 {
 	struct harness *h = *state;
-	struct pace *pace = &h->store->cleaner.pace;
+	struct pace *pace = &h->store->cleaner->pace;
 
 	seconds_pass(h, 1);
 	observe_sets(h, 0, 1000);
@@ -49,9 +49,9 @@ static void objects_that_replace_others_are_no_demand(void **state)
 	store_small(h, 0, 1000);
 	seconds_pass(h, 1);
 	pace_observe(h->store, clk_now_ms(&h->clk));
-	h->store->cleaner.pace.demand = 0;
+	h->store->cleaner->pace.demand = 0;
 	observe_sets(h, 0, 1000);
-	assert_true(h->store->cleaner.pace.demand < 0.1 * (double)atomic_load(&h->store->item_bytes));
+	assert_true(h->store->cleaner->pace.demand < 0.1 * (double)atomic_load(&h->store->item_bytes));
 }
 
 /* What the cleaner itself takes away must not look like less demand. */
@@ -64,17 +64,17 @@ static void what_the_cleaner_frees_is_part_of_the_demand(void **state)
 	double cost = (double)atomic_load(&h->store->item_bytes);
 	seconds_pass(h, 1);
 	pace_observe(h->store, clk_now_ms(&h->clk));
-	h->store->cleaner.pace.demand = 0;
-	evict_dram(&h->store->cleaner.context, (uint64_t)cost, 10000, EVICT_ANY, false, &visited);
-	context_settle(&h->store->cleaner.context);
+	h->store->cleaner->pace.demand = 0;
+	evict_dram(&h->store->cleaner->context, (uint64_t)cost, 10000, EVICT_ANY, false, &visited);
+	context_settle(&h->store->cleaner->context);
 	observe_sets(h, 0, 1000);
-	assert_true(h->store->cleaner.pace.demand > 1.9 * cost);
+	assert_true(h->store->cleaner->pace.demand > 1.9 * cost);
 }
 
 static void a_longer_cycle_and_more_demand_want_a_larger_reserve(void **state)
 {
 	struct harness *h = *state;
-	struct pace *pace = &h->store->cleaner.pace;
+	struct pace *pace = &h->store->cleaner->pace;
 
 	pace->demand = 1e6;
 	pace->cycle_ms = 100;

@@ -366,7 +366,7 @@ static void housekeeping(struct trial *t)
 	if (dice < 15)
 		one_segment(t);
 	else if (dice < 18)
-		evict_dram(&h->store->cleaner.context, 20000, 200, EVICT_AT_ZERO, false, &visited);
+		evict_dram(&h->store->cleaner->context, 20000, 200, EVICT_AT_ZERO, false, &visited);
 	else if (dice < 25)
 		fidx_hand(h->store->index, 300, 8000, &visited);
 	else if (dice < 30)

@@ -107,7 +107,7 @@ static void a_slow_append_does_not_bring_back_what_was_set_and_evicted(void **st
 	start_append(h, &slow);
 	by_other(h, STORE_SET, "key", "new");
 	for (int i = 0; i < 6; i++)
-		evict_dram(&h->store->cleaner.context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
+		evict_dram(&h->store->cleaner->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
 	assert_int_equal(where(h, "key"), NOWHERE);
 	assert_int_equal(finish(h, &slow).result, STORE_NOT_STORED);
 	assert_missing(h, "key");

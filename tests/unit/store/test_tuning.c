@@ -24,7 +24,7 @@ static void a_limit_counts_from_when_it_is_set(void **state)
 	tune(h, h->store->segment_bytes, CLF_ADMIT_ALL);
 	seconds_pass(h, 2);
 	store_clean_step(h->store);
-	assert_true(h->store->cleaner.write_tokens > 0);
+	assert_true(h->store->cleaner->write_tokens > 0);
 }
 
 static void a_lower_limit_cuts_what_was_saved_up(void **state)
@@ -34,10 +34,10 @@ static void a_lower_limit_cuts_what_was_saved_up(void **state)
 	tune(h, MIB(100), CLF_ADMIT_ALL);
 	seconds_pass(h, 100);
 	store_clean_step(h->store);
-	assert_true(h->store->cleaner.write_tokens > (int64_t)MIB(500));
+	assert_true(h->store->cleaner->write_tokens > (int64_t)MIB(500));
 	tune(h, KIB(1), CLF_ADMIT_ALL);
 	store_clean_step(h->store);
-	assert_true(h->store->cleaner.write_tokens <= (int64_t)h->store->segment_bytes);
+	assert_true(h->store->cleaner->write_tokens <= (int64_t)h->store->segment_bytes);
 }
 
 /* What the budget had asked for must not outlive the limit. */
@@ -48,7 +48,7 @@ static void without_a_limit_the_threshold_is_back_at_nothing(void **state)
 
 	tune(h, KIB(1), CLF_ADMIT_SVM);
 	for (int i = 0; i < 300; i++) {
-		h->store->cleaner.held_up = true;
+		h->store->cleaner->held_up = true;
 		seconds_pass(h, 1);
 		store_tick(h->store);
 	}

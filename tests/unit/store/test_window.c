@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "conf/counters.h"
-#include "server/store/window.h"
+#include "server/store/state/window.h"
 
 #define SECOND_MS 1000ull
 #define HOUR_MS (3600 * SECOND_MS)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The cleaner moves what is worth it to flash, off the path of requests (paper, 4): when free memory falls below one
+ * segment and candidates for two are there (one, once free memory is below half of that) and the write budget allows, a
+ * segment is written, after the oldest was reclaimed if there is no other place. It is the only thread that waits for
+ * the device; the keeper does what must not.
+ */
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
+#define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
+#define CAS_RESERVE (1ull << 40)
+
+void cleaner_create(struct store *store)
+{
+	store->keeper = mem_must_zalloc(sizeof(*store->keeper));
+	store->cleaner = mem_must_zalloc(sizeof(*store->cleaner));
+}
+
+void cleaner_destroy(struct store *store)
+{
+	mem_free(store->keeper);
+	mem_free(store->cleaner);
+}
+
+void cleaner_init(struct store *store)
+{
+	struct cleaner *cleaner = store->cleaner;
+	uint64_t now_ms = clk_now_ms(store->clock);
+
+	context_init(&cleaner->context, store, store->config.seed + 1);
+	cleaner->context.background = true;
+	background_init(&cleaner->background);
+	cleaner->tokens_at_ms = now_ms;
+	atomic_store(&cleaner->beat_ms, now_ms);
+	pace_init(store, now_ms);
+}
+
+void cleaner_fini(struct store *store)
+{
+	background_fini(&store->cleaner->background);
+}
+
+/* ---- whether to write ------------------------------------------------------------------------ */
+
+static void refill_tokens(struct store *store, uint64_t now_ms)
+{
+	struct cleaner *cleaner = store->cleaner;
+	uint64_t limit = store_write_limit(store);
+	int64_t most = (int64_t)(limit * 10 > store->segment_bytes ? limit * 10 : store->segment_bytes);
+	int64_t tokens = atomic_load_explicit(&cleaner->write_tokens, memory_order_relaxed);
+
+	tokens += (int64_t)((double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000);
+	cleaner->tokens_at_ms = now_ms;
+	if (tokens > most)
+		tokens = most;
+	if (limit == 0)
+		tokens = 0; /* a limit that is set later counts from then on */
+	atomic_store_explicit(&cleaner->write_tokens, tokens, memory_order_relaxed);
+}
+
+/* About two segments of candidates are wanted; fewer where these would be more than half of what there is room for. */
+static uint64_t candidates_wanted(const struct store *store)
+{
+	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
+
+	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
+}
+
+uint64_t cleaner_spares(const struct store *store)
+{
+	return candidates_wanted(store) / 2 * 3;
+}
+
+/*
+ * The size groups that the next segment is to be filled from, 0: none now. As many candidates of one group are wanted as
+ * fill a segment well; when memory is short, one segment's worth of whatever there is.
+ */
+static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
+{
+	uint64_t segment = store->segment_bytes, total = candidate_total(store);
+	unsigned groups = 0;
+
+	if (total >= candidates_wanted(store))
+		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
+						      ? segment
+						      : segment + segment / 2);
+	if (!groups && free_bytes < (int64_t)segment / 2)
+		groups = choose_groups(store, segment);
+	return groups;
+}
+
+/* What is set while a segment is made comes on top of the one segment that is kept free in any case. Where
+   sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
+static uint64_t write_below(const struct store *store)
+{
+	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
+
+	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
+}
+
+static bool has_tokens(const struct store *store)
+{
+	return store_write_limit(store) == 0 ||
+	       atomic_load_explicit(&store->cleaner->write_tokens, memory_order_relaxed) > 0;
+}
+
+bool cleaner_takes_writes(const struct store *store)
+{
+	return store->index && !seg_offline(store->segments) &&
+	       clk_now_ms(store->clock) >=
+		       atomic_load_explicit(&store->cleaner->offline_until_ms, memory_order_relaxed);
+}
+
+bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes)
+{
+	return cleaner_takes_writes(store) && free_bytes < (int64_t)write_below(store) && has_tokens(store) &&
+	       groups_to_write(store, free_bytes) != 0;
+}
+
+bool cleaner_is_writing(const struct store *store)
+{
+	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
+}
+
+static bool write_if_due(struct store *store)
+{
+	struct cleaner *cleaner = store->cleaner;
+	int64_t free_bytes = store_free_bytes(store);
+	unsigned groups;
+	bool written;
+
+	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)write_below(store))
+		return false;
+	groups = groups_to_write(store, free_bytes);
+	if (groups == 0)
+		return false;
+	if (!has_tokens(store)) {
+		atomic_store(&cleaner->held_up, true);
+		return false;
+	}
+	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
+	written = write_segment(store, groups);
+	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
+	return written;
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+/* The ids that are reserved last for years. */
+static void reserve_ids(struct store *store)
+{
+	uint64_t next = atomic_load(&store->cas_next), first, end;
+
+	if (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))
+		return;
+	if (seg_reserve_cas(store->segments, CAS_RESERVE, &first, &end) == FS_OK)
+		atomic_store(&store->cas_reserved, end);
+}
+
+void cleaner_beat(struct store *store)
+{
+	atomic_store_explicit(&store->cleaner->beat_ms, clk_now_ms(store->clock), memory_order_relaxed);
+	/* Without a thread of its own the keeper's work is done in between. */
+	if (!store->cleaner->background.threaded)
+		keeper_step(store);
+}
+
+bool cleaner_step(struct store *store)
+{
+	uint64_t now_ms = clk_now_ms(store->clock);
+	bool busy;
+
+	if (!store->index)
+		return false;
+	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
+	(void)seg_online(store->segments); /* tries a device that is offline */
+	reserve_ids(store);
+	refill_tokens(store, now_ms);
+	busy = write_if_due(store);
+	context_settle(&store->cleaner->context);
+	return busy;
+}
+
+bool store_clean_step(struct store *store)
+{
+	bool busy = keeper_step(store);
+
+	return cleaner_step(store) || busy;
+}
+
+void cleaner_sleep(struct store *store, unsigned ms)
+{
+	background_sleep(&store->cleaner->background, ms);
+}
+
+/* ---- the threads ----------------------------------------------------------------------------- */
+
+void cleaner_wake(struct store *store)
+{
+	background_wake(&store->cleaner->background);
+	background_wake(&store->keeper->background);
+}
+
+static void begin(void *context)
+{
+	struct store *store = context;
+
+	pace_thread(store);
+	seg_set_step(store->segments, &(struct seg_step){ .call = pace_plan_step, .context = store });
+}
+
+static bool step(void *context)
+{
+	return cleaner_step(context);
+}
+
+int cleaner_start(struct store *store)
+{
+	return store->index ? background_start(&store->cleaner->background, "cleaner", begin, step, store) : FS_OK;
+}
+
+void cleaner_stop(struct store *store)
+{
+	background_stop(&store->cleaner->background);
+}
+
+/* The keeper must come round; the cleaner too, but while the device has something of its. */
+bool store_alive_within(const struct store *store, uint32_t seconds)
+{
+	uint64_t now_ms = clk_now_ms(store->clock), patience_ms = 1000ull * seconds;
+	uint64_t keeper_ms = atomic_load_explicit(&store->keeper->beat_ms, memory_order_relaxed);
+	uint64_t cleaner_ms = atomic_load_explicit(&store->cleaner->beat_ms, memory_order_relaxed);
+
+	if (now_ms > keeper_ms + patience_ms)
+		return false;
+	return !store->index || now_ms <= cleaner_ms + patience_ms || seg_busy_ms(store->segments) > 0;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The crawler: the keeper's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
+ * an older model. A pass goes on all the time, slowly; one that is asked for (lru_crawler crawl) goes beside it, as
+ * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
+ * some ten microseconds at the most.
+ */
+#include "base/events.h"
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define BUCKETS_PER_LOCK 64u
+#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the keeper: about a millisecond */
+#define PASS_OBJECTS \
+	8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
+#define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
+
+/* What is done in one go, and what came of it. */
+struct round {
+	struct store *store;
+	uint64_t now_ms;
+	uint32_t now_seconds;
+	bool rescore, free_dead;
+	uint32_t *left; /* NULL, or how many objects of each class may be looked at yet */
+	struct item *garbage; /* chained by next, freed when the stripe is released */
+	uint64_t met, checked;
+};
+
+/* ---- some buckets ---------------------------------------------------------------------------- */
+
+static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
+{
+	struct class_block *block = round->store->keeper->context.classes;
+
+	ctr_add(CTR_crawler_reclaimed, 1);
+	class_add(block, class, CLASS_CRAWLER_RECLAIMED, 1);
+	if (!(item->state & ITEM_FETCHED)) {
+		ctr_add(CTR_expired_unfetched, 1);
+		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
+	}
+	stripe_unlink(round->store, stripe, hash, item);
+	item->next = round->garbage;
+	round->garbage = item;
+}
+
+/* Looks whether the object is dead. False: not this one, or not now. */
+static bool check(struct round *round, const struct item *item, unsigned class)
+{
+	struct store *store = round->store;
+	uint32_t idle;
+
+	if (!round->free_dead || (round->left && round->left[class] == 0))
+		return false;
+	if (round->left)
+		round->left[class]--;
+	round->checked++;
+	class_add(store->keeper->context.classes, class, CLASS_CRAWLER_CHECKED, 1);
+	idle = item_idle_seconds(&item->features, round->now_ms);
+	classes_met(store->classes, class, idle < round->now_seconds ? round->now_seconds - idle : 1);
+	return true;
+}
+
+static void visit(struct round *round, struct stripe *stripe, struct item *item)
+{
+	struct store *store = round->store;
+	unsigned class = class_of(item_allocated_bytes(item));
+	bool checked = check(round, item, class);
+
+	round->met++;
+	if (!checked && !round->rescore)
+		return;
+	uint64_t hash = store_hash(store, item_key(item), item->key_length);
+	if (store_alive(store, item->expiry, item->cas, round->now_seconds)) {
+		if (round->rescore)
+			candidate_score(store, stripe, hash, item, round->now_seconds);
+	} else if (checked && !(item->state & ITEM_PLANNED)) {
+		take_out(round, stripe, hash, item, class);
+	}
+}
+
+static void free_garbage(struct round *round)
+{
+	while (round->garbage) {
+		struct item *item = round->garbage;
+
+		round->garbage = item->next;
+		item->next = NULL;
+		item_release(&round->store->keeper->context, item);
+	}
+}
+
+/* Some buckets from b on. Where to go on; 0 after the last. Buckets that double meanwhile put nothing that was
+   not met below b. */
+static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32_t b)
+{
+	uint64_t checked = round->checked;
+
+	lock_acquire(&stripe->lock);
+	uint32_t end = stripe->mask + 1;
+	if (end > b + BUCKETS_PER_LOCK)
+		end = b + BUCKETS_PER_LOCK;
+	for (; b < end; b++) {
+		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+			next = item->next;
+			visit(round, stripe, item);
+		}
+	}
+	end = stripe->mask + 1;
+	lock_release(&stripe->lock);
+	ctr_add(CTR_crawler_items_checked, round->checked - checked);
+	free_garbage(round);
+	return b < end ? b : 0;
+}
+
+static struct round round_now(struct store *store)
+{
+	uint64_t now_us = clk_now_us(store->clock);
+
+	return (struct round){ .store = store,
+			       .now_ms = now_us / 1000,
+			       .now_seconds = store_now_seconds(store, now_us) };
+}
+
+/* ---- the pass that goes on by itself --------------------------------------------------------- */
+
+static void begin_pass(struct store *store, bool enabled)
+{
+	classes_new_pass(store->classes);
+	if (enabled)
+		ctr_add(CTR_lru_crawler_starts, 1);
+}
+
+/* How many stripes are due since the pass went on last. A full pass takes a minute, or less where the training window
+   is short. */
+static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
+{
+	uint64_t pass_ms = store->config.training_window_ms / 4;
+
+	pass_ms = pass_ms < 1000 ? 1000 : pass_ms > 60000 ? 60000 : pass_ms;
+	return (now_ms - store->keeper->crawl.passed_at_ms) * store->stripe_count / pass_ms;
+}
+
+/* Some buckets of the stripe that the pass is in. True: that was the last of it. */
+static bool pass_on(struct round *round)
+{
+	struct store *store = round->store;
+	struct crawl *crawl = &store->keeper->crawl;
+	struct stripe *stripe = &store->stripes[store->pass.stripe];
+
+	if (store->pass.bucket == 0) {
+		if (store->pass.stripe == 0)
+			begin_pass(store, round->free_dead);
+		crawl->pass_version = store->classifier ? clf_version(store->classifier) : 0;
+	}
+	round->rescore = store->classifier && stripe->scored_version != crawl->pass_version;
+	if (round->rescore || round->free_dead)
+		store->pass.bucket = crawl_buckets(round, stripe, store->pass.bucket);
+	if (store->pass.bucket > 0)
+		return false;
+	stripe->scored_version = crawl->pass_version;
+	store->pass.stripe = (store->pass.stripe + 1) % store->stripe_count;
+	return true;
+}
+
+static void crawl_by_time(struct store *store, uint64_t now_ms)
+{
+	struct round round = round_now(store);
+	uint64_t due = stripes_due(store, now_ms);
+
+	if (due == 0)
+		return;
+	if (due > store->stripe_count)
+		due = store->stripe_count;
+	store->keeper->crawl.passed_at_ms = now_ms;
+	round.free_dead = atomic_load_explicit(&store->crawler_enabled, memory_order_relaxed);
+	while (due > 0 && round.met < PASS_OBJECTS)
+		due -= pass_on(&round);
+}
+
+/* ---- the one that is asked for --------------------------------------------------------------- */
+
+static void begin_asked(struct store *store)
+{
+	struct crawl *crawl = &store->keeper->crawl;
+	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
+
+	crawl->begun = true;
+	store->crawl.stripe = store->crawl.bucket = 0;
+	crawl->due_us = 0;
+	for (unsigned class = 0; class <= CLASSES; class ++)
+		crawl->left[class] = most ? most : UINT32_MAX;
+	ctr_add(CTR_lru_crawler_starts, 1);
+	if (events_on(EVENT_SYSEVENTS))
+		events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=started to_crawl=%u", most);
+}
+
+/* So many objects, or the rest. False: that was the end. */
+static bool crawl_batch(struct store *store)
+{
+	struct crawl *crawl = &store->keeper->crawl;
+	struct round round = round_now(store);
+
+	round.free_dead = true;
+	round.left = crawl->left;
+	while (round.met < STORE_CRAWL_BATCH && store->crawl.stripe < store->stripe_count) {
+		store->crawl.bucket = crawl_buckets(&round, &store->stripes[store->crawl.stripe], store->crawl.bucket);
+		if (store->crawl.bucket == 0)
+			store->crawl.stripe++;
+	}
+	return store->crawl.stripe < store->stripe_count;
+}
+
+/* The keeper can't sleep as shortly as the pauses are: it does what is due since it did so last. */
+static bool crawl_as_asked(struct store *store)
+{
+	struct crawl *crawl = &store->keeper->crawl;
+	uint64_t now_us = clk_now_us(store->clock);
+	uint64_t earliest = now_us > CATCH_UP_US ? now_us - CATCH_UP_US : 0;
+
+	if (!atomic_load_explicit(&crawl->asked, memory_order_acquire))
+		return false;
+	if (!crawl->begun)
+		begin_asked(store);
+	if (crawl->due_us < earliest)
+		crawl->due_us = earliest;
+	for (unsigned n = 0; n < BATCHES_EACH && crawl->due_us <= now_us; n++) {
+		if (!crawl_batch(store)) {
+			crawl->begun = false;
+			if (events_on(EVENT_SYSEVENTS))
+				events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=finished");
+			atomic_store_explicit(&crawl->asked, false, memory_order_release);
+			return true;
+		}
+		crawl->due_us += atomic_load_explicit(&store->crawl_sleep_us, memory_order_relaxed);
+	}
+	return crawl->due_us <= now_us;
+}
+
+bool keeper_crawl(struct store *store, uint64_t now_ms)
+{
+	crawl_by_time(store, now_ms);
+	return crawl_as_asked(store);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+bool store_crawl(struct store *store)
+{
+	if (atomic_exchange(&store->keeper->crawl.asked, true))
+		return false;
+	background_wake(&store->keeper->background);
+	return true;
+}
+
+void store_get_crawler(const struct store *store, struct store_crawler *out)
+{
+	*out = (struct store_crawler){ .enabled = atomic_load(&store->crawler_enabled),
+				       .sleep_us = atomic_load(&store->crawl_sleep_us),
+				       .to_crawl = atomic_load(&store->crawl_to_crawl) };
+}
+
+void store_set_crawler(struct store *store, const struct store_crawler *crawler)
+{
+	uint32_t most = STORE_CRAWL_SLEEP_MAX_US;
+
+	atomic_store(&store->crawler_enabled, crawler->enabled);
+	atomic_store(&store->crawl_sleep_us, crawler->sleep_us < most ? crawler->sleep_us : most);
+	atomic_store(&store->crawl_to_crawl, crawler->to_crawl);
+}
+
+void store_get_crawler_status(const struct store *store, struct store_crawler_status *out)
+{
+	*out = (struct store_crawler_status){ .running = atomic_load(&store->keeper->crawl.asked),
+					      .starts = ctr_sum(CTR_lru_crawler_starts),
+					      .checked = ctr_sum(CTR_crawler_items_checked),
+					      .reclaimed = ctr_sum(CTR_crawler_reclaimed) };
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Eviction: CLOCK over all objects (paper, 4.3). The cleaner's hand visits DRAM and flash in
+ * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
+ * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
+ */
+#include <math.h>
+
+#include "base/events.h"
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define BUCKETS_PER_LOCK 32u
+#define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
+#define INLINE_VISITS 512
+#define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
+#define INLINE_EXTRA_BYTES (16u << 10)
+#define YOUNG_MS 1000u /* no object is longer */
+#define ROUND_VISITS 4096 /* of objects in DRAM, by the keeper */
+#define HAND_VISITS 262144 /* of slots in one step: 3 ms */
+#define HAND_SHARE 64 /* slots for each object in DRAM that is visited, at the most: what that costs itself */
+#define ROUNDS_IN_VAIN 4 /* of CLOCK's highest value, and one more */
+#define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
+
+uint64_t store_dram_items(const struct store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < store->stripe_count; i++)
+		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
+	return sum;
+}
+
+uint64_t store_hot_bytes(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	struct fidx_status status;
+
+	if (!store->index)
+		return items > 0 ? (uint64_t)items : 0;
+	fidx_get_status(store->index, &status);
+	return (uint64_t)((items > 0 ? items : 0) + (status.hot_bytes > 0 ? status.hot_bytes : 0));
+}
+
+/* HDT = DRAM + hot * SSD; DRAM is what items may take less the half of a segment that is kept free for writes. */
+uint64_t store_hot_threshold(const struct store *store)
+{
+	uint64_t dram = store_item_budget(store);
+
+	dram = dram > store->segment_bytes / 2 ? dram - store->segment_bytes / 2 : 0;
+	return dram + (uint64_t)(atomic_load_explicit(&store->tuning.hot_fraction, memory_order_relaxed) *
+				 (double)store->flash_capacity);
+}
+
+struct round {
+	struct store_context *context;
+	uint64_t freed, want, visited, planned; /* visited: planned ones included */
+	uint64_t now_ms;
+	uint32_t now_seconds, young_since_ms;
+	enum evict_how how;
+	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
+	struct item *garbage; /* chained by next, freed when the stripe is released */
+};
+
+static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item)
+{
+	stripe_unlink(round->context->store, stripe, hash, item);
+	item->next = round->garbage;
+	round->garbage = item;
+	round->freed += item_cost(item);
+}
+
+static void count(const struct round *round, unsigned class, enum ctr counter, enum class_counter class_counter)
+{
+	ctr_add(counter, 1);
+	class_add(round->context->classes, class, class_counter, 1);
+}
+
+static void count_dead(const struct round *round, const struct item *item)
+{
+	unsigned class = class_of(item_allocated_bytes(item));
+
+	count(round, class, CTR_reclaimed, CLASS_RECLAIMED);
+	if (!(item->state & ITEM_FETCHED))
+		count(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
+}
+
+static void count_eviction(const struct round *round, const struct item *item)
+{
+	unsigned class = class_of(item_allocated_bytes(item));
+
+	count(round, class, CTR_evictions, CLASS_EVICTED);
+	if (!(item->state & ITEM_FETCHED))
+		count(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
+	if (item_clock(item) > 0)
+		count(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
+	if (round->inline_by_worker)
+		count(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
+	if (item->expiry != 0)
+		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
+	atomic_store_explicit(&round->context->store->classes->marks[class].evicted_time,
+			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
+}
+
+static void __attribute__((cold, noinline)) emit_eviction(const struct round *round, struct item *item)
+{
+	char key[3 * STORE_KEY_MAX + 1];
+
+	events_emit(EVENT_EVICTIONS, "type=eviction key=%s fetch=%s ttl=%lld la=%u clsid=%u size=%u",
+		    events_key(item_key(item), item->key_length, key), item->state & ITEM_FETCHED ? "yes" : "no",
+		    item->expiry ? (long long)store_ttl(item->expiry, round->now_seconds) : -1ll,
+		    item_idle_seconds(&item->features, round->now_ms), class_of(item_allocated_bytes(item)),
+		    item->value_length);
+}
+
+/*
+ * Among the last that were written, and so shortly ago that who set it may not have come to read it yet. What was written
+ * in the mark's own millisecond is, too, unless that is this one: then a rush of sets would be spared whatever its size.
+ */
+static bool is_young(const struct round *round, const struct item *item)
+{
+	uint32_t written_ms = item->features.written_ms, now_ms = (uint32_t)round->now_ms;
+	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
+
+	/* It may have been written since the round began. */
+	return (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
+	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
+}
+
+static void visit(struct round *round, struct stripe *stripe, struct item *item)
+{
+	struct store *store = round->context->store;
+
+	round->visited++;
+	if (item->state & ITEM_PLANNED) {
+		round->planned++;
+		return;
+	}
+	uint64_t hash = store_hash(store, item_key(item), item->key_length);
+	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
+		count_dead(round, item);
+		take_out(round, stripe, hash, item);
+	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && is_young(round, item))) {
+		return;
+	} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {
+		item_set_clock(item, item_clock(item) - 1);
+	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
+		bool clean = item->state & ITEM_CLEAN;
+
+		take_out(round, stripe, hash, item);
+		if (!clean) { /* a clean copy's object is still on flash */
+			count_eviction(round, item);
+			if (events_on(EVENT_EVICTIONS))
+				emit_eviction(round, item);
+			if (store->classifier)
+				clf_note_evicted(store->classifier, hash, round->now_ms);
+		}
+	}
+}
+
+static void free_garbage(struct round *round)
+{
+	while (round->garbage) {
+		struct item *item = round->garbage;
+
+		round->garbage = item->next;
+		item->next = NULL;
+		item_release(round->context, item);
+	}
+}
+
+/* With more stripes than tags only as many have objects as there are tags. */
+static uint32_t stripes_in_use(const struct store *store)
+{
+	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
+									   : store->stripe_count;
+}
+
+/* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
+   hand finds nothing, and goes on somewhere else. */
+static void advance(struct round *round)
+{
+	struct store_context *context = round->context;
+	struct store *store = context->store;
+	struct stripe *stripe = &store->stripes[context->hand_stripe];
+	uint64_t visited = round->visited, planned = round->planned;
+	uint32_t b = context->hand_bucket, buckets;
+
+	lock_acquire(&stripe->lock);
+	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
+		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+			next = item->next;
+			visit(round, stripe, item);
+		}
+	}
+	if (b > stripe->mask) {
+		b = 0;
+		if (context->background && !crawl_is_in(store, context->hand_stripe))
+			stripe_shrink(store, stripe);
+		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
+	}
+	buckets = stripe->mask + 1;
+	lock_release(&stripe->lock);
+	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
+		context->hand_stripe = (uint32_t)rng_below(&context->rng, stripes_in_use(store));
+		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
+	}
+	context->hand_bucket = b;
+	free_garbage(round);
+}
+
+static void turn_hand(struct round *round, uint64_t visits)
+{
+	struct store_context *context = round->context;
+	uint64_t now_us = clk_now_us(context->store->clock);
+	uint32_t last = context->hand_stripe;
+	uint64_t stripes_seen = 0;
+
+	round->now_ms = now_us / 1000;
+	round->now_seconds = store_now_seconds(context->store, now_us);
+	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
+	while (round->freed < round->want && round->visited < visits && stripes_seen <= context->store->stripe_count) {
+		advance(round);
+		if (context->hand_stripe != last) {
+			last = context->hand_stripe;
+			stripes_seen++;
+		}
+	}
+}
+
+uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
+		    bool inline_by_worker, uint64_t *visited)
+{
+	struct round round = { .context = context, .want = bytes, .how = how, .inline_by_worker = inline_by_worker };
+
+	turn_hand(&round, visits);
+	*visited = round.visited;
+	return round.freed;
+}
+
+/* Before a set is refused: whatever is left anywhere. */
+static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes, enum evict_how how)
+{
+	struct round round = {
+		.context = context, .want = bytes, .how = how, .inline_by_worker = true, .thorough = true
+	};
+
+	turn_hand(&round, UINT64_MAX);
+	return round.freed;
+}
+
+bool mostly_candidates(const struct store *store)
+{
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
+
+	return store->index && items > 0 && planned + candidate_total(store) > (uint64_t)items / 4 * 3;
+}
+
+/* Over the budget by no more than what a plan keeps from being evicted, holes and a slack? */
+static bool within_reason(const struct store *store, int64_t missing)
+{
+	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
+	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
+
+	return missing <= (int64_t)(planned + excess + store_memory_limit(store) / 16);
+}
+
+static int64_t bytes_missing(const struct store_context *context, uint64_t bytes)
+{
+	return (int64_t)bytes - (store_free_bytes(context->store) - context->item_bytes);
+}
+
+/*
+ * The work of one set is bounded: a short look for something that is no candidate, a longer one for
+ * something at zero, then whatever the hand meets but what was just written. It evicts for itself and a little more, not for
+ * all that is missing, which may be held by values on their way to clients: those that don't read
+ * could otherwise have everything evicted. Only when too much is missing all the same, the whole
+ * table is gone through, and if that finds nothing the set is refused, as memcached does when no
+ * memory can be had.
+ */
+bool evict_inline(struct store_context *context, uint64_t bytes)
+{
+	struct store *store = context->store;
+	int64_t missing = bytes_missing(context, bytes);
+	uint64_t want, visits, visited, freed;
+
+	if (missing <= 0)
+		return true;
+	if (!store->config.evict) {
+		evict_dram(context, (uint64_t)missing, DEAD_VISITS, EVICT_DEAD, true, &visited);
+		return bytes_missing(context, bytes) <= 0;
+	}
+	/* What would not fit into an empty cache evicts nothing. */
+	if (bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
+		return false;
+	if (store->index)
+		cleaner_wake(store);
+	want = (uint64_t)missing < 2 * bytes + INLINE_EXTRA_BYTES ? (uint64_t)missing : 2 * bytes + INLINE_EXTRA_BYTES;
+	visits = INLINE_VISITS + want / sizeof(struct item);
+	freed = 0;
+	if (!mostly_candidates(store))
+		freed = evict_dram(context, want, INLINE_SPARING_VISITS, EVICT_SPARE_CANDIDATES, true, &visited);
+	if (freed < want)
+		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
+	if (freed < want)
+		freed += evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
+	if (freed >= want || within_reason(store, bytes_missing(context, bytes)))
+		return true;
+	freed += evict_thoroughly(context, want - freed, EVICT_ANY);
+	if (freed < want)
+		freed += evict_thoroughly(context, want - freed, EVICT_ALL);
+	return freed >= want || within_reason(store, bytes_missing(context, bytes));
+}
+
+/* The hand visits as many flash objects as their share is, as long as that costs no more than DRAM's part. */
+static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
+{
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), seen;
+	struct fidx_status status;
+
+	fidx_get_status(store->index, &status);
+	uint64_t live = status.used - status.ghosts;
+	double share = (double)visited * fmin((double)live / (double)items, HAND_SHARE);
+
+	if (live > 0)
+		fidx_hand(store->index, share < HAND_VISITS ? (uint64_t)share + 1 : HAND_VISITS,
+			  hot > threshold ? hot - threshold : 0, &seen);
+}
+
+bool evict_excess_hot(struct store *store)
+{
+	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited, seen = 0;
+
+	if (hot <= threshold + store->segment_bytes / 8)
+		return false;
+	/* A turn is bounded by the slots that it looks at: where few of them are in use, that are far more than it visits. */
+	for (unsigned turns = 0; hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {
+		(void)fidx_hand(store->index, HAND_VISITS_EXCESS, hot - threshold, &visited);
+		if (visited == 0)
+			break;
+		seen += visited;
+		hot = store_hot_bytes(store);
+		threshold = store_hot_threshold(store);
+	}
+	return seen > 0;
+}
+
+/*
+ * One round of the global hand, bounded: a batch of DRAM objects and as many flash objects as
+ * their share is. Candidates are spared while there aren't enough of them for a segment and the
+ * flash takes writes: they wait for it.
+ */
+bool evict_round(struct store_context *context, uint64_t want_free)
+{
+	struct store *store = context->store;
+	int64_t missing = (int64_t)want_free - store_free_bytes(store);
+	uint64_t visited = 0, items = store_dram_items(store);
+	bool spare = cleaner_takes_writes(store) && candidate_total(store) < cleaner_spares(store);
+
+	if (missing <= 0 || items == 0)
+		return false;
+	uint64_t freed = evict_dram(context, (uint64_t)missing, ROUND_VISITS,
+				    spare ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, false, &visited);
+	context_settle(context);
+	if (store->index && visited > 0)
+		turn_flash_hand(store, visited, items);
+	/* What was visited in vain, more than once each, will be visited in vain again. */
+	store->keeper->visited_in_vain = freed > 0 ? 0 : store->keeper->visited_in_vain + visited;
+	if (store->keeper->visited_in_vain < ROUNDS_IN_VAIN * items)
+		return freed > 0 || visited > 0;
+	store->keeper->visited_in_vain = 0;
+	return false;
+}

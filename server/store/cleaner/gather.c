@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gathering the candidates of the next segment: the stripes that have some are walked in turn
+ * until enough bytes are there; so the search costs work in proportion to what is written. What is
+ * gathered is marked as planned and immutable from then on: a change replaces it.
+ */
+#include <stdlib.h>
+
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
+#define BUCKETS_AHEAD 6u /* whose objects are being fetched into the cache meanwhile */
+#define ITEMS_AHEAD 6u
+#define STEP_OBJECTS 64u /* released between two steps ... */
+#define STEP_RANKED 1024u /* ... and ranked */
+#define RANKS (1u << 16)
+
+/*
+ * The groups that a segment of this many bytes is filled from. Small objects are most of what is
+ * read: they share a segment with larger ones only when neither fills one (and the caller can't
+ * wait), because each of their reads is as long as the segment's longest objects. Large objects
+ * ride along with any group.
+ */
+unsigned choose_groups(const struct store *store, uint64_t bytes)
+{
+	uint64_t of[GROUPS];
+	unsigned ride = 1u << GROUP_LARGE, others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
+
+	for (int g = 0; g < GROUPS; g++) {
+		int64_t now = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
+
+		of[g] = now > 0 ? (uint64_t)now : 0;
+	}
+	for (int g = GROUP_SMALL; g < GROUP_LARGE; g++)
+		if (of[g] >= bytes)
+			return 1u << g | ride;
+	if (of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes)
+		return others;
+	return of[GROUP_SMALL] + of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes
+		       ? others | 1u << GROUP_SMALL
+		       : 0;
+}
+
+static bool set_room(struct store *store, struct gathered *out, uint32_t room)
+{
+	struct seg_candidate *candidates = mem_realloc(out->candidates, room * sizeof(*candidates));
+
+	if (candidates)
+		out->candidates = candidates;
+	struct plan_entry *entries = mem_realloc(out->entries, room * sizeof(*entries));
+	if (entries)
+		out->entries = entries;
+	if (!candidates || !entries)
+		return false;
+	atomic_fetch_add_explicit(&store->plan_bytes,
+				  (uint64_t)(room - out->room) * (sizeof(*candidates) + sizeof(*entries)),
+				  memory_order_relaxed);
+	out->room = room;
+	return true;
+}
+
+/* Room for as many as will be there, by the mean of those that wait: growing means copying. */
+static bool guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
+{
+	int64_t count = atomic_load_explicit(&store->candidate_count, memory_order_relaxed);
+	uint64_t bytes = candidate_total(store), guess = 0;
+
+	if (count > 0 && bytes > 0)
+		guess = (uint64_t)((double)want_bytes / (double)bytes * (double)count);
+	if (count > 0 && guess > (uint64_t)count)
+		guess = (uint64_t)count;
+	return set_room(store, out, (uint32_t)(guess + guess / 16 + 1024));
+}
+
+struct gather_round {
+	struct store *store;
+	struct gathered *out;
+	uint64_t now_ms;
+	uint32_t now_seconds;
+	unsigned groups, table;
+	struct candidate_sums taken; /* in this hold of a stripe: unmarked, not yet told to the store */
+};
+
+static void add(struct gather_round *round, struct item *item, uint64_t hash, float score)
+{
+	struct gathered *out = round->out;
+	struct seg_candidate *candidate = &out->candidates[out->count];
+	struct plan_entry *entry = &out->entries[out->count];
+	struct fidx_key key;
+
+	fidx_key_of(round->store->index, hash, &key);
+	candidate->item = item;
+	candidate->place = fidx_place_in(round->store->index, &key, round->table);
+	candidate->length = (uint32_t)seg_record_length(item->key_length, item->value_length);
+	candidate->extent = item_group(round->store, item) == GROUP_LARGE;
+	clf_features_pack(&item->features, round->now_ms, &entry->features);
+	entry->score = score;
+	entry->fetched = item->state & ITEM_FETCHED ? 1 : 0;
+	item_ref(item);
+	out->bytes += candidate->length;
+	out->extents += candidate->extent;
+	out->slot_bytes += candidate->extent ? 0 : candidate->length;
+	out->item_bytes += item_cost(item);
+	out->count++;
+}
+
+static void consider(struct gather_round *round, struct stripe *stripe, struct item *item)
+{
+	struct store *store = round->store;
+
+	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED ||
+	    !(round->groups & 1u << item_group(store, item)))
+		return;
+	candidate_unmark(store, stripe, item, &round->taken);
+	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))
+		return;
+	uint64_t hash = store_hash(store, item_key(item), item->key_length);
+	float score = clf_score(store->classifier, clf_app(store->classifier, item_key(item), item->key_length), hash,
+				&item->features, item_object_bytes(item), store_ttl(item->expiry, round->now_seconds));
+	if (score < 0)
+		return; /* the model has changed its mind */
+	item->state |= ITEM_PLANNED;
+	add(round, item, hash, score);
+}
+
+/* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. Buckets that
+   double meanwhile put nothing that was not seen below b. */
+static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe, uint32_t b)
+{
+	struct gathered *out = round->out;
+
+	lock_acquire(&stripe->lock);
+	uint32_t end = stripe->mask + 1;
+	if (end > b + BUCKETS_PER_LOCK)
+		end = b + BUCKETS_PER_LOCK;
+	for (; b < end && stripe->candidates > 0; b++) {
+		if (b + BUCKETS_AHEAD < end && stripe->buckets[b + BUCKETS_AHEAD])
+			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
+		for (struct item *item = stripe->buckets[b]; item; item = item->next)
+			if (out->count < out->room || set_room(round->store, out, out->room + out->room / 4 + 1024))
+				consider(round, stripe, item);
+	}
+	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
+	lock_release(&stripe->lock);
+	candidate_settle(round->store, &round->taken);
+	pace_step(round->store);
+	return next;
+}
+
+/* ---- rank ------------------------------------------------------------------------------------ */
+
+/* Rises as the score falls. The upper half of a float tells scores apart that are 1 % apart. */
+static uint32_t rank_of(float score)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &score, sizeof(bits));
+	bits = bits >> 31 ? ~bits : bits | 1u << 31;
+	return RANKS - 1 - (bits >> 16);
+}
+
+/* Swaps everything to where to[] says it belongs, which ends as the identity. */
+static void permute(struct store *store, struct gathered *out, uint32_t *to)
+{
+	for (uint32_t i = 0; i < out->count; i++) {
+		if (i % STEP_RANKED == 0)
+			pace_step(store);
+		while (to[i] != i) {
+			uint32_t j = to[i];
+			struct seg_candidate candidate = out->candidates[j];
+			struct plan_entry entry = out->entries[j];
+
+			out->candidates[j] = out->candidates[i];
+			out->entries[j] = out->entries[i];
+			out->candidates[i] = candidate;
+			out->entries[i] = entry;
+			to[i] = to[j];
+			to[j] = j;
+		}
+	}
+}
+
+/* Best first: what finds no place is then what counts least. Equals stay as they came, neighbours in
+   memory. Without memory the order stays as it is. */
+static void rank(struct store *store, struct gathered *out)
+{
+	uint64_t bytes = (out->count + (uint64_t)RANKS) * sizeof(uint32_t);
+	uint32_t *to = mem_alloc(bytes), *first, sum = 0;
+
+	if (!to)
+		return;
+	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	first = to + out->count;
+	memset(first, 0, RANKS * sizeof(*first));
+	for (uint32_t i = 0; i < out->count; i++)
+		first[rank_of(out->entries[i].score)]++;
+	for (uint32_t r = 0; r < RANKS; r++) {
+		uint32_t count = first[r];
+
+		first[r] = sum;
+		sum += count;
+	}
+	for (uint32_t i = 0; i < out->count; i++)
+		to[i] = first[rank_of(out->entries[i].score)]++;
+	permute(store, out, to);
+	mem_free(to);
+	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
+{
+	struct cleaner *cleaner = store->cleaner;
+	struct gather_round round = { .store = store,
+				      .out = out,
+				      .now_ms = clk_now_ms(store->clock),
+				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
+				      .groups = groups,
+				      .table = table };
+
+	memset(out, 0, sizeof(*out));
+	out->table_id = fidx_table_id(store->index, table);
+	if (!guess_room(store, out, want_bytes))
+		return;
+	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {
+		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
+
+		for (uint32_t b = gather_buckets(&round, stripe, 0); b > 0;)
+			b = gather_buckets(&round, stripe, b);
+		cleaner->gather_stripe = (cleaner->gather_stripe + 1) % store->stripe_count;
+	}
+	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
+	if (out->count > 1)
+		rank(store, out);
+}
+
+/* An object that stays in DRAM after all: a candidate again, if it is still the key's. */
+void planned_release(struct store *store, struct item *item)
+{
+	struct stripe *stripe = store_stripe(store, store_hash(store, item_key(item), item->key_length));
+
+	lock_acquire(&stripe->lock);
+	item->state &= (uint8_t)~ITEM_PLANNED;
+	if (item->state & ITEM_LINKED)
+		candidate_set(store, stripe, item);
+	lock_release(&stripe->lock);
+	item_release(&store->cleaner->context, item);
+}
+
+/* Those that were committed are gone from the list by now. */
+void gathered_release(struct store *store, struct gathered *gathered)
+{
+	for (uint32_t i = 0; i < gathered->count; i++) {
+		if (i + ITEMS_AHEAD < gathered->count && gathered->candidates[i + ITEMS_AHEAD].item)
+			item_prefetch(gathered->candidates[i + ITEMS_AHEAD].item);
+		if (gathered->candidates[i].item)
+			planned_release(store, gathered->candidates[i].item);
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
+	}
+	atomic_fetch_sub_explicit(&store->plan_bytes,
+				  gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)),
+				  memory_order_relaxed);
+	atomic_store_explicit(&store->planned_bytes, 0, memory_order_relaxed);
+	mem_free(gathered->candidates);
+	mem_free(gathered->entries);
+	memset(gathered, 0, sizeof(*gathered));
+	context_settle(&store->cleaner->context);
+}

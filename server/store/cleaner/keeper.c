@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The keeper: a thread for all that has to go on whatever the device does. It keeps DRAM free by eviction, hot
+ * data below its threshold, resident memory within -m; it looks for the expired, moves small objects together, and does
+ * what is due once a second. It never does I/O and never waits for the cleaner, which writes and reclaims segments.
+ *
+ * Each step is bounded, by objects and not by the size of the tables: some milliseconds at the most.
+ */
+#include <math.h>
+
+#include "base/log.h"
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define WATCH_MS 250
+#define WATCH_SHARE 64 /* of -m allocated since the last look */
+#define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
+#define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
+
+void keeper_init(struct store *store)
+{
+	struct keeper *keeper = store->keeper;
+
+	context_init(&keeper->context, store, store->config.seed + 2);
+	keeper->context.background = true;
+	background_init(&keeper->background);
+	keeper->ticked_at_ms = keeper->watched_at_ms = keeper->crawl.passed_at_ms = clk_now_ms(store->clock);
+	atomic_store(&keeper->beat_ms, keeper->ticked_at_ms);
+	keeper->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
+	keeper->sets_last = ctr_total(CTR_cmd_set);
+}
+
+void keeper_fini(struct store *store)
+{
+	background_fini(&store->keeper->background);
+}
+
+/* ---- once a second --------------------------------------------------------------------------- */
+
+static double smooth(double old, double reading)
+{
+	return old + RATE_SMOOTHING * (reading - old);
+}
+
+/*
+ * The token bucket keeps the limit whatever comes; the classifier's threshold is to rise so that
+ * what goes through is the best. While the bucket held a segment up, more was wanted than allowed.
+ */
+static void tick_budget(struct store *store, double flash_rate)
+{
+	double limit = (double)store_write_limit(store);
+
+	if (atomic_exchange(&store->cleaner->held_up, false) && limit > 0)
+		flash_rate = fmax(flash_rate, limit * BUDGET_HELD_UP);
+	clf_budget(store->classifier, flash_rate, limit);
+}
+
+static void tick_rates(struct store *store, double seconds)
+{
+	struct keeper *keeper = store->keeper;
+	uint64_t flash = ctr_total(CTR_flash_bytes_written);
+	uint64_t sets = ctr_total(CTR_cmd_set), new_sets = sets - keeper->sets_last;
+	double rate = (double)atomic_load_explicit(&keeper->write_rate, memory_order_relaxed);
+	double flash_rate = (double)(flash - keeper->flash_bytes_last) / seconds;
+
+	atomic_store_explicit(&keeper->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
+	keeper->flash_bytes_last = flash;
+	keeper->sets_last = sets;
+	if (!store->index)
+		return;
+	struct fidx_status status;
+	fidx_get_status(store->index, &status);
+	double load = status.slots ? (double)status.used / (double)status.slots : 0;
+	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
+			  status.filter_false_positive;
+	atomic_fetch_add_explicit(&keeper->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
+	tick_budget(store, flash_rate);
+}
+
+void store_tick(struct store *store)
+{
+	struct keeper *keeper = store->keeper;
+	const struct window_reading written = store_written(store);
+	uint64_t now_ms = clk_now_ms(store->clock);
+
+	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
+	if (now_ms > keeper->ticked_at_ms)
+		tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
+	keeper->ticked_at_ms = now_ms;
+	windows_tick(&store->windows, &written);
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+/*
+ * While a segment is being written that is about to free as much, eviction is for when that comes too late; otherwise
+ * up to half of a segment's worth is kept free.
+ */
+static bool keep_free(struct store *store)
+{
+	int64_t free_bytes = store_free_bytes(store), least, want;
+
+	if (!store->config.evict)
+		return false;
+	if (!store->index)
+		least = want = (int64_t)(store_memory_limit(store) / 256);
+	else if (cleaner_is_writing(store) || cleaner_wants_to_write(store, free_bytes))
+		least = (int64_t)store->segment_bytes / 4,
+		want = mostly_candidates(store) ? 0 : (int64_t)store->segment_bytes / 2;
+	else
+		least = (int64_t)store->segment_bytes / 4, want = (int64_t)store->segment_bytes / 2;
+	return free_bytes < least && free_bytes < want && evict_round(&store->keeper->context, (uint64_t)want);
+}
+
+/* Resident memory is looked at four times a second, and sooner when much was allocated: a shift of
+   the sizes can cost as much again as it allocates. */
+static void do_duties(struct store *store, uint64_t now_ms)
+{
+	struct keeper *keeper = store->keeper;
+	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+
+	atomic_store_explicit(&keeper->beat_ms, now_ms, memory_order_relaxed);
+	pace_observe(store, now_ms);
+	if (now_ms >= keeper->ticked_at_ms + 1000)
+		store_tick(store);
+	if (now_ms >= keeper->watched_at_ms + WATCH_MS ||
+	    allocated - keeper->watched_bytes > store_memory_limit(store) / WATCH_SHARE) {
+		keeper->watched_at_ms = now_ms;
+		keeper->watched_bytes = allocated;
+		store_watch_memory(store);
+	}
+}
+
+bool keeper_step(struct store *store)
+{
+	uint64_t now_ms = clk_now_ms(store->clock);
+	bool busy;
+
+	do_duties(store, now_ms);
+	busy = keeper_crawl(store, now_ms);
+	busy |= keeper_compact(store, now_ms);
+	busy |= store->index && store->config.evict && evict_excess_hot(store);
+	busy |= keep_free(store);
+	context_settle(&store->keeper->context);
+	return busy;
+}
+
+static bool step(void *context)
+{
+	return keeper_step(context);
+}
+
+int keeper_start(struct store *store)
+{
+	return background_start(&store->keeper->background, "keeper", NULL, step, store);
+}
+
+void keeper_stop(struct store *store)
+{
+	background_stop(&store->keeper->background);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+uint64_t keeper_write_rate(const struct store *store)
+{
+	return atomic_load(&store->keeper->write_rate);
+}
+
+uint64_t keeper_innocent_millionths(const struct store *store)
+{
+	return atomic_load(&store->keeper->innocent_millionths);
+}

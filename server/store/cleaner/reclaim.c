@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The oldest segment makes room. Its records are walked; an object is live only if a slot of its
+ * pair with its tag, this segment and the function that leads to this very offset is there. What
+ * was read while on flash (or every live one, as in the paper) goes back into DRAM with its CLOCK
+ * value and features; all other slots are removed with it. Only when no slot names the segment any
+ * more and no reader holds it may its first byte be overwritten (DESIGN section 5).
+ *
+ * While the walk goes on the segment stays readable: a get never finds a gap between flash and DRAM.
+ */
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define PIN_WAIT_MS 100
+#define STEP_OBJECTS 32u
+#define PIN_WAITS_LOGGED 50
+
+struct walk {
+	struct store *store;
+	uint32_t segment;
+	uint64_t sequence, written_ms;
+	uint32_t now_seconds;
+	uint64_t records, reinserted, dropped;
+	bool broken; /* a fault point */
+};
+
+static bool worth_keeping(const struct walk *walk, const struct fidx_match *match, const struct seg_record *record)
+{
+	const struct store *store = walk->store;
+
+	if (match->ghost || !store_alive(store, record->expiry, record->cas, walk->now_seconds))
+		return false;
+	return match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;
+}
+
+/* Stripe held: the object that a clean copy in DRAM stands for loses its slot; the copy lives on. */
+static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
+				  uint32_t now_seconds)
+{
+	if (item->state & ITEM_CLEAN) {
+		item->state &= (uint8_t)~ITEM_CLEAN;
+		candidate_score(store, stripe, hash, item, now_seconds);
+	}
+}
+
+static bool visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+{
+	struct walk *walk = context;
+	struct store *store = walk->store;
+	uint64_t hash = store_hash(store, record->key, record->key_length);
+	struct stripe *stripe = store_stripe(store, hash);
+	struct item *item = NULL, *there;
+	struct fidx_key key;
+	struct fidx_match match;
+
+	if (walk->records % STEP_OBJECTS == 0)
+		pace_step(store);
+	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails)) {
+		walk->broken = true;
+		return false;
+	}
+	fidx_key_of(store->index, hash, &key);
+	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
+		return true;
+	if (worth_keeping(walk, &match, record))
+		item = item_from_record(&store->cleaner->context, record, walk->written_ms);
+
+	if (fault_fires(FAULT_store_reclaim_visit))
+		usleep(1000); /* a fault point: clients run meanwhile */
+	lock_acquire(&stripe->lock);
+	if (is_extent ? extent_is_live(store, walk->segment, walk->sequence, &key, offset, &match)
+		      : fidx_find(store->index, &key, &match)) {
+		there = stripe_find(stripe, hash, record->key, record->key_length);
+		if (there) {
+			copy_becomes_original(store, stripe, hash, there, walk->now_seconds);
+		} else if (item) {
+			item_set_clock(item, match.clock);
+			stripe_link(store, stripe, hash, item);
+			candidate_score(store, stripe, hash, item, walk->now_seconds);
+			item = NULL;
+			walk->reinserted++;
+		} else {
+			walk->dropped++;
+			clf_note_evicted(store->classifier, hash, clk_now_ms(store->clock));
+		}
+		if (is_extent)
+			fidx_extent_remove(store->index, &key, walk->segment, offset);
+		else
+			fidx_remove(store->index, &key, &match);
+	}
+	lock_release(&stripe->lock);
+	if (item)
+		item_release(&store->cleaner->context, item);
+	return true;
+}
+
+static void clear_remaining(struct walk *walk, int result)
+{
+	struct store *store = walk->store;
+	uint64_t left = fidx_segment_slots(store->index, walk->segment), swept;
+
+	fidx_segment_close(store->index, walk->segment);
+	if (result != FS_OK)
+		log_limited(LOG_LEVEL_WARN,
+			    "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
+			    walk->segment, fs_strerror(result), (unsigned long long)left);
+	if (left == 0 && result == FS_OK)
+		return;
+	swept = fidx_sweep(store->index, walk->segment);
+	ctr_add(CTR_segments_swept, 1);
+	ctr_add(CTR_flash_objects_dropped, swept);
+}
+
+/* Readers drain within a read's time; a stuck device holds the segment, never the workers. */
+static bool wait_for_readers(struct store *store, uint32_t segment)
+{
+	for (int waits = 0;; waits++) {
+		if (seg_reclaim_end(store->segments, segment, PIN_WAIT_MS) == FS_OK)
+			return true;
+		if (waits == PIN_WAITS_LOGGED)
+			log_limited(LOG_LEVEL_WARN, "flash: reads of segment %u hold up its reuse", segment);
+		if (background_is_stopping(&store->cleaner->background))
+			return false;
+		cleaner_beat(store);
+	}
+}
+
+bool reclaim_segment(struct store *store, uint32_t segment)
+{
+	struct walk walk = { .store = store,
+			     .segment = segment,
+			     .written_ms = seg_written_at_ms(store->segments, segment),
+			     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
+	uint64_t visited = 0;
+	int result;
+
+	walk.sequence = seg_sequence(store->segments, segment);
+	seg_reclaim_begin(store->segments, segment);
+	result = seg_walk(store->segments, segment, visit, &walk, &visited);
+	if (walk.broken)
+		result = FS_ECORRUPT;
+	clear_remaining(&walk, result);
+	context_settle(&store->cleaner->context);
+	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
+	ctr_add(CTR_flash_objects_dropped, walk.dropped);
+	if (!wait_for_readers(store, segment))
+		return false;
+	tables_tidy(store);
+	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);
+	log_debug("flash: segment %u reclaimed: %llu records, %llu back into DRAM, %llu dropped", segment,
+		  (unsigned long long)visited, (unsigned long long)walk.reinserted, (unsigned long long)walk.dropped);
+	return true;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How large the index is. How many objects the flash will hold follows from their size, which nobody knows beforehand:
+ * --flash-object-size is a guess for the first table alone. From then on the segments tell: as many slots as the last
+ * ones took, times the number of segments, is what is needed.
+ *
+ *   no table has room      a small one is replaced by one for all, a larger one gets a second beside it for the rest
+ *   far too much room      one of the right size takes its place
+ *
+ * A table that is replaced gets no further segments, and is gone when its last one is reclaimed: a turn of the
+ * flash later at the most. Until then both cost memory, which is taken off items first.
+ *
+ * The index has at most half of -m, a new table beside one that drains five eighths. Where that doesn't do, the oldest
+ * segment is reclaimed before its turn, as if the flash were full: so it is too for what little is missing at the end.
+ */
+#include <math.h>
+
+#include "base/log.h"
+#include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/sizing.h"
+
+#define SLOT_BYTES sizeof(uint32_t)
+#define BUCKET_BYTES (FIDX_BUCKET_SLOTS * SLOT_BYTES)
+#define SMOOTHING (1.0 / 16) /* of one segment in objects_each */
+#define SEEN_LEAST 8u /* segments, or a sixteenth of all, before a table is replaced because it is far too large, ... */
+#define SEEN_SHARE 16u
+#define FAR_TOO_LARGE 0.7 /* of the slots are needed */
+#define SEEN_SHARE_SURE 2u /* ... half of all before one is that is a little too large */
+#define TOO_LARGE 0.96
+#define TOO_SMALL 0.5 /* of what is needed is there: all of it in one table is better than two */
+#define MISSING_LEAST 0.03 /* of what is needed: for less no table is added */
+#define LOAD_ADDED 0.93 /* that a table beside others is sized for: the estimate may be off */
+#define SHARE_MOST 2u /* of -m: a half */
+#define SLICES 32u /* of -m, in which memory is taken off items */
+#define SLICE_WAITS 500u
+#define SLICE_WAIT_MS 2u
+#define READS_PER_MISS 0.01
+
+/* ---- what there is and what is needed -------------------------------------------------------- */
+
+struct tables {
+	struct fidx_table table[FIDX_TABLES];
+	unsigned live;
+	uint64_t kept, all; /* slots: of those that don't drain, of all */
+	uint32_t segments; /* that the flash has */
+	double objects; /* slots that the next segment may take */
+	double needed; /* slots, for all segments */
+};
+
+static bool drains(const struct store *store, unsigned table)
+{
+	return store->cleaner->sizing.draining >> table & 1;
+}
+
+static void look(const struct store *store, uint64_t objects, struct tables *out)
+{
+	const struct index_sizing *sizing = &store->cleaner->sizing;
+	double each = sizing->seen > 0 ? sizing->objects_each : (double)objects;
+	struct seg_status segments;
+
+	*out = (struct tables){ .objects = (double)objects };
+	seg_get_status(store->segments, &segments);
+	fidx_tables(store->index, out->table);
+	for (unsigned t = 0; t < FIDX_TABLES; t++) {
+		if (!out->table[t].live)
+			continue;
+		out->live++;
+		out->all += out->table[t].slots;
+		out->kept += drains(store, t) ? 0 : out->table[t].slots;
+	}
+	/* By all that are on flash, or by the last ones where these have more. */
+	if (segments.live > 0)
+		each = fmax(each, (double)segments.records_live / segments.live);
+	out->segments = segments.total;
+	out->needed = each * segments.total;
+}
+
+static bool fits(const struct tables *tables, unsigned table)
+{
+	const struct fidx_table *t = &tables->table[table];
+
+	return t->live && (double)t->used + tables->objects <= INDEX_LOAD_MOST * (double)t->slots;
+}
+
+/* The largest with room for the next segment, so that small ones run empty. FIDX_TABLES: none. */
+static unsigned roomiest(const struct store *store, const struct tables *tables, bool draining)
+{
+	unsigned best = FIDX_TABLES;
+
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		if (drains(store, t) == draining && fits(tables, t) &&
+		    (best == FIDX_TABLES || tables->table[t].slots > tables->table[best].slots))
+			best = t;
+	return best;
+}
+
+void tables_note(struct store *store, uint64_t objects)
+{
+	struct index_sizing *sizing = &store->cleaner->sizing;
+
+	sizing->seen_since++;
+	if (sizing->seen++ == 0)
+		sizing->objects_each = (double)objects;
+	else
+		sizing->objects_each += SMOOTHING * ((double)objects - sizing->objects_each);
+}
+
+/* ---- the account ----------------------------------------------------------------------------- */
+
+static void account(struct store *store)
+{
+	struct fidx_status status;
+
+	fidx_get_status(store->index, &status);
+	atomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,
+			      memory_order_relaxed);
+}
+
+/* The keeper evicts what a part of the new table takes, so that no set has to. */
+static void wait_for_free(struct store *store)
+{
+	for (unsigned n = 0; n < SLICE_WAITS && store_free_bytes(store) < (int64_t)store->segment_bytes / 4; n++) {
+		if (!store->config.evict || background_is_stopping(&store->cleaner->background))
+			return;
+		cleaner_wake(store);
+		cleaner_beat(store);
+		cleaner_sleep(store, SLICE_WAIT_MS);
+	}
+}
+
+/* Takes so many bytes off items before they are used. */
+static void take_off_items(struct store *store, uint64_t bytes)
+{
+	uint64_t slice = store_memory_limit(store) / SLICES;
+
+	for (uint64_t taken = 0; taken < bytes; taken += slice) {
+		atomic_fetch_add_explicit(&store->index_bytes, bytes - taken < slice ? bytes - taken : slice,
+					  memory_order_relaxed);
+		wait_for_free(store);
+	}
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+/* Of strange keys, how many a filter of so many bits per key lets pass (flashindex.h). */
+static double filter_pass(unsigned bits)
+{
+	static const double few[] = { 1, 0.63, 0.39 };
+
+	return bits < sizeof(few) / sizeof(few[0]) ? few[bits] : pow(0.62, bits);
+}
+
+/* Reads per miss = occupied slots of two buckets in each table * 2^-tag * filter: the fewest bits that do. */
+static void set_filter_bits(struct store *store, unsigned tables)
+{
+	double matches = tables * FIDX_PAIR_SLOTS * INDEX_LOAD_MOST * ldexp(1, -(int)store->tag_bits);
+	unsigned bits = 0;
+
+	while (bits < 16 && matches * filter_pass(bits) > READS_PER_MISS)
+		bits++;
+	if (store->config.filter_bits >= 0)
+		bits = (unsigned)store->config.filter_bits;
+	atomic_store_explicit(&store->filter_bits, bits, memory_order_relaxed);
+	fidx_set_filter_bits(store->index, bits);
+}
+
+/* ---- another table --------------------------------------------------------------------------- */
+
+static void tell_full(struct store *store, const struct tables *tables)
+{
+	struct index_sizing *sizing = &store->cleaner->sizing;
+
+	if (sizing->told_full)
+		return;
+	sizing->told_full = true;
+	log_notice(
+		"flash: the index has its half of -m, %.2f MiB, and covers %.0f %% of the flash with objects as they are; "
+		"-m %.0f would use all of it",
+		(double)(tables->all * SLOT_BYTES) / (1 << 20), 100 * (double)tables->all * INDEX_LOAD / tables->needed,
+		ceil(tables->needed / INDEX_LOAD * SLOT_BYTES * SHARE_MOST / (1 << 20)));
+}
+
+/* The tables that were there drain from now on. */
+static void drain_all(struct store *store, const struct tables *tables)
+{
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		if (tables->table[t].live)
+			store->cleaner->sizing.draining |= 1u << t;
+}
+
+/* A table of so many slots, or of as many as the limit leaves, if those are least. False: it can't be. */
+static bool add(struct store *store, const struct tables *tables, double slots, double least, uint64_t limit_bytes,
+		unsigned *table)
+{
+	uint64_t used = tables->all * SLOT_BYTES, buckets = (uint64_t)(slots / FIDX_BUCKET_SLOTS) + 2;
+	uint64_t room = limit_bytes > used ? (limit_bytes - used) / BUCKET_BYTES : 0;
+
+	if (tables->live == FIDX_TABLES)
+		return false;
+	if (buckets > room)
+		buckets = room;
+	if ((double)buckets * FIDX_BUCKET_SLOTS < least) {
+		tell_full(store, tables);
+		return false;
+	}
+	take_off_items(store, buckets * BUCKET_BYTES);
+	int result = fidx_table_add(store->index, buckets, table);
+	account(store);
+	if (result != FS_OK) {
+		log_limited(LOG_LEVEL_WARN, "flash: no memory for a table of the index: %s", fs_strerror(result));
+		return false;
+	}
+	store->cleaner->sizing.seen_since = 0;
+	log_info("flash: the index has another table of %.2f MiB, for segments of %.0f objects",
+		 (double)(buckets * BUCKET_BYTES) / (1 << 20), store->cleaner->sizing.objects_each);
+	return true;
+}
+
+/* All tables are full. */
+static bool grow(struct store *store, const struct tables *tables, unsigned *table)
+{
+	double each = tables->objects, have = (double)tables->kept * INDEX_LOAD;
+	double missing = tables->needed - have;
+	uint64_t limit = store_memory_limit(store) / SHARE_MOST;
+	uint32_t oldest;
+
+	if (missing < MISSING_LEAST * tables->needed && seg_oldest(store->segments, &oldest))
+		return false;
+	if (missing < each)
+		missing = each;
+	if (have < TOO_SMALL * tables->needed &&
+	    (double)(tables->all * SLOT_BYTES) + tables->needed / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
+	    add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
+		drain_all(store, tables);
+		return true;
+	}
+	return add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
+}
+
+/* When all three are in use and more is needed, the smallest is to make room for a better one. */
+static void drain_smallest(struct store *store, const struct tables *tables)
+{
+	unsigned smallest = 0;
+
+	if (tables->live < FIDX_TABLES || store->cleaner->sizing.draining)
+		return;
+	for (unsigned t = 1; t < FIDX_TABLES; t++)
+		if (tables->table[t].slots < tables->table[smallest].slots)
+			smallest = t;
+	store->cleaner->sizing.draining = 1u << smallest;
+}
+
+/* Is what there is far more than is needed, and known to be? */
+static bool too_large(const struct store *store, const struct tables *tables)
+{
+	uint32_t seen = store->cleaner->sizing.seen_since;
+	double share = tables->needed / INDEX_LOAD / (double)tables->kept;
+
+	if (seen < SEEN_LEAST || seen < tables->segments / SEEN_SHARE)
+		return false;
+	return share < FAR_TOO_LARGE ||
+	       (share < TOO_LARGE && seen >= tables->segments / SEEN_SHARE_SURE && !store->cleaner->sizing.draining);
+}
+
+static bool shrink(struct store *store, const struct tables *tables)
+{
+	uint64_t limit = store_memory_limit(store) / 8 * 5;
+	unsigned table;
+
+	if (!too_large(store, tables) ||
+	    !add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
+		return false;
+	drain_all(store, tables);
+	return true;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
+{
+	struct tables tables;
+
+	look(store, objects, &tables);
+	if (shrink(store, &tables))
+		look(store, objects, &tables);
+	*table = roomiest(store, &tables, false);
+	if (*table == FIDX_TABLES && !grow(store, &tables, table)) {
+		*table = roomiest(store, &tables, true); /* a last resort: it drains later */
+		drain_smallest(store, &tables);
+	}
+	set_filter_bits(store, tables.live);
+	return *table < FIDX_TABLES;
+}
+
+void tables_tidy(struct store *store)
+{
+	struct fidx_table tables[FIDX_TABLES];
+
+	fidx_tables(store->index, tables);
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		if (tables[t].live && drains(store, t) && tables[t].segments == 0) {
+			log_info("flash: a table of the index with %.2f MiB is not needed any more",
+				 (double)(tables[t].slots * SLOT_BYTES) / (1 << 20));
+			fidx_table_drop(store->index, t);
+			store->cleaner->sizing.draining &= ~(1u << t);
+		}
+	(void)fidx_extents_reserve(store->index, 0);
+	account(store);
+}

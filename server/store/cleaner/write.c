@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From DRAM to flash: a table of the index for the slots and a place on flash for the segment, gather, plan, stream the
+ * segment out, and only when it is safely written commit it (commit.c).
+ */
+#include <math.h>
+
+#include "base/log.h"
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define NUMBERS_AHEAD 16u /* as in commit.c */
+#define ITEMS_AHEAD 10u
+#define LINE_BYTES 64u
+#define PREFETCH_MAX 1024u
+#define STEP_OBJECTS 32u /* between looks at the time */
+
+struct segment_write {
+	struct store *store;
+	const struct seg_plan *plan;
+	const struct gathered *gathered;
+	uint64_t began_ms, issued;
+};
+
+static uint64_t filter_room(void *context, uint64_t n)
+{
+	const struct store *store = context;
+
+	return fidx_filter_length(store->index, n);
+}
+
+/* The candidate that is placed n-th. */
+static void prefetch_record(const struct segment_write *write, uint32_t n)
+{
+	if (n >= write->plan->count)
+		return;
+	const struct seg_candidate *candidate = &write->gathered->candidates[write->plan->placed[n].candidate];
+	uint32_t bytes = candidate->length < PREFETCH_MAX ? candidate->length : PREFETCH_MAX;
+
+	__builtin_prefetch(&write->gathered->entries[write->plan->placed[n].candidate]);
+	for (uint32_t at = 0; at < bytes + sizeof(struct item) - SEG_RECORD_HEADER; at += LINE_BYTES)
+		__builtin_prefetch((const char *)candidate->item + at);
+}
+
+static void fill_record(void *context, uint32_t n, struct seg_record *out)
+{
+	const struct segment_write *write = context;
+	uint32_t candidate = write->plan->placed[n].candidate;
+
+	if (n % STEP_OBJECTS == 0)
+		pace_step(write->store);
+	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
+	prefetch_record(write, n + ITEMS_AHEAD);
+	struct item *item = write->gathered->candidates[candidate].item;
+	const struct plan_entry *entry = &write->gathered->entries[candidate];
+
+	memset(out, 0, sizeof(*out));
+	out->key = item_key(item);
+	out->key_length = item->key_length;
+	out->value = item_value(item);
+	out->value_length = item->value_length;
+	out->client_flags = item_client_flags(item);
+	out->expiry = item->expiry;
+	out->cas = item->cas;
+	out->item_flags = entry->fetched;
+	memcpy(out->features, &entry->features, sizeof(entry->features));
+}
+
+static void between_chunks(void *context, uint64_t bytes)
+{
+	struct segment_write *write = context;
+	struct store *store = write->store;
+
+	write->issued += bytes;
+	cleaner_beat(store);
+	pace_write(store, write->began_ms, (double)write->issued / (double)store->segment_bytes);
+}
+
+/* Hashes of what is placed, for the filter. NULL when no filter is wanted or memory is out. */
+static void *build_filter(struct store *store, const struct seg_plan *plan, const struct gathered *gathered,
+			  size_t *length)
+{
+	uint64_t *hashes;
+	void *filter;
+
+	*length = 0;
+	if (atomic_load(&store->filter_bits) == 0 || plan->count == plan->extents)
+		return NULL;
+	hashes = mem_alloc((plan->count - plan->extents) * sizeof(*hashes));
+	if (!hashes)
+		return NULL;
+	for (uint32_t i = plan->extents; i < plan->count; i++) {
+		const struct item *item = placed_item(plan, gathered, i);
+
+		if (i + ITEMS_AHEAD < plan->count)
+			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
+		hashes[i - plan->extents] = store_hash(store, item_key(item), item->key_length);
+	}
+	filter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);
+	mem_free(hashes);
+	return filter;
+}
+
+/* ---- a place on flash ------------------------------------------------------------------------ */
+
+/* The device is gone for now: run on from DRAM, and try again after a while. */
+static void writes_failed(struct store *store, int result)
+{
+	struct cleaner *cleaner = store->cleaner;
+
+	atomic_store(&cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
+	if (result != FS_EOFFLINE)
+		log_limited(LOG_LEVEL_WARN, "flash: a segment could not be written: %s; its objects stay in DRAM",
+			    fs_strerror(result));
+}
+
+/* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
+static bool may_reclaim(const struct store *store, uint32_t segment)
+{
+	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
+}
+
+static bool next_segment(struct store *store, uint32_t *segment)
+{
+	enum seg_state state;
+	int result = seg_next(store->segments, segment, &state);
+
+	if (result == FS_OK && state == SEG_LIVE) {
+		if (!may_reclaim(store, *segment) || !reclaim_segment(store, *segment))
+			return false;
+		result = seg_next(store->segments, segment, &state);
+	}
+	if (result == FS_OK && state == SEG_FREE)
+		return true;
+	atomic_store(&store->cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
+	return false;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+/* How many slots a segment of these candidates will take, at the most. */
+static uint64_t slots_of(const struct store *store, const struct gathered *gathered)
+{
+	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
+
+	return (uint64_t)((double)(gathered->count - gathered->extents) * share);
+}
+
+/* Their places follow from the table. */
+static void place_anew(struct store *store, struct gathered *gathered, unsigned table)
+{
+	for (uint32_t i = 0; i < gathered->count; i++) {
+		struct seg_candidate *candidate = &gathered->candidates[i];
+		const struct item *item = candidate->item;
+		struct fidx_key key;
+
+		if (i + ITEMS_AHEAD < gathered->count)
+			item_prefetch(gathered->candidates[i + ITEMS_AHEAD].item);
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
+		fidx_key_of(store->index, store_hash(store, item_key(item), item->key_length), &key);
+		candidate->place = fidx_place_in(store->index, &key, table);
+	}
+	gathered->table_id = fidx_table_id(store->index, table);
+}
+
+/*
+ * A table for the slots. Where none has room and none is to be had, the oldest segments are reclaimed before their turn, as
+ * if the flash were full: inserting into a full table is a long search for a place, and drops some object in the end.
+ */
+static bool find_table(struct store *store, struct gathered *gathered)
+{
+	struct index_sizing *sizing = &store->cleaner->sizing;
+	uint32_t oldest;
+
+	while (!tables_choose(store, slots_of(store, gathered), &sizing->table))
+		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
+			return false;
+	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
+		place_anew(store, gathered, sizing->table);
+	return true;
+}
+
+/* ---- the write ------------------------------------------------------------------------------- */
+
+static bool write_planned(struct store *store, uint32_t segment, const struct seg_plan *plan,
+			  const struct gathered *gathered)
+{
+	struct segment_write write = {
+		.store = store, .plan = plan, .gathered = gathered, .began_ms = clk_now_ms(store->clock)
+	};
+	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
+	size_t filter_length;
+	void *filter = build_filter(store, plan, gathered, &filter_length);
+	uint64_t written = 0;
+	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
+
+	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)written);
+	if (result != FS_OK) {
+		mem_free(filter);
+		writes_failed(store, result);
+		return false;
+	}
+	tables_note(store, plan->count - plan->extents);
+	/* Without room for all of them some stay in DRAM. */
+	if (plan->extents > 0)
+		(void)fidx_extents_reserve(store->index, plan->extents);
+	commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
+	tables_tidy(store);
+	log_debug("flash: segment %u written: %u objects, fill %.4f, granule %u, L %u, %.1f hashes each", segment,
+		  plan->count, plan->stats.fill, plan->granule, plan->longest_999,
+		  plan->stats.placed ? (double)plan->stats.hashes / (double)plan->stats.placed : 0);
+	return true;
+}
+
+/* Planning takes memory in proportion to the candidates, the plan in proportion to what is placed. */
+static int make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
+{
+	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
+	int result;
+
+	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
+			       filter_room, store, plan);
+	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	return result;
+}
+
+/* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
+static bool plan_and_write(struct store *store, struct gathered *gathered)
+{
+	struct seg_plan plan;
+	uint64_t plan_bytes;
+	uint32_t segment;
+	bool done;
+
+	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !next_segment(store, &segment) ||
+	    !find_table(store, gathered) || make_plan(store, gathered, &plan) != FS_OK)
+		return false;
+	plan_bytes = plan.count * sizeof(*plan.placed);
+	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	done = plan.count > 0 && write_planned(store, segment, &plan, gathered);
+	atomic_fetch_sub_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	seg_plan_fini(&plan);
+	return done;
+}
+
+/* Twice as many candidates as fit fill a segment best. When memory is short they are fewer, because most of
+   the work is in proportion to them, and three percent of a segment less than what would be evicted. */
+bool write_segment(struct store *store, unsigned groups)
+{
+	uint64_t want = 2 * store->segment_bytes;
+	struct gathered gathered;
+	bool done;
+
+	pace_begin(store);
+	if (pace_hurry(store))
+		want = store->segment_bytes + store->segment_bytes / 4;
+	gather(store, groups, want, store->cleaner->sizing.table, &gathered);
+	done = plan_and_write(store, &gathered);
+	gathered_release(store, &gathered);
+	if (done)
+		pace_end(store);
+	return done;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Candidates for flash. An object is scored when it is read for the 1st, 2nd, 4th, 8th, ... time,
+ * when it is set with a history, and when the crawler passes after the model changed. What
+ * qualifies is marked and counted in its stripe and size group, so that the cleaner knows without
+ * a search whether a segment could be filled, and looks only where candidates are.
+ */
+#include "server/store/dram/dram.h"
+#include "server/store/state/sizing.h"
+
+uint64_t slot_record_max(const struct store *store)
+{
+	return sizing_slot_record_max(store->segment_bytes);
+}
+
+unsigned item_group(const struct store *store, const struct item *item)
+{
+	uint64_t length = seg_record_length(item->key_length, item->value_length);
+
+	if (length > slot_record_max(store))
+		return GROUP_LARGE;
+	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
+}
+
+static void candidate_account(struct store *store, const struct item *item, int sign)
+{
+	int64_t length = (int64_t)seg_record_length(item->key_length, item->value_length);
+
+	atomic_fetch_add_explicit(&store->candidate_bytes[item_group(store, item)], sign * length,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->candidate_count, sign, memory_order_relaxed);
+}
+
+void candidate_set(struct store *store, struct stripe *stripe, struct item *item)
+{
+	if (item->state & ITEM_CANDIDATE)
+		return;
+	item->state |= ITEM_CANDIDATE;
+	stripe->candidates++;
+	candidate_account(store, item, 1);
+}
+
+void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
+{
+	item->state &= (uint8_t)~ITEM_CANDIDATE;
+	must(stripe->candidates > 0);
+	stripe->candidates--;
+	sums->bytes[item_group(store, item)] += seg_record_length(item->key_length, item->value_length);
+	sums->count++;
+}
+
+void candidate_settle(struct store *store, struct candidate_sums *sums)
+{
+	if (sums->count == 0)
+		return;
+	for (int g = 0; g < GROUPS; g++)
+		if (sums->bytes[g])
+			atomic_fetch_sub_explicit(&store->candidate_bytes[g], (int64_t)sums->bytes[g],
+						  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	*sums = (struct candidate_sums){ 0 };
+}
+
+void candidate_clear(struct store *store, struct stripe *stripe, struct item *item)
+{
+	struct candidate_sums sums = { 0 };
+
+	if (!(item->state & ITEM_CANDIDATE))
+		return;
+	candidate_unmark(store, stripe, item, &sums);
+	candidate_settle(store, &sums);
+}
+
+uint64_t candidate_total(const struct store *store)
+{
+	int64_t sum = 0;
+
+	for (int g = 0; g < GROUPS; g++)
+		sum += atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
+	return sum > 0 ? (uint64_t)sum : 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Moving objects together. Eviction takes objects out here and there, so that the allocator's pages are left half empty
+ * and hardly any becomes free. New objects of the same sizes fill them, but after -m was lowered there are none, and after
+ * a shift of sizes they are others. Evicting until pages are empty would cost nearly all objects. Instead each small one
+ * is moved to the lowest place that is free: what was spread over many pages lies in few then. Half of 3.2 million
+ * objects of 300 bytes were left in 1015 MB, and in 527 MB after a pass of 0.27 us each.
+ *
+ * After -m was lowered it waits for items to be within the new limit and moves all; for holes it starts at once, and
+ * moves objects of the sparse classes alone.
+ *
+ * An object is moved under its stripe, while nobody but the table refers to it. The keeper's, in steps.
+ */
+#include <stdlib.h>
+
+#include "server/store/dram/dram_internal.h"
+
+#define BUCKETS_PER_LOCK 16u
+#define STEP_OBJECTS 2048u /* between looks at other duties */
+#define CALM_SHARE 64 /* of -m, set during a pass */
+#define REST 8 /* times as long as the last pass took, before the next one for holes */
+#define WAIT_MS 30000u /* for items to be within the limit: values under way may hold it up */
+
+/* Nobody else has it, nor can get it without the stripe, which is held. */
+static bool movable(const struct compaction *compaction, const struct item *item)
+{
+	unsigned class = mem_class(item_allocated_bytes(item));
+
+	return class < MEM_CLASSES && compaction->moves[class] && !(item->state & ITEM_PLANNED) &&
+	       atomic_load_explicit(&item->refs, memory_order_acquire) == 1;
+}
+
+static uint32_t compact_buckets(struct store *store, const struct compaction *compaction, struct stripe *stripe,
+				uint32_t b, unsigned *met)
+{
+	lock_acquire(&stripe->lock);
+	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
+	for (; b < end; b++) {
+		for (struct item **link = &stripe->buckets[b]; *link; link = &(*link)->next) {
+			if (movable(compaction, *link))
+				*link = mem_move(*link, item_allocated_bytes(*link));
+			++*met;
+		}
+		++*met; /* empty chains take their time, too */
+	}
+	if (end > stripe->mask && !crawl_is_in(store, compaction->stripe))
+		stripe_shrink(store, stripe);
+	end = stripe->mask + 1;
+	lock_release(&stripe->lock);
+	return b < end ? b : 0;
+}
+
+/* number: of the one that was asked for; of the last such one, where holes ask. */
+static void begin(struct store *store, struct compaction *compaction, uint32_t number)
+{
+	bool sparse[MEM_CLASSES];
+
+	compaction->running = true;
+	compaction->began_ms = clk_now_ms(store->clock);
+	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
+	compaction->item_bytes = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	compaction->holes = mem_holes(sparse);
+	compaction->started = number;
+	compaction->stripe = compaction->bucket = 0;
+}
+
+/* The holes that a pass has left while hardly anything was set, or has gone, must be: some pages of each class are partly
+   used. */
+static void end(struct store *store, struct compaction *compaction)
+{
+	uint64_t set = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed) - compaction->allocated;
+	int64_t grown = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) - compaction->item_bytes;
+	uint64_t calm = store_memory_limit(store) / CALM_SHARE, left;
+	bool sparse[MEM_CLASSES];
+
+	compaction->running = compaction->waiting = false;
+	compaction->ended_ms = clk_now_ms(store->clock);
+	atomic_store(&compaction->done, compaction->started);
+	mem_purge();
+	left = mem_holes(sparse);
+	compaction->gave_little = left > compaction->holes / 4 * 3;
+	if (set < calm && (uint64_t)llabs(grown) < calm)
+		compaction->holes_least = left;
+	ctr_add(CTR_memory_compactions, 1);
+}
+
+/* Is it time? Not before eviction has done its part. */
+static bool due(struct store *store, struct compaction *compaction, uint64_t now_ms)
+{
+	if (!compaction->waiting) {
+		compaction->waiting = true;
+		compaction->since_ms = now_ms;
+	}
+	return store_free_bytes(store) >= 0 || now_ms >= compaction->since_ms + WAIT_MS;
+}
+
+bool compaction_pending(const struct store *store)
+{
+	const struct compaction *compaction = store->compaction;
+
+	return atomic_load(&compaction->asked) != atomic_load(&compaction->done);
+}
+
+void compaction_ask(struct store *store)
+{
+	atomic_fetch_add(&store->compaction->asked, 1);
+	store->wake(store);
+}
+
+void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent)
+{
+	struct compaction *compaction = store->compaction;
+	uint64_t took_ms = compaction->ended_ms - compaction->began_ms;
+	uint64_t rest_ms = urgent && !compaction->gave_little ? 0 : REST * took_ms;
+
+	if (compaction->running || compaction_pending(store) ||
+	    (took_ms > 0 && clk_now_ms(store->clock) < compaction->ended_ms + rest_ms))
+		return;
+	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
+	begin(store, compaction, atomic_load(&compaction->done));
+}
+
+bool keeper_compact(struct store *store, uint64_t now_ms)
+{
+	struct compaction *compaction = store->compaction;
+	unsigned met = 0;
+
+	if (!compaction->running) {
+		if (!compaction_pending(store) || !due(store, compaction, now_ms))
+			return false;
+		memset(compaction->moves, true, sizeof(compaction->moves));
+		begin(store, compaction, atomic_load(&compaction->asked));
+	}
+	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
+		compaction->bucket = compact_buckets(store, compaction, &store->stripes[compaction->stripe],
+						     compaction->bucket, &met);
+		if (compaction->bucket == 0)
+			compaction->stripe++;
+	}
+	if (compaction->stripe == store->stripe_count)
+		end(store, compaction);
+	return true;
+}

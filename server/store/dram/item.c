@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Items are made and released here, and what they cost is added to their context's account. */
+#include "server/store/dram/dram.h"
+
+/* memcached counts its own header of 48 and 8 bytes of CAS id against -I; ours is as large. */
+bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length)
+{
+	uint64_t header = sizeof(struct item) + sizeof(uint64_t);
+
+	return value_length + key_length + header > store->config.max_item_bytes;
+}
+
+static inline __attribute__((always_inline)) void count_in_class(struct store_context *context, size_t bytes, int sign)
+{
+	unsigned class = class_of(bytes);
+
+	class_add(context->classes, class, CLASS_ITEMS, (uint64_t)sign);
+	class_add(context->classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
+}
+
+static void account_made(struct store_context *context, size_t bytes)
+{
+	struct store *store = context->store;
+	int64_t batch = atomic_load_explicit(&store->account_batch, memory_order_relaxed);
+	size_t cost = mem_cost(bytes);
+
+	count_in_class(context, bytes, 1);
+	context->item_bytes += (int64_t)cost;
+	context->allocated_bytes += cost;
+	if (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)
+		return;
+	context_settle(context);
+	if (store->index && store_free_bytes(store) < (int64_t)store->segment_bytes)
+		store->wake(store);
+}
+
+static void account_released(struct store_context *context, size_t bytes)
+{
+	size_t cost = mem_cost(bytes);
+
+	count_in_class(context, bytes, -1);
+	context->item_bytes -= (int64_t)cost;
+	if (context->background)
+		context->released_bytes += cost;
+	if (context->item_bytes < -atomic_load_explicit(&context->store->account_batch, memory_order_relaxed))
+		context_settle(context);
+}
+
+static inline struct item *make(struct store_context *context, const char *key, size_t key_length,
+				uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
+{
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
+	struct item *item = mem_alloc(bytes);
+
+	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
+	if (!item)
+		return NULL;
+	memset(item, 0, sizeof(*item) + extra_bytes);
+	atomic_init(&item->refs, 1);
+	item->value_length = value_length & ITEM_VALUE_MAX;
+	item->has_flags = client_flags != 0;
+	item->has_extra = extra_bytes != 0;
+	item->expiry = expiry;
+	item->key_length = (uint8_t)key_length;
+	if (client_flags)
+		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
+	memcpy(item->data + item_prefix_bytes(item), key, key_length);
+	account_made(context, bytes);
+	return item;
+}
+
+struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+		      uint32_t expiry, uint64_t value_length)
+{
+	return make(context, key, key_length, client_flags, expiry, value_length, 0);
+}
+
+struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
+			    uint32_t expiry, uint64_t value_length)
+{
+	return make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
+}
+
+void item_release(struct store_context *context, struct item *item)
+{
+	size_t bytes;
+
+	if (!item_unref(item))
+		return;
+	bytes = item_allocated_bytes(item);
+	account_released(context, bytes);
+	mem_free_sized(item, bytes);
+}
+
+struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms)
+{
+	struct item *item = item_new(context, record->key, record->key_length, record->client_flags, record->expiry,
+				     record->value_length);
+	struct clf_features_packed packed;
+
+	if (!item)
+		return NULL;
+	memcpy(item_value(item), record->value, record->value_length);
+	memcpy(&packed, record->features, sizeof(packed));
+	clf_features_unpack(&packed, packed_ms, &item->features);
+	item->cas = record->cas;
+	if (record->item_flags & 1)
+		item->state |= ITEM_FETCHED;
+	return item;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The DRAM table: each key stripe has chains of its own, doubles them by itself, and halves them when eviction comes by. */
+#include "server/store/dram/dram.h"
+
+#define STRIPE_MIN_BUCKETS 16u
+#define SHRINK_ABOVE 4 /* buckets for each object */
+#define STRIPE_BYTES_EACH (64u << 10) /* of -m for each stripe */
+#define STRIPES_MIN 64u
+#define STRIPES_MAX 8192u
+
+static uint32_t bucket_of(const struct stripe *stripe, uint64_t hash)
+{
+	return stripe_bucket(hash, atomic_load_explicit(&stripe->mask, memory_order_relaxed));
+}
+
+int stripes_init(struct store *store)
+{
+	uint64_t wanted = store->config.memory_bytes / STRIPE_BYTES_EACH;
+	uint32_t count = STRIPES_MIN;
+
+	while (count < wanted && count < STRIPES_MAX)
+		count *= 2;
+	if (store->index)
+		while (count > STRIPES_MIN && count > 1u << store->tag_bits)
+			count /= 2;
+	store->stripe_count = count;
+	store->stripes = mem_aligned(64, count * sizeof(*store->stripes));
+	if (!store->stripes)
+		return FS_ENOMEM;
+	memset(store->stripes, 0, count * sizeof(*store->stripes));
+	for (uint32_t i = 0; i < count; i++) {
+		struct stripe *stripe = &store->stripes[i];
+
+		lock_init(&stripe->lock, LOCK_KEY_STRIPE);
+		stripe->buckets = mem_must_zalloc(STRIPE_MIN_BUCKETS * sizeof(*stripe->buckets));
+		stripe->mask = STRIPE_MIN_BUCKETS - 1;
+	}
+	store->fixed_bytes += count * sizeof(*store->stripes);
+	atomic_store(&store->table_bytes, count * STRIPE_MIN_BUCKETS * sizeof(struct item *));
+	return FS_OK;
+}
+
+void stripes_fini(struct store *store)
+{
+	for (uint32_t i = 0; i < store->stripe_count; i++) {
+		struct stripe *stripe = &store->stripes[i];
+
+		for (uint32_t b = 0; b <= stripe->mask; b++) {
+			for (struct item *item = stripe->buckets[b], *next; item; item = next) {
+				next = item->next;
+				mem_free(item);
+			}
+		}
+		mem_free(stripe->buckets);
+		lock_fini(&stripe->lock);
+	}
+	mem_free(store->stripes);
+}
+
+struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
+{
+	struct item *item = stripe->buckets[bucket_of(stripe, hash)];
+
+	while (item && !item_is(item, key, key_length))
+		item = item->next;
+	return item;
+}
+
+void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		__builtin_prefetch(store_stripe(store, hashes[i]), 1);
+	for (unsigned i = 0; i < count; i++) {
+		const struct stripe *stripe = store_stripe(store, hashes[i]);
+		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
+
+		/* Their number may be another one by now: a hint, not an access. */
+		__builtin_prefetch(&buckets[bucket_of(stripe, hashes[i])]);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct stripe *stripe = store_stripe(store, hashes[i]);
+		uintptr_t item; /* an address, or 0 */
+
+		if (!lock_try(&stripe->lock))
+			continue;
+		/* Only its address is used, so it may be freed as soon as the stripe is released. */
+		item = (uintptr_t)stripe->buckets[bucket_of(stripe, hashes[i])];
+		lock_release(&stripe->lock);
+		__builtin_prefetch((const void *)item, 1);
+		__builtin_prefetch((const void *)(item + 64));
+	}
+}
+
+/* As many buckets as that, a power of two; without memory they stay as they are. */
+static void resize(struct store *store, struct stripe *stripe, uint32_t buckets)
+{
+	uint32_t old_buckets = stripe->mask + 1;
+	struct item **old = stripe->buckets;
+	struct item **new = mem_zalloc((uint64_t)buckets * sizeof(*new));
+
+	if (!new)
+		return;
+	stripe->buckets = new;
+	stripe->mask = buckets - 1;
+	for (uint32_t b = 0; b < old_buckets; b++) {
+		for (struct item *item = old[b], *next; item; item = next) {
+			uint32_t to = bucket_of(stripe, store_hash(store, item_key(item), item->key_length));
+
+			next = item->next;
+			item->next = new[to];
+			new[to] = item;
+		}
+	}
+	mem_free(old);
+	atomic_fetch_add_explicit(&store->table_bytes, ((uint64_t)buckets - old_buckets) * sizeof(*new),
+				  memory_order_relaxed);
+}
+
+void stripe_shrink(struct store *store, struct stripe *stripe)
+{
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed), buckets = stripe->mask + 1;
+
+	lock_assert_held(&stripe->lock);
+	while (buckets > STRIPE_MIN_BUCKETS && count < buckets / SHRINK_ABOVE)
+		buckets /= 2;
+	if (buckets <= stripe->mask)
+		resize(store, stripe, buckets);
+}
+
+void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
+{
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed) + 1;
+
+	lock_assert_held(&stripe->lock);
+	must(!(item->state & ITEM_LINKED));
+	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
+		resize(store, stripe, 2 * (stripe->mask + 1));
+	uint32_t b = bucket_of(stripe, hash);
+	item->next = stripe->buckets[b];
+	stripe->buckets[b] = item;
+	item->state |= ITEM_LINKED;
+	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
+}
+
+static struct item **find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
+{
+	struct item **link = &stripe->buckets[bucket_of(stripe, hash)];
+
+	while (*link != item) {
+		must(*link);
+		link = &(*link)->next;
+	}
+	return link;
+}
+
+static void unlinked(struct store *store, struct stripe *stripe, struct item *item)
+{
+	item->next = NULL;
+	if (item->state & ITEM_CANDIDATE)
+		candidate_clear(store, stripe, item);
+	item->state &= (uint8_t)~ITEM_LINKED;
+}
+
+void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
+{
+	struct item **link = find_link(stripe, hash, item);
+
+	lock_assert_held(&stripe->lock);
+	*link = item->next;
+	atomic_store_explicit(&stripe->count, atomic_load_explicit(&stripe->count, memory_order_relaxed) - 1,
+			      memory_order_relaxed);
+	unlinked(store, stripe, item);
+}
+
+void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
+{
+	struct item **link = find_link(stripe, hash, old);
+
+	lock_assert_held(&stripe->lock);
+	must(!(new->state &ITEM_LINKED));
+	new->next = old->next;
+	*link = new;
+	new->state |= ITEM_LINKED;
+	unlinked(store, stripe, old);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures for stats and metrics: sums of counts that are kept anyway, never a walk. */
+#include <math.h>
+
+#include "server/store/cleaner/cleaner.h"
+
+static uint64_t positive(int64_t n)
+{
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static void flash_status(struct store *store, struct store_status *out)
+{
+	const struct fidx_status *index = &out->index;
+
+	out->flash = true;
+	fidx_get_status(store->index, &out->index);
+	seg_get_status(store->segments, &out->segments);
+	seg_get_info(store->segments, &out->info);
+	clf_get_status(store->classifier, &out->classifier);
+	out->tag_bits = store->tag_bits;
+	out->filter_bits = atomic_load(&store->filter_bits);
+	out->staging_bytes = out->info.staging_bytes;
+	out->classifier_bytes = clf_memory_bytes(store->classifier);
+	out->curr_items += index->used + index->extents_used;
+	out->curr_bytes += positive(index->live_bytes);
+	out->innocent_drops = (double)keeper_innocent_millionths(store) / 1e6;
+	uint64_t objects = index->used + index->extents_used;
+	if (objects)
+		out->dram_bytes_per_flash_item =
+			(double)(index->index_bytes + index->filter_bytes + index->other_bytes) / (double)objects;
+}
+
+void store_get_memory(struct store *store, struct store_memory *out)
+{
+	uint64_t region = store->region ? region_bytes(store->region) : 0;
+	struct fidx_status index = { 0 };
+	struct seg_info info = { 0 };
+
+	*out = (struct store_memory){ .limit = store_memory_limit(store),
+				      .items = positive(atomic_load(&store->item_bytes)),
+				      .tables = atomic_load(&store->table_bytes),
+				      .stripes = store->stripe_count * sizeof(struct stripe),
+				      .plans = atomic_load(&store->plan_bytes),
+				      .readers = atomic_load(&store->reader_bytes),
+				      .charged = atomic_load(&store->excess_bytes) };
+	if (store->index) {
+		fidx_get_status(store->index, &index);
+		seg_get_info(store->segments, &info);
+		out->index = index.index_bytes;
+		out->filters = index.filter_bytes;
+		out->index_other = index.other_bytes;
+		out->segments = seg_region_bytes(info.segments);
+		out->classifier = clf_memory_bytes(store->classifier);
+		out->staging = info.staging_bytes;
+		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
+	}
+	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other +
+		    out->segments + out->classifier + out->plans + out->staging + out->readers - region;
+}
+
+void store_get_status(struct store *store, struct store_status *out)
+{
+	const struct window_reading written = store_written(store);
+
+	*out = (struct store_status){ 0 };
+	out->now_seconds = (clk_now_us(store->clock) - store->origin_us) / 1000000;
+	out->memory_limit = store_memory_limit(store);
+	out->memory_used = store_used_bytes(store);
+	out->memory_resident = atomic_load(&store->resident_bytes);
+	out->dram_items = store_dram_items(store);
+	out->dram_bytes = positive(atomic_load(&store->item_bytes));
+	out->dram_table_bytes = atomic_load(&store->table_bytes);
+	out->dram_budget = store_item_budget(store);
+	out->hash_buckets = out->dram_table_bytes / sizeof(struct item *);
+	out->curr_items = out->dram_items;
+	out->curr_bytes = out->dram_bytes;
+	out->plan_bytes = atomic_load(&store->plan_bytes);
+	out->reader_bytes = atomic_load(&store->reader_bytes);
+	out->candidates = positive(atomic_load(&store->candidate_count));
+	out->candidate_bytes = candidate_total(store);
+	out->hot_bytes = store_hot_bytes(store);
+	out->hot_threshold_bytes = store_hot_threshold(store);
+	out->write_rate = (double)keeper_write_rate(store);
+	out->write_limit = store_write_limit(store);
+	windows_read(&store->windows, &written, out->window);
+	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
+	if (store->index)
+		flash_status(store, out);
+}

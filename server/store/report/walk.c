@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A walk over all objects, for those who want to see them. In DRAM the objects of some buckets are copied under their
+ * stripe and shown once it is released. On flash each segment is read through with large reads; an object is live if a
+ * slot leads to its record, which also says that DRAM has no newer one: what changes an object clears its slots in the
+ * same critical section. The segment is pinned while it is read and not while an object is shown: if it is reclaimed
+ * meanwhile its objects have gone back to DRAM or are no more, and the walk goes on with the next one.
+ */
+#include <unistd.h>
+
+#include "server/store/cleaner/cleaner.h"
+
+#define BUCKETS_PER_LOCK 64u
+/* Room for an ordinary hold's objects; grows where a bucket needs more. */
+#ifdef FS_DEBUG
+#define COPIES_BYTES 512u /* so that tests see it full, and growing */
+#else
+#define COPIES_BYTES (64u << 10)
+#endif
+#define FINE_SIZES (STORE_SIZE_FINE / STORE_SIZE_STEP)
+
+struct walk {
+	struct store *store;
+	bool (*see)(void *context, const struct store_seen *object);
+	void *context;
+	bool flash, stopped;
+	uint64_t since_pause; /* objects looked at */
+	uint32_t segment; /* being read */
+	uint64_t sequence, written_ms;
+	bool pinned;
+};
+
+static void show(struct walk *walk, const struct store_seen *object)
+{
+	if (!walk->stopped && !walk->see(walk->context, object))
+		walk->stopped = true;
+}
+
+static void pause_if_due(struct walk *walk)
+{
+	if (walk->since_pause < STORE_CRAWL_BATCH)
+		return;
+	walk->since_pause = 0;
+	usleep(atomic_load_explicit(&walk->store->crawl_sleep_us, memory_order_relaxed));
+}
+
+/* The store's seconds as wall seconds. */
+static int64_t wall_of(const struct store *store, int64_t seconds)
+{
+	return clk_wall_seconds() - store_now_seconds(store, clk_now_us(store->clock)) + seconds;
+}
+
+static int64_t wall_expiry(const struct store *store, uint32_t expiry)
+{
+	return expiry ? wall_of(store, expiry) : -1;
+}
+
+/* ---- the objects of a stripe ----------------------------------------------------------------- */
+
+/*
+ * Where a scan of a stripe stands. Its buckets may double or halve between two holds; so that each object is met once,
+ * what was in a bucket at the first hold, or would have been, is met together. After a doubling it is in the buckets whose
+ * number has that many low bits in common, after a halving in one with others.
+ */
+struct scan {
+	const struct store *store;
+	struct stripe *stripe;
+	uint32_t bucket, mask; /* next one, and all, at the first hold */
+	bool begun;
+};
+
+/* item NULL: a bucket ends. False: no room, the bucket is to be met again. Stripe held. */
+typedef bool meet_function(void *context, struct item *item);
+
+static bool is_of(const struct scan *scan, const struct item *item)
+{
+	return scan->stripe->mask >= scan->mask ||
+	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
+}
+
+static bool meet_bucket(const struct scan *scan, meet_function *meet, void *context)
+{
+	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
+		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
+			if (is_of(scan, item) && !meet(context, item))
+				return false;
+	return meet(context, NULL);
+}
+
+/* Some buckets, in one hold of the stripe. False: that was all. */
+static bool scan_some(struct scan *scan, meet_function *meet, void *context)
+{
+	lock_acquire(&scan->stripe->lock);
+	if (!scan->begun) {
+		scan->mask = scan->stripe->mask;
+		scan->begun = true;
+	}
+	for (unsigned n = 0; n < BUCKETS_PER_LOCK && scan->bucket <= scan->mask; n++, scan->bucket++)
+		if (!meet_bucket(scan, meet, context))
+			break;
+	lock_release(&scan->stripe->lock);
+	return scan->bucket <= scan->mask;
+}
+
+/* ---- DRAM ------------------------------------------------------------------------------------ */
+
+/* What is told of an item, copied. */
+struct copy {
+	uint64_t cas;
+	uint32_t expiry, idle_seconds, value_length, client_flags, bytes;
+	uint8_t key_length;
+	bool fetched;
+	char key[];
+};
+
+struct copies {
+	struct walk *walk;
+	uint64_t now_ms;
+	uint32_t now_seconds;
+	char *memory;
+	size_t room, used, kept; /* kept: of whole buckets */
+};
+
+static size_t copy_bytes(uint8_t key_length)
+{
+	return (sizeof(struct copy) + key_length + 7) & ~(size_t)7;
+}
+
+/* Is the object of a clean copy to be met on flash? A full index or a failed walk may have taken its slot. */
+static bool to_be_met_on_flash(struct store *store, const struct item *item)
+{
+	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_extent extent;
+	struct fidx_key key;
+	unsigned matches;
+	bool has_extent;
+
+	fidx_key_of(store->index, store_hash(store, item_key(item), item->key_length), &key);
+	return flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
+}
+
+static bool copy_item(void *context, struct item *item)
+{
+	struct copies *copies = context;
+	struct store *store = copies->walk->store;
+
+	if (!item) {
+		copies->kept = copies->used;
+		return true;
+	}
+	copies->walk->since_pause++;
+	if (!store_alive(store, item->expiry, item->cas, copies->now_seconds) ||
+	    (item->state & ITEM_CLEAN && copies->walk->flash && to_be_met_on_flash(store, item)))
+		return true;
+	if (copies->room - copies->used < copy_bytes(item->key_length))
+		return false;
+	struct copy *copy = (struct copy *)(void *)(copies->memory + copies->used);
+	*copy = (struct copy){ .cas = item_shown_cas(item),
+			       .expiry = item->expiry,
+			       .idle_seconds = item_idle_seconds(&item->features, copies->now_ms),
+			       .value_length = item->value_length,
+			       .client_flags = item_client_flags(item),
+			       .bytes = (uint32_t)item_allocated_bytes(item),
+			       .key_length = item->key_length,
+			       .fetched = item->state & ITEM_FETCHED };
+	memcpy(copy->key, item_key(item), item->key_length);
+	copies->used += copy_bytes(item->key_length);
+	return true;
+}
+
+static void show_copies(struct copies *copies)
+{
+	struct walk *walk = copies->walk;
+	struct store *store = walk->store;
+	int64_t now = wall_of(store, copies->now_seconds);
+
+	for (size_t at = 0; at < copies->kept && !walk->stopped;) {
+		const struct copy *copy = (const struct copy *)(void *)(copies->memory + at);
+
+		show(walk, &(struct store_seen){ .key = copy->key,
+						 .key_length = copy->key_length,
+						 .fetched = copy->fetched,
+						 .value_length = copy->value_length,
+						 .client_flags = copy->client_flags,
+						 .expires = wall_expiry(store, copy->expiry),
+						 .accessed = now - copy->idle_seconds,
+						 .cas = copy->cas,
+						 .class = class_of(copy->bytes),
+						 .bytes = copy->bytes });
+		at += copy_bytes(copy->key_length);
+	}
+}
+
+static bool grow(struct copies *copies)
+{
+	char *memory = mem_realloc(copies->memory, 2 * copies->room);
+
+	if (!memory)
+		return false;
+	copies->memory = memory;
+	copies->room *= 2;
+	return true;
+}
+
+static int walk_stripe(struct copies *copies, struct stripe *stripe)
+{
+	struct walk *walk = copies->walk;
+	struct scan scan = { .store = walk->store, .stripe = stripe };
+	bool more = true;
+
+	while (more && !walk->stopped) {
+		uint64_t now_us = clk_now_us(walk->store->clock);
+
+		copies->now_ms = now_us / 1000;
+		copies->now_seconds = store_now_seconds(walk->store, now_us);
+		copies->used = copies->kept = 0;
+		more = scan_some(&scan, copy_item, copies);
+		if (copies->kept == 0 && copies->used > 0 && !grow(copies))
+			return FS_ENOMEM;
+		show_copies(copies);
+		pause_if_due(walk);
+	}
+	return FS_OK;
+}
+
+static int walk_dram(struct walk *walk)
+{
+	struct store *store = walk->store;
+	struct copies copies = { .walk = walk, .memory = mem_alloc(COPIES_BYTES), .room = COPIES_BYTES };
+	int result = copies.memory ? FS_OK : FS_ENOMEM;
+
+	for (uint32_t n = 0; n < store->stripe_count && result == FS_OK && !walk->stopped; n++)
+		result = walk_stripe(&copies, &store->stripes[n]);
+	mem_free(copies.memory);
+	return result;
+}
+
+/* ---- flash ----------------------------------------------------------------------------------- */
+
+static void show_record(struct walk *walk, const struct seg_record *record, const struct fidx_match *match)
+{
+	struct store *store = walk->store;
+	uint64_t bytes = item_bytes_for(record->key_length, record->client_flags, record->value_length);
+	struct clf_features_packed packed;
+	struct clf_features features;
+
+	memcpy(&packed, record->features, sizeof(packed));
+	clf_features_unpack(&packed, walk->written_ms, &features);
+	uint32_t idle = item_idle_seconds(&features, clk_now_ms(store->clock));
+	show(walk, &(struct store_seen){ .key = record->key,
+					 .key_length = record->key_length,
+					 .fetched = record->item_flags & 1 || match->read_on_flash,
+					 .from_flash = true,
+					 .value_length = record->value_length,
+					 .client_flags = record->client_flags,
+					 .expires = wall_expiry(store, record->expiry),
+					 .accessed = clk_wall_seconds() - idle,
+					 .cas = record->cas,
+					 .class = class_of(bytes),
+					 .bytes = (uint32_t)bytes });
+}
+
+/* The record lies in memory of the walk's, which stays when the segment goes. */
+static bool visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+{
+	struct walk *walk = context;
+	struct store *store = walk->store;
+	struct fidx_key key;
+	struct fidx_match match;
+	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+
+	walk->since_pause++;
+	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
+	bool live = store_alive(store, record->expiry, record->cas, now_seconds) &&
+		    record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match);
+	if (!live && walk->since_pause < STORE_CRAWL_BATCH)
+		return true;
+	seg_unpin(store->segments, walk->segment);
+	if (live)
+		show_record(walk, record, &match);
+	pause_if_due(walk);
+	walk->pinned = !walk->stopped && seg_pin(store->segments, walk->segment, walk->sequence);
+	return walk->pinned;
+}
+
+static int walk_segment(struct walk *walk, uint32_t segment)
+{
+	struct seg *segments = walk->store->segments;
+	uint64_t visited;
+	int result;
+
+	walk->segment = segment;
+	walk->sequence = seg_sequence(segments, segment);
+	walk->pinned = seg_pin(segments, segment, walk->sequence);
+	if (!walk->pinned)
+		return FS_OK;
+	walk->written_ms = seg_written_at_ms(segments, segment);
+	result = seg_walk(segments, segment, visit, walk, &visited);
+	if (walk->pinned)
+		seg_unpin(segments, segment);
+	return result;
+}
+
+static int walk_flash(struct walk *walk)
+{
+	struct seg_info info;
+	int result = FS_OK;
+
+	seg_get_info(walk->store->segments, &info);
+	for (uint32_t n = 0; n < info.segments && !walk->stopped; n++)
+		if (walk_segment(walk, n) != FS_OK)
+			result = FS_EIO;
+	return result;
+}
+
+int store_walk(struct store *store, bool flash, bool (*see)(void *context, const struct store_seen *object),
+	       void *context)
+{
+	struct walk walk = { .store = store, .see = see, .context = context, .flash = flash && store->index };
+	int result = walk_dram(&walk);
+
+	if (result == FS_OK && walk.flash && !walk.stopped)
+		result = walk_flash(&walk);
+	return result;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+struct sizes {
+	struct store *store;
+	uint32_t now_seconds;
+	uint64_t fine[FINE_SIZES + 1]; /* by size in steps, rounded up */
+	uint64_t coarse[CLASSES + 1]; /* above these */
+};
+
+static bool count_size(void *context, struct item *item)
+{
+	struct sizes *sizes = context;
+
+	if (!item || !store_alive(sizes->store, item->expiry, item->cas, sizes->now_seconds))
+		return true;
+	size_t bytes = item_allocated_bytes(item);
+	if (bytes <= STORE_SIZE_FINE)
+		sizes->fine[(bytes + STORE_SIZE_STEP - 1) / STORE_SIZE_STEP]++;
+	else
+		sizes->coarse[class_of(bytes)]++;
+	return true;
+}
+
+int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t bytes, uint64_t objects), void *context)
+{
+	struct sizes *sizes = mem_zalloc(sizeof(*sizes));
+
+	if (!sizes)
+		return FS_ENOMEM;
+	sizes->store = store;
+	sizes->now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+	for (uint32_t n = 0; n < store->stripe_count; n++) {
+		struct scan scan = { .store = store, .stripe = &store->stripes[n] };
+
+		while (scan_some(&scan, count_size, sizes))
+			;
+	}
+	for (uint32_t n = 0; n <= FINE_SIZES; n++)
+		if (sizes->fine[n])
+			see(context, n * STORE_SIZE_STEP, sizes->fine[n]);
+	for (unsigned class = 1; class <= CLASSES; class ++)
+		if (sizes->coarse[class])
+			see(context, store_class_bytes(class), sizes->coarse[class]);
+	mem_free(sizes);
+	return FS_OK;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a command does to its key: one critical section of the key's stripe, the same code whether
+ * the object lies in DRAM, was read from flash, or is not there. Whatever changes a value or its
+ * expiry clears the key's slots before the stripe is released: nobody can see the new value, and
+ * no command is answered, while flash still offers the old one (DESIGN section 4).
+ */
+#include "server/store/request/action_internal.h"
+
+void action_garbage(struct action *action, struct item *item)
+{
+	must(action->garbage_count < sizeof(action->garbage) / sizeof(action->garbage[0]));
+	action->garbage[action->garbage_count++] = item;
+}
+
+static bool remove_own(struct action *action)
+{
+	struct fidx *index = action->store->index;
+
+	if (action->own_slot)
+		return fidx_remove(index, action->key, action->own_slot);
+	if (action->own_extent)
+		return fidx_extent_remove(index, action->key, action->own_extent->segment, action->own_extent->offset);
+	return false;
+}
+
+unsigned action_clear_slots(struct action *action)
+{
+	if (!action->key)
+		return 0;
+	return store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, action->key);
+}
+
+bool action_room_for(const struct action *action, size_t bytes)
+{
+	return action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;
+}
+
+void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
+{
+	new->cas = cas;
+	if (item_clock(new) == 0)
+		item_set_clock(new, 1);
+	if (current->item) {
+		bool clean = current->item->state & ITEM_CLEAN;
+
+		if (clean) /* a changed object has no slot: see the invariant in README.md */
+			action_clear_slots(action);
+		stripe_replace(action->store, action->stripe, action->request->hash, current->item, new);
+		action_garbage(action, current->item);
+	} else {
+		action_clear_slots(action);
+		stripe_link(action->store, action->stripe, action->request->hash, new);
+	}
+	action->request->cas = item_shown_cas(new);
+}
+
+void action_note_written(struct action *action, struct item *item)
+{
+	struct store *store = action->store;
+
+	ctr_add(CTR_app_bytes_written, item_object_bytes(item));
+	if (!store->classifier)
+		return;
+	clf_note_written(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
+			 store_ttl(item->expiry, action->now_seconds), action->now_ms);
+	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM || item->features.history_short ||
+	    item->features.history_long)
+		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
+}
+
+/* ---- the table of commands ------------------------------------------------------------------- */
+
+static void (*const COMMANDS[])(struct action *, const struct current *) = {
+	[STORE_GET] = apply_get,      [STORE_GAT] = apply_touch,   [STORE_TOUCH] = apply_touch,
+	[STORE_SET] = apply_store,    [STORE_ADD] = apply_add,     [STORE_REPLACE] = apply_replace,
+	[STORE_CAS] = apply_compared, [STORE_APPEND] = apply_join, [STORE_PREPEND] = apply_join,
+	[STORE_INCR] = apply_number,  [STORE_DECR] = apply_number, [STORE_DELETE] = apply_delete,
+};
+
+static void apply_extended(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+
+	extended_found(request, current, action->now_seconds, action->now_ms);
+	if (request->op == STORE_GET || request->op == STORE_GAT || request->op == STORE_TOUCH)
+		apply_read_extended(action, current);
+	else if (request->options.compare_cas && (request->op == STORE_SET || request->op == STORE_REPLACE))
+		apply_compared(action, current);
+	else
+		COMMANDS[request->op](action, current);
+}
+
+/* For the counts by size class, and for who watches: what comes of the objects is not known yet, but that they are
+   there. */
+static void note_objects(struct store_request *request, const struct current *current)
+{
+	request->class_brought = request->class_met = 0;
+	if (request->item) {
+		request->class_brought = (uint8_t)class_of(item_allocated_bytes(request->item));
+		request->number = request->item->value_length;
+		request->expiry = request->item->expiry;
+	}
+	if (request->op < STORE_CAS && !request->extended)
+		return;
+	if (current->item)
+		request->class_met = (uint8_t)class_of(item_allocated_bytes(current->item));
+	else if (current->record)
+		request->class_met = (uint8_t)class_of(item_bytes_for(
+			current->record->key_length, current->record->client_flags, current->record->value_length));
+}
+
+void action_apply(struct action *action, const struct current *current)
+{
+	lock_assert_held(&action->stripe->lock);
+	if (action->request->op != STORE_GET)
+		note_objects(action->request, current);
+	if (__builtin_expect(action->request->extended, 0))
+		apply_extended(action, current);
+	else
+		COMMANDS[action->request->op](action, current);
+}
+
+/* A store that is refused for a reason of its own stays so. */
+static enum store_result refusal_of(const struct store_request *request)
+{
+	return request->extended && request->options.refused ? request->options.refused : STORE_NO_MEMORY;
+}
+
+void action_unread(struct action *action, const struct current *current)
+{
+	bool changes = !current->item && request_needs_value(action->store, action->request);
+
+	if (changes && store_proves_slots(action->store)) {
+		note_objects(action->request, current);
+		action->request->result = refusal_of(action->request);
+		return;
+	}
+	if (changes)
+		action_clear_slots(action);
+	action_apply(action, current);
+}
+
+/* ---- before and after ------------------------------------------------------------------------ */
+
+static bool takes_id(const struct store_request *request)
+{
+	const struct store_options *options = &request->options;
+
+	switch (request->op) {
+	case STORE_GET:
+	case STORE_GAT:
+	case STORE_TOUCH:
+		return request->extended && options->vivify;
+	case STORE_DELETE:
+		return request->extended && (options->invalidate || options->drop_value);
+	default:
+		return true;
+	}
+}
+
+/*
+ * A write takes its id before it looks at what is there. flush_all reads the newest id and then
+ * publishes it as the mark; with the id first, a write that found the old value alive either has an
+ * id that the mark covers, or the mark was out when it looked. So nothing derived from a flushed
+ * value survives the flush.
+ */
+void action_begin(struct action *action)
+{
+	if (!takes_id(action->request))
+		return;
+	action->cas = store_next_cas(action->store);
+	store_await_flush(action->store);
+}
+
+static void count_dead(const struct action *action, const struct item *item)
+{
+	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
+
+	ctr_add(flushed ? CTR_get_flushed : CTR_get_expired, 1);
+}
+
+struct item *action_find(struct action *action)
+{
+	struct store_request *request = action->request;
+	struct item *item = stripe_find(action->stripe, request->hash, request->key, request->key_length);
+
+	if (!item || store_alive(action->store, item->expiry, item->cas, action->now_seconds))
+		return item;
+	count_dead(action, item);
+	if (item->state & ITEM_CLEAN)
+		action_clear_slots(action);
+	stripe_unlink(action->store, action->stripe, request->hash, item);
+	action_garbage(action, item);
+	return NULL;
+}
+
+void action_finish(struct action *action)
+{
+	struct store_request *request = action->request;
+
+	for (unsigned i = 0; i < action->garbage_count; i++)
+		item_release(action->context, action->garbage[i]);
+	if (request->item) { /* the condition was not met */
+		item_release(action->context, request->item);
+		request->item = NULL;
+	}
+}

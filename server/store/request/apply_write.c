@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Under the stripe: commands that store an object, join a piece to one, invalidate or delete it. */
+#include "server/store/request/action_internal.h"
+
+void apply_store(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+	struct item *new = request->item;
+
+	request->item = NULL;
+	if (extended_own_cas(request))
+		item_extra(new)->shown_cas = request->options.new_cas;
+	clf_features_written(&new->features, action->now_ms);
+	action_put(action, current, new, action->cas);
+	action_note_written(action, new);
+	ctr_add(CTR_total_items, 1);
+	if (request->extended)
+		extended_expires(action, new->expiry);
+	request->number = new->value_length;
+	request->expiry = new->expiry;
+	request->result = STORE_STORED;
+}
+
+void apply_add(struct action *action, const struct current *current)
+{
+	if (current_present(current))
+		action->request->result = STORE_NOT_STORED;
+	else
+		apply_store(action, current);
+}
+
+void apply_replace(struct action *action, const struct current *current)
+{
+	if (!current_present(current))
+		action->request->result = STORE_NOT_STORED;
+	else
+		apply_store(action, current);
+}
+
+/* Without ids (-C) none is the same. */
+void apply_compared(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+	uint64_t cas;
+
+	if (!current_present(current)) {
+		request->result = STORE_MISS;
+		return;
+	}
+	cas = current_shown_cas(current);
+	request->result = STORE_EXISTS;
+	if (!action->store->config.cas)
+		return;
+	if (cas == request->cas) {
+		apply_store(action, current);
+	} else if (request->extended && request->options.invalidate && cas > request->cas) {
+		/* Made of something older than what is there. Who was told to make it anew has not done so yet. */
+		item_extra(request->item)->marks = ITEM_STALE | (request->found.win_sent ? ITEM_WIN_SENT : 0);
+		request->item->expiry = current_expiry(current);
+		apply_store(action, current);
+	}
+}
+
+/* ---- append, prepend ------------------------------------------------------------------------- */
+
+static struct item *join(struct action *action, const struct current *current)
+{
+	const struct item *piece = action->request->item;
+	bool append = action->request->op == STORE_APPEND;
+	uint32_t length = current_length(current);
+	struct item *joined = extended_item(action, current_flags(current), current_expiry(current),
+					    (uint64_t)length + piece->value_length);
+
+	if (!joined)
+		return NULL;
+	memcpy(item_value(joined) + (append ? 0 : piece->value_length), current_value(current), length);
+	memcpy(item_value(joined) + (append ? length : 0), item_value(action->request->item), piece->value_length);
+	return joined;
+}
+
+void apply_join(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+	struct item *piece = request->item, *joined;
+
+	request->result = STORE_NOT_STORED;
+	if (!current_present(current)) {
+		if (request->extended && request->options.vivify) {
+			piece->expiry = request->options.vivify_expiry;
+			apply_store(action, current);
+		}
+		return;
+	}
+	if (action->store->config.cas && extended_differs(action, current)) {
+		request->result = STORE_EXISTS;
+		return;
+	}
+	if (store_too_large(action->store, piece->key_length,
+			    (uint64_t)current_length(current) + piece->value_length)) {
+		request->result = STORE_TOO_LARGE;
+		return;
+	}
+	joined = join(action, current);
+	if (!joined) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
+	action_garbage(action, piece);
+	request->item = joined;
+	apply_store(action, current);
+}
+
+/* ---- delete ---------------------------------------------------------------------------------- */
+
+/* What is left of an object whose value is dropped; its id and marks are for the caller to give. */
+static struct item *emptied(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
+				    ? NULL
+				    : item_new_extra(action->context, request->key, request->key_length, 0,
+						     current_expiry(current), 0);
+
+	if (!item)
+		return NULL;
+	clf_features_written(&item->features, action->now_ms);
+	action_put(action, current, item, action->cas);
+	return item;
+}
+
+/* The object stays: stale, empty, or both. */
+static void invalidate(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+	struct item *item = request->options.drop_value ? emptied(action, current) : extended_markable(action, current);
+
+	if (!item) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
+	item->cas = action->cas;
+	item_extra(item)->shown_cas = extended_own_cas(request);
+	item_extra(item)->marks = request->options.invalidate ? ITEM_STALE : 0;
+	if (request->options.touch && request->options.invalidate)
+		item->expiry = request->expiry;
+	extended_expires(action, item->expiry);
+	request->cas = item_shown_cas(item);
+	request->result = STORE_DELETED;
+}
+
+/* Of what flash has nothing is known but that it may be the key's. */
+static void delete_unseen(struct action *action)
+{
+	struct store_request *request = action->request;
+
+	if (request_needs_value(action->store, request) || action_clear_slots(action) == 0)
+		return;
+	clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
+	request->result = STORE_DELETED;
+}
+
+static void delete_object(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+
+	request->result = STORE_MISS;
+	if (!current_present(current)) {
+		delete_unseen(action);
+		return;
+	}
+	if (extended_differs(action, current)) {
+		request->result = STORE_EXISTS;
+		return;
+	}
+	if (request->extended && (request->options.invalidate || request->options.drop_value)) {
+		invalidate(action, current);
+		return;
+	}
+	if (!current->item || current->item->state & ITEM_CLEAN)
+		action_clear_slots(action);
+	if (current->item) {
+		stripe_unlink(action->store, action->stripe, request->hash, current->item);
+		action_garbage(action, current->item);
+	}
+	if (action->store->classifier)
+		clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
+	request->result = STORE_DELETED;
+}
+
+void apply_delete(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+
+	delete_object(action, current);
+	if (request->extended && request->options.refused)
+		request->result = request->options.refused;
+}

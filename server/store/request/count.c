@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hits, misses and commands, as memcached counts them. */
+#include "server/store/request/request_internal.h"
+
+/* What a result is to the counters. */
+enum outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_DIFFERS, OUTCOME_OTHER };
+
+static const uint8_t OUTCOME_OF[] = {
+	[STORE_HIT] = OUTCOME_HIT,          [STORE_DELETED] = OUTCOME_HIT,      [STORE_TOUCHED] = OUTCOME_HIT,
+	[STORE_STORED] = OUTCOME_HIT,       [STORE_MISS] = OUTCOME_MISS,        [STORE_EXISTS] = OUTCOME_DIFFERS,
+	[STORE_NOT_STORED] = OUTCOME_OTHER, [STORE_NOT_NUMBER] = OUTCOME_OTHER, [STORE_TOO_LARGE] = OUTCOME_OTHER,
+	[STORE_NO_MEMORY] = OUTCOME_OTHER,
+};
+
+struct op_counters {
+	enum ctr command;
+	enum ctr outcome[OUTCOME_OTHER + 1]; /* hit, miss, differs, other */
+	enum class_counter class_hit; /* CLASS_COUNTERS: none */
+};
+
+static const struct op_counters OP_COUNTERS[] = {
+	[STORE_GET] = { CTR_cmd_get, { CTR_get_hits, CTR_get_misses, CTR_COUNT, CTR_COUNT }, CLASS_GET_HITS },
+	[STORE_GAT] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
+	[STORE_SET] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_ADD] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_REPLACE] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_APPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_PREPEND] = { CTR_cmd_set, { CTR_COUNT, CTR_COUNT, CTR_COUNT, CTR_COUNT }, CLASS_COUNTERS },
+	[STORE_CAS] = { CTR_cmd_set, { CTR_cas_hits, CTR_cas_misses, CTR_cas_badval, CTR_COUNT }, CLASS_CAS_HITS },
+	[STORE_INCR] = { CTR_COUNT, { CTR_incr_hits, CTR_incr_misses, CTR_COUNT, CTR_COUNT }, CLASS_INCR_HITS },
+	[STORE_DECR] = { CTR_COUNT, { CTR_decr_hits, CTR_decr_misses, CTR_COUNT, CTR_COUNT }, CLASS_DECR_HITS },
+	[STORE_DELETE] = { CTR_COUNT,
+			   { CTR_delete_hits, CTR_delete_misses, CTR_delete_misses, CTR_COUNT },
+			   CLASS_DELETE_HITS },
+	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
+};
+
+static inline void count(enum ctr counter)
+{
+	if (counter != CTR_COUNT)
+		ctr_add(counter, 1);
+}
+
+/* Of the object that the value is, in DRAM or as it would be there. */
+static inline unsigned class_of_value(const struct store_request *request)
+{
+	const struct store_value *value = &request->value;
+
+	if (value->item)
+		return class_of((uint64_t)(value->data + value->length - (const char *)value->item));
+	return class_of(item_bytes_for(request->key_length, value->client_flags, value->length));
+}
+
+static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
+			  enum outcome outcome)
+{
+	enum class_counter hit = OP_COUNTERS[op].class_hit;
+
+	if (op > STORE_GAT && request->class_brought)
+		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
+	if (outcome == OUTCOME_HIT && hit != CLASS_COUNTERS)
+		class_add(context->classes, op > STORE_GAT ? request->class_met : class_of_value(request), hit, 1);
+	if (outcome == OUTCOME_DIFFERS && op == STORE_CAS)
+		class_add(context->classes, request->class_met, CLASS_CAS_BADVAL, 1);
+}
+
+static void count_op(struct store_context *context, const struct store_request *request, enum store_op op)
+{
+	enum outcome outcome = OUTCOME_OF[request->result];
+
+	count(OP_COUNTERS[op].command);
+	count(OP_COUNTERS[op].outcome[outcome]);
+	count_classes(context, request, op, outcome);
+}
+
+/* Where an extended request doesn't count as the command that it is. */
+static __attribute__((cold, noinline)) void count_extended(struct store_context *context,
+							   const struct store_request *request, bool from_flash)
+{
+	const struct store_options *options = &request->options;
+	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
+	enum store_op op = request->op;
+
+	if ((request->op == STORE_GET && options->uncounted) || options->refused)
+		return;
+	if ((request->op == STORE_INCR || request->op == STORE_DECR) && request->made)
+		return;
+	if (deleted && (options->invalidate || options->drop_value))
+		return;
+	if (request->op == STORE_DELETE && request->result == STORE_EXISTS && options->uncounted)
+		return;
+	if (request->op == STORE_GET && options->touch && hit)
+		op = STORE_GAT;
+	else if ((request->op == STORE_SET || request->op == STORE_REPLACE) && options->compare_cas)
+		op = STORE_CAS;
+	count_op(context, request, op);
+	if (request->op == STORE_GET && !options->touch && hit)
+		ctr_add(from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+}
+
+static inline void count_get(struct store_context *context, const struct store_request *request, bool from_flash)
+{
+	struct ctr_block *block = ctr_own();
+
+	ctr_add_to(block, CTR_cmd_get, 1);
+	if (request->result != STORE_HIT) {
+		ctr_add_to(block, CTR_get_misses, 1);
+		return;
+	}
+	ctr_add_to(block, CTR_get_hits, 1);
+	ctr_add_to(block, from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
+	class_add(context->classes, class_of_value(request), CLASS_GET_HITS, 1);
+}
+
+void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
+{
+	/* What most requests are first, without the table. */
+	if (__builtin_expect(request->extended, 0)) {
+		count_extended(context, request, from_flash);
+	} else if (request->op == STORE_GET) {
+		count_get(context, request, from_flash);
+	} else if (request->op == STORE_SET) {
+		ctr_add(CTR_cmd_set, 1);
+		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
+	} else {
+		count_op(context, request, request->op);
+	}
+}
+
+void store_tell(const struct store *store, const struct store_request *request, struct store_told *out)
+{
+	bool stores = request->op >= STORE_SET && request->op <= STORE_CAS;
+
+	*out = (struct store_told){ 0 };
+	if (request->op <= STORE_GAT && request->result == STORE_HIT) {
+		out->class = class_of_value(request);
+		out->value_bytes = request->value.length;
+	} else if (request->op > STORE_GAT) {
+		out->class = stores ? request->class_brought : request->class_met;
+	}
+	if (stores && out->class != 0)
+		out->value_bytes = (uint32_t)request->number;
+	if ((stores && out->class != 0) || request->op == STORE_GAT || request->op == STORE_TOUCH)
+		out->ttl_seconds = store_ttl(request->expiry, store_now_seconds(store, clk_now_us(store->clock)));
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/store/request/reads_internal.h"
+
+#include "server/store/request/request_internal.h"
+
+#define TABLE_LEAST 64u
+#define FREE_MOST 64u
+#define KEEP_LARGEST (64u << 10) /* longer records are rarely asked for by many at once, and push out many others */
+
+void reads_init(struct reads *reads, struct seg *segments, struct seg_reader *reader, uint64_t kept_most)
+{
+	*reads = (struct reads){ .segments = segments, .reader = reader, .kept_most = kept_most };
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static uint32_t place_of(const struct reads *reads, uint32_t segment, uint64_t offset)
+{
+	return (uint32_t)mix64(offset << 14 ^ segment) & reads->table_mask;
+}
+
+static struct flash_read *find(const struct reads *reads, const struct reads_wanted *wanted)
+{
+	struct flash_read *read = reads->table ? reads->table[place_of(reads, wanted->segment, wanted->offset)] : NULL;
+
+	for (; read; read = read->chain)
+		if (read->read.segment == wanted->segment && read->read.offset == wanted->offset &&
+		    read->sequence == wanted->sequence && read->read.length >= wanted->length)
+			return read;
+	return NULL;
+}
+
+static void list(struct reads *reads, struct flash_read *read)
+{
+	struct flash_read **place = &reads->table[place_of(reads, read->read.segment, read->read.offset)];
+
+	read->chain = *place;
+	*place = read;
+	read->listed = true;
+}
+
+static void unlist(struct reads *reads, struct flash_read *read)
+{
+	struct flash_read **link = &reads->table[place_of(reads, read->read.segment, read->read.offset)];
+
+	if (!read->listed)
+		return;
+	while (*link != read)
+		link = &(*link)->chain;
+	*link = read->chain;
+	read->listed = false;
+}
+
+/* Room in the table for one more. Without memory for a larger one the chains grow; without any it is false. */
+static bool grow_table(struct reads *reads)
+{
+	uint32_t places = reads->table ? 2 * (reads->table_mask + 1) : TABLE_LEAST;
+	struct flash_read **old = reads->table, **table;
+	uint32_t old_places = old ? reads->table_mask + 1 : 0;
+
+	if (old && reads->count <= reads->table_mask)
+		return true;
+	table = mem_zalloc(places * sizeof(struct flash_read *));
+	if (!table)
+		return old != NULL;
+	reads->table = table;
+	reads->table_mask = places - 1;
+	for (uint32_t i = 0; i < old_places; i++) {
+		for (struct flash_read *read = old[i], *next; read; read = next) {
+			next = read->chain;
+			list(reads, read);
+		}
+	}
+	mem_free(old);
+	return true;
+}
+
+/* ---- reads ----------------------------------------------------------------------------------- */
+
+static struct flash_read *take_free(struct reads *reads)
+{
+	struct flash_read *read = reads->free;
+
+	if (!read)
+		return mem_zalloc(sizeof(*read));
+	reads->free = read->chain;
+	reads->free_count--;
+	*read = (struct flash_read){ .users = 0 };
+	return read;
+}
+
+/* Nobody has it any more. */
+static void give_back(struct reads *reads, struct flash_read *read)
+{
+	unlist(reads, read);
+	seg_read_release(reads->reader, &read->read);
+	reads->count--;
+	if (reads->free_count >= FREE_MOST) {
+		mem_free(read);
+		return;
+	}
+	read->chain = reads->free;
+	reads->free = read;
+	reads->free_count++;
+}
+
+/* ---- kept bytes ------------------------------------------------------------------------------ */
+
+static void unkeep(struct reads *reads, struct flash_read *read)
+{
+	if (read->newer)
+		read->newer->older = read->older;
+	else
+		reads->newest = read->older;
+	if (read->older)
+		read->older->newer = read->newer;
+	else
+		reads->oldest = read->newer;
+	read->newer = read->older = NULL;
+	reads->kept_bytes -= read->read.buffer_bytes;
+}
+
+static void keep_within(struct reads *reads, uint64_t bytes)
+{
+	while (reads->kept_bytes > bytes) {
+		struct flash_read *oldest = reads->oldest;
+
+		unkeep(reads, oldest);
+		give_back(reads, oldest);
+	}
+}
+
+static void keep(struct reads *reads, struct flash_read *read)
+{
+	read->older = reads->newest;
+	read->newer = NULL;
+	if (reads->newest)
+		reads->newest->newer = read;
+	else
+		reads->oldest = read;
+	reads->newest = read;
+	reads->kept_bytes += read->read.buffer_bytes;
+	keep_within(reads, reads->kept_most);
+}
+
+static void drop_user(struct flash_read *read)
+{
+	struct reads *reads = read->reads;
+
+	must(read->users > 0);
+	if (--read->users > 0 || !read->done)
+		return;
+	if (read->listed && read->read.result == FS_OK && read->read.buffer_bytes <= KEEP_LARGEST)
+		keep(reads, read);
+	else
+		give_back(reads, read);
+}
+
+void reads_stop(struct reads *reads)
+{
+	reads->kept_most = 0;
+	keep_within(reads, 0);
+}
+
+void reads_fini(struct reads *reads)
+{
+	must(reads->count == 0);
+	while (reads->free) {
+		struct flash_read *read = reads->free;
+
+		reads->free = read->chain;
+		mem_free(read);
+	}
+	mem_free(reads->table);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void wait_for(struct flash_read *read, struct store_lookup *lookup)
+{
+	lookup->next_waiting = NULL;
+	if (read->last)
+		read->last->next_waiting = lookup;
+	else
+		read->first = lookup;
+	read->last = lookup;
+}
+
+static void on_done(struct seg_read *seg_read)
+{
+	struct flash_read *read = (struct flash_read *)(void *)seg_read;
+	struct reads *reads = read->reads;
+
+	seg_unpin(reads->segments, seg_read->segment);
+	read->done = true;
+	read->users++; /* until all have been told */
+	if (seg_read->result != FS_OK)
+		unlist(reads, read);
+	ctr_add(CTR_flash_pages_read, seg_read->result == FS_OK ? seg_read->pages : 0);
+	while (read->first) {
+		struct store_lookup *lookup = read->first;
+
+		read->first = lookup->next_waiting;
+		if (!read->first)
+			read->last = NULL;
+		lookup->waits = false;
+		reads_done(lookup);
+	}
+	drop_user(read);
+}
+
+/* Begins a read; NULL: no memory, or the segment is gone. */
+static struct flash_read *begin(struct reads *reads, const struct reads_wanted *wanted)
+{
+	struct flash_read *read = grow_table(reads) ? take_free(reads) : NULL;
+
+	if (!read)
+		return NULL;
+	read->read.segment = wanted->segment;
+	read->read.offset = wanted->offset;
+	read->read.length = wanted->length;
+	read->read.expires_ns = wanted->expires_ns;
+	read->read.done = on_done;
+	read->sequence = wanted->sequence;
+	read->reads = reads;
+	reads->count++;
+	if (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {
+		give_back(reads, read);
+		return NULL;
+	}
+	list(reads, read);
+	seg_read_submit(reads->reader, &read->read);
+	return read;
+}
+
+enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup, const struct reads_wanted *wanted,
+			    bool *made)
+{
+	struct flash_read *read = find(reads, wanted);
+
+	*made = !read;
+	if (!read)
+		read = begin(reads, wanted);
+	if (!read)
+		return READS_NONE;
+	if (read->done && read->users == 0)
+		unkeep(reads, read);
+	if (read->read.expires_ns < wanted->expires_ns)
+		read->read.expires_ns = wanted->expires_ns;
+	read->users++;
+	lookup->read = read;
+	lookup->waits = !read->done;
+	if (read->done)
+		return READS_THERE;
+	wait_for(read, lookup);
+	return READS_WAIT;
+}
+
+bool reads_would_read(const struct reads *reads, const struct reads_wanted *wanted)
+{
+	return find(reads, wanted) == NULL;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void stop_waiting(struct flash_read *read, struct store_lookup *lookup)
+{
+	struct store_lookup **link = &read->first, *before = NULL;
+
+	while (*link != lookup) {
+		before = *link;
+		link = &(*link)->next_waiting;
+	}
+	*link = lookup->next_waiting;
+	if (read->last == lookup)
+		read->last = before;
+	lookup->waits = false;
+}
+
+bool reads_leave(struct store_lookup *lookup)
+{
+	struct flash_read *read = lookup->read;
+	struct reads *reads = read->reads;
+
+	lookup->read = NULL;
+	if (lookup->waits)
+		stop_waiting(read, lookup);
+	if (read->users == 1 && !read->done && seg_read_cancel(reads->reader, &read->read)) {
+		ctr_add(CTR_flash_reads_cancelled, 1);
+		seg_unpin(reads->segments, read->read.segment);
+		give_back(reads, read);
+		return true;
+	}
+	drop_user(read);
+	return false;
+}
+
+struct flash_read *reads_pass_on(struct store_lookup *lookup)
+{
+	struct flash_read *read = lookup->read;
+
+	lookup->read = NULL;
+	return read;
+}
+
+void reads_release(struct flash_read *read)
+{
+	drop_user(read);
+}
+
+void reads_distrust(struct flash_read *read)
+{
+	unlist(read->reads, read);
+}
+
+uint64_t reads_memory(const struct reads *reads)
+{
+	uint64_t table = reads->table ? (reads->table_mask + 1ull) * sizeof(*reads->table) : 0;
+
+	return (reads->count + reads->free_count) * sizeof(struct flash_read) + table +
+	       seg_reader_memory(reads->reader);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker of the store: what one of the daemon's threads has of its own, and the objects that it makes room for. */
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "server/store/request/request_internal.h"
+
+#define READER_DEPTH 128
+/* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
+#define KEPT_SHARE 1024u
+#define KEPT_LEAST (32u << 10)
+#define IDLE_SHARE 64u /* bytes of buffers that wait for the next reads */
+#define IDLE_LEAST (64u << 10)
+#define LOOKUPS_SHARE 32u
+#define LOOKUPS_LEAST 2048u
+#define LOOKUP_COST (sizeof(struct store_lookup) + sizeof(struct flash_read))
+
+int store_worker_create(struct store_worker **out, struct store *store)
+{
+	struct store_worker *worker = mem_must_zalloc(sizeof(*worker));
+	static _Atomic uint64_t number;
+
+	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
+	worker->timer_fd = -1;
+	store_worker_turn(worker);
+	*out = worker;
+	if (!store->segments)
+		return FS_OK;
+	int result = seg_reader_create(&worker->reader, store->segments, READER_DEPTH);
+	if (result == FS_OK) {
+		uint64_t share = store_memory_limit(store) / store->config.workers;
+
+		reads_init(&worker->reads, store->segments, worker->reader,
+			   share / KEPT_SHARE < KEPT_LEAST ? KEPT_LEAST : share / KEPT_SHARE);
+		seg_reader_set_idle(worker->reader, share / IDLE_SHARE < IDLE_LEAST ? IDLE_LEAST : share / IDLE_SHARE);
+		worker->lookups_most = (unsigned)(share / LOOKUPS_SHARE / LOOKUP_COST);
+		if (worker->lookups_most < LOOKUPS_LEAST)
+			worker->lookups_most = LOOKUPS_LEAST;
+		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		if (worker->timer_fd < 0)
+			result = FS_ESYS;
+	}
+	if (result != FS_OK)
+		store_worker_destroy(worker);
+	return result;
+}
+
+void store_worker_destroy(struct store_worker *worker)
+{
+	if (worker->reader) {
+		reads_stop(&worker->reads);
+		seg_reader_destroy(worker->reader);
+		reads_fini(&worker->reads);
+	}
+	lookups_fini(worker);
+	if (worker->timer_fd >= 0)
+		close(worker->timer_fd);
+	context_settle(&worker->context);
+	mem_free(worker);
+}
+
+struct store_worker_fds store_worker_fds(const struct store_worker *worker)
+{
+	return (struct store_worker_fds){ .completions = worker->reader ? seg_reader_fd(worker->reader) : -1,
+					  .timer = worker->timer_fd };
+}
+
+uint64_t store_worker_now_ns(const struct store_worker *worker)
+{
+	return clk_now_ns(worker->context.store->clock);
+}
+
+uint64_t store_worker_turn(struct store_worker *worker)
+{
+	struct store *store = worker->context.store;
+	uint64_t now_ns = clk_now_ns(store->clock);
+
+	worker->now_us = now_ns / 1000;
+	worker->now_ms = worker->now_us / 1000;
+	worker->now_seconds = store_now_seconds(store, worker->now_us);
+	store_apply_due_flush(store, worker->now_seconds);
+	return now_ns;
+}
+
+unsigned store_worker_pending(const struct store_worker *worker)
+{
+	return worker->pending;
+}
+
+/* ---- objects for a request -------------------------------------------------------------------- */
+
+struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
+			       uint32_t expiry, uint32_t value_length, enum store_result *why)
+{
+	struct store_context *context = &worker->context;
+	struct item *item = NULL;
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length);
+
+	if (store_too_large(context->store, key_length, value_length)) {
+		*why = STORE_TOO_LARGE;
+		return NULL;
+	}
+	*why = STORE_NO_MEMORY;
+	if (evict_inline(context, mem_cost(bytes)))
+		item = item_new(context, key, key_length, client_flags, expiry, value_length);
+	if (!item)
+		class_add(context->classes, class_of(bytes), CLASS_OUT_OF_MEMORY, 1);
+	return item;
+}
+
+char *store_item_value(struct item *item)
+{
+	return item_value(item);
+}
+
+void store_item_drop(struct store_worker *worker, struct item *item)
+{
+	item_release(&worker->context, item);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/store/state/background.h"
+
+#include <time.h>
+
+#include "base/error.h"
+
+#define IDLE_MS 20
+
+void background_init(struct background *background)
+{
+	pthread_condattr_t attributes;
+
+	*background = (struct background){ .threaded = false };
+	lock_init(&background->lock, LOCK_LEAF);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&background->cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+void background_fini(struct background *background)
+{
+	pthread_cond_destroy(&background->cond);
+	lock_fini(&background->lock);
+}
+
+static void *run(void *context)
+{
+	struct background *background = context;
+
+	pthread_setname_np(pthread_self(), background->name);
+	if (background->begin)
+		background->begin(background->context);
+	while (!atomic_load(&background->stopping))
+		if (!background->step(background->context))
+			background_sleep(background, IDLE_MS);
+	return NULL;
+}
+
+int background_start(struct background *background, const char *name, void (*begin)(void *context),
+		     bool (*step)(void *context), void *context)
+{
+	background->stop = false;
+	atomic_store(&background->stopping, false);
+	background->name = name;
+	background->begin = begin;
+	background->step = step;
+	background->context = context;
+	background->threaded = true;
+	if (pthread_create(&background->thread, NULL, run, background) == 0)
+		return FS_OK;
+	background->threaded = false;
+	return FS_ESYS;
+}
+
+void background_stop(struct background *background)
+{
+	if (!background->threaded)
+		return;
+	atomic_store(&background->stopping, true);
+	lock_acquire(&background->lock);
+	background->stop = true;
+	pthread_cond_signal(&background->cond);
+	lock_release(&background->lock);
+	pthread_join(background->thread, NULL);
+	background->threaded = false;
+}
+
+void background_wake(struct background *background)
+{
+	if (!background->threaded || atomic_load_explicit(&background->awake, memory_order_relaxed) ||
+	    atomic_exchange(&background->awake, true))
+		return;
+	lock_acquire(&background->lock);
+	background->woken = true;
+	pthread_cond_signal(&background->cond);
+	lock_release(&background->lock);
+}
+
+void background_sleep(struct background *background, unsigned ms)
+{
+	struct timespec until;
+
+	if (!background->threaded)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	lock_acquire(&background->lock);
+	while (!background->stop && !background->woken &&
+	       pthread_cond_timedwait(&background->cond, &background->lock.mutex, &until) == 0)
+		;
+	background->woken = false;
+	lock_release(&background->lock);
+	atomic_store(&background->awake, false);
+}

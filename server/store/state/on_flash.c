@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the index says of a key, or of a record on flash. */
+#include "server/store/state/state.h"
+
+bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
+		    struct fidx_extent *extent, bool *has_extent)
+{
+	*matches = fidx_lookup(store->index, key, match);
+	*has_extent = fidx_extent_find(store->index, key, extent);
+	return *matches > 0 || *has_extent;
+}
+
+/* The slot of the record at this offset, if it is live: it names the function that leads there. */
+static bool find_slot(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		      uint64_t offset, struct fidx_match *match)
+{
+	uint64_t place = fidx_place(store->index, key, segment);
+	unsigned f = seg_function_at(store->segments, segment, place, offset, 0);
+
+	for (; f < SEG_MAX_FUNCTIONS; f = seg_function_at(store->segments, segment, place, offset, f + 1)) {
+		*match = (struct fidx_match){ .segment = segment, .sequence = sequence, .function = (uint8_t)f };
+		if (fidx_find(store->index, key, match))
+			return true;
+	}
+	return false;
+}
+
+bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, struct fidx_match *match)
+{
+	struct fidx_extent extent;
+
+	if (!fidx_extent_find(store->index, key, &extent) || extent.segment != segment || extent.sequence != sequence ||
+	    extent.offset != offset)
+		return false;
+	*match = (struct fidx_match){ .segment = segment,
+				      .sequence = sequence,
+				      .clock = extent.clock,
+				      .ghost = extent.ghost,
+				      .read_on_flash = extent.read_on_flash };
+	return true;
+}
+
+bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, bool is_extent, struct fidx_match *match)
+{
+	return is_extent ? extent_is_live(store, segment, sequence, key, offset, match)
+			 : find_slot(store, segment, sequence, key, offset, match);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What all rooms of the store stand on: the store itself, stripes, contexts, time and conditions. It knows no room above:
+ * what these keep for themselves hangs on pointers, and what is to be done above is called through wake.
+ *
+ * Lock order: state (LOCK_STATE) -> key stripe -> index stripe -> segment table -> leaves.
+ * At most one key stripe is held at a time. Nothing is logged and no I/O is done under one.
+ */
+#ifndef FS_STORE_STATE_H
+#define FS_STORE_STATE_H
+
+#include <sched.h>
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/lock.h"
+#include "base/region.h"
+#include "base/rng.h"
+#include "conf/counters.h"
+#include "server/store/state/window.h"
+#include "server/store/store.h"
+
+/* Already expired: the store's seconds start above it. */
+#define ITEM_EXPIRED_ALWAYS 1u
+
+/*
+ * Size groups of candidates: objects of one segment come from one group where that fills it, so
+ * that L, the bytes read for each get of the segment, stays near the objects' own size. Large
+ * objects ride along with any group: they have extents.
+ */
+enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
+#define GROUP_SMALL_MAX (2u << 10)
+#define GROUP_MEDIUM_MAX (12u << 10)
+
+/*
+ * A stripe of keys with a hash table of its own, which grows by itself: no global resize, and no
+ * lock but this one on a DRAM hit.
+ */
+struct stripe {
+	struct lock lock; /* covers all below and the items linked here */
+	/* Written under the lock; read without it only to foresee, where a stale pair does no harm: */
+	struct item **_Atomic buckets;
+	_Atomic uint32_t mask; /* buckets - 1 */
+	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
+	uint32_t frozen; /* read-modify-writes that make commits of this stripe wait */
+	uint32_t candidates; /* linked items with ITEM_CANDIDATE that are not in a plan */
+	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's, without the lock */
+} __attribute__((aligned(64)));
+
+/* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
+struct store_context {
+	struct store *store;
+	struct class_block *classes; /* its own; freed with the store */
+	struct rng rng;
+	int64_t item_bytes; /* not yet added to the store's account */
+	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
+	bool background; /* the keeper's or the cleaner's: what it releases is told to the store */
+	uint64_t released_bytes; /* by it, not yet told */
+	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
+};
+
+/*
+ * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Objects that were written
+ * since the mark before the last eighth are spared: memory.c. Any thread.
+ */
+#define RECENT_MARKS 8u
+struct recent {
+	_Atomic uint64_t due; /* allocated_bytes at the next mark */
+	_Atomic uint32_t count; /* of marks */
+	_Atomic uint32_t mark_ms[RECENT_MARKS];
+	_Atomic uint32_t since_ms; /* the oldest of these; the low bits of the clock's, as in clf_features */
+};
+
+/* Where a crawl has left off; bucket 0: between two stripes. The keeper's. */
+struct crawl_place {
+	uint32_t stripe, bucket;
+};
+
+#define CACHE_LINE 64
+
+struct store {
+	struct store_config
+		config; /* constant after open, as are all without a word; of what tuning has, the start's value */
+	struct {
+		_Atomic double hot_fraction;
+		_Atomic uint64_t flash_write_limit;
+		_Atomic uint32_t read_timeout_ms;
+		_Atomic int admission;
+	} tuning; /* struct store_tuning */
+	const struct clk *clock;
+	uint64_t origin_us; /* clock reading that is second STORE_SECOND_ZERO */
+	int64_t wall_origin;
+	uint64_t hash_seed;
+	uint32_t stripe_count;
+	struct stripe *stripes;
+	struct region *region;
+	struct fidx *index; /* NULL without flash, as is segments */
+	struct seg *segments;
+	struct clf *classifier; /* NULL without flash */
+	char flash_path[4096];
+	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is, or none was given */
+	unsigned tag_bits;
+	_Atomic unsigned filter_bits; /* that the next segment's filter gets for each key */
+	uint64_t segment_bytes, flash_capacity;
+	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: what -m gives beside items for good */
+	_Atomic uint64_t index_bytes; /* tables, extents and filters: these come and go. Written by the cleaner */
+	_Atomic uint64_t memory_limit; /* -m, as config.memory_bytes was at the start */
+	_Atomic int64_t account_batch;
+	struct classes *classes; /* dram/classes.h */
+
+	_Atomic bool crawler_enabled;
+	_Atomic uint32_t crawl_sleep_us, crawl_to_crawl;
+
+	/* A line that each request reads, and that hardly ever changes: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t flush_cas; /* objects with ids up to this are gone */
+	_Atomic unsigned flushing; /* flushes between reading the newest id and publishing it */
+	_Atomic uint32_t flush_at; /* seconds of a pending flush_all, 0 = none */
+	_Atomic uint64_t cas_reserved; /* ids below may be given */
+
+	/* One that each change writes: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;
+
+	/* What contexts write, in batches: */
+	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes; /* what items cost, plans' included */
+	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
+	_Atomic uint64_t released_bytes; /* of items, by the keeper and the cleaner since the start */
+	struct recent recent;
+
+	/* What a candidate more or less writes: */
+	_Alignas(CACHE_LINE) _Atomic int64_t candidate_bytes[GROUPS];
+	_Atomic int64_t candidate_count;
+
+	/* The other parts of -m, which change now and then: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes;
+	_Atomic uint64_t plan_bytes; /* of the plan itself ... */
+	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
+	_Atomic uint64_t excess_bytes; /* resident memory over its limit: off the budget */
+	_Atomic uint64_t reader_bytes;
+	_Atomic uint64_t resident_bytes; /* as last read */
+
+	_Alignas(CACHE_LINE) struct windows windows; /* of what was written */
+	struct compaction *compaction; /* dram/compact.c */
+	struct keeper *keeper; /* cleaner/keeper.c */
+	struct crawl_place crawl, pass; /* the crawl that was asked for; the one that goes on by itself */
+	struct cleaner *cleaner; /* cleaner/cleaner.c */
+	/* Memory is short, or work was asked for: keeper and cleaner are to look at once. Any thread, any lock held. */
+	void (*wake)(struct store *store);
+};
+
+_Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct store, flush_cas) / CACHE_LINE &&
+		       offsetof(struct store, item_bytes) / CACHE_LINE !=
+			       offsetof(struct store, cas_next) / CACHE_LINE &&
+		       offsetof(struct store, item_bytes) / CACHE_LINE !=
+			       offsetof(struct store, excess_bytes) / CACHE_LINE,
+	       "what each request writes lies apart from what each reads");
+
+/* ---- time.c and conditions --------------------------------------------------------------------- */
+
+uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
+void store_apply_due_flush(struct store *store, uint32_t now_seconds);
+/* What was written since the process began, for windows. */
+struct window_reading store_written(const struct store *store);
+
+static inline uint64_t store_write_limit(const struct store *store)
+{
+	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
+}
+
+/* Waits out a flush_all that is between two loads: see action_begin. */
+static inline void store_await_flush(const struct store *store)
+{
+	while (__builtin_expect(atomic_load(&store->flushing) != 0, 0))
+		sched_yield();
+}
+
+/* Is an object with this expiry and id still to be seen? */
+static inline bool store_alive(const struct store *store, uint32_t expiry, uint64_t cas, uint32_t now_seconds)
+{
+	return (expiry == 0 || expiry > now_seconds) &&
+	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
+}
+
+static inline uint64_t store_next_cas(struct store *store)
+{
+	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
+
+	must(cas < atomic_load_explicit(&store->cas_reserved, memory_order_relaxed));
+	return cas;
+}
+
+static inline uint64_t store_memory_limit(const struct store *store)
+{
+	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
+}
+
+static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
+{
+	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
+				  : (uint32_t)(hash & (store->stripe_count - 1));
+
+	return &store->stripes[n];
+}
+
+/* Does a crawl go on within this stripe? Its chains are to keep their numbers then. Keeper. */
+static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
+{
+	return (store->crawl.bucket > 0 && store->crawl.stripe == stripe) ||
+	       (store->pass.bucket > 0 && store->pass.stripe == stripe);
+}
+
+static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
+{
+	return expiry > now_seconds ? expiry - now_seconds : 0;
+}
+
+/* ---- on_flash.c: what the index says -------------------------------------------------------------- */
+
+/* Stripe held: is there anything on flash that may be this key's? */
+bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
+		    struct fidx_extent *extent, bool *has_extent);
+/* Is the record at this offset of a segment (pinned, or by the cleaner) live: does a slot or extent lead to it? Fills
+   match: as fidx_find does, of an extent too, but for the function. Any thread. */
+bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, bool is_extent, struct fidx_match *match);
+/* The same of a record that is an extent's. */
+bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+		    uint64_t offset, struct fidx_match *match);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store's seconds, and flush_all. */
+#include "server/store/state/state.h"
+
+#define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
+#define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
+{
+	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
+}
+
+uint32_t store_expiry(const struct store *store, int64_t exptime)
+{
+	int64_t now, at;
+
+	if (exptime == 0)
+		return 0;
+	if (exptime < 0)
+		return ITEM_EXPIRED_ALWAYS;
+	now = store_now_seconds(store, clk_now_us(store->clock));
+	at = exptime > RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
+	if (at <= (int64_t)ITEM_EXPIRED_ALWAYS)
+		return ITEM_EXPIRED_ALWAYS;
+	return at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
+}
+
+/* ---- flush_all ------------------------------------------------------------------------------- */
+
+static void flush_now(struct store *store)
+{
+	uint64_t mark, old;
+
+	atomic_fetch_add(&store->flushing, 1);
+	mark = atomic_load(&store->cas_next) - 1;
+	old = atomic_load(&store->flush_cas);
+	while (old < mark && !atomic_compare_exchange_weak(&store->flush_cas, &old, mark))
+		;
+	atomic_fetch_sub(&store->flushing, 1);
+}
+
+void store_apply_due_flush(struct store *store, uint32_t now_seconds)
+{
+	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
+
+	if (at != 0 && now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
+		flush_now(store);
+}
+
+void store_flush_all(struct store *store, int64_t exptime)
+{
+	ctr_add(CTR_cmd_flush, 1);
+	if (exptime > 0) {
+		atomic_store(&store->flush_at, store_expiry(store, exptime));
+		return;
+	}
+	atomic_store(&store->flush_at, 0);
+	flush_now(store);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------- */
+
+uint64_t store_hash(const struct store *store, const char *key, size_t length)
+{
+	return hash64(key, length, store->hash_seed);
+}
+
+/* ---- what was written --------------------------------------------------------------------------- */
+
+struct window_reading store_written(const struct store *store)
+{
+	return (struct window_reading){ .now_ms = clk_now_ms(store->clock),
+					.flash_bytes = ctr_total(CTR_flash_bytes_written),
+					.app_bytes = ctr_total(CTR_app_bytes_written) };
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/store/state/window.h"
+
+#include <stdbool.h>
+
+#include "base/assert.h"
+
+#define MINUTE_MS 60000ull
+
+/* How long each is, and how often its totals are kept. */
+static const struct {
+	uint64_t span_ms, step_ms;
+} kinds[STORE_WINDOWS] = {
+	[STORE_WINDOW_5M] = { 5 * MINUTE_MS, 10000 },
+	[STORE_WINDOW_1H] = { 60 * MINUTE_MS, MINUTE_MS },
+	[STORE_WINDOW_1D] = { 24 * 60 * MINUTE_MS, 10 * MINUTE_MS },
+};
+
+static const struct window_reading *at(const struct window_ring *ring, unsigned number)
+{
+	return &ring->readings[(ring->first + number) % WINDOW_READINGS];
+}
+
+static void keep(struct window_ring *ring, const struct window_reading *reading)
+{
+	must(ring->count < WINDOW_READINGS);
+	ring->readings[(ring->first + ring->count++) % WINDOW_READINGS] = *reading;
+}
+
+static void drop_first(struct window_ring *ring)
+{
+	ring->first = (ring->first + 1) % WINDOW_READINGS;
+	ring->count--;
+}
+
+void windows_init(struct windows *windows, const struct window_reading *now)
+{
+	lock_init(&windows->lock, LOCK_LEAF);
+	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
+		windows->rings[i].first = windows->rings[i].count = 0;
+		keep(&windows->rings[i], now);
+	}
+}
+
+void windows_fini(struct windows *windows)
+{
+	lock_fini(&windows->lock);
+}
+
+/* A window begins at the newest reading that is as old as this. Older ones are of no use any more. */
+static bool is_old(const struct window_reading *reading, unsigned kind, uint64_t now_ms)
+{
+	return reading->now_ms + kinds[kind].span_ms - kinds[kind].step_ms <= now_ms;
+}
+
+static void tick(struct window_ring *ring, unsigned kind, const struct window_reading *now)
+{
+	if (now->now_ms < at(ring, ring->count - 1)->now_ms + kinds[kind].step_ms)
+		return;
+	while (ring->count > 1 && is_old(at(ring, 1), kind, now->now_ms))
+		drop_first(ring);
+	keep(ring, now);
+}
+
+void windows_tick(struct windows *windows, const struct window_reading *now)
+{
+	lock_acquire(&windows->lock);
+	for (unsigned i = 0; i < STORE_WINDOWS; i++)
+		tick(&windows->rings[i], i, now);
+	lock_release(&windows->lock);
+}
+
+/* Of the readings that are old enough the newest, or the start. */
+static const struct window_reading *beginning(const struct window_ring *ring, unsigned kind, uint64_t now_ms)
+{
+	unsigned number = 0;
+
+	while (number + 1 < ring->count && is_old(at(ring, number + 1), kind, now_ms))
+		number++;
+	return at(ring, number);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+void windows_read(struct windows *windows, const struct window_reading *now, struct store_window out[STORE_WINDOWS])
+{
+	lock_acquire(&windows->lock);
+	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
+		const struct window_reading *since = beginning(&windows->rings[i], i, now->now_ms);
+
+		/* A tick may have come between the caller's reading and here. */
+		out[i].flash_bytes = less(now->flash_bytes, since->flash_bytes);
+		out[i].app_bytes = less(now->app_bytes, since->app_bytes);
+		out[i].seconds = (double)less(now->now_ms, since->now_ms) / 1000;
+	}
+	lock_release(&windows->lock);
+}
