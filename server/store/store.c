@@ -169,7 +169,7 @@ static int go_without_flash(struct store *store, uint64_t wanted, const char *ca
 }
 
 /* True: the file is there, or may be made. */
-static bool has_room(struct store *store, const struct sizing *sizing)
+static bool has_flash_room(struct store *store, const struct sizing *sizing)
 {
 	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
 	char cause[128];
@@ -188,7 +188,7 @@ static int open_flash(struct store *store, char reason[256])
 	struct fidx_config index;
 	int result = sizing_make(&store->config, &sizing, reason);
 
-	if (result != FS_OK || !has_room(store, &sizing))
+	if (result != FS_OK || !has_flash_room(store, &sizing))
 		return result;
 	index = index_config(store, &sizing);
 	if ((result = open_region(store, &sizing, &index)) != FS_OK ||

@@ -382,7 +382,7 @@ mutant("commit-drops-under-M", "Under -M a full index drops an object for anothe
 
 mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
        "asan store/test_keep_all",
-       ("server/store/cleaner/write.c",
+       ("server/store/cleaner/room.c",
         "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
         "\treturn segment < UINT32_MAX;"))
 
@@ -395,8 +395,8 @@ mutant("extents-not-reserved", "The table of extents is never asked to grow for 
 mutant("tables-never-added", "An index that is full never gets another table.",
        "asan store/test_index_size",
        ("server/store/cleaner/tables.c",
-        "\tif (*table == FIDX_TABLES && !grow(store, &tables, table)) {",
-        "\tif (*table == FIDX_TABLES && (store->config.evict || !grow(store, &tables, table))) {"))
+        "\tif (*table == FIDX_TABLES && !tables_grow(store, &tables, table)) {",
+        "\tif (*table == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, table))) {"))
 
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
        "asan store/test_index_size",
@@ -421,7 +421,7 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
        "asan store/test_reads",
        ("server/store/request/reads.c",
-        "\tstruct flash_read *read = find(reads, wanted);\n\n\t*made",
+        "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\t*made",
         "\tstruct flash_read *read = find(reads, wanted) && !lookup ? find(reads, wanted) : NULL;\n\n\t*made"))
 
 mutant("kept-for-ever", "What was read once is kept without a bound.",
@@ -454,7 +454,7 @@ mutant("lookups-unbounded", "Any number of lookups may wait for the flash.",
 
 mutant("lookups-not-in-account", "What waits for the flash is not taken off the memory for objects.",
        "asan store/test_overload",
-       ("server/store/request/lookup.c",
+       ("server/store/request/worker.c",
         "\tuint64_t bytes = reads_memory(&worker->reads) +\n\t\t\t (worker->lookups + worker->free_count) * "
         "sizeof(struct store_lookup);",
         "\tuint64_t bytes = seg_reader_memory(worker->reader);"))
@@ -469,14 +469,14 @@ mutant("short-record-is-anothers",
        "Unchecked bytes of a long record count as another key's, and a delete answers that there is nothing.",
        "asan store/test_reads",
        ("server/store/request/lookup.c",
-        "is_key(lookup->request, record) || needs_value(lookup);",
+        "is_key(lookup->request, record) || lookup_needs_value(lookup);",
         "is_key(lookup->request, record);"))
 
 mutant("unreadable-slot-stays",
        "A command that could not read an object leaves its slot, so that the value comes back.",
        "asan store/test_errors",
        ("server/store/request/lookup.c",
-        "\tif (needs_value(lookup))\n\t\tdrop_slot(lookup);\n\tread_on(lookup);",
+        "\tif (lookup_needs_value(lookup))\n\t\tdrop_slot(lookup);\n\tread_on(lookup);",
         "\tread_on(lookup);"))
 
 mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
@@ -497,20 +497,20 @@ mutant("collision-not-learnt", "A read that found another key's record teaches n
 
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
        "asan store/test_revalidate",
-       ("server/store/request/lookup.c",
+       ("server/store/request/lookup_end.c",
         "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
         "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
         "|| lookup->reads;"))
 
 mutant("never-frozen", "A read-modify-write reads again for ever where its slots go on changing.",
        "asan store/test_revalidate",
-       ("server/store/request/lookup.c",
+       ("server/store/request/lookup_end.c",
         "\tif (++lookup->rounds == LOOKUP_ROUNDS_MAX) {",
         "\tif (++lookup->rounds == UINT32_MAX) {"))
 
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
        "asan store/test_set_get",
-       ("server/store/request/lookup.c",
+       ("server/store/request/promote.c",
         "\t    fidx_find(store->index, &lookup->key, &match)) {\n\t\tstripe_link(",
         "\t    match.sequence) {\n\t\tstripe_link("))
 
@@ -677,9 +677,9 @@ mutant("pass-unbounded", "A pass of the crawler that is overdue is made in one s
 mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, which a hung write stops.",
        "asan store/test_keeper",
        ("server/store/cleaner/keeper.c",
-        "\treturn background_start(&store->keeper->background, \"keeper\", NULL, step, store);",
+        "\treturn background_start(&store->keeper->background, \"keeper\", NULL, keeper_thread_step, store);",
         "\t(void)step;\n\t(void)store;\n\treturn FS_OK;"),
-       ("server/store/cleaner/cleaner.c", "static bool step(void *context)\n{\n\treturn cleaner_step(context);",
+       ("server/store/cleaner/cleaner.c", "static bool cleaner_thread_step(void *context)\n{\n\treturn cleaner_step(context);",
         "static bool step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
         "cleaner_step(context) || busy;"))
 

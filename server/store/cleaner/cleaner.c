@@ -202,7 +202,7 @@ void cleaner_wake(struct store *store)
 	background_wake(&store->keeper->background);
 }
 
-static void begin(void *context)
+static void cleaner_begin(void *context)
 {
 	struct store *store = context;
 
@@ -210,14 +210,16 @@ static void begin(void *context)
 	seg_set_step(store->segments, &(struct seg_step){ .call = pace_plan_step, .context = store });
 }
 
-static bool step(void *context)
+static bool cleaner_thread_step(void *context)
 {
 	return cleaner_step(context);
 }
 
 int cleaner_start(struct store *store)
 {
-	return store->index ? background_start(&store->cleaner->background, "cleaner", begin, step, store) : FS_OK;
+	return store->index ? background_start(&store->cleaner->background, "cleaner", cleaner_begin,
+					       cleaner_thread_step, store)
+			    : FS_OK;
 }
 
 void cleaner_stop(struct store *store)

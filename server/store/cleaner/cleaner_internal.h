@@ -164,6 +164,12 @@ void planned_release(struct store *store, struct item *item);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */
 bool write_segment(struct store *store, unsigned groups);
+/* room.c. A free place on flash, the oldest segment's if need be. False: there is none. */
+FS_MUST_CHECK bool room_on_flash(struct store *store, uint32_t *segment);
+/* A table of the index for the slots, in cleaner->sizing.table; the candidates' places follow from it. False: there is none. */
+FS_MUST_CHECK bool room_in_index(struct store *store, struct gathered *gathered);
+/* filter.c. Memory of mem_alloc, the caller's to free; NULL when no filter is wanted or memory is out. */
+void *filter_make(struct store *store, const struct seg_plan *plan, const struct gathered *gathered, size_t *length);
 /* What was written of a gathered plan is in the index from now on: commit.c. */
 void commit_segment(struct store *store, uint32_t segment, unsigned table, const struct seg_plan *plan,
 		    const struct gathered *gathered, void *filter, size_t filter_length);

@@ -22,7 +22,7 @@ struct prepared {
 	struct fidx_key key;
 };
 
-static void prepare(struct store *store, struct item *item, struct prepared *out)
+static void commit_prepare(struct store *store, struct item *item, struct prepared *out)
 {
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 
@@ -95,7 +95,7 @@ static void commit_all(struct store *store, uint32_t segment, const struct seg_p
 		if (i + ITEMS_AHEAD < plan->count)
 			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
 		if (i < plan->count)
-			prepare(store, placed_item(plan, gathered, i), &prepared[i % BUCKETS_AHEAD]);
+			commit_prepare(store, placed_item(plan, gathered, i), &prepared[i % BUCKETS_AHEAD]);
 	}
 }
 

@@ -27,7 +27,7 @@ struct round {
 
 /* ---- some buckets ---------------------------------------------------------------------------- */
 
-static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
+static void crawl_take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
 {
 	struct class_block *block = round->store->keeper->context.classes;
 
@@ -59,7 +59,7 @@ static bool check(struct round *round, const struct item *item, unsigned class)
 	return true;
 }
 
-static void visit(struct round *round, struct stripe *stripe, struct item *item)
+static void crawl_visit(struct round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
 	unsigned class = class_of(item_allocated_bytes(item));
@@ -73,11 +73,11 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 		if (round->rescore)
 			candidate_score(store, stripe, hash, item, round->now_seconds);
 	} else if (checked && !(item->state & ITEM_PLANNED)) {
-		take_out(round, stripe, hash, item, class);
+		crawl_take_out(round, stripe, hash, item, class);
 	}
 }
 
-static void free_garbage(struct round *round)
+static void crawl_free_garbage(struct round *round)
 {
 	while (round->garbage) {
 		struct item *item = round->garbage;
@@ -101,13 +101,13 @@ static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32
 	for (; b < end; b++) {
 		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 			next = item->next;
-			visit(round, stripe, item);
+			crawl_visit(round, stripe, item);
 		}
 	}
 	end = stripe->mask + 1;
 	lock_release(&stripe->lock);
 	ctr_add(CTR_crawler_items_checked, round->checked - checked);
-	free_garbage(round);
+	crawl_free_garbage(round);
 	return b < end ? b : 0;
 }
 

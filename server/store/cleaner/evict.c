@@ -61,7 +61,7 @@ struct round {
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
 
-static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item)
+static void evict_take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	stripe_unlink(round->context->store, stripe, hash, item);
 	item->next = round->garbage;
@@ -69,32 +69,32 @@ static void take_out(struct round *round, struct stripe *stripe, uint64_t hash, 
 	round->freed += item_cost(item);
 }
 
-static void count(const struct round *round, unsigned class, enum ctr counter, enum class_counter class_counter)
+static void count_taken(const struct round *round, unsigned class, enum ctr counter, enum class_counter class_counter)
 {
 	ctr_add(counter, 1);
 	class_add(round->context->classes, class, class_counter, 1);
 }
 
-static void count_dead(const struct round *round, const struct item *item)
+static void evict_count_dead(const struct round *round, const struct item *item)
 {
 	unsigned class = class_of(item_allocated_bytes(item));
 
-	count(round, class, CTR_reclaimed, CLASS_RECLAIMED);
+	count_taken(round, class, CTR_reclaimed, CLASS_RECLAIMED);
 	if (!(item->state & ITEM_FETCHED))
-		count(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
+		count_taken(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
 }
 
 static void count_eviction(const struct round *round, const struct item *item)
 {
 	unsigned class = class_of(item_allocated_bytes(item));
 
-	count(round, class, CTR_evictions, CLASS_EVICTED);
+	count_taken(round, class, CTR_evictions, CLASS_EVICTED);
 	if (!(item->state & ITEM_FETCHED))
-		count(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
+		count_taken(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
 	if (item_clock(item) > 0)
-		count(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
+		count_taken(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
 	if (round->inline_by_worker)
-		count(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
+		count_taken(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
 	if (item->expiry != 0)
 		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
 	atomic_store_explicit(&round->context->store->classes->marks[class].evicted_time,
@@ -126,7 +126,7 @@ static bool is_young(const struct round *round, const struct item *item)
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
-static void visit(struct round *round, struct stripe *stripe, struct item *item)
+static void evict_visit(struct round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
 
@@ -137,8 +137,8 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	}
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
-		count_dead(round, item);
-		take_out(round, stripe, hash, item);
+		evict_count_dead(round, item);
+		evict_take_out(round, stripe, hash, item);
 	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && is_young(round, item))) {
 		return;
 	} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {
@@ -146,7 +146,7 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
 		bool clean = item->state & ITEM_CLEAN;
 
-		take_out(round, stripe, hash, item);
+		evict_take_out(round, stripe, hash, item);
 		if (!clean) { /* a clean copy's object is still on flash */
 			count_eviction(round, item);
 			if (events_on(EVENT_EVICTIONS))
@@ -157,7 +157,7 @@ static void visit(struct round *round, struct stripe *stripe, struct item *item)
 	}
 }
 
-static void free_garbage(struct round *round)
+static void evict_free_garbage(struct round *round)
 {
 	while (round->garbage) {
 		struct item *item = round->garbage;
@@ -177,7 +177,7 @@ static uint32_t stripes_in_use(const struct store *store)
 
 /* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
    hand finds nothing, and goes on somewhere else. */
-static void advance(struct round *round)
+static void hand_advance(struct round *round)
 {
 	struct store_context *context = round->context;
 	struct store *store = context->store;
@@ -189,7 +189,7 @@ static void advance(struct round *round)
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
 		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 			next = item->next;
-			visit(round, stripe, item);
+			evict_visit(round, stripe, item);
 		}
 	}
 	if (b > stripe->mask) {
@@ -205,7 +205,7 @@ static void advance(struct round *round)
 		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
 	}
 	context->hand_bucket = b;
-	free_garbage(round);
+	evict_free_garbage(round);
 }
 
 static void turn_hand(struct round *round, uint64_t visits)
@@ -219,7 +219,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 	round->now_seconds = store_now_seconds(context->store, now_us);
 	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
 	while (round->freed < round->want && round->visited < visits && stripes_seen <= context->store->stripe_count) {
-		advance(round);
+		hand_advance(round);
 		if (context->hand_stripe != last) {
 			last = context->hand_stripe;
 			stripes_seen++;

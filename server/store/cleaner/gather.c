@@ -81,7 +81,7 @@ struct gather_round {
 	struct candidate_sums taken; /* in this hold of a stripe: unmarked, not yet told to the store */
 };
 
-static void add(struct gather_round *round, struct item *item, uint64_t hash, float score)
+static void gather_add(struct gather_round *round, struct item *item, uint64_t hash, float score)
 {
 	struct gathered *out = round->out;
 	struct seg_candidate *candidate = &out->candidates[out->count];
@@ -104,7 +104,7 @@ static void add(struct gather_round *round, struct item *item, uint64_t hash, fl
 	out->count++;
 }
 
-static void consider(struct gather_round *round, struct stripe *stripe, struct item *item)
+static void gather_consider(struct gather_round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
 
@@ -120,7 +120,7 @@ static void consider(struct gather_round *round, struct stripe *stripe, struct i
 	if (score < 0)
 		return; /* the model has changed its mind */
 	item->state |= ITEM_PLANNED;
-	add(round, item, hash, score);
+	gather_add(round, item, hash, score);
 }
 
 /* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. Buckets that
@@ -138,7 +138,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
 		for (struct item *item = stripe->buckets[b]; item; item = item->next)
 			if (out->count < out->room || set_room(round->store, out, out->room + out->room / 4 + 1024))
-				consider(round, stripe, item);
+				gather_consider(round, stripe, item);
 	}
 	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
 	lock_release(&stripe->lock);
@@ -150,7 +150,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 /* ---- rank ------------------------------------------------------------------------------------ */
 
 /* Rises as the score falls. The upper half of a float tells scores apart that are 1 % apart. */
-static uint32_t rank_of(float score)
+static uint32_t gather_rank(float score)
 {
 	uint32_t bits;
 
@@ -193,7 +193,7 @@ static void rank(struct store *store, struct gathered *out)
 	first = to + out->count;
 	memset(first, 0, RANKS * sizeof(*first));
 	for (uint32_t i = 0; i < out->count; i++)
-		first[rank_of(out->entries[i].score)]++;
+		first[gather_rank(out->entries[i].score)]++;
 	for (uint32_t r = 0; r < RANKS; r++) {
 		uint32_t count = first[r];
 
@@ -201,7 +201,7 @@ static void rank(struct store *store, struct gathered *out)
 		sum += count;
 	}
 	for (uint32_t i = 0; i < out->count; i++)
-		to[i] = first[rank_of(out->entries[i].score)]++;
+		to[i] = first[gather_rank(out->entries[i].score)]++;
 	permute(store, out, to);
 	mem_free(to);
 	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);

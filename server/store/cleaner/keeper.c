@@ -36,7 +36,7 @@ void keeper_fini(struct store *store)
 
 /* ---- once a second --------------------------------------------------------------------------- */
 
-static double smooth(double old, double reading)
+static double keeper_smooth(double old, double reading)
 {
 	return old + RATE_SMOOTHING * (reading - old);
 }
@@ -62,7 +62,7 @@ static void tick_rates(struct store *store, double seconds)
 	double rate = (double)atomic_load_explicit(&keeper->write_rate, memory_order_relaxed);
 	double flash_rate = (double)(flash - keeper->flash_bytes_last) / seconds;
 
-	atomic_store_explicit(&keeper->write_rate, (uint64_t)smooth(rate, flash_rate), memory_order_relaxed);
+	atomic_store_explicit(&keeper->write_rate, (uint64_t)keeper_smooth(rate, flash_rate), memory_order_relaxed);
 	keeper->flash_bytes_last = flash;
 	keeper->sets_last = sets;
 	if (!store->index)
@@ -144,14 +144,14 @@ bool keeper_step(struct store *store)
 	return busy;
 }
 
-static bool step(void *context)
+static bool keeper_thread_step(void *context)
 {
 	return keeper_step(context);
 }
 
 int keeper_start(struct store *store)
 {
-	return background_start(&store->keeper->background, "keeper", NULL, step, store);
+	return background_start(&store->keeper->background, "keeper", NULL, keeper_thread_step, store);
 }
 
 void keeper_stop(struct store *store)

@@ -28,7 +28,7 @@
 #define FIRST_BYTES_PER_MS 50e3 /* of the first segment, until it is known: slow, so that it comes in time */
 #define SLICE_NS 100000000ull
 
-static double smooth(double old, double reading, double part)
+static double pace_smooth(double old, double reading, double part)
 {
 	return reading > old ? reading : old + part * (reading - old);
 }
@@ -38,7 +38,7 @@ static double demand(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->pace.demand, memory_order_relaxed);
 }
 
-static double cycle_ms(const struct store *store)
+static double pace_cycle_ms(const struct store *store)
 {
 	return atomic_load_explicit(&store->cleaner->pace.cycle_ms, memory_order_relaxed);
 }
@@ -53,7 +53,7 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	if (now_ms < pace->observed_ms + DEMAND_MS)
 		return;
 	double reading = (double)(bytes - pace->observed_bytes) * 1000 / (double)(now_ms - pace->observed_ms);
-	atomic_store_explicit(&pace->demand, smooth(demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
+	atomic_store_explicit(&pace->demand, pace_smooth(demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
 			      memory_order_relaxed);
 	pace->observed_bytes = bytes;
 	pace->observed_ms = now_ms;
@@ -71,12 +71,12 @@ static double time_left_ms(const struct store *store)
 
 uint64_t pace_reserve(const struct store *store)
 {
-	return (uint64_t)(2 * demand(store) * cycle_ms(store) / 1000);
+	return (uint64_t)(2 * demand(store) * pace_cycle_ms(store) / 1000);
 }
 
 bool pace_hurry(const struct store *store)
 {
-	return time_left_ms(store) < 2 * cycle_ms(store);
+	return time_left_ms(store) < 2 * pace_cycle_ms(store);
 }
 
 void pace_init(struct store *store, uint64_t now_ms)
@@ -91,7 +91,7 @@ void pace_init(struct store *store, uint64_t now_ms)
 /* The part of the time that is to be worked. */
 static double duty(const struct store *store)
 {
-	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * cycle_ms(store);
+	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
 
 	return left_ms <= wanted ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
 }
@@ -151,7 +151,8 @@ void pace_end(struct store *store)
 	struct pace *pace = &store->cleaner->pace;
 	double took_ms = (double)(clk_now_us(store->clock) - pace->began_us - pace->paused_us) / 1000;
 
-	atomic_store_explicit(&pace->cycle_ms, smooth(cycle_ms(store), took_ms, CYCLE_SMOOTHING), memory_order_relaxed);
+	atomic_store_explicit(&pace->cycle_ms, pace_smooth(pace_cycle_ms(store), took_ms, CYCLE_SMOOTHING),
+			      memory_order_relaxed);
 }
 
 static void paused(struct store *store, uint64_t since_us)

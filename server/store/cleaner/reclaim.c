@@ -45,7 +45,7 @@ static void copy_becomes_original(struct store *store, struct stripe *stripe, ui
 	}
 }
 
-static bool visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
 	struct walk *walk = context;
 	struct store *store = walk->store;
@@ -138,7 +138,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 
 	walk.sequence = seg_sequence(store->segments, segment);
 	seg_reclaim_begin(store->segments, segment);
-	result = seg_walk(store->segments, segment, visit, &walk, &visited);
+	result = seg_walk(store->segments, segment, reclaim_visit, &walk, &visited);
 	if (walk.broken)
 		result = FS_ECORRUPT;
 	clear_remaining(&walk, result);

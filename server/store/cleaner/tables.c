@@ -52,7 +52,7 @@ static bool drains(const struct store *store, unsigned table)
 	return store->cleaner->sizing.draining >> table & 1;
 }
 
-static void look(const struct store *store, uint64_t objects, struct tables *out)
+static void tables_look(const struct store *store, uint64_t objects, struct tables *out)
 {
 	const struct index_sizing *sizing = &store->cleaner->sizing;
 	double each = sizing->seen > 0 ? sizing->objects_each : (double)objects;
@@ -75,7 +75,7 @@ static void look(const struct store *store, uint64_t objects, struct tables *out
 	out->needed = each * segments.total;
 }
 
-static bool fits(const struct tables *tables, unsigned table)
+static bool table_fits(const struct tables *tables, unsigned table)
 {
 	const struct fidx_table *t = &tables->table[table];
 
@@ -88,7 +88,7 @@ static unsigned roomiest(const struct store *store, const struct tables *tables,
 	unsigned best = FIDX_TABLES;
 
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		if (drains(store, t) == draining && fits(tables, t) &&
+		if (drains(store, t) == draining && table_fits(tables, t) &&
 		    (best == FIDX_TABLES || tables->table[t].slots > tables->table[best].slots))
 			best = t;
 	return best;
@@ -189,8 +189,8 @@ static void drain_all(struct store *store, const struct tables *tables)
 }
 
 /* A table of so many slots, or of as many as the limit leaves, if those are least. False: it can't be. */
-static bool add(struct store *store, const struct tables *tables, double slots, double least, uint64_t limit_bytes,
-		unsigned *table)
+static bool tables_add(struct store *store, const struct tables *tables, double slots, double least,
+		       uint64_t limit_bytes, unsigned *table)
 {
 	uint64_t used = tables->all * SLOT_BYTES, buckets = (uint64_t)(slots / FIDX_BUCKET_SLOTS) + 2;
 	uint64_t room = limit_bytes > used ? (limit_bytes - used) / BUCKET_BYTES : 0;
@@ -217,7 +217,7 @@ static bool add(struct store *store, const struct tables *tables, double slots, 
 }
 
 /* All tables are full. */
-static bool grow(struct store *store, const struct tables *tables, unsigned *table)
+static bool tables_grow(struct store *store, const struct tables *tables, unsigned *table)
 {
 	double each = tables->objects, have = (double)tables->kept * INDEX_LOAD;
 	double missing = tables->needed - have;
@@ -230,11 +230,11 @@ static bool grow(struct store *store, const struct tables *tables, unsigned *tab
 		missing = each;
 	if (have < TOO_SMALL * tables->needed &&
 	    (double)(tables->all * SLOT_BYTES) + tables->needed / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
-	    add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
+	    tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
 		drain_all(store, tables);
 		return true;
 	}
-	return add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
+	return tables_add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
 }
 
 /* When all three are in use and more is needed, the smallest is to make room for a better one. */
@@ -268,7 +268,7 @@ static bool shrink(struct store *store, const struct tables *tables)
 	unsigned table;
 
 	if (!too_large(store, tables) ||
-	    !add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
+	    !tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
 		return false;
 	drain_all(store, tables);
 	return true;
@@ -280,11 +280,11 @@ bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
 {
 	struct tables tables;
 
-	look(store, objects, &tables);
+	tables_look(store, objects, &tables);
 	if (shrink(store, &tables))
-		look(store, objects, &tables);
+		tables_look(store, objects, &tables);
 	*table = roomiest(store, &tables, false);
-	if (*table == FIDX_TABLES && !grow(store, &tables, table)) {
+	if (*table == FIDX_TABLES && !tables_grow(store, &tables, table)) {
 		*table = roomiest(store, &tables, true); /* a last resort: it drains later */
 		drain_smallest(store, &tables);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From DRAM to flash: a table of the index for the slots and a place on flash for the segment, gather, plan, stream the
- * segment out, and only when it is safely written commit it (commit.c).
+ * From DRAM to flash: gather (gather.c), find room on flash and in the index (room.c), plan, stream the segment out with
+ * its filter (filter.c), and only when it is safely written commit it (commit.c).
  */
 #include <math.h>
 
@@ -29,7 +29,7 @@ static uint64_t filter_room(void *context, uint64_t n)
 }
 
 /* The candidate that is placed n-th. */
-static void prefetch_record(const struct segment_write *write, uint32_t n)
+static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 {
 	if (n >= write->plan->count)
 		return;
@@ -49,7 +49,7 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	if (n % STEP_OBJECTS == 0)
 		pace_step(write->store);
 	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
-	prefetch_record(write, n + ITEMS_AHEAD);
+	write_prefetch_record(write, n + ITEMS_AHEAD);
 	struct item *item = write->gathered->candidates[candidate].item;
 	const struct plan_entry *entry = &write->gathered->entries[candidate];
 
@@ -75,34 +75,7 @@ static void between_chunks(void *context, uint64_t bytes)
 	pace_write(store, write->began_ms, (double)write->issued / (double)store->segment_bytes);
 }
 
-/* Hashes of what is placed, for the filter. NULL when no filter is wanted or memory is out. */
-static void *build_filter(struct store *store, const struct seg_plan *plan, const struct gathered *gathered,
-			  size_t *length)
-{
-	uint64_t *hashes;
-	void *filter;
-
-	*length = 0;
-	if (atomic_load(&store->filter_bits) == 0 || plan->count == plan->extents)
-		return NULL;
-	hashes = mem_alloc((plan->count - plan->extents) * sizeof(*hashes));
-	if (!hashes)
-		return NULL;
-	for (uint32_t i = plan->extents; i < plan->count; i++) {
-		const struct item *item = placed_item(plan, gathered, i);
-
-		if (i + ITEMS_AHEAD < plan->count)
-			item_prefetch(placed_item(plan, gathered, i + ITEMS_AHEAD));
-		if (i % STEP_OBJECTS == 0)
-			pace_step(store);
-		hashes[i - plan->extents] = store_hash(store, item_key(item), item->key_length);
-	}
-	filter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);
-	mem_free(hashes);
-	return filter;
-}
-
-/* ---- a place on flash ------------------------------------------------------------------------ */
+/* ---- the write ------------------------------------------------------------------------------- */
 
 /* The device is gone for now: run on from DRAM, and try again after a while. */
 static void writes_failed(struct store *store, int result)
@@ -115,75 +88,6 @@ static void writes_failed(struct store *store, int result)
 			    fs_strerror(result));
 }
 
-/* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
-static bool may_reclaim(const struct store *store, uint32_t segment)
-{
-	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
-}
-
-static bool next_segment(struct store *store, uint32_t *segment)
-{
-	enum seg_state state;
-	int result = seg_next(store->segments, segment, &state);
-
-	if (result == FS_OK && state == SEG_LIVE) {
-		if (!may_reclaim(store, *segment) || !reclaim_segment(store, *segment))
-			return false;
-		result = seg_next(store->segments, segment, &state);
-	}
-	if (result == FS_OK && state == SEG_FREE)
-		return true;
-	atomic_store(&store->cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
-	return false;
-}
-
-/* ---- the index ------------------------------------------------------------------------------- */
-
-/* How many slots a segment of these candidates will take, at the most. */
-static uint64_t slots_of(const struct store *store, const struct gathered *gathered)
-{
-	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
-
-	return (uint64_t)((double)(gathered->count - gathered->extents) * share);
-}
-
-/* Their places follow from the table. */
-static void place_anew(struct store *store, struct gathered *gathered, unsigned table)
-{
-	for (uint32_t i = 0; i < gathered->count; i++) {
-		struct seg_candidate *candidate = &gathered->candidates[i];
-		const struct item *item = candidate->item;
-		struct fidx_key key;
-
-		if (i + ITEMS_AHEAD < gathered->count)
-			item_prefetch(gathered->candidates[i + ITEMS_AHEAD].item);
-		if (i % STEP_OBJECTS == 0)
-			pace_step(store);
-		fidx_key_of(store->index, store_hash(store, item_key(item), item->key_length), &key);
-		candidate->place = fidx_place_in(store->index, &key, table);
-	}
-	gathered->table_id = fidx_table_id(store->index, table);
-}
-
-/*
- * A table for the slots. Where none has room and none is to be had, the oldest segments are reclaimed before their turn, as
- * if the flash were full: inserting into a full table is a long search for a place, and drops some object in the end.
- */
-static bool find_table(struct store *store, struct gathered *gathered)
-{
-	struct index_sizing *sizing = &store->cleaner->sizing;
-	uint32_t oldest;
-
-	while (!tables_choose(store, slots_of(store, gathered), &sizing->table))
-		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
-			return false;
-	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
-		place_anew(store, gathered, sizing->table);
-	return true;
-}
-
-/* ---- the write ------------------------------------------------------------------------------- */
-
 static bool write_planned(struct store *store, uint32_t segment, const struct seg_plan *plan,
 			  const struct gathered *gathered)
 {
@@ -192,7 +96,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	};
 	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
 	size_t filter_length;
-	void *filter = build_filter(store, plan, gathered, &filter_length);
+	void *filter = filter_make(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
 	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
@@ -215,7 +119,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 }
 
 /* Planning takes memory in proportion to the candidates, the plan in proportion to what is placed. */
-static int make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
+static int write_make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
 {
 	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
 	int result;
@@ -235,8 +139,8 @@ static bool plan_and_write(struct store *store, struct gathered *gathered)
 	uint32_t segment;
 	bool done;
 
-	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !next_segment(store, &segment) ||
-	    !find_table(store, gathered) || make_plan(store, gathered, &plan) != FS_OK)
+	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !room_on_flash(store, &segment) ||
+	    !room_in_index(store, gathered) || write_make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
 	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);

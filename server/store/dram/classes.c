@@ -103,7 +103,7 @@ static bool goes_down(int counter)
 }
 
 /* An item that is made here and freed there may be seen gone before it is seen made. */
-static uint64_t positive(uint64_t sum)
+static uint64_t class_sum_positive(uint64_t sum)
 {
 	return sum > INT64_MAX ? 0 : sum;
 }
@@ -119,8 +119,8 @@ void store_get_class(struct store *store, unsigned class, struct store_class_sta
 		if (!goes_down(counter))
 			sum[counter] -= atomic_load_explicit(&classes->zero[class][counter], memory_order_relaxed);
 	*out = (struct store_class_status){
-		.items = positive(sum[CLASS_ITEMS]),
-		.requested_bytes = positive(sum[CLASS_REQUESTED]),
+		.items = class_sum_positive(sum[CLASS_ITEMS]),
+		.requested_bytes = class_sum_positive(sum[CLASS_REQUESTED]),
 		.get_hits = sum[CLASS_GET_HITS],
 		.set_count = sum[CLASS_SETS],
 		.delete_hits = sum[CLASS_DELETE_HITS],

@@ -51,7 +51,7 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 }
 
 /* number: of the one that was asked for; of the last such one, where holes ask. */
-static void begin(struct store *store, struct compaction *compaction, uint32_t number)
+static void compaction_begin(struct store *store, struct compaction *compaction, uint32_t number)
 {
 	bool sparse[MEM_CLASSES];
 
@@ -117,7 +117,7 @@ void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool u
 	    (took_ms > 0 && clk_now_ms(store->clock) < compaction->ended_ms + rest_ms))
 		return;
 	memcpy(compaction->moves, sparse, sizeof(compaction->moves));
-	begin(store, compaction, atomic_load(&compaction->done));
+	compaction_begin(store, compaction, atomic_load(&compaction->done));
 }
 
 bool keeper_compact(struct store *store, uint64_t now_ms)
@@ -129,7 +129,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 		if (!compaction_pending(store) || !due(store, compaction, now_ms))
 			return false;
 		memset(compaction->moves, true, sizeof(compaction->moves));
-		begin(store, compaction, atomic_load(&compaction->asked));
+		compaction_begin(store, compaction, atomic_load(&compaction->asked));
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
 		compaction->bucket = compact_buckets(store, compaction, &store->stripes[compaction->stripe],

@@ -46,8 +46,8 @@ static void account_released(struct store_context *context, size_t bytes)
 		context_settle(context);
 }
 
-static inline struct item *make(struct store_context *context, const char *key, size_t key_length,
-				uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
+static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
+				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
 {
 	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
 	struct item *item = mem_alloc(bytes);
@@ -72,13 +72,13 @@ static inline struct item *make(struct store_context *context, const char *key, 
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length)
 {
-	return make(context, key, key_length, client_flags, expiry, value_length, 0);
+	return item_make(context, key, key_length, client_flags, expiry, value_length, 0);
 }
 
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length)
 {
-	return make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
+	return item_make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
 }
 
 void item_release(struct store_context *context, struct item *item)

@@ -92,7 +92,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 }
 
 /* As many buckets as that, a power of two; without memory they stay as they are. */
-static void resize(struct store *store, struct stripe *stripe, uint32_t buckets)
+static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t buckets)
 {
 	uint32_t old_buckets = stripe->mask + 1;
 	struct item **old = stripe->buckets;
@@ -124,7 +124,7 @@ void stripe_shrink(struct store *store, struct stripe *stripe)
 	while (buckets > STRIPE_MIN_BUCKETS && count < buckets / SHRINK_ABOVE)
 		buckets /= 2;
 	if (buckets <= stripe->mask)
-		resize(store, stripe, buckets);
+		stripe_resize(store, stripe, buckets);
 }
 
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
@@ -134,7 +134,7 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	lock_assert_held(&stripe->lock);
 	must(!(item->state & ITEM_LINKED));
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
-		resize(store, stripe, 2 * (stripe->mask + 1));
+		stripe_resize(store, stripe, 2 * (stripe->mask + 1));
 	uint32_t b = bucket_of(stripe, hash);
 	item->next = stripe->buckets[b];
 	stripe->buckets[b] = item;

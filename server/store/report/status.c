@@ -4,7 +4,7 @@
 
 #include "server/store/cleaner/cleaner.h"
 
-static uint64_t positive(int64_t n)
+static uint64_t at_least_zero(int64_t n)
 {
 	return n > 0 ? (uint64_t)n : 0;
 }
@@ -23,7 +23,7 @@ static void flash_status(struct store *store, struct store_status *out)
 	out->staging_bytes = out->info.staging_bytes;
 	out->classifier_bytes = clf_memory_bytes(store->classifier);
 	out->curr_items += index->used + index->extents_used;
-	out->curr_bytes += positive(index->live_bytes);
+	out->curr_bytes += at_least_zero(index->live_bytes);
 	out->innocent_drops = (double)keeper_innocent_millionths(store) / 1e6;
 	uint64_t objects = index->used + index->extents_used;
 	if (objects)
@@ -38,7 +38,7 @@ void store_get_memory(struct store *store, struct store_memory *out)
 	struct seg_info info = { 0 };
 
 	*out = (struct store_memory){ .limit = store_memory_limit(store),
-				      .items = positive(atomic_load(&store->item_bytes)),
+				      .items = at_least_zero(atomic_load(&store->item_bytes)),
 				      .tables = atomic_load(&store->table_bytes),
 				      .stripes = store->stripe_count * sizeof(struct stripe),
 				      .plans = atomic_load(&store->plan_bytes),
@@ -69,7 +69,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->memory_used = store_used_bytes(store);
 	out->memory_resident = atomic_load(&store->resident_bytes);
 	out->dram_items = store_dram_items(store);
-	out->dram_bytes = positive(atomic_load(&store->item_bytes));
+	out->dram_bytes = at_least_zero(atomic_load(&store->item_bytes));
 	out->dram_table_bytes = atomic_load(&store->table_bytes);
 	out->dram_budget = store_item_budget(store);
 	out->hash_buckets = out->dram_table_bytes / sizeof(struct item *);
@@ -77,7 +77,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->curr_bytes = out->dram_bytes;
 	out->plan_bytes = atomic_load(&store->plan_bytes);
 	out->reader_bytes = atomic_load(&store->reader_bytes);
-	out->candidates = positive(atomic_load(&store->candidate_count));
+	out->candidates = at_least_zero(atomic_load(&store->candidate_count));
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);

@@ -30,7 +30,7 @@ struct walk {
 	bool pinned;
 };
 
-static void show(struct walk *walk, const struct store_seen *object)
+static void walk_show(struct walk *walk, const struct store_seen *object)
 {
 	if (!walk->stopped && !walk->see(walk->context, object))
 		walk->stopped = true;
@@ -177,21 +177,21 @@ static void show_copies(struct copies *copies)
 	for (size_t at = 0; at < copies->kept && !walk->stopped;) {
 		const struct copy *copy = (const struct copy *)(void *)(copies->memory + at);
 
-		show(walk, &(struct store_seen){ .key = copy->key,
-						 .key_length = copy->key_length,
-						 .fetched = copy->fetched,
-						 .value_length = copy->value_length,
-						 .client_flags = copy->client_flags,
-						 .expires = wall_expiry(store, copy->expiry),
-						 .accessed = now - copy->idle_seconds,
-						 .cas = copy->cas,
-						 .class = class_of(copy->bytes),
-						 .bytes = copy->bytes });
+		walk_show(walk, &(struct store_seen){ .key = copy->key,
+						      .key_length = copy->key_length,
+						      .fetched = copy->fetched,
+						      .value_length = copy->value_length,
+						      .client_flags = copy->client_flags,
+						      .expires = wall_expiry(store, copy->expiry),
+						      .accessed = now - copy->idle_seconds,
+						      .cas = copy->cas,
+						      .class = class_of(copy->bytes),
+						      .bytes = copy->bytes });
 		at += copy_bytes(copy->key_length);
 	}
 }
 
-static bool grow(struct copies *copies)
+static bool copies_grow(struct copies *copies)
 {
 	char *memory = mem_realloc(copies->memory, 2 * copies->room);
 
@@ -215,7 +215,7 @@ static int walk_stripe(struct copies *copies, struct stripe *stripe)
 		copies->now_seconds = store_now_seconds(walk->store, now_us);
 		copies->used = copies->kept = 0;
 		more = scan_some(&scan, copy_item, copies);
-		if (copies->kept == 0 && copies->used > 0 && !grow(copies))
+		if (copies->kept == 0 && copies->used > 0 && !copies_grow(copies))
 			return FS_ENOMEM;
 		show_copies(copies);
 		pause_if_due(walk);
@@ -247,21 +247,21 @@ static void show_record(struct walk *walk, const struct seg_record *record, cons
 	memcpy(&packed, record->features, sizeof(packed));
 	clf_features_unpack(&packed, walk->written_ms, &features);
 	uint32_t idle = item_idle_seconds(&features, clk_now_ms(store->clock));
-	show(walk, &(struct store_seen){ .key = record->key,
-					 .key_length = record->key_length,
-					 .fetched = record->item_flags & 1 || match->read_on_flash,
-					 .from_flash = true,
-					 .value_length = record->value_length,
-					 .client_flags = record->client_flags,
-					 .expires = wall_expiry(store, record->expiry),
-					 .accessed = clk_wall_seconds() - idle,
-					 .cas = record->cas,
-					 .class = class_of(bytes),
-					 .bytes = (uint32_t)bytes });
+	walk_show(walk, &(struct store_seen){ .key = record->key,
+					      .key_length = record->key_length,
+					      .fetched = record->item_flags & 1 || match->read_on_flash,
+					      .from_flash = true,
+					      .value_length = record->value_length,
+					      .client_flags = record->client_flags,
+					      .expires = wall_expiry(store, record->expiry),
+					      .accessed = clk_wall_seconds() - idle,
+					      .cas = record->cas,
+					      .class = class_of(bytes),
+					      .bytes = (uint32_t)bytes });
 }
 
 /* The record lies in memory of the walk's, which stays when the segment goes. */
-static bool visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+static bool walk_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
 	struct walk *walk = context;
 	struct store *store = walk->store;
@@ -295,7 +295,7 @@ static int walk_segment(struct walk *walk, uint32_t segment)
 	if (!walk->pinned)
 		return FS_OK;
 	walk->written_ms = seg_written_at_ms(segments, segment);
-	result = seg_walk(segments, segment, visit, walk, &visited);
+	result = seg_walk(segments, segment, walk_visit, walk, &visited);
 	if (walk->pinned)
 		seg_unpin(segments, segment);
 	return result;

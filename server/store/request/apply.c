@@ -173,7 +173,7 @@ void action_begin(struct action *action)
 	store_await_flush(action->store);
 }
 
-static void count_dead(const struct action *action, const struct item *item)
+static void action_count_dead(const struct action *action, const struct item *item)
 {
 	bool flushed = item->cas <= atomic_load_explicit(&action->store->flush_cas, memory_order_acquire);
 
@@ -187,7 +187,7 @@ struct item *action_find(struct action *action)
 
 	if (!item || store_alive(action->store, item->expiry, item->cas, action->now_seconds))
 		return item;
-	count_dead(action, item);
+	action_count_dead(action, item);
 	if (item->state & ITEM_CLEAN)
 		action_clear_slots(action);
 	stripe_unlink(action->store, action->stripe, request->hash, item);

@@ -4,7 +4,7 @@
 
 #define NUMBER_DIGITS_MAX 20 /* of 2^64 - 1 */
 
-static bool is_blank(char c)
+static bool number_is_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -14,7 +14,7 @@ static uint32_t skip_to_digits(const char *text, uint32_t length, bool *minus)
 {
 	uint32_t i = 0;
 
-	while (i < length && is_blank(text[i]))
+	while (i < length && number_is_blank(text[i]))
 		i++;
 	*minus = i < length && text[i] == '-';
 	if (i < length && (text[i] == '-' || text[i] == '+'))
@@ -27,7 +27,7 @@ static uint32_t skip_to_digits(const char *text, uint32_t length, bool *minus)
  * counts from 2^64 downwards, and behind the digits comes the end, a zero byte, or anything after a blank (such
  * as the spaces that a shrinking decr leaves). What then is over 2^63 is no number if a minus is anywhere in it.
  */
-static bool parse_number(const char *text, uint32_t length, uint64_t *number)
+static bool number_parse(const char *text, uint32_t length, uint64_t *number)
 {
 	uint64_t n = 0;
 	bool minus;
@@ -40,7 +40,7 @@ static bool parse_number(const char *text, uint32_t length, uint64_t *number)
 			return false;
 		n = n * 10 + digit;
 	}
-	if (i == first || (i < length && text[i] != '\0' && !is_blank(text[i])))
+	if (i == first || (i < length && text[i] != '\0' && !number_is_blank(text[i])))
 		return false;
 	*number = minus ? 0 - n : n;
 	return *number <= INT64_MAX || !memchr(text, '-', strnlen(text, length));
@@ -67,7 +67,7 @@ static bool exclusive(const struct item *item)
 }
 
 /* The item stays and gets the new id. */
-static void renew(struct action *action, struct item *item, uint32_t expiry)
+static void number_renew(struct action *action, struct item *item, uint32_t expiry)
 {
 	item->cas = action->cas;
 	item->expiry = expiry;
@@ -100,7 +100,7 @@ static struct item *replaced(struct action *action, const struct current *curren
 	return new;
 }
 
-static void store_number(struct action *action, const struct current *current, uint64_t number, uint32_t expiry)
+static void number_store(struct action *action, const struct current *current, uint64_t number, uint32_t expiry)
 {
 	struct store_request *request = action->request;
 	struct item *item = current->item;
@@ -113,7 +113,7 @@ static void store_number(struct action *action, const struct current *current, u
 		length = current_length(current); /* a shorter number keeps its length, with spaces */
 	if (item && exclusive(item) && length == item->value_length &&
 	    (item->has_extra || !extended_own_cas(request))) {
-		renew(action, item, expiry);
+		number_renew(action, item, expiry);
 	} else {
 		item = replaced(action, current, expiry, length);
 		if (!item) {
@@ -140,7 +140,7 @@ static void make_number(struct action *action, const struct current *current)
 
 	uint32_t expiry = extended_made(action, options->touch);
 
-	store_number(action, current, options->initial, expiry);
+	number_store(action, current, options->initial, expiry);
 	if (request->result != STORE_HIT)
 		return;
 	request->made = true;
@@ -166,11 +166,11 @@ void apply_number(struct action *action, const struct current *current)
 		request->result = STORE_EXISTS;
 		return;
 	}
-	if (!parse_number(current_value(current), current_length(current), &number))
+	if (!number_parse(current_value(current), current_length(current), &number))
 		return;
 	if (request->op == STORE_INCR)
 		number += request->delta;
 	else
 		number = request->delta > number ? 0 : number - request->delta;
-	store_number(action, current, number, touch ? request->expiry : current_expiry(current));
+	number_store(action, current, number, touch ? request->expiry : current_expiry(current));
 }

@@ -80,7 +80,7 @@ void apply_get(struct action *action, const struct current *current)
  * the cleaner isn't writing it, else by a copy. NULL without memory. The id stays, as touching is
  * no write.
  */
-static struct item *touched(struct action *action, const struct current *current, uint32_t expiry)
+static struct item *item_touched(struct action *action, const struct current *current, uint32_t expiry)
 {
 	struct item *item = current->item, *copy;
 
@@ -124,7 +124,7 @@ void apply_touch(struct action *action, const struct current *current)
 			note_missed(action);
 		return;
 	}
-	item = touched(action, current, action->request->expiry);
+	item = item_touched(action, current, action->request->expiry);
 	if (!item) {
 		action->request->result = STORE_NO_MEMORY;
 		return;
@@ -213,7 +213,7 @@ void apply_read_extended(struct action *action, const struct current *current)
 	if (touches(request) || now.record) {
 		uint32_t expiry = touches(request) ? request->expiry : before;
 
-		now = (struct current){ .item = touched(action, current, expiry) };
+		now = (struct current){ .item = item_touched(action, current, expiry) };
 		if (now.item && touches(request) && !request->options.keep_clock)
 			now.item->state |= ITEM_FETCHED;
 		extended_expires(action, expiry);

@@ -35,7 +35,7 @@ static const struct op_counters OP_COUNTERS[] = {
 	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
 };
 
-static inline void count(enum ctr counter)
+static inline void count_one(enum ctr counter)
 {
 	if (counter != CTR_COUNT)
 		ctr_add(counter, 1);
@@ -68,8 +68,8 @@ static void count_op(struct store_context *context, const struct store_request *
 {
 	enum outcome outcome = OUTCOME_OF[request->result];
 
-	count(OP_COUNTERS[op].command);
-	count(OP_COUNTERS[op].outcome[outcome]);
+	count_one(OP_COUNTERS[op].command);
+	count_one(OP_COUNTERS[op].outcome[outcome]);
 	count_classes(context, request, op, outcome);
 }
 

@@ -19,7 +19,7 @@ static uint32_t place_of(const struct reads *reads, uint32_t segment, uint64_t o
 	return (uint32_t)mix64(offset << 14 ^ segment) & reads->table_mask;
 }
 
-static struct flash_read *find(const struct reads *reads, const struct reads_wanted *wanted)
+static struct flash_read *reads_find(const struct reads *reads, const struct reads_wanted *wanted)
 {
 	struct flash_read *read = reads->table ? reads->table[place_of(reads, wanted->segment, wanted->offset)] : NULL;
 
@@ -30,7 +30,7 @@ static struct flash_read *find(const struct reads *reads, const struct reads_wan
 	return NULL;
 }
 
-static void list(struct reads *reads, struct flash_read *read)
+static void reads_list(struct reads *reads, struct flash_read *read)
 {
 	struct flash_read **place = &reads->table[place_of(reads, read->read.segment, read->read.offset)];
 
@@ -68,7 +68,7 @@ static bool grow_table(struct reads *reads)
 	for (uint32_t i = 0; i < old_places; i++) {
 		for (struct flash_read *read = old[i], *next; read; read = next) {
 			next = read->chain;
-			list(reads, read);
+			reads_list(reads, read);
 		}
 	}
 	mem_free(old);
@@ -130,7 +130,7 @@ static void keep_within(struct reads *reads, uint64_t bytes)
 	}
 }
 
-static void keep(struct reads *reads, struct flash_read *read)
+static void reads_keep(struct reads *reads, struct flash_read *read)
 {
 	read->older = reads->newest;
 	read->newer = NULL;
@@ -151,7 +151,7 @@ static void drop_user(struct flash_read *read)
 	if (--read->users > 0 || !read->done)
 		return;
 	if (read->listed && read->read.result == FS_OK && read->read.buffer_bytes <= KEEP_LARGEST)
-		keep(reads, read);
+		reads_keep(reads, read);
 	else
 		give_back(reads, read);
 }
@@ -176,7 +176,7 @@ void reads_fini(struct reads *reads)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static void wait_for(struct flash_read *read, struct store_lookup *lookup)
+static void reads_wait_for(struct flash_read *read, struct store_lookup *lookup)
 {
 	lookup->next_waiting = NULL;
 	if (read->last)
@@ -186,7 +186,7 @@ static void wait_for(struct flash_read *read, struct store_lookup *lookup)
 	read->last = lookup;
 }
 
-static void on_done(struct seg_read *seg_read)
+static void reads_on_done(struct seg_read *seg_read)
 {
 	struct flash_read *read = (struct flash_read *)(void *)seg_read;
 	struct reads *reads = read->reads;
@@ -210,7 +210,7 @@ static void on_done(struct seg_read *seg_read)
 }
 
 /* Begins a read; NULL: no memory, or the segment is gone. */
-static struct flash_read *begin(struct reads *reads, const struct reads_wanted *wanted)
+static struct flash_read *reads_begin(struct reads *reads, const struct reads_wanted *wanted)
 {
 	struct flash_read *read = grow_table(reads) ? take_free(reads) : NULL;
 
@@ -220,7 +220,7 @@ static struct flash_read *begin(struct reads *reads, const struct reads_wanted *
 	read->read.offset = wanted->offset;
 	read->read.length = wanted->length;
 	read->read.expires_ns = wanted->expires_ns;
-	read->read.done = on_done;
+	read->read.done = reads_on_done;
 	read->sequence = wanted->sequence;
 	read->reads = reads;
 	reads->count++;
@@ -228,7 +228,7 @@ static struct flash_read *begin(struct reads *reads, const struct reads_wanted *
 		give_back(reads, read);
 		return NULL;
 	}
-	list(reads, read);
+	reads_list(reads, read);
 	seg_read_submit(reads->reader, &read->read);
 	return read;
 }
@@ -236,11 +236,11 @@ static struct flash_read *begin(struct reads *reads, const struct reads_wanted *
 enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup, const struct reads_wanted *wanted,
 			    bool *made)
 {
-	struct flash_read *read = find(reads, wanted);
+	struct flash_read *read = reads_find(reads, wanted);
 
 	*made = !read;
 	if (!read)
-		read = begin(reads, wanted);
+		read = reads_begin(reads, wanted);
 	if (!read)
 		return READS_NONE;
 	if (read->done && read->users == 0)
@@ -252,13 +252,13 @@ enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup, co
 	lookup->waits = !read->done;
 	if (read->done)
 		return READS_THERE;
-	wait_for(read, lookup);
+	reads_wait_for(read, lookup);
 	return READS_WAIT;
 }
 
 bool reads_would_read(const struct reads *reads, const struct reads_wanted *wanted)
 {
-	return find(reads, wanted) == NULL;
+	return reads_find(reads, wanted) == NULL;
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

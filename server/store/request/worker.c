@@ -3,7 +3,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "server/store/request/request_internal.h"
+#include "server/store/request/lookup_internal.h"
 
 #define READER_DEPTH 128
 /* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
@@ -116,4 +116,91 @@ char *store_item_value(struct item *item)
 void store_item_drop(struct store_worker *worker, struct item *item)
 {
 	item_release(&worker->context, item);
+}
+
+void store_value_release(struct store_worker *worker, struct store_value *value)
+{
+	if (value->item)
+		item_release(&worker->context, value->item);
+	else if (value->read)
+		reads_release(value->read);
+	*value = (struct store_value){ 0 };
+}
+
+/* ---- time-outs and the event loop ------------------------------------------------------------ */
+
+/* One step of each: what becomes ready meanwhile is the next poll's. */
+static void poll_ready(struct store_worker *worker)
+{
+	struct store_lookup *last = worker->ready_last;
+
+	while (last) {
+		struct store_lookup *lookup = lookup_take_ready(worker);
+
+		if (lookup == last)
+			last = NULL;
+		lookup_on_read(lookup);
+	}
+}
+
+static void time_out(struct store_lookup *lookup)
+{
+	ctr_add(CTR_flash_read_timeouts, 1);
+	if (reads_leave(lookup) && lookup->made)
+		lookup->reads--;
+	lookup_give_up(lookup);
+}
+
+static void arm_timer(struct store_worker *worker)
+{
+	uint64_t ns = timeout_us(worker) * 500;
+	struct itimerspec when = { 0 };
+
+	if (worker->timer_armed || (!worker->oldest && seg_reader_in_flight(worker->reader) == 0))
+		return;
+	when.it_value = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	if (timerfd_settime(worker->timer_fd, 0, &when, NULL) == 0) {
+		worker->timer_armed = true;
+		worker->timer_due_us = worker->now_us + ns / 1000;
+	}
+}
+
+/* What clients' requests for flash take is cache memory too. */
+static void account_reads(struct store_worker *worker)
+{
+	uint64_t bytes =
+		reads_memory(&worker->reads) + (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
+
+	if (bytes != worker->accounted_bytes) {
+		atomic_fetch_add_explicit(&worker->context.store->reader_bytes, bytes - worker->accounted_bytes,
+					  memory_order_relaxed);
+		worker->accounted_bytes = bytes;
+	}
+}
+
+void store_worker_flush(struct store_worker *worker)
+{
+	if (worker->reader) {
+		seg_reader_set_patience(worker->reader, timeout_us(worker) * 1000);
+		seg_reader_flush(worker->reader);
+		arm_timer(worker);
+		account_reads(worker);
+	}
+	context_settle(&worker->context);
+}
+
+void store_worker_poll(struct store_worker *worker)
+{
+	uint64_t fires;
+	uint64_t limit_us = timeout_us(worker);
+
+	if (!worker->reader)
+		return;
+	poll_ready(worker);
+	seg_reader_poll(worker->reader);
+	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&
+	    read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
+		worker->timer_armed = false;
+	while (worker->oldest && !worker->oldest->ready && worker->now_us > worker->oldest->started_us + limit_us)
+		time_out(worker->oldest);
 }

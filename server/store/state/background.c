@@ -25,7 +25,7 @@ void background_fini(struct background *background)
 	lock_fini(&background->lock);
 }
 
-static void *run(void *context)
+static void *background_run(void *context)
 {
 	struct background *background = context;
 
@@ -48,7 +48,7 @@ int background_start(struct background *background, const char *name, void (*beg
 	background->step = step;
 	background->context = context;
 	background->threaded = true;
-	if (pthread_create(&background->thread, NULL, run, background) == 0)
+	if (pthread_create(&background->thread, NULL, background_run, background) == 0)
 		return FS_OK;
 	background->threaded = false;
 	return FS_ESYS;

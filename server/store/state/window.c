@@ -21,7 +21,7 @@ static const struct window_reading *at(const struct window_ring *ring, unsigned 
 	return &ring->readings[(ring->first + number) % WINDOW_READINGS];
 }
 
-static void keep(struct window_ring *ring, const struct window_reading *reading)
+static void window_keep(struct window_ring *ring, const struct window_reading *reading)
 {
 	must(ring->count < WINDOW_READINGS);
 	ring->readings[(ring->first + ring->count++) % WINDOW_READINGS] = *reading;
@@ -38,7 +38,7 @@ void windows_init(struct windows *windows, const struct window_reading *now)
 	lock_init(&windows->lock, LOCK_LEAF);
 	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
 		windows->rings[i].first = windows->rings[i].count = 0;
-		keep(&windows->rings[i], now);
+		window_keep(&windows->rings[i], now);
 	}
 }
 
@@ -59,7 +59,7 @@ static void tick(struct window_ring *ring, unsigned kind, const struct window_re
 		return;
 	while (ring->count > 1 && is_old(at(ring, 1), kind, now->now_ms))
 		drop_first(ring);
-	keep(ring, now);
+	window_keep(ring, now);
 }
 
 void windows_tick(struct windows *windows, const struct window_reading *now)
@@ -80,7 +80,7 @@ static const struct window_reading *beginning(const struct window_ring *ring, un
 	return at(ring, number);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t window_less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -92,9 +92,9 @@ void windows_read(struct windows *windows, const struct window_reading *now, str
 		const struct window_reading *since = beginning(&windows->rings[i], i, now->now_ms);
 
 		/* A tick may have come between the caller's reading and here. */
-		out[i].flash_bytes = less(now->flash_bytes, since->flash_bytes);
-		out[i].app_bytes = less(now->app_bytes, since->app_bytes);
-		out[i].seconds = (double)less(now->now_ms, since->now_ms) / 1000;
+		out[i].flash_bytes = window_less(now->flash_bytes, since->flash_bytes);
+		out[i].app_bytes = window_less(now->app_bytes, since->app_bytes);
+		out[i].seconds = (double)window_less(now->now_ms, since->now_ms) / 1000;
 	}
 	lock_release(&windows->lock);
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Room for a segment: a place on flash, and a table of the index for its slots. */
+#include <math.h>
+
+#include "server/store/cleaner/cleaner_internal.h"
+
+#define ITEMS_AHEAD 10u
+#define STEP_OBJECTS 32u /* between looks at the time */
+
+/* ---- a place on flash ------------------------------------------------------------------------ */
+
+/* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
+static bool may_reclaim(const struct store *store, uint32_t segment)
+{
+	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
+}
+
+bool room_on_flash(struct store *store, uint32_t *segment)
+{
+	enum seg_state state;
+	int result = seg_next(store->segments, segment, &state);
+
+	if (result == FS_OK && state == SEG_LIVE) {
+		if (!may_reclaim(store, *segment) || !reclaim_segment(store, *segment))
+			return false;
+		result = seg_next(store->segments, segment, &state);
+	}
+	if (result == FS_OK && state == SEG_FREE)
+		return true;
+	atomic_store(&store->cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
+	return false;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+/* How many slots a segment of these candidates will take, at the most. */
+static uint64_t slots_of(const struct store *store, const struct gathered *gathered)
+{
+	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
+
+	return (uint64_t)((double)(gathered->count - gathered->extents) * share);
+}
+
+/* Their places follow from the table. */
+static void place_anew(struct store *store, struct gathered *gathered, unsigned table)
+{
+	for (uint32_t i = 0; i < gathered->count; i++) {
+		struct seg_candidate *candidate = &gathered->candidates[i];
+		const struct item *item = candidate->item;
+		struct fidx_key key;
+
+		if (i + ITEMS_AHEAD < gathered->count)
+			item_prefetch(gathered->candidates[i + ITEMS_AHEAD].item);
+		if (i % STEP_OBJECTS == 0)
+			pace_step(store);
+		fidx_key_of(store->index, store_hash(store, item_key(item), item->key_length), &key);
+		candidate->place = fidx_place_in(store->index, &key, table);
+	}
+	gathered->table_id = fidx_table_id(store->index, table);
+}
+
+/*
+ * A table for the slots. Where none has room and none is to be had, the oldest segments are reclaimed before their turn, as
+ * if the flash were full: inserting into a full table is a long search for a place, and drops some object in the end.
+ */
+bool room_in_index(struct store *store, struct gathered *gathered)
+{
+	struct index_sizing *sizing = &store->cleaner->sizing;
+	uint32_t oldest;
+
+	while (!tables_choose(store, slots_of(store, gathered), &sizing->table))
+		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
+			return false;
+	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
+		place_anew(store, gathered, sizing->table);
+	return true;
+}

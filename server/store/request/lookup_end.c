@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a lookup ends: a GET is answered from the read buffer, everything else is decided under the stripe, and what can't be
+   known in time is given up. */
+#include "server/store/request/lookup_internal.h"
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+/* Keeps those matches whose segments could be pinned; a segment that is gone took its slots along. */
+void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
+		const struct fidx_extent *extent)
+{
+	for (unsigned i = 0; i < matches; i++)
+		if (seg_pin(lookup_segments(lookup), match[i].segment, match[i].sequence))
+			lookup->match[lookup->matches++] = match[i];
+	if (extent && seg_pin(lookup_segments(lookup), extent->segment, extent->sequence)) {
+		lookup->extent = *extent;
+		lookup->has_extent = true;
+	}
+}
+
+void lookup_unpin(struct store_lookup *lookup)
+{
+	for (unsigned i = 0; i < lookup->matches; i++)
+		seg_unpin(lookup_segments(lookup), lookup->match[i].segment);
+	if (lookup->has_extent)
+		seg_unpin(lookup_segments(lookup), lookup->extent.segment);
+	lookup->matches = 0;
+	lookup->has_extent = false;
+}
+
+/* ---- the end of a request -------------------------------------------------------------------- */
+
+static void thaw(struct store_lookup *lookup, struct stripe *stripe)
+{
+	if (lookup->frozen) {
+		must(stripe->frozen > 0);
+		stripe->frozen--;
+		lookup->frozen = false;
+	}
+}
+
+static void count_reads(const struct store_lookup *lookup, bool found)
+{
+	ctr_add(found ? CTR_flash_lookups_hit : CTR_flash_lookups_miss, 1);
+	ctr_add(found ? CTR_flash_reads_on_hit : CTR_flash_reads_on_miss, lookup->reads);
+}
+
+/* Answers; the lookup is no more. */
+static void lookup_end(struct store_lookup *lookup)
+{
+	struct store_request *request = lookup->request;
+	struct store_worker *worker = lookup->worker;
+
+	lookup_unrun(lookup);
+	lookup_unpin(lookup);
+	if (lookup->read)
+		reads_leave(lookup);
+	request->lookup = NULL;
+	worker->pending--;
+	lookup_free(lookup);
+	request->done(request);
+}
+
+static struct action action_of(struct store_lookup *lookup, struct stripe *stripe)
+{
+	struct store_worker *worker = lookup->worker;
+
+	return (struct action){ .context = &worker->context,
+				.store = worker->context.store,
+				.stripe = stripe,
+				.request = lookup->request,
+				.key = &lookup->key,
+				.now_ms = worker->now_ms,
+				.now_seconds = worker->now_seconds };
+}
+
+/* ---- GET ------------------------------------------------------------------------------------- */
+
+static void touch_slot(struct store *store, struct store_lookup *lookup)
+{
+	if (lookup->extent_read)
+		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
+	else
+		fidx_touch(store->index, &lookup->key, &lookup->match[lookup->at]);
+}
+
+static bool read_on_flash(const struct store_lookup *lookup)
+{
+	return lookup->extent_read ? lookup->extent.read_on_flash : lookup->match[lookup->at].read_on_flash;
+}
+
+void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
+{
+	struct store_request *request = lookup->request;
+	struct store *store = lookup->worker->context.store;
+	uint32_t expiry = record->expiry;
+	bool quiet = request->extended && (request->options.keep_clock || request->options.uncounted);
+
+	request->value = (struct store_value){ .data = record->value,
+					       .length = record->value_length,
+					       .client_flags = record->client_flags,
+					       .cas = record->cas,
+					       .from_flash = true,
+					       .read = reads_pass_on(lookup) };
+	request->result = STORE_HIT;
+	if (request->extended)
+		extended_found(request,
+			       &(struct current){ .record = record,
+						  .packed_ms = packed_ms,
+						  .read_on_flash = read_on_flash(lookup) },
+			       lookup->worker->now_seconds, lookup->worker->now_ms);
+	if (!quiet) {
+		touch_slot(store, lookup);
+		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
+			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
+	}
+#ifdef FS_FAULTS
+	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))
+		lookup_promote(lookup, record, packed_ms);
+#endif
+	count_reads(lookup, true);
+	count_result(&lookup->worker->context, request, true);
+	lookup_end(lookup);
+}
+
+void lookup_miss(struct store_lookup *lookup)
+{
+	lookup->request->result = STORE_MISS;
+	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
+	count_reads(lookup, false);
+	count_result(&lookup->worker->context, lookup->request, false);
+	lookup_end(lookup);
+}
+
+/* ---- read-modify-write ----------------------------------------------------------------------- */
+
+static bool was_read(const struct store_lookup *lookup, const struct fidx_match *match)
+{
+	for (unsigned i = 0; i < lookup->matches; i++)
+		if (fidx_same(&lookup->match[i], match))
+			return true;
+	return false;
+}
+
+/*
+ * Under the stripe, DRAM lacking the key: do the slots still say what was read? found: the slot
+ * of the record must be there still; otherwise every match must be among those that were read.
+ */
+static bool still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
+		       unsigned *matches, struct fidx_extent *extent, bool *has_extent)
+{
+	if (found && !lookup->extent_read) {
+		struct fidx_match own = lookup->match[lookup->at];
+
+		if (fidx_find(store->index, &lookup->key, &own))
+			return true;
+	}
+	flash_may_hold(store, &lookup->key, match, matches, extent, has_extent);
+	bool same_extent = *has_extent && lookup->has_extent && extent->segment == lookup->extent.segment &&
+			   extent->sequence == lookup->extent.sequence && extent->offset == lookup->extent.offset;
+	if (found)
+		return lookup->extent_read && same_extent;
+	if (*has_extent && !same_extent)
+		return false;
+	for (unsigned i = 0; i < *matches; i++)
+		if (!was_read(lookup, &match[i]))
+			return false;
+	return true;
+}
+
+/* Another round: what matches now is pinned and read anew. Stripe held at the call. */
+static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match, unsigned matches,
+		  const struct fidx_extent *extent)
+{
+	bool room;
+
+	ctr_add(CTR_flash_revalidations, 1);
+	if (++lookup->rounds == LOOKUP_ROUNDS_MAX) {
+		stripe->frozen++;
+		lookup->frozen = true;
+		ctr_add(CTR_flash_freezes, 1);
+	}
+	lookup_unpin(lookup);
+	lookup->at = 0;
+	lookup->extent_read = lookup->extent_done = false;
+	room = lookup_make_room(lookup, matches);
+	if (room)
+		lookup_pin(lookup, match, matches, extent);
+	lock_release(&stripe->lock);
+	if (lookup->read)
+		reads_leave(lookup);
+	if (room)
+		lookup_read_next(lookup);
+	else
+		lookup_give_up(lookup);
+}
+
+/* record: what was found on flash, NULL when every match was another key's, dead or unreadable. */
+void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
+{
+	struct store_worker *worker = lookup->worker;
+	struct store *store = worker->context.store;
+	struct store_request *request = lookup->request;
+	struct stripe *stripe = store_stripe(store, request->hash);
+	struct action action = action_of(lookup, stripe);
+	struct current current = { .packed_ms = packed_ms };
+	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_extent extent;
+	unsigned matches = 0;
+	bool has_extent = false;
+
+	lock_acquire(&stripe->lock);
+	action_begin(&action);
+	current.item = action_find(&action);
+	if (record && !store_alive(store, record->expiry, record->cas, worker->now_seconds))
+		record = NULL; /* flushed since it was read */
+	if (!current.item) {
+		bool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
+
+		/* Frozen, no slot can have come; but one that the table of known collisions rejected may
+		   match again, as that table forgets. What was found is enough to know then. */
+		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
+			if (truth) /* the fault: read the same again */
+				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
+			again(lookup, stripe, match, matches, has_extent ? &extent : NULL);
+			for (unsigned i = 0; i < action.garbage_count; i++)
+				item_release(&worker->context, action.garbage[i]);
+			return;
+		}
+		if (truth)
+			current.record = record;
+		if (current.record) {
+			current.read_on_flash = read_on_flash(lookup);
+			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
+			action.own_slot = lookup->extent_read ? NULL : &lookup->match[lookup->at];
+		}
+	}
+	action_apply(&action, &current);
+	thaw(lookup, stripe);
+	lock_release(&stripe->lock);
+	count_reads(lookup, current.record != NULL);
+	count_result(&worker->context, request, current.record != NULL);
+	action_finish(&action);
+	lookup_end(lookup);
+}
+
+/* ---- too late --------------------------------------------------------------------------------- */
+
+/* What flash holds of the key won't be known in time. */
+void lookup_give_up(struct store_lookup *lookup)
+{
+	struct store_request *request = lookup->request;
+	struct store_worker *worker = lookup->worker;
+	struct stripe *stripe = store_stripe(worker->context.store, request->hash);
+	struct action action = action_of(lookup, stripe);
+	struct current current = { 0 };
+
+	lock_acquire(&stripe->lock);
+	action_begin(&action);
+	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
+	   since is not its answer. */
+	if (lookup_needs_value(lookup))
+		current.item = action_find(&action);
+	action_unread(&action, &current);
+	thaw(lookup, stripe);
+	lock_release(&stripe->lock);
+	count_reads(lookup, false);
+	count_result(&worker->context, request, false);
+	action_finish(&action);
+	lookup_end(lookup);
+}

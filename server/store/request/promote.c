@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A GET that was answered from flash leaves a copy in DRAM. No rule asks for it yet: a fault point does, so that what a clean
+ * copy is to all commands is tested.
+ */
+#ifdef FS_FAULTS
+#include "server/store/request/lookup_internal.h"
+
+/* A clean copy in DRAM: the slot stays, and any change of the copy clears it first, without knowing which it is. */
+void lookup_promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
+{
+	struct store_worker *worker = lookup->worker;
+	struct store *store = worker->context.store;
+	uint64_t hash = lookup->request->hash;
+	struct stripe *stripe = store_stripe(store, hash);
+	struct item *item = item_from_record(&worker->context, record, packed_ms);
+	struct fidx_match match = lookup->match[lookup->at];
+
+	if (!item)
+		return;
+	item->state |= ITEM_CLEAN;
+	item_set_clock(item, 1);
+	lock_acquire(&stripe->lock);
+	if (!lookup->extent_read && !stripe_find(stripe, hash, record->key, record->key_length) &&
+	    fidx_find(store->index, &lookup->key, &match)) {
+		stripe_link(store, stripe, hash, item);
+		item = NULL;
+	}
+	lock_release(&stripe->lock);
+	if (item)
+		item_release(&worker->context, item);
+	else
+		ctr_add(CTR_flash_promotions, 1);
+}
+#endif
