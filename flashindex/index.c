@@ -151,6 +151,7 @@ uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *given, u
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
 
+	must(table < FIDX_TABLES);
 	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table],
 			key->tag);
 }

@@ -392,11 +392,15 @@ mutant("extents-not-reserved", "The table of extents is never asked to grow for 
         "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
         "\t\t(void)plan->extents;"))
 
+mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",
+       "asan store/test_index_size",
+       ("server/store/cleaner/tables.c", "\tif (chosen == FIDX_TABLES)\n\t\treturn false;\n\t*table = chosen;\n\treturn true;\n", "\t*table = chosen;\n\treturn chosen < FIDX_TABLES;\n"))
+
 mutant("tables-never-added", "An index that is full never gets another table.",
        "asan store/test_index_size",
        ("server/store/cleaner/tables.c",
-        "\tif (*table == FIDX_TABLES && !tables_grow(store, &tables, table)) {",
-        "\tif (*table == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, table))) {"))
+        "\tif (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {",
+        "\tif (chosen == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, &chosen))) {"))
 
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
        "asan store/test_index_size",

@@ -175,7 +175,7 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 		    const struct gathered *gathered, void *filter, size_t filter_length);
 
 /* tables.c. The table for the next segment, with room for so many slots: one that is there, or a new one. False: there is
-   none, and a new one is not worth it, or memory for it is not to be had. */
+   none, and a new one is not worth it, or memory for it is not to be had; *table stays as it was. */
 FS_MUST_CHECK bool tables_choose(struct store *store, uint64_t objects, unsigned *table);
 /* So many slots was what the last segment took. */
 void tables_note(struct store *store, uint64_t objects);

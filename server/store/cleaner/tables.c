@@ -279,17 +279,21 @@ static bool shrink(struct store *store, const struct tables *tables)
 bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
 {
 	struct tables tables;
+	unsigned chosen;
 
 	tables_look(store, objects, &tables);
 	if (shrink(store, &tables))
 		tables_look(store, objects, &tables);
-	*table = roomiest(store, &tables, false);
-	if (*table == FIDX_TABLES && !tables_grow(store, &tables, table)) {
-		*table = roomiest(store, &tables, true); /* a last resort: it drains later */
+	chosen = roomiest(store, &tables, false);
+	if (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {
+		chosen = roomiest(store, &tables, true); /* a last resort: it drains later */
 		drain_smallest(store, &tables);
 	}
 	set_filter_bits(store, tables.live);
-	return *table < FIDX_TABLES;
+	if (chosen == FIDX_TABLES)
+		return false;
+	*table = chosen;
+	return true;
 }
 
 void tables_tidy(struct store *store)

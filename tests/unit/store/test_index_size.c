@@ -152,6 +152,17 @@ static void it_never_has_more_than_half_of_the_memory(void **state)
 }
 
 /* Objects of all sizes come and go, and each that is found is the one that was set last. */
+/* The cleaner gathers by it again. */
+static void a_choice_that_fails_leaves_the_last_table(void **state)
+{
+	struct harness *h = *state;
+	unsigned table = 0;
+
+	open_with(h, MIB(16), 1000);
+	assert_false(tables_choose(h->store, 1ull << 40, &table));
+	assert_int_equal(table, 0);
+}
+
 static void what_is_found_is_right_while_tables_come_and_go(void **state)
 {
 	struct harness *h = *state;
@@ -186,9 +197,8 @@ static void what_is_found_is_right_while_tables_come_and_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(after_three_turns_a_wrong_guess_does_not_matter),
-		TEST(it_follows_the_objects_both_ways),
-		TEST(it_never_has_more_than_half_of_the_memory),
+		TEST(after_three_turns_a_wrong_guess_does_not_matter), TEST(it_follows_the_objects_both_ways),
+		TEST(it_never_has_more_than_half_of_the_memory),       TEST(a_choice_that_fails_leaves_the_last_table),
 		TEST(what_is_found_is_right_while_tables_come_and_go),
 	};
 
