@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 
+struct net_socket;
 struct server;
 struct service;
 struct store_status;
@@ -36,13 +37,12 @@ void service_close(struct service *service); /* NULL is nothing; the sockets are
 
 /* ---- sockets handed over ---------------------------------------------------------------------- */
 
-/* Closed on exec; nothing else about it is known: look before use. name: FileDescriptorName=, "" or "unknown" without. */
-struct service_socket {
-	int fd;
-	const char *name; /* as long as the service */
-};
-/* How many; *out: the first, as long as the service. 0 for NULL. */
-unsigned service_sockets(const struct service *service, const struct service_socket **out);
+/*
+ * The sockets that the service manager has bound, for net_listen. Returns their number, 0 for NULL. *out is their array; it and
+ * the names in it live as long as the service. A name is FileDescriptorName= of the unit, "" or "unknown" where it has none. All
+ * descriptors are closed on exec; nothing else is known of them.
+ */
+unsigned service_sockets(const struct service *service, const struct net_socket **out);
 
 /* ---- what the service manager is told ---------------------------------------------------------- */
 

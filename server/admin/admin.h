@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "server/server.h"
+#include "server/conn/server.h"
 
 /* Where rows go: the protocol gives them its form. */
 struct stats_out {
@@ -39,6 +39,15 @@ void admin_destroy(struct server *server);
  */
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out);
 
+/* "shutdown": asks the daemon to end, as a signal does. Returns at once. Any thread. */
+void admin_shutdown(const struct server *server);
+
+/*
+ * "refresh_certs": reads certificates and keys again. Connections that are open keep theirs. FS_OK, or a code with the
+ * reason; the old ones stay in use then. Any thread; blocks on files.
+ */
+FS_MUST_CHECK int admin_refresh_certificates(const struct server *server, char reason[256]);
+
 /* One row with a formatted value. */
 void stats_add(struct stats_out *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -55,6 +64,7 @@ void stats_latency_reset(void); /* they begin anew; /metrics goes on */
 void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);
 void stats_conns(const struct server *server, struct stats_out *out);
+void stats_apps(const struct server *server, struct stats_out *out);
 /* These return the line to end with, as admin_stats does. */
 const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out);
 const char *stats_cachedump(const struct server *server, const char *words, struct stats_out *out);

@@ -19,16 +19,38 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "server/server.h"
+#include "server/conn/server.h"
 
 struct net;
+struct protocol;
+
+/* A bound socket that a service manager has handed over. */
+struct net_socket {
+	int fd; /* the network owns it from net_listen on */
+	const char *name; /* "tls", "notls", or any other name, which has no meaning */
+};
+
+/* What the network gets from main(). All that is pointed to outlives the network. */
+struct net_setup {
+	const struct server *server; /* its store may still be missing; net_serve needs it */
+	/*
+	 * The protocol of a connection whose first byte is this one. NULL: none, and the connection is closed. Called by
+	 * the workers, once for each connection. It may be NULL if net_serve is never called.
+	 */
+	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first);
+	const struct net_socket *inherited; /* these are served instead of the options' sockets, if there are any */
+	unsigned inherited_count;
+};
 
 /*
- * Binds what the options name (-l, -p, -s, -a, -b); nothing is accepted yet. server->store may
- * still be missing. 0 or FS_ESYS / FS_EINVAL with the reason, address and errno's text in it; FS_ERANGE:
- * certificates or ciphers of TLS, which are read first, can't be used.
+ * Binds the sockets that the options name (-l, -p, -s, -a, -b), or takes the inherited ones. Nothing is accepted yet.
+ * Main thread. Blocks on files and on name resolution.
+ *
+ * FS_OK: *out is the caller's, to be closed with net_close.
+ * FS_ESYS, FS_EINVAL: reason has the address and errno's text.
+ * FS_ERANGE: certificates or ciphers of TLS, which are read first, can't be used; reason says which.
  */
-FS_MUST_CHECK int net_listen(struct net **out, const struct server *server, char reason[256]);
+FS_MUST_CHECK int net_listen(struct net **out, const struct net_setup *setup, char reason[256]);
 
 /*
  * Starts the workers, calls ready() (NULL: nothing to call), and serves until a signal asks to

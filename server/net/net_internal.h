@@ -26,8 +26,8 @@
 
 #include "base/alloc.h"
 #include "base/lock.h"
-#include "server/net/conn.h"
-#include "server/net/durations.h"
+#include "server/conn/conn.h"
+#include "server/count/durations.h"
 #include "server/net/net.h"
 
 #define CONN_STEPS 32u /* connections that are stepped together */
@@ -186,6 +186,9 @@ struct listener {
 
 struct net {
 	const struct server *server;
+	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first); /* as net_setup's */
+	const struct net_socket *inherited; /* as net_setup's */
+	unsigned inherited_count;
 	struct certificates *certificates; /* NULL: no TLS */
 	struct event_base *base; /* the main thread's */
 	const struct net_hooks *hooks; /* net_serve's */

@@ -6,9 +6,9 @@
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
 
-#include "server/net/conn.h"
 #include "server/proto/binary.h"
 #include "server/proto/proto.h"
+#include "server/proto/proto_internal.h"
 
 #define BINARY_FLAGS_BYTES 4u /* client flags: extras of an answer with a value */
 #define BINARY_HEAD_BYTES (BINARY_HEADER_BYTES + BINARY_FLAGS_BYTES) /* before the key in a reply's text */

@@ -41,7 +41,7 @@ static struct reply *new_request(struct conn *conn, const struct binary_command 
 
 static void execute(struct conn *conn, struct reply *reply)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		binary_answer(conn, reply);
 		return;
 	}

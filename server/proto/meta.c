@@ -75,7 +75,7 @@ static void compare(struct store_request *request, const struct meta_command *me
 
 static enum text_step execute(struct conn *conn, struct reply *reply, bool changes)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		meta_answer(conn, reply);
 		return TEXT_NEXT;
 	}

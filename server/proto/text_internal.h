@@ -6,8 +6,8 @@
 #ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
 
-#include "server/net/conn.h"
 #include "server/proto/proto.h"
+#include "server/proto/proto_internal.h"
 
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
 #define TEXT_TOO_LARGE "SERVER_ERROR object too large for cache\r\n"

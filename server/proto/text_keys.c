@@ -44,7 +44,7 @@ static inline void keep_key(struct reply *reply)
 
 static void execute(struct conn *conn, struct reply *reply)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		text_answer(conn, reply);
 		return;
 	}

@@ -13,8 +13,8 @@
  *
  * Threads: the worker's.
  */
-#ifndef FS_SERVER_NET_DURATIONS_H
-#define FS_SERVER_NET_DURATIONS_H
+#ifndef FS_SERVER_COUNT_DURATIONS_H
+#define FS_SERVER_COUNT_DURATIONS_H
 
 #include <stdint.h>
 

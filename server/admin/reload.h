@@ -11,10 +11,10 @@
  *
  * Threads: the main thread, but for reload_show.
  */
-#ifndef FS_SERVER_RELOAD_H
-#define FS_SERVER_RELOAD_H
+#ifndef FS_SERVER_ADMIN_RELOAD_H
+#define FS_SERVER_ADMIN_RELOAD_H
 
-#include "server/server.h"
+#include "server/conn/server.h"
 
 struct reload;
 

@@ -3,8 +3,8 @@
  * What the parts of the daemon share: one struct, filled by main() before any thread starts and
  * constant from then on.
  */
-#ifndef FS_SERVER_SERVER_H
-#define FS_SERVER_SERVER_H
+#ifndef FS_SERVER_CONN_SERVER_H
+#define FS_SERVER_CONN_SERVER_H
 
 #include <stdint.h>
 

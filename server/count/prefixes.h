@@ -10,8 +10,8 @@
  *
  * Threads: any. Finding a name takes no lock; a new one is added under a leaf lock. Each thread counts in a block of its own.
  */
-#ifndef FS_SERVER_ADMIN_PREFIXES_H
-#define FS_SERVER_ADMIN_PREFIXES_H
+#ifndef FS_SERVER_COUNT_PREFIXES_H
+#define FS_SERVER_COUNT_PREFIXES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

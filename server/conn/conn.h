@@ -27,8 +27,8 @@
  *
  * Threads: all of it belongs to the connection's worker.
  */
-#ifndef FS_SERVER_NET_CONN_H
-#define FS_SERVER_NET_CONN_H
+#ifndef FS_SERVER_CONN_CONN_H
+#define FS_SERVER_CONN_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,9 +36,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "server/admin/observe.h"
-#include "server/proto/session.h"
-#include "server/server.h"
+#include "server/conn/server.h"
+#include "server/conn/session.h"
 #include "server/store/store.h"
 
 #define CONN_BUFFER_BYTES 16384u /* of a pooled buffer; borrowed while there are bytes in it */
@@ -211,15 +210,6 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 /* A spare reply with its request's done and owner set. NULL when memory is out. */
 struct reply *conn_reply_take(struct conn *conn);
 void conn_reply_give(struct conn *conn, struct reply *reply);
-
-/* store_execute of its request; what is finished is told to admin/observe.h. (So is what is finished later.) */
-static inline bool conn_execute(struct conn *conn, struct reply *reply)
-{
-	if (!store_execute(conn->store, &reply->request))
-		return false;
-	observe(conn, &reply->request);
-	return true;
-}
 
 /* Puts a reply at the end of the output: with a pending request, or complete. */
 void conn_queue(struct conn *conn, struct reply *reply);

@@ -11,13 +11,14 @@
  *
  * Threads: observe() from the worker of the connection; the rest from any.
  */
-#ifndef FS_SERVER_ADMIN_OBSERVE_H
-#define FS_SERVER_ADMIN_OBSERVE_H
+#ifndef FS_SERVER_COUNT_OBSERVE_H
+#define FS_SERVER_COUNT_OBSERVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "server/admin/admin.h"
-
+#define OBSERVE_NAME_MAX 250u /* bytes of an application's name */
 #define APPS_MAX 64u /* the others share one */
 #define DETAIL_PREFIXES_MAX 65535u
 
@@ -48,12 +49,16 @@ struct observe_app {
 	size_t name_length; /* 0 .. 250 */
 	uint64_t dram_hits, flash_hits, misses; /* of get and gat */
 	uint64_t sets; /* storage commands, stored or not */
-	uint64_t written_bytes; /* key and value bytes of what these stored */
+	uint64_t deletes;
+	uint64_t others; /* incr, decr and touch */
+	uint64_t read_bytes; /* value bytes of the hits */
+	uint64_t written_bytes; /* key and value bytes of what the sets stored */
 };
 /* index 0: the empty name; then in the order in which they came. False: there are no more. Any thread. */
 bool observe_app(unsigned index, struct observe_app *out);
+bool observe_app_since_reset(unsigned index, struct observe_app *out);
+unsigned observe_app_count(void);
 
-void stats_apps(struct stats_out *out);
 void observe_reset(void); /* stats reset */
 
 #endif
