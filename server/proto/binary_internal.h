@@ -50,9 +50,6 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 /* struct protocol's foresee (binary_foresee.c). */
 unsigned binary_foresee(const struct conn *conn, struct foreseen *out, unsigned most);
 
-/* The input goes on after so many bytes of this command that nobody wants. */
-void binary_skip(struct conn *conn, uint64_t bytes);
-
 /* An answer with an error's text, or without anything. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
 /* The header of such an answer alone, of BINARY_HEADER_BYTES: who puts the body does it in pieces. */

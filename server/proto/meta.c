@@ -175,7 +175,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
 		compare(&reply->request, meta);
 	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
-	text_body_begin(conn, reply, meta->value_length);
+	value_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
 }
 
@@ -228,7 +228,7 @@ static enum text_step refuse_line(struct conn *conn, const struct meta_command *
 
 	conn_put(conn, answer, (uint32_t)strlen(answer));
 	if (meta->body_follows)
-		text_swallow(conn, meta->value_length);
+		text_skip_value(conn, meta->value_length);
 	return TEXT_NEXT;
 }
 

@@ -43,12 +43,13 @@ enum text_step text_keys_go_on(struct conn *conn);
 
 /* set ... cas: makes the item, reads what is there of its value. */
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
-/* The value of this reply's item comes next: length bytes, and a line end. */
-void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length);
-/* Such a value comes next that nobody wants. */
-void text_swallow(struct conn *conn, uint32_t length);
-/* Goes on with the value. False: it is not complete. */
+/* Goes on with the value and its line end. Returns true when the command is done, false when more input is needed. */
 bool text_store_go_on(struct conn *conn);
+/* A refused command's value of length bytes, and the line end behind it, come next: they are thrown away. */
+static inline void text_skip_value(struct conn *conn, uint32_t length)
+{
+	value_skip(conn, (uint64_t)length + 2);
+}
 
 /* A value that comes next is not stored for this reason: it passes by, and what the key had is deleted, as the client thinks of
    it as gone. */
