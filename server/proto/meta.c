@@ -4,6 +4,8 @@
 
 #include "conf/counters.h"
 
+_Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
+
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
    never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
 static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,

@@ -19,10 +19,55 @@
 #include "server/proto/proto.h"
 
 #define META_WORDS 18 /* after the command's name, at most */
-#define META_ANSWERS 8 /* flags that an answer can have: c f h k l O s t */
 #define META_OPAQUE_MAX 31 /* bytes */
 #define META_DECODED_MAX (TEXT_KEY_MAX / 4 * 3) /* bytes of a key that comes in base64 */
 #define META_ENCODED_MAX (TEXT_KEY_MAX / 4 * 4)
+
+/*
+ * The flags. FLAG(letter, KIND), where the kinds are:
+ *
+ *   PLAIN     a letter alone
+ *   ANSWERED  a letter alone; the answer has the flag too
+ *   OPAQUE    with a token, which the answer has too
+ *   BASE64    the key comes in base64
+ *   MODE      its token is one letter
+ *   NUMBER    its token is a number
+ */
+#define META_FLAG_TABLE(FLAG) \
+	FLAG('I', PLAIN) \
+	FLAG('L', PLAIN) \
+	FLAG('P', PLAIN) \
+	FLAG('q', PLAIN) \
+	FLAG('u', PLAIN) \
+	FLAG('v', PLAIN) \
+	FLAG('x', PLAIN) \
+	FLAG('c', ANSWERED) \
+	FLAG('f', ANSWERED) \
+	FLAG('h', ANSWERED) \
+	FLAG('k', ANSWERED) \
+	FLAG('l', ANSWERED) \
+	FLAG('s', ANSWERED) \
+	FLAG('t', ANSWERED) \
+	FLAG('O', OPAQUE) \
+	FLAG('b', BASE64) \
+	FLAG('M', MODE) \
+	FLAG('C', NUMBER) \
+	FLAG('D', NUMBER) \
+	FLAG('E', NUMBER) \
+	FLAG('F', NUMBER) \
+	FLAG('J', NUMBER) \
+	FLAG('N', NUMBER) \
+	FLAG('R', NUMBER) \
+	FLAG('T', NUMBER)
+
+enum meta_kind { META_NO_FLAG, META_PLAIN, META_ANSWERED, META_OPAQUE, META_BASE64, META_MODE, META_NUMBER };
+
+/* How many flags an answer can have: each of those that are answered once, as a second one of a kind is an error. */
+enum {
+#define META_FLAG_ANSWERS(letter, kind) +(META_##kind == META_ANSWERED || META_##kind == META_OPAQUE)
+	META_ANSWERS = 0 META_FLAG_TABLE(META_FLAG_ANSWERS)
+#undef META_FLAG_ANSWERS
+};
 
 /* What a line can be wrong with, and the answer. ERR(ID, answer) */
 #define META_ERROR_TABLE(ERR) \
