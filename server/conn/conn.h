@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection as a protocol sees it: bytes that came in, a queue of answers that go out in order.
+ * A connection as a protocol sees it: bytes that came in, and a queue of answers that go out in order.
  *
  *   recv -> input [start, end) -> protocol->input() -> store_execute -+-> output bytes ---+-> send
  *                                                                     +-> queue of replies +
  *
- * Answers. What is known at once is appended to the output bytes. What is not known yet (a flash
- * read is under way), or is too large to copy, is a reply: it stands in the queue and names the
- * place in the byte stream where it belongs. So answers leave in the order of the commands whatever
- * order the flash reads end in, and a hit in DRAM costs neither a reply nor an allocation:
+ * Answers. A protocol appends an answer to the output bytes if it knows the answer at once. An answer that it does not know
+ * yet (a flash read is under way), or that is too large to copy, is a reply: it stands in the queue and names its
+ * place in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end in,
+ * and a hit in DRAM costs neither a reply nor an allocation:
  *
  *   output bytes  |VALUE a ...|            |VALUE c ...END|      one sendmsg, pieces in this order
  *   replies                    \ b: pending                      ... up to the first pending one
  *
- * Values of more than CONN_COPY_BYTES are sent from where they lie (item or flash read buffer) and released
- * once written; shorter ones of DRAM are copied into the output bytes.
+ * Values of more than CONN_COPY_BYTES are sent from where they lie (item or flash read buffer) and are released once
+ * they are written. Shorter values of DRAM are copied into the output bytes.
  *
- * Back-pressure: a protocol asks conn_may_go() before each key. It says no while the output
- * is too long or too many requests are in flight; input() then returns CONN_WAIT, and is called
- * again when that has changed. Nothing is read from the socket meanwhile. Beside the bounds of each
- * connection there is one on what the answers of all of a worker's connections hold: beyond it each
- * may hold CONN_LEAST_BYTES and one value. So every one of them goes on as its own answers leave:
- * it always has an event to wait for, and none waits for another. Only when such values together reach
- * CONN_MOST_TIMES the bound do requests of all wait, and of those who hold them, who has not taken its answers
- * for ten seconds is closed (sweep.c).
+ * Back-pressure. A protocol asks conn_may_go() before each key. The answer is no while the output is too long or too many
+ * requests are in flight. input() then returns CONN_WAIT, and is called again when that has changed. Nothing is read from
+ * the socket meanwhile. Beside the bounds of each connection there is a bound on the memory of all answers of a worker's
+ * connections. Beyond it each connection may hold CONN_LEAST_BYTES and one value, so it goes on as its own
+ * answers leave: it always has an event to wait for, and none waits for another. When such values together reach
+ * CONN_MOST_TIMES the bound, no connection starts a request, and a connection that has not taken its
+ * answers for ten seconds is closed (net/sweep.c).
  *
- * Threads: all of it belongs to the connection's worker.
+ * server/net implements these functions; a protocol needs no more of the network than this header.
+ *
+ * Threads: everything here belongs to the connection's worker, except where a function says otherwise. No function
+ * here takes a lock or blocks, except where it says so.
  */
 #ifndef FS_SERVER_CONN_CONN_H
 #define FS_SERVER_CONN_CONN_H
@@ -79,12 +81,13 @@ struct reply {
 	char text[REPLY_TEXT_BYTES]; /* the key while the request is under way, then the head */
 };
 
+/* Why a protocol's input() has stopped. */
 enum conn_verdict {
-	CONN_MORE, /* the input is used up, but for the start of a command */
+	CONN_MORE, /* the input is used up, except for the start of a command */
 	CONN_WAIT, /* conn->wait says for what */
 	CONN_YIELD, /* it had its turn */
-	CONN_LEND, /* conn_lend was called: goes away once all is sent */
-	CONN_CLOSE /* after what is queued has been written */
+	CONN_LEND, /* conn_lend was called: the connection is lent once all its answers are sent */
+	CONN_CLOSE /* the connection closes once all its answers are sent */
 };
 
 /* A key that was looked ahead at, and its hash. */
@@ -96,17 +99,18 @@ struct foreseen {
 
 enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES, CONN_WAIT_MEMORY };
 
+/* A protocol, for the network. The worker calls these functions; none of them blocks. */
 struct protocol {
 	const char *name;
-	/* Executes what is in the input, and says why it stopped. */
+	/* Executes the commands in the input, and returns why it stopped. */
 	enum conn_verdict (*input)(struct conn *conn);
-	/* The keys that the commands in the input name, in their order and as far as that is cheap to
-	   see; at most `most`. Changes nothing: what it gets wrong only costs time. */
+	/* Finds keys that the commands in the input name, in their order, as far as that is cheap. Fills at most `most` of them
+	   and returns their number. Changes nothing: a wrong key only costs time. */
 	unsigned (*foresee)(const struct conn *conn, struct foreseen *out, unsigned most);
-	/* The request of a reply is done: makes its head from the result, and says whether a value
+	/* The request of a pending reply is done: makes the reply's text from the result, and sets has_value if a value
 	   follows. The connection may be dead. */
 	void (*compose)(struct reply *reply);
-	/* The connection is going away: drop what the session holds. */
+	/* The connection is going away: frees what the session holds. */
 	void (*abandon)(struct conn *conn);
 };
 
@@ -138,8 +142,8 @@ struct conn {
 	uint64_t ordered_mask; /* ... a bit for each of their hashes */
 	char *body; /* where the value of a storage command goes ... */
 	uint32_t body_left; /* ... and how much is missing; read from the socket without a copy */
-	const struct listener *listener; /* it came in by: its protocol, its tag; NULL: none (UDP) */
-	char *user; /* who has authenticated; NULL: nobody, or nobody has to. Freed with the connection */
+	const struct listener *listener; /* the listener that it came in by; NULL: none (UDP) */
+	char *user; /* the name of the user who has logged in; NULL: nobody has. Freed with the connection */
 	bool authenticated; /* or doesn't have to be: commands are executed */
 	uint8_t wait;
 	bool blocked; /* the socket takes no more */
@@ -148,44 +152,57 @@ struct conn {
 	bool dead; /* closed; freed with the last pending reply */
 };
 
-/* Its descriptor: what log lines call it. */
+/* The connection's descriptor, by which log lines and events name it. Any thread, while the connection is open. */
 int conn_number(const struct conn *conn);
-/* The peer as log lines and "stats conns" show it: "127.0.0.1:4711", "[::1]:4711", "unix:/path". */
+/* Writes the peer's address as log lines show it into out, and returns out: "127.0.0.1:4711", "[::1]:4711",
+   "unix:/path". */
 const char *conn_peer(const struct conn *conn, char out[128]);
 
-/* ---- loans: a connection is another thread's for a while (loan.c) ------------------------------ */
+/* store_hash of a key of length bytes in the input. The hash that looking ahead has computed is taken where there is one, so
+   ask for each key once, in the order of the commands. */
+uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
+
+/* ---- loans: a connection belongs to another thread for a while (net/loan.c) -------------------- */
 
 /*
- * "watch" and "lru_crawler metadump" write for long what no worker should wait for. The worker lends the
- * connection out: the protocol calls conn_lend() in a barrier and returns CONN_LEND; once all that was
- * answered before is sent, take() is called on the worker's thread with the loan, which it hands on to a thread
- * of its own and returns; or with NULL, if the connection was closed before that.
- * Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted. False: not
- * possible (UDP): nothing has happened, the protocol answers an error.
+ * "watch" and "lru_crawler metadump" write for so long that no worker should wait for them. The worker lends the connection:
+ *
+ *   1. The protocol calls conn_lend() when nothing is pending, and returns CONN_LEND.
+ *   2. When all earlier answers are sent, take() is called on the worker's thread. It hands the loan to a thread of its own
+ *      and returns. If the connection has been closed before that, take() gets NULL.
+ *   3. Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted.
+ *
+ * All loans must be back before the workers stop (net_serve calls the stopping hook for that).
  */
 struct loan;
-bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
-/* As send(): bytes taken, or -1 with errno, EAGAIN when the peer doesn't read fast enough. For TLS too, which is
-   why what was not taken comes first in the next call, at least as much of it. */
-ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
-/* For poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. */
-int loan_fd(const struct loan *loan);
-/* Has the peer closed (at least its sending side), or is the connection broken? What it sends meanwhile stays
-   for the worker. (poll: POLLRDHUP, POLLHUP, POLLERR.) */
-bool loan_peer_gone(struct loan *loan);
-/* From any thread: the worker has it again, and closes it if close is set. All loans must be back before
-   the workers stop (net_serve calls the stop hook for that, net.h). */
-void loan_return(struct loan *loan, bool close);
 
-/* store_hash of a key in the input, computed once for looking ahead and execution. */
-uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
+/* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing has
+   happened, and the protocol answers an error. */
+bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
+
+/* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer doesn't
+   read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of them, as TLS
+   needs that. The thread that has the loan. */
+ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
+
+/* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's. */
+int loan_fd(const struct loan *loan);
+
+/* Returns true if the peer has closed at least its sending side, or the connection is broken. Bytes that it has sent meanwhile
+   stay for the worker. The thread that has the loan. */
+bool loan_peer_gone(struct loan *loan);
+
+/* Gives the connection back to its worker, which closes it if close is set. The loan is gone. Any thread; takes a leaf lock
+   of the worker. */
+void loan_return(struct loan *loan, bool close);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
+/* The rest of conn_room: makes the buffer larger. */
 char *conn_make_room(struct conn *conn, uint32_t bytes);
 
-/* Room for bytes (at most CONN_ROOM_BYTES) in one piece at the end of the output, to be taken by
-   conn_commit. Never NULL: when memory is out the connection fails, and the bytes go nowhere. */
+/* Returns room for so many bytes (at most CONN_ROOM_BYTES) in one piece at the end of the output; conn_commit takes what was
+   written into it. Never NULL: when memory is out, the connection fails and the bytes go nowhere. */
 static inline char *conn_room(struct conn *conn, uint32_t bytes)
 {
 	if (__builtin_expect(conn->output.capacity - conn->output.tail >= bytes, 1))
@@ -193,12 +210,14 @@ static inline char *conn_room(struct conn *conn, uint32_t bytes)
 	return conn_make_room(conn, bytes);
 }
 
+/* The first bytes of conn_room's piece are output. */
 static inline void conn_commit(struct conn *conn, uint32_t bytes)
 {
 	if (!conn->failed)
 		conn->output.tail += bytes;
 }
 
+/* Appends a copy of length bytes (at most CONN_ROOM_BYTES) to the output. */
 static inline void conn_put(struct conn *conn, const char *text, uint32_t length)
 {
 	memcpy(conn_room(conn, length), text, length);
@@ -207,19 +226,22 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* A spare reply with its request's done and owner set. NULL when memory is out. */
+/* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns it
+   until conn_queue or conn_reply_give. NULL: memory is out, and the connection fails. */
 struct reply *conn_reply_take(struct conn *conn);
+/* The reply is needed no more: frees it. Its item and value must have been given back. */
 void conn_reply_give(struct conn *conn, struct reply *reply);
 
-/* Puts a reply at the end of the output: with a pending request, or complete. */
+/* Puts a reply at the end of the output, with a pending request or complete. The queue owns it from here on. */
 void conn_queue(struct conn *conn, struct reply *reply);
 
-/* True while a read-modify-write of this connection on this key is pending: wait for it. */
+/* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must wait. */
 bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
-/* May another request start? False: conn->wait is set, return CONN_WAIT. */
+/* The rest of conn_may_go. */
 bool conn_may_go_slow(struct conn *conn);
 
+/* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_may_go(struct conn *conn)
 {
 	if (__builtin_expect(!conn->output.first && !conn->blocked &&
@@ -229,7 +251,7 @@ static inline bool conn_may_go(struct conn *conn)
 	return conn_may_go_slow(conn);
 }
 
-/* For barriers: true when nothing is pending; false: conn->wait is set, return CONN_WAIT. */
+/* For barriers: returns true if nothing is pending. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_settled(struct conn *conn)
 {
 	if (conn->pending == 0)

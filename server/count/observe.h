@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is told of each finished request on a key, beside the store's own counters: "stats apps", "stats detail", and the
- * events of "watch fetchers" and "watch mutations".
+ * Counting per request, beside the store's own counters: "stats apps", "stats detail", and the events of "watch fetchers"
+ * and "watch mutations".
  *
  *   store_execute or its done() --> observe(conn, request) --+--> the application's counters      always
  *                                                            +--> the prefix's counters           stats detail on
  *                                                            +--> events                          somebody watches
  *
- * An application is what stands before the first delimiter in the key, or, with --app-source=user, who has authenticated.
+ * The application of a request is the part of its key before the first delimiter, or, with --app-source=user, the user who
+ * has logged in.
  *
- * Threads: observe() from the worker of the connection; the rest from any.
+ * Threads: observe() runs on the worker of the connection, takes no lock for an application that the thread knows, and
+ * a leaf lock for a new one. observe_init and observe_fini run alone. All other functions from any thread.
  */
 #ifndef FS_SERVER_COUNT_OBSERVE_H
 #define FS_SERVER_COUNT_OBSERVE_H
@@ -19,34 +21,40 @@
 #include <stdint.h>
 
 #define OBSERVE_NAME_MAX 250u /* bytes of an application's name */
-#define APPS_MAX 64u /* the others share one */
+#define APPS_MAX 64u /* further applications share index 0 */
 #define DETAIL_PREFIXES_MAX 65535u
 
 struct conf;
 struct conn;
 struct store_request;
 
-void observe_init(const struct conf *conf); /* before any thread counts */
-void observe_fini(void); /* when none does any more */
-uint64_t observe_untouched(void); /* of its tables, the bytes that are not resident yet */
+/* Makes the tables; aborts when memory is out. Before any thread counts. */
+void observe_init(const struct conf *conf);
+/* Frees them, when no thread counts any more. Names of struct observe_app go with them. */
+void observe_fini(void);
+/* The bytes of the tables that are not resident yet. Reads the kernel's page map: not for the hot path. */
+uint64_t observe_untouched(void);
 
-/* The request is done and its value not yet given back. */
+/* Counts a request that is done; its value must not have been given back yet. */
 void observe(const struct conn *conn, const struct store_request *request);
 
-/* stats detail on, off. */
+/* ---- stats detail ------------------------------------------------------------------------------ */
+
 void observe_switch_detail(bool on);
-bool observe_detail(void);
-/* stats detail dump: "PREFIX <name> get <n> hit <n> set <n> del <n>" for each prefix. The line's length; 0: that was all.
-   *at: 0 at first. */
+bool observe_detail(void); /* is it on? */
+/* The line of the next prefix, "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns its length, or 0 after
+   the last one. *at must be 0 at first, and is moved on. */
 unsigned observe_detail_line(unsigned *at, char out[512]);
 
-/* What an application has asked for since the start, whatever was reset. */
+/* ---- applications ------------------------------------------------------------------------------ */
+
+/* What the requests of an application have been. */
 struct observe_app {
-	/* From clients' keys, so any bytes but a delimiter, or a user's name: whoever shows it escapes it. Not ended by a 0; until
-	   observe_fini. Empty: of requests without an application, and of applications beyond the first APPS_MAX; what
-	   word stands for these may be an application's name too. */
+	/* It comes from clients' keys, so it may have any byte except the delimiter, or it is a user's name: escape it before it is
+	   shown. No 0 ends it. It lives until observe_fini. It is empty for requests without an application and for those
+	   of applications beyond the first APPS_MAX. */
 	const char *name;
-	size_t name_length; /* 0 .. 250 */
+	size_t name_length; /* 0 .. OBSERVE_NAME_MAX bytes */
 	uint64_t dram_hits, flash_hits, misses; /* of get and gat */
 	uint64_t sets; /* storage commands, stored or not */
 	uint64_t deletes;
@@ -54,11 +62,16 @@ struct observe_app {
 	uint64_t read_bytes; /* value bytes of the hits */
 	uint64_t written_bytes; /* key and value bytes of what the sets stored */
 };
-/* index 0: the empty name; then in the order in which they came. False: there are no more. Any thread. */
+
+/* The counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the order in which they
+   came. Returns false if there is no such index. */
 bool observe_app(unsigned index, struct observe_app *out);
+/* The same, but since the last observe_reset. */
 bool observe_app_since_reset(unsigned index, struct observe_app *out);
+/* How many applications have a name, 0 .. APPS_MAX: the largest index. */
 unsigned observe_app_count(void);
 
-void observe_reset(void); /* stats reset */
+/* "stats reset": observe_app_since_reset and observe_detail_line begin at 0 again. */
+void observe_reset(void);
 
 #endif
