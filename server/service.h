@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon and who runs it: systemd's protocol of readiness, watchdog, sockets handed over, and the journal.
+ * The daemon and its service manager: systemd's protocol of readiness, watchdog, inherited sockets, and the journal.
  * Without a service manager each of these does nothing.
  *
  *   environment (NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS, JOURNAL_STREAM) --service_open--> struct service
@@ -9,7 +9,7 @@
  *   SIGHUP: service_reloading, service_ready            RELOADING=1, READY=1
  *   stop:   service_stopping, service_stage ...         STOPPING=1, and more time while it goes on
  *
- * A service manager that can't be reached is no reason to stop: it is told about in the log, once.
+ * A service manager that can't be reached is no reason to stop: the log has a line about it, once.
  *
  * Threads: the main thread; log lines to the journal from any.
  */
