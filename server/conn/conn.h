@@ -50,9 +50,9 @@
 #define CONN_PENDING 256u /* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
 #define CONN_LEAST_BYTES (32u << 10) /* what a connection may hold whatever others do */
-#define CONN_TOTAL_PART 8 /* this part of -m may all connections' answers hold ... */
-#define CONN_SHARE_BYTES (64u << 10) /* of each connection's answers doesn't count for the next */
-#define CONN_MOST_TIMES 4 /* ... and so many times that with large values */
+#define CONN_TOTAL_PART 8 /* all connections' answers together may hold this part of -m ... */
+#define CONN_SHARE_BYTES (64u << 10) /* so much of each connection's answers doesn't count for that */
+#define CONN_MOST_TIMES 4 /* ... and so many times that if they have large values */
 #define CONN_ROOM_BYTES 4096u /* the largest piece of output made at once */
 #define REPLY_TEXT_BYTES 640 /* the longest head: meta's with a base64 key and all its flags */
 #define REPLY_OWN_BYTES 96u /* for the protocol's own use */
@@ -66,7 +66,7 @@ struct reply {
 	struct conn *conn;
 	struct reply *next; /* in the connection's queue, or among the worker's spare ones */
 	uint64_t position; /* in the output stream */
-	uint64_t since_ns; /* pending: when its request was received (durations.h) */
+	uint64_t since_ns; /* pending: when its request was received (count/durations.h) */
 	uint32_t sent; /* bytes of it that were written */
 	uint32_t held; /* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;
