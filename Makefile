@@ -68,7 +68,7 @@ tool_libs_top := -lncursesw -ltinfo
 
 store_dirs := server/store $(addprefix server/store/,state dram cleaner request report)
 engine_dirs := base conf classifier flashindex segments $(store_dirs)
-server_dirs := server server/net server/proto server/admin server/auth server/metrics
+server_dirs := server server/conn server/count server/net server/proto server/admin server/auth server/metrics
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
 sources = $(wildcard $(addsuffix /*.c,$(1)))

@@ -19,7 +19,7 @@
  *   ENUM    int         one of the row's words; its place in the row is the value (enums below)
  *
  * Threads: one thread loads; afterwards the struct is constant and any thread may read it. What SIGHUP changes
- * goes to whom it concerns (server/reload.h), not into the struct.
+ * goes to whom it concerns (server/admin/reload.h), not into the struct.
  * Ownership: the caller owns the struct, conf_free() frees what it holds.
  * Errors: the operator's mistake is told on the error stream with option, given value and what is
  * accepted; nothing is asserted about what the operator wrote.

@@ -5,7 +5,7 @@
  *
  * What a request's duration is: from when its bytes were received to when its answer was given to the kernel. Requests that were
  * received together are answered together, and so have one duration: it is measured once for all of
- * them, per turn of a worker, which is what keeps it off the path of a single request (server/net/durations.h).
+ * them, per turn of a worker, which is what keeps it off the path of a single request (server/count/durations.h).
  *
  *   - A value that comes in several receives counts from the turn of the last one: how fast a client sends is no matter of ours.
  *   - Of a pipeline that takes several turns (-R), each part counts from its own.

@@ -13,13 +13,14 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
+#include "server/admin/reload.h"
 #include "server/auth/auth.h"
+#include "server/conn/server.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/process.h"
-#include "server/reload.h"
+#include "server/proto/proto.h"
 #include "server/seccomp.h"
-#include "server/server.h"
 #include "server/service.h"
 #include "server/store/store.h"
 
@@ -155,6 +156,7 @@ static int confine(const struct conf *conf, char reason[256])
 static int serve(const struct conf *conf, struct service *service, struct process *process, int argc, char **argv)
 {
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
+	struct net_setup setup = { .server = &server, .choose_protocol = proto_choose };
 	struct store_config config;
 	struct parts parts = { process, &server };
 	const struct seg_owner owner = { process->uid, process->gid };
@@ -167,7 +169,8 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
 
-	code = net_listen(&server.net, &server, reason);
+	setup.inherited_count = service_sockets(service, &setup.inherited);
+	code = net_listen(&server.net, &setup, reason);
 	if (code != FS_OK)
 		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);

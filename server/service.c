@@ -24,8 +24,8 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/counters.h"
+#include "server/conn/server.h"
 #include "server/net/net.h"
-#include "server/server.h"
 #include "server/store/store.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
@@ -37,7 +37,7 @@
 #define WATCHDOG_LEAST_US 2000000u /* it is fed once a second at the most */
 
 struct service {
-	struct service_socket *sockets;
+	struct net_socket *sockets;
 	char **names; /* of sd_listen_fds_with_names */
 	unsigned count;
 	bool notifies; /* there is a NOTIFY_SOCKET */
@@ -128,7 +128,7 @@ static int take_sockets(struct service *service, char reason[256])
 	service->count = (unsigned)count;
 	service->sockets = mem_must_zalloc((size_t)count * sizeof(*service->sockets) + 1);
 	for (int i = 0; i < count; i++)
-		service->sockets[i] = (struct service_socket){ SD_LISTEN_FDS_START + i, service->names[i] };
+		service->sockets[i] = (struct net_socket){ SD_LISTEN_FDS_START + i, service->names[i] };
 	return FS_OK;
 }
 
@@ -178,7 +178,7 @@ void service_close(struct service *service)
 	mem_free(service);
 }
 
-unsigned service_sockets(const struct service *service, const struct service_socket **out)
+unsigned service_sockets(const struct service *service, const struct net_socket **out)
 {
 	*out = service ? service->sockets : NULL;
 	return service ? service->count : 0;

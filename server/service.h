@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon and who runs it: systemd's protocol of readiness, watchdog, sockets handed over, and the journal.
+ * The daemon and its service manager: systemd's protocol of readiness, watchdog, inherited sockets, and the journal.
  * Without a service manager each of these does nothing.
  *
  *   environment (NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS, JOURNAL_STREAM) --service_open--> struct service
@@ -9,7 +9,7 @@
  *   SIGHUP: service_reloading, service_ready            RELOADING=1, READY=1
  *   stop:   service_stopping, service_stage ...         STOPPING=1, and more time while it goes on
  *
- * A service manager that can't be reached is no reason to stop: it is told about in the log, once.
+ * A service manager that can't be reached is no reason to stop: the log has a line about it, once.
  *
  * Threads: the main thread; log lines to the journal from any.
  */
@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 
+struct net_socket;
 struct server;
 struct service;
 struct store_status;
@@ -36,13 +37,12 @@ void service_close(struct service *service); /* NULL is nothing; the sockets are
 
 /* ---- sockets handed over ---------------------------------------------------------------------- */
 
-/* Closed on exec; nothing else about it is known: look before use. name: FileDescriptorName=, "" or "unknown" without. */
-struct service_socket {
-	int fd;
-	const char *name; /* as long as the service */
-};
-/* How many; *out: the first, as long as the service. 0 for NULL. */
-unsigned service_sockets(const struct service *service, const struct service_socket **out);
+/*
+ * The sockets that the service manager has bound, for net_listen. Returns their number, 0 for NULL. *out is their array; it and
+ * the names in it live as long as the service. A name is FileDescriptorName= of the unit, "" or "unknown" where it has none. All
+ * descriptors are closed on exec; nothing else is known of them.
+ */
+unsigned service_sockets(const struct service *service, const struct net_socket **out);
 
 /* ---- what the service manager is told ---------------------------------------------------------- */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the operator sees: the reports behind "stats". Names and meanings are memcached's where it
- * has them, with the flash counted in; what is Flashield's own is in reports of its own.
+ * Reports and commands for the operator: "stats" and its kin, and what acts on the daemon as a whole. Names and meanings are
+ * memcached's where it has them, with the flash counted in. Flashield's own figures are in reports of their own.
  *
- * Threads: any. May lock leaves and read /proc; not for the hot path.
+ * Threads: any, except where a function says otherwise. Reports may take leaf locks and read /proc: they are not for the
+ * hot path.
  */
 #ifndef FS_SERVER_ADMIN_ADMIN_H
 #define FS_SERVER_ADMIN_ADMIN_H
@@ -12,12 +13,13 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "server/server.h"
+#include "server/conn/server.h"
 
-/* Where rows go: the protocol gives them its form. */
+/* The receiver of a report's rows: a protocol, which gives them its form. Texts live until the call returns. */
 struct stats_out {
 	void (*row)(struct stats_out *out, const char *name, const char *value);
-	/* Reports that are no rows ("cachedump", "detail dump"): a line, line end included. NULL: they are left out. */
+	/* Takes a line of a report that isn't made of rows ("cachedump", "detail dump"), line end included. NULL: such lines
+	   are left out. */
 	void (*line)(struct stats_out *out, const char *line, size_t length);
 	void *context;
 };
@@ -25,37 +27,49 @@ struct stats_out {
 #define STATS_END "END\r\n"
 
 /*
- * Starts what reports need beside the daemon's own threads: counts by application, watch and dump. FS_ESYS with a
- * reason. Main thread. admin_stop gives all loans back while the workers still run; admin_destroy, also after
- * an admin_start that failed, when no other thread runs any more.
+ * Starts counting by application, and the threads of watch and dump; sets server->watch and server->dump. FS_OK, or FS_ESYS
+ * or FS_ENOMEM with a reason; call admin_destroy then too. Main thread, before the workers start.
  */
 FS_MUST_CHECK int admin_start(struct server *server, char reason[256]);
+/* Gives all loans back and lends no more. Main thread, while the workers still run. */
 void admin_stop(struct server *server);
+/* Frees all that admin_start has made. Main thread, when no other thread runs any more. */
 void admin_destroy(struct server *server);
 
 /*
- * The report that the words in [words, end) ask for ("" is the general one), row by row. Returns the
- * line to end the answer with, line end included: END, RESET, OK, or an error.
+ * Makes the report that the words in [words, end) ask for ("" is the general one), row by row. Returns the line that ends the
+ * answer, line end included: END, RESET, OK, or an error. It is constant text.
  */
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out);
 
-/* One row with a formatted value. */
+/* "shutdown": asks the daemon to end, as a signal does. Returns at once. Any thread. */
+void admin_shutdown(const struct server *server);
+
+/*
+ * "refresh_certs": reads certificates and keys again. Connections that are open keep theirs. FS_OK, or a code with the
+ * reason; the old ones stay in use then. Any thread; blocks on files.
+ */
+FS_MUST_CHECK int admin_refresh_certificates(const struct server *server, char reason[256]);
+
+/* Tells out one row with a formatted value, cut at 1023 bytes. */
 void stats_add(struct stats_out *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The reports (stats_*.c). */
+/* The reports (stats_*.c): each tells out all its rows. */
 void stats_general(const struct server *server, struct stats_out *out);
 void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);
 void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
-/* Of each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals below 10. */
+/* For each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals below 10. */
 void stats_latency(const struct server *server, struct stats_out *out);
 void stats_memory(const struct server *server, struct stats_out *out);
-void stats_latency_reset(void); /* they begin anew; /metrics goes on */
+/* "stats reset": stats_latency begins anew. /metrics is not affected. */
+void stats_latency_reset(void);
 void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);
 void stats_conns(const struct server *server, struct stats_out *out);
-/* These return the line to end with, as admin_stats does. */
+void stats_apps(const struct server *server, struct stats_out *out);
+/* These two return the line that ends the answer, as admin_stats does. */
 const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out);
 const char *stats_cachedump(const struct server *server, const char *words, struct stats_out *out);
 

@@ -14,7 +14,7 @@
 #include "base/events.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "server/net/conn.h"
+#include "server/conn/conn.h"
 
 #define BUFFER_BYTES (64u << 10)
 #define LINE_MAX_BYTES 1280u /* a key with each byte escaped, and seven numbers */

@@ -5,9 +5,9 @@
  *   worker: dump_begin --conn_lend--> dump thread: store_walk --> 64 KiB of lines at a time --> loan_send
  *           <--------------------------loan_return-------- END, and the connection goes on
  *
- * One at a time, as in memcached: so a client that takes nothing for DUMP_STALL_MS is closed.
+ * There is one dump at a time, as in memcached. So a client that takes nothing for DUMP_STALL_MS is closed.
  *
- * Threads: start, stop and destroy from the main thread; the others from any.
+ * Threads: start, stop and destroy belong to the main thread; dump_begin to the connection's worker.
  */
 #ifndef FS_SERVER_ADMIN_DUMP_H
 #define FS_SERVER_ADMIN_DUMP_H
@@ -29,12 +29,18 @@ enum dump_form {
 	DUMP_MG /* mg KEY, or mg BASE64 b; EN */
 };
 
+/* Starts the thread, which sleeps until a dump begins. FS_OK: *out is the caller's. FS_ESYS or FS_ENOMEM. */
 FS_MUST_CHECK int dump_start(struct dump **out, struct store *store);
-void dump_stop(struct dump *dump); /* ends the one under way, takes no more; NULL is nothing */
-void dump_destroy(struct dump *dump); /* when the workers have ended */
+/* Ends the dump under way and begins no other; its loan is back when this returns. NULL is nothing. */
+void dump_stop(struct dump *dump);
+/* Frees it, when the workers have ended. NULL is nothing. */
+void dump_destroy(struct dump *dump);
 
-/* A barrier of this connection: it is sent the objects of these classes (store_class_bytes; NULL: all). 0: return CONN_LEND.
-   FS_EBUSY: another one is under way. FS_EINVAL: such a connection can't be lent (UDP). */
+/*
+ * Sends this connection, of which nothing is pending, the objects of these classes (by store_class_bytes; NULL: all).
+ * FS_OK: the protocol returns CONN_LEND. FS_EBUSY: another dump is under way. FS_EINVAL: such a connection can't be lent
+ * (UDP). Takes a leaf lock.
+ */
 FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form,
 			     const bool classes[DUMP_CLASSES]);
 

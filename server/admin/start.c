@@ -6,9 +6,10 @@
 #include "conf/conf.h"
 #include "server/admin/admin.h"
 #include "server/admin/dump.h"
-#include "server/admin/observe.h"
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
+#include "server/count/observe.h"
+#include "server/net/net.h"
 #include "server/store/store.h"
 
 /* As the options say; "lru_crawler" changes it later. */
@@ -54,4 +55,16 @@ void admin_destroy(struct server *server)
 	server->watch = NULL;
 	events_fini();
 	observe_fini();
+}
+
+/* ---- commands to the daemon as a whole --------------------------------------------------------- */
+
+void admin_shutdown(const struct server *server)
+{
+	net_stop(server->net);
+}
+
+int admin_refresh_certificates(const struct server *server, char reason[256])
+{
+	return net_refresh_certificates(server->net, reason);
 }

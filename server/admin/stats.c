@@ -10,7 +10,7 @@
 
 #include "conf/conf.h"
 #include "conf/counters.h"
-#include "server/admin/observe.h"
+#include "server/count/observe.h"
 #include "server/store/store.h"
 
 void stats_add(struct stats_out *out, const char *name, const char *format, ...)
@@ -33,14 +33,6 @@ static const char *reset(const struct server *server, const char *words, struct 
 	observe_reset();
 	stats_latency_reset();
 	return "RESET\r\n";
-}
-
-static const char *apps(const struct server *server, const char *words, struct stats_out *out)
-{
-	(void)server;
-	(void)words;
-	stats_apps(out);
-	return STATS_END;
 }
 
 /* ---- stats sizes ------------------------------------------------------------------------------- */
@@ -136,7 +128,7 @@ static const struct report {
 	{ "segments", stats_segments, NULL },
 	{ "latency", stats_latency, NULL },
 	{ "memory", stats_memory, NULL },
-	{ "apps", NULL, apps },
+	{ "apps", stats_apps, NULL },
 };
 
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out)

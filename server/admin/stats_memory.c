@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/resident.h"
-#include "server/admin/observe.h"
+#include "server/count/observe.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
 

@@ -14,10 +14,10 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
-#include "server/admin/observe.h"
+#include "server/admin/reload.h"
 #include "server/admin/tuning.h"
+#include "server/count/observe.h"
 #include "server/net/net.h"
-#include "server/reload.h"
 #include "server/store/store.h"
 
 struct source {

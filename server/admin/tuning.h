@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What memcached lets an operator change while it runs, by "lru", "slabs" and "extstore": it has no
- * meaning here, as there are neither slabs nor LRU lists. The commands answer all the same, and "stats settings" shows
- * what they have set. Begins with what the options say.
+ * Figures that memcached lets an operator change while it runs, by "lru", "slabs" and "extstore". They have no meaning here,
+ * as there are neither slabs nor LRU lists. The commands answer all the same, and "stats settings" shows what they have
+ * set. At first the figures are those of the options.
  *
  * Threads: any; each field is an atomic of its own.
  */
@@ -41,8 +41,9 @@ struct tuning {
 
 extern struct tuning tuning;
 
-/* Sets the fields of a copy of the options to what they have been tuned to. */
+/* Sets the fields of a copy of the options to the values that they have been tuned to. */
 void tuning_show(struct conf *copy);
-void tuning_init(const struct conf *conf); /* before any thread starts */
+/* Sets all fields from the options, before any thread starts. */
+void tuning_init(const struct conf *conf);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/events.h"
 #include "base/lock.h"
-#include "server/net/conn.h"
+#include "server/conn/conn.h"
 
 #define DRAIN_MS 20
 

@@ -22,8 +22,8 @@
 struct auth;
 struct conf;
 
-/* Reads conf's password file and starts libsasl2, as far as the options ask for them; *out is NULL when they
-   don't. FS_EINVAL: the file has a bad line (its number is in the reason), FS_ESYS: it can't be read. */
+/* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; NULL if no option
+   asks. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it can't be read. */
 FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
 void auth_close(struct auth *auth); /* NULL is nothing */
 
@@ -34,7 +34,8 @@ FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
 bool auth_has_passwords(const struct auth *auth);
 bool auth_has_sasl(const struct auth *auth);
 
-/* Is there such a user with this password? May wait for a reload in another thread, not for the file. */
+/* Returns true if there is such a user with this password. Takes a leaf lock, under which a reload swaps the entries; never waits for
+   the file. */
 bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password, size_t password_length);
 
 /* ---- SASL ------------------------------------------------------------------------------------ */
@@ -49,9 +50,11 @@ struct auth_sasl; /* one connection's exchange */
 
 /* The mechanisms, separated by blanks; "" without any. Valid until auth_close. */
 const char *auth_sasl_mechanisms(const struct auth *auth);
-/* mechanism: the client names one, and an exchange begins anew; NULL: data is the answer to a challenge. *sasl is made
-   when NULL. The challenge belongs to the session and lives until its next step. May block, on libsasl2's files and
-   helpers (saslauthd). AUTH_SASL_REFUSED also when memory is out. */
+/*
+ * One step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data is the answer to
+ * a challenge. *sasl is made if it is NULL, and is the caller's. *challenge belongs to the session and lives until its next
+ * step. May block, on libsasl2's files and helpers (saslauthd). AUTH_SASL_REFUSED also when memory is out.
+ */
 enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
 				     const char *data, size_t length, const char **challenge, size_t *challenge_length);
 const char *auth_sasl_user(const struct auth_sasl *sasl); /* "" until AUTH_SASL_OK; valid until the next step */

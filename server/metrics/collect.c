@@ -16,11 +16,11 @@
 #include "conf/latency.h"
 #include "conf/metrics.h"
 #include "conf/version.h"
-#include "server/admin/observe.h"
+#include "server/conn/server.h"
+#include "server/count/observe.h"
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
-#include "server/server.h"
 #include "server/store/store.h"
 
 #define LABELS_MAX 8u

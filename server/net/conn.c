@@ -12,7 +12,6 @@
 #include "base/events.h"
 #include "base/log.h"
 #include "conf/counters.h"
-#include "server/proto/proto.h"
 
 #define ROOM_BYTES 4096u /* least room in the input before reading */
 #define RECEIVES 16u /* of one connection in a turn */
@@ -215,7 +214,8 @@ static enum conn_verdict parse(struct conn *conn)
 	if (!conn->protocol) {
 		if (input->start == input->end)
 			return CONN_MORE;
-		conn->protocol = proto_choose(conn->server->conf, (unsigned char)input->bytes[input->start]);
+		conn->protocol = conn->worker->net->choose_protocol(conn->server->conf,
+								    (unsigned char)input->bytes[input->start]);
 		if (!conn->protocol)
 			return CONN_CLOSE;
 	}

@@ -15,18 +15,17 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
-#include "server/service.h"
 
 /* FileDescriptorName= that choose, with -Z. */
 #define NAME_TLS "tls"
 #define NAME_PLAIN "notls"
 
-static bool is_named(const struct service_socket *given, const char *name)
+static bool is_named(const struct net_socket *given, const char *name)
 {
 	return strcmp(given->name, name) == 0;
 }
 
-static int refuse(const struct service_socket *given, const char *why, char reason[256])
+static int refuse(const struct net_socket *given, const char *why, char reason[256])
 {
 	snprintf(reason, 256, "the socket handed over as descriptor %d (%.60s) can't be used: %s", given->fd,
 		 *given->name ? given->name : "without a name", why);
@@ -43,7 +42,7 @@ static int property(int fd, int option)
 }
 
 /* NULL: with what is asked for, it can't be served. */
-static const struct transport *choose_transport(const struct net *net, const struct service_socket *given, int family,
+static const struct transport *choose_transport(const struct net *net, const struct net_socket *given, int family,
 						const char **why)
 {
 	bool tls = net->certificates && family != AF_UNIX && !is_named(given, NAME_PLAIN);
@@ -63,7 +62,7 @@ static void set_option(int fd, int level, int option)
 		log_warn("socket option %d of level %d can't be set: %m", option, level);
 }
 
-static int adopt_stream(struct net *net, const struct service_socket *given, int family, char reason[256])
+static int adopt_stream(struct net *net, const struct net_socket *given, int family, char reason[256])
 {
 	const char *why = NULL;
 	const struct transport *transport = choose_transport(net, given, family, &why);
@@ -80,7 +79,7 @@ static int adopt_stream(struct net *net, const struct service_socket *given, int
 									       : refuse(given, "no memory", reason);
 }
 
-static int adopt_datagram(struct net *net, const struct service_socket *given, int family, char reason[256])
+static int adopt_datagram(struct net *net, const struct net_socket *given, int family, char reason[256])
 {
 	struct sockaddr_storage bound;
 	socklen_t length = sizeof(bound);
@@ -95,7 +94,7 @@ static int adopt_datagram(struct net *net, const struct service_socket *given, i
 	return udp_adopt(net, given->fd) == 0 ? FS_OK : refuse(given, strerror(errno), reason);
 }
 
-static int adopt(struct net *net, const struct service_socket *given, char reason[256])
+static int adopt(struct net *net, const struct net_socket *given, char reason[256])
 {
 	int type = property(given->fd, SO_TYPE), family = property(given->fd, SO_DOMAIN);
 	int flags = fcntl(given->fd, F_GETFL);
@@ -115,20 +114,17 @@ static int adopt(struct net *net, const struct service_socket *given, char reaso
 
 int inherited_open(struct net *net, char reason[256])
 {
-	const struct service_socket *given;
-	unsigned count = service_sockets(net->server->service, &given);
 	int code = FS_OK;
 
-	for (unsigned i = 0; i < count && code == FS_OK; i++)
-		code = adopt(net, &given[i], reason);
+	for (unsigned i = 0; i < net->inherited_count && code == FS_OK; i++)
+		code = adopt(net, &net->inherited[i], reason);
 	if (code == FS_OK)
-		log_info("sockets handed over by the service manager: %u; -l, -p, -U and -s don't count", count);
+		log_info("sockets handed over by the service manager: %u; -l, -p, -U and -s don't count",
+			 net->inherited_count);
 	return code;
 }
 
 bool inherited_any(const struct net *net)
 {
-	const struct service_socket *given;
-
-	return service_sockets(net->server->service, &given) > 0;
+	return net->inherited_count > 0;
 }

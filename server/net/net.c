@@ -84,12 +84,16 @@ static int listen_to_others(struct net *net)
 
 /* ---- start and stop -------------------------------------------------------------------------- */
 
-int net_listen(struct net **out, const struct server *server, char reason[256])
+int net_listen(struct net **out, const struct net_setup *setup, char reason[256])
 {
+	const struct conf *conf = setup->server->conf;
 	struct net *net = mem_must_zalloc(sizeof(*net));
 	int code;
 
-	net->server = server;
+	net->server = setup->server;
+	net->choose_protocol = setup->choose_protocol;
+	net->inherited = setup->inherited;
+	net->inherited_count = setup->inherited_count;
 	net->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (net->wake_fd < 0) {
 		snprintf(reason, 256, "eventfd: %m");
@@ -97,7 +101,7 @@ int net_listen(struct net **out, const struct server *server, char reason[256])
 		return FS_ESYS;
 	}
 	listen_raise_limit(net);
-	code = server->conf->enable_ssl ? certificates_open(&net->certificates, server->conf, reason) : FS_OK;
+	code = conf->enable_ssl ? certificates_open(&net->certificates, conf, reason) : FS_OK;
 	if (code == FS_OK)
 		code = listen_open(net, reason);
 	if (code != FS_OK) {

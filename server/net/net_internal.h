@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the network: workers, and what a connection is beside its protocol's view (conn.h).
+ * Inside the network: workers, and the part of a connection that protocols don't see (conn/conn.h).
  *
  * One turn of a worker:
  *
  *   event_base_loop(ONCE): sockets are received from, the store's completions, new and returned connections;
  *     at each CONN_STEPS that have received, and at the end: their commands are executed and answered
- *   store_worker_poll: what flash has answered while those were served
+ *   store_worker_poll: answers that flash has given while those were served
  *   connections that are ready again: had to give way, were blocked, or one of their replies is done
  *   store_worker_flush: the flash reads gathered in this turn start together
  *
- * The store's clock is read at the first thing that happens in a turn (worker_wake), not before
- * the loop sleeps: otherwise it would stand still for as long as nothing happens.
+ * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps: otherwise
+ * it would stand still for as long as nothing happens.
+ *
+ * Threads: a function without a remark belongs to the worker's thread if it takes a worker or a connection, and else to the main
+ * thread.
  */
 #ifndef FS_SERVER_NET_NET_INTERNAL_H
 #define FS_SERVER_NET_NET_INTERNAL_H
@@ -26,8 +29,8 @@
 
 #include "base/alloc.h"
 #include "base/lock.h"
-#include "server/net/conn.h"
-#include "server/net/durations.h"
+#include "server/conn/conn.h"
+#include "server/count/durations.h"
 #include "server/net/net.h"
 
 #define CONN_STEPS 32u /* connections that are stepped together */
@@ -37,19 +40,19 @@
 #define SPARE_REPLIES 1024 /* kept per worker */
 
 /*
- * How bytes move between a connection and its peer: plain sockets, TLS, one UDP datagram. Owner: the
- * worker, or who has the loan.
+ * The way bytes move between a connection and its peer: plain sockets, TLS, one UDP datagram. It is called by the
+ * worker, or by the thread that has the loan. Nothing here blocks.
  *
- *   open     makes transport_data; NULL: nothing to make. False: the connection can't be (out of memory)
- *   receive  as readv(): bytes, 0 at the end, -1 with errno. *more: there may be more although the socket
+ *   open     makes transport_data; NULL: there is nothing to make. Returns false if memory is out
+ *   receive  as readv(): returns bytes, 0 at the end, -1 with errno. *more: there may be more although the socket
  *            doesn't say so (it filled all the room, or TLS has decrypted more than was asked for); with
  *            EAGAIN: it can't go on before the socket takes bytes (TLS answers to something)
- *   send     as writev() on a socket without SIGPIPE. After EAGAIN or a part, it is offered what is left again, with
- *            more behind it perhaps. UDP: gathers, as the number of datagrams must be known
- *   close    all was sent, or failed: sends what UDP has gathered, ends TLS, closes the descriptor
+ *   send     as writev() on a socket without SIGPIPE. After EAGAIN or a part, the next call offers the rest again,
+ *            perhaps with more behind it. UDP only gathers, as the number of datagrams must be known
+ *   close    all was sent, or failed: sends the datagrams that UDP has gathered, ends TLS, closes the descriptor
  *
  * Plain sockets take direct calls instead, where it matters (sock_is_plain). The events of a UDP connection
- * are of no descriptor: it is ready from the start, and its receive() says the end after the datagram.
+ * have no descriptor: it is ready from the start, and its receive() returns 0 after the datagram.
  */
 struct socket_conn;
 
@@ -62,10 +65,11 @@ struct transport {
 };
 extern const struct transport transport_plain, transport_tls, transport_udp;
 
-/* What a connection is made of. */
+/* All that conn_open needs. */
 struct opening {
-	int fd; /* taken over, but for a UDP socket */
-	const struct listener *listener; /* it came in by; NULL: none (UDP), and it doesn't count as a connection */
+	int fd; /* the connection owns it, except for a UDP socket */
+	const struct listener
+		*listener; /* the listener it came in by; NULL: none (UDP), it doesn't count as a connection */
 	const struct transport *transport;
 	void *transport_data; /* UDP: its datagram */
 };
@@ -90,7 +94,7 @@ struct socket_conn {
 	bool lent; /* away: the worker doesn't touch it */
 };
 
-/* What "stats conns" says of a connection, in memcached's words. STATE(ID, word) */
+/* The states of a connection in "stats conns", in memcached's words. STATE(ID, word) */
 #define CONN_STATE_TABLE(STATE) \
 	STATE(NEW_COMMAND, "conn_new_cmd") \
 	STATE(BODY, "conn_nread") \
@@ -186,6 +190,9 @@ struct listener {
 
 struct net {
 	const struct server *server;
+	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first); /* as net_setup's */
+	const struct net_socket *inherited; /* as net_setup's */
+	unsigned inherited_count;
 	struct certificates *certificates; /* NULL: no TLS */
 	struct event_base *base; /* the main thread's */
 	const struct net_hooks *hooks; /* net_serve's */
@@ -213,13 +220,13 @@ struct net {
 
 /* ---- connections (conn.c, output.c) ---------------------------------------------------------- */
 
-/* Takes the descriptor and transport_data over. On failure they are closed by the transport. */
+/* Opens a connection, which owns the descriptor and transport_data from here on. On failure the transport has closed them. */
 void conn_open(struct worker *worker, const struct opening *opening);
-/* Tells who watches connevents that it was opened, or is being closed. */
+/* Emits the connevents event of a connection that was opened, or is being closed. */
 void conn_tell(const struct conn *conn, bool opened) __attribute__((cold));
-/* At once: what is pending is finished without an answer. The struct may be freed. */
+/* Closes a connection at once; pending requests finish without an answer. The struct may be freed. */
 void conn_kill(struct conn *conn);
-/* A dead one that nothing is pending for. */
+/* Frees a dead connection that nothing is pending for. */
 void conn_free(struct conn *conn);
 /*
  * Gives connections of one worker their turn, out of its ready list: executes what is in their input, sends,
@@ -229,9 +236,9 @@ void conn_free(struct conn *conn);
  */
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count);
 
-/* Sends what is ready. Sets blocked or failed. */
+/* Sends all answers that are ready, as far as the socket takes them. Sets conn->blocked or conn->failed. */
 void conn_flush(struct conn *conn);
-/* Bytes that wait to be sent. */
+/* The bytes that wait to be sent, except those of pending replies. */
 static inline uint64_t conn_output_bytes(const struct conn *conn)
 {
 	return conn->output.tail - conn->output.head + conn->output.value_bytes;
@@ -244,48 +251,49 @@ static inline bool conn_output_empty(const struct conn *conn)
 void conn_shrink_output(struct conn *conn);
 /* Drops all output; pending replies stay alive, out of the queue. */
 void conn_drop_output(struct conn *conn);
+/* Frees the worker's spare replies. */
 void reply_free_all(struct worker *worker);
 
 /* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
 
-/* What sessions are made with. Any thread, but for open and close; a leaf lock inside. */
+/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock. */
 struct certificates;
-/* Reads the files that conf names. FS_ERANGE: something is wrong with one of them, or with the ciphers. */
+/* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't be used. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
-/* Reads them again, as the user that the daemon has become. On an error the old ones stay. */
+/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then. */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
 uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
-/* A session with those of now; the caller's. NULL when memory is out. */
+/* Makes a session with the present ones, which is the caller's. NULL: memory is out. */
 struct ssl_st *certificates_session(struct certificates *certificates);
 
 /* ---- loans (loan.c) -------------------------------------------------------------------------- */
 
-/* All is answered and sent: the connection goes away. */
+/* All is answered and sent: hands the connection to the borrower. */
 void loan_take(struct socket_conn *sock);
-/* The connection closes with a loan that was asked for. */
+/* The connection closes before its loan has begun: the borrower gets NULL. */
 void loan_forget(struct socket_conn *sock);
-/* Takes back what was returned, in the worker's thread; a worker that stops closes it. */
+/* Takes the returned connections back. A worker that stops closes them. */
 void loan_collect(struct worker *worker);
 
-/* ---- what lasts too long (sweep.c) ----------------------------------------------------------- */
+/* ---- connections that last too long (sweep.c) ----------------------------------------------------------- */
 
-/* In the main thread, once a second: has the workers that need it sweep their connections, and all come round where
-   net_alive is to tell of them. */
+/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks for
+   their beat. */
 void sweep_ring(struct net *net);
-/* In the worker's: closes idle connections (-o idle_timeout), and who keeps others from memory. */
+/* Closes idle connections (-o idle_timeout), and those whose answers keep others from memory. */
 void sweep(struct worker *worker);
-/* There may be memory again for those that wait for it. */
+/* Lets the connections go on that wait for memory, if there is some again. */
 void sweep_feed(struct worker *worker);
 
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 FS_MUST_CHECK int worker_start(struct worker *worker);
-void worker_stop(struct worker *worker); /* returns when its thread has ended */
-void worker_ring(struct worker *worker); /* from any thread: wakes it */
+void worker_stop(struct worker *worker); /* main thread; returns when the worker's thread has ended */
+void worker_ring(struct worker *worker); /* wakes it; any thread */
 void worker_fini(struct worker *worker);
-/* Hands a connection over, from the main thread. False when memory is out: nothing was taken. */
+/* Hands a connection to the worker. False: memory is out, and nothing was taken. Main thread; takes a leaf lock. */
 bool worker_give(struct worker *worker, const struct opening *opening);
 
 static inline void worker_wake(struct worker *worker)
@@ -306,7 +314,7 @@ static inline void worker_make_ready(struct socket_conn *sock)
 	}
 }
 
-/* When there are CONN_STEPS of them, worker_run_fresh comes next. */
+/* It has received. The caller runs worker_run_fresh when there are CONN_STEPS of them. */
 static inline void worker_make_fresh(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
@@ -331,11 +339,11 @@ static inline void worker_unmake_ready(struct socket_conn *sock)
 	sock->ready = sock->fresh = false;
 }
 
-/* Steps those that have received; and all that are ready by now. */
+/* Step the connections that have received, and all that are ready by now. */
 void worker_run_fresh(struct worker *worker);
 void worker_run_ready(struct worker *worker);
 
-/* What clients make a worker take, and what it gives back. The worker. */
+/* Account for memory that clients make a worker take, and that it gives back. */
 static inline void worker_took(struct worker *worker, uint64_t bytes)
 {
 	atomic_store_explicit(&worker->client_bytes,
@@ -348,7 +356,7 @@ static inline void worker_gave(struct worker *worker, uint64_t bytes)
 	worker_took(worker, -bytes);
 }
 
-/* CONN_BUFFER_BYTES; NULL when memory is out. */
+/* A buffer of CONN_BUFFER_BYTES. NULL: memory is out. */
 static inline char *worker_buffer_take(struct worker *worker)
 {
 	char *buffer;
@@ -375,17 +383,17 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
-/* The descriptor is the list's from here on; on failure it is closed. local: a UNIX socket. */
+/* The list owns the descriptor from here on; it is closed on failure. local: a UNIX socket. */
 FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
-/* Has a service manager handed sockets over? Then these, and none of the options'. FS_EINVAL: one of them can't be served,
-   with the reason. */
+/* Returns true if a service manager has handed sockets over: these are served, and none of the options'. */
 bool inherited_any(const struct net *net);
+/* Makes listeners of them. FS_EINVAL with the reason: one of them can't be served. */
 FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 /*
- * Who has a socket on this address, or one that collides with it: "process 4711 (memcached), user memcache,
- * memcached.service"; without the right to see that, "memcached 1.6.18 (user memcache)" as far as the port answers
- * "version" within half a second, or "a process of user memcache". False: nobody is found, and out stays what it is.
- * Reads much of /proc, and talks to the port.
+ * Finds the process that has a socket on this address, or on one that collides with it: "process 4711 (memcached), user
+ * memcache, memcached.service"; without the right to see that, "memcached 1.6.18 (user memcache)" if the port answers
+ * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is found.
+ * Main thread, at the start: reads much of /proc, and talks to the port.
  */
 #define HOLDER_BYTES 128
 bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
@@ -394,14 +402,14 @@ FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
 void listen_close(struct net *net);
 FS_MUST_CHECK int listen_start(struct net *net);
 void listen_stop(struct net *net);
-/* Main thread: goes on accepting if there is room. */
+/* Goes on accepting if there is room. Main thread. */
 void listen_resume(struct net *net);
 /* Raises RLIMIT_NOFILE for the connection limit. */
 void listen_raise_limit(const struct net *net);
 
-/* The connection is gone: called by its worker. */
+/* A connection is gone. */
 void net_connection_closed(struct net *net);
-/* From any thread: the main thread looks what there is to do. */
+/* Wakes the main thread, which looks for work. Any thread. */
 void net_wake(struct net *net);
 
 /* ---- UDP (udp.c: datagrams; udp_listen.c: sockets) ------------------------------------------- */
@@ -423,11 +431,12 @@ struct udp_socket {
 
 /* A socket for each worker on this address. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
-/* A bound socket that is there already: all workers wait at it, as who made it may be another user than we, beside whom
-   no further one could be bound. It is the list's from here on. 0, or -1 with errno. */
+/* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no second one
+   could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_adopt(struct net *net, int fd);
+/* Returns true if there is a socket on this address, given as text. */
 bool udp_have(const struct net *net, const char *address);
-/* Before the workers' threads start, and after they have ended. */
+/* Main thread, before the workers' threads start and after they have ended. */
 FS_MUST_CHECK int udp_start(struct net *net);
 void udp_stop(struct net *net);
 void udp_close_all(struct net *net);
@@ -436,10 +445,11 @@ void udp_readable(evutil_socket_t fd, short what, void *context);
 void udp_writable(evutil_socket_t fd, short what, void *context);
 /* Drops the answers that wait. */
 void udp_forget(struct udp_socket *socket);
-/* Who sent the datagram that this connection is. */
+/* Writes the sender's address of the datagram that this connection is into out, and returns out. */
 const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]);
+/* Calls see() with each address family and port. */
 void udp_each_address(const struct net *net, void (*see)(void *context, int family, unsigned port), void *context);
-/* Any thread: for "stats conns". */
+/* Calls see() for each socket, for "stats conns". Any thread. */
 void udp_each(const struct net *net, uint32_t now_seconds,
 	      void (*see)(void *context, const struct net_conn_status *conn), void *context);
 

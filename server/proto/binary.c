@@ -32,12 +32,6 @@ static const struct handler {
 	[BINARY_SASL_STEP] = { binary_sasl_exchange, true },
 };
 
-void binary_skip(struct conn *conn, uint64_t bytes)
-{
-	conn->session.state = SESSION_SWALLOW;
-	conn->session.swallow = bytes;
-}
-
 /* Must this command wait for one before it? Then nothing of it may happen yet. */
 static bool must_wait(struct conn *conn, const struct binary_command *command)
 {
@@ -82,7 +76,7 @@ static enum binary_step refuse(struct conn *conn, const struct binary_command *c
 	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
 	if (command->body_length > BINARY_BODY_MAX)
 		return BINARY_CLOSE;
-	binary_skip(conn, command->body_length);
+	value_skip(conn, command->body_length);
 	return BINARY_NEXT;
 }
 
@@ -135,20 +129,6 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 	return CONN_CLOSE;
 }
 
-static bool swallow(struct conn *conn)
-{
-	struct input *input = &conn->input;
-	uint32_t there = input->end - input->start;
-	uint32_t take = there < conn->session.swallow ? there : (uint32_t)conn->session.swallow;
-
-	input->start += take;
-	conn->session.swallow -= take;
-	if (conn->session.swallow > 0)
-		return false;
-	conn->session.state = SESSION_LINE;
-	return true;
-}
-
 static enum conn_verdict binary_input(struct conn *conn)
 {
 	for (;;) {
@@ -161,7 +141,7 @@ static enum conn_verdict binary_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		case SESSION_SWALLOW:
-			if (!swallow(conn))
+			if (!value_skip_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:
@@ -174,15 +154,9 @@ static enum conn_verdict binary_input(struct conn *conn)
 
 static void binary_abandon(struct conn *conn)
 {
-	struct reply *reply = conn->session.reply;
-
 	auth_sasl_free(conn->session.sasl);
 	conn->session.sasl = NULL;
-	if (!reply)
-		return;
-	store_item_drop(conn->store, reply->request.item);
-	conn_reply_give(conn, reply);
-	conn->session.reply = NULL;
+	value_abandon(conn);
 }
 
 const struct protocol proto_binary = {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the binary protocol: binary.c finds the packets in the input and runs them, binary_keys.c those on keys,
- * binary_admin.c the others, binary_answer.c makes the answers. All on the connection's worker.
+ * Inside the binary protocol: binary.c finds the packets in the input, binary_keys.c runs those on keys, binary_admin.c the
+ * others, and binary_answer.c makes the answers.
+ *
+ * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of binary_stat and
+ * the helpers of libsasl2.
  */
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
 
-#include "server/net/conn.h"
 #include "server/proto/binary.h"
 #include "server/proto/proto.h"
+#include "server/proto/proto_internal.h"
 
 #define BINARY_FLAGS_BYTES 4u /* client flags: extras of an answer with a value */
 #define BINARY_HEAD_BYTES (BINARY_HEADER_BYTES + BINARY_FLAGS_BYTES) /* before the key in a reply's text */
@@ -27,14 +30,14 @@ struct binary_own {
 };
 _Static_assert(sizeof(struct binary_own) <= REPLY_OWN_BYTES, "fits");
 
-/* get, gat, touch, delete, incr, decr. */
+/* Executes get, gat, touch, delete, incr or decr. */
 enum binary_step binary_key(struct conn *conn, const struct binary_command *command);
-/* set ... prepend: makes the item, reads what is there of its value. */
+/* Begins set, add, replace, append or prepend: makes the item; its value comes next. */
 enum binary_step binary_store(struct conn *conn, const struct binary_command *command);
-/* Goes on with the value. False: it is not complete. */
+/* Goes on with the value. Returns true when the command is done, false when more input is needed. */
 bool binary_store_go_on(struct conn *conn);
 
-/* Without keys (binary_admin.c). */
+/* Commands without keys (binary_admin.c): each answers its command. */
 enum binary_step binary_noop(struct conn *conn, const struct binary_command *command);
 enum binary_step binary_version(struct conn *conn, const struct binary_command *command);
 enum binary_step binary_stat(struct conn *conn, const struct binary_command *command);
@@ -50,21 +53,18 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 /* struct protocol's foresee (binary_foresee.c). */
 unsigned binary_foresee(const struct conn *conn, struct foreseen *out, unsigned most);
 
-/* The input goes on after so many bytes of this command that nobody wants. */
-void binary_skip(struct conn *conn, uint64_t bytes);
-
-/* An answer with an error's text, or without anything. */
+/* Appends an answer of this status to the output, with the text of an error or without a body. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
-/* The header of such an answer alone, of BINARY_HEADER_BYTES: who puts the body does it in pieces. */
+/* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is large. */
 void binary_make_header(char *out, const struct binary_command *command, enum binary_status status, uint16_t key_length,
 			uint32_t body_length);
-/* An answer with key and value: at most CONN_ROOM_BYTES together with the header. */
+/* Appends an answer with key and value, at most CONN_ROOM_BYTES together with the header. */
 void binary_put(struct conn *conn, const struct binary_command *command, enum binary_status status, const char *key,
 		uint32_t key_length, const char *value, uint32_t value_length);
 
-/* Answers a finished request into the output, and gives the reply back or queues it. */
+/* Writes the answer to a finished request into the output; gives the reply back, or queues it with a large value. */
 void binary_answer(struct conn *conn, struct reply *reply);
-/* The same for one that was pending: into the reply. */
+/* Writes the answer to a request that was pending into its reply, which is in the queue. */
 void binary_compose(struct reply *reply);
 
 #endif

@@ -41,7 +41,7 @@ static struct reply *new_request(struct conn *conn, const struct binary_command 
 
 static void execute(struct conn *conn, struct reply *reply)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		binary_answer(conn, reply);
 		return;
 	}
@@ -124,7 +124,7 @@ static enum binary_step refuse_store(struct conn *conn, const struct binary_comm
 	}
 	if (command->value_length > BINARY_BODY_MAX)
 		return BINARY_CLOSE;
-	binary_skip(conn, command->value_length);
+	value_skip(conn, command->value_length);
 	return BINARY_NEXT;
 }
 
@@ -162,27 +162,15 @@ enum binary_step binary_store(struct conn *conn, const struct binary_command *co
 	}
 	reply->request.item = item;
 	choose_store(conn, reply, command);
-	conn->session.reply = reply;
-	conn->session.state = SESSION_BODY;
-	conn->body = store_item_value(item);
-	conn->body_left = command->value_length;
+	value_begin(conn, reply, command->value_length);
 	return BINARY_NEXT;
 }
 
 bool binary_store_go_on(struct conn *conn)
 {
-	struct input *input = &conn->input;
 	struct reply *reply = conn->session.reply;
-	uint32_t there = input->end - input->start;
-	uint32_t take = there < conn->body_left ? there : conn->body_left;
 
-	if (take > 0) {
-		memcpy(conn->body, input->bytes + input->start, take);
-		conn->body += take;
-		conn->body_left -= take;
-		input->start += take;
-	}
-	if (conn->body_left > 0)
+	if (!value_receive(conn))
 		return false;
 	conn->session.state = SESSION_LINE;
 	conn->session.reply = NULL;

@@ -25,7 +25,7 @@ static enum binary_step unknown(struct conn *conn, const struct binary_command *
 	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
 	if (command->value_length > BINARY_BODY_MAX)
 		return BINARY_CLOSE;
-	binary_skip(conn, command->value_length);
+	value_skip(conn, command->value_length);
 	return BINARY_NEXT;
 }
 
@@ -106,7 +106,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 				  store_too_large(conn->server->store, command->key_length, command->value_length)
 					  ? BINARY_STATUS_NO_MEMORY_AUTH
 					  : BINARY_STATUS_AUTH);
-		binary_skip(conn, command->value_length);
+		value_skip(conn, command->value_length);
 		return BINARY_NEXT;
 	}
 	input->start += command->value_length;

@@ -4,6 +4,8 @@
 
 #include "conf/counters.h"
 
+_Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
+
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
    never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
 static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
@@ -75,7 +77,7 @@ static void compare(struct store_request *request, const struct meta_command *me
 
 static enum text_step execute(struct conn *conn, struct reply *reply, bool changes)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		meta_answer(conn, reply);
 		return TEXT_NEXT;
 	}
@@ -175,7 +177,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
 		compare(&reply->request, meta);
 	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
-	text_body_begin(conn, reply, meta->value_length);
+	value_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
 }
 
@@ -228,7 +230,7 @@ static enum text_step refuse_line(struct conn *conn, const struct meta_command *
 
 	conn_put(conn, answer, (uint32_t)strlen(answer));
 	if (meta->body_follows)
-		text_swallow(conn, meta->value_length);
+		text_skip_value(conn, meta->value_length);
 	return TEXT_NEXT;
 }
 

@@ -29,13 +29,13 @@ static inline struct meta_own *meta_own(struct reply *reply)
 	return (struct meta_own *)reply->own;
 }
 
-/* mg, ms, md, ma, me: command->rest is what follows the name. mn is text_meta_noop. */
+/* Executes mg, ms, md, ma or me; command->rest follows the name. (mn is text_meta_noop.) */
 enum text_step meta_run(struct conn *conn, const struct text_command *command);
 
-/* Does this command name the key of a read-modify-write that is pending? Then conn->wait is set. */
+/* Returns true if this command names the key of a read-modify-write that is pending; conn->wait is set then. */
 bool meta_must_wait(struct conn *conn, const struct text_command *command);
 
-/* text_answer and text_compose, for replies of one of meta's kinds. */
+/* The same as text_answer and text_compose, for replies of meta's kinds. */
 void meta_answer(struct conn *conn, struct reply *reply);
 void meta_compose(struct reply *reply);
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 #define FLAG_WORDS (META_WORDS - 1) /* after the key */
 
 static const char *const answers[META_ERRORS] = {
@@ -19,15 +21,10 @@ const char *meta_error_answer(enum meta_error error)
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* What a flag is: the first answers as well, the others from TOKEN on have a number as their token. */
-enum kind { NONE, PLAIN, ANSWERED, OPAQUE, BASE64, MODE, NUMBER };
-
 static const uint8_t kinds[128] = {
-	['I'] = PLAIN,    ['L'] = PLAIN,    ['P'] = PLAIN,    ['q'] = PLAIN,    ['u'] = PLAIN,
-	['v'] = PLAIN,    ['x'] = PLAIN,    ['c'] = ANSWERED, ['f'] = ANSWERED, ['h'] = ANSWERED,
-	['k'] = ANSWERED, ['l'] = ANSWERED, ['s'] = ANSWERED, ['t'] = ANSWERED, ['O'] = OPAQUE,
-	['b'] = BASE64,   ['M'] = MODE,     ['C'] = NUMBER,   ['D'] = NUMBER,   ['E'] = NUMBER,
-	['F'] = NUMBER,   ['J'] = NUMBER,   ['N'] = NUMBER,   ['R'] = NUMBER,   ['T'] = NUMBER,
+#define META_FLAG_KIND(letter, kind) [letter] = META_##kind,
+	META_FLAG_TABLE(META_FLAG_KIND)
+#undef META_FLAG_KIND
 };
 
 static enum meta_error parse_number(struct meta_command *out, char flag, const char *token, size_t length)
@@ -72,28 +69,29 @@ static enum meta_error decode_key(struct meta_command *out)
 }
 
 /* A flag that is known, and wasn't there before. */
-static enum meta_error parse_token(struct meta_command *out, enum kind kind, const char *word, size_t length)
+static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind, const char *word, size_t length)
 {
 	const char *token = word + 1;
 
 	switch (kind) {
-	case OPAQUE:
+	case META_OPAQUE:
 		out->opaque = token;
 		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
 		__attribute__((fallthrough)); /* it is answered, too */
-	case ANSWERED:
+	case META_ANSWERED:
 		if (*word == 't')
 			out->made_ttl = meta_given(out, 'N') + meta_given(out, 'T');
+		must(out->answer_count < META_ANSWERS);
 		out->answers[out->answer_count++] = *word;
 		return META_ERROR_OK;
-	case BASE64:
+	case META_BASE64:
 		return decode_key(out);
-	case MODE:
+	case META_MODE:
 		if (length != 2)
 			return META_ERROR_MODE_LENGTH;
 		out->mode = *token;
 		return META_ERROR_OK;
-	case NUMBER:
+	case META_NUMBER:
 		return parse_number(out, *word, token, length - 1);
 	default:
 		return META_ERROR_OK;
@@ -104,11 +102,11 @@ static enum meta_error parse_token(struct meta_command *out, enum kind kind, con
 static bool parse_flag(struct meta_command *out, const char *word, size_t length, enum meta_error *error)
 {
 	unsigned char flag = (unsigned char)*word;
-	enum kind kind = flag < sizeof(kinds) ? (enum kind)kinds[flag] : NONE;
+	enum meta_kind kind = flag < sizeof(kinds) ? (enum meta_kind)kinds[flag] : META_NO_FLAG;
 	enum meta_error wrong;
 
-	if (kind == NONE || meta_given(out, *word)) {
-		*error = kind == NONE && flag < 127 ? META_ERROR_FLAG : META_ERROR_DUPLICATE;
+	if (kind == META_NO_FLAG || meta_given(out, *word)) {
+		*error = kind == META_NO_FLAG && flag < 127 ? META_ERROR_FLAG : META_ERROR_DUPLICATE;
 		return false;
 	}
 	out->given |= meta_flag_bit(*word);

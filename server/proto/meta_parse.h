@@ -19,12 +19,57 @@
 #include "server/proto/proto.h"
 
 #define META_WORDS 18 /* after the command's name, at most */
-#define META_ANSWERS 8 /* flags that an answer can have: c f h k l O s t */
 #define META_OPAQUE_MAX 31 /* bytes */
 #define META_DECODED_MAX (TEXT_KEY_MAX / 4 * 3) /* bytes of a key that comes in base64 */
 #define META_ENCODED_MAX (TEXT_KEY_MAX / 4 * 4)
 
-/* What a line can be wrong with, and the answer. ERR(ID, answer) */
+/*
+ * The flags. FLAG(letter, KIND), where the kinds are:
+ *
+ *   PLAIN     a letter alone
+ *   ANSWERED  a letter alone; the answer has the flag too
+ *   OPAQUE    with a token, which the answer has too
+ *   BASE64    the key comes in base64
+ *   MODE      its token is one letter
+ *   NUMBER    its token is a number
+ */
+#define META_FLAG_TABLE(FLAG) \
+	FLAG('I', PLAIN) \
+	FLAG('L', PLAIN) \
+	FLAG('P', PLAIN) \
+	FLAG('q', PLAIN) \
+	FLAG('u', PLAIN) \
+	FLAG('v', PLAIN) \
+	FLAG('x', PLAIN) \
+	FLAG('c', ANSWERED) \
+	FLAG('f', ANSWERED) \
+	FLAG('h', ANSWERED) \
+	FLAG('k', ANSWERED) \
+	FLAG('l', ANSWERED) \
+	FLAG('s', ANSWERED) \
+	FLAG('t', ANSWERED) \
+	FLAG('O', OPAQUE) \
+	FLAG('b', BASE64) \
+	FLAG('M', MODE) \
+	FLAG('C', NUMBER) \
+	FLAG('D', NUMBER) \
+	FLAG('E', NUMBER) \
+	FLAG('F', NUMBER) \
+	FLAG('J', NUMBER) \
+	FLAG('N', NUMBER) \
+	FLAG('R', NUMBER) \
+	FLAG('T', NUMBER)
+
+enum meta_kind { META_NO_FLAG, META_PLAIN, META_ANSWERED, META_OPAQUE, META_BASE64, META_MODE, META_NUMBER };
+
+/* How many flags an answer can have: each of those that are answered once, as a second one of a kind is an error. */
+enum {
+#define META_FLAG_ANSWERS(letter, kind) +(META_##kind == META_ANSWERED || META_##kind == META_OPAQUE)
+	META_ANSWERS = 0 META_FLAG_TABLE(META_FLAG_ANSWERS)
+#undef META_FLAG_ANSWERS
+};
+
+/* The errors of a line, and their answers. ERR(ID, answer) */
 #define META_ERROR_TABLE(ERR) \
 	ERR(OK, "") \
 	ERR(NO_KEY, "ERROR\r\n") \
@@ -50,6 +95,7 @@ enum meta_error {
 		META_ERRORS
 };
 
+/* The line that answers an error, line end included; "" for OK. Constant text. */
 const char *meta_error_answer(enum meta_error error);
 
 /* Pointers lead into the line, or, of a key in base64, into the struct itself. A token's field is set where its
@@ -78,29 +124,31 @@ struct meta_command {
 	char decoded[META_DECODED_MAX];
 };
 
+/* The bit of a flag ('@' .. '~') in meta_command's given. */
 static inline uint64_t meta_flag_bit(char flag)
 {
 	return 1ull << (flag - '@');
 }
 
+/* Returns true if the command has this flag. */
 static inline bool meta_given(const struct meta_command *command, char flag)
 {
 	return command->given & meta_flag_bit(flag);
 }
 
 /*
- * Parses what follows the name of command id, one of the meta commands, in [at, end). META_ERROR_OK, or what is
- * wrong; only body_follows and value_length are valid then. No side effects, reads [at, end) only. *out must stay
- * where it is while its key is used.
+ * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or the
+ * error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay in its
+ * place as long as its key is used.
  */
 enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
-/* Base64 of a key into out[META_ENCODED_MAX], without a terminator: for length <= META_DECODED_MAX. Returns
-   how many. */
+/* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a terminator. Returns
+   its length. */
 unsigned meta_encode_key(const char *key, unsigned length, char *out);
 
-/* A key from its base64, at most TEXT_KEY_MAX bytes of it, into out[META_DECODED_MAX]. 0: it is none. As
-   memcached does, passes over characters that don't belong, and ends with the first padding. */
+/* Decodes the base64 of a key, at most TEXT_KEY_MAX bytes, into out[META_DECODED_MAX]. Returns the key's length, or 0 if it is no
+   key. As memcached does, it passes over characters that don't belong, and ends with the first padding. */
 unsigned meta_decode_key(const char *text, size_t length, char *out);
 
 #endif

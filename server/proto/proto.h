@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protocols. A connection's first byte decides which one it speaks (proto_choose); each is a
- * struct protocol (net/conn.h). This header has the text protocol's parser, a pure function from a
- * line to a struct: it knows neither connections nor the store. Specification: protocol.txt of
- * memcached 1.6; what that leaves open follows what memcached 1.6.18 was seen to answer.
+ * Protocols. A connection's first byte decides which one it speaks (proto_choose). Each protocol is a struct protocol
+ * (conn/conn.h). This header also has the text protocol's parser, a pure function from a line to a struct: it knows
+ * neither connections nor the store. Specification: protocol.txt of memcached 1.6; where that leaves something open, the
+ * parser does what memcached 1.6.18 was seen to do.
+ *
+ * Threads: any; nothing here has a state.
  */
 #ifndef FS_SERVER_PROTO_PROTO_H
 #define FS_SERVER_PROTO_PROTO_H
@@ -16,8 +18,8 @@ struct conf;
 struct protocol;
 
 /*
- * The protocol of a connection that starts with this byte: the binary one's magic byte, or anything else, unless -B
- * allows one protocol alone (-Y the text protocol, -S the binary one). What is wrong in it is then that protocol's error.
+ * The protocol of a connection that starts with this byte: binary for its magic byte, text for any other, unless an option
+ * allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol then. Never NULL.
  */
 const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
 
@@ -83,7 +85,7 @@ enum text_id {
 		TEXT_COMMANDS
 };
 
-/* What a line can be wrong with, and the answer. ERR(ID, answer) */
+/* The errors of a line, and their answers. ERR(ID, answer) */
 #define TEXT_ERROR_TABLE(ERR) \
 	ERR(OK, "") \
 	ERR(UNKNOWN, "ERROR\r\n") \
@@ -99,6 +101,7 @@ enum text_error {
 		TEXT_ERRORS
 };
 
+/* The line that answers an error, line end included; "" for OK. Constant text. */
 const char *text_error_answer(enum text_error error);
 
 #define TEXT_KEY_MAX 250
@@ -120,27 +123,27 @@ struct text_command {
 };
 
 /*
- * Parses a line (without its line end). TEXT_ERROR_OK, or what is wrong; noreply is valid in both
- * cases: memcached stays silent about a line that ends in it. No side effects, reads
+ * Parses a line of length bytes without its line end into *out. Returns TEXT_ERROR_OK, or the error. out->noreply is valid in
+ * both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads
  * [line, line + length) only.
  */
 enum text_error text_parse(const char *line, size_t length, struct text_command *out);
 
-/* The next word in [*at, end), separated by spaces. False at the end. Moves *at behind it. */
+/* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is none. */
 bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*
- * A word as a number. As memcached's strtoull, these take control characters that are blanks (\t \v \f \r) and a sign before
- * it, and whatever stands behind such a blank; a minus counts down from 2^64 in text_unsigned, which takes what is
- * less than 2^63 then. False: it is none, or beyond 64 bits.
+ * A word as a number. As memcached's strtoull, these accept control characters that are blanks (\t \v \f \r) and a sign
+ * before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64; a result of
+ * 2^63 or more is none then. Returns false if the word is no number, or needs more than 64 bits.
  */
 bool text_unsigned(const char *text, size_t length, uint64_t *out);
 bool text_signed(const char *text, size_t length, int64_t *out);
 
-/* May this start of a line grow beyond TEXT_LINE_MAX? (It is a multiget.) */
+/* Returns true if a line that starts like this may grow beyond TEXT_LINE_MAX: it is a multiget. */
 bool text_may_be_long(const char *line, size_t length);
 
-/* Decimal digits of a number, at most 20, without a terminator. Returns how many. */
+/* Writes the decimal digits of a number into out, at most 20, without a terminator. Returns how many. */
 unsigned text_number(char *out, uint64_t number);
 
 #endif

@@ -188,20 +188,6 @@ static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
 	return CONN_MORE;
 }
 
-static bool swallow(struct conn *conn)
-{
-	struct input *input = &conn->input;
-	uint32_t there = input->end - input->start;
-	uint32_t take = there < conn->session.swallow ? there : (uint32_t)conn->session.swallow;
-
-	input->start += take;
-	conn->session.swallow -= take;
-	if (conn->session.swallow > 0)
-		return false;
-	conn->session.state = SESSION_LINE;
-	return true;
-}
-
 static enum conn_verdict text_input(struct conn *conn)
 {
 	for (;;) {
@@ -229,21 +215,10 @@ static enum conn_verdict text_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		default:
-			if (!swallow(conn))
+			if (!value_skip_go_on(conn))
 				return CONN_MORE;
 		}
 	}
-}
-
-static void text_abandon(struct conn *conn)
-{
-	struct reply *reply = conn->session.reply;
-
-	if (!reply)
-		return;
-	store_item_drop(conn->store, reply->request.item);
-	conn_reply_give(conn, reply);
-	conn->session.reply = NULL;
 }
 
 const struct protocol proto_text = {
@@ -251,5 +226,5 @@ const struct protocol proto_text = {
 	.input = text_input,
 	.foresee = text_foresee,
 	.compose = text_compose,
-	.abandon = text_abandon,
+	.abandon = value_abandon,
 };

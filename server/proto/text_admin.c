@@ -8,7 +8,6 @@
 #include "conf/counters.h"
 #include "server/admin/admin.h"
 #include "server/admin/watch.h"
-#include "server/net/net.h"
 #include "server/proto/text_internal.h"
 
 #define NO_FLUSH "CLIENT_ERROR flush_all not allowed\r\n"
@@ -129,7 +128,7 @@ enum text_step text_shutdown(struct conn *conn, const struct text_command *comma
 	if (text_word(&at, command->rest_end, &word, &length) && !is_word(word, length, "graceful"))
 		return say(conn, "CLIENT_ERROR invalid shutdown mode\r\n");
 	log_notice("a client asks to shut down");
-	net_stop(conn->server->net);
+	admin_shutdown(conn->server);
 	return TEXT_CLOSE;
 }
 
@@ -171,7 +170,7 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 	(void)command;
 	if (!conn->server->conf->enable_ssl)
 		return say(conn, "Error TLS not enabled\r\n");
-	if (net_refresh_certificates(conn->server->net, reason) == FS_OK)
+	if (admin_refresh_certificates(conn->server, reason) == FS_OK)
 		return say(conn, "OK\r\n");
 	log_warn("certificates are not renewed: %s", reason);
 	conn_put_text(conn, "Error ");

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the text protocol: text.c finds the commands in the input, text_keys.c
- * runs those on keys, text_admin.c the others, text_answer.c makes the answers. All on the connection's worker.
+ * Inside the text protocol: text.c finds the commands in the input, text_keys.c runs those on keys, text_admin.c and
+ * text_tuning.c the others, and text_answer.c makes the answers.
+ *
+ * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of text_stats.
  */
 #ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
 
-#include "server/net/conn.h"
 #include "server/proto/proto.h"
+#include "server/proto/proto_internal.h"
 
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
 #define TEXT_TOO_LARGE "SERVER_ERROR object too large for cache\r\n"
 #define TEXT_NO_MEMORY "SERVER_ERROR out of memory storing object\r\n"
 #define TEXT_COMMAND_KEYS 100 /* so many keys of a multiget take as much of a turn as a command */
 
-/* A reply's kind: which answer it is. */
+/* The kind of a reply: which answer it gets. */
 enum text_kind {
 	TEXT_KIND_LINE, /* of a classic command */
 	TEXT_KIND_META_GET,
@@ -37,32 +39,34 @@ enum text_step {
 /* struct protocol's foresee (text_foresee.c). */
 unsigned text_foresee(const struct conn *conn, struct foreseen *out, unsigned most);
 
-/* get, gets, gat, gats: the keys lie in [at, end) of the input. */
+/* Begins get, gets, gat or gats, whose keys lie in the input, and executes as many keys as may go. */
 enum text_step text_keys_begin(struct conn *conn, const struct text_command *command);
+/* Goes on with the keys of the line, from the one that had to wait. */
 enum text_step text_keys_go_on(struct conn *conn);
 
-/* set ... cas: makes the item, reads what is there of its value. */
+/* Begins set, add, replace, append, prepend or cas: makes the item; its value comes next. */
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
-/* The value of this reply's item comes next: length bytes, and a line end. */
-void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length);
-/* Such a value comes next that nobody wants. */
-void text_swallow(struct conn *conn, uint32_t length);
-/* Goes on with the value. False: it is not complete. */
+/* Goes on with the value and its line end. Returns true when the command is done, false when more input is needed. */
 bool text_store_go_on(struct conn *conn);
+/* A refused command's value of length bytes, and the line end behind it, come next: they are thrown away. */
+static inline void text_skip_value(struct conn *conn, uint32_t length)
+{
+	value_skip(conn, (uint64_t)length + 2);
+}
 
-/* A value that comes next is not stored for this reason: it passes by, and what the key had is deleted, as the client thinks of
-   it as gone. */
+/* Refuses a set whose item could not be made, for the reason `why`: the value of value_length bytes that comes next is thrown
+   away, and the key's object is deleted, as the client thinks of it as replaced. */
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why);
 
-/* incr, decr, delete, touch. */
+/* Executes incr, decr, delete or touch. */
 enum text_step text_change(struct conn *conn, const struct text_command *command);
 
-/* Without keys (text_admin.c). */
+/* Commands without keys (text_admin.c): each answers its command, unless that ends in noreply. */
 enum text_step text_stats(struct conn *conn, const struct text_command *command);
 enum text_step text_verbosity(struct conn *conn, const struct text_command *command);
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command);
-/* The answer to a flush_all whose time is none: it is counted, and refused with -F, before the time is looked at. */
+/* The answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does. Constant text. */
 const char *text_flush_error(const struct conn *conn);
 enum text_step text_version(struct conn *conn, const struct text_command *command);
 enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);
@@ -72,24 +76,25 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 enum text_step text_watch(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
 
-/* Is the last of these words, of which there are at most `most`, "noreply"? Some commands then answer nothing, errors included. */
+/* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer nothing,
+   not even errors. */
 bool text_is_noreply(const struct text_command *command, unsigned most);
 #define TEXT_WORDS_MOST 22 /* that memcached tells apart */
 
-/* Parts of memcached's (text_tuning.c). */
+/* Commands to parts of memcached (text_tuning.c): each answers its command. */
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);
 enum text_step text_lru(struct conn *conn, const struct text_command *command);
 enum text_step text_slabs(struct conn *conn, const struct text_command *command);
 enum text_step text_extstore(struct conn *conn, const struct text_command *command);
 
-/* Of who has not logged in yet (text_auth.c): a line, up to newline, is used up and answered, or begins a token. */
+/* The line of a client that has not logged in yet: uses it up, to newline, and answers it or begins a token. */
 enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline);
-/* Goes on with the token. False: it is not complete. */
+/* Goes on with the token. Returns true when it is answered, false when more input is needed. */
 bool text_auth_go_on(struct conn *conn);
 
-/* Answers a finished request into the output, and gives the reply back or queues it. */
+/* Writes the answer to a finished request into the output; gives the reply back, or queues it with a large value. */
 void text_answer(struct conn *conn, struct reply *reply);
-/* The same for one that was pending: into the reply. */
+/* Writes the answer to a request that was pending into its reply, which is in the queue. */
 void text_compose(struct reply *reply);
 
 #endif

@@ -44,7 +44,7 @@ static inline void keep_key(struct reply *reply)
 
 static void execute(struct conn *conn, struct reply *reply)
 {
-	if (conn_execute(conn, reply)) {
+	if (proto_execute(conn, reply)) {
 		text_answer(conn, reply);
 		return;
 	}
@@ -159,27 +159,13 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 
 /* ---- set, add, replace, append, prepend, cas ------------------------------------------------- */
 
-void text_body_begin(struct conn *conn, struct reply *reply, uint32_t length)
-{
-	conn->session.reply = reply;
-	conn->session.state = SESSION_BODY;
-	conn->body = store_item_value(reply->request.item);
-	conn->body_left = length;
-}
-
-void text_swallow(struct conn *conn, uint32_t length)
-{
-	conn->session.state = SESSION_SWALLOW;
-	conn->session.swallow = (uint64_t)length + 2;
-}
-
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why)
 {
 	struct reply *reply = new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
 
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	text_swallow(conn, value_length);
+	text_skip_value(conn, value_length);
 	if (!reply) {
 		conn->failed = true;
 		return;
@@ -206,7 +192,7 @@ static void refuse_store(struct conn *conn, const struct text_command *command, 
 		return;
 	}
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	text_swallow(conn, command->value_length);
+	text_skip_value(conn, command->value_length);
 	if (!command->noreply)
 		put_refusal(conn, why);
 }
@@ -234,7 +220,7 @@ enum text_step text_store_begin(struct conn *conn, const struct text_command *co
 	reply->request.cas = command->number;
 	reply->noreply = command->noreply;
 	keep_key(reply);
-	text_body_begin(conn, reply, command->value_length);
+	value_begin(conn, reply, command->value_length);
 	return TEXT_NEXT;
 }
 
@@ -242,18 +228,9 @@ bool text_store_go_on(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	struct reply *reply = conn->session.reply;
-	uint32_t there = input->end - input->start;
-	uint32_t take = there < conn->body_left ? there : conn->body_left;
 	bool complete;
 
-	if (take > 0) {
-		memcpy(conn->body, input->bytes + input->start, take);
-		conn->body += take;
-		conn->body_left -= take;
-		input->start += take;
-		there -= take;
-	}
-	if (conn->body_left > 0 || there < 2)
+	if (!value_receive(conn) || input->end - input->start < 2)
 		return false;
 	complete = memcmp(input->bytes + input->start, "\r\n", 2) == 0;
 	input->start += 2;

@@ -10,11 +10,11 @@ TextCommand = collections.namedtuple("TextCommand", "name id shape least most")
 BinaryCommand = collections.namedtuple("BinaryCommand", "opcode id shape flags")
 
 
-def rows(file, macro, count):
+def rows(file, macro, count, row="COMMAND"):
     """The arguments of each row of a table in a header."""
     text = (PROTO / file).read_text()
-    table = re.search(rf"#define {macro}\(COMMAND\) \\\n((?:.*\\\n)*.*\n)", text).group(1)
-    found = [[word.strip() for word in row.split(",")] for row in re.findall(r"COMMAND\((.*)\)", table)]
+    table = re.search(rf"#define {macro}\({row}\) \\\n((?:.*\\\n)*.*\n)", text).group(1)
+    found = [[word.strip() for word in arguments.split(",")] for arguments in re.findall(rf"{row}\((.*)\)", table)]
     assert found and all(len(row) == count for row in found), f"{macro} in {file} looks otherwise than expected"
     return found
 
@@ -30,8 +30,4 @@ def binary_commands():
 
 def meta_flags():
     """The letters that the meta parser knows, each with its kind."""
-    text = (PROTO / "meta_parse.c").read_text()
-    table = re.search(r"kinds\[128\] = \{(.*?)\};", text, re.DOTALL).group(1)
-    found = re.findall(r"\['(.)'\] = (\w+)", table)
-    assert len(found) > 10, "the flags' table in meta_parse.c looks otherwise than expected"
-    return {letter.encode(): kind for letter, kind in found}
+    return {letter.strip("'").encode(): kind for letter, kind in rows("meta_parse.h", "META_FLAG_TABLE", 2, "FLAG")}

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "server/admin/observe.h"
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
 #include "server/auth/auth.h"
+#include "server/count/observe.h"
+#include "server/proto/proto.h"
 #include "server/store/dram/dram.h"
 #include "tests/fuzz/fixed.h"
 #include "tests/fuzz/fuzz.h"
@@ -271,6 +272,7 @@ void fuzz_service_open(struct service *service, const struct service_options *op
 	start_observing(&service->conf, options->detail);
 	tuning_init(&service->conf);
 	service->net.server = &service->server;
+	service->net.choose_protocol = proto_choose;
 	service->net.workers = &service->worker;
 	service->net.worker_count = service->net.listener_count = 1;
 	service->net.wake_fd = -1;

@@ -19,6 +19,7 @@ STORE_CLEANER = ["server/store/cleaner"] + STORE_DRAM
 STORE_REQUEST = ["server/store/request"] + STORE_CLEANER
 STORE_REPORT = ["server/store/report"] + STORE_CLEANER
 STORE_ROOMS = ["server/store/" + room for room in ("state", "dram", "cleaner", "request", "report")]
+SERVER_ROOMS = ["server/" + room for room in ("conn", "count", "net", "auth", "admin", "metrics", "proto")] + [STORE]
 
 # Which folder may include which. The longest matching prefix counts, on both sides.
 EDGES = {
@@ -35,9 +36,17 @@ EDGES = {
     "server/store/report": STORE_REPORT,
     # Life and composition: opening in order, closing in the mirrored order.
     "server/store": [STORE] + STORE_ROOMS + ENGINE,
-    "server": ["server", STORE, "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
-    # Who may: answers from what it is told, and knows neither connections nor objects.
+    # The daemon's rooms, from the bottom up. A protocol reaches the network through the connection's interface alone,
+    # and the network a protocol through the table that main.c hands over.
+    "server/conn": ["server/conn", STORE, "base"],
+    "server/count": ["server/count", "server/conn", STORE, "conf", "base"],
+    "server/net": ["server/net", "server/count", "server/conn", STORE, "conf", "base"],
+    # It decides from a name and a password alone, and knows neither connections nor objects.
     "server/auth": ["server/auth", "conf", "base"],
+    "server/admin": ["server/admin", "server/auth", "server/net", "server/count", "server/conn", STORE, "conf", "base"],
+    "server/metrics": ["server/metrics", "server/net", "server/count", "server/conn", STORE, "conf", "base"],
+    "server/proto": ["server/proto", "server/admin", "server/auth", "server/count", "server/conn", STORE, "conf", "base"],
+    "server": ["server"] + SERVER_ROOMS + ["conf", "base"],
     "tools": ["tools", "tools/common", STORE] + ENGINE,
     "tools/common": ["tools/common", "conf", "base"],
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
@@ -47,8 +56,8 @@ EDGES = {
     "tools/top": ["tools/top", "tools/common", "conf", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base"],
-    "tests/unit": STORE_ROOMS + ["tests", "tools", "tools/common", "server", STORE, "server/net", "server/proto", "server/admin", "server/auth", "server/metrics"] + ENGINE,
-    "tests/fuzz": STORE_ROOMS + ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server", STORE, "server/net", "server/proto", "server/admin", "server/auth"] + ENGINE,
+    "tests/unit": ["tests", "tools", "tools/common", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
+    "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base", STORE],
 }
 
@@ -75,7 +84,8 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
-README_FOLDERS = ["base", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging"]
+README_FOLDERS = ["base", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging",
+                  "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics", "server/proto"]
 README_LINES = 60
 
 # This file names what it looks for.
@@ -149,6 +159,37 @@ def check_includes(path, text, users):
             find(path, number, f"{name} is internal to {target}")
 
 
+def note_edges(path, text, edges):
+    """Which folder includes which, with the first file and line of each edge."""
+    own = zone(path, EDGES)
+    targets = {t for allowed in EDGES.values() for t in allowed}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        target = zone(match.group(2), targets) if match and match.group(1) == '"' else None
+        if own and target and target != own:
+            edges.setdefault(own, {}).setdefault(target, (path, number))
+
+
+def check_circles(edges):
+    """An edge from which its own start can be reached again is part of a circle: there may be none, whatever EDGES allows."""
+    def reaches(folder, goal, seen):
+        seen.add(folder)
+        return folder == goal or any(reaches(f, goal, seen) for f in edges.get(folder, {}) if f not in seen)
+
+    for folder, targets in sorted(edges.items()):
+        for target, (path, number) in sorted(targets.items()):
+            if reaches(target, folder, set()):
+                find(path, number, f"{folder} includes {target}, from where {folder} is reached again: a circle of folders")
+
+
+def check_allowed():
+    """EDGES itself allows no two folders to include each other."""
+    for folder, allowed in EDGES.items():
+        for other in allowed:
+            if other > folder and folder in EDGES.get(other, []):
+                find(SELF, 0, f"EDGES allows {folder} and {other} to include each other")
+
+
 def check_lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if MARKS.search(line):
@@ -177,6 +218,7 @@ def check_readmes(known):
 
 def main():
     users = {}
+    edges = {}
     known = dict(files())
     for path, text in known.items():
         if path == SELF:
@@ -185,11 +227,14 @@ def main():
             find(path, 0, "its head has no SPDX line")
         if path.endswith((".c", ".h", ".cc", ".def")):
             check_includes(path, text, users)
+            note_edges(path, text, edges)
         check_lines(path, text)
     for library, exceptions in ONE_FILE_ONLY.items():
         wrappers = users.get(library, set()) - exceptions
         if len(wrappers) > 1:
             find(" ".join(sorted(wrappers)), 0, f"{library} belongs into one file")
+    check_circles(edges)
+    check_allowed()
     check_fault_table(known.get("base/fault.h", ""))
     check_readmes(known)
     for line in findings:

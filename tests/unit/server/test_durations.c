@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "conf/counters.h"
-#include "server/net/durations.h"
+#include "server/count/durations.h"
 #include "server/store/store.h"
 
 static struct clk clock_;

@@ -15,12 +15,12 @@
 #include "conf/conf.h"
 #include "conf/latency.h"
 #include "conf/metrics.h"
-#include "server/admin/observe.h"
+#include "server/conn/conn.h"
+#include "server/conn/server.h"
+#include "server/count/observe.h"
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"
-#include "server/net/conn.h"
 #include "server/net/net.h"
-#include "server/server.h"
 #include "server/store/store.h"
 
 #define SERIES_MAX 2000u
@@ -138,7 +138,7 @@ static int open_fixture(void **state, bool flash)
 	}
 	f->server.conf = &f->conf;
 	observe_init(&f->conf);
-	if (net_listen(&f->server.net, &f->server, reason) != FS_OK ||
+	if (net_listen(&f->server.net, &(struct net_setup){ .server = &f->server }, reason) != FS_OK ||
 	    store_open(&f->server.store, &config, reason) != FS_OK)
 		fail_msg("%s", reason);
 	*state = f;

@@ -13,8 +13,9 @@
 #include <pthread.h>
 
 #include "conf/conf.h"
-#include "server/admin/observe.h"
-#include "server/net/conn.h"
+#include "server/admin/admin.h"
+#include "server/conn/conn.h"
+#include "server/count/observe.h"
 
 #define REQUESTS 20000u
 #define THREADS 4u
@@ -65,7 +66,7 @@ static long counted(const char *row)
 	struct wanted wanted = { .row = row };
 	struct stats_out out = { .row = see_row, .context = &wanted };
 
-	stats_apps(&out);
+	stats_apps(NULL, &out);
 	return wanted.value[0] ? atol(wanted.value) : -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/reload.h"
+#include "server/admin/reload.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

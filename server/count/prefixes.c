@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/admin/prefixes.h"
+#include "server/count/prefixes.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -6,15 +6,15 @@
  *      |                         |   last time is recorded with that one duration
  *   since_ns ------------------> durations_sent
  *
- * What is counted as dram_hits, get_misses and cmd_set is what is recorded, by whatever protocol and transport it
- * came. A batch begins with the turn of its worker, or when the batch before it in the same turn was sent. What had to
- * wait for a flash read is told one by one (durations_done), since the batch in which it came, and is
- * recorded when the answers of the turn in which it was done are sent.
+ * A worker records the requests that its counters dram_hits, get_misses and cmd_set count, whatever protocol and transport
+ * they came by. A batch begins with the turn of the worker, or when the batch before it in the same turn was sent. A request
+ * that waited for a flash read is recorded by itself (durations_done), with the time since its batch began, when the answers
+ * of the turn in which it was done are sent.
  *
  * Threads: the worker's.
  */
-#ifndef FS_SERVER_NET_DURATIONS_H
-#define FS_SERVER_NET_DURATIONS_H
+#ifndef FS_SERVER_COUNT_DURATIONS_H
+#define FS_SERVER_COUNT_DURATIONS_H
 
 #include <stdint.h>
 
@@ -35,9 +35,9 @@ struct durations {
 	} late[DURATIONS_LATE]; /* done, and about to be sent */
 };
 
-/* All that was executed since the last time is sent. */
+/* All answers to what was executed since the last call are sent: records their durations. Reads the clock if there were any. */
 void durations_sent(struct durations *durations, const struct store_worker *store);
-/* A request that was received at since_ns has just been done, and counted by the store. */
+/* A request that was received at since_ns (of the store's clock) has just been done, and the store has counted it. */
 void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a protocol remembers between two calls of its input(): it lies in the connection, so that a
- * connection is one allocation. Zeroed when the connection opens. Owner: the connection's worker.
+ * A session: the state that a protocol keeps between two calls of its input(). It lies in the connection, so that a
+ * connection is one allocation. It is zeroed when the connection opens.
+ *
+ * Threads: the connection's worker.
  */
-#ifndef FS_SERVER_PROTO_SESSION_H
-#define FS_SERVER_PROTO_SESSION_H
+#ifndef FS_SERVER_CONN_SESSION_H
+#define FS_SERVER_CONN_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

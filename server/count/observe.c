@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/admin/observe.h"
+#include "server/count/observe.h"
 
 #include <endian.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "base/events.h"
 #include "conf/conf.h"
-#include "server/admin/prefixes.h"
-#include "server/net/conn.h"
+#include "server/conn/conn.h"
+#include "server/count/prefixes.h"
 
 /* By application. */
 enum app_counter {
@@ -27,6 +27,7 @@ enum app_counter {
 	   hits: a difference of two counts, read one after the other, would go back now and then. */
 	APP_GETS = APP_MISSES
 };
+_Static_assert(OBSERVE_NAME_MAX == PREFIX_NAME_MAX, "names are prefixes");
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
 
 /* By prefix, as "stats detail" has them. */
@@ -195,61 +196,39 @@ static inline void count_app(struct prefix_row *row, const struct store_request 
 	prefix_row_add(row, counter, 1);
 }
 
-static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
+static bool read_app(unsigned index, struct observe_app *out,
+		     void (*read)(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]))
 {
-	char row[3 * PREFIX_NAME_MAX + 33];
+	uint64_t values[PREFIX_COUNTERS];
 
-	snprintf(row, sizeof(row), "%s:%s", app, name);
-	stats_add(out, row, "%" PRIu64, value);
-}
-
-static void app_rows(struct stats_out *out, unsigned app)
-{
-	uint64_t sums[PREFIX_COUNTERS], hits;
-	char key[3 * PREFIX_NAME_MAX + 1] = "(none)";
-	const char *name;
-	size_t length;
-
-	name = prefixes_name(observed.apps, app, &length);
-	prefixes_sum(observed.apps, app, sums);
-	if (app > 0)
-		events_key(name, length, key);
-	hits = sums[APP_DRAM_HITS] + sums[APP_FLASH_HITS];
-	app_row(out, key, "get_count", hits + sums[APP_MISSES]);
-	app_row(out, key, "get_hits", hits);
-	app_row(out, key, "flash_hits", sums[APP_FLASH_HITS]);
-	app_row(out, key, "set_count", sums[APP_SETS]);
-	app_row(out, key, "delete_count", sums[APP_DELETES]);
-	app_row(out, key, "other_count", sums[APP_OTHERS]);
-	app_row(out, key, "value_bytes_read", sums[APP_BYTES_READ]);
-	app_row(out, key, "bytes_written", sums[APP_BYTES_WRITTEN]);
-	app_row(out, key, "dram_hits", sums[APP_DRAM_HITS]);
-	app_row(out, key, "get_misses", sums[APP_MISSES]);
+	if (index > prefixes_count(observed.apps))
+		return false;
+	read(observed.apps, index, values);
+	out->name = prefixes_name(observed.apps, index, &out->name_length);
+	out->dram_hits = values[APP_DRAM_HITS];
+	out->flash_hits = values[APP_FLASH_HITS];
+	out->misses = values[APP_MISSES];
+	out->sets = values[APP_SETS];
+	out->deletes = values[APP_DELETES];
+	out->others = values[APP_OTHERS];
+	out->read_bytes = values[APP_BYTES_READ];
+	out->written_bytes = values[APP_BYTES_WRITTEN];
+	return true;
 }
 
 bool observe_app(unsigned index, struct observe_app *out)
 {
-	uint64_t totals[PREFIX_COUNTERS];
-
-	if (index > prefixes_count(observed.apps))
-		return false;
-	prefixes_total(observed.apps, index, totals);
-	out->name = prefixes_name(observed.apps, index, &out->name_length);
-	out->dram_hits = totals[APP_DRAM_HITS];
-	out->flash_hits = totals[APP_FLASH_HITS];
-	out->misses = totals[APP_MISSES];
-	out->sets = totals[APP_SETS];
-	out->written_bytes = totals[APP_BYTES_WRITTEN];
-	return true;
+	return read_app(index, out, prefixes_total);
 }
 
-void stats_apps(struct stats_out *out)
+bool observe_app_since_reset(unsigned index, struct observe_app *out)
 {
-	unsigned count = prefixes_count(observed.apps);
+	return read_app(index, out, prefixes_sum);
+}
 
-	stats_add(out, "apps", "%u", count);
-	for (unsigned app = 0; app <= count; app++)
-		app_rows(out, app);
+unsigned observe_app_count(void)
+{
+	return prefixes_count(observed.apps);
 }
 
 /* ---- stats detail ------------------------------------------------------------------------------ */

@@ -10,8 +10,8 @@
  *
  * Threads: any. Finding a name takes no lock; a new one is added under a leaf lock. Each thread counts in a block of its own.
  */
-#ifndef FS_SERVER_ADMIN_PREFIXES_H
-#define FS_SERVER_ADMIN_PREFIXES_H
+#ifndef FS_SERVER_COUNT_PREFIXES_H
+#define FS_SERVER_COUNT_PREFIXES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,16 +28,20 @@ struct prefix_row {
 	_Atomic uint64_t value[PREFIX_COUNTERS];
 };
 
-/* most: names, beside number 0. Aborts when memory is out. */
+/* A table for at most `most` names, beside number 0. Aborts when memory is out. The caller owns it. */
 struct prefixes *prefixes_create(unsigned most);
-void prefixes_destroy(struct prefixes *prefixes); /* no thread counts any more; NULL is nothing */
+/* Frees it, when no thread counts in it any more. NULL is nothing. */
+void prefixes_destroy(struct prefixes *prefixes);
 
-/* The number of a name of 0 .. PREFIX_NAME_MAX bytes, which is added if it is new. 0: there are too many. */
+/* Returns the number of a name of 0 .. PREFIX_NAME_MAX bytes, 1 or more, and adds the name if it is new. Returns 0 if there are
+   too many names, or memory is out. Takes a leaf lock to add one, and none to find one. */
 unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t length);
 
-/* The calling thread's row of a number; it is that until prefixes_destroy. */
+/* The calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time; aborts when memory is
+   out. */
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
 
+/* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of the calling thread's own row. */
 static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint64_t n)
 {
 	_Atomic uint64_t *value = &row->value[counter];
@@ -45,15 +49,17 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* Names so far; numbers are 1 .. this. */
+/* How many names there are; their numbers are 1 .. this. */
 unsigned prefixes_count(const struct prefixes *prefixes);
-/* Of their tables, which are made for the most that there may be, the bytes that are not resident yet. */
+/* The bytes of its tables that are not resident yet: they are made for the most names that there may be. */
 uint64_t prefixes_untouched(const struct prefixes *prefixes);
-const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length); /* of 0: "" */
+/* The name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until prefixes_destroy. */
+const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length);
+/* The sums over all threads since the last reset. */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* Since the start, whatever was reset. */
+/* The sums over all threads since the start, whatever was reset. */
 void prefixes_total(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* All counters begin at zero again. */
+/* prefixes_sum begins at 0 again, for all numbers. */
 void prefixes_reset(struct prefixes *prefixes);
 
 #endif

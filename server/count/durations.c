@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/net/durations.h"
+#include "server/count/durations.h"
 
 #include "conf/counters.h"
 #include "server/store/store.h"

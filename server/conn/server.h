@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of the daemon share: one struct, filled by main() before any thread starts and
- * constant from then on.
+ * The parts of the daemon: one struct, by which a connection, a report and a scrape reach them. main() fills it before any
+ * other thread starts; it is constant from then on.
  */
-#ifndef FS_SERVER_SERVER_H
-#define FS_SERVER_SERVER_H
+#ifndef FS_SERVER_CONN_SERVER_H
+#define FS_SERVER_CONN_SERVER_H
 
 #include <stdint.h>
 
@@ -23,12 +23,12 @@ struct server {
 	struct store *store;
 	struct net *net;
 	struct service *service;
-	struct auth *auth; /* NULL: nobody has to authenticate */
+	struct auth *auth; /* NULL: nobody has to log in */
 	struct watch *watch;
 	struct dump *dump;
 	struct reload *reload; /* NULL before the daemon serves */
 	struct metrics *metrics; /* NULL: off */
-	int64_t started_seconds; /* of the wall clock; uptime comes from the store's own clock */
+	int64_t started_seconds; /* wall clock; the uptime comes from the store's own clock */
 };
 
 #endif

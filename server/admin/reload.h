@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SIGHUP: reads options, users and certificates again.
+ *
+ * Options with CONF_RELOAD take their new value at once. struct conf stays constant, as all threads read it: each new value
+ * goes into an atomic of the part that it concerns (the log, the store). A file that can't be used changes nothing. Any
+ * other option that has changed is named, as one that needs a restart. Users and certificates that can't be used leave
+ * the old ones in use. The log has a line for each change.
+ *
+ * A value that a client has set meanwhile ("verbosity", "cache_memlimit") stays, unless the file's value has changed.
+ *
+ * Threads: the main thread, except for reload_show.
+ */
+#ifndef FS_SERVER_ADMIN_RELOAD_H
+#define FS_SERVER_ADMIN_RELOAD_H
+
+#include "server/conn/server.h"
+
+struct reload;
+
+/* The caller owns the result. argc and argv are main's; both they and the server must outlive it. Aborts when memory is out. */
+struct reload *reload_create(const struct server *server, int argc, char **argv);
+void reload_destroy(struct reload *reload); /* NULL is nothing */
+/* Reads all again. Blocks on files. */
+void reload_all(struct reload *reload);
+/* Sets the fields of a copy of the options to the values in force. Any thread. */
+void reload_show(const struct server *server, struct conf *copy);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* "stats apps": what each application has asked for since the last "stats reset". */
+#include "server/admin/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/events.h"
+#include "server/count/observe.h"
+
+#define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name whose bytes are all escaped */
+
+static void row(struct stats_out *out, const char *app, const char *name, uint64_t value)
+{
+	char text[NAME_BYTES + 32];
+
+	snprintf(text, sizeof(text), "%s:%s", app, name);
+	stats_add(out, text, "%" PRIu64, value);
+}
+
+static void rows(struct stats_out *out, const char *name, const struct observe_app *app)
+{
+	uint64_t hits = app->dram_hits + app->flash_hits;
+
+	row(out, name, "get_count", hits + app->misses);
+	row(out, name, "get_hits", hits);
+	row(out, name, "flash_hits", app->flash_hits);
+	row(out, name, "set_count", app->sets);
+	row(out, name, "delete_count", app->deletes);
+	row(out, name, "other_count", app->others);
+	row(out, name, "value_bytes_read", app->read_bytes);
+	row(out, name, "bytes_written", app->written_bytes);
+	row(out, name, "dram_hits", app->dram_hits);
+	row(out, name, "get_misses", app->misses);
+}
+
+void stats_apps(const struct server *server, struct stats_out *out)
+{
+	unsigned count = observe_app_count();
+
+	(void)server;
+	stats_add(out, "apps", "%u", count);
+	for (unsigned i = 0; i <= count; i++) {
+		char name[NAME_BYTES] = "(none)";
+		struct observe_app app;
+
+		if (!observe_app_since_reset(i, &app))
+			return;
+		if (i > 0)
+			events_key(app.name, app.name_length, name);
+		rows(out, name, &app);
+	}
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the protocols: the code that the text and the binary protocol share. It executes a request, and it takes the
+ * value of a storage command from the input, into the command's item or past it.
+ *
+ *   value_begin --> SESSION_BODY    --value_receive until true--> the protocol executes the command
+ *   value_skip  --> SESSION_SWALLOW --value_skip_go_on until true--> SESSION_LINE
+ *
+ * Threads: the connection's worker.
+ */
+#ifndef FS_SERVER_PROTO_PROTO_INTERNAL_H
+#define FS_SERVER_PROTO_PROTO_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/conn/conn.h"
+#include "server/count/observe.h"
+
+/*
+ * Executes the request of a reply, and counts it if it is done at once. Returns true when it is done. Returns false when
+ * it waits for flash: the caller queues the reply (conn_queue), and the network counts the request when it is done.
+ */
+static inline bool proto_execute(struct conn *conn, struct reply *reply)
+{
+	if (!store_execute(conn->store, &reply->request))
+		return false;
+	observe(conn, &reply->request);
+	return true;
+}
+
+/* The next length bytes of the input are the value of this reply's item. The session owns the reply and its item until the
+   protocol takes them back (session.reply), or value_abandon frees them. */
+static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t length)
+{
+	conn->session.reply = reply;
+	conn->session.state = SESSION_BODY;
+	conn->body = store_item_value(reply->request.item);
+	conn->body_left = length;
+}
+
+/* Moves what the input has of the value into the item. Returns true when the item has all of it. */
+static inline bool value_receive(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->body_left ? there : conn->body_left;
+
+	if (take > 0) {
+		memcpy(conn->body, input->bytes + input->start, take);
+		conn->body += take;
+		conn->body_left -= take;
+		input->start += take;
+	}
+	return conn->body_left == 0;
+}
+
+/* The next bytes of the input belong to a command that was refused: they are thrown away. */
+void value_skip(struct conn *conn, uint64_t bytes);
+
+/* Throws away what the input has of them. Returns true when all of them are gone; a command comes next then. */
+bool value_skip_go_on(struct conn *conn);
+
+/* The connection goes away: frees a reply and an item whose value has not come completely. */
+void value_abandon(struct conn *conn);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The value of a storage command that is thrown away. (Taking one is in the header, as each set does it.) */
+#include "server/proto/proto_internal.h"
+
+void value_skip(struct conn *conn, uint64_t bytes)
+{
+	conn->session.state = SESSION_SWALLOW;
+	conn->session.swallow = bytes;
+}
+
+bool value_skip_go_on(struct conn *conn)
+{
+	struct input *input = &conn->input;
+	uint32_t there = input->end - input->start;
+	uint32_t take = there < conn->session.swallow ? there : (uint32_t)conn->session.swallow;
+
+	input->start += take;
+	conn->session.swallow -= take;
+	if (conn->session.swallow > 0)
+		return false;
+	conn->session.state = SESSION_LINE;
+	return true;
+}
+
+void value_abandon(struct conn *conn)
+{
+	struct reply *reply = conn->session.reply;
+
+	if (!reply)
+		return;
+	store_item_drop(conn->store, reply->request.item);
+	conn_reply_give(conn, reply);
+	conn->session.reply = NULL;
+}
