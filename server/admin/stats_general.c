@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/events.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/admin/watch.h"
 #include "server/net/net.h"
 #include "server/store/store.h"

@@ -2,7 +2,7 @@
 /* The meta commands: parsed ones in, requests to the store out. */
 #include "server/proto/meta_internal.h"
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
    never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */

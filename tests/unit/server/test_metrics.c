@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "base/metrics/latency.h"
+#include "base/metrics/metrics.h"
 #include "conf/conf.h"
-#include "conf/latency.h"
-#include "conf/metrics.h"
 #include "server/admin/observe.h"
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"

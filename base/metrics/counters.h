@@ -8,8 +8,8 @@
  * be a few events behind. Blocks are linked without a lock, so that a counter may be counted
  * under any lock.
  */
-#ifndef FS_CONF_COUNTERS_H
-#define FS_CONF_COUNTERS_H
+#ifndef FS_BASE_METRICS_COUNTERS_H
+#define FS_BASE_METRICS_COUNTERS_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ enum ctr_group { CTR_GROUP_GENERAL, CTR_GROUP_FLASH, CTR_GROUP_CLASSIFIER };
 
 enum ctr {
 #define COUNTER(name, group, unit, text) CTR_##name,
-#include "conf/counters.def"
+#include "base/metrics/counters.def"
 #undef COUNTER
 	CTR_COUNT
 };

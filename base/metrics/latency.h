@@ -21,17 +21,17 @@
  * linked without a lock, so that a duration may be recorded under any lock.
  * Memory: a thread's histogram takes pages only where values fall, some 8 KiB each in practice.
  */
-#ifndef FS_CONF_LATENCY_H
-#define FS_CONF_LATENCY_H
+#ifndef FS_BASE_METRICS_LATENCY_H
+#define FS_BASE_METRICS_LATENCY_H
 
 #include <stdint.h>
 
 #include "base/hist.h"
-#include "conf/metrics.h"
+#include "base/metrics/metrics.h"
 
 enum lat {
 #define LATENCY(name, metric, label, text) LAT_##name,
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 	LAT_COUNT
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 
 #include <stdatomic.h>
 
@@ -13,7 +13,7 @@ static struct hist zero[LAT_COUNT]; /* the sums at the last reset; whoever reset
 
 static const struct lat_info infos[LAT_COUNT] = {
 #define LATENCY(name, metric, label, text) { #name, METRIC_##metric, label, text },
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 };
 

@@ -5,18 +5,18 @@
  *
  * Threads: constant data.
  */
-#ifndef FS_CONF_METRICS_H
-#define FS_CONF_METRICS_H
+#ifndef FS_BASE_METRICS_METRICS_H
+#define FS_BASE_METRICS_METRICS_H
 
 #include <stddef.h>
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 enum metric_type { METRIC_TYPE_GAUGE, METRIC_TYPE_COUNTER, METRIC_TYPE_HISTOGRAM };
 
 enum metric {
 #define METRIC(name, type, labels, text) METRIC_##name,
-#include "conf/metrics.def"
+#include "base/metrics/metrics.def"
 #undef METRIC
 	METRIC_COUNT
 };
