@@ -9,7 +9,7 @@
 _Thread_local struct lat_block *lat_self;
 
 static struct lat_block *_Atomic blocks; /* only ever grows at its head */
-static struct hist zero[LAT_COUNT]; /* the sums at the last reset; whoever resets writes them */
+static struct hist zero[LAT_COUNT]; /* the sums at the last reset; under the caller's lock (lat_reset) */
 
 static const struct lat_info infos[LAT_COUNT] = {
 #define LATENCY(name, metric, label, text) { #name, METRIC_##metric, label, text },
