@@ -137,8 +137,9 @@ struct conf_option {
  * Sets all fields from defaults, file and command line, in this order.
  *
  * FS_OK: the start goes on, and the log level follows -v.
- * CONF_EXIT: the process is to end with conf->exit_code. It is 0 after an action such as -h, which has printed on out; 64 after a bad
- * value and 1 after an unknown option or suboption, with an error line on err in memcached's form.
+ * CONF_EXIT: the process is to end with conf->exit_code. It is 0 after an action such as -h, which has printed on out. After an error
+ * line on err it is memcached's: 64 for a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses
+ * with 1 (-t 0).
  * Call conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
