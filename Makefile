@@ -67,7 +67,7 @@ tool_libs_top := -lncursesw -ltinfo
 # --- sources, by folder -----------------------------------------------------------------------
 
 store_dirs := server/store $(addprefix server/store/,state dram cleaner request report)
-engine_dirs := base conf classifier flashindex segments $(store_dirs)
+engine_dirs := base base/metrics conf classifier flashindex segments $(store_dirs)
 server_dirs := server server/conn server/count server/net server/proto server/admin server/auth server/metrics
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
@@ -79,13 +79,13 @@ engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
 ketama_objs := $(call objects,tests/nodes)
-unit_srcs := $(wildcard tests/unit/*/test_*.c)
+unit_srcs := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/*)))
+	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/* tests/unit/*/*)))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
@@ -191,8 +191,10 @@ compile_commands.json: FORCE ## the commands of every source, for editors and cl
 format: ## applies .clang-format to every source
 	find . \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -not -path './.*' -not -path './$(BUILD)/*' -exec clang-format -i {} +
 
-sample-config: $(O)/print-sample ## writes conf/flashield.conf anew from conf/options.def
-	@$< > conf/flashield.conf.new && mv conf/flashield.conf.new conf/flashield.conf
+sample := packaging/samples/flashield.conf
+
+sample-config: $(O)/print-sample ## writes packaging/samples/flashield.conf anew from conf/options.def
+	@$< > $(sample).new && mv $(sample).new $(sample)
 
 reference: $(O)/print-reference ## writes the generated parts of packaging/man and packaging/doc anew from the tables
 	@/usr/bin/python3 tools/check/reference.py $< write
@@ -257,7 +259,7 @@ $(ketama): $(ketama_objs)
 	$(call show,LD,$@)$(call link,-lmemcached)
 
 # The generated parts of manual pages and guides: for reference and check.
-$(O)/print-reference: $(O)/tools/check/print_reference.o $(O)/lib/conf.a $(O)/lib/base.a
+$(O)/print-reference: $(O)/tools/check/print_reference.o $(addprefix $(O)/lib/,conf.a base-metrics.a base.a)
 	$(call show,LD,$@)$(call link,$(engine_libs))
 
 # What "flashield --print-sample-config" prints, without the daemon: for sample-config and check.
@@ -272,11 +274,11 @@ below_store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
 below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
-below_top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base.a)
+below_top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base-metrics.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.
 below_inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
 unit_libs = $(if $(filter server tools store bench inspect top,$(1)),$(below_$(1)),\
-	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
+	$(addprefix $(O)/lib/,$(addsuffix .a,$(subst /,-,$(1)) $(if $(filter-out base base/metrics conf,$(1)),conf base-metrics) $(filter-out $(1),base))))
 unit_module = $(patsubst %/,%,$(dir $(1)))
 # Sources of a test folder that are no test themselves are linked into each of its tests.
 # Those that test with a device get the one in memory.

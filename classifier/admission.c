@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/metrics/counters.h"
 #include "classifier/classifier_internal.h"
-#include "conf/counters.h"
 
 /*
  * The budget controller: proportional-integral, on the smoothed written / allowed less one.

@@ -21,9 +21,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/metrics/counters.h"
 #include "base/resident.h"
 #include "classifier/classifier_internal.h"
-#include "conf/counters.h"
 
 struct sampler_entry {
 	uint64_t key;

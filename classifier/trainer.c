@@ -20,8 +20,8 @@
 #include "base/assert.h"
 #include "base/events.h"
 #include "base/log.h"
+#include "base/metrics/counters.h"
 #include "classifier/classifier_internal.h"
-#include "conf/counters.h"
 
 #define TRAININGS_PER_WINDOW 4
 #define PAST_KEPT 4 /* times window and horizon: older samples are left out */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options that don't go together, in memcached's words where it has some. */
+/* Refuses options that contradict each other, with memcached's error line where memcached refuses them too. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int check_slab_sizes(const struct conf *conf, FILE *err)
 	while (exit_code == 0 && (word = strsep(&rest, "-")) != NULL) {
 		uint64_t size = strtoull(word, NULL, 10);
 
-		if (!*word && rest) /* memcached passes over these too */
+		if (!*word && rest) /* memcached ignores empty words too */
 			continue;
 		if (size < (uint64_t)conf->slab_min_size || size > most)
 			exit_code = refuse(err, "slab size %" PRIu64 " is out of valid range", size);
@@ -84,8 +84,8 @@ static int check_slab_sizes(const struct conf *conf, FILE *err)
 }
 
 /*
- * memcached's limits on slab_chunk_max hold when it was given. Its default doesn't bound -I: there are no
- * chunks here, and an -I of 1k needs no further option.
+ * memcached's limits on slab_chunk_max hold when the operator has given one. Its default doesn't bound -I: there are no chunks
+ * here, and an -I of 1k needs no further option.
  */
 static int check_chunks(const struct conf *conf, FILE *err)
 {
@@ -125,8 +125,8 @@ static int check_sizes(const struct conf *conf, FILE *err)
 #define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
 #define PORT_MAX 65535
 
-/* Where the address ends in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL: it is neither. Whether there is such an address is seen when it is
-   bound. */
+/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows whether the
+   address exists. */
 static const char *end_of_address(const char *text)
 {
 	size_t length;
@@ -139,7 +139,7 @@ static const char *end_of_address(const char *text)
 	return length > 0 && text[length + 1] == ']' ? text + length + 2 : NULL;
 }
 
-/* The port in ":PORT"; -1: it is none. */
+/* The port in ":PORT", or -1. */
 static long port_of(const char *text)
 {
 	size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -151,7 +151,7 @@ static long port_of(const char *text)
 	return port <= PORT_MAX ? port : -1;
 }
 
-/* What switches it off is "off" from here on. */
+/* Each way to switch the endpoint off becomes "off". */
 static int check_metrics(struct conf *conf, FILE *err)
 {
 	const char *text = conf->metrics_listen ? conf->metrics_listen : "";
@@ -183,7 +183,7 @@ static int check_lru(const struct conf *conf, FILE *err)
 	return 0;
 }
 
-/* extstore counts in pages, and starts to make room when a quarter of them is left. */
+/* extstore counts pages, and starts to make room when a quarter of them is left. */
 static void derive_pages(struct conf *conf)
 {
 	if (!conf->ext_path_given || conf->ext_page_size == 0 || conf->ext_compact_under != 0)
@@ -191,7 +191,7 @@ static void derive_pages(struct conf *conf)
 	conf->ext_compact_under = conf->ext_drop_under = conf->flash_size_bytes / conf->ext_page_size / 4;
 }
 
-/* no_chunked_items: chunks as large as an item by default. With a larger -I memcached is back at its default. */
+/* With no_chunked_items memcached's chunks are as large as the default item. With any other -I it falls back to its default. */
 static void derive_chunks(struct conf *conf)
 {
 	if (conf->slab_chunk_max == 0)
@@ -201,7 +201,7 @@ static void derive_chunks(struct conf *conf)
 static void note_effects(struct conf *conf)
 {
 	if (conf->threads > MANY_THREADS)
-		conf_note(conf, LOG_LEVEL_WARN, "-t %d: as many threads as the machine has cores, or fewer, do better",
+		conf_note(conf, LOG_LEVEL_WARN, "-t %d: more threads than the machine has cores make it slower",
 			  conf->threads);
 	if (conf->slab_growth_factor != 1.25)
 		conf_note(conf, LOG_LEVEL_INFO, "-f is without effect: there are no slabs here");
@@ -212,7 +212,7 @@ static void note_effects(struct conf *conf)
 	if (conf->memory_file)
 		conf_note(
 			conf, LOG_LEVEL_WARN,
-			"-e %s: the file is not used; memory is not kept over a restart, every start is with an empty cache",
+			"-e %s is without effect: memory is not kept in a file, and every start is with an empty cache",
 			conf->memory_file);
 	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
 		conf_note(conf, LOG_LEVEL_WARN, "--flash-size and --segment-size have no effect without --flash-path");

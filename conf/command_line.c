@@ -11,11 +11,11 @@
 
 #define FIRST_LONG 256 /* getopt's value of row r is FIRST_LONG + r */
 
-/* What memcached says of values that are too small, or none at all. */
+/* memcached's error lines for values that are too small, or no values at all. */
 static const struct refusal {
 	const char *name;
 	int exit_code;
-	const char *text; /* may tell the value */
+	const char *text; /* "%s" stands for the value */
 } refusals[] = {
 	{ "threads", CONF_EXIT_UNKNOWN, "Number of threads must be greater than 0" },
 	{ "conn-limit", CONF_EXIT_UNKNOWN, "Maximum connections must be greater than 0" },
@@ -51,7 +51,7 @@ static void make_tables(struct getopt_tables *tables)
 
 	must(conf_row_count <= CONF_ROWS_MAX);
 	memset(tables, 0, sizeof(*tables));
-	*letter++ = ':'; /* a missing argument is told from an unknown option */
+	*letter++ = ':'; /* getopt then tells a missing argument from an unknown option */
 	for (int i = 0; i < conf_row_count; i++) {
 		const struct conf_row *row = &conf_rows[i];
 		/* Our own flags take "=no", so that they can override the file; memcached's take nothing. */
@@ -108,7 +108,7 @@ static void tell_ambiguous(const char *program, const char *word, FILE *err)
 	fputc('\n', err);
 }
 
-/* In getopt's and then memcached's words. */
+/* getopt's error line, then memcached's. */
 static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 {
 	const char *word = optind > 0 ? argv[optind - 1] : "";
@@ -134,7 +134,7 @@ static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 	return CONF_EXIT_UNKNOWN;
 }
 
-/* How the operator may have written the option: "-t/--threads". */
+/* Both ways to write the option: "-t/--threads". */
 static const char *spelled(const struct conf_option *option, char text[80])
 {
 	if (option->letter)
@@ -144,17 +144,22 @@ static const char *spelled(const struct conf_option *option, char text[80])
 	return text;
 }
 
-/* The number that a value is or begins with, in the field's unit. */
+/*
+ * The number that memcached reads in a value: the digits that it begins with. -I takes a suffix there; -m takes none and
+ * counts MiB.
+ */
 static double number_of(const struct conf_option *option, const char *value)
 {
-	uint64_t size, bare = *option->unit == 'm' ? 1 << 20 : 1;
+	uint64_t size;
 
-	if (option->type == CONF_TYPE_SIZE && units_parse_size(value, bare, &size) == FS_OK)
+	if (option->type == CONF_TYPE_SIZE && *option->unit == 'm')
+		return strtod(value, NULL) * 0x1p20;
+	if (option->type == CONF_TYPE_SIZE && units_parse_size(value, 1, &size) == FS_OK)
 		return (double)size;
 	return strtod(value, NULL);
 }
 
-/* Would memcached refuse it too? It reads a number as far as it is one, and has words for too small ones. */
+/* Whether memcached refuses the value too. It has error lines for numbers that are too small. */
 static bool is_refused_there(const struct conf_option *option, const char *value)
 {
 	return option->type == CONF_TYPE_ENUM || option->type == CONF_TYPE_CHAR ||
@@ -189,7 +194,7 @@ static int tell_bad_value(const struct conf_walk *walk, const struct conf_option
 
 /* --- one flag -------------------------------------------------------------------------------- */
 
-/* A mention without a number counts; the first one leaves what the file said. */
+/* Each mention counts one; the first one replaces the file's number. */
 static void count(struct conf *conf, const struct conf_option *option, bool again)
 {
 	int *field = (int *)((char *)conf + option->offset);
@@ -210,7 +215,7 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 
 	walk->seen[row - conf_rows] = true;
 	if (option->offset == offsetof(struct conf, detail_delimiter) && row->kind == CONF_ROW_OPTION && value) {
-		first[0] = *value; /* of a longer text memcached takes the first character */
+		first[0] = *value; /* memcached takes the first character of a longer text */
 		value = first;
 	}
 	if (row->kind == CONF_ROW_OPTION && option->type == CONF_TYPE_COUNT) {
@@ -222,11 +227,11 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 		return 0;
 	if (row->kind == CONF_ROW_OPTION)
 		return tell_bad_value(walk, option, value ? value : "", why);
-	fprintf(walk->err, "%s%s\n", walk->place, why); /* of -o: memcached's own text */
+	fprintf(walk->err, "%s%s\n", walk->place, why); /* -o has memcached's own text */
 	return CONF_EXIT_UNKNOWN;
 }
 
-/* An action that ends the start: what it prints. */
+/* Prints what an action asks for, before the start ends. */
 static void act(const struct conf *conf, const char *name, const struct conf_walk *walk)
 {
 	if (strcmp(name, "help") == 0)
@@ -245,7 +250,7 @@ static int take(struct conf *conf, const struct conf_row *row, struct conf_walk 
 	bool sets = row->kind == CONF_ROW_OPTION || row->option.flags & CONF_IN_FILE;
 
 	if (sets) {
-		/* -V comes before what is wrong, but it tells the version that was asked for. */
+		/* -V has its way before any mistake, but it shows the version of --compat-version. */
 		if (walk->applying || strcmp(row->option.name, "compat-version") == 0)
 			conf->exit_code = apply(conf, row, optarg, walk);
 		return conf->exit_code == 0 ? FS_OK : CONF_EXIT;
@@ -275,7 +280,7 @@ int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk)
 		int i = found == '?' || found == ':' ? -1 : row_of(found);
 
 		if (i < 0) {
-			/* An action before it has its way, as it would in memcached. */
+			/* memcached obeys an action before it finds the mistake. */
 			if (walk->action)
 				break;
 			conf->exit_code = tell_bad_option(walk, found, argv);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options and suboptions as a shell's completion wants them, made from the rows. */
+/* Prints options and suboptions for a shell's completion, from the rows. */
 #include <string.h>
 
 #include "conf/conf_internal.h"
 
-/* What follows the option: words to choose from, or "@" and a kind of name. NULL: it takes no argument. */
+/* The option's argument: words to choose from, or "@" and a kind of name. NULL when it takes none. */
 static const char *value_kind(const struct conf_row *row)
 {
 	const struct conf_option *option = &row->option;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The struct: its defaults, single values, notes; loading it from defaults, file and command line. */
+/* struct conf: its defaults, single values and notes. Loads it from defaults, file and command line. */
 #include "conf/conf.h"
 
 #include <stdarg.h>
@@ -85,7 +85,7 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 	else if (rc != FS_OK)
 		snprintf(why, why_bytes, "\"%s\" is not %s", value, conf_accepted(&row->option, accepted));
 	else if (row->option.offset == offsetof(struct conf, detail_delimiter))
-		conf->detail_enabled = true; /* as in memcached, naming the delimiter turns it on */
+		conf->detail_enabled = true; /* giving the delimiter turns it on, as in memcached */
 	else if (row->option.offset == offsetof(struct conf, binding_protocol))
 		conf->protocol_given = true;
 	return rc;
@@ -125,7 +125,7 @@ enum log_level conf_log_level(const struct conf *conf)
 	return conf->verbose >= 2 ? LOG_LEVEL_DEBUG : conf->verbose == 1 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE;
 }
 
-/* As an operator would write it from the root: links stay, as what they point to may be exchanged. */
+/* The path from the root. Links stay, because an operator may exchange their targets. */
 static char *absolute(const char *path)
 {
 	char *folder = *path == '/' ? NULL : getcwd(NULL, 0), *result;
@@ -152,7 +152,7 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 		if (conf->exit_code)
 			return CONF_EXIT;
 	}
-	in_file = conf->ext_path_given; /* the command line's takes the place of the file's */
+	in_file = conf->ext_path_given; /* the command line's ext_path replaces the file's */
 	conf->ext_path_given = false;
 	if (conf_walk(conf, argc, argv, &applying) != FS_OK)
 		return CONF_EXIT;

@@ -18,11 +18,11 @@
  *   STRING  char *      NULL when not given; owned by the struct
  *   ENUM    int         one of the row's words; its place in the row is the value (enums below)
  *
- * Threads: one thread loads; afterwards the struct is constant and any thread may read it. What SIGHUP changes
- * goes to whom it concerns (server/admin/reload.h), not into the struct.
- * Ownership: the caller owns the struct, conf_free() frees what it holds.
- * Errors: the operator's mistake is told on the error stream with option, given value and what is
- * accepted; nothing is asserted about what the operator wrote.
+ * Threads: one thread loads. Afterwards the struct is constant, and any thread may read it. A reload hands new values to the
+ * modules concerned (server/admin/reload.h), and never writes them into this struct.
+ * Ownership: the caller owns the struct; conf_free() frees its strings and notes.
+ * Errors: an operator's mistake becomes an error line with the option, its value and the accepted range. No operator's text
+ * trips an assert.
  */
 #ifndef FS_CONF_CONF_H
 #define FS_CONF_CONF_H
@@ -81,7 +81,7 @@ enum conf_flags {
 #define CONF_C_STRING char *
 #define CONF_C_ENUM int
 
-/* What loading has to tell the operator although it succeeded. */
+/* A line for the operator from a load that succeeded. */
 struct conf_note {
 	struct conf_note *next;
 	enum log_level level;
@@ -111,10 +111,10 @@ struct conf {
 #undef SWITCH
 #undef WORDS
 #undef STATE
-	char *config_path; /* of --config, absolute, so that it can be read again from anywhere; NULL: none */
-	/* For the checks of loading alone: whether -B was given, and -o ext_path. */
+	char *config_path; /* of --config, or NULL; absolute, so that a reload finds it from any folder */
+	/* Only for the checks of loading: -B was given; -o ext_path was given. */
 	bool protocol_given, ext_path_given;
-	struct conf_note *notes; /* in the order in which they came up */
+	struct conf_note *notes; /* in the order of their making */
 	int exit_code; /* after CONF_EXIT */
 };
 
@@ -131,84 +131,97 @@ struct conf_option {
 	size_t offset; /* of its field in struct conf */
 };
 
-#define CONF_EXIT 1
+#define CONF_EXIT 1 /* the process is to end, and not for an error of ours */
 
 /*
  * Sets all fields from defaults, file and command line, in this order.
  *
- * FS_OK: go on with starting. The log level then follows -v.
- * CONF_EXIT: the process is to end with conf->exit_code: 0 after -h, -V or --print-sample-config
- * (printed on out), 64 after a bad value, 1 after an unknown option or suboption (told on err, in
- * memcached's way). Call conf_free in every case. argv may be permuted. Reads files; blocks on them.
+ * FS_OK: the start goes on, and the log level follows -v.
+ * CONF_EXIT: the process is to end with conf->exit_code. It is 0 after an action such as -h, which has printed on out. After an error
+ * line on err it is memcached's: 64 for a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses
+ * with 1 (-t 0).
+ * Call conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
 
-/* The level that -v asks for. */
+/* The log level that -v asks for. */
 enum log_level conf_log_level(const struct conf *conf);
 
 /*
- * Reads defaults, file and command line once more, for a daemon that runs: argc and argv are conf_load's (argv in
- * whatever order that has left it), the file is the one of then, wherever the process is now. FS_OK; CONF_EXIT or
- * FS_ENOMEM, and why (cut to why_bytes) is one line with place, option and what is accepted. Call conf_free(fresh) in every
- * case. Nothing but fresh is changed, the log level neither. Blocks on the file; the thread that called conf_load.
+ * Reads defaults, file and command line once more into fresh, for a running daemon. argc and argv are those of conf_load, in the
+ * order that it has left. The file is running->config_path.
+ *
+ * FS_OK; else CONF_EXIT or FS_ENOMEM, and why (cut to why_bytes) is one line with place, option and accepted range.
+ * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called conf_load may
+ * call it. Blocks on the file.
  */
 int conf_reload(struct conf *fresh, const struct conf *running, int argc, char **argv, char *why,
 		size_t why_bytes) FS_MUST_CHECK;
 
-/* Calls each() for every option, and suboption with an effect, whose value differs. Texts live until it returns. */
+/* An option whose value differs in two structs. */
 struct conf_change {
 	const struct conf_option *option;
-	bool reloadable;
-	const char *before, *after; /* as the file would have them; "" for no value */
+	bool reloadable; /* its row has CONF_RELOAD */
+	const char *before, *after; /* in the file's form; "" for no value */
 };
 typedef void conf_change_fn(void *context, const struct conf_change *change);
+
+/* Calls each() for every option, and for every suboption with an effect, whose value differs. The texts live until each() returns. */
 void conf_each_change(const struct conf *before, const struct conf *after, conf_change_fn *each, void *context);
 
-/* conf's value of the option becomes fresh's. Not for one of type STRING. */
+/* Copies fresh's value of the option to conf. The option must not be a STRING. */
 void conf_adopt(struct conf *conf, const struct conf *fresh, const struct conf_option *option);
 
-/* Logs the notes. */
+/* Logs the notes, each at its level. */
 void conf_log_notes(const struct conf *conf);
 
-/* All fields at their defaults, nothing read: for tests and tools. */
+/* Sets all fields to their defaults, and reads nothing. For tests and tools. Call conf_free afterwards. */
 void conf_init(struct conf *conf);
 
 /*
- * Sets one option by its long name, as a line of the file would. FS_OK; FS_ENOTFOUND for no such
- * option; FS_EINVAL with the reason in why (cut to why_bytes).
+ * Sets one option by its long name, as a line of the file would. FS_OK; or FS_ENOTFOUND for an unknown option, FS_EINVAL for a
+ * bad value, FS_ENOMEM, each with the reason in why (cut to why_bytes).
  */
 int conf_set(struct conf *conf, const char *name, const char *value, char *why, size_t why_bytes) FS_MUST_CHECK;
 
-/* Frees strings and notes; the struct may be loaded again. A zeroed struct is fine too. */
+/* Frees strings and notes. The struct may then be loaded again. A zeroed struct is allowed. */
 void conf_free(struct conf *conf);
 
-/*
- * Calls each() for every option in the order of options.def with its present value as the file
- * would have it ("64m", "1d", "auto", "yes"; "" for no value). The text lives until each() returns.
- */
 typedef void conf_each_fn(void *context, const struct conf_option *option, const char *value);
+
+/*
+ * Calls each() for every option in the order of options.def, with its present value in the file's form ("64m", "1d", "auto",
+ * "yes"; "" for no value). The text lives until each() returns.
+ */
 void conf_describe(const struct conf *conf, conf_each_fn *each, void *context);
 
-/* Prints what -h, -i and --print-sample-config print. */
+/* Prints --help. */
 void conf_print_help(FILE *out);
+
+/* Prints the license, for -i. */
 void conf_print_license(FILE *out);
+
+/* Prints the sample file, for --print-sample-config. */
 void conf_print_sample(FILE *out);
-/* The tables that packaging/completion/flashield.bash reads: bash's arrays of options and suboptions. */
+
+/* Prints bash's arrays of options and suboptions, which packaging/completion/flashield.bash reads. */
 void conf_print_completion(FILE *out);
 
-/* What manual pages and guides have from the rows: tables in Markdown, lists in mdoc. */
+/* The parts of manual pages and guides that are made from the rows: tables in Markdown, lists in mdoc. */
 enum conf_reference {
 	CONF_REFERENCE_MD_OPTIONS,
 	CONF_REFERENCE_MD_SUBOPTIONS,
-	CONF_REFERENCE_MD_EXTSTORE, /* of these, extstore's */
-	CONF_REFERENCE_MD_MEMCACHED, /* the options that are memcached's flags */
+	CONF_REFERENCE_MD_EXTSTORE, /* extstore's suboptions */
+	CONF_REFERENCE_MD_MEMCACHED, /* the options that memcached has as flags */
 	CONF_REFERENCE_MAN_OPTIONS,
 	CONF_REFERENCE_MAN_FILE, /* options as lines of the file */
 	CONF_REFERENCE_MAN_SUBOPTIONS
 };
+
+/* Prints one of these parts, without the marks around it. */
 void conf_print_reference(FILE *out, enum conf_reference part);
 
-/* What -V prints: on out one line as memcached's, which scripts read; on err our own version. */
+/* Prints -V: memcached's line on out, because scripts read it; our own version on err. */
 void conf_print_version(FILE *out, FILE *err, const char *compat_version);
 
 #endif

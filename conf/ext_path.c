@@ -7,7 +7,7 @@
 #include "conf/conf_internal.h"
 #include "conf/units.h"
 
-/* The one bucket that memcached 1.6.18 takes; those it knows besides are for its own use. */
+/* memcached 1.6.18 accepts one bucket; it knows the others, but refuses them. */
 static int check_bucket(const char *bucket, char *why, size_t why_bytes)
 {
 	static const char *const others[] = { "compact", "lowttl", "chunked" };
@@ -85,7 +85,7 @@ int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, 
 		goto out;
 	}
 	if (second) {
-		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is not used: one flash file is offered, the first one",
+		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is not used: there is one flash file, the first one",
 			  value);
 		rc = FS_OK;
 		goto out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memcached's -o list: which suboption, and its value. What they are stands in extended.def. */
+/* Reads memcached's -o list. extended.def declares the suboptions. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static const struct conf_suboption *find(const char *name)
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-/* Beyond the range that operators have: "hashpower=0" is a default, and no value to give. */
+/* Sets a value that operators may not give: "hashpower=0" is a default, but out of range. */
 static int set_unbounded(struct conf *conf, const struct conf_suboption *suboption, const char *value)
 {
 	struct conf_option option = suboption->option;
@@ -77,8 +77,8 @@ static double unit_of(const struct conf_option *option)
 }
 
 /*
- * As memcached reads it: some numbers strictly, of others what the text begins with. False when it is none.
- * *end is where the number ends.
+ * Reads a number as memcached does: some forms strictly, others as far as the text is a number. False when it is none.
+ * *end is the end of the number.
  */
 static bool parse_number(enum conf_form form, const char *value, double *number, const char **end)
 {
@@ -127,7 +127,7 @@ static int set_number(struct conf *conf, const struct conf_suboption *suboption,
 	}
 	scaled = number * unit_of(option);
 	if (scaled < 0 && suboption->form == CONF_FORM_LOOSE && option->type == CONF_TYPE_SIZE)
-		scaled += 0x1p32; /* an unsigned number there: -1 is the largest */
+		scaled += 0x1p32; /* memcached reads an unsigned number: -1 is the largest */
 	if (scaled < option->min || scaled > option->max) {
 		say_range(suboption, value, number, why, why_bytes);
 		return FS_EINVAL;
@@ -181,7 +181,7 @@ static int set_suboption(struct conf *conf, const struct conf_suboption *subopti
 			snprintf(why, why_bytes, "%s", suboption->range ? suboption->range : fs_strerror(rc));
 		break;
 	default:
-		/* Without a value a number that needs none is its default. */
+		/* Only a number that needs no value comes without one; it is set to its default. */
 		rc = value ? set_number(conf, suboption, value, why, why_bytes)
 			   : set_unbounded(conf, suboption, suboption->option.default_text);
 	}
@@ -202,7 +202,7 @@ static int take_word(struct conf *conf, char *word, char *why, size_t why_bytes)
 		return conf_ext_path(conf, value, conf->ext_path_given, why, why_bytes);
 	suboption = find(word);
 	if (!suboption || suboption->form == CONF_FORM_STATE) {
-		/* As getsubopt(3) has it there: the whole word, value and all. */
+		/* getsubopt(3) gives memcached the whole word, with its value. */
 		if (value)
 			value[-1] = '=';
 		snprintf(why, why_bytes, "Illegal suboption \"%s\"", word);
@@ -230,7 +230,7 @@ int conf_extended(struct conf *conf, const char *list, char *why, size_t why_byt
 	int rc = FS_OK;
 
 	must(copy);
-	/* An empty word is one that isn't known, unless it is the last. */
+	/* An empty word is an unknown suboption, unless it is the last word. */
 	while (rc == FS_OK && rest && *rest && (word = strsep(&rest, ",")) != NULL)
 		rc = take_word(conf, word, why, why_bytes);
 	free(copy);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of --config, in one of two forms, told apart by their first line that says something: our own lines
- * of "name = value", or memcached's flags, as Debian's /etc/memcached.conf has them.
+ * Reads the file of --config. It has one of two forms, and the first line that is neither empty nor a comment shows which: our
+ * own lines of "name = value", or memcached's flags, as in Debian's /etc/memcached.conf.
  */
 #include <errno.h>
 #include <ini.h>
@@ -14,7 +14,7 @@
 #include "conf/conf_internal.h"
 
 #define WORDS_MAX 64 /* of a line of flags */
-#define FILE_BYTES_MOST ((size_t)1 << 20) /* what is larger is no file of options */
+#define FILE_BYTES_MOST ((size_t)1 << 20) /* a larger file is not one of options */
 
 struct file_reader {
 	struct conf *conf;
@@ -31,7 +31,7 @@ struct file_reader {
 static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The first mistake is told, the rest is read over. */
+/* Keeps the first mistake; later ones are not told. */
 static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
 {
 	va_list arguments;
@@ -69,7 +69,7 @@ static char *next_line(struct file_reader *reader)
 
 /* --- our own form ---------------------------------------------------------------------------- */
 
-/* Takes away a pair of quotes, which protects what would be a comment without them. */
+/* Takes a pair of quotes away. Quotes protect text that would be a comment without them. */
 static char *unquoted(const char *value)
 {
 	size_t length = strlen(value);
@@ -90,7 +90,7 @@ static int take_pair(void *context, const char *section, const char *name, const
 	if (reader->failed)
 		return 1;
 	if (*section) {
-		file_fails(reader, CONF_EXIT_VALUE, "[%s]: the file has no sections", section);
+		file_fails(reader, CONF_EXIT_VALUE, "[%s]: a section is not accepted", section);
 		return 1;
 	}
 	i = conf_find_row(name);
@@ -111,7 +111,7 @@ static int take_pair(void *context, const char *section, const char *name, const
 	return 1;
 }
 
-/* Where the quotes end that a value begins with: at one that only blanks, or a comment, follow. NULL: nowhere. */
+/* The closing quote of a value that begins with one: only blanks or a comment follow it. NULL when there is none. */
 static char *end_of_quotes(char *value)
 {
 	for (char *quote = value; (quote = strchr(quote + 1, '"')) != NULL;) {
@@ -123,8 +123,8 @@ static char *end_of_quotes(char *value)
 	return NULL;
 }
 
-/* A line that inih can't read: it is too long for its buffer, or what is quoted looks like a comment to it. Read as
-   inih would, but for that. */
+/* Reads a line that inih can't: one that is too long for its buffer, or whose quoted text looks like a comment to it. All else is
+   read as inih reads it. */
 static void take_line(struct file_reader *reader, char *text)
 {
 	char *value = text + strcspn(text, "=:"), *comment = NULL;
@@ -153,8 +153,8 @@ static void take_line(struct file_reader *reader, char *text)
 }
 
 /*
- * inih's source of lines. It counts them (Debian's inih doesn't tell the handler) and takes their
- * indentation away, as inih would take an indented line for the continuation of the one before.
+ * inih's source of lines. It counts lines, because Debian's inih doesn't tell the handler their numbers. It takes indentation
+ * away, because inih takes an indented line for the continuation of the line before.
  */
 static char *read_line(char *line, int bytes, void *context)
 {
@@ -185,9 +185,8 @@ static void take_pairs(struct file_reader *reader)
 /* --- a list of flags ------------------------------------------------------------------------- */
 
 /*
- * Splits a line into words as a shell would: quotes and backslashes protect. What follows a "#" is a comment,
- * wherever it stands. The words lie in the line itself. Their number, or -1 for a quote that isn't
- * closed or too many words.
+ * Splits a line into words as a shell does: quotes and backslashes protect. A comment starts at any "#". The words lie in the
+ * line itself. Returns their number, or -1 when a quote is not closed or there are too many words.
  */
 static int split(char *line, char *words[WORDS_MAX])
 {
@@ -222,7 +221,7 @@ static int split(char *line, char *words[WORDS_MAX])
 	return count;
 }
 
-/* Flags in the words [1, count). False when the file has failed, which has been told. */
+/* Takes the flags in the words [1, count). False after a mistake, which is then told already. */
 static bool take_flags(struct file_reader *reader, int count, char **words, struct conf_walk *walk)
 {
 	char place[CONF_WHY_BYTES];
@@ -235,12 +234,12 @@ static bool take_flags(struct file_reader *reader, int count, char **words, stru
 				  "%slogfile is without effect: the log goes to standard error", place);
 			return true;
 		}
-		fprintf(walk->err, "%s\"%s\" is no flag\n", place, words[1]);
+		fprintf(walk->err, "%s\"%s\" is not a flag\n", place, words[1]);
 		reader->exit_code = CONF_EXIT_VALUE;
 		return false;
 	}
 	if (strncmp(words[1], "-d", 2) == 0 || strcmp(words[1], "-h") == 0) {
-		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is not taken from a file, as Debian's scripts don't",
+		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is without effect in a file, as with Debian's scripts",
 			  place, words[1]);
 		return true;
 	}
@@ -274,7 +273,7 @@ static void take_lines_of_flags(struct file_reader *reader, const char *program,
 	free(name);
 }
 
-/* --- which of the two ------------------------------------------------------------------------ */
+/* --- the file's form ------------------------------------------------------------------------- */
 
 /* A list of flags begins with a flag, or with "logfile FILE". */
 static bool is_list_of_flags(struct file_reader *reader)
@@ -293,7 +292,7 @@ static bool is_list_of_flags(struct file_reader *reader)
 	return found && flags;
 }
 
-/* The whole file, as a pipe can't be read a second time. At most FILE_BYTES_MOST of it into text; the length, or -1. */
+/* Reads the whole file into text, because a pipe can't be read a second time. The length, less than FILE_BYTES_MOST, or -1. */
 static ssize_t read_whole(const char *path, char *text)
 {
 	FILE *file = fopen(path, "re");

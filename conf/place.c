@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where files lie that are named without a folder: in the state directory, if there is one. */
+/* Puts files with relative names into the state directory, if there is one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ int conf_place(struct conf *conf, FILE *err)
 	if (!conf->state_dir || !conf->flash_path || *conf->flash_path == '/')
 		return 0;
 	if (strlen(conf->state_dir) + 1 + strlen(conf->flash_path) > PATH_BYTES) {
-		fprintf(err, "--flash-path: with --state-dir before it, it is longer than %d bytes\n", PATH_BYTES);
+		fprintf(err, "--flash-path: together with --state-dir it is longer than %d bytes\n", PATH_BYTES);
 		return CONF_EXIT_VALUE;
 	}
 	if (asprintf(&path, "%s/%s", conf->state_dir, conf->flash_path) < 0)

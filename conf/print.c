@@ -45,7 +45,7 @@ static bool has_range(const struct conf_option *option)
 	       option->type != CONF_TYPE_ENUM && option->type != CONF_TYPE_CHAR;
 }
 
-/* Whole words within HELP_WIDTH; the cursor stands at column. The lines that follow begin at HELP_COLUMN. */
+/* Prints whole words within HELP_WIDTH, from the column of the cursor on. Further lines begin at HELP_COLUMN. */
 static void print_wrapped(FILE *out, int column, const char *text)
 {
 	bool first = true;
@@ -65,7 +65,7 @@ static void print_wrapped(FILE *out, int column, const char *text)
 	fputc('\n', out);
 }
 
-/* What stands behind an option's name, which took column characters of the line. */
+/* Prints the text after an option's name, which took column characters of the line. */
 static void print_text(FILE *out, int column, const char *text, const char *accepted, const char *default_text)
 {
 	char line[1024];
@@ -109,7 +109,7 @@ static const char *suboption_argument(const struct conf_suboption *suboption)
 	return suboption->form == CONF_FORM_TEXT ? "=FILE" : "=N";
 }
 
-/* Those that do something with their texts, then the names of the others. */
+/* Suboptions with an effect and their texts, then the names of the others. */
 static void print_suboptions(FILE *out)
 {
 	int column, first = -1;
@@ -126,7 +126,7 @@ static void print_suboptions(FILE *out)
 		print_text(out, column, suboption->option.text, NULL,
 			   suboption->form == CONF_FORM_SWITCH ? NULL : suboption->option.default_text);
 	}
-	fprintf(out, "  These are accepted, shown by \"stats settings\", and without effect, which -v explains:\n");
+	fprintf(out, "  These are accepted and shown by \"stats settings\", but have no effect; -v logs why:\n");
 	column = HELP_WIDTH;
 	for (int i = 0; i < conf_suboption_count; i++) {
 		if (!conf_suboptions[i].effect)

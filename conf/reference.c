@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options as the manual pages and the guides have them, made from the rows. */
+/* Prints the options for manual pages and guides, from the rows. */
 #include <ctype.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void put_roff(FILE *out, const char *text)
 	}
 }
 
-/* The texts of the rows begin small and have no stop at their end. */
+/* The texts of the rows begin with a small letter and have no full stop at their end. */
 static void put_sentence(FILE *out, const char *text)
 {
 	fputc(toupper((unsigned char)*text), out);
@@ -76,7 +76,7 @@ static void md_options(FILE *out)
 	}
 }
 
-/* A suboption's row: what it does, or why it does nothing. */
+/* A suboption's row: its effect, or the reason why it has none. */
 static void md_suboption(FILE *out, const struct conf_suboption *suboption)
 {
 	const char *default_text = suboption->option.default_text;
@@ -103,7 +103,7 @@ static void md_suboptions(FILE *out, bool of_extstore)
 	}
 }
 
-/* memcached's flags are the options that have a letter: ours have none. */
+/* memcached's flags are the options with a letter: our own have none. */
 static void md_memcached(FILE *out)
 {
 	fprintf(out, "| memcached's flag | here |\n|---|---|\n");
@@ -156,7 +156,7 @@ static void man_option(FILE *out, const struct conf_row *row)
 	man_text(out, row);
 }
 
-/* As a line of the file: actions are not options there, but for those that may stand in it. */
+/* As a line of the file, which has no actions but those with CONF_IN_FILE. */
 static void man_line(FILE *out, const struct conf_row *row)
 {
 	const char *argument = conf_argument_name(row);

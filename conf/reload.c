@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of a daemon that runs, read again: what they would be now, and what that changes. */
+/* Reads the options of a running daemon again, and compares them with those in force. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "conf/conf_internal.h"
 
-/* A pipe was read empty at the start: reading it again would wait, or find no options at all. */
+/* The start has read a pipe empty: reading it again would wait, or find no options at all. */
 static bool can_be_read_again(const char *path)
 {
 	struct stat st;
@@ -38,7 +38,7 @@ int conf_reload(struct conf *fresh, const struct conf *running, int argc, char *
 	return result;
 }
 
-/* What takes no effect anyway changes nothing, and what has no name can't be told. */
+/* A suboption without effect changes nothing, and one without a name can't be told. */
 static bool is_told(const struct conf_suboption *suboption)
 {
 	return suboption->form != CONF_FORM_WORDS && suboption->form != CONF_FORM_STATE && !suboption->effect;
@@ -77,6 +77,6 @@ void conf_adopt(struct conf *conf, const struct conf *fresh, const struct conf_o
 		[CONF_TYPE_CHAR] = sizeof(char),     [CONF_TYPE_ENUM] = sizeof(int),
 	};
 
-	must(option->type != CONF_TYPE_STRING); /* whose text has one owner */
+	must(option->type != CONF_TYPE_STRING); /* a text has one owner */
 	memcpy((char *)conf + option->offset, (const char *)fresh + option->offset, sizes[option->type]);
 }

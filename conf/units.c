@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads digits with at most one dot between them. The rest of the text, or NULL. A long double
-   holds every 64-bit number exactly on x86-64. */
+/* Reads digits with at most one dot between them. Returns the rest of the text, or NULL. On x86-64 a long double holds every
+   64-bit number exactly. */
 static const char *parse_decimal(const char *text, long double *value)
 {
 	long double number = 0, place = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One value: what is accepted, from text, to text. */
+/* Reads, checks and prints one value. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -55,11 +55,13 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 		[CONF_TYPE_OCTAL] = "an octal number", [CONF_TYPE_STRING] = "text",
 	};
 	static const char *const suffixes[] = {
-		[CONF_TYPE_SIZE] = " (suffixes k m g t p)",
-		[CONF_TYPE_TIME] = " (suffixes ms s m h d)",
-		[CONF_TYPE_RATE] = " (suffixes k m g, /s)",
+		[CONF_TYPE_SIZE] = ", in bytes or with a suffix k m g t p",
+		[CONF_TYPE_TIME] = ", in seconds or with a suffix us ms s m h d",
+		[CONF_TYPE_RATE] = ", in bytes per second or with a suffix k m g t p",
 		[CONF_TYPE_ENUM] = NULL,
 	};
+	bool in_mib = option->type == CONF_TYPE_SIZE && *option->unit == 'm';
+	const char *suffix = in_mib ? ", in MiB or with a suffix k m g t p" : suffixes[option->type];
 	char low[UNITS_TEXT_BYTES], high[UNITS_TEXT_BYTES];
 
 	switch (option->type) {
@@ -78,10 +80,13 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 			*bar = ' ';
 		break;
 	default:
+		if (option->min == option->max) { /* a single value, so far */
+			snprintf(text, CONF_ACCEPTED_BYTES, "%s", bound_text(option, option->min, low));
+			break;
+		}
 		snprintf(text, CONF_ACCEPTED_BYTES, "%s from %s to %s%s%s%s", forms[option->type],
 			 bound_text(option, option->min, low), bound_text(option, option->max, high),
-			 suffixes[option->type] ? suffixes[option->type] : "",
-			 option->flags & CONF_PAGES ? ", a multiple of 4096" : "",
+			 suffix ? suffix : "", option->flags & CONF_PAGES ? ", a multiple of 4096" : "",
 			 option->flags & CONF_AUTO_WORD ? ", or auto" : "");
 	}
 	return text;
@@ -255,7 +260,7 @@ static bool is_auto(const struct conf_option *option, const void *field)
 	return *(const uint64_t *)field == 0;
 }
 
-/* A bare number would be in the option's own unit. What is left of a KiB is exact with ten digits. */
+/* A bare number would be in the option's own unit. Ten digits show any part of a KiB exactly. */
 static const char *size_text(const struct conf_option *option, uint64_t bytes, char text[CONF_VALUE_BYTES])
 {
 	if (!*option->unit || bytes % 1024 == 0)

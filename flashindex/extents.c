@@ -10,7 +10,7 @@
 #include "flashindex/flashindex.h"
 
 #include "base/assert.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "flashindex/extents_internal.h"
 
 /* ---- accounting ------------------------------------------------------------------------------ */

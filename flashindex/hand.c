@@ -2,7 +2,7 @@
 /* The CLOCK hand: over the slots in the order of their buckets, then over the extents. */
 #include "flashindex/flashindex.h"
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "flashindex/index_internal.h"
 
 /* How many slots are looked at for each live one asked for: the bound of a call in an index that is

@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/lock.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "flashindex/index_internal.h"
 
 #define SEARCH_BUCKETS 256

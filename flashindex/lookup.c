@@ -13,7 +13,7 @@
 #include <sched.h>
 
 #include "base/assert.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "flashindex/index_internal.h"
 
 /* A slot as it was read, and where. */

@@ -13,8 +13,8 @@ bashdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 units := $(wildcard packaging/systemd/*.service packaging/systemd/*.socket)
 documents := README.md DECISIONS.md segments/FORMAT.md $(wildcard packaging/doc/*.md packaging/doc/*.png)
-samples := $(wildcard conf/*.conf conf/*.yml conf/*.json conf/*.lua packaging/systemd/*.example)
-sample_folders := $(wildcard conf/prometheus conf/grafana)
+samples := $(wildcard $(addprefix packaging/samples/*.,conf yml json lua) packaging/systemd/*.example)
+sample_folders := $(wildcard packaging/samples/prometheus packaging/samples/grafana)
 
 # What is written for /usr and /etc is made to fit where it goes.
 relocate = sed -e 's,/usr/bin/,$(PREFIX)/bin/,g' -e 's,/etc/flashield\b,$(SYSCONFDIR)/flashield,g' $(1) > $(2)/$(notdir $(1)) && chmod 644 $(2)/$(notdir $(1))

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "segments/device_internal.h"
 
 struct file_dev {

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/fault.h"
-#include "conf/counters.h"
-#include "conf/latency.h"
+#include "base/metrics/counters.h"
+#include "base/metrics/latency.h"
 #include "segments/writer_internal.h"
 
 uint64_t stream_chunk_bytes(uint64_t segment_bytes)

@@ -9,9 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/metrics/counters.h"
+#include "base/metrics/latency.h"
 #include "base/rng.h"
-#include "conf/counters.h"
-#include "conf/latency.h"
 #include "segments/segments_internal.h"
 
 #define FIRST_CAS_SHIFT 24

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/events.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
 
 uint64_t seg_region_bytes(uint32_t segments)

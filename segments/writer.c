@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/events.h"
 #include "base/log.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "segments/writer_internal.h"
 
 #define DISCARD_BYTES (32u << 20)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Draws a Grafana dashboard from what a Prometheus has, as one picture. Needs python3-matplotlib.
 
-draw-dashboard.py --prometheus http://127.0.0.1:9090 --dashboard conf/grafana/flashield.json --output flashield.png --minutes 60
+draw-dashboard.py --prometheus http://127.0.0.1:9090 --dashboard packaging/samples/grafana/flashield.json --output flashield.png --minutes 60
 """
 import argparse
 import datetime
@@ -230,7 +230,7 @@ class Drawing:
 def main():
     parser = argparse.ArgumentParser(description="Draws a Grafana dashboard from what a Prometheus has, as one PNG.")
     parser.add_argument("--prometheus", metavar="URL", default="http://127.0.0.1:9090", help="(%(default)s)")
-    parser.add_argument("--dashboard", metavar="FILE", default="conf/grafana/flashield.json", help="(%(default)s)")
+    parser.add_argument("--dashboard", metavar="FILE", default="packaging/samples/grafana/flashield.json", help="(%(default)s)")
     parser.add_argument("--output", metavar="PNG", required=True)
     parser.add_argument("--minutes", metavar="N", type=float, default=60, help="up to now (%(default)s)")
     parser.add_argument("--scrape-interval", metavar="SECONDS", type=int, default=15, help="as in prometheus.yml (%(default)s)")

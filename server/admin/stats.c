@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/count/observe.h"
 #include "server/store/store.h"
 

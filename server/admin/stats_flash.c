@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "conf/version.h"
 #include "server/store/store.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/lock.h"
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 
 #define FINE_NS 10000u /* below, a whole microsecond is too coarse */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/count/durations.h"
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "server/store/store.h"
 
 /* What a counter of this thread has gained since it was seen. */

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 
 #define DURATIONS_LATE 64u
 

@@ -10,11 +10,11 @@
 
 #include "base/assert.h"
 #include "base/hist.h"
+#include "base/metrics/counters.h"
+#include "base/metrics/latency.h"
+#include "base/metrics/metrics.h"
 #include "base/resident.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
-#include "conf/latency.h"
-#include "conf/metrics.h"
 #include "conf/version.h"
 #include "server/conn/server.h"
 #include "server/count/observe.h"
@@ -412,7 +412,7 @@ static void show_flash_io_duration_seconds(const struct source *from)
 
 static void (*const shows[METRIC_COUNT])(const struct source *from) = {
 #define METRIC(name, type, labels, text) [METRIC_##name] = show_##name,
-#include "conf/metrics.def"
+#include "base/metrics/metrics.def"
 #undef METRIC
 };
 

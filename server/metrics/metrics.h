@@ -34,7 +34,7 @@ void metrics_stop(struct metrics *metrics);
 
 /* ---- what is shown (collect.c) ---------------------------------------------------------------- */
 
-/* conf/metrics.h's enum metric_type, for C++, which can't read the atomics of its headers. */
+/* base/metrics/metrics.h's enum metric_type, for C++, which can't read the atomics of its headers. */
 enum metrics_type { METRICS_GAUGE, METRICS_COUNTER, METRICS_HISTOGRAM };
 
 /* One family after the other: begin(), then its samples. Texts are valid during the call only. */

@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/net/net_internal.h"
 
 struct certificates {

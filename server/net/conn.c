@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/events.h"
 #include "base/log.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 #define ROOM_BYTES 4096u /* least room in the input before reading */
 #define RECEIVES 16u /* of one connection in a turn */

@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 
 #define ACCEPTS 64 /* per event */
 #define RETRY_MS 100 /* after descriptors ran out, if no connection closes before */

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 struct loan {
 	struct socket_conn *sock;

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "server/count/observe.h"
 
 #define PIECES 96 /* of one sendmsg; a reply has up to three, beside the bytes before it */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that last too long: idle ones, and ones that don't read while others wait for memory. */
 #include "base/log.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/net/net_internal.h"
 
 #define STUCK_SECONDS 10u

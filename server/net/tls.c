@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/net/net_internal.h"
 
 #define RECORD_BYTES SCRATCH_RECORD_BYTES

@@ -22,7 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 #define HEADER_BYTES 8u
 #define DATAGRAM_BYTES 1400u /* of an answer, header included */

@@ -2,7 +2,7 @@
 /* The meta commands: parsed ones in, requests to the store out. */
 #include "server/proto/meta_internal.h"
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
 

@@ -4,8 +4,8 @@
 
 #include "base/events.h"
 #include "base/log.h"
+#include "base/metrics/counters.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
 #include "server/admin/admin.h"
 #include "server/admin/watch.h"
 #include "server/proto/text_internal.h"

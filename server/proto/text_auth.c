@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "server/auth/auth.h"
 #include "server/proto/text_internal.h"
 

@@ -2,7 +2,7 @@
 /* The text protocol's commands on keys: parsed ones in, requests to the store out. */
 #include "server/proto/text_internal.h"
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 #define BLOCK_KEYS 16u /* of a multiget, looked ahead at together */
 

@@ -223,8 +223,8 @@ static int too_little_memory(const struct store *store, char reason[256])
 		enough += 1u << 20;
 	snprintf(
 		reason, 256,
-		"memory-limit %llu: too little with these options: %llu bytes are for index, segments and classifier; with segments of %llu bytes accepted are %llum or more",
-		(unsigned long long)limit, (unsigned long long)others, (unsigned long long)store->segment_bytes,
+		"-m/--memory-limit: %.2f MiB is too little: index, segments and classifier take %.2f MiB; with segments of %llu KiB, -m %llu is enough",
+		(double)limit / (1 << 20), (double)others / (1 << 20), (unsigned long long)(store->segment_bytes >> 10),
 		(unsigned long long)(enough >> 20) + 1);
 	return FS_ERANGE;
 }

@@ -86,7 +86,7 @@ def datagram_seeds():
 
 
 def conf_seeds():
-    with open("conf/flashield.conf", encoding="utf-8") as sample:
+    with open("packaging/samples/flashield.conf", encoding="utf-8") as sample:
         lines = [line.lstrip("# ") for line in sample]
     for line in lines:
         if " = " in line:

@@ -21,7 +21,7 @@ class Node(Daemon):
         if kind == "memcached":
             super().__init__(["-m", "64", "-U", "0"], program=memcached_command())
         else:
-            super().__init__(["--config", str(ROOT / "conf" / "flashield-node.conf"), "--flash-path", str(self.flash), *SMALL],
+            super().__init__(["--config", str(ROOT / "packaging" / "samples" / "flashield-node.conf"), "--flash-path", str(self.flash), *SMALL],
                              program=flashield_command())
 
     def end(self, number):
@@ -65,7 +65,7 @@ class Cluster:
         return [node.address for node in self.nodes]
 
     def proxy(self, **settings):
-        """twemproxy with the settings of conf/nutcracker.yml, but for addresses and what is given."""
+        """twemproxy with the settings of packaging/samples/nutcracker.yml, but for addresses and what is given."""
         self.proxies.append(Proxy(self, settings))
         return self.proxies[-1].port
 
@@ -104,7 +104,7 @@ class Proxy:
 
 
 def sample():
-    return (ROOT / "conf" / "nutcracker.yml").read_text(encoding="utf-8")
+    return (ROOT / "packaging" / "samples" / "nutcracker.yml").read_text(encoding="utf-8")
 
 
 def ketama_client():

@@ -107,9 +107,9 @@ def test_a_node_comes_back_cold(make_life, client, number):
 
 def test_the_samples_are_what_their_readers_accept():
     assert "auto_eject_hosts: true" in sample()
-    mcrouter = (ROOT / "conf" / "mcrouter.json").read_text(encoding="utf-8")
+    mcrouter = (ROOT / "packaging" / "samples" / "mcrouter.json").read_text(encoding="utf-8")
     lines = [line for line in mcrouter.splitlines() if not line.lstrip().startswith("//")]  # mcrouter's comments
     pools = json.loads("\n".join(lines))["pools"]
     assert len(pools["cache"]["servers"]) == 3
     if shutil.which("nutcracker"):
-        subprocess.run(["nutcracker", "-t", "-c", str(ROOT / "conf" / "nutcracker.yml")], check=True, capture_output=True)
+        subprocess.run(["nutcracker", "-t", "-c", str(ROOT / "packaging" / "samples" / "nutcracker.yml")], check=True, capture_output=True)

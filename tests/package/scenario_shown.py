@@ -21,7 +21,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 DEB = "/srv/flashield.deb"
 EXAMPLES = "/usr/share/doc/flashield/examples"
 POLICY = "/usr/sbin/policy-rc.d"
-NODES = {"a": (11311, 9151), "b": (11312, 9152), "c": (11313, 9153)}  # as conf/nutcracker.yml and prometheus.yml have them
+NODES = {"a": (11311, 9151), "b": (11312, 9152), "c": (11313, 9153)}  # as packaging/samples/nutcracker.yml and prometheus.yml have them
 PROXY_PORT = 22121
 URL = "http://127.0.0.1:9090"
 
@@ -278,5 +278,5 @@ def draw_dashboard(report, machine, prometheus, pictures):
     if pictures:
         path = os.path.join(pictures, "dashboard.png")
         draw(report, machine, "a picture of the dashboard", path, "draw-dashboard.py", "--prometheus", URL, "--output", path,
-             "--dashboard", os.path.join(TOP, "conf/grafana/flashield.json"), "--minutes", str(TRACE_SECONDS / 60 + 0.5),
+             "--dashboard", os.path.join(TOP, "packaging/samples/grafana/flashield.json"), "--minutes", str(TRACE_SECONDS / 60 + 0.5),
              "--scrape-interval", str(SCRAPE_SECONDS))

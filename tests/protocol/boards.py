@@ -17,8 +17,8 @@ from metrics import counters
 sys.path.insert(0, os.fspath(ROOT / "tools" / "dashboard"))
 import board  # noqa: E402
 
-CONFIGURATION = ROOT / "conf" / "prometheus" / "prometheus.yml"
-RULES = ROOT / "conf" / "prometheus" / "flashield.rules.yml"
+CONFIGURATION = ROOT / "packaging" / "samples" / "prometheus" / "prometheus.yml"
+RULES = ROOT / "packaging" / "samples" / "prometheus" / "flashield.rules.yml"
 
 
 def rules(kind):
@@ -31,7 +31,7 @@ def rules(kind):
 def scraped():
     """The names that the tables give /metrics."""
     names = {f"flashield_{name}" for _, name in counters().values()}
-    for name, kind in re.findall(r"^METRIC\((\w+), (\w+)", (ROOT / "conf" / "metrics.def").read_text(), re.M):
+    for name, kind in re.findall(r"^METRIC\((\w+), (\w+)", (ROOT / "base" / "metrics" / "metrics.def").read_text(), re.M):
         names |= {f"flashield_{name}{part}" for part in (("_bucket", "_sum", "_count") if kind == "HISTOGRAM" else ("",))}
     return names
 

@@ -47,7 +47,7 @@ def value(found, name, **labels):
 
 def counters():
     """{row of stats or of a report of ours: (the report, its name in /metrics)}, from the table that both are made of."""
-    text = (pathlib.Path(ROOT) / "conf" / "counters.def").read_text(encoding="utf-8")
+    text = (pathlib.Path(ROOT) / "base" / "metrics" / "counters.def").read_text(encoding="utf-8")
     reports = {"GENERAL": b"", "FLASH": b"flash", "CLASSIFIER": b"classifier"}
     return {name: (reports[group], re.sub("_num$", "", re.sub("^total_", "", name)) + "_total")
             for name, group in re.findall(r"^COUNTER\((\w+), (\w+),", text, re.MULTILINE)}

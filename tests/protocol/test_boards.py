@@ -63,7 +63,7 @@ def test_the_guide_has_every_alert_and_every_row():
     guide = (ROOT / "packaging" / "doc" / "dashboard.md").read_text()
     told = re.findall(r"^\| (Flashield\w+) \| (\w+) \|", guide, re.M)
     assert told == [(rule["alert"], rule["labels"]["severity"]) for rule in rules("alert")]
-    dashboard = board.load(ROOT / "conf" / "grafana" / "flashield.json")
+    dashboard = board.load(ROOT / "packaging" / "samples" / "grafana" / "flashield.json")
     for title in (panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"):
         assert f"\n## {title}\n" in guide
     options = set(re.findall(r"`--([a-z][\w-]+)", guide))

@@ -12,7 +12,7 @@ from boards import Prometheus, board, recorded, rules, unknown
 from helpers import ROOT, fill, until
 from metrics import Measured
 
-DASHBOARD = ROOT / "conf" / "grafana" / "flashield.json"
+DASHBOARD = ROOT / "packaging" / "samples" / "grafana" / "flashield.json"
 GENERATOR = ROOT / "tools" / "dashboard" / "generate.py"
 PANELS = list(board.panels(board.load(DASHBOARD)))
 VALUES = board.everything(rate_seconds=10, shown_seconds=60)

@@ -270,10 +270,10 @@ def test_large_pages_and_locked_memory():
 
 
 def test_options_without_effect_are_told_at_v():
-    """A line each with -v, none without; of -e, that nothing is restored, always."""
+    """-v logs a line for each, and without -v there is none. -e has its line always, because nothing is restored."""
     assert "info: -f is without effect: there are no slabs here\n" in served("-f", "1.1", "-v")[0]
     assert "without effect" not in served("-f", "1.1", "-o", "hashpower=20")[0]
-    assert "warning: -e /x: the file is not used" in served("-e", "/x")[0]
+    assert "warning: -e /x is without effect" in served("-e", "/x")[0]
 
 
 def test_debians_memcached_conf(open_folder):

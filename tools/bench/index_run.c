@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "tools/bench/bench.h"
 
 #define PIECE 1000000u /* operations between two looks at whether to go on */

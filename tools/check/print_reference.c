@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/metrics/counters.h"
+#include "base/metrics/latency.h"
+#include "base/metrics/metrics.h"
 #include "conf/conf.h"
-#include "conf/counters.h"
-#include "conf/latency.h"
-#include "conf/metrics.h"
 
 static const struct {
 	const char *name;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# sample_config.sh - conf/flashield.conf is what conf/options.def makes. Says so if not.
+# sample_config.sh - packaging/samples/flashield.conf is what conf/options.def makes. Says so if not.
 set -u
 
 made=$(mktemp)
@@ -9,8 +9,8 @@ trap 'rm -f "$made" "$log"' EXIT
 program=${BUILD:-build}/obj/release/print-sample
 
 if ! ${MAKE:-make} CC=gcc VARIANT=release "BUILD=${BUILD:-build}" "$program" >"$log" 2>&1; then
-	echo "conf/flashield.conf: can't be checked, as $program doesn't build:"
+	echo "packaging/samples/flashield.conf: can't be checked, as $program doesn't build:"
 	tail -5 "$log"
-elif ! "$program" >"$made" || ! cmp -s "$made" conf/flashield.conf; then
-	echo "conf/flashield.conf: not current, run: make sample-config"
+elif ! "$program" >"$made" || ! cmp -s "$made" packaging/samples/flashield.conf; then
+	echo "packaging/samples/flashield.conf: not current, run: make sample-config"
 fi

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ENGINE = ["classifier", "flashindex", "segments", "conf", "base"]
+ENGINE = ["classifier", "flashindex", "segments", "conf", "base/metrics", "base"]
 # The rooms of the store, each with those below it that it may include; its interface is for all.
 STORE = "server/store/store.h"
 STORE_STATE = ["server/store/state", STORE] + ENGINE
@@ -24,10 +24,12 @@ SERVER_ROOMS = ["server/" + room for room in ("conn", "count", "net", "auth", "a
 # Which folder may include which. The longest matching prefix counts, on both sides.
 EDGES = {
     "base": ["base"],
+    # Counters, durations and metric names: every module counts, but what lies in base itself counts nothing.
+    "base/metrics": ["base/metrics", "base"],
     "conf": ["conf", "base"],
-    "classifier": ["classifier", "conf", "base"],
-    "flashindex": ["flashindex", "conf", "base"],
-    "segments": ["segments", "conf", "base"],
+    "classifier": ["classifier", "conf", "base/metrics", "base"],
+    "flashindex": ["flashindex", "conf", "base/metrics", "base"],
+    "segments": ["segments", "conf", "base/metrics", "base"],
     STORE: ENGINE,
     "server/store/state": STORE_STATE,
     "server/store/dram": STORE_DRAM,
@@ -38,27 +40,27 @@ EDGES = {
     "server/store": [STORE] + STORE_ROOMS + ENGINE,
     # The daemon's rooms, from the bottom up. A protocol reaches the network through the connection's interface alone,
     # and the network a protocol through the table that main.c hands over.
-    "server/conn": ["server/conn", STORE, "base"],
-    "server/count": ["server/count", "server/conn", STORE, "conf", "base"],
-    "server/net": ["server/net", "server/count", "server/conn", STORE, "conf", "base"],
+    "server/conn": ["server/conn", STORE, "base/metrics", "base"],
+    "server/count": ["server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
+    "server/net": ["server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
     # It decides from a name and a password alone, and knows neither connections nor objects.
     "server/auth": ["server/auth", "conf", "base"],
-    "server/admin": ["server/admin", "server/auth", "server/net", "server/count", "server/conn", STORE, "conf", "base"],
-    "server/metrics": ["server/metrics", "server/net", "server/count", "server/conn", STORE, "conf", "base"],
-    "server/proto": ["server/proto", "server/admin", "server/auth", "server/count", "server/conn", STORE, "conf", "base"],
-    "server": ["server"] + SERVER_ROOMS + ["conf", "base"],
+    "server/admin": ["server/admin", "server/auth", "server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
+    "server/metrics": ["server/metrics", "server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
+    "server/proto": ["server/proto", "server/admin", "server/auth", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
+    "server": ["server"] + SERVER_ROOMS + ["conf", "base/metrics", "base"],
     "tools": ["tools", "tools/common", STORE] + ENGINE,
     "tools/common": ["tools/common", "conf", "base"],
     # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
     "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
     "packaging/completion": ["conf", "base"],
     # A reader of reports alone.
-    "tools/top": ["tools/top", "tools/common", "conf", "base"],
+    "tools/top": ["tools/top", "tools/common", "conf", "base/metrics", "base"],
     "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
-    "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base"],
+    "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base/metrics", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
     "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
-    "tests": ["tests", "tools", "tools/common", "conf", "base", STORE],
+    "tests": ["tests", "tools", "tools/common", "conf", "base/metrics", "base", STORE],
 }
 
 # Which files alone may include a library's header. A folder ends in "/".
@@ -84,7 +86,7 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
-README_FOLDERS = ["base", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging",
+README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging",
                   "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics", "server/proto"]
 README_LINES = 60
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes conf/grafana/flashield.json, for Grafana 9 and later, from panels.py: tools/dashboard/generate.py > conf/grafana/flashield.json
+"""Writes packaging/samples/grafana/flashield.json, for Grafana 9 and later, from panels.py: tools/dashboard/generate.py > packaging/samples/grafana/flashield.json
 
 A dashboard that was changed in Grafana is exported there; what is to stay in this file belongs into panels.py.
 """

@@ -27,7 +27,7 @@ static void print_timings(const struct basis *basis, FILE *out)
 {
 	static const char *const names[TIMINGS] = {
 #define LATENCY(name, metric, label, text) #name,
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 	};
 	static const char *const parts[TIMING_PARTS] = { "count",  "mean_us", "p50_us", "p90_us",

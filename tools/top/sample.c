@@ -14,7 +14,7 @@ static const struct field_info fields[FIELD_COUNT] = {
 
 static const char *const timing_names[TIMINGS] = {
 #define LATENCY(name, metric, label, text) #name,
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 };
 

@@ -35,10 +35,10 @@ struct field_info {
 };
 const struct field_info *field_info(enum field field);
 
-/* Durations by kind: the rows of conf/latency.def, and what "stats latency" says of each. */
+/* Durations by kind: the rows of base/metrics/latency.def, and what "stats latency" says of each. */
 enum timing {
 #define LATENCY(name, metric, label, text) TIMING_##name,
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 	TIMINGS
 };

@@ -16,9 +16,9 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "base/metrics/counters.h"
 #include "base/region.h"
 #include "base/rng.h"
-#include "conf/counters.h"
 #include "server/store/state/window.h"
 #include "server/store/store.h"
 

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/metrics/counters.h"
 #include "base/rng.h"
 #include "classifier/classifier.h"
-#include "conf/counters.h"
 
 #define WINDOW_MS 10000ull
 #define HORIZON_MS 20000ull

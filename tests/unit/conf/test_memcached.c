@@ -4,6 +4,7 @@
 
 #include "tests/unit/conf/conf_test.h"
 
+#define SIZES_OF_M "1m to 1p, in MiB or with a suffix k m g t p\n"
 #define HALF "Cannot set item size limit higher than 1/2 of memory max.\n"
 #define NO_ASCII "ERROR: You cannot allow the ASCII protocol while using SASL.\n"
 #define NO_BINARY "ERROR: You cannot allow the BINARY protocol while using ascii authentication tokens.\n"
@@ -36,6 +37,9 @@ static void values_are_refused_in_memcacheds_words(void **state)
 		{ "-I x", 64, "Item max size cannot be less than 1024 bytes.\n" },
 		{ "-I 1025m -m 4096", 64, "Cannot set item size limit higher than a gigabyte.\n" },
 		{ "-m 0", 64, HALF },
+		{ "-m x", 64, HALF },
+		{ "-m 64k", 64, "-m/--memory-limit: \"64k\" is not a size from " SIZES_OF_M },
+		{ "-m 100x", 64, "-m/--memory-limit: \"100x\" is not a size from " SIZES_OF_M },
 		{ "-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n" },
 	};
 
@@ -144,7 +148,7 @@ static void mistakes_in_a_file_of_flags_are_told_with_the_line(void **state)
 	expect_refusal("--config @", "-m 64\n--nonsense\n", 1,
 		       "@:2: flashield: unrecognized option '--nonsense'\nIllegal argument \"?\"\n");
 	expect_refusal("--config @", "-m 64\n-o nonsense\n", 1, "@:2: Illegal suboption \"nonsense\"\n");
-	expect_refusal("--config @", "-m 64\nport = 5\n", 64, "@:2: \"port\" is no flag\n");
+	expect_refusal("--config @", "-m 64\nport = 5\n", 64, "@:2: \"port\" is not a flag\n");
 	expect_refusal("--config @", "-m 64\n-P 'x\n", 64,
 		       "@:2: a quote is not closed, or there are more than 63 words\n");
 	expect_refusal("--config @", "-m 64\n-V\n", 64, "@:2: --version belongs on the command line\n");

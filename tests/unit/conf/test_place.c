@@ -28,7 +28,7 @@ static void a_path_that_gets_too_long_is_refused(void **state)
 
 	(void)state;
 	memset(words + strlen(words), 'f', 4091);
-	expect_refusal(words, NULL, 64, "--flash-path: with --state-dir before it, it is longer than 4095 bytes\n");
+	expect_refusal(words, NULL, 64, "--flash-path: together with --state-dir it is longer than 4095 bytes\n");
 }
 
 static void an_environment_that_names_no_folder_counts_for_nothing(void **state)

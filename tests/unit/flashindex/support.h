@@ -16,9 +16,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fault.h"
+#include "base/metrics/counters.h"
 #include "base/region.h"
 #include "base/rng.h"
-#include "conf/counters.h"
 #include "flashindex/flashindex.h"
 
 struct fixture {

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 #include "segments/segments_internal.h"
 #include "tests/unit/devices/ram_device.h"
 

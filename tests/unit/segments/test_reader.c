@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/metrics/counters.h"
 #include "base/rng.h"
-#include "conf/counters.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (1u << 20)

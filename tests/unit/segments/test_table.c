@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (64u << 10)

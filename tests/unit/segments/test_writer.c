@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "segments/writer_internal.h"
 #include "tests/unit/segments/fixture.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "server/count/durations.h"
 #include "server/store/store.h"
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "base/metrics/latency.h"
+#include "base/metrics/metrics.h"
 #include "conf/conf.h"
-#include "conf/latency.h"
-#include "conf/metrics.h"
 #include "server/conn/conn.h"
 #include "server/conn/server.h"
 #include "server/count/observe.h"

@@ -165,8 +165,8 @@ static void too_little_memory_for_the_segments_is_refused_with_what_is_enough(vo
 	h->config.memory_bytes = MIB(4);
 	h->config.segment_bytes = KIB(64);
 	h->config.flash_bytes = MIB(4096); /* in so many segments that their table is larger than -m */
-	assert_refused(h, FS_ERANGE, "memory-limit 4194304", "segments of 65536 bytes");
-	assert_int_equal(sscanf(strstr(h->reason, "accepted are"), "accepted are %um", &enough), 1);
+	assert_refused(h, FS_ERANGE, "memory-limit: 4.00 MiB", "segments of 64 KiB");
+	assert_int_equal(sscanf(strstr(h->reason, ", -m "), ", -m %u", &enough), 1);
 	assert_in_range(enough, 5, 32);
 	h->config.memory_bytes = MIB(enough);
 	harness_open(h);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 #include "server/store/state/window.h"
 
 #define SECOND_MS 1000ull

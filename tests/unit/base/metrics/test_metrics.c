@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "conf/metrics.h"
+#include "base/metrics/metrics.h"
 
 static bool ends_with(const char *name, const char *end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ static _Atomic uint64_t zero[CTR_COUNT]; /* the sums at the last reset */
 
 static const struct ctr_info infos[CTR_COUNT] = {
 #define COUNTER(name, group, unit, text) { #name, CTR_GROUP_##group, unit, text },
-#include "conf/counters.def"
+#include "base/metrics/counters.def"
 #undef COUNTER
 };
 

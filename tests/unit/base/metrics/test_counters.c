@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "conf/counters.h"
+#include "base/metrics/counters.h"
 
 static void *count(void *unused)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 
 #include <stdatomic.h>
 
@@ -9,11 +9,11 @@
 _Thread_local struct lat_block *lat_self;
 
 static struct lat_block *_Atomic blocks; /* only ever grows at its head */
-static struct hist zero[LAT_COUNT]; /* the sums at the last reset; whoever resets writes them */
+static struct hist zero[LAT_COUNT]; /* the sums at the last reset; under the caller's lock (lat_reset) */
 
 static const struct lat_info infos[LAT_COUNT] = {
 #define LATENCY(name, metric, label, text) { #name, METRIC_##metric, label, text },
-#include "conf/latency.def"
+#include "base/metrics/latency.def"
 #undef LATENCY
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "conf/metrics.h"
+#include "base/metrics/metrics.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static const struct metric_info infos[METRIC_COUNT] = {
 #define METRIC(name, type, labels, text) { PREFIX #name, METRIC_TYPE_##type, labels, text },
-#include "conf/metrics.def"
+#include "base/metrics/metrics.def"
 #undef METRIC
 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "conf/latency.h"
+#include "base/metrics/latency.h"
 
 #define THREADS 4
 #define ROUNDS 10000
