@@ -130,7 +130,7 @@ check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
 
 release: ## checks that version, changelog and tag agree, and builds the packages into BUILD/release: DRY=1 only tells (HACKING.md)
-	+@MAKE="$(MAKE) --no-print-directory" tools/release.sh $(if $(DRY),--dry-run) $(BUILD)/release
+	@tools/release.sh $(if $(DRY),--dry-run) $(BUILD)/release
 
 unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 

@@ -54,7 +54,7 @@ else
 	complain "this is no checkout of git"
 fi
 
-if ! findings=$(${MAKE:-make} check 2>&1) || [ -n "$findings" ]; then
+if ! findings=$(make --no-print-directory check 2>&1) || [ -n "$findings" ]; then
 	complain "make check is not silent:"
 	printf '%s\n' "$findings" >&2
 fi
