@@ -97,7 +97,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test check release unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -129,6 +129,9 @@ test: ## installs what is missing, builds, runs every test; last line "N passed,
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
+
+release: ## checks that version, changelog and tag agree, and builds the packages into BUILD/release: DRY=1 only tells (HACKING.md)
+	@tools/release.sh $(if $(DRY),--dry-run) $(BUILD)/release
 
 unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time comes in from outside: the daemon passes the boot-time clock, tests and the simulator a
- * scripted one. Monotonic; never set back; counts while the machine is suspended.
+ * Time comes in from outside: the daemon passes the boot-time clock, tests a scripted
+ * one. Monotonic; never set back; counts while the machine is suspended.
  *
  * Threads: clk_now_* from any; clk_scripted_advance from any (atomic).
  */

@@ -16,7 +16,7 @@
  * covers it). clf_note_* from any thread: sampler stripes have leaf locks, touched for sampled
  * keys only. Scoring copies the published model into a per-thread cache when its version moves, so
  * it takes no lock otherwise. One trainer thread inside (clf_start), or none: clf_train_now for
- * tests and the simulator. All times are milliseconds of the clock given at creation.
+ * tests. All times are milliseconds of the clock given at creation.
  */
 #ifndef FS_CLASSIFIER_CLASSIFIER_H
 #define FS_CLASSIFIER_CLASSIFIER_H
@@ -113,11 +113,11 @@ FS_MUST_CHECK int clf_start(struct clf *clf);
 void clf_stop(struct clf *clf);
 
 /* Trains now, in the calling thread, with what is labelled by now. True when a new model is in
-   use afterwards. For tests and the simulator; called without a lock held. */
+   use afterwards. For tests; called without a lock held. */
 bool clf_train_now(struct clf *clf);
 
-/* What the thread does at each wake: trains if a training is due by the clock. For the simulator,
-   which has no thread but calls this as virtual time passes (cheap when nothing is due). */
+/* What the thread does at each wake: trains if a training is due by the clock. For callers
+   that have no thread and call this as a scripted clock moves (cheap when nothing is due). */
 bool clf_train_if_due(struct clf *clf);
 
 /* The application of a key, 0..CLF_APPS-1 (0 = the shared one). One model today: all share it. */
@@ -175,7 +175,7 @@ enum clf_admission clf_get_admission(const struct clf *clf);
 uint64_t clf_version(const struct clf *clf);
 
 /*
- * The write budget (section 8): the store tells how many bytes per second flash writes took since
+ * The write budget: the store tells how many bytes per second flash writes took since
  * the last call (unsmoothed, and counted before any cap of its own holds them back: a rate that
  * can't exceed the limit never raises the threshold) and how many are allowed (0 = no limit); a
  * controller moves the score threshold. Called about once a second by the cleaner.

@@ -12,7 +12,7 @@ mandir := $(DESTDIR)$(PREFIX)/share/man
 bashdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 units := $(wildcard packaging/systemd/*.service packaging/systemd/*.socket)
-documents := README.md DECISIONS.md segments/FORMAT.md $(wildcard packaging/doc/*.md packaging/doc/*.png)
+documents := README.md FIGURES.md DECISIONS.md CHANGELOG.md SECURITY.md segments/FORMAT.md $(wildcard packaging/doc/*.md packaging/doc/*.png)
 samples := $(wildcard $(addprefix packaging/samples/*.,conf yml json lua) packaging/systemd/*.example)
 sample_folders := $(wildcard packaging/samples/prometheus packaging/samples/grafana)
 

@@ -12,7 +12,8 @@
  * clear misses) or starts flash reads and finishes it later, on the same thread, from
  * store_worker_poll. Every command is atomic for its key: its effect and the decision about the
  * key's slots happen in one critical section of the key's stripe. A slow flash read can never
- * bring back a value that was overwritten or deleted meanwhile (DESIGN section 4).
+ * bring back a value that was overwritten or deleted meanwhile: the commands check once more under
+ * the stripe that every matching slot is one that was read.
  *
  * Threads: a store_worker belongs to one thread; store_* functions on the store may be called from
  * any. A keeper, a cleaner and a trainer thread inside (store_start), or none: store_clean_step() and
@@ -63,7 +64,7 @@ struct store_config {
 		flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
 				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
 	const struct seg_owner *flash_owner; /* to whom a file that is made is given; NULL: it is the process's own */
-	uint64_t segment_bytes; /* 0: DESIGN section 5's default */
+	uint64_t segment_bytes; /* 0: a default from memory_bytes and flash_bytes, 512 MiB at the most */
 	uint32_t flash_object_bytes;
 	int filter_bits; /* -1: automatic */
 	unsigned tag_bits; /* 0: all left over */

@@ -12,6 +12,7 @@ python3=/usr/bin/python3
 [ -x "$python3" ] || python3=python3
 
 "$python3" "$here/sources.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/sources.py failed" >>"$findings"
+"$python3" "$here/figures.py" >>"$findings" 2>&1
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
 sh "$here/format.sh" >>"$findings" 2>&1
 sh "$here/headers.sh" >>"$findings" 2>&1

@@ -4,7 +4,7 @@
  * pair with its tag, this segment and the function that leads to this very offset is there. What
  * was read while on flash (or every live one, as in the paper) goes back into DRAM with its CLOCK
  * value and features; all other slots are removed with it. Only when no slot names the segment any
- * more and no reader holds it may its first byte be overwritten (DESIGN section 5).
+ * more and no reader holds it may its first byte be overwritten: a slot must never lead to newer bytes.
  *
  * While the walk goes on the segment stays readable: a get never finds a gap between flash and DRAM.
  */

@@ -3,7 +3,7 @@
  * What a command does to its key: one critical section of the key's stripe, the same code whether
  * the object lies in DRAM, was read from flash, or is not there. Whatever changes a value or its
  * expiry clears the key's slots before the stripe is released: nobody can see the new value, and
- * no command is answered, while flash still offers the old one (DESIGN section 4).
+ * no command is answered, while flash still offers the old one.
  */
 #include "server/store/request/action_internal.h"
 

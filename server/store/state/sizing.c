@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of the flash a given memory can serve, in segments of which size (DESIGN section 5). */
+/* How much of the flash a given memory can serve, in segments of which size. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -102,7 +102,7 @@ static void test_false_matches_per_miss(void **state)
 {
 	static const struct {
 		unsigned tag_bits;
-		double design; /* share of misses with a false match at 0.98, DESIGN section 6 */
+		double design; /* share of misses with a false match at 0.98, as simulated before */
 	} width[] = { { 11, 0.015 }, { 14, 0.0016 }, { 16, 0.0003 } };
 
 	(void)state;

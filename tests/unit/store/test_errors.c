@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DESIGN section 5: a failed write leaves the objects in DRAM; a failed or corrupt read is a miss
+ * A failed write leaves the objects in DRAM; a failed or corrupt read is a miss
  * with its own counter; a read that timed out keeps its buffer and its pin until it completes.
  */
 #include "harness.h"

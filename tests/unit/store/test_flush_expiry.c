@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DESIGN section 4, "Clock": expiry, flush_all and CAS ids, in DRAM and on flash. */
+/* Expiry, flush_all and CAS ids, in DRAM and on flash. */
 #include "harness.h"
 
 #define DAY (24 * 60 * 60)

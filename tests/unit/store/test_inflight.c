@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DESIGN section 4, step 6: commands on objects in flight between DRAM and flash, from when they
+ * Commands on objects in flight between DRAM and flash, from when they
  * are gathered to when their segment is committed.
  */
 #include "operations.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DESIGN sections 4 and 9: the account of -m, eviction by workers and by the cleaner. */
+/* The account of -m, and eviction by workers and by the cleaner. */
 #include "harness.h"
 
 static char big[KIB(900)];

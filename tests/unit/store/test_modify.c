@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DESIGN section 4, steps 4 and 5: each command has the same answer and effect whether the object
+ * Each command has the same answer and effect whether the object
  * lies in DRAM, as a clean copy there, or on flash; and so has its absence.
  */
 #include "operations.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DESIGN section 5: sizes that follow from -m and the flash; what can't be opened says why. */
+/* Sizes follow from -m and the flash; a store that can't be opened says why. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

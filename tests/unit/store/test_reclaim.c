@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DESIGN sections 5 and 9: what becomes of the objects of a segment whose place is needed. */
+/* Objects of a segment whose place is needed return to DRAM or go. */
 #include "harness.h"
 
 /* Until the next segment to be written is the oldest live one. */

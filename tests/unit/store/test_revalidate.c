@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DESIGN section 4, step 4: what happens between the submission of a read-modify-write's flash read
- * and its completion. A slow flash read can never bring back a value that was overwritten or deleted
+ * Writes and deletes between the submission of a read-modify-write's flash read and its completion. A slow flash read can never bring back a value that was overwritten or deleted
  * meanwhile; after a bounded number of rounds the stripe's commits wait.
  */
 #include <pthread.h>

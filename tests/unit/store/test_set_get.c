@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DESIGN section 4, steps 1 to 3: set and get over DRAM and flash. */
+/* Set and get over DRAM and flash. */
 #include "harness.h"
 
 /* ---- helpers --------------------------------------------------------------------------------- */

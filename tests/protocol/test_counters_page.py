@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""packaging/doc/counters.md has each row of our reports, and none that no report has."""
+import pathlib
+import re
+
+import pytest
+
+PAGE = pathlib.Path(__file__).parents[2] / "packaging" / "doc" / "counters.md"
+REPORTS = ["flash", "classifier", "memory"]
+
+
+def page_rows(*headings):
+    """The names in the first column of the tables under these headings."""
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+    cells = [line.split("|")[1] for heading in headings for line in sections[heading].splitlines() if line.startswith("| `")]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_row_of_a_report_is_on_the_page(flash_daemon, report):
+    """Neither has a row that the other lacks, and the page has none twice."""
+    headings = {"flash": ["stats flash", "States in stats flash"],
+                "classifier": ["stats classifier", "States in stats classifier"],
+                "memory": ["stats memory"]}[report]
+    with flash_daemon.client() as client:
+        rows = client.stats(report.encode())
+    named = page_rows(*headings)
+    assert sorted(named) == sorted(set(named))
+    assert set(named) == set(rows)
