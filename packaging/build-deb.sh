@@ -25,7 +25,8 @@ mv "$copy/packaging/debian" "$copy/debian"
 
 # The caller's make, compiler flags and variant aren't the package's.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES VARIANT BUILD CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR
-export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-nocheck} parallel=$(nproc)"
+DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-nocheck} parallel=$(nproc)"
+export DEB_BUILD_OPTIONS
 case $DEB_BUILD_OPTIONS in *nocheck*) export DEB_BUILD_PROFILES=nocheck ;; esac
 
 cd "$copy"

@@ -265,7 +265,7 @@ static void show_option(void *context, const struct conf_option *option, const c
 
 	if (is_memcacheds(option))
 		return;
-	for (i = 0; option->name[i] && i < sizeof(name) - 1; i++)
+	for (i = 0; i < sizeof(name) - 1 && option->name[i]; i++)
 		name[i] = option->name[i] == '-' ? '_' : option->name[i];
 	name[i] = 0;
 	stats_add(context, name, "%s", *value ? value : "NULL");

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The text commands that administer: lists of all objects, limits, the crawler, shutdown."""
 import shutil
-import signal
 import urllib.parse
 
 import pytest
 
-from helpers import Client, Daemon, Kind, fill, fill_turn, memcached_command, until
+from helpers import Daemon, Kind, fill, fill_turn, memcached_command, until
 
 PLAIN = Kind(b"a value of some length")
 KINDS = [PLAIN]

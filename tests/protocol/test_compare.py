@@ -5,7 +5,6 @@ import subprocess
 
 import pytest
 
-from helpers import Daemon
 from sessions import SESSIONS
 
 

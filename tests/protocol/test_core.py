@@ -15,7 +15,7 @@ import subprocess
 import pytest
 
 from helpers import PATIENCE, Client, fill_turn, flashield_command, free_port, on_flash, until
-from test_tls import TlsClient, authority, context_of, folders, tls_options  # pylint: disable=unused-import
+from test_tls import TlsClient, authority, context_of, folders, tls_options  # noqa: F401 (fixtures)
 
 MARK = b"a-secret-that-a-client-has-stored"
 KEY_MARK = b"a-secret-key-"
@@ -129,7 +129,7 @@ def test_nothing_stored_is_in_a_core(open_folder, dump):
 
 
 @needs_gdb
-def test_nothing_decrypted_is_in_a_core(open_folder, authority):  # pylint: disable=redefined-outer-name
+def test_nothing_decrypted_is_in_a_core(open_folder, authority):  # noqa: F811 (a fixture)
     """With TLS too, whose library has buffers of its own; nor is the key."""
     process, port = start_daemon(open_folder, *tls_options(authority))
     try:

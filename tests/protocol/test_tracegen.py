@@ -54,7 +54,7 @@ def test_flashield_rows(tmp_path):
     rows = rows_of(done.stdout)
     assert rows[0] == ["time_ms", "app", "op", "key", "key_size", "value_size", "ttl_s"]
     last_ms, next_key = 0, 0
-    for time_ms, app, op, key, key_size, value_size, ttl in rows[1:]:
+    for time_ms, _app, op, key, key_size, value_size, ttl in rows[1:]:
         assert int(time_ms) >= last_ms
         last_ms = int(time_ms)
         assert op in ("get", "set", "delete")

@@ -16,6 +16,7 @@ python3=/usr/bin/python3
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
 sh "$here/format.sh" >>"$findings" 2>&1
 sh "$here/headers.sh" >>"$findings" 2>&1
+sh "$here/lint.sh" >>"$findings" 2>&1
 sh "$here/sample_config.sh" >>"$findings" 2>&1
 sh "$here/reference.sh" >>"$findings" 2>&1
 sh "$here/package.sh" >>"$findings" 2>&1

@@ -43,7 +43,7 @@ static void choose_colours(void)
 		return;
 	start_color();
 	use_default_colors();
-	for (short i = 0; i < STYLES; i++)
+	for (int i = 0; i < STYLES; i++)
 		init_pair((short)(i + 1), looks[i].colour, -1);
 }
 

@@ -162,7 +162,7 @@ static void schedule_next(struct source *source, uint32_t key)
 		return;
 	step = 1 - exp(log(1 - rng_real(&source->rng)) / (double)left);
 	life->progress += (float)((1 - life->progress) * step);
-	schedule(source, key, life->birth + (double)life->length * life->progress * sqrt(life->progress));
+	schedule(source, key, life->birth + (double)life->length * life->progress * sqrt((double)life->progress));
 }
 
 static void fill_event(const struct source *source, uint32_t key, enum event_op op, struct event *event)
@@ -248,13 +248,10 @@ static void next_of_key(struct source *source, uint32_t key, struct event *event
 {
 	struct life *life = &source->lives[key];
 
-	if (life->is_born) {
-		live(source, key, event);
-	} else if (life->starts_with_set || life->is_silent) {
+	if (!life->is_born && (life->starts_with_set || life->is_silent))
 		miss(source, key, life->starts_with_set, event);
-	} else {
+	else
 		live(source, key, event);
-	}
 	life->is_born = true;
 	drop_earliest(source);
 	schedule_next(source, key);
