@@ -12,10 +12,10 @@
 /*
  * The budget controller: proportional-integral, on the smoothed written / allowed less one.
  *
- * Segments come in bursts, possibly hours apart, so the rate is smoothed over two periods of the largest recent burst. The
- * error is linear in the rate: the mean error is zero exactly if the mean rate is the allowed one. (A controller on the
- * logarithm would let too much pass: the mean logarithm of a rate that is mostly zero is far below the logarithm of its
- * mean.)
+ * Segments come in bursts, possibly hours apart, so the rate is smoothed over two periods of the largest recent burst.
+ * The error is linear in the rate: the mean error is zero exactly if the mean rate is the allowed one. (A controller on
+ * the logarithm would let too much pass: the mean logarithm of a rate that is mostly zero is far below the logarithm of
+ * its mean.)
  *
  * Decision values have a spread of about one, ranks (below) of a few. The integral moves 0.3 per
  * smoothing time and unit of error, slow enough not to swing behind the smoothing's delay.

@@ -35,9 +35,9 @@
 
 /*
  * 18 bytes of state, packed into the item header. Gaps are 16-bit floats in milliseconds: 5 bits of exponent, 11 of
- * mantissa with the leading one implied. They are exact up to 4095 ms and within 0.05 % above, beyond 50 days. Times are
- * 32-bit milliseconds that wrap after 49 days. A read rebases an object that is older than half of that: it moves the
- * write time forward and scales the reads, so that the mean gap stays.
+ * mantissa with the leading one implied. They are exact up to 4095 ms and within 0.05 % above, beyond 50 days. Times
+ * are 32-bit milliseconds that wrap after 49 days. A read rebases an object that is older than half of that: it moves
+ * the write time forward and scales the reads, so that the mean gap stays.
  */
 struct clf_features {
 	uint32_t written_ms;
@@ -88,7 +88,8 @@ void clf_features_vector(const struct clf_features *features, uint32_t size_byte
 
 /* Packs the features of an object that goes to flash now. Each value is off by at most 4.6 %. */
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out);
-/* The features of an object that was packed at packed_ms, to that precision. Accepts any bytes, as they come from flash. */
+/* The features of an object that was packed at packed_ms, to that precision. Accepts any bytes, as they come from
+   flash. */
 void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
@@ -138,15 +139,15 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  * The store tells by clf_note_* how its keys are used. A key that is not sampled costs one mix and compare of its hash
  * (4 ns). The key's stripe may be held or not; leaf locks only are taken. Nothing is sampled under the simple rules.
  *
- *  written: an application wrote the object. features is its new state, just made. Its history fields are filled in here
- *    (a leaf lock and a cache line), except under read-once and all and in mode paper. In mode full a key with a history
- *    may be sampled at its write too, as the object could qualify then.
+ *  written: an application wrote the object. features is its new state, just made. Its history fields are filled in
+ *    here (a leaf lock and a cache line), except under read-once and all and in mode paper. In mode full a key with a
+ *    history may be sampled at its write too, as the object could qualify then.
  *  read: a get hit the object. features is its state after this read if the object lies in DRAM, NULL if on flash.
  *  missed: a get found nothing. In mode full that counts as a read that flash could have served, and the set that
  *    follows is a refill, not an update.
- *  deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after an eviction.
- *    The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made of these. A
- *    move to flash is none.
+ *  deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after an
+ *    eviction. The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made of
+ *    these. A move to flash is none.
  */
 void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
 		      uint32_t ttl_seconds, uint64_t now_ms);
@@ -160,19 +161,19 @@ void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 
 /*
- * The score of an object: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision value
- * of the model less the budget's threshold. Without a usable model, and under the simple rules, it is +1 or -1 with a
- * little rank by reads (and mean gap). An object that was never read and has no history scores -1; a history does not
- * help before the first model or in mode paper. Under second-hit a history counts like a read; where features has
- * none, the history is looked up by hash, under a leaf lock.
+ * The score of an object: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision
+ * value of the model less the budget's threshold. Without a usable model, and under the simple rules, it is +1 or -1
+ * with a little rank by reads (and mean gap). An object that was never read and has no history scores -1; a history
+ * does not help before the first model or in mode paper. Under second-hit a history counts like a read; where features
+ * has none, the history is looked up by hash, under a leaf lock.
  */
 float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
 		uint32_t ttl_seconds);
 
 /*
  * Sets the rule from now on. Objects in DRAM get their new scores as they are read, and as the crawler finds that
- * clf_version has risen. While the rule isn't CLF_ADMIT_SVM nothing is sampled and no model is trained; once it is again,
- * the last model is used until the next training.
+ * clf_version has risen. While the rule isn't CLF_ADMIT_SVM nothing is sampled and no model is trained; once it is
+ * again, the last model is used until the next training.
  */
 void clf_set_admission(struct clf *clf, enum clf_admission admission);
 /* The rule in force. */
@@ -182,9 +183,9 @@ enum clf_admission clf_get_admission(const struct clf *clf);
 uint64_t clf_version(const struct clf *clf);
 
 /*
- * The write budget: a controller moves the score threshold so that the flash writes stay within what is allowed, in bytes
- * per second (0 = no limit). written_per_second is the mean since the last call, unsmoothed. It counts what would be
- * written before the store's own cap holds any back, for a rate that can't exceed the limit never raises the
+ * The write budget: a controller moves the score threshold so that the flash writes stay within what is allowed, in
+ * bytes per second (0 = no limit). written_per_second is the mean since the last call, unsmoothed. It counts what would
+ * be written before the store's own cap holds any back, for a rate that can't exceed the limit never raises the
  * threshold. The store calls this about once a second.
  */
 void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second);

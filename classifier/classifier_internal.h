@@ -140,7 +140,8 @@ FS_MUST_CHECK int history_init(struct history *history, size_t memory_bytes);
 void history_fini(struct history *history);
 /* A stay of the key has ended. Takes a leaf lock. */
 void history_add(struct history *history, uint64_t key);
-/* Earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its bucket. Takes a leaf lock. */
+/* Earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its bucket. Takes a leaf
+   lock. */
 unsigned history_stays(struct history *history, uint64_t key, bool *recent);
 
 /* ---- applications ---------------------------------------------------------------------------- */
@@ -190,9 +191,9 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 double model_decide(const struct clf_model *model, const struct clf_state *state);
 
 /*
- * Fits a model to those of the samples that are not held out; a sample is flashy from threshold reads on. weighted gives
- * both labels the same weight. FS_EFULL if the samples don't suffice, or FS_ENOMEM, both with the reason. Takes up to
- * seconds.
+ * Fits a model to those of the samples that are not held out; a sample is flashy from threshold reads on. weighted
+ * gives both labels the same weight. FS_EFULL if the samples don't suffice, or FS_ENOMEM, both with the reason. Takes
+ * up to seconds.
  */
 FS_MUST_CHECK int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count,
 			      uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES]);

@@ -8,9 +8,9 @@
  *               neither is never a sample (and neither rule nor model admits it).
  *
  * A rule is cheap and never far off. A model is of no use if it keeps most of the later hits from flash, or if it picks
- * fewer objects than the rule and no better ones. With little memory there are only some hundred samples to judge by, so
- * a model loses only if it is worse by more than twice the standard error: otherwise chance would put it in use and out
- * again.
+ * fewer objects than the rule and no better ones. With little memory there are only some hundred samples to judge by,
+ * so a model loses only if it is worse by more than twice the standard error: otherwise chance would put it in use and
+ * out again.
  */
 #include <math.h>
 #include <stdio.h>

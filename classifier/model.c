@@ -39,8 +39,8 @@ static bool is_gap(unsigned feature)
 }
 
 /*
- * log2(1 + value), interpolated between the powers of two: the bits of a float, read as an integer, are nearly that. The
- * result is at most 0.09 off, which makes no difference to a linear model on such features.
+ * log2(1 + value), interpolated between the powers of two: the bits of a float, read as an integer, are nearly that.
+ * The result is at most 0.09 off, which makes no difference to a linear model on such features.
  */
 static double log_scale(double value)
 {

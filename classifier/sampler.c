@@ -14,8 +14,8 @@
  * where an update ends the counting).
  *
  * Memory is fixed. A key is sampled if its mixed hash lies below a limit. When a stripe is full the limit is halved and
- * the entries above it are dropped, as in SHARDS (Waldspurger et al., FAST 2015). That choice depends on the hash only, so
- * it favours no kind of key.
+ * the entries above it are dropped, as in SHARDS (Waldspurger et al., FAST 2015). That choice depends on the hash only,
+ * so it favours no kind of key.
  */
 #include <string.h>
 
@@ -289,8 +289,8 @@ static void keep_sample(const struct sampler *sampler, struct sampler_entry *ent
 		entry->count_until_ms = expires_ms;
 }
 
-/* Keeps the n-th subject of a window with probability 1/n, so that each of the window's subjects ends as the sample with
-   the same probability (paper, 4.2). */
+/* Keeps the n-th subject of a window with probability 1/n, so that each of the window's subjects ends as the sample
+   with the same probability (paper, 4.2). */
 static void consider_subject(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
 			     const struct clf_state *subject, uint64_t now_ms, uint64_t horizon_ms)
 {
