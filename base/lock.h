@@ -40,7 +40,7 @@ struct lock {
 #endif
 };
 
-/* Initialises a static lock, in place of lock_init. */
+/* Initialises a static lock, instead of lock_init. */
 #ifdef FS_DEBUG
 #define LOCK_INITIALIZER(lock_rank) \
 	{ \

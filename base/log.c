@@ -115,12 +115,12 @@ static void log_write_line(enum log_level level, const char *text)
 
 /* left_out is 0 but for limited lines. errno is still the caller's, as format may have a %m. */
 static void __attribute__((format(printf, 6, 0)))
-log_write_formatted(const struct log_place *place, enum log_level level, const char *event,
+log_write_formatted(const struct log_origin *origin, enum log_level level, const char *event,
 		    const struct log_field *fields, uint64_t left_out, const char *format, va_list arguments)
 {
 	int saved_errno = errno; /* callers log first and then look at errno */
 	char raw[LINE_BYTES], text[LINE_BYTES], *end;
-	const struct log_record record = { place, levels[level].priority, text, event, fields };
+	const struct log_record record = { origin, levels[level].priority, text, event, fields };
 
 	vsnprintf(raw, sizeof(raw), format, arguments);
 	end = log_escape(text, text + sizeof(text), raw);
@@ -132,18 +132,18 @@ log_write_formatted(const struct log_place *place, enum log_level level, const c
 	errno = saved_errno;
 }
 
-void log_write(const struct log_place *place, enum log_level level, const char *format, ...)
+void log_write(const struct log_origin *origin, enum log_level level, const char *format, ...)
 {
 	va_list arguments;
 
 	if (level > log_level())
 		return;
 	va_start(arguments, format);
-	log_write_formatted(place, level, NULL, NULL, 0, format, arguments);
+	log_write_formatted(origin, level, NULL, NULL, 0, format, arguments);
 	va_end(arguments);
 }
 
-void log_event_write(const struct log_place *place, enum log_level level, const char *event,
+void log_event_write(const struct log_origin *origin, enum log_level level, const char *event,
 		     const struct log_field *fields, const char *format, ...)
 {
 	va_list arguments;
@@ -151,7 +151,7 @@ void log_event_write(const struct log_place *place, enum log_level level, const 
 	if (level > log_level())
 		return;
 	va_start(arguments, format);
-	log_write_formatted(place, level, event, fields, 0, format, arguments);
+	log_write_formatted(origin, level, event, fields, 0, format, arguments);
 	va_end(arguments);
 }
 
@@ -172,7 +172,7 @@ bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out)
 	return false;
 }
 
-void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format,
+void log_write_limited(struct log_rate *rate, const struct log_origin *origin, enum log_level level, const char *format,
 		       ...)
 {
 	int saved_errno = errno;
@@ -183,6 +183,6 @@ void log_write_limited(struct log_rate *rate, const struct log_place *place, enu
 		return;
 	errno = saved_errno;
 	va_start(arguments, format);
-	log_write_formatted(place, level, NULL, NULL, left_out, format, arguments);
+	log_write_formatted(origin, level, NULL, NULL, left_out, format, arguments);
 	va_end(arguments);
 }

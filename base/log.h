@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Log lines to standard error: "level: text". If standard error is connected to the journal (JOURNAL_STREAM is set),
- * the sd-daemon priority prefix "<N>" replaces the level word, or a sink takes the line instead, with its place in the
+ * the sd-daemon priority prefix "<N>" replaces the level word, or a sink takes the line instead, with its origin in the
  * source and the fields of an event.
  *
  * A line stays one line: control characters and bytes that are no UTF-8 are written as \n, \t or \xNN, so that a
@@ -32,15 +32,15 @@ static inline enum log_level log_level(void)
 	return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);
 }
 
-/* The place in the source that made a line. It is read during the call only. */
-struct log_place {
+/* The position in the source that made a line. It is read during the call only. */
+struct log_origin {
 	const char *file, *function;
 	int line;
 };
-#define LOG_HERE (&(const struct log_place){ __FILE__, __func__, __LINE__ })
+#define LOG_HERE (&(const struct log_origin){ __FILE__, __func__, __LINE__ })
 
 /* Writes a line, which is cut after 2 KiB. For log_line and the macros below. */
-void log_write(const struct log_place *place, enum log_level level, const char *format, ...)
+void log_write(const struct log_origin *origin, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 #define log_line(level, ...) log_write(LOG_HERE, level, __VA_ARGS__)
 
@@ -79,17 +79,17 @@ struct log_field {
  *
  * fields may be NULL. Names are listed in packaging/systemd/README.md.
  */
-void log_event_write(const struct log_place *place, enum log_level level, const char *event,
+void log_event_write(const struct log_origin *origin, enum log_level level, const char *event,
 		     const struct log_field *fields, const char *format, ...)
 	__attribute__((format(printf, 5, 6), cold));
 #define log_event(level, event, fields, ...) log_event_write(LOG_HERE, level, event, fields, __VA_ARGS__)
 
 /* ---- lines that may come again and again ----------------------------------------------------- */
 
-#define LOG_BURST 5u /* most lines of one place in a period */
+#define LOG_BURST 5u /* most lines of one origin in a period */
 #define LOG_PERIOD_MS 60000u
 
-/* The state of one place in the source: zeroed at first, in static storage. */
+/* The state of one origin: zeroed at first, in static storage. */
 struct log_rate {
 	_Atomic uint64_t ends_ms; /* end of the period; 0: none has begun */
 	_Atomic uint64_t written; /* lines of the period */
@@ -101,7 +101,7 @@ FS_MUST_CHECK bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint6
 
 /* Writes like log_write, but at most LOG_BURST lines in LOG_PERIOD_MS. The first line after that tells how many were
    left out. For log_limited. */
-void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format,
+void log_write_limited(struct log_rate *rate, const struct log_origin *origin, enum log_level level, const char *format,
 		       ...) __attribute__((format(printf, 4, 5), cold));
 #define log_limited(level, ...) \
 	do { \
@@ -113,7 +113,7 @@ void log_write_limited(struct log_rate *rate, const struct log_place *place, enu
 
 /* A line for a sink, valid during the call. */
 struct log_record {
-	const struct log_place *place;
+	const struct log_origin *origin;
 	int priority; /* syslog's */
 	const char *text; /* without control characters or a line end */
 	const char *event; /* NULL: none */
