@@ -236,7 +236,7 @@ int events_drain(void (*see)(void *context, enum event_stream stream, const char
 		mem_free(bytes);
 		return FS_ENOMEM;
 	}
-	must(list_lines(bytes, length, lines) == count);
+	(void)list_lines(bytes, length, lines); /* as many as it has just counted */
 	qsort(lines, count, sizeof(*lines), by_number);
 	for (unsigned i = 0; i < count; i++)
 		see(context, (enum event_stream)lines[i].head->stream, (const char *)(lines[i].head + 1),
