@@ -54,7 +54,7 @@ static FS_MUST_CHECK bool count_by_map(uintptr_t from, uint64_t pages, uint64_t 
 	return done;
 }
 
-/* For a process that has changed its user and may not read that map. A page that was only read counts as present here. */
+/* For a process that has changed its user and may not read that map. Pages that were only read count as present. */
 static void count_by_core(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
 {
 	unsigned char map[PAGES_AT_ONCE];

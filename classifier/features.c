@@ -20,8 +20,7 @@
 #define GAP_MANTISSA (1u << GAP_MANTISSA_BITS)
 #define GAP_EXPONENT_MAX 31
 
-/* If a read seems to come this little before the last one, two threads read the clock in turn: the time did not wrap.
-   */
+/* A read that seems to come this little before the last one is no wrap: two threads have read the clock in turn. */
 #define BACKWARDS_TOLERANCE_MS 60000u
 
 /* From this age on a read moves the write time forward, so that 32-bit times stay unambiguous. */
