@@ -15,8 +15,8 @@
 #else
 #include <jemalloc/jemalloc.h>
 
-/* Read by jemalloc at start. Dirty pages go back after seconds instead of ten, so that resident
-   memory follows a shift of the size mix. One arena: what one thread's objects leave free is there for another's. */
+/* jemalloc reads this at the start. Dirty pages go back after two seconds instead of ten, so that resident memory
+   follows a shift of the size mix. There is one arena, so that the objects of all threads share free memory. */
 const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #endif
 
@@ -94,7 +94,7 @@ void mem_free_sized(void *memory, size_t bytes)
 
 size_t mem_cost(size_t bytes)
 {
-	/* glibc: an 8-byte head, then chunks of 16 bytes, at least 32. */
+	/* glibc adds a head of 8 bytes and rounds up to 16, to 32 at least. */
 	size_t cost = (bytes + 8 + 15) & ~(size_t)15;
 
 	return cost < 32 ? 32 : cost;
@@ -150,8 +150,8 @@ size_t mem_cost_large(size_t bytes)
 	return nallocx(bytes, 0);
 }
 
-/* jemalloc's figures are a snapshot, which writing the epoch renews. */
-static void renew(void)
+/* jemalloc's figures are a snapshot; writing the epoch renews it. */
+static void jemalloc_renew_figures(void)
 {
 	uint64_t epoch = 1;
 	size_t length = sizeof(epoch);
@@ -159,7 +159,7 @@ static void renew(void)
 	(void)mallctl("epoch", &epoch, &length, &epoch, sizeof(epoch));
 }
 
-static uint64_t figure(const char *name)
+static uint64_t jemalloc_figure(const char *name)
 {
 	size_t value = 0, length = sizeof(value);
 
@@ -172,14 +172,16 @@ void mem_figures(struct mem_figures *out)
 
 	snprintf(dirty, sizeof(dirty), "stats.arenas.%u.pdirty", (unsigned)MALLCTL_ARENAS_ALL);
 	snprintf(muzzy, sizeof(muzzy), "stats.arenas.%u.pmuzzy", (unsigned)MALLCTL_ARENAS_ALL);
-	renew();
-	*out = (struct mem_figures){ .allocated = figure("stats.allocated"),
-				     .active = figure("stats.active"),
-				     .metadata = figure("stats.metadata"),
-				     .unused = (figure(dirty) + figure(muzzy)) * figure("arenas.page") };
+	jemalloc_renew_figures();
+	*out = (struct mem_figures){ .allocated = jemalloc_figure("stats.allocated"),
+				     .active = jemalloc_figure("stats.active"),
+				     .metadata = jemalloc_figure("stats.metadata"),
+				     .unused = (jemalloc_figure(dirty) + jemalloc_figure(muzzy)) *
+					       jemalloc_figure("arenas.page") };
 }
 
-static uint8_t class_of[SMALL_MAX / 8 + 1]; /* by eight bytes */
+/* Of small memory; constant once main() runs. */
+static uint8_t class_of[SMALL_MAX / 8 + 1]; /* one entry for eight bytes */
 static size_t class_slab[MEM_CLASSES], class_size[MEM_CLASSES];
 static unsigned classes;
 
@@ -193,13 +195,14 @@ static void __attribute__((constructor)) learn_classes(void)
 		return;
 	for (unsigned i = 0; i < found && i < MEM_CLASSES; i++) {
 		snprintf(name, sizeof(name), "arenas.bin.%u.size", i);
-		class_size[i] = figure(name);
+		class_size[i] = jemalloc_figure(name);
 		snprintf(name, sizeof(name), "arenas.bin.%u.slab_size", i);
-		class_slab[i] = figure(name);
+		class_slab[i] = jemalloc_figure(name);
 		for (; at <= SMALL_MAX / 8 && 8 * at <= class_size[i]; at++)
 			class_of[at] = (uint8_t)i;
 		classes = i + 1;
 	}
+	must(classes <= MEM_CLASSES);
 	for (; at <= SMALL_MAX / 8; at++)
 		class_of[at] = MEM_CLASSES;
 }
@@ -214,14 +217,14 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES])
 	uint64_t sum = 0;
 
 	memset(sparse, 0, MEM_CLASSES * sizeof(sparse[0]));
-	renew();
+	jemalloc_renew_figures();
 	for (unsigned i = 0; i < classes; i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "stats.arenas.%u.bins.%u.curslabs", (unsigned)MALLCTL_ARENAS_ALL, i);
-		uint64_t bytes = figure(name) * class_slab[i];
+		uint64_t bytes = jemalloc_figure(name) * class_slab[i];
 		snprintf(name, sizeof(name), "stats.arenas.%u.bins.%u.curregs", (unsigned)MALLCTL_ARENAS_ALL, i);
-		uint64_t used = figure(name) * class_size[i], holes = bytes > used ? bytes - used : 0;
+		uint64_t used = jemalloc_figure(name) * class_size[i], holes = bytes > used ? bytes - used : 0;
 		sum += holes;
 		sparse[i] = holes > bytes / 8;
 	}
@@ -239,21 +242,21 @@ void mem_purge(void)
 static size_t lookup_mib[2];
 static pthread_once_t lookup_once = PTHREAD_ONCE_INIT;
 
-static void find_lookup(void)
+static void find_lookup_mib(void)
 {
 	size_t length = 2;
 
 	must(mallctlnametomib("arenas.lookup", lookup_mib, &length) == 0);
 }
 
-/* A slab with a free place is taken from the lowest address on, as jemalloc's bins are ordered by it. */
+/* jemalloc orders the slabs of a bin by address, so it takes the free region with the lowest one. */
 void *mem_move(void *memory, size_t bytes)
 {
 	unsigned arena;
 	size_t length = sizeof(arena);
 	void *other;
 
-	pthread_once(&lookup_once, find_lookup);
+	pthread_once(&lookup_once, find_lookup_mib);
 	if (mallctlbymib(lookup_mib, 2, &arena, &length, &memory, sizeof(memory)) != 0)
 		return memory;
 	COUNT_ALLOCATION();
@@ -269,7 +272,7 @@ void *mem_move(void *memory, size_t bytes)
 
 /* ---- memory that is mapped --------------------------------------------------------------------- */
 
-/* An advice: where it is not taken, cores are what they would have been. */
+/* An advice only: a kernel that refuses it dumps the memory. */
 static void leave_out_of_cores(void *memory, size_t bytes)
 {
 	int saved_errno = errno;
@@ -281,10 +284,10 @@ static void leave_out_of_cores(void *memory, size_t bytes)
 #ifndef FS_LIBC_MALLOC
 
 /*
- * The mmap that jemalloc calls: a program's own symbol comes before the C library's. So all of the heap is left out of
- * cores, from the first page on, that of arenas and metadata that are made before main() too; jemalloc's extent hooks
- * would have to be set for each arena before its first use, which makes arenas that no thread needs. The C library
- * maps stacks and programs without asking here, so that these are dumped. Nothing is called but when the heap grows.
+ * jemalloc calls this mmap, as a program's own symbol comes before the C library's. So all of the heap is left out of
+ * cores from its first page on, also the arenas and metadata that are made before main(). (jemalloc's extent hooks
+ * would have to be set for each arena before its first use, which would make arenas that no thread needs.) The C
+ * library maps stacks and programs without calling this, so these are dumped. It is called only when the heap grows.
  */
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
@@ -308,7 +311,7 @@ void *mem_map(size_t bytes)
 	if (memory == MAP_FAILED)
 		return NULL;
 	leave_out_of_cores(memory, bytes);
-	(void)madvise(memory, bytes, MADV_HUGEPAGE); /* an advice: older kernels lack it */
+	(void)madvise(memory, bytes, MADV_HUGEPAGE); /* an advice that older kernels lack */
 	return memory;
 }
 
@@ -328,12 +331,12 @@ void *mem_reserve(size_t bytes)
 	return memory;
 }
 
-bool mem_commit(void *memory, size_t bytes)
+int mem_commit(void *memory, size_t bytes)
 {
 	if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0)
-		return false;
+		return FS_ENOMEM;
 	(void)madvise(memory, bytes, MADV_HUGEPAGE);
-	return true;
+	return FS_OK;
 }
 
 void mem_decommit(void *memory, size_t bytes)

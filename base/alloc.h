@@ -2,12 +2,13 @@
 /*
  * Memory: jemalloc behind one header (libc's malloc in sanitizer builds).
  *
- * Whatever is allocated here is left out of core dumps, as it may hold what clients have stored; static data and stacks are
- * dumped, so that a backtrace works. (Not so in sanitizer builds, but for mem_map.) What a core may still tell: registers,
- * where wide ones hold the last bytes that were copied, and keys on a stack while a command or a log line is under way.
+ * All memory from here is left out of core dumps, as it may hold clients' data. Static data and stacks are dumped, so
+ * that a backtrace works. (In sanitizer builds only mem_map and mem_reserve are left out.) A core may still show the
+ * last bytes that were copied, in wide registers, and keys on a stack while a command or a log line is under way.
  *
- * Threads: any. Ownership: the caller frees. mem_must_* aborts when memory is out; the
- * others return NULL then.
+ * Threads: any. Ownership: the caller frees. Errors: functions that return memory return NULL when memory is out, but
+ * mem_must_zalloc aborts; mem_commit returns a code. errno means nothing after a call. Only mem_purge, mem_figures and
+ * the mapped memory below call the kernel as a rule; the others do when the heap grows or shrinks.
  */
 #ifndef FS_BASE_ALLOC_H
 #define FS_BASE_ALLOC_H
@@ -16,28 +17,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *mem_alloc(size_t bytes);
-void *mem_zalloc(size_t bytes);
-void *mem_must_zalloc(size_t bytes); /* aborts when memory is out: for start-up and fixed structures */
-void *mem_realloc(void *memory, size_t bytes);
+#include "base/error.h"
+
+/* Bytes of memory, uninitialised or zeroed. Freed by mem_free. */
+FS_MUST_CHECK void *mem_alloc(size_t bytes);
+FS_MUST_CHECK void *mem_zalloc(size_t bytes);
+/* Zeroed and never NULL, for start-up and fixed structures: aborts when memory is out. */
+FS_MUST_CHECK void *mem_must_zalloc(size_t bytes);
+/* Like realloc: memory stays valid if the result is NULL. */
+FS_MUST_CHECK void *mem_realloc(void *memory, size_t bytes);
 /* alignment: a power of two, a multiple of sizeof(void *). Freed by mem_free. */
-void *mem_aligned(size_t alignment, size_t bytes);
+FS_MUST_CHECK void *mem_aligned(size_t alignment, size_t bytes);
+/* NULL is allowed. */
 void mem_free(void *memory);
-/* The same, cheaper, for who knows how many bytes mem_alloc was asked for. */
+/* Cheaper than mem_free: bytes is the size that mem_alloc was asked for. */
 void mem_free_sized(void *memory, size_t bytes);
 
 /*
- * The same bytes at the lowest place that is free in the part of the heap they lie in, and the old place freed. What
- * eviction has thinned out grows dense when all of it is moved so, and the pages between are free. The memory itself
- * when none can be had. 0.1 to 0.3 us of small memory; no thread's cache is used. libc promises less: another place.
+ * Moves the bytes to the lowest free address in their part of the heap and frees the old one. When all memory that
+ * eviction has thinned out is moved so, it grows dense, and the pages between become free. Returns memory itself if
+ * there is no other. Small memory takes 0.1 to 0.3 us; no thread's cache is used. Under libc the new address may be
+ * any.
  */
-void *mem_move(void *memory, size_t bytes);
+FS_MUST_CHECK void *mem_move(void *memory, size_t bytes);
 
 /* Bytes that an allocation of this size really takes (nallocx; an estimate under libc). */
 #ifdef FS_LIBC_MALLOC
 size_t mem_cost(size_t bytes);
 #else
-/* In steps of eight bytes, within which jemalloc has no class's end: asked for each set, and nallocx is slower. */
+/* A table in steps of eight bytes, as no class of jemalloc ends within a step. Each set asks for a cost, and nallocx is
+   slower. mem_costs and mem_cost_large are for mem_cost alone; the table is constant once main() runs. */
 #define MEM_COSTS_MAX 8192u
 extern uint16_t mem_costs[];
 size_t mem_cost_large(size_t bytes);
@@ -49,9 +58,9 @@ static inline size_t mem_cost(size_t bytes)
 #endif
 
 /*
- * The allocator's own figures, in bytes: active is at least allocated, what lies between are holes in pages that are partly
- * used; unused are pages that it keeps for a while; metadata are its records, much of which it may never have touched.
- * Under libc only allocated is known, the others are 0. Up to a millisecond: for the keeper and for stats, not for a request.
+ * The allocator's own figures, in bytes. active is at least allocated; the difference is holes in pages that are partly
+ * used. unused are pages that it keeps for a while. metadata are its records; it may never have touched much of them.
+ * Under libc only allocated is known, and the others are 0. Takes up to a millisecond: too long for a request.
  */
 struct mem_figures {
 	uint64_t allocated, active, unused, metadata;
@@ -59,9 +68,9 @@ struct mem_figures {
 void mem_figures(struct mem_figures *out);
 
 /*
- * Small memory is made in classes of one size. mem_class: the class of bytes, MEM_CLASSES for what is not small.
- * mem_holes: of all classes together, the bytes in their pages that are free; sparse[class]: more than an eighth of
- * this class's pages is. Always 0 under libc.
+ * Small memory is made in classes of one size. mem_class returns the class of a size, and MEM_CLASSES if it isn't
+ * small. mem_holes returns the free bytes in the pages of all classes, and sets sparse[class] if more than an eighth of
+ * the class's pages is free; it takes up to a millisecond. Under libc nothing is small and there are no holes.
  */
 #define MEM_CLASSES 64u
 unsigned mem_class(size_t bytes);
@@ -70,22 +79,23 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES]);
 /* Hands unused dirty pages back to the kernel. May take milliseconds. */
 void mem_purge(void);
 
-/* Zeroed, page-aligned, fully committed on touch, huge-page advised. Not from the heap. NULL when
-   the address space is out or bytes is 0. */
-void *mem_map(size_t bytes);
+/* Zeroed, page-aligned memory outside of the heap, with huge pages advised; pages take memory as they are touched. NULL
+   when the address space is out or bytes is 0. Freed by mem_unmap with the same size. */
+FS_MUST_CHECK void *mem_map(size_t bytes);
+/* NULL is allowed. Also for memory of mem_reserve. */
 void mem_unmap(void *memory, size_t bytes);
 
 /*
- * Address space for what may grow: mem_reserve takes bytes of it (a multiple of the page size) without memory, NULL when
- * it is out; mem_commit makes pages in it usable, zeroed (those that are usable already stay as they are), false when
- * memory is out; mem_decommit hands the memory of pages back: they stay usable, hold zeros, and take memory again
- * as they are touched. Addresses are page-aligned. mem_unmap gives the address space back.
+ * Address space for areas that may grow; addresses and sizes are multiples of the page size. mem_reserve takes address
+ * space without memory; NULL when it is out. mem_commit makes pages in it usable and returns 0, or FS_ENOMEM. Pages
+ * that were not usable yet hold zeros, the others stay as they are. mem_decommit hands the memory of usable pages back:
+ * they stay usable, hold zeros, and take memory again as they are touched.
  */
-void *mem_reserve(size_t bytes);
-bool mem_commit(void *memory, size_t bytes);
+FS_MUST_CHECK void *mem_reserve(size_t bytes);
+FS_MUST_CHECK int mem_commit(void *memory, size_t bytes);
 void mem_decommit(void *memory, size_t bytes);
 
-/* Debug builds: how many blocks the calling thread has allocated here so far; else 0. */
+/* The number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
 unsigned long mem_allocations(void);
 
 #endif

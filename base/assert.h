@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asserts that stay on in production: for what can't happen in our own code.
- * They never judge bytes from the network, the flash or a file.
+ * Asserts that stay on in production. They state invariants of our own code, and never judge bytes from the network,
+ * the flash or a file. Any thread, with any lock held.
  */
 #ifndef FS_BASE_ASSERT_H
 #define FS_BASE_ASSERT_H
 
-/* Logs file, line and expression and aborts. */
+/* Logs file, line and expression, and aborts. For must() alone. */
 _Noreturn void assert_failed(const char *expression, const char *file, int line);
 
 #define must(expression) \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time comes in from outside: the daemon passes the boot-time clock, tests a scripted
- * one. Monotonic; never set back; counts while the machine is suspended.
+ * Time comes in from outside: the daemon passes the boot-time clock, and a program that drives the time itself, like a
+ * test, a scripted one. The boot-time clock is monotonic, is never set back, and counts while the machine is suspended.
  *
- * Threads: clk_now_* from any; clk_scripted_advance from any (atomic).
+ * Threads: all functions from any thread, but clk_scripted_init before others use the clock. None can fail.
  */
 #ifndef FS_BASE_CLOCK_H
 #define FS_BASE_CLOCK_H
@@ -13,16 +13,18 @@
 
 struct clk {
 	uint64_t (*now_ns)(const struct clk *clk);
-	_Atomic uint64_t scripted_us; /* the scripted clock's hand */
+	_Atomic uint64_t scripted_us; /* the time of a scripted clock */
 };
 
-/* CLOCK_BOOTTIME. Static storage. */
+/* The boot-time clock (CLOCK_BOOTTIME). Static storage. */
 const struct clk *clk_boot(void);
 
-/* A clock that stands still until it is moved. */
+/* Makes a clock that stands at start_us until it is moved. Nothing is to be freed. */
 void clk_scripted_init(struct clk *clk, uint64_t start_us);
+/* Moves a scripted clock forward. */
 void clk_scripted_advance(struct clk *clk, uint64_t us);
 
+/* The time since the clock's start, in nano-, micro- or milliseconds. */
 static inline uint64_t clk_now_ns(const struct clk *clk)
 {
 	return clk->now_ns(clk);
@@ -38,7 +40,7 @@ static inline uint64_t clk_now_ms(const struct clk *clk)
 	return clk_now_ns(clk) / 1000000;
 }
 
-/* Wall clock, seconds since 1970: for absolute exptimes and "stats time" only. */
+/* The wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
 int64_t clk_wall_seconds(void);
 
 #endif

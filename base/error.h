@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Error codes: one table, one text each.
+ * Error codes: one table, with a text for each code.
  *
- * A function that can fail returns 0 (FS_OK) or one of these negative codes.
- * A cache miss is a result, not an error. Threads: everything here is constant.
+ * A function that can fail returns 0 (FS_OK) or one of these negative codes, and its result is FS_MUST_CHECK. A
+ * function that also counts something returns the count, >= 0, or a code. An allocation returns NULL when memory is out
+ * (base/alloc.h). A header names each function of its own that reports failure in another way. errno is part of a
+ * result only with FS_ESYS. A cache miss is a result, not an error. Threads: everything here is constant.
  */
 #ifndef FS_BASE_ERROR_H
 #define FS_BASE_ERROR_H
@@ -24,9 +26,9 @@
 	ERR(FS_ESYS, -11, "system call failed (see errno)") \
 	ERR(FS_EOFFLINE, -12, "device is offline") \
 	ERR(FS_ERANGE, -13, "value outside the accepted range") \
-	ERR(FS_ELATE, -15, "could not be done in time") \
 	ERR(FS_EFOREIGN, -14, \
-	    "holds something that is not a cache; to use it, remove the file or zero the device's first MiB")
+	    "holds something that is not a cache; to use it, remove the file or zero the device's first MiB") \
+	ERR(FS_ELATE, -15, "could not be done in time")
 
 enum fs_error {
 #define FS_ERROR_ENUM(name, number, text) name = (number),
@@ -34,10 +36,10 @@ enum fs_error {
 #undef FS_ERROR_ENUM
 };
 
-/* The text of a code, never NULL, static storage. Unknown codes get a text too. */
+/* The text of a code: never NULL, static storage. An unknown code has a text too. */
 const char *fs_strerror(int code);
 
-/* For functions whose result must not be dropped. */
+/* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void) and the reason. */
 #define FS_MUST_CHECK __attribute__((warn_unused_result))
 
 #endif

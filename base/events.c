@@ -15,23 +15,23 @@
 #define RING_BYTES_DEFAULT (64u << 10)
 #define RING_BYTES_LEAST (2u * EVENT_LINE_MAX)
 
-/* What stands before a line in a ring; the next one begins at a multiple of its size. */
+/* Precedes each line in a ring, at a multiple of its own size. */
 struct head {
 	uint64_t number;
 	uint32_t length;
 	uint32_t stream;
 };
 
-/* Lines from 0 to used, in the order of this thread: emptied as a whole. */
+/* The lines of one thread, in its order, from 0 to used. The consumer empties it as a whole. */
 struct ring {
-	struct ring *next; /* of all; constant */
+	struct ring *next; /* in the list of all rings; constant */
 	struct lock lock; /* covers bytes[] and used */
 	size_t capacity;
 	size_t used;
 	char bytes[];
 };
 
-/* A line that was taken out, as it is sorted. */
+/* A line that was taken out, for sorting. */
 struct taken {
 	const struct head *head;
 };
@@ -39,12 +39,12 @@ struct taken {
 _Atomic unsigned events_wanted;
 
 static struct {
-	struct ring *_Atomic rings; /* only ever grows at its head */
+	struct ring *_Atomic rings; /* a list that only grows, at its head */
 	_Atomic size_t ring_bytes;
 	_Atomic uint64_t number, written, dropped;
 } events = { .ring_bytes = RING_BYTES_DEFAULT };
 
-static _Thread_local struct ring *own;
+static _Thread_local struct ring *own; /* the calling thread's */
 
 static const char *const names[EVENT_STREAMS] = {
 #define EVENT_STREAM_NAME(id, name, text) name,
@@ -94,6 +94,7 @@ void events_want(unsigned streams)
 
 /* ---- emitting -------------------------------------------------------------------------------- */
 
+/* The calling thread's ring; NULL when memory is out. */
 static struct ring *own_ring(void)
 {
 	size_t capacity = atomic_load(&events.ring_bytes);
@@ -114,22 +115,25 @@ static struct ring *own_ring(void)
 	return ring;
 }
 
-static size_t padded(size_t length)
+static size_t ring_padded(size_t length)
 {
 	return (length + sizeof(struct head) - 1) / sizeof(struct head) * sizeof(struct head);
 }
 
-static bool put(struct ring *ring, enum event_stream stream, uint64_t number, const char *line, size_t length)
+/* False if the line finds no room. */
+static FS_MUST_CHECK bool ring_put(struct ring *ring, enum event_stream stream, uint64_t number, const char *line,
+				   size_t length)
 {
 	struct head head = { .number = number, .length = (uint32_t)length, .stream = stream };
 	bool fits;
 
 	lock_acquire(&ring->lock);
-	fits = ring->used + sizeof(head) + padded(length) <= ring->capacity;
+	must(ring->used <= ring->capacity);
+	fits = ring->used + sizeof(head) + ring_padded(length) <= ring->capacity;
 	if (fits) {
 		memcpy(ring->bytes + ring->used, &head, sizeof(head));
 		memcpy(ring->bytes + ring->used + sizeof(head), line, length);
-		ring->used += sizeof(head) + padded(length);
+		ring->used += sizeof(head) + ring_padded(length);
 	}
 	lock_release(&ring->lock);
 	return fits;
@@ -145,6 +149,7 @@ void events_emit(enum event_stream stream, const char *format, ...)
 	size_t length;
 	int text;
 
+	must((unsigned)stream < EVENT_STREAMS);
 	clock_gettime(CLOCK_REALTIME, &now);
 	length = (size_t)snprintf(line, sizeof(line), "ts=%lld.%06ld gid=%" PRIu64 " ", (long long)now.tv_sec,
 				  now.tv_nsec / 1000, number);
@@ -157,7 +162,7 @@ void events_emit(enum event_stream stream, const char *format, ...)
 	if (length > sizeof(line) - 2)
 		length = sizeof(line) - 2;
 	line[length++] = '\n';
-	if (ring && put(ring, stream, number, line, length))
+	if (ring && ring_put(ring, stream, number, line, length))
 		atomic_fetch_add(&events.written, 1);
 	else
 		atomic_fetch_add(&events.dropped, 1);
@@ -172,7 +177,8 @@ static int by_number(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The bytes of all rings, one after the other; NULL without any, or without memory (*lost). */
+/* The bytes of all rings, one after the other, for the caller to free. NULL if there are none. *lost tells that memory
+   was out for some. */
 static char *take_all(size_t *length, bool *lost)
 {
 	char *bytes = NULL;
@@ -199,7 +205,8 @@ static char *take_all(size_t *length, bool *lost)
 	return bytes;
 }
 
-static unsigned list(const char *bytes, size_t length, struct taken *out)
+/* Counts the lines in bytes, and lists them if out isn't NULL. */
+static unsigned list_lines(const char *bytes, size_t length, struct taken *out)
 {
 	unsigned count = 0;
 
@@ -208,7 +215,7 @@ static unsigned list(const char *bytes, size_t length, struct taken *out)
 
 		if (out)
 			out[count].head = head;
-		at += sizeof(*head) + padded(head->length);
+		at += sizeof(*head) + ring_padded(head->length);
 	}
 	return count;
 }
@@ -223,13 +230,13 @@ int events_drain(void (*see)(void *context, enum event_stream stream, const char
 
 	if (!bytes)
 		return lost ? FS_ENOMEM : 0;
-	count = list(bytes, length, NULL);
+	count = list_lines(bytes, length, NULL);
 	lines = mem_alloc(count * sizeof(*lines));
 	if (!lines) {
 		mem_free(bytes);
 		return FS_ENOMEM;
 	}
-	list(bytes, length, lines);
+	(void)list_lines(bytes, length, lines); /* as many as it has just counted */
 	qsort(lines, count, sizeof(*lines), by_number);
 	for (unsigned i = 0; i < count; i++)
 		see(context, (enum event_stream)lines[i].head->stream, (const char *)(lines[i].head + 1),

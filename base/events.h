@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events: what happens in the daemon, as lines that whoever watches is sent ("watch"). Nobody watching, an
- * event costs one load and a branch that isn't taken.
+ * Events: lines about what the daemon does, for clients that "watch". While nobody watches, an event costs one load and
+ * a branch that isn't taken.
  *
  *   events_on(stream)? --> events_emit --> ring of the thread --+
  *                                          ring of the thread --+-- events_drain --> lines in order
  *
- * Model: each thread that emits has a ring of its own; a line that finds no room in it is dropped and counted:
- * whoever serves requests never waits for who watches. One consumer drains all rings and gets what is
- * there in the order of the numbers.
+ * Model: each thread that emits has a ring of its own. A line that finds no room in it is dropped and counted, so that
+ * a worker never waits for a client that watches. One consumer drains all rings and gets the lines in the order of
+ * their numbers.
  *
  *   ts=1795194721.106508 gid=3 type=item_get key=a status=found clsid=1 cfd=25 size=1
  *
- * Locks: a leaf lock for each ring, one for their list. So events may be emitted under a key stripe, but
- * under no leaf lock; not from a signal handler.
+ * Locks: each ring has a leaf lock. So events may be emitted under a key stripe, but neither under a leaf lock nor from
+ * a signal handler.
  *
- * Threads: events_emit and events_status from any; the others from the consumer's, or before there is one.
+ * Threads: any may call events_on*, events_emit, events_key, events_find and events_get_status; the consumer's thread
+ * calls the others, or any thread before there is a consumer. Nothing here does I/O.
  */
 #ifndef FS_BASE_EVENTS_H
 #define FS_BASE_EVENTS_H
@@ -27,7 +28,7 @@
 
 #include "base/error.h"
 
-#define EVENT_LINE_MAX 2048 /* with its line feed; a longer one is cut */
+#define EVENT_LINE_MAX 2048 /* with the line feed; a longer line is cut */
 
 /* EVENT_STREAM(ID, name in "watch", text). The first six are memcached's. */
 #define EVENT_STREAM_TABLE(EVENT_STREAM) \
@@ -47,48 +48,51 @@ enum event_stream {
 		EVENT_STREAMS
 };
 
-/* Bit n: somebody watches stream n. Written by events_want alone. */
+/* Bit n is set while somebody watches stream n. events_want alone writes it. */
 extern _Atomic unsigned events_wanted;
 
+/* Is the stream watched? */
 static inline bool events_on(enum event_stream stream)
 {
 	return __builtin_expect(atomic_load_explicit(&events_wanted, memory_order_relaxed) >> stream & 1, 0);
 }
 
-/* Is any of these watched? streams: bits as in events_want. */
+/* Is any of these streams watched? streams: bits as in events_want. */
 static inline bool events_on_any(unsigned streams)
 {
 	return __builtin_expect((atomic_load_explicit(&events_wanted, memory_order_relaxed) & streams) != 0, 0);
 }
 
-/* "type=... name=value ...", without the time and the number, which are put before it. Call it only where
-   events_on() said so. */
+/* Emits a line. format makes "type=... name=value ..."; the time and the number are put before that. Call it only if
+   events_on() is true. Takes a leaf lock; the first call of a thread allocates its ring. */
 void events_emit(enum event_stream stream, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* A key in a line: what is no printable ASCII, and '%' and '=', as %XX. out has room for 3 * length + 1. */
+/* A key as it stands in a line: letters, digits and "-._~" as they are, any other byte as %XX. Returns out, which has
+   room for 3 * length + 1 bytes. */
 const char *events_key(const char *key, size_t length, char *out);
 
-/* The stream of this name; EVENT_STREAMS if there is none. */
+/* The stream of this name, or EVENT_STREAMS if there is none. */
 enum event_stream events_find(const char *name, size_t length);
 
-/* Size of a ring from now on (threads that have one keep it): -o worker_logbuf_size; 64 KiB unless told. */
+/* Sets the size of rings made from now on (-o worker_logbuf_size), at least two lines; 64 KiB before any call. */
 void events_set_ring_bytes(size_t bytes);
 
-/* What is watched, as bits. */
+/* Sets the streams that are watched: bit n stands for stream n. */
 void events_want(unsigned streams);
 
-/* Calls see() for each line that is there, in the order of the numbers. How many there were, or FS_ENOMEM:
-   some are lost. */
+/* Empties the rings and calls see() for each line in the order of the numbers, without a lock held; the line is valid
+   during the call. Returns the number of lines, or FS_ENOMEM if some are lost. */
 FS_MUST_CHECK int events_drain(void (*see)(void *context, enum event_stream stream, const char *line, size_t length),
 			       void *context);
 
 struct events_status {
-	uint64_t written; /* lines that went into a ring ... */
-	uint64_t dropped; /* ... and that found no room */
+	uint64_t written; /* lines that went into a ring */
+	uint64_t dropped; /* lines that found no room */
 };
+/* The counts since the start. */
 void events_get_status(struct events_status *out);
 
-/* Frees the rings; no thread may emit any more. */
+/* Frees the rings. No thread may emit any more. */
 void events_fini(void);
 
 #endif

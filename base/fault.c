@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -15,7 +16,7 @@ struct fault_state {
 	_Atomic uint64_t n;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t fired;
-	void (*call)(void *context); /* this and the next: constant while mode isn't FAULT_OFF */
+	void (*call)(void *context); /* this and context are constant while mode isn't FAULT_OFF */
 	void *context;
 };
 
@@ -31,6 +32,7 @@ void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n)
 {
 	struct fault_state *state = &states[point];
 
+	must((unsigned)point < FAULT_POINTS && (unsigned)mode <= FAULT_PROBABILITY);
 	atomic_store(&state->mode, FAULT_OFF);
 	atomic_store(&state->calls, 0);
 	atomic_store(&state->fired, 0);
@@ -40,6 +42,7 @@ void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n)
 
 void fault_call(enum fault_point point, void (*call)(void *context), void *context)
 {
+	must(atomic_load(&states[point].mode) == FAULT_OFF);
 	states[point].call = call;
 	states[point].context = context;
 }
@@ -82,7 +85,7 @@ bool fault_fires(enum fault_point point)
 		fires = call == n + 1;
 		break;
 	case FAULT_PROBABILITY:
-		/* The same calls fire in every run: a mixed call number is the die. */
+		/* The call's number decides, mixed, so that the same calls fire in every run. */
 		fires = mix64(call + ((uint64_t)point << 48)) % 1000 < n;
 		break;
 	}
@@ -95,8 +98,8 @@ bool fault_fires(enum fault_point point)
 }
 #endif
 
-/* One "name=mode[:n]". 0 or FS_EINVAL. */
-static int arm_from_word(char *word)
+/* Arms one "name=mode[:n]", which it cuts up. 0 or FS_EINVAL. */
+static FS_MUST_CHECK int arm_from_word(char *word)
 {
 	static const struct {
 		const char *text;

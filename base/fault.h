@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault points: named places where a test makes the rare thing happen.
+ * Fault points: named points in the code at which a test makes a rare event happen.
  *
- * Compiled in when FS_FAULTS is defined (every build but release: debug, asan, tsan); else
- * fault_fires() is the constant false. Armed from a test by fault_arm(), or from the
- * environment: FLASHIELD_FAULTS="name=every:N,name=after:N,name=always,name=prob:PERMILLE".
+ * They are compiled in if FS_FAULTS is defined, in each build but release; else fault_fires() is the constant false. A
+ * test arms a point by fault_arm(), or by the environment:
+ * FLASHIELD_FAULTS="name=every:N,name=after:N,name=always,name=prob:PERMILLE".
  *
- * Threads: any (atomics).
+ * Threads: any (the state is atomic), but fault_call while the point is off.
  */
 #ifndef FS_BASE_FAULT_H
 #define FS_BASE_FAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 /* FAULT(name, text), sorted. */
 #define FAULT_TABLE(FAULT) \
@@ -41,17 +43,20 @@ enum fault_point {
 
 enum fault_mode { FAULT_OFF, FAULT_ALWAYS, FAULT_EVERY, FAULT_AFTER, FAULT_PROBABILITY };
 
-/* EVERY n: each n-th call fires. AFTER n: call n + 1 fires, once. PROBABILITY n: n of 1000, the
-   same calls in each run. Arming starts the point's counts anew. */
+/* Arms a point. EVERY n: each n-th call fires. AFTER n: call n + 1 fires, once. PROBABILITY n: n of 1000 calls fire,
+   the same ones in each run. Arming starts the point's counts anew. */
 void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n);
+/* Turns all points off and forgets their calls. */
 void fault_disarm_all(void);
-uint64_t fault_fired(enum fault_point point); /* how often it fired */
-/* For tests: call is called whenever the point fires, by the thread that met it and before that goes on, so that what
-   happens at this very place is no matter of time. To be set before the point is armed; ends with fault_disarm_all. */
+/* The number of times that the point has fired since it was armed. */
+uint64_t fault_fired(enum fault_point point);
+/* Sets a call that the point makes whenever it fires, in the thread that reaches it, so that a test can act at this
+   very point without waiting. It is set before the point is armed; fault_disarm_all ends it. */
 void fault_call(enum fault_point point, void (*call)(void *context), void *context);
-/* Reads FLASHIELD_FAULTS. 0, or FS_EINVAL with the offending word logged. */
-int fault_init_from_environment(void);
+/* Arms the points that FLASHIELD_FAULTS names. FS_EINVAL, with the wrong word logged, or FS_ENOMEM. */
+FS_MUST_CHECK int fault_init_from_environment(void);
 
+/* Does the rare event happen at this call? */
 #ifdef FS_FAULTS
 bool fault_fires(enum fault_point point);
 #else

@@ -5,7 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-_Static_assert(HASH_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 wants a secret of at least this size");
+_Static_assert(HASH_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "XXH3 needs a secret of at least this size");
 
 uint64_t hash64(const void *data, size_t length, uint64_t seed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hash64(): the one hash of keys, seeded. xxHash (XXH3) behind one header.
- * Threads: pure functions.
+ * Threads: all functions are pure, and none can fail.
  */
 #ifndef FS_BASE_HASH_H
 #define FS_BASE_HASH_H
@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The seed is a secret that keeps clients from choosing collisions, not a second key: of inputs up to
-   16 bytes XXH3 mixes it in so simply that hash64(x, seed 1) may meet hash64(y, seed 2). To hash a
-   pair, mix64() one hash with the other value. */
+/* The seed is a secret that keeps clients from choosing collisions. It is no second key: XXH3 mixes it into inputs of
+   up to 16 bytes so simply that hash64(x, seed 1) may equal hash64(y, seed 2). To hash a pair, mix64() one hash with
+   the other value. */
 uint64_t hash64(const void *data, size_t length, uint64_t seed);
 
 #define HASH_SECRET_BYTES 192
 
-/* A keyed check: who doesn't know the secret can't make bytes that pass. */
+/* A keyed check: nobody can make bytes that pass it without the secret. */
 uint64_t hash64_keyed(const void *data, size_t length, const uint8_t secret[HASH_SECRET_BYTES]);
 
 /* A bijective mixer of 64 bits (splitmix64's finaliser). */

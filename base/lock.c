@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/lock.h"
 
+#include <errno.h>
+
 #include "base/assert.h"
 
 #ifdef FS_DEBUG
 
 #include "base/log.h"
 
-/* Enough for every rank at once, and for a command that takes two stripes of a kind. */
+/* Enough for one lock of every rank and for a command that takes two stripes of a kind. */
 #define HELD_MAX 16
 
 static _Thread_local const struct lock *held[HELD_MAX];
@@ -100,7 +102,10 @@ void lock_acquire(struct lock *lock)
 
 bool lock_try(struct lock *lock)
 {
-	if (pthread_mutex_trylock(&lock->mutex) != 0)
+	int error = pthread_mutex_trylock(&lock->mutex);
+
+	must(error == 0 || error == EBUSY);
+	if (error)
 		return false;
 	note_acquired(lock);
 	return true;
@@ -127,6 +132,7 @@ void lock_assert_held(const struct lock *lock)
 unsigned long lock_acquisitions(enum lock_rank rank)
 {
 #ifdef FS_DEBUG
+	must(rank < LOCK_RANKS);
 	return acquired[rank];
 #else
 	(void)rank;

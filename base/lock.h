@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mutexes with a rank. A thread takes locks in rising rank; two of one rank in rising address.
- * Debug builds (FS_DEBUG) keep the locks a thread holds and assert the order at each acquire
- * (lock_try is exempt, as it never waits).
+ * Mutexes with a rank. A thread takes locks in rising rank, and two locks of one rank in rising address. Debug builds
+ * (FS_DEBUG) remember the locks that a thread holds and assert the order at each acquire (lock_try is exempt, as it
+ * never waits).
  *
- * The one table of ranks:
+ * The table below is the lock order of the program:
  *   LOCK_STATE < LOCK_KEY_STRIPE < LOCK_INDEX_STRIPE < LOCK_SEGMENT_TABLE < LOCK_LEAF
- * A leaf lock is held over a few lines, and nothing is taken under it.
+ * A leaf lock is held over a few lines, and no lock is taken under it.
+ *
+ * Threads: any. Errors: a mutex that fails aborts the program. lock_acquire may wait; nothing here does I/O.
  */
 #ifndef FS_BASE_LOCK_H
 #define FS_BASE_LOCK_H
@@ -14,7 +16,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* RANK(name, text) in the order in which they are taken. */
+#include "base/error.h"
+
+/* RANK(name, text) in the order in which locks are taken. */
 #define LOCK_RANK_TABLE(RANK) \
 	RANK(LOCK_STATE, "start, stop and cleaner state") \
 	RANK(LOCK_KEY_STRIPE, "a stripe of keys: their DRAM items and the decision about their slots") \
@@ -36,7 +40,7 @@ struct lock {
 #endif
 };
 
-/* Of a static one, in place of lock_init. */
+/* Initialises a static lock, instead of lock_init. */
 #ifdef FS_DEBUG
 #define LOCK_INITIALIZER(lock_rank) \
 	{ \
@@ -49,15 +53,19 @@ struct lock {
 	}
 #endif
 
+/* Before other threads use the lock, and after. Nobody holds it at lock_fini. */
 void lock_init(struct lock *lock, enum lock_rank rank);
 void lock_fini(struct lock *lock);
+/* Waits for the lock. The calling thread holds neither it nor a lock that comes after it in the order. */
 void lock_acquire(struct lock *lock);
-bool lock_try(struct lock *lock);
+/* Takes the lock if it is free, without waiting and in any order. False if it isn't free. */
+FS_MUST_CHECK bool lock_try(struct lock *lock);
+/* The calling thread holds the lock. */
 void lock_release(struct lock *lock);
-/* Debug builds assert that the calling thread holds it; otherwise nothing. */
+/* Asserts in debug builds that the calling thread holds the lock; does nothing in others. */
 void lock_assert_held(const struct lock *lock);
 
-/* Debug builds: how many locks of this rank the calling thread has acquired so far; else 0. */
+/* The number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
 unsigned long lock_acquisitions(enum lock_rank rank);
 
 #endif

@@ -29,8 +29,8 @@ static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 static bool to_journal;
 static bool (*journal_sink)(const struct log_record *record);
 
-/* JOURNAL_STREAM is inherited by children whose standard error goes elsewhere, so that it only
-   counts when its device and inode are those of our own standard error (systemd.exec(5)). */
+/* Children inherit JOURNAL_STREAM even if their standard error goes elsewhere, so it counts only if its device and
+   inode are those of our own standard error (systemd.exec(5)). */
 static void find_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -57,9 +57,9 @@ void log_set_level(enum log_level level)
 	atomic_store_explicit(&log_threshold, (int)level, memory_order_relaxed);
 }
 
-/* ---- what can't be shown as it is ------------------------------------------------------------ */
+/* ---- characters that can't be shown ---------------------------------------------------------- */
 
-/* Bytes of the character at text that a line may hold as they are; 0: they are to be escaped. */
+/* The number of bytes of the character at text if a line may show it as it is; 0 if it is to be escaped. */
 static unsigned shown_as_is(const unsigned char *text)
 {
 	unsigned more = *text < 0x80 ? 0 : *text >= 0xf0 ? 3 : *text >= 0xe0 ? 2 : 1;
@@ -70,15 +70,15 @@ static unsigned shown_as_is(const unsigned char *text)
 		return 0; /* control characters of eight bits */
 	if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) ||
 	    (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] >= 0x90))
-		return 0; /* longer than need be, half of a pair, or beyond the last */
+		return 0; /* too long a form, half of a surrogate pair, or beyond the last character */
 	for (unsigned i = 1; i <= more; i++)
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
 	return 1 + more;
 }
 
-/* The text's end in out. Cut where it doesn't fit, never inside of a character. */
-static char *escape(char *out, const char *out_end, const char *text)
+/* Writes text to out, and returns its end there. Cuts it if it does not fit, but not inside of a character. */
+static char *log_escape(char *out, const char *out_end, const char *text)
 {
 	while (*text) {
 		unsigned as_is = shown_as_is((const unsigned char *)text);
@@ -102,48 +102,48 @@ static char *escape(char *out, const char *out_end, const char *text)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void write_line(enum log_level level, const char *text)
+static void log_write_line(enum log_level level, const char *text)
 {
 	char line[HEAD_BYTES + LINE_BYTES + 2];
 	int length = log_to_journal() ? snprintf(line, sizeof(line), "<%d>%s\n", levels[level].priority, text)
 				      : snprintf(line, sizeof(line), "%s: %s\n", levels[level].word, text);
 
 	if (write(STDERR_FILENO, line, (size_t)length) < 0) {
-		/* There is nowhere left to complain. */
+		/* There is nowhere left to report it. */
 	}
 }
 
-/* left_out: of a place whose lines are limited. errno is the caller's, whose format may have a %m. */
+/* left_out is 0 but for limited lines. errno is still the caller's, as format may have a %m. */
 static void __attribute__((format(printf, 6, 0)))
-write_formatted(const struct log_place *place, enum log_level level, const char *event, const struct log_field *fields,
-		uint64_t left_out, const char *format, va_list arguments)
+log_write_formatted(const struct log_origin *origin, enum log_level level, const char *event,
+		    const struct log_field *fields, uint64_t left_out, const char *format, va_list arguments)
 {
 	int saved_errno = errno; /* callers log first and then look at errno */
 	char raw[LINE_BYTES], text[LINE_BYTES], *end;
-	const struct log_record record = { place, levels[level].priority, text, event, fields };
+	const struct log_record record = { origin, levels[level].priority, text, event, fields };
 
 	vsnprintf(raw, sizeof(raw), format, arguments);
-	end = escape(text, text + sizeof(text), raw);
+	end = log_escape(text, text + sizeof(text), raw);
 	if (left_out > 0)
 		snprintf(end, (size_t)(text + sizeof(text) - end), " (%llu more like it were left out)",
 			 (unsigned long long)left_out);
 	if (!log_to_journal() || !journal_sink || !journal_sink(&record))
-		write_line(level, text);
+		log_write_line(level, text);
 	errno = saved_errno;
 }
 
-void log_write(const struct log_place *place, enum log_level level, const char *format, ...)
+void log_write(const struct log_origin *origin, enum log_level level, const char *format, ...)
 {
 	va_list arguments;
 
 	if (level > log_level())
 		return;
 	va_start(arguments, format);
-	write_formatted(place, level, NULL, NULL, 0, format, arguments);
+	log_write_formatted(origin, level, NULL, NULL, 0, format, arguments);
 	va_end(arguments);
 }
 
-void log_event_write(const struct log_place *place, enum log_level level, const char *event,
+void log_event_write(const struct log_origin *origin, enum log_level level, const char *event,
 		     const struct log_field *fields, const char *format, ...)
 {
 	va_list arguments;
@@ -151,17 +151,17 @@ void log_event_write(const struct log_place *place, enum log_level level, const 
 	if (level > log_level())
 		return;
 	va_start(arguments, format);
-	write_formatted(place, level, event, fields, 0, format, arguments);
+	log_write_formatted(origin, level, event, fields, 0, format, arguments);
 	va_end(arguments);
 }
 
-/* ---- what may come again and again ----------------------------------------------------------- */
+/* ---- lines that may come again and again ----------------------------------------------------- */
 
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out)
 {
 	uint64_t ends_ms = atomic_load(&rate->ends_ms);
 
-	/* One of those who see the end begins the next period. */
+	/* Of all threads that see the end of the period, one begins the next. */
 	if (now_ms >= ends_ms && atomic_compare_exchange_strong(&rate->ends_ms, &ends_ms, now_ms + LOG_PERIOD_MS))
 		atomic_store(&rate->written, 0);
 	if (atomic_fetch_add(&rate->written, 1) < LOG_BURST) {
@@ -172,7 +172,7 @@ bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *left_out)
 	return false;
 }
 
-void log_write_limited(struct log_rate *rate, const struct log_place *place, enum log_level level, const char *format,
+void log_write_limited(struct log_rate *rate, const struct log_origin *origin, enum log_level level, const char *format,
 		       ...)
 {
 	int saved_errno = errno;
@@ -183,6 +183,6 @@ void log_write_limited(struct log_rate *rate, const struct log_place *place, enu
 		return;
 	errno = saved_errno;
 	va_start(arguments, format);
-	write_formatted(place, level, NULL, NULL, left_out, format, arguments);
+	log_write_formatted(origin, level, NULL, NULL, left_out, format, arguments);
 	va_end(arguments);
 }

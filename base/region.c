@@ -9,13 +9,13 @@
 #include "base/resident.h"
 
 #define PAGE_BYTES 4096u
-#define HUGE_BYTES (2u << 20) /* large areas begin where a huge page may */
-#define HEADER_BYTES PAGE_BYTES /* room for what a later attach will check */
+#define HUGE_BYTES (2u << 20) /* large areas begin at a multiple of a huge page */
+#define HEADER_BYTES PAGE_BYTES /* room for a header that a later process could check before it attaches */
 
 struct area {
 	uint64_t offset, most;
-	uint64_t usable; /* never less than before: late readers may be anywhere in it */
-	_Atomic uint64_t bytes; /* that have memory, or may take some as they are touched; read by any thread */
+	uint64_t usable; /* never shrinks, as late readers may be anywhere in it; of the one thread that commits */
+	_Atomic uint64_t bytes; /* committed and not given back; read by any thread */
 };
 
 struct region {
@@ -24,7 +24,7 @@ struct region {
 	struct area area[REGION_AREAS];
 };
 
-static uint64_t round_up(uint64_t bytes, uint64_t unit)
+static uint64_t region_round_up(uint64_t bytes, uint64_t unit)
 {
 	return (bytes + unit - 1) / unit * unit;
 }
@@ -40,8 +40,8 @@ int region_create(struct region **out, const uint64_t most[REGION_AREAS])
 	for (int a = 0; a < REGION_AREAS; a++) {
 		if (most[a] > UINT64_MAX >> 8)
 			goto out_of_memory;
-		end = round_up(end, most[a] >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
-		region->area[a] = (struct area){ .offset = end, .most = round_up(most[a], PAGE_BYTES) };
+		end = region_round_up(end, most[a] >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
+		region->area[a] = (struct area){ .offset = end, .most = region_round_up(most[a], PAGE_BYTES) };
 		end += region->area[a].most;
 	}
 	region->reserved = end;
@@ -73,14 +73,16 @@ void *region_area(const struct region *region, enum region_area area)
 int region_commit(struct region *region, enum region_area which, uint64_t bytes)
 {
 	struct area *area = &region->area[which];
-	uint64_t wanted = round_up(bytes, PAGE_BYTES);
+	uint64_t wanted = region_round_up(bytes, PAGE_BYTES);
 
-	must(which < REGION_AREAS);
+	must(which < REGION_AREAS && area->usable <= area->most);
 	if (wanted > area->most)
 		return FS_ERANGE;
 	if (wanted > area->usable) {
-		if (!mem_commit(region->base + area->offset, wanted))
-			return FS_ENOMEM;
+		int error = mem_commit(region->base + area->offset, wanted);
+
+		if (error)
+			return error;
 		area->usable = wanted;
 	}
 	if (wanted > atomic_load_explicit(&area->bytes, memory_order_relaxed))

@@ -8,14 +8,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/sanitizer.h"
 
 #define PAGES_AT_ONCE 4096u
-#define BLOCKS_MOST 128u /* of so many pages are looked at: 2 GiB; of more memory a block here and there */
-/* Of an entry of /proc/self/pagemap: it is in memory, and mapped here alone. */
-#define PAGE_PRESENT (1ull << 63)
-#define PAGE_OWN (1ull << 56)
-#define ZEROED_MOST (256u << 10) /* of a library's zeroed data: larger ones are the next mapping */
+#define BLOCKS_MOST 128u /* blocks of PAGES_AT_ONCE, 2 GiB in all; of more memory every n-th block is looked at */
+/* Bits of an entry of /proc/self/pagemap. */
+#define PAGE_PRESENT (1ull << 63) /* the page is in memory */
+#define PAGE_OWN (1ull << 56) /* and mapped by this process alone */
+#define ZEROED_MOST (256u << 10) /* most of a library's zeroed data; a larger mapping is something else */
 #define LINE_BYTES 512u
 #define TEXT_BYTES 4096u
 
@@ -27,13 +28,14 @@ struct mapping {
 
 struct sum {
 	struct resident *out;
-	struct mapping before; /* the last one */
-	bool data; /* it was a file's writable data, or what follows that */
+	struct mapping before; /* the mapping before this one */
+	bool data; /* that was a file's writable data */
 	uint64_t stack_bytes; /* of a thread's stack, as mapped */
 };
 
-/* By the kernel's map of each page. What was only read is a page of zeros that all share: it is nobody's own. */
-static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
+/* Counts by the kernel's map of each page; false if that can't be read. A page that was only read is a page of zeros
+   that all processes share, and so counts as absent. */
+static FS_MUST_CHECK bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
 {
 	uint64_t map[PAGES_AT_ONCE];
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -52,7 +54,7 @@ static bool count_by_map(uintptr_t from, uint64_t pages, uint64_t page, uint64_t
 	return done;
 }
 
-/* A process that has changed its user may not read that map; then such pages count as its own. */
+/* For a process that has changed its user and may not read that map. Pages that were only read count as present. */
 static void count_by_core(uintptr_t from, uint64_t pages, uint64_t page, uint64_t stride, uint64_t *absent)
 {
 	unsigned char map[PAGES_AT_ONCE];
@@ -75,7 +77,7 @@ static uint64_t pages_absent(uintptr_t from, uint64_t pages, uint64_t page)
 		absent = 0;
 		count_by_core(from, pages, page, stride, &absent);
 	}
-	return absent < pages ? absent : pages;
+	return absent < pages ? absent : pages; /* a stride counts pages beyond the end */
 }
 
 uint64_t resident_untouched(const void *memory, uint64_t bytes)
@@ -86,7 +88,7 @@ uint64_t resident_untouched(const void *memory, uint64_t bytes)
 	return to > from ? pages_absent(from, (to - from) / page, page) * page : 0;
 }
 
-static uint64_t touched(const struct mapping *mapping)
+static uint64_t mapping_touched(const struct mapping *mapping)
 {
 	uint64_t bytes = mapping->to - mapping->from;
 
@@ -94,10 +96,10 @@ static uint64_t touched(const struct mapping *mapping)
 }
 
 /*
- * The kernel counts a file's pages as files until they are written to. A library's data are written as it is loaded, and
- * so is what lies before them, which is made read-only afterwards.
+ * The kernel counts a file's pages as files until they are written to. Loading a library writes its data, and also the
+ * mapping before them, which is made read-only afterwards.
  */
-static void add(struct sum *sum, const struct mapping *mapping)
+static void count_mapping(struct sum *sum, const struct mapping *mapping)
 {
 	const struct mapping *before = &sum->before;
 	bool of_file = mapping->name[0] == '/', writable = mapping->rights[1] == 'w';
@@ -110,18 +112,18 @@ static void add(struct sum *sum, const struct mapping *mapping)
 			sum->out->files += before->to - before->from;
 		sum->data = true;
 	} else if (!mapping->name[0] && writable && follows && sum->data) {
-		sum->out->files += mapping->to - mapping->from < ZEROED_MOST ? touched(mapping) : 0;
+		sum->out->files += mapping->to - mapping->from < ZEROED_MOST ? mapping_touched(mapping) : 0;
 		sum->data = false;
 	} else {
 		sum->data = false;
 		if (strcmp(mapping->name, "[stack]") == 0 ||
 		    (!mapping->name[0] && writable && mapping->to - mapping->from == sum->stack_bytes))
-			sum->out->stacks += touched(mapping);
+			sum->out->stacks += mapping_touched(mapping);
 	}
 	sum->before = *mapping;
 }
 
-static void add_line(struct sum *sum, const char *line)
+static void count_mapping_line(struct sum *sum, const char *line)
 {
 	struct mapping mapping = { 0 };
 	unsigned long from, to;
@@ -130,10 +132,10 @@ static void add_line(struct sum *sum, const char *line)
 		return;
 	mapping.from = from;
 	mapping.to = to;
-	add(sum, &mapping);
+	count_mapping(sum, &mapping);
 }
 
-static void add_mappings(struct sum *sum)
+static void count_mappings(struct sum *sum)
 {
 	char text[TEXT_BYTES], line[LINE_BYTES];
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -148,7 +150,7 @@ static void add_mappings(struct sum *sum)
 				line[used++] = text[i];
 			if (text[i] == '\n') {
 				line[used] = '\0';
-				add_line(sum, line);
+				count_mapping_line(sum, line);
 				used = 0;
 			}
 		}
@@ -169,7 +171,7 @@ static uint64_t stack_bytes(void)
 	return bytes;
 }
 
-/* What is resident, and of it what is mapped from files and is as the file has it. */
+/* All resident memory, and the part of it that is mapped from files and unchanged. */
 static void read_totals(struct resident *out)
 {
 	unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE), all, files;
@@ -209,5 +211,5 @@ void resident_read(struct resident *out)
 	struct sum sum = { .out = out, .stack_bytes = stack_bytes() };
 
 	read_totals(out);
-	add_mappings(&sum);
+	count_mappings(&sum);
 }

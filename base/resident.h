@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the process has of the machine's memory, and what it is: the kernel's figures beside the allocator's, so that an
- * account of all parts can be checked against what is resident.
+ * The process's resident memory by the kernel's figures. An account of all parts can be checked against them, beside
+ * the allocator's figures (base/alloc.h).
  *
- * Threads: any.
+ * Threads: any, but not for a request: each function reads from /proc. Errors: a figure that the kernel does not give
+ * is 0.
  */
 #ifndef FS_BASE_RESIDENT_H
 #define FS_BASE_RESIDENT_H
@@ -11,24 +12,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In bytes. What the kernel doesn't tell is 0. */
+/* In bytes. */
 struct resident {
-	uint64_t all; /* of the process: VmRSS */
-	uint64_t files; /* programs and libraries, with their own data, and what else is mapped from files */
-	uint64_t stacks; /* of threads */
+	uint64_t all; /* VmRSS */
+	uint64_t files; /* program and libraries with their data, and all other mappings of files */
+	uint64_t stacks; /* the threads' stacks */
 };
 
-/* The first of them alone: some microseconds. */
+/* all alone; takes some microseconds. */
 uint64_t resident_bytes(void);
 
-/* Does it tell what the program's own memory takes? Not under a sanitizer, whose shadow and quarantine are resident too. */
+/* Is the resident memory the program's own? Under a sanitizer it isn't, as shadow and quarantine are resident too. */
 bool resident_is_exact(void);
 
-/* Reads the list of mappings: some hundred microseconds, whatever the process holds. */
+/* All three. Reads the list of mappings, which takes some hundred microseconds, however much the process holds. */
 void resident_read(struct resident *out);
 
-/* Of private memory, the bytes in whole pages that were never touched, so that they are not resident. Asks for
-   each page; of more than 2 GiB, for some of them. */
+/* The bytes of private memory that lie in whole pages that were never touched, and so are not resident. Asks the kernel
+   about each page, and about a part of them if there are more than 2 GiB. */
 uint64_t resident_untouched(const void *memory, uint64_t bytes);
 
 #endif

@@ -17,6 +17,7 @@ void rng_secret(void *bytes, size_t length)
 			must(errno == EINTR);
 			continue;
 		}
+		must((size_t)got <= length);
 		cursor += got;
 		length -= (size_t)got;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A small seeded generator (splitmix64). Not for secrets. One owner thread per state. */
+/* A small seeded generator (splitmix64), which is not for secrets. One thread at a time uses a struct rng; rng_secret
+   is for any. */
 #ifndef FS_BASE_RNG_H
 #define FS_BASE_RNG_H
 
@@ -12,11 +13,13 @@ struct rng {
 	uint64_t state;
 };
 
+/* Equal seeds give equal sequences. */
 static inline void rng_init(struct rng *rng, uint64_t seed)
 {
 	rng->state = seed;
 }
 
+/* 64 random bits. */
 static inline uint64_t rng_next(struct rng *rng)
 {
 	return mix64(rng->state += 0x9e3779b97f4a7c15ull);
@@ -34,7 +37,8 @@ static inline double rng_real(struct rng *rng)
 	return (double)(rng_next(rng) >> 11) * 0x1.0p-53;
 }
 
-/* Fills with bytes from the kernel (getrandom). For secrets, UUIDs and seeds. Aborts if it fails. */
+/* Fills bytes from the kernel (getrandom), for secrets, UUIDs and seeds. Waits while the kernel has no entropy yet;
+   aborts if it fails. */
 void rng_secret(void *bytes, size_t length);
 
 #endif

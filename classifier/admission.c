@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The score of an object, by the model in use or by a simple rule, less what the write budget asks.
+ * The score of an object, by the model in use or by a simple rule, less the write budget's threshold.
  */
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/metrics/counters.h"
 #include "classifier/classifier_internal.h"
 
 /*
  * The budget controller: proportional-integral, on the smoothed written / allowed less one.
  *
- * Segments come in bursts, possibly hours apart, so the rate is smoothed over two periods of the
- * largest burst seen lately, and the error is linear in it: its mean is zero exactly if the mean
- * rate is the allowed one. (The mean logarithm of a rate that is mostly zero is far below the
- * logarithm of its mean: a controller on that lets too much pass.)
+ * Segments come in bursts, possibly hours apart, so the rate is smoothed over two periods of the largest recent burst.
+ * The error is linear in the rate: the mean error is zero exactly if the mean rate is the allowed one. (A controller on
+ * the logarithm would let too much pass: the mean logarithm of a rate that is mostly zero is far below the logarithm of
+ * its mean.)
  *
  * Decision values have a spread of about one, ranks (below) of a few. The integral moves 0.3 per
  * smoothing time and unit of error, slow enough not to swing behind the smoothing's delay.
@@ -27,11 +28,11 @@
 #define BUDGET_ERROR_MAX 3.0
 #define BUDGET_STEP_MAX_S 60.0 /* a late call doesn't count for more */
 #define THRESHOLD_MAX 20.0 /* above every rank */
-#define THRESHOLD_STEP 0.005 /* smaller moves are not worth a new version */
+#define THRESHOLD_STEP 0.005 /* smaller moves are not worth new scores */
 
 #define RANK_SCALE 64.0 /* ranks stay below it */
 
-/* A thread's copy of the model. One suffices: a process that serves has one classifier. */
+/* A thread's copy of the model. One suffices, as a process that serves has one classifier. */
 static _Thread_local struct {
 	uint64_t clf_id;
 	uint64_t version;
@@ -59,7 +60,7 @@ struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *
 {
 	struct clf_state state = { .features = *features };
 
-	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* its five features and no others */
+	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* the paper's five features and no others */
 		state.features.history_short = state.features.history_long = 0;
 		return state;
 	}
@@ -69,9 +70,8 @@ struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *
 }
 
 /*
- * Rank under the simple rules: by reads, among equals by the mean gap. Unread objects have nothing
- * to be told apart by; their keys spread them over [0, 1), so that the budget has a scale to move
- * on and a key's fate doesn't change from one call to the next.
+ * Rank under the simple rules: by reads, among equals by the mean gap. Unread objects are all alike; their keys spread
+ * them over [0, 1), so that the budget has a scale to move on and a key's rank is the same at each call.
  */
 static double rank_of(uint64_t key, const struct clf_features *features)
 {
@@ -94,7 +94,7 @@ static bool seen_before(struct clf *clf, uint64_t key, const struct clf_features
 {
 	bool recent;
 
-	return features->reads > 0 || features->history_long > 0 || ghost_stays(&clf->ghost, key, &recent) > 0;
+	return features->reads > 0 || features->history_long > 0 || history_stays(&clf->history, key, &recent) > 0;
 }
 
 static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features, uint32_t size_bytes,
@@ -155,6 +155,7 @@ static void set_threshold(struct clf *clf, double threshold)
 	float value = (float)threshold;
 	uint32_t bits;
 
+	must(threshold >= 0 && threshold <= THRESHOLD_MAX);
 	if (fabs(threshold - present) < THRESHOLD_STEP && (threshold > 0 || present <= 0))
 		return;
 	memcpy(&bits, &value, sizeof(bits));
@@ -162,18 +163,18 @@ static void set_threshold(struct clf *clf, double threshold)
 	atomic_fetch_add(&clf->version, 1);
 }
 
-static double clamp(double value, double low, double high)
+static double clamp_double(double value, double low, double high)
 {
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Smooths what was written over step_s seconds. Returns the smoothing time. */
+/* Smooths the rate with what was written during step_s seconds. Returns the smoothing time in seconds. */
 static double smooth_rate(struct budget *budget, double written, double allowed, double step_s)
 {
-	double kept = budget->largest_burst * (1 - clamp(step_s / BURST_FORGET_S, 0, 1));
+	double kept = budget->largest_burst * (1 - clamp_double(step_s / BURST_FORGET_S, 0, 1));
 
 	budget->largest_burst = fmax(kept, written * step_s);
-	double time_s = clamp(2 * budget->largest_burst / allowed, SMOOTHING_MIN_S, SMOOTHING_MAX_S);
+	double time_s = clamp_double(2 * budget->largest_burst / allowed, SMOOTHING_MIN_S, SMOOTHING_MAX_S);
 	budget->rate += (written - budget->rate) * step_s / (time_s + step_s);
 	return time_s;
 }
@@ -186,18 +187,18 @@ void clf_budget(struct clf *clf, double written_per_second, double allowed_per_s
 
 	lock_acquire(&budget->lock);
 	if (budget->updated_ms)
-		step_s = clamp((double)(now_ms - budget->updated_ms) / 1000, 0, BUDGET_STEP_MAX_S);
+		step_s = clamp_double((double)(now_ms - budget->updated_ms) / 1000, 0, BUDGET_STEP_MAX_S);
 	budget->updated_ms = now_ms;
 	if (allowed_per_second <= 0) {
 		budget->integral = budget->rate = budget->largest_burst = 0;
 		set_threshold(clf, 0);
 	} else {
 		double time_s = smooth_rate(budget, written_per_second, allowed_per_second, step_s);
-		double error = clamp(budget->rate / allowed_per_second - 1, -1, BUDGET_ERROR_MAX);
+		double error = clamp_double(budget->rate / allowed_per_second - 1, -1, BUDGET_ERROR_MAX);
 		double change = BUDGET_INTEGRAL * error * step_s / time_s;
-		/* The integral stays where the threshold can be: no wind-up at either end. */
-		budget->integral = clamp(budget->integral + change, 0, THRESHOLD_MAX);
-		set_threshold(clf, clamp(budget->integral + BUDGET_PROPORTIONAL * error, 0, THRESHOLD_MAX));
+		/* The integral stays within the threshold's range, so that it does not wind up at either end. */
+		budget->integral = clamp_double(budget->integral + change, 0, THRESHOLD_MAX);
+		set_threshold(clf, clamp_double(budget->integral + BUDGET_PROPORTIONAL * error, 0, THRESHOLD_MAX));
 	}
 	lock_release(&budget->lock);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Applications: the prefix of a key up to the delimiter names one. The first 64 names get numbers
- * of their own, in the order in which they come; all others share number 0. Names are told apart
- * by their 64-bit hash only.
+ * Applications: the prefix of a key up to the delimiter names its application. The first 64 names get numbers of their
+ * own, in the order in which they come; all others share number 0. Names with equal 64-bit hashes count as one.
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "classifier/classifier_internal.h"
 
+/* The number of the application, or 0 with *slot the free slot where its name would go. Takes no lock. */
 static unsigned apps_find(struct apps *apps, uint64_t hash, size_t *slot)
 {
 	for (*slot = hash % APPS_SLOTS;; *slot = (*slot + 1) % APPS_SLOTS) {
@@ -15,10 +16,11 @@ static unsigned apps_find(struct apps *apps, uint64_t hash, size_t *slot)
 		if (seen == hash)
 			return atomic_load_explicit(&apps->id[*slot], memory_order_relaxed);
 		if (seen == 0)
-			return 0; /* at most half of the slots are ever taken: this ends */
+			return 0; /* this ends, as at most half of the slots are ever taken */
 	}
 }
 
+/* The number of the application, which gets one if there is one left; else 0. */
 static unsigned apps_add(struct apps *apps, uint64_t hash)
 {
 	size_t slot;
@@ -28,6 +30,7 @@ static unsigned apps_add(struct apps *apps, uint64_t hash)
 	uint32_t count = atomic_load_explicit(&apps->count, memory_order_relaxed);
 	if (id == 0 && count < CLF_APPS - 1) {
 		id = count + 1;
+		must(id < CLF_APPS && atomic_load_explicit(&apps->hash[slot], memory_order_relaxed) == 0);
 		atomic_store_explicit(&apps->id[slot], id, memory_order_relaxed);
 		atomic_store_explicit(&apps->hash[slot], hash, memory_order_release);
 		atomic_store_explicit(&apps->count, id, memory_order_relaxed);

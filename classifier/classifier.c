@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classifier as a whole: creation, the events of keys on their way to sampler and ghost list,
- * and what it says about itself.
+ * The classifier as a whole: creation, the events of keys on their way to sampler and history, and the status.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "classifier/classifier_internal.h"
 
 #define MEMORY_MIN (64u << 10)
-#define SAMPLER_BYTES_MAX (4u << 20) /* about 25 000 keys and 37 000 samples: more teach no more */
+#define SAMPLER_BYTES_MAX (4u << 20) /* about 25 000 keys and 37 000 samples; more would not improve the model */
 #define TIME_MAX_MS (1ull << 40) /* 35 years: sums of times never overflow */
 #define PAPER_HORIZON_MS 3600000ull
 
@@ -62,7 +61,7 @@ int clf_create(struct clf **out, const struct clf_config *config)
 		sampler.memory_bytes = SAMPLER_BYTES_MAX;
 	int error = sampler_init(&clf->sampler, &sampler);
 	if (!error)
-		error = ghost_init(&clf->ghost, config->memory_bytes - sampler.memory_bytes);
+		error = history_init(&clf->history, config->memory_bytes - sampler.memory_bytes);
 	if (error) {
 		clf_destroy(clf);
 		return error;
@@ -76,7 +75,7 @@ void clf_destroy(struct clf *clf)
 	if (!clf)
 		return;
 	clf_stop(clf);
-	ghost_fini(&clf->ghost);
+	history_fini(&clf->history);
 	sampler_fini(&clf->sampler);
 	trainer_fini(clf);
 	lock_fini(&clf->model_lock);
@@ -86,8 +85,8 @@ void clf_destroy(struct clf *clf)
 }
 
 /*
- * Until the residence on flash is known, samples get the daemon's age as their horizon, at least
- * the training window: the longest time over which what was seen so far can be trusted.
+ * Until the residence on flash is known, samples get the classifier's age as their horizon, and at least the training
+ * window: the accesses seen so far tell about no longer time than that.
  */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms)
 {
@@ -129,7 +128,7 @@ static bool sampled(const struct clf *clf, uint64_t key)
 	return clf_get_admission(clf) == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);
 }
 
-static void note(struct clf *clf, uint64_t hash, enum sampler_event event, uint64_t now_ms)
+static void note_event(struct clf *clf, uint64_t hash, enum sampler_event event, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
 
@@ -145,8 +144,8 @@ static bool wants_history(const struct clf *clf)
 }
 
 /*
- * A write is a moment at which the object could qualify only if the key has a history: without one
- * and without a read it never does, and so is never a sample.
+ * An object could qualify at its write only if the key has a history. Without a history and without a read it never
+ * does, and so is never a sample.
  */
 void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
 		      uint32_t ttl_seconds, uint64_t now_ms)
@@ -155,7 +154,7 @@ void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *featu
 	bool recent;
 
 	if (wants_history(clf)) {
-		features->history_long = (uint8_t)ghost_stays(&clf->ghost, key, &recent);
+		features->history_long = (uint8_t)history_stays(&clf->history, key, &recent);
 		features->history_short = recent ? features->history_long : 0;
 	}
 	if (!sampled(clf, key))
@@ -180,19 +179,19 @@ void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *fe
 
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)
 {
-	note(clf, hash, SAMPLER_MISSED, now_ms);
+	note_event(clf, hash, SAMPLER_MISSED, now_ms);
 }
 
 void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms)
 {
-	note(clf, hash, SAMPLER_DELETED, now_ms);
+	note_event(clf, hash, SAMPLER_DELETED, now_ms);
 }
 
 void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms)
 {
 	if (wants_history(clf))
-		ghost_add(&clf->ghost, sampler_key(&clf->sampler, hash));
-	note(clf, hash, SAMPLER_EVICTED, now_ms);
+		history_add(&clf->history, sampler_key(&clf->sampler, hash));
+	note_event(clf, hash, SAMPLER_EVICTED, now_ms);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -200,6 +199,7 @@ void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms)
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement)
 {
 	lock_acquire(&clf->model_lock);
+	must(!model || model->samples > 0);
 	clf->common.valid = model != NULL;
 	if (model)
 		clf->common.model = *model;
@@ -247,10 +247,10 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 size_t clf_untouched_bytes(const struct clf *clf)
 {
 	return sampler_untouched(&clf->sampler) +
-	       resident_untouched(clf->ghost.bucket, clf->ghost.buckets * sizeof(*clf->ghost.bucket));
+	       resident_untouched(clf->history.bucket, clf->history.buckets * sizeof(*clf->history.bucket));
 }
 
 size_t clf_memory_bytes(const struct clf *clf)
 {
-	return sizeof(*clf) + sampler_bytes(&clf->sampler) + clf->ghost.buckets * sizeof(*clf->ghost.bucket);
+	return sizeof(*clf) + sampler_bytes(&clf->sampler) + clf->history.buckets * sizeof(*clf->history.bucket);
 }

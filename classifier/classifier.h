@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classifier: is an object worth a place on flash?
+ * The classifier: is an object worth its room on flash?
  *
  *   get/set/delete of sampled keys --> sampler --> labelled samples --> trainer (liblinear)
  *                                                                            |
@@ -8,15 +8,18 @@
  *
  * Source: Flashield paper, 3.1 (features, flashiness), 4.2 (sampling, training).
  *
- * Features of an object ("clf_features"), kept beside it in DRAM and, quantised, in its record on
- * flash: an object that comes back continues from them. Exact to the paper's example: written at
- * t = 0 and read at 1 gives [1, 1, 1, 1, 1]; read again at 1.5 gives [2, 0.75, 0.5, 1, 1].
+ * An object's features (struct clf_features) lie beside it in DRAM and, quantised, in its record on flash, so that an
+ * object that comes back continues from them. They agree with the paper's example: an object written at t = 0 and read
+ * at 1 has [1, 1, 1, 1, 1]; read again at 1.5 it has [2, 0.75, 0.5, 1, 1].
  *
- * Threads: clf_features_* are plain functions on the caller's memory (the caller's key stripe
- * covers it). clf_note_* from any thread: sampler stripes have leaf locks, touched for sampled
- * keys only. Scoring copies the published model into a per-thread cache when its version moves, so
- * it takes no lock otherwise. One trainer thread inside (clf_start), or none: clf_train_now for
- * tests. All times are milliseconds of the clock given at creation.
+ * Threads: clf_features_* are plain functions on the caller's memory, which the caller's key stripe covers. All others
+ * may be called from any thread unless their comment says otherwise. They take leaf locks at most, so that a caller may
+ * hold a key stripe; clf_train_*, which take a lock of rank LOCK_STATE, are the exception. Scoring takes a lock only
+ * when the model has changed: each thread has a copy of it. The classifier's one thread (clf_start) trains; a program
+ * that drives the clock itself calls clf_train_now or clf_train_if_due instead.
+ *
+ * Errors: 0 or a code of base/error.h. Times are milliseconds of the clock given at creation. hash is the key's hash64.
+ * Nothing does I/O.
  */
 #ifndef FS_CLASSIFIER_CLASSIFIER_H
 #define FS_CLASSIFIER_CLASSIFIER_H
@@ -31,23 +34,23 @@
 /* ---- features of one object ------------------------------------------------------------------ */
 
 /*
- * 18 bytes of state, packed into the item header. Gaps are 16-bit floats in milliseconds (5 bits
- * of exponent, 11 of mantissa, the leading one implied: exact up to 4095 ms, 0.05 % above, up to
- * 50 days and more); times are 32-bit milliseconds that wrap after 49 days (an object older than
- * half of that is rebased at a read: write time moved forward and reads scaled, the mean kept).
+ * 18 bytes of state, packed into the item header. Gaps are 16-bit floats in milliseconds: 5 bits of exponent, 11 of
+ * mantissa with the leading one implied. They are exact up to 4095 ms and within 0.05 % above, beyond 50 days. Times
+ * are 32-bit milliseconds that wrap after 49 days. A read rebases an object that is older than half of that: it moves
+ * the write time forward and scales the reads, so that the mean gap stays.
  */
 struct clf_features {
 	uint32_t written_ms;
 	uint32_t last_read_ms; /* meaningful when reads > 0 */
-	uint16_t reads; /* saturating at 65535, then the mean is kept by rebasing */
+	uint16_t reads; /* saturates at 65535; the mean gap stays right by rebasing */
 	uint16_t first_gap;
 	uint16_t last_gap;
 	uint16_t max_gap;
-	uint8_t history_short; /* earlier stays in the cache, if the last one ended lately; ... */
-	uint8_t history_long; /* ... and if it ended at all within the ghost list's reach */
+	uint8_t history_short; /* earlier stays in the cache if the last one ended lately, else 0 */
+	uint8_t history_long; /* earlier stays in the cache as far as the history reaches */
 } __attribute__((packed, aligned(2))); /* 18 bytes, so that the item header stays at 48 */
 
-/* The same in a record on flash: logarithmic steps, 7 bytes. */
+/* The features in a record on flash: 7 bytes in logarithmic steps. */
 struct clf_features_packed {
 	uint8_t reads;
 	uint8_t first_gap;
@@ -55,11 +58,11 @@ struct clf_features_packed {
 	uint8_t max_gap;
 	uint8_t mean_gap;
 	uint8_t age; /* from the last access to the packing */
-	uint8_t history; /* 4 bits short, 4 bits long window */
+	uint8_t history; /* 4 bits of history_short, 4 bits of history_long */
 };
 _Static_assert(sizeof(struct clf_features_packed) == 7, "part of the record on flash");
 
-/* The order of the vector. The first five are the paper's, in its order. */
+/* The order of the vector. The paper's five come first, in its order. */
 enum clf_feature {
 	CLF_READS,
 	CLF_MEAN_GAP,
@@ -73,16 +76,20 @@ enum clf_feature {
 	CLF_FEATURES
 };
 
+/* The object was written now: starts its features anew, without a history. */
 void clf_features_written(struct clf_features *features, uint64_t now_ms);
+/* The object was read now. */
 void clf_features_read(struct clf_features *features, uint64_t now_ms);
 
-/* The raw vector, gaps in seconds; size in bytes, ttl in seconds (0 = none). All zero gaps when
-   never read. */
+/* The raw vector: gaps in seconds, size in bytes, ttl in seconds (0 = none). An object that was never read has gaps of
+   zero. */
 void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
 			 double out[CLF_FEATURES]);
 
+/* Packs the features of an object that goes to flash now. Each value is off by at most 4.6 %. */
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out);
-/* An object packed at packed_ms comes back: what it was when packed, to the steps' precision. */
+/* The features of an object that was packed at packed_ms, to that precision. Accepts any bytes, as they come from
+   flash. */
 void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
@@ -96,50 +103,51 @@ struct clf_config {
 	const struct clk *clock;
 	uint64_t seed;
 	enum clf_label_mode label_mode;
-	enum clf_admission admission; /* SVM, or one of the simple rules for comparison */
+	enum clf_admission admission; /* the SVM or a simple rule */
 	uint32_t threshold; /* reads within the horizon that make an object flashy, >= 1 */
 	uint64_t training_window_ms; /* > 0 */
-	uint64_t horizon_ms; /* 0: mode full: measured residence on flash; paper: an hour */
-	size_t memory_bytes; /* bound of sampler and second-hit ghost list; >= 64 KiB */
-	char app_delimiter; /* application = key prefix up to it; NUL: all share one */
+	uint64_t horizon_ms; /* 0: in mode full the measured residence on flash, in mode paper an hour */
+	size_t memory_bytes; /* bound of sampler and history; >= 64 KiB */
+	char app_delimiter; /* ends the key's prefix that names the application; NUL: all share one */
 };
 
-/* 0, FS_ENOMEM or FS_EINVAL. */
+/* FS_EINVAL if a field of config is outside its range; FS_ENOMEM. The caller destroys *out, which is set only on
+   success. */
 FS_MUST_CHECK int clf_create(struct clf **out, const struct clf_config *config);
-void clf_destroy(struct clf *clf); /* stops the trainer thread first */
+/* Stops the trainer thread first. NULL is allowed. No other thread may use clf any more. */
+void clf_destroy(struct clf *clf);
 
-/* Starts and stops the trainer thread (nice 19), both by one thread. 0 or FS_ENOMEM. */
+/* Starts the trainer thread (nice 19), which must not run yet. 0 or FS_ENOMEM. One thread calls clf_start and
+   clf_stop. */
 FS_MUST_CHECK int clf_start(struct clf *clf);
+/* Stops the trainer thread, after the training that it is at. Does nothing if it doesn't run. */
 void clf_stop(struct clf *clf);
 
-/* Trains now, in the calling thread, with what is labelled by now. True when a new model is in
-   use afterwards. For tests; called without a lock held. */
+/* Trains in the calling thread, which holds no lock, with all samples labelled so far. True if a new model is in use
+   afterwards. Takes up to seconds. */
 bool clf_train_now(struct clf *clf);
 
-/* What the thread does at each wake: trains if a training is due by the clock. For callers
-   that have no thread and call this as a scripted clock moves (cheap when nothing is due). */
+/* Trains like clf_train_now if a training is due by the clock; cheap if none is. The trainer thread calls it at each
+   wake, and a program without that thread as its clock moves. */
 bool clf_train_if_due(struct clf *clf);
 
-/* The application of a key, 0..CLF_APPS-1 (0 = the shared one). One model today: all share it. */
+/* The application of a key: 1 to CLF_APPS - 1, or 0 for the shared one. One model serves all of them. */
 #define CLF_APPS 65
 unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
 
 /*
- * What happens to keys, told by the store. Cheap for keys that are not sampled (one mix and compare
- * of the hash, 4 ns). Called with or without the key's stripe held; takes leaf locks only. Nothing
- * is sampled under the simple rules.
+ * The store tells by clf_note_* how its keys are used. A key that is not sampled costs one mix and compare of its hash
+ * (4 ns). The key's stripe may be held or not; leaf locks only are taken. Nothing is sampled under the simple rules.
  *
- *  written: an application write. features is the object's new state, just made; its history is
- *    filled in here from the ghost list (a leaf lock and a cache line), except under read-once and
- *    all and in mode paper. In mode full a key with a history is a candidate for a sample at its
- *    write too, for then it could qualify.
- *  read: a get that hit, in DRAM or on flash; features is the state after this read where the
- *    object lies in DRAM, NULL for a hit on flash.
- *  missed: a get that found nothing (in mode full it counts as a read that flash could have
- *    served, and the set that follows is a refill, not an update).
- *  deleted, evicted: left the cache (mode paper stops counting; full goes on after evicted).
- *    evicted is to be told of every key whose last copy goes for want of room, from DRAM or from
- *    flash: the ghost list (second-hit, history) lives on it. Not of a move to flash.
+ *  written: an application wrote the object. features is its new state, just made. Its history fields are filled in
+ *    here (a leaf lock and a cache line), except under read-once and all and in mode paper. In mode full a key with a
+ *    history may be sampled at its write too, as the object could qualify then.
+ *  read: a get hit the object. features is its state after this read if the object lies in DRAM, NULL if on flash.
+ *  missed: a get found nothing. In mode full that counts as a read that flash could have served, and the set that
+ *    follows is a refill, not an update.
+ *  deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after an
+ *    eviction. The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made of
+ *    these. A move to flash is none.
  */
 void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
 		      uint32_t ttl_seconds, uint64_t now_ms);
@@ -149,58 +157,61 @@ void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 
-/* Mode full with horizon 0: the measured time from a segment's write to its reclaim. */
+/* The measured time from a segment's write to its reclaim: the horizon in mode full if config.horizon_ms is 0. */
 void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 
 /*
- * The score of an object: >= 0 qualifies, higher is better. Under SVM this is the decision value
- * of the model less the budget's threshold; without a usable model, and under the simple rules,
- * +1 or -1 with a little rank by reads (and mean gap). An object that was never read and has no
- * history scores -1; before the first model, and in mode paper, history does not help it. Under
- * second-hit a history counts like a read; where features holds none the ghost list is asked by
- * hash.
+ * The score of an object: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision
+ * value of the model less the budget's threshold. Without a usable model, and under the simple rules, it is +1 or -1
+ * with a little rank by reads (and mean gap). An object that was never read and has no history scores -1; a history
+ * does not help before the first model or in mode paper. Under second-hit a history counts like a read; where features
+ * has none, the history is looked up by hash, under a leaf lock.
  */
 float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
 		uint32_t ttl_seconds);
 
 /*
- * The rule from now on; any thread. Objects in DRAM get their new scores as they are read, and as the crawler finds that
- * clf_version has moved. Nothing is sampled, and no model trained, while the rule isn't CLF_ADMIT_SVM: back at it, the
- * last model is used until the next training.
+ * Sets the rule from now on. Objects in DRAM get their new scores as they are read, and as the crawler finds that
+ * clf_version has risen. While the rule isn't CLF_ADMIT_SVM nothing is sampled and no model is trained; once it is
+ * again, the last model is used until the next training.
  */
 void clf_set_admission(struct clf *clf, enum clf_admission admission);
+/* The rule in force. */
 enum clf_admission clf_get_admission(const struct clf *clf);
 
-/* Rises by one whenever scores may have changed (new model, other threshold, other rule). */
+/* Rises whenever scores may have changed: with a new model, another threshold or another rule. */
 uint64_t clf_version(const struct clf *clf);
 
 /*
- * The write budget: the store tells how many bytes per second flash writes took since
- * the last call (unsmoothed, and counted before any cap of its own holds them back: a rate that
- * can't exceed the limit never raises the threshold) and how many are allowed (0 = no limit); a
- * controller moves the score threshold. Called about once a second by the cleaner.
+ * The write budget: a controller moves the score threshold so that the flash writes stay within what is allowed, in
+ * bytes per second (0 = no limit). written_per_second is the mean since the last call, unsmoothed. It counts what would
+ * be written before the store's own cap holds any back, for a rate that can't exceed the limit never raises the
+ * threshold. The store calls this about once a second.
  */
 void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second);
 
 struct clf_status {
-	bool model_in_use;
+	bool model_in_use; /* the next two are 0 without one, weights and bias too */
 	uint64_t model_age_ms;
 	uint64_t model_samples;
 	uint64_t samples_waiting; /* sampled keys whose horizon still runs */
 	uint64_t tracked_keys;
 	double precision, recall; /* of the model in use, on held-out samples */
-	double positive_share; /* of the labels */
-	double admitted_share; /* of held-out samples the model admits */
-	double read_once_share, second_hit_share; /* what the simple rules admit of them */
+	double positive_share; /* share of flashy samples at the last training */
+	double admitted_share; /* share of the held-out samples that the model admits */
+	double read_once_share, second_hit_share; /* shares of them that the simple rules admit */
 	double read_once_precision, read_once_recall;
-	double threshold;
+	double threshold; /* of the write budget; 0: it holds nothing back */
 	double weight[CLF_FEATURES];
 	double bias;
 	uint64_t horizon_ms;
-	char reason[96]; /* why the last model is or is not used */
+	char reason[96]; /* tells why the last model is used or not */
 };
+/* A snapshot; takes leaf locks. */
 void clf_get_status(struct clf *clf, struct clf_status *out);
+/* Memory of the classifier, without what a training takes while it runs. */
 size_t clf_memory_bytes(const struct clf *clf);
-size_t clf_untouched_bytes(const struct clf *clf); /* of it, what is not resident yet. Any thread; asks for each page */
+/* The part of it that was never touched and so is not resident. Asks the kernel about each page. */
+size_t clf_untouched_bytes(const struct clf *clf);
 
 #endif

@@ -7,27 +7,28 @@
  *
  *	mean gap = (last_read_ms - written_ms) / reads
  *
- * and whatever bends the state (saturation, wrap) has to keep that quotient.
+ * and saturation and rebasing, which change the state, keep that quotient.
  */
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "classifier/classifier.h"
 
-/* Gaps in 16 bits: below 2^12 as they are, above with 11 bits after the leading one. */
+/* Gaps in 16 bits: exact below 2^12, rounded to 11 bits after the leading one above. */
 #define GAP_MANTISSA_BITS 11
 #define GAP_MANTISSA (1u << GAP_MANTISSA_BITS)
 #define GAP_EXPONENT_MAX 31
 
-/* A read that seems to come this little before the last one is two threads' clocks, not a wrap. */
+/* A read that seems to come this little before the last one is no wrap: two threads have read the clock in turn. */
 #define BACKWARDS_TOLERANCE_MS 60000u
 
-/* From this age on the write time is moved forward, so that 32-bit times stay unambiguous. */
+/* From this age on a read moves the write time forward, so that 32-bit times stay unambiguous. */
 #define REBASE_AGE_MS (1ull << 31)
 
 /*
- * Logarithmic steps of a byte: 0 is 0, c >= 1 is LOG_RATIO^(c - 1), and 255 is 2^32 - 1 ms (49.7
- * days). The ratio is 1.0912, so that nothing is off by more than 4.6 %.
+ * Logarithmic steps of a byte: 0 stands for 0, c >= 1 for ratio^(c - 1), and 255 for 2^32 - 1 ms (49.7 days). The ratio
+ * is 1.0912, so that no value is off by more than 4.6 %.
  */
 #define LOG_STEPS 254
 #define LOG_OF_RATIO (22.180709777685 / LOG_STEPS) /* ln(2^32 - 1) / 254 */
@@ -81,12 +82,13 @@ void clf_features_read(struct clf_features *features, uint64_t now_ms)
 	if (features->reads < UINT16_MAX)
 		features->reads++;
 	else
-		age -= (age + (1 << 15)) >> 16; /* one read more, but the count stays */
+		age -= (age + (1 << 15)) >> 16; /* there is one read more, but the count stays */
 	while (features->reads > 1 && age > REBASE_AGE_MS) {
 		uint16_t reads = features->reads / 2;
 		age = age * reads / features->reads;
 		features->reads = reads;
 	}
+	must(features->reads > 0);
 	features->written_ms = (uint32_t)(now_ms - age);
 	features->last_read_ms = (uint32_t)now_ms;
 	features->last_gap = code;
@@ -132,14 +134,14 @@ static double log_unpack(uint8_t code)
 	return code == 0 ? 0 : exp((code - 1) * LOG_OF_RATIO);
 }
 
-/* History counts in 4 bits: the largest of these that is not above the count. */
-static const uint8_t history_steps[16] = { 0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 23, 32, 48, 80, 140, 255 };
+/* Counts of stays in 4 bits: each is rounded down to one of these. */
+static const uint8_t stays_steps[16] = { 0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 23, 32, 48, 80, 140, 255 };
 
-static uint8_t history_pack(uint8_t count)
+static uint8_t stays_pack(uint8_t count)
 {
 	unsigned code = 15;
 
-	while (history_steps[code] > count)
+	while (stays_steps[code] > count)
 		code--;
 	return (uint8_t)code;
 }
@@ -154,10 +156,10 @@ void clf_features_pack(const struct clf_features *features, uint64_t now_ms, str
 	out->max_gap = log_pack((double)gap_decode(features->max_gap));
 	out->mean_gap = log_pack(mean_gap_ms(features));
 	out->age = log_pack(gap_since(accessed_ms, now_ms));
-	out->history = (uint8_t)(history_pack(features->history_short) << 4 | history_pack(features->history_long));
+	out->history = (uint8_t)(stays_pack(features->history_short) << 4 | stays_pack(features->history_long));
 }
 
-/* Bytes from flash may hold anything: every combination gives some valid state. */
+/* Bytes from flash may hold anything: every combination becomes a valid state. */
 void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out)
 {
 	double reads = fmin(round(log_unpack(packed->reads)), UINT16_MAX);
@@ -172,6 +174,6 @@ void clf_features_unpack(const struct clf_features_packed *packed, uint64_t pack
 	out->first_gap = gap_encode((uint64_t)round(log_unpack(packed->first_gap)));
 	out->last_gap = gap_encode((uint64_t)round(log_unpack(packed->last_gap)));
 	out->max_gap = gap_encode((uint64_t)round(log_unpack(packed->max_gap)));
-	out->history_short = history_steps[packed->history >> 4];
-	out->history_long = history_steps[packed->history & 15];
+	out->history_short = stays_steps[packed->history >> 4];
+	out->history_long = stays_steps[packed->history & 15];
 }

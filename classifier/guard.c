@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a model better than no model? Each is judged on samples that it was not trained with, next to
- * the simple rules on the same samples:
+ * Is a model better than no model? It is judged on samples that it was not trained with, next to the simple rules on
+ * the same samples:
  *
  *   read-once   the object was read in DRAM
- *   second-hit  it was read, or had an earlier stay. All samples qualify, for an object that has
+ *   second-hit  the object was read, or had an earlier stay. All samples qualify, for an object that has
  *               neither is never a sample (and neither rule nor model admits it).
  *
- * A rule is cheap and never far off; a model that keeps most of the later hits from flash, or that
- * picks no better than the rule although it picks less, has nothing to offer. With little memory
- * there are only some hundred samples to tell by: a model loses when it is worse by more than twice
- * the standard error, or a coin would take turns with it.
+ * A rule is cheap and never far off. A model is of no use if it keeps most of the later hits from flash, or if it picks
+ * fewer objects than the rule and no better ones. With little memory there are only some hundred samples to judge by,
+ * so a model loses only if it is worse by more than twice the standard error: otherwise chance would put it in use and
+ * out again.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "classifier/classifier_internal.h"
 
-#define POSITIVES_MIN 5 /* held-out flashy samples; with fewer, recall says nothing */
+#define POSITIVES_MIN 5 /* held-out flashy samples; recall means nothing with fewer */
 #define HITS_MIN_SHARE 0.5 /* of the hits that the better rule would bring */
-#define PRECISION_SLACK 0.01 /* a rule has to be beaten by more than noise */
+#define PRECISION_SLACK 0.01 /* smaller differences of precision are noise */
 #define HITS_COUNTED 8 /* per object, so that one hot object doesn't decide */
 
 struct tally {
@@ -41,6 +42,7 @@ static struct choice choice_of(const struct tally *tally, const struct tally *al
 {
 	struct choice choice = { 0 };
 
+	must(tally->admitted <= all->admitted && tally->flashy <= tally->admitted);
 	if (all->admitted)
 		choice.share = (double)tally->admitted / (double)all->admitted;
 	if (tally->admitted)

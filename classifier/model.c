@@ -2,12 +2,11 @@
 /*
  * The model: an L2-regularised linear SVM (liblinear) on log-scaled, standardised features.
  *
- * Counts, gaps and sizes span many powers of ten, and what matters about them is their ratio, so
- * each goes through a logarithm first. An object that was never read has no gaps: there these
- * features stand at their mean, so that they say nothing.
+ * Counts, gaps and sizes span many powers of ten, and their ratios matter, so each goes through a logarithm first. An
+ * object that was never read has no gaps: its gap features stand at their mean and so have no effect.
  *
- * This is the only file that knows liblinear. The primal solver is taken because the dual one
- * draws from rand(), which threads share.
+ * This is the only file that knows liblinear. The primal solver is used because the dual one draws from rand(), which
+ * threads share.
  */
 #include <linear.h>
 #include <math.h>
@@ -15,22 +14,23 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "classifier/classifier_internal.h"
 
 #define SAMPLES_MIN 100 /* to train with and to hold out, together */
 #define CLASS_MIN 10 /* of each label, to train with */
-#define COST 1.0 /* liblinear's C: thousands of samples, nine features */
+#define COST 1.0 /* liblinear's C, for thousands of samples with nine features */
 #define TOLERANCE 0.01 /* liblinear's default for this solver */
 #define TTL_NONE 31536000u /* an object without expiry counts as one of a year */
 
-static void silent(const char *text)
+static void print_nothing(const char *text)
 {
 	(void)text;
 }
 
 static void silence_liblinear(void)
 {
-	set_print_string_function(silent);
+	set_print_string_function(print_nothing);
 }
 
 static bool is_gap(unsigned feature)
@@ -39,8 +39,8 @@ static bool is_gap(unsigned feature)
 }
 
 /*
- * log2(1 + value), but straight between the powers of two: the bits of a float read as an integer.
- * It is at most 0.09 off, which a linear model on such features doesn't notice, and costs nothing.
+ * log2(1 + value), interpolated between the powers of two: the bits of a float, read as an integer, are nearly that.
+ * The result is at most 0.09 off, which makes no difference to a linear model on such features.
  */
 static double log_scale(double value)
 {
@@ -105,7 +105,7 @@ static void find_scales(struct clf_model *model, const struct clf_sample *sample
 	}
 }
 
-/* liblinear's problem: rows of (index from 1, value), the bias as one more feature, then -1. */
+/* liblinear's problem: a row is a list of (index from 1, value) with the bias as one more feature and -1 as its end. */
 struct rows {
 	struct problem problem;
 	struct feature_node (*node)[CLF_FEATURES + 2];
@@ -118,8 +118,9 @@ static void rows_fini(struct rows *rows)
 	mem_free(rows->node);
 }
 
-static int rows_init(struct rows *rows, const struct clf_model *model, const struct clf_sample *samples, size_t count,
-		     uint32_t threshold)
+/* After an error rows_fini is still to be called. */
+static FS_MUST_CHECK int rows_init(struct rows *rows, const struct clf_model *model, const struct clf_sample *samples,
+				   size_t count, uint32_t threshold)
 {
 	struct problem *problem = &rows->problem;
 
@@ -147,8 +148,9 @@ static int rows_init(struct rows *rows, const struct clf_model *model, const str
 	return FS_OK;
 }
 
-static bool enough(const struct clf_sample *samples, size_t count, uint32_t threshold, size_t of[2],
-		   char reason[CLF_REASON_BYTES])
+/* Counts the samples to train with by label. False with a reason if they are too few. */
+static FS_MUST_CHECK bool samples_suffice(const struct clf_sample *samples, size_t count, uint32_t threshold,
+					  size_t of[2], char reason[CLF_REASON_BYTES])
 {
 	of[0] = of[1] = 0;
 	for (size_t i = 0; i < count; i++)
@@ -166,12 +168,13 @@ static bool enough(const struct clf_sample *samples, size_t count, uint32_t thre
 
 static void take_weights(struct clf_model *model, const struct model *trained)
 {
+	must(trained->nr_class == 2 && trained->nr_feature == CLF_FEATURES);
 	for (int f = 0; f < CLF_FEATURES; f++)
 		model->weight[f] = get_decfun_coef(trained, f + 1, 0);
 	model->bias = get_decfun_bias(trained, 0);
 	if (trained->label[0] == 1)
 		return;
-	for (int f = 0; f < CLF_FEATURES; f++) /* the first row's class is the positive side */
+	for (int f = 0; f < CLF_FEATURES; f++) /* liblinear takes the class of the first row as the positive side */
 		model->weight[f] = -model->weight[f];
 	model->bias = -model->bias;
 }
@@ -186,7 +189,7 @@ int model_train(struct clf_model *model, const struct clf_sample *samples, size_
 	struct rows rows;
 
 	pthread_once(&once, silence_liblinear);
-	if (!enough(samples, count, threshold, of, reason))
+	if (!samples_suffice(samples, count, threshold, of, reason))
 		return FS_EFULL;
 	for (unsigned c = 0; weighted && c < 2; c++)
 		weights[c] = (double)(of[0] + of[1]) / (2 * (double)of[c]);
@@ -204,6 +207,7 @@ int model_train(struct clf_model *model, const struct clf_sample *samples, size_
 			.weight_label = labels,
 			.weight = weights,
 		};
+		must((size_t)rows.problem.l == of[0] + of[1]);
 		struct model *trained = train(&rows.problem, &parameter);
 		take_weights(model, trained);
 		free_and_destroy_model(&trained);

@@ -3,19 +3,19 @@
  * One sample per key and window, uniform over its accesses, and the sample's label.
  *
  *   full    |<------- window ------->|<------- window ------->|
- *            a   b      a = first candidate, kept; b replaces it with probability 1/2
+ *            a   b      a is the first subject and kept; b replaces it with probability 1/2
  *                |---- horizon of b, at its own time ----|  complete: goes to the ring
  *
  *   paper   |<------- window ------->|<- horizon ->|<------- window ------->|
  *            a   b                   |-- counting -|  complete
  *
- * A sample gets its label when its horizon has passed and not before, even where the answer is
- * known earlier: positives are known early and negatives late, so taking what is known would give
- * the trainer too many positives (or, where an update ends the counting, too many negatives).
+ * A sample gets its label when its horizon has passed and not before, even where the answer is known earlier. Positives
+ * are known early and negatives late, so early labels would give the trainer too many positives (or too many negatives,
+ * where an update ends the counting).
  *
- * Memory is fixed. Keys are sampled by their mixed hash: those below a limit. When a stripe is
- * full the limit is halved and what lies above it is dropped, as in SHARDS (Waldspurger et al.,
- * FAST 2015); that choice depends on the hash only, so it favours no kind of key.
+ * Memory is fixed. A key is sampled if its mixed hash lies below a limit. When a stripe is full the limit is halved and
+ * the entries above it are dropped, as in SHARDS (Waldspurger et al., FAST 2015). That choice depends on the hash only,
+ * so it favours no kind of key.
  */
 #include <string.h>
 
@@ -27,11 +27,11 @@
 
 struct sampler_entry {
 	uint64_t key;
-	uint64_t count_from_ms, count_until_ms; /* reads from the one on and before the other count */
+	uint64_t count_from_ms, count_until_ms; /* reads count from the first time on, until before the second */
 	uint64_t complete_ms; /* end of the horizon */
 	struct clf_state state;
-	uint32_t window; /* the one it is sampled in */
-	uint32_t accesses; /* in that window; 0 = free entry */
+	uint32_t window; /* number of the window in which the key was sampled */
+	uint32_t accesses; /* subjects in that window; 0 = free entry */
 	uint32_t reads;
 	bool ended; /* an update or delete ended the counting */
 	bool missed; /* the last access was a miss: a write is a refill */
@@ -45,7 +45,7 @@ int sampler_init(struct sampler *sampler, const struct sampler_config *config)
 	size_t each = config->memory_bytes / SAMPLER_STRIPES / 2;
 
 	sampler->config = *config;
-	sampler->limit_looked_at_ms = config->start_ms;
+	sampler->limit_reviewed_ms = config->start_ms;
 	sampler->entries = each / sizeof(struct sampler_entry);
 	sampler->ring_entries = each / sizeof(struct clf_sample);
 	if (sampler->entries < ENTRIES_MIN)
@@ -100,60 +100,62 @@ static uint64_t cycle_ms(const struct sampler *sampler, uint64_t horizon_ms)
 						       : sampler->config.window_ms;
 }
 
-static uint64_t age_ms(const struct sampler *sampler, uint64_t now_ms)
+static uint64_t sampler_age_ms(const struct sampler *sampler, uint64_t now_ms)
 {
 	return now_ms > sampler->config.start_ms ? now_ms - sampler->config.start_ms : 0;
 }
 
 /* In mode paper nothing is sampled while the labels of the last window are counted. */
-static bool collecting(const struct sampler *sampler, uint64_t now_ms, uint64_t horizon_ms)
+static bool in_sampling_window(const struct sampler *sampler, uint64_t now_ms, uint64_t horizon_ms)
 {
-	return age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms) < sampler->config.window_ms;
+	return sampler_age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms) < sampler->config.window_ms;
 }
 
 /* A sample may still be replaced until its window ends. */
-static bool finished(const struct sampler *sampler, const struct sampler_entry *entry, uint64_t now_ms)
+static bool sample_finished(const struct sampler *sampler, const struct sampler_entry *entry, uint64_t now_ms)
 {
 	if (now_ms < entry->complete_ms)
 		return false;
 	return sampler->config.mode == CLF_LABEL_PAPER ||
-	       age_ms(sampler, now_ms) / sampler->config.window_ms > entry->window;
+	       sampler_age_ms(sampler, now_ms) / sampler->config.window_ms > entry->window;
 }
 
 /* ---- the table of a stripe: linear probing, deletion by shifting back ------------------------ */
 
-static size_t home_of(const struct sampler *sampler, uint64_t key)
+static size_t home_entry(const struct sampler *sampler, uint64_t key)
 {
 	return (size_t)reduce64(key * 0x9e3779b97f4a7c15ull, sampler->entries);
 }
 
-static size_t next_of(const struct sampler *sampler, size_t at)
+static size_t next_entry(const struct sampler *sampler, size_t at)
 {
 	return at + 1 == sampler->entries ? 0 : at + 1;
 }
 
-/* Its entry, or the free one where it would go. A stripe is never quite full, so this ends. */
-static struct sampler_entry *find(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key)
+/* The entry of the key, or the free one where it would go. A stripe is never quite full, so this ends. */
+static struct sampler_entry *sampler_find(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key)
 {
-	size_t at = home_of(sampler, key);
+	size_t at = home_entry(sampler, key);
 
+	must(stripe->used < sampler->entries);
 	while (stripe->entry[at].accesses && stripe->entry[at].key != key)
-		at = next_of(sampler, at);
+		at = next_entry(sampler, at);
 	return &stripe->entry[at];
 }
 
-static size_t distance(const struct sampler *sampler, size_t from, size_t to)
+static size_t probe_distance(const struct sampler *sampler, size_t from, size_t to)
 {
 	return to >= from ? to - from : to + sampler->entries - from;
 }
 
-static void drop(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
+static void sampler_drop(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
 {
 	size_t hole = (size_t)(entry - stripe->entry);
 
-	for (size_t at = next_of(sampler, hole); stripe->entry[at].accesses; at = next_of(sampler, at)) {
-		size_t home = home_of(sampler, stripe->entry[at].key);
-		if (distance(sampler, home, at) < distance(sampler, hole, at))
+	must(hole < sampler->entries && entry->accesses > 0 && stripe->used > 0);
+	for (size_t at = next_entry(sampler, hole); stripe->entry[at].accesses; at = next_entry(sampler, at)) {
+		size_t home = home_entry(sampler, stripe->entry[at].key);
+		if (probe_distance(sampler, home, at) < probe_distance(sampler, hole, at))
 			continue; /* the hole lies before its home: it stays reachable */
 		stripe->entry[hole] = stripe->entry[at];
 		hole = at;
@@ -162,7 +164,7 @@ static void drop(const struct sampler *sampler, struct sampler_stripe *stripe, s
 	stripe->used--;
 }
 
-static void harvest(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
+static void harvest_sample(const struct sampler *sampler, struct sampler_stripe *stripe, struct sampler_entry *entry)
 {
 	stripe->ring[stripe->ring_head] = (struct clf_sample){
 		.state = entry->state,
@@ -171,31 +173,32 @@ static void harvest(const struct sampler *sampler, struct sampler_stripe *stripe
 		.reads = entry->reads,
 	};
 	stripe->ring_head = (stripe->ring_head + 1) % sampler->ring_entries;
+	must(stripe->ring_used <= sampler->ring_entries);
 	if (stripe->ring_used < sampler->ring_entries)
 		stripe->ring_used++;
-	drop(sampler, stripe, entry);
+	sampler_drop(sampler, stripe, entry);
 	ctr_add(CTR_samples_taken, 1);
 }
 
-/* Entries move back over the end of the table when one is dropped: some may be met twice, and one
-   that moves behind the hand is met next time. */
-static void harvest_finished(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t now_ms)
+/* Dropping an entry moves others back, also over the end of the table: this may meet some entries twice, and meets one
+   that has moved behind the loop only next time. */
+static void harvest_finished_samples(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t now_ms)
 {
 	for (size_t i = 0; i < sampler->entries;) {
 		struct sampler_entry *entry = &stripe->entry[i];
-		if (entry->accesses && finished(sampler, entry, now_ms))
-			harvest(sampler, stripe, entry);
+		if (entry->accesses && sample_finished(sampler, entry, now_ms))
+			harvest_sample(sampler, stripe, entry);
 		else
 			i++;
 	}
 }
 
-static void purge(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t limit)
+static void sampler_purge(const struct sampler *sampler, struct sampler_stripe *stripe, uint64_t limit)
 {
 	for (size_t i = 0; i < sampler->entries;) {
 		struct sampler_entry *entry = &stripe->entry[i];
 		if (entry->accesses && entry->key >= limit) {
-			drop(sampler, stripe, entry);
+			sampler_drop(sampler, stripe, entry);
 			ctr_add(CTR_samples_dropped, 1);
 		} else {
 			i++;
@@ -204,20 +207,21 @@ static void purge(const struct sampler *sampler, struct sampler_stripe *stripe, 
 	stripe->purged_to = limit;
 }
 
-static size_t room(const struct sampler *sampler)
+static size_t entries_most(const struct sampler *sampler)
 {
-	return sampler->entries - sampler->entries / 4; /* probes stay short */
+	return sampler->entries - sampler->entries / 4; /* so that probes stay short */
 }
 
 /* Makes room in a full stripe. False if the key is not sampled any more. */
-static bool make_room(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key, uint64_t now_ms)
+static FS_MUST_CHECK bool sampler_make_room(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
+					    uint64_t now_ms)
 {
-	harvest_finished(sampler, stripe, now_ms);
-	while (stripe->used >= room(sampler)) {
+	harvest_finished_samples(sampler, stripe, now_ms);
+	while (stripe->used >= entries_most(sampler)) {
 		uint64_t limit = atomic_load_explicit(&sampler->limit, memory_order_relaxed);
 		if (limit >= stripe->purged_to && atomic_compare_exchange_strong(&sampler->limit, &limit, limit / 2))
 			limit /= 2;
-		purge(sampler, stripe, limit);
+		sampler_purge(sampler, stripe, limit);
 	}
 	return sampler_wants(sampler, key);
 }
@@ -231,7 +235,7 @@ static void count_read(struct sampler_entry *entry, uint64_t now_ms)
 		entry->reads++;
 }
 
-/* What became of the sampled object: flash could have served it until an update or delete. */
+/* Mode full counts the reads that flash could have served: all of them until an update or delete. */
 static void label_full(struct sampler_entry *entry, enum sampler_event event, uint64_t now_ms)
 {
 	switch (event) {
@@ -251,12 +255,12 @@ static void label_full(struct sampler_entry *entry, enum sampler_event event, ui
 		entry->ended = true;
 		break;
 	case SAMPLER_EVICTED:
-		break; /* it would have stayed on flash */
+		break; /* the object would have stayed on flash */
 	}
 }
 
-/* The paper counts "the number of reads until the object was evicted or updated" (3.1). A miss
-   says that it is gone, by expiry if by nothing that was told. */
+/* The paper counts "the number of reads until the object was evicted or updated" (3.1). A miss shows that the object is
+   gone; it has expired if no other event told of its end. */
 static void label_paper(struct sampler_entry *entry, enum sampler_event event, uint64_t now_ms)
 {
 	if (event == SAMPLER_READ)
@@ -275,96 +279,98 @@ static void keep_sample(const struct sampler *sampler, struct sampler_entry *ent
 	entry->ended = entry->missed = false;
 	entry->count_from_ms = now_ms;
 	if (sampler->config.mode == CLF_LABEL_PAPER) {
-		uint64_t into = age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms);
+		uint64_t into = sampler_age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms);
 		entry->count_from_ms = now_ms - into + sampler->config.window_ms;
 	}
 	entry->complete_ms = entry->count_from_ms + horizon_ms;
 	entry->count_until_ms = entry->complete_ms;
+	must(horizon_ms > 0 && entry->complete_ms > now_ms);
 	if (state->ttl_seconds && expires_ms < entry->count_until_ms)
 		entry->count_until_ms = expires_ms;
 }
 
-/* The n-th candidate of a window is kept with probability 1/n, which makes each of them the one
-   that is kept with the same probability (paper, 4.2). */
-static void consider(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
-		     const struct clf_state *candidate, uint64_t now_ms, uint64_t horizon_ms)
+/* Keeps the n-th subject of a window with probability 1/n, so that each of the window's subjects ends as the sample
+   with the same probability (paper, 4.2). */
+static void consider_subject(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
+			     const struct clf_state *subject, uint64_t now_ms, uint64_t horizon_ms)
 {
-	uint32_t window = (uint32_t)(age_ms(sampler, now_ms) / cycle_ms(sampler, horizon_ms));
-	struct sampler_entry *entry = find(sampler, stripe, key);
+	uint32_t window = (uint32_t)(sampler_age_ms(sampler, now_ms) / cycle_ms(sampler, horizon_ms));
+	struct sampler_entry *entry = sampler_find(sampler, stripe, key);
 
 	if (!entry->accesses) {
-		if (stripe->used >= room(sampler)) {
-			if (!make_room(sampler, stripe, key, now_ms))
+		if (stripe->used >= entries_most(sampler)) {
+			if (!sampler_make_room(sampler, stripe, key, now_ms))
 				return;
-			entry = find(sampler, stripe, key);
+			entry = sampler_find(sampler, stripe, key);
 		}
 		*entry = (struct sampler_entry){ .key = key, .window = window };
 		if (++stripe->used > stripe->used_most)
 			stripe->used_most = stripe->used;
+		must(stripe->used <= entries_most(sampler));
 	} else if (entry->window != window || entry->accesses == UINT32_MAX) {
 		return;
 	}
 	entry->accesses++;
 	if (rng_below(&stripe->rng, entry->accesses) == 0)
-		keep_sample(sampler, entry, candidate, now_ms, horizon_ms);
+		keep_sample(sampler, entry, subject, now_ms, horizon_ms);
 }
 
-static struct sampler_stripe *stripe_of(struct sampler *sampler, uint64_t key)
+static struct sampler_stripe *sampler_stripe_of(struct sampler *sampler, uint64_t key)
 {
 	return &sampler->stripe[key % SAMPLER_STRIPES];
 }
 
-void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *candidate,
+void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *subject,
 		  uint64_t now_ms, uint64_t horizon_ms)
 {
-	struct sampler_stripe *stripe = stripe_of(sampler, key);
+	struct sampler_stripe *stripe = sampler_stripe_of(sampler, key);
 
 	lock_acquire(&stripe->lock);
-	struct sampler_entry *entry = find(sampler, stripe, key);
+	struct sampler_entry *entry = sampler_find(sampler, stripe, key);
 	if (entry->accesses) {
-		if (finished(sampler, entry, now_ms))
-			harvest(sampler, stripe, entry);
+		if (sample_finished(sampler, entry, now_ms))
+			harvest_sample(sampler, stripe, entry);
 		else if (sampler->config.mode == CLF_LABEL_FULL)
 			label_full(entry, event, now_ms);
 		else
 			label_paper(entry, event, now_ms);
 	}
-	if (candidate && collecting(sampler, now_ms, horizon_ms))
-		consider(sampler, stripe, key, candidate, now_ms, horizon_ms);
+	if (subject && in_sampling_window(sampler, now_ms, horizon_ms))
+		consider_subject(sampler, stripe, key, subject, now_ms, horizon_ms);
 	lock_release(&stripe->lock);
 }
 
 /* ---- for the trainer ------------------------------------------------------------------------- */
 
-/* When the fullest stripe was not a quarter full for two windows, twice as many keys fit easily. */
+/* If no stripe was even a quarter full for two windows, twice as many keys fit easily. */
 static void sample_more(struct sampler *sampler, size_t used_most, uint64_t now_ms)
 {
 	uint64_t limit = atomic_load(&sampler->limit);
 	uint64_t more = limit < LIMIT_MIN ? LIMIT_MIN : limit * 2;
 
-	sampler->limit_looked_at_ms = now_ms;
+	sampler->limit_reviewed_ms = now_ms;
 	if (limit > UINT64_MAX / 2)
 		more = UINT64_MAX;
-	if (used_most < room(sampler) / 4)
+	if (used_most < entries_most(sampler) / 4)
 		atomic_compare_exchange_strong(&sampler->limit, &limit, more);
 }
 
 void sampler_sweep(struct sampler *sampler, uint64_t now_ms)
 {
-	bool look = now_ms >= sampler->limit_looked_at_ms + 2 * sampler->config.window_ms;
+	bool review = now_ms >= sampler->limit_reviewed_ms + 2 * sampler->config.window_ms;
 	size_t used_most = 0;
 
 	for (unsigned i = 0; i < SAMPLER_STRIPES; i++) {
 		struct sampler_stripe *stripe = &sampler->stripe[i];
 		lock_acquire(&stripe->lock);
-		harvest_finished(sampler, stripe, now_ms);
+		harvest_finished_samples(sampler, stripe, now_ms);
 		if (stripe->used_most > used_most)
 			used_most = stripe->used_most;
-		if (look)
+		if (review)
 			stripe->used_most = stripe->used;
 		lock_release(&stripe->lock);
 	}
-	if (look)
+	if (review)
 		sample_more(sampler, used_most, now_ms);
 }
 

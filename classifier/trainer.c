@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a model is trained, and the thread that does it.
+ * The times at which models are trained, and the thread that trains them.
  *
  *   full    first when the first window and the horizon of its samples are over, then four times
  *           per window with the samples of the last few windows
  *   paper   at the end of each horizon, with the samples of the window before it
  *
- * The thread wakes in real time; whether something is due is decided by the classifier's clock.
+ * The thread wakes in real time; the classifier's clock decides if a training is due.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #include "classifier/classifier_internal.h"
 
 #define TRAININGS_PER_WINDOW 4
-#define PAST_KEPT 4 /* times window and horizon: older samples are left out */
+#define PAST_KEPT 4 /* times the sum of window and horizon; older samples are left out */
 #define WAKE_MIN_MS 20u
 #define WAKE_MAX_MS 1000u
 #define NICENESS 19
@@ -45,7 +45,7 @@ static void set_reason(struct clf *clf, const char *reason, double positive_shar
 	lock_release(&clf->model_lock);
 }
 
-/* A model that lost its ground is no better than a new one that never had it. */
+/* Gives up the model in use if it does not stand up to the newer samples either. */
 static void judge_former(struct clf *clf, const struct clf_sample *samples, size_t count)
 {
 	char reason[CLF_REASON_BYTES];
@@ -65,15 +65,15 @@ static void judge_former(struct clf *clf, const struct clf_sample *samples, size
 	log_info("classifier: the former model is given up too (%s)", reason);
 }
 
-static bool judge(struct clf *clf, struct clf_model *model, const struct clf_sample *samples, size_t count,
-		  char reason[CLF_REASON_BYTES])
+static bool judge_new(struct clf *clf, struct clf_model *model, const struct clf_sample *samples, size_t count,
+		      char reason[CLF_REASON_BYTES])
 {
 	struct judgement judgement;
 
 	guard_judge(model, samples, count, clf->config.threshold, &judgement);
 	bool accepted = guard_accepts(&judgement, reason);
 	if (!accepted && clf->config.label_mode == CLF_LABEL_PAPER) {
-		/* The paper has no guard, and what it gives is what this mode is for. */
+		/* The paper has no guard, and this mode shows the paper's results. */
 		snprintf(reason, CLF_REASON_BYTES, "in use (mode paper has no guard): admits %.1f%%, recall %.2f",
 			 100 * judgement.model.share, judgement.model.recall);
 		accepted = true;
@@ -111,12 +111,12 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 	double positive_share = share_of_positives(clf, samples, count, &newest_ms);
 
 	if (count && newest_ms == clf->trained_newest_ms)
-		return false; /* nothing new since the last one */
+		return false; /* no new sample since the last training */
 	if (model_train(&model, samples, count, clf->config.threshold, weighted, reason) == FS_OK) {
 		model.trained_ms = now_ms;
 		clf->trained_newest_ms = newest_ms;
 		ctr_add(CTR_trainings, 1);
-		used = judge(clf, &model, samples, count, reason);
+		used = judge_new(clf, &model, samples, count, reason);
 	}
 	set_reason(clf, reason, positive_share);
 	if (events_on(EVENT_CLASSIFIER))
@@ -129,13 +129,14 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 	return used;
 }
 
-/* training_lock held */
+/* training_lock is held. */
 static bool train_at(struct clf *clf, uint64_t now_ms)
 {
 	uint64_t past_ms = PAST_KEPT * (clf->config.training_window_ms + clf_horizon_ms(clf, now_ms));
 	struct clf_sample *samples = NULL;
 	bool used = false;
 
+	lock_assert_held(&clf->training_lock);
 	sampler_sweep(&clf->sampler, now_ms);
 	long count = sampler_collect(&clf->sampler, now_ms > past_ms ? now_ms - past_ms : 0, &samples);
 	if (count < 0)
@@ -167,6 +168,7 @@ bool clf_train_if_due(struct clf *clf)
 		do
 			clf->next_training_ms += training_step_ms(clf, now_ms);
 		while (clf->next_training_ms <= now_ms);
+		must(clf->next_training_ms > now_ms);
 	}
 	lock_release(&clf->training_lock);
 	return used;
@@ -194,15 +196,17 @@ static void *trainer_main(void *argument)
 {
 	struct clf *clf = argument;
 
-	/* Linux gives each thread a niceness of its own. A refusal costs nothing but that. */
+	/* Linux gives each thread a niceness of its own. If it refuses, the trainer runs at the priority of the others.
+	   */
 	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS) != 0)
 		log_debug("classifier: the trainer keeps its priority: %s", strerror(errno));
 	lock_acquire(&clf->thread_lock);
 	while (!clf->stopping) {
 		struct timespec at = wake_time(clf);
-		pthread_cond_timedwait(&clf->wake, &clf->thread_lock.mutex, &at);
+		/* Past its time or woken early: both are a wake. */
+		(void)pthread_cond_timedwait(&clf->wake, &clf->thread_lock.mutex, &at);
 		lock_release(&clf->thread_lock);
-		clf_train_if_due(clf);
+		(void)clf_train_if_due(clf); /* the status and the log tell what came of it */
 		lock_acquire(&clf->thread_lock);
 	}
 	lock_release(&clf->thread_lock);
@@ -227,7 +231,7 @@ void clf_stop(struct clf *clf)
 	clf->stopping = true;
 	pthread_cond_signal(&clf->wake);
 	lock_release(&clf->thread_lock);
-	pthread_join(clf->thread, NULL);
+	must(pthread_join(clf->thread, NULL) == 0);
 	clf->running = false;
 }
 
@@ -239,14 +243,15 @@ void trainer_init(struct clf *clf)
 	clf->next_training_ms = first_ms + clf_horizon_ms(clf, first_ms);
 	lock_init(&clf->training_lock, LOCK_STATE);
 	lock_init(&clf->thread_lock, LOCK_LEAF);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&clf->wake, &monotonic);
+	must(pthread_condattr_init(&monotonic) == 0);
+	must(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
+	must(pthread_cond_init(&clf->wake, &monotonic) == 0);
 	pthread_condattr_destroy(&monotonic);
 }
 
 void trainer_fini(struct clf *clf)
 {
+	must(!clf->running);
 	pthread_cond_destroy(&clf->wake);
 	lock_fini(&clf->thread_lock);
 	lock_fini(&clf->training_lock);

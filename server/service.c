@@ -99,9 +99,9 @@ static bool to_journal(const struct log_record *record)
 		return false;
 	add_number(&entry, "PRIORITY", (uint64_t)record->priority);
 	add_piece(&entry, "SYSLOG_IDENTIFIER", IDENTIFIER);
-	add_piece(&entry, "CODE_FILE", record->place->file);
-	add_number(&entry, "CODE_LINE", (uint64_t)record->place->line);
-	add_piece(&entry, "CODE_FUNC", record->place->function);
+	add_piece(&entry, "CODE_FILE", record->origin->file);
+	add_number(&entry, "CODE_LINE", (uint64_t)record->origin->line);
+	add_piece(&entry, "CODE_FUNC", record->origin->function);
 	if (pthread_getname_np(pthread_self(), thread, sizeof(thread)) == 0)
 		add_piece(&entry, "THREAD", thread);
 	if (record->event)

@@ -24,7 +24,8 @@ mutant("hist-quantile-rank", "A quantile takes the value below the one of its ra
 
 mutant("hist-merge-max", "A merged histogram forgets the largest value of the other one.",
        "asan base/test_hist",
-       ("base/hist.c", "\tif (load(&from->max) > load(&into->max))", "\tif (load(&from->max) < load(&into->max))"))
+       ("base/hist.c", "\tif (cell_load(&from->max) > cell_load(&into->max))",
+        "\tif (cell_load(&from->max) < cell_load(&into->max))"))
 
 mutant("region-decommit-keeps", "Memory that an area gives back stays, with what was in it.",
        "asan base/test_region",

@@ -170,7 +170,7 @@ static bool sink(const struct log_record *record)
 {
 	if (!sink_works)
 		return false;
-	dprintf(STDERR_FILENO, "[%d %s %s %s", record->priority, record->text, record->place->function,
+	dprintf(STDERR_FILENO, "[%d %s %s %s", record->priority, record->text, record->origin->function,
 		record->event ? record->event : "-");
 	for (const struct log_field *field = record->fields; field && field->name; field++)
 		dprintf(STDERR_FILENO, " %s=%s/%u", field->name, field->text ? field->text : "",

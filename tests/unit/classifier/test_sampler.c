@@ -54,7 +54,7 @@ static int done(void **state)
 	return 0;
 }
 
-/* An event at a time after the start. Reads are candidates, with the access in the size. */
+/* An event at a time after the start. Reads are subjects, with the access in the size. */
 static void at(uint64_t ms, enum sampler_event event)
 {
 	struct clf_state state = { .size_bytes = (uint32_t)ms };
@@ -135,9 +135,9 @@ static void an_ended_label_waits_for_the_horizon_too(void **state)
 static void no_label_before_the_window_ends(void **state)
 {
 	(void)state;
-	struct clf_state candidate = { .size_bytes = 1 };
+	struct clf_state subject = { .size_bytes = 1 };
 
-	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, 10);
+	sampler_note(&sampler, KEY, SAMPLER_READ, &subject, START_MS, 10);
 	assert_int_equal(labelled(WINDOW_MS - 1, NULL), 0); /* it may be replaced until then */
 	assert_int_equal(labelled(WINDOW_MS, NULL), 1);
 }
@@ -161,8 +161,8 @@ static void each_access_is_kept_equally_often(void **state)
 	for (unsigned key = 0; key < KEYS; key++) {
 		uint64_t start = START_MS + key / BATCH * 100 * WINDOW_MS;
 		for (uint32_t i = 0; i < READS; i++) {
-			struct clf_state candidate = { .size_bytes = i };
-			sampler_note(&sampler, mix64(key), SAMPLER_READ, &candidate, start + i, 10);
+			struct clf_state subject = { .size_bytes = i };
+			sampler_note(&sampler, mix64(key), SAMPLER_READ, &subject, start + i, 10);
 		}
 		if (key % BATCH < BATCH - 1)
 			continue;
@@ -244,9 +244,9 @@ static void full_ends_at_a_delete(void **state)
 static void expiry_ends_the_count(void **state)
 {
 	(void)state;
-	struct clf_state candidate = { .ttl_seconds = 5 };
+	struct clf_state subject = { .ttl_seconds = 5 };
 
-	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
+	sampler_note(&sampler, KEY, SAMPLER_READ, &subject, START_MS, HORIZON_MS);
 	flash_hit(4999);
 	flash_hit(5000);
 	assert_int_equal(reads_counted(), 1);
@@ -311,9 +311,9 @@ static void paper_ends_at_a_miss(void **state)
 static void paper_ends_at_expiry(void **state)
 {
 	(void)state;
-	struct clf_state candidate = { .ttl_seconds = 1 + WINDOW_MS / 1000 };
+	struct clf_state subject = { .ttl_seconds = 1 + WINDOW_MS / 1000 };
 
-	sampler_note(&sampler, KEY, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
+	sampler_note(&sampler, KEY, SAMPLER_READ, &subject, START_MS, HORIZON_MS);
 	flash_hit(WINDOW_MS + 999);
 	flash_hit(WINDOW_MS + 1000);
 	assert_int_equal(reads_counted(), 1);
@@ -324,7 +324,7 @@ static void paper_ends_at_expiry(void **state)
 static void a_million_keys_stay_in_bounds(void **state)
 {
 	(void)state;
-	struct clf_state candidate = { .size_bytes = 1 };
+	struct clf_state subject = { .size_bytes = 1 };
 	uint64_t sampled = 0;
 
 	for (uint64_t i = 0; i < 1000000; i++) {
@@ -332,7 +332,7 @@ static void a_million_keys_stay_in_bounds(void **state)
 		if (!sampler_wants(&sampler, key))
 			continue;
 		sampled++;
-		sampler_note(&sampler, key, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
+		sampler_note(&sampler, key, SAMPLER_READ, &subject, START_MS, HORIZON_MS);
 	}
 	assert_true(sampler_bytes(&sampler) <= 1 << 20);
 	size_t tracked = sampler_tracked(&sampler), most = SAMPLER_STRIPES * sampler.entries;
@@ -345,13 +345,13 @@ static void a_million_keys_stay_in_bounds(void **state)
 static void no_key_below_the_limit_is_dropped(void **state)
 {
 	(void)state;
-	struct clf_state candidate = { .size_bytes = 1 };
+	struct clf_state subject = { .size_bytes = 1 };
 	size_t below = 0;
 
 	for (uint64_t i = 0; i < 100000; i++) {
 		uint64_t key = sampler_key(&sampler, i);
 		if (sampler_wants(&sampler, key))
-			sampler_note(&sampler, key, SAMPLER_READ, &candidate, START_MS, HORIZON_MS);
+			sampler_note(&sampler, key, SAMPLER_READ, &subject, START_MS, HORIZON_MS);
 	}
 	assert_true(atomic_load(&sampler.limit) < UINT64_MAX);
 	for (uint64_t i = 0; i < 100000; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ghost list: unknown keys, aging, counts, bounded memory. */
+/* The history: unknown keys, aging, counts, bounded memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,34 +12,34 @@
 
 #define BYTES (64u << 10) /* 1024 buckets, 32 768 keys */
 
-static struct ghost ghost;
+static struct history history;
 
 static int setup(void **state)
 {
 	(void)state;
-	memset(&ghost, 0, sizeof(ghost));
-	return ghost_init(&ghost, BYTES);
+	memset(&history, 0, sizeof(history));
+	return history_init(&history, BYTES);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	ghost_fini(&ghost);
+	history_fini(&history);
 	return 0;
 }
 
 static unsigned stays(uint64_t i, bool *recent)
 {
-	return ghost_stays(&ghost, mix64(i), recent);
+	return history_stays(&history, mix64(i), recent);
 }
 
 static void no_memory_is_refused(void **state)
 {
 	(void)state;
-	struct ghost none = { 0 };
+	struct history none = { 0 };
 
-	assert_int_equal(ghost_init(&none, 63), FS_EINVAL);
-	ghost_fini(&none);
+	assert_int_equal(history_init(&none, 63), FS_EINVAL);
+	history_fini(&none);
 }
 
 static void an_empty_list_knows_nobody(void **state)
@@ -58,7 +58,7 @@ static void few_strangers_are_taken_for_known(void **state)
 	unsigned taken = 0;
 
 	for (uint64_t i = 0; i < 200000; i++)
-		ghost_add(&ghost, mix64(i));
+		history_add(&history, mix64(i));
 	for (uint64_t i = 1000000; i < 1100000; i++)
 		taken += stays(i, &recent) > 0;
 	assert_true(taken < 1000); /* 0.8 % expected of 100 000 */
@@ -70,7 +70,7 @@ static void stays_are_counted_up_to_15(void **state)
 	bool recent;
 
 	for (unsigned n = 1; n <= 20; n++) {
-		ghost_add(&ghost, mix64(5));
+		history_add(&history, mix64(5));
 		assert_int_equal(stays(5, &recent), n < 15 ? n : 15);
 		assert_true(recent);
 	}
@@ -84,7 +84,7 @@ static void old_keys_age_and_are_forgotten(void **state)
 	bool recent;
 
 	for (uint64_t i = 0; i < 4 * keys; i++)
-		ghost_add(&ghost, mix64(i));
+		history_add(&history, mix64(i));
 	for (uint64_t i = 4 * keys - keys / 4; i < 4 * keys; i++) {
 		known += stays(i, &recent) > 0;
 		young += recent;

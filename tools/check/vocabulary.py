@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""One word, one meaning: reports phrases that VOCABULARY.md rules out.
+
+Prints a line per finding and exits with 1; silent when clean. Run from the top folder. It reads every line of text in
+git: comments, documents, texts and identifiers. The rules are the rows of TABLE; an exception is a visible entry in
+EXCEPTIONS.
+"""
+import re
+import subprocess
+import sys
+
+EVERYWHERE = [""]
+
+# (phrase that must not occur, folders or files where it must not, what to say instead)
+TABLE = [
+    (r"\bghost[ _-](list|cache|queue|table|entr(y|ies))\b", ["base/", "classifier/", "flashindex/", "segments/", "server/",
+                                                             "conf/", "tools/", "tests/", "packaging/", "README.md",
+                                                             "ARCHITECTURE.md"],
+     "a ghost is a flash object at CLOCK zero; the record of evicted keys is the history"),
+    (r"(?i)ghost", ["classifier/", "tests/unit/classifier/", "base/"],
+     "the classifier knows no ghosts; its record of evicted keys is the history"),
+    (r"(?i)candidate", ["classifier/", "tests/unit/classifier/", "base/"],
+     "a candidate is offered to a plan; the sampler chooses samples among subjects"),
+    (r"\bways?\b(?= (of|in|to) (a|the) (cache line|history))|\b(way|WAYS)\b *(=|<|\[|\+\+)", ["classifier/"],
+     "a way is the number of a slot in its bucket of the index; a bucket of the history has entries"),
+    (r"\bplaces?\b|_place\b", ["base/", "classifier/"],
+     "a place is a key's 64-bit value from which positions follow; say position, location, origin or room"),
+    (r"(?i)extended", ["base/", "classifier/", "flashindex/", "segments/"],
+     "extended options are memcached's -o; anything else has options"),
+    (r"(?i)the (authors' )?simulator", ["base/", "classifier/", "conf/", "flashindex/", "segments/", "server/", "packaging/",
+                                        "README.md", "ARCHITECTURE.md"],
+     "no simulator is in the tree: name the program, or say that a program drives the clock"),
+    (r"\bDESIGN(\.md)?\b|\(section [0-9]", ["base/", "classifier/", "conf/", "segments/", "tools/", "packaging/", "README.md",
+                                          "ARCHITECTURE.md"],
+     "no design document is in the tree: say the argument, or name the README that has it"),
+    (r"(?i)black ?list|white ?list", EVERYWHERE, "say what is refused or allowed"),
+    # To be switched on by the areas that mend them:
+    # tests, server/store: (r"\bDESIGN(\.md)?\b|\(section [0-9]", EVERYWHERE, ...)
+    # documents:     (r"\bghost list\b", EVERYWHERE, ...), (r"(?i)the simulator", EVERYWHERE, ...)
+    # flashindex:    (r"\bplaces?\b" for a location of slots or a position in a table, ...)
+    # segments:      (r"(?i)free place|retired place|places? on flash", EVERYWHERE, "say segment or position"),
+    #                (r"\bstruct seg\b" as the handle of all segments: it needs a name of its own)
+    # server/store:  (r"(?i)extended|store_extended", ["server/store/", "server/proto/"], "a request has options")
+    #                (r"(?i)candidate", ["server/net/", "tests/model/"], "say which objects or keys may answer")
+    # conf:          (r"\bplaces?\b", ["conf/"], "say position or row")
+]
+
+# (path, text of the line): the line may say it.
+EXCEPTIONS = [
+    ("VOCABULARY.md", None),  # it names what must not be said
+    ("tools/check/vocabulary.py", None),
+]
+
+
+def files():
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        check=True, capture_output=True, text=True).stdout.split("\0")
+    for path in sorted(set(listed) - {""}):
+        try:
+            with open(path, encoding="utf-8") as opened:
+                yield path, opened.read()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+
+
+def excepted(path, line):
+    return any(path == at and (text is None or text in line) for at, text in EXCEPTIONS)
+
+
+def main():
+    rules = [(re.compile(phrase), tuple(folders), instead) for phrase, folders, instead in TABLE]
+    found = False
+    for path, text in files():
+        own = [(phrase, instead) for phrase, folders, instead in rules if path.startswith(folders)]
+        if not own:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            for phrase, instead in own:
+                match = phrase.search(line)
+                if match and not excepted(path, line):
+                    print(f'{path}:{number}: "{match.group(0)}": {instead}')
+                    found = True
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
