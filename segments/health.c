@@ -87,7 +87,7 @@ static void log_offline(const char *reason)
 		events_emit(EVENT_FLASH, "type=flash_offline reason=\"%s\"", reason);
 }
 
-static void count_error(struct seg *seg, const char *what, const char *why)
+static void count_error(struct segments *seg, const char *what, const char *why)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -109,7 +109,7 @@ static void count_error(struct seg *seg, const char *what, const char *why)
 		log_debug("flash: %s failed: %s", what, why);
 }
 
-void health_error(struct seg *seg, const char *what, int error)
+void health_error(struct segments *seg, const char *what, int error)
 {
 	count_error(seg, what, strerror(error));
 }
@@ -130,7 +130,7 @@ static uint64_t corrupt_to_report(struct seg_health *health, uint64_t now_ms)
 	return count;
 }
 
-void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
+void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 {
 	uint64_t count = corrupt_to_report(&seg->health, clk_now_ms(seg->clock));
 
@@ -145,7 +145,7 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
 }
 
 /* Unless it is already. */
-static void take_offline(struct seg *seg, const char *reason)
+static void take_offline(struct segments *seg, const char *reason)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -162,7 +162,7 @@ static void take_offline(struct seg *seg, const char *reason)
 		log_offline(reason);
 }
 
-void health_no_place(struct seg *seg, int error)
+void health_no_place(struct segments *seg, int error)
 {
 	char reason[sizeof(seg->health.reason)];
 
@@ -170,7 +170,7 @@ void health_no_place(struct seg *seg, int error)
 	take_offline(seg, reason);
 }
 
-void health_silent(struct seg *seg, uint64_t patience_ms)
+void health_silent(struct segments *seg, uint64_t patience_ms)
 {
 	char reason[sizeof(seg->health.reason)];
 
@@ -182,7 +182,7 @@ void health_silent(struct seg *seg, uint64_t patience_ms)
 	take_offline(seg, reason);
 }
 
-void health_proven(struct seg *seg)
+void health_proven(struct segments *seg)
 {
 	lock_acquire(&seg->health.lock);
 	if (!health_offline(seg))
@@ -191,7 +191,7 @@ void health_proven(struct seg *seg)
 }
 
 /* A read and a write of the superblock: what a device must be able to do to be of use. The read must come in time. */
-static bool probe(struct seg *seg)
+static bool probe(struct segments *seg)
 {
 	uint64_t began_ms = clk_now_ms(seg->clock), patience_ms, generation;
 	struct layout_super found;
@@ -207,7 +207,7 @@ static bool probe(struct seg *seg)
 	return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
 }
 
-bool health_online(struct seg *seg)
+bool health_online(struct segments *seg)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -248,17 +248,17 @@ bool health_online(struct seg *seg)
 	return back;
 }
 
-bool seg_online(struct seg *seg)
+bool seg_online(struct segments *seg)
 {
 	return health_online(seg);
 }
 
-bool seg_offline(const struct seg *seg)
+bool seg_offline(const struct segments *seg)
 {
 	return health_offline(seg);
 }
 
-uint64_t seg_busy_ms(const struct seg *seg)
+uint64_t seg_busy_ms(const struct segments *seg)
 {
 	uint64_t since_ms = atomic_load_explicit(&seg->busy_since_ms, memory_order_relaxed);
 	uint64_t now_ms = clk_now_ms(seg->clock);

@@ -285,7 +285,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 			 &none, out);
 }
 
-int seg_plan_make(const struct seg *seg, enum seg_placement placement, const struct seg_candidate *candidates,
+int seg_plan_make(const struct segments *seg, enum seg_placement placement, const struct seg_candidate *candidates,
 		  uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		  struct seg_plan *out)
 {
@@ -293,7 +293,7 @@ int seg_plan_make(const struct seg *seg, enum seg_placement placement, const str
 			 filter_bytes_for, context, &seg->step, out);
 }
 
-void seg_set_step(struct seg *seg, const struct seg_step *step)
+void seg_set_step(struct segments *seg, const struct seg_step *step)
 {
 	seg->step = *step;
 }

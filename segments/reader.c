@@ -46,7 +46,7 @@ struct list {
 };
 
 struct seg_reader {
-	struct seg *seg;
+	struct segments *seg;
 	struct dev_queue *queue;
 	int fd;
 	unsigned depth;
@@ -137,7 +137,7 @@ static void signal_fd(struct seg_reader *reader)
 		must(errno == EAGAIN || errno == EINTR);
 }
 
-int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth)
+int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth)
 {
 	struct seg_reader *reader = mem_zalloc(sizeof(*reader));
 	int rc;
@@ -240,7 +240,7 @@ static void finish(struct seg_reader *reader, struct seg_read *read, int result)
 /* Fixes the range of pages. The buffer comes later, so that only what is in flight has one. */
 static int prepare(struct seg_reader *reader, struct seg_read *read)
 {
-	const struct seg *seg = reader->seg;
+	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
 	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
 	uint64_t end;

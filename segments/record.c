@@ -62,7 +62,7 @@ static int no_record(struct seg_record *out, int result)
 	return result;
 }
 
-int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset, const void *bytes,
+int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset, const void *bytes,
 		    uint64_t available, struct seg_record *out, uint64_t *needed)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];

@@ -49,7 +49,7 @@ static void report_lost(const char *path, int why)
 }
 
 /* Reads the superblock or makes a new one. */
-static int attach(struct seg *seg, const struct seg_config *config)
+static int attach(struct segments *seg, const struct seg_config *config)
 {
 	const char *path = config->path ? config->path : "device";
 	uint64_t generation;
@@ -73,7 +73,7 @@ static int attach(struct seg *seg, const struct seg_config *config)
 }
 
 /* The attach epoch and the first sequence numbers, durable before anything is written. */
-static int start_super(struct seg *seg)
+static int start_super(struct segments *seg)
 {
 	struct layout_super *super = &seg->super;
 
@@ -88,7 +88,7 @@ static int start_super(struct seg *seg)
 	return super_store(seg->device, seg->clock, super);
 }
 
-static void init_locks(struct seg *seg, unsigned error_budget)
+static void init_locks(struct segments *seg, unsigned error_budget)
 {
 	pthread_condattr_t attributes;
 
@@ -101,7 +101,7 @@ static void init_locks(struct seg *seg, unsigned error_budget)
 	pthread_condattr_destroy(&attributes);
 }
 
-void seg_close(struct seg *seg)
+void seg_close(struct segments *seg)
 {
 	if (!seg)
 		return;
@@ -116,9 +116,9 @@ void seg_close(struct seg *seg)
 	mem_free(seg);
 }
 
-int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device)
+int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
 {
-	struct seg *seg = mem_zalloc(sizeof(*seg));
+	struct segments *seg = mem_zalloc(sizeof(*seg));
 	int rc = FS_ENOMEM;
 
 	*out = NULL;
@@ -159,7 +159,7 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 	return FS_OK;
 }
 
-int seg_open(struct seg **out, const struct seg_config *config, void *table)
+int seg_open(struct segments **out, const struct seg_config *config, void *table)
 {
 	struct seg_config rounded = *config;
 	struct dev *device = config->device;
@@ -174,7 +174,7 @@ int seg_open(struct seg **out, const struct seg_config *config, void *table)
 	return rc == FS_OK ? seg_open_on(out, &rounded, table, device) : rc;
 }
 
-void seg_get_info(const struct seg *seg, struct seg_info *out)
+void seg_get_info(const struct segments *seg, struct seg_info *out)
 {
 	*out = (struct seg_info){
 		.segments = seg->segments,
@@ -189,7 +189,7 @@ void seg_get_info(const struct seg *seg, struct seg_info *out)
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
 }
 
-static int store_super(struct seg *seg)
+static int store_super(struct segments *seg)
 {
 	int rc;
 
@@ -199,7 +199,7 @@ static int store_super(struct seg *seg)
 	return rc;
 }
 
-int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end)
+int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end)
 {
 	uint64_t begin = seg->super.cas_end;
 	int rc;
@@ -218,7 +218,7 @@ int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *
 	return FS_OK;
 }
 
-int seg_reserve_sequence(struct seg *seg)
+int seg_reserve_sequence(struct segments *seg)
 {
 	int rc;
 

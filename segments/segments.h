@@ -40,7 +40,7 @@
 #define SEG_MAX_BYTES (512u << 20)
 #define SEG_MAX_SEGMENTS 16383u
 
-struct seg; /* all segments of one daemon, over its devices */
+struct segments; /* all segments of one daemon, over its devices */
 struct dev; /* a device (device_internal.h); tests and simulations make their own */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
@@ -88,8 +88,8 @@ uint64_t seg_region_bytes(uint32_t segments);
  * broken or unknown one is reported and replaced.
  * table: zeroed region memory of seg_region_bytes().
  */
-FS_MUST_CHECK int seg_open(struct seg **out, const struct seg_config *config, void *table);
-void seg_close(struct seg *seg);
+FS_MUST_CHECK int seg_open(struct segments **out, const struct seg_config *config, void *table);
+void seg_close(struct segments *seg);
 
 struct seg_info {
 	uint32_t segments;
@@ -99,13 +99,13 @@ struct seg_info {
 	bool direct, block_device, offline;
 	uint64_t staging_bytes; /* what a segment write holds in DRAM at the most */
 };
-void seg_get_info(const struct seg *seg, struct seg_info *out);
+void seg_get_info(const struct segments *seg, struct seg_info *out);
 
 /* Reserves the CAS ids from *first to below *end (count of them) durably (two page writes) before
    it returns; each call gives a range that no call gave before, in this life of the flash or an earlier
    one. FS_EIO: nothing may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Before
    other threads run, or the cleaner only. */
-FS_MUST_CHECK int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end);
+FS_MUST_CHECK int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -136,7 +136,7 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
  * FS_ECORRUPT otherwise (a gap, an older life, a forged or broken record; the caller counts it, and reports
  * it with seg_report_corrupt when a slot or an extent said that a record is there).
  */
-FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
+FS_MUST_CHECK int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
 				  const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed);
 
 /* ---- placement ------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ struct seg_plan {
  * and afterwards what is in *out. Pure computation, no I/O; the
  * cleaner's thread. The caller calls seg_plan_fini after success.
  */
-FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placement,
+FS_MUST_CHECK int seg_plan_make(const struct segments *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
 				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 				struct seg_plan *out);
@@ -200,7 +200,7 @@ struct seg_step {
 	void *context;
 };
 /* From now on seg_plan_make calls it: a plan of 512 MiB takes seconds. The cleaner's. */
-void seg_set_step(struct seg *seg, const struct seg_step *step);
+void seg_set_step(struct segments *seg, const struct seg_step *step);
 /* The same without a seg, for studies: segment size and sequence given; 1 .. SEG_SIMULATED_FUNCTIONS. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement, const struct seg_candidate *candidates,
@@ -209,12 +209,12 @@ FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, u
 
 /* The offset within the segment where a slot's record begins. segment must be LIVE or RECLAIMING
    with that sequence (pinned, or by the cleaner). */
-uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function);
+uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function);
 /* The other way round: the least function from `from` on that leads the place to this offset;
    SEG_MAX_FUNCTIONS: none. */
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
+unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
 /* L of the segment: how many bytes to read from a position. */
-uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
+uint32_t seg_read_length(const struct segments *seg, uint32_t segment);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -222,18 +222,18 @@ uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
    (SEG_LIVE) or may be written (SEG_FREE). Skips retired ones. FS_EOFFLINE when none is left: it
    tries the device again when its time has come, after which they are FREE. The cleaner's. */
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
-FS_MUST_CHECK int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state);
+FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state);
 /* The one that was written first of those that are LIVE; false: none. It may be reclaimed before its turn.
    The cleaner's. */
-FS_MUST_CHECK bool seg_oldest(const struct seg *seg, uint32_t *segment);
+FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
 /* True while the device is online. Offline: tries it when its time has come, which may take as long as the
    device hangs. The cleaner's. */
-bool seg_online(struct seg *seg);
+bool seg_online(struct segments *seg);
 /* Is it offline? Reads fail at once then. Any thread, no lock. */
-bool seg_offline(const struct seg *seg);
+bool seg_offline(const struct segments *seg);
 /* For how long the cleaner has been waiting for the device, one millisecond at least; 0: it isn't. Any thread. */
-uint64_t seg_busy_ms(const struct seg *seg);
+uint64_t seg_busy_ms(const struct segments *seg);
 
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the
@@ -253,11 +253,11 @@ struct seg_writer_ops {
  * the next, or the filter is larger than the plan has room for. *written: bytes issued. filter may be
  * NULL. Offline, this is also what tries the device again when its time has come.
  */
-FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+FS_MUST_CHECK int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
 			    uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written);
 /* From pace(), before a pause: waits until all that was issued is written. Else what a chunk took (LAT_flash_write, which
    counts until it is seen to be written) would be the pause. */
-void seg_write_wait(struct seg *seg);
+void seg_write_wait(struct segments *seg);
 
 /* ---- reclaim --------------------------------------------------------------------------------- */
 
@@ -269,26 +269,26 @@ void seg_write_wait(struct seg *seg);
  * has pinned the segment; visit may let the pin go, and must stop then unless it got it back. The record's
  * bytes are the walk's own, pinned or not.
  */
-FS_MUST_CHECK int seg_walk(struct seg *seg, uint32_t segment,
+FS_MUST_CHECK int seg_walk(struct segments *seg, uint32_t segment,
 			   bool (*visit)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 			   void *context, uint64_t *visited);
 
-void seg_reclaim_begin(struct seg *seg, uint32_t segment);
+void seg_reclaim_begin(struct segments *seg, uint32_t segment);
 /* All slots that named it are gone. No new pin is given; waits until the last reader let go, at
    most timeout_ms of real time (FS_EBUSY then: call again). After 0 it is FREE. */
-FS_MUST_CHECK int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms);
-uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment);
+FS_MUST_CHECK int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms);
+uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* The sequence of what the segment holds while it may be pinned; 0 otherwise. Any thread, no lock:
    what a reader that followed a slot hands to seg_pin. */
-uint64_t seg_sequence(const struct seg *seg, uint32_t segment);
+uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 
 /* Pins while sequence is what the segment holds and it is LIVE or RECLAIMING-not-ended: true, and it will not
    be overwritten until seg_unpin. False: gone. Any thread, no lock. */
-bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence);
-void seg_unpin(struct seg *seg, uint32_t segment);
+bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence);
+void seg_unpin(struct segments *seg, uint32_t segment);
 
 /*
  * A read in flight. The reader owns the buffer until seg_read_release. Embed or allocate; freed
@@ -321,7 +321,7 @@ struct seg_read {
 struct seg_reader;
 
 /* depth: I/Os in flight at most, more wait in order inside. */
-FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth);
+FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth);
 /* So many bytes of buffers are kept for the next reads, at the most SEG_READER_IDLE_MOST, which is the default. */
 #define SEG_READER_IDLE_MOST (1u << 20)
 void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes);
@@ -362,7 +362,7 @@ unsigned seg_reader_in_flight(const struct seg_reader *reader); /* submitted, do
 /* What was read at that offset of the segment fails its check although it should hold a record: counts in
    the device's error budget, and a warning says so, at most once a minute, with the number since the last
    one. Any thread; takes a leaf lock and may log, so no lock may be held. */
-void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset);
+void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -377,6 +377,6 @@ struct seg_status {
 	bool offline;
 	char offline_reason[128];
 };
-void seg_get_status(const struct seg *seg, struct seg_status *out);
+void seg_get_status(const struct segments *seg, struct seg_status *out);
 
 #endif

@@ -73,7 +73,7 @@ struct seg_health {
 
 struct submitter;
 
-struct seg {
+struct segments {
 	struct dev *device;
 	const struct clk *clock;
 	uint64_t segment_bytes;
@@ -105,20 +105,20 @@ struct seg {
 };
 
 /* Opens on a device that is open already, and owns it from then on, success or not. */
-FS_MUST_CHECK int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device);
+FS_MUST_CHECK int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device);
 
 /* Around whatever the cleaner waits for. */
-static inline void device_asked(struct seg *seg)
+static inline void device_asked(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, clk_now_ms(seg->clock) + 1, memory_order_relaxed);
 }
 
-static inline void device_answered(struct seg *seg)
+static inline void device_answered(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, 0, memory_order_relaxed);
 }
 
-static inline uint64_t seg_offset(const struct seg *seg, uint32_t segment)
+static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }
@@ -137,27 +137,27 @@ FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struc
 void health_init(struct seg_health *health, unsigned budget);
 void health_fini(struct seg_health *health);
 /* An I/O failed with this errno. Takes the device offline when that was one too many. Any thread. */
-void health_error(struct seg *seg, const char *what, int error);
-static inline bool health_offline(const struct seg *seg)
+void health_error(struct segments *seg, const char *what, int error);
+static inline bool health_offline(const struct segments *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
 }
 /* The drive doesn't answer reads within that many ms: takes it offline. Any thread. */
-void health_silent(struct seg *seg, uint64_t patience_ms);
+void health_silent(struct segments *seg, uint64_t patience_ms);
 /* A write failed with this errno and every place is retired: takes the device offline. Cleaner. */
-void health_no_place(struct seg *seg, int error);
+void health_no_place(struct segments *seg, int error);
 /* A segment was written: the next time offline, the back-off begins anew. Cleaner. */
-void health_proven(struct seg *seg);
+void health_proven(struct segments *seg);
 /* The cleaner's: true while online. Offline, tries the device again when it is time to, which takes as long as the
    device takes; when it is back, retired places are free again. */
-FS_MUST_CHECK bool health_online(struct seg *seg);
+FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* ---- table.c ---- */
 
-FS_MUST_CHECK bool seg_all_retired(const struct seg *seg); /* cleaner */
+FS_MUST_CHECK bool seg_all_retired(const struct segments *seg); /* cleaner */
 /* Makes retired places free: nothing names them, their objects were never committed, nobody can pin
    them. How many there were. Cleaner. */
-uint32_t seg_revive(struct seg *seg);
+uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */
 
@@ -177,14 +177,14 @@ uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t position
 void offsets_put(struct offsets_list *list, uint64_t step);
 /* Takes the step at *at; false when the list is not what offsets_put makes. */
 FS_MUST_CHECK bool offsets_take(const struct offsets_list *list, uint64_t *at, uint64_t *step);
-void footer_make(const struct seg *seg, const struct layout_header *header, const struct offsets_list *list,
+void footer_make(const struct segments *seg, const struct layout_header *header, const struct offsets_list *list,
 		 const void *filter, uint64_t filter_length, struct layout_footer *out);
-void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
+void header_make(const struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
 		 struct layout_header *out);
 /* Whether the page or tail is whole and belongs to this sequence of this flash. */
-FS_MUST_CHECK bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment,
+FS_MUST_CHECK bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment,
 				uint64_t sequence);
-FS_MUST_CHECK bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uint64_t sequence);
+FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence);
 
 /* ---- submitter.c: one thread for what would block a worker ---- */
 

@@ -19,7 +19,7 @@ uint64_t stream_chunk_bytes(uint64_t segment_bytes)
 	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
 }
 
-static int prepare(struct seg *seg)
+static int prepare(struct segments *seg)
 {
 	int error = 0;
 
@@ -36,7 +36,7 @@ static int prepare(struct seg *seg)
 	return FS_ESYS;
 }
 
-int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const struct seg_writer_ops *ops,
+int stream_init(struct stream *stream, struct segments *seg, uint32_t segment, const struct seg_writer_ops *ops,
 		void *context)
 {
 	int rc = prepare(seg);
@@ -56,7 +56,7 @@ int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const 
 	return FS_OK;
 }
 
-void stream_release(struct seg *seg)
+void stream_release(struct segments *seg)
 {
 	if (seg->write_queue)
 		seg->device->ops->queue_destroy(seg->write_queue);

@@ -22,7 +22,7 @@ uint64_t seg_region_bytes(uint32_t segments)
 
 /* The first place from the cursor on that isn't retired. The states are the cleaner's own writes; it is
    the caller. */
-static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)
+static bool next_place(const struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	uint32_t at = seg->cursor;
 
@@ -36,7 +36,7 @@ static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state 
 	return false;
 }
 
-bool seg_all_retired(const struct seg *seg)
+bool seg_all_retired(const struct segments *seg)
 {
 	enum seg_state state;
 	uint32_t segment;
@@ -44,7 +44,7 @@ bool seg_all_retired(const struct seg *seg)
 	return !next_place(seg, &segment, &state);
 }
 
-int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state)
+int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	if (next_place(seg, segment, state))
 		return FS_OK;
@@ -52,7 +52,7 @@ int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state)
 	return health_online(seg) && next_place(seg, segment, state) ? FS_OK : FS_EOFFLINE;
 }
 
-bool seg_oldest(const struct seg *seg, uint32_t *segment)
+bool seg_oldest(const struct segments *seg, uint32_t *segment)
 {
 	uint32_t at = seg->cursor;
 
@@ -65,7 +65,7 @@ bool seg_oldest(const struct seg *seg, uint32_t *segment)
 	return false;
 }
 
-uint32_t seg_revive(struct seg *seg)
+uint32_t seg_revive(struct segments *seg)
 {
 	uint32_t revived = 0;
 
@@ -83,7 +83,7 @@ uint32_t seg_revive(struct seg *seg)
 	return revived;
 }
 
-uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function)
+uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 
@@ -102,7 +102,7 @@ static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
 	return part;
 }
 
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from)
+unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 	const struct layout_grid *grid = &entry->grid;
@@ -121,24 +121,24 @@ unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place
 	return SEG_MAX_FUNCTIONS;
 }
 
-uint32_t seg_read_length(const struct seg *seg, uint32_t segment)
+uint32_t seg_read_length(const struct segments *seg, uint32_t segment)
 {
 	uint32_t length = seg->table->entry[segment].longest_999;
 
 	return length > SEG_RECORD_HEADER ? length : SEG_RECORD_HEADER;
 }
 
-uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment)
+uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment)
 {
 	return seg->table->entry[segment].written_at_ms;
 }
 
-uint64_t seg_sequence(const struct seg *seg, uint32_t segment)
+uint64_t seg_sequence(const struct segments *seg, uint32_t segment)
 {
 	return atomic_load_explicit(&seg->live[segment].sequence, memory_order_acquire);
 }
 
-bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence)
+bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence)
 {
 	struct seg_live *live = &seg->live[segment];
 
@@ -149,7 +149,7 @@ bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence)
 	return false;
 }
 
-void seg_unpin(struct seg *seg, uint32_t segment)
+void seg_unpin(struct segments *seg, uint32_t segment)
 {
 	struct seg_live *live = &seg->live[segment];
 	uint32_t before = atomic_fetch_sub(&live->pins, 1);
@@ -163,7 +163,7 @@ void seg_unpin(struct seg *seg, uint32_t segment)
 	lock_release(&seg->pins_lock);
 }
 
-void seg_reclaim_begin(struct seg *seg, uint32_t segment)
+void seg_reclaim_begin(struct segments *seg, uint32_t segment)
 {
 	lock_acquire(&seg->lock);
 	must(seg->live[segment].state == SEG_LIVE);
@@ -185,7 +185,7 @@ static struct timespec deadline(unsigned timeout_ms)
 	return until;
 }
 
-static bool wait_for_pins(struct seg *seg, struct seg_live *live, unsigned timeout_ms)
+static bool wait_for_pins(struct segments *seg, struct seg_live *live, unsigned timeout_ms)
 {
 	struct timespec until = deadline(timeout_ms);
 	bool gone;
@@ -198,7 +198,7 @@ static bool wait_for_pins(struct seg *seg, struct seg_live *live, unsigned timeo
 	return gone || atomic_load(&live->pins) == 0;
 }
 
-int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
+int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 {
 	struct seg_live *live = &seg->live[segment];
 	struct seg_entry *entry = &seg->table->entry[segment];
@@ -218,10 +218,10 @@ int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
 	return FS_OK;
 }
 
-void seg_get_status(const struct seg *seg, struct seg_status *out)
+void seg_get_status(const struct segments *seg, struct seg_status *out)
 {
 	/* Locks are state of their own: taking one changes nothing that the caller sees. */
-	struct seg *mutable = (struct seg *)(uintptr_t)seg;
+	struct segments *mutable = (struct segments *)(uintptr_t)seg;
 	double fill = 0;
 
 	*out = (struct seg_status){ .total = seg->segments };

@@ -16,7 +16,7 @@
 typedef bool visit_function(void *context, uint64_t offset, bool extent, const struct seg_record *record);
 
 struct walk {
-	struct seg *seg;
+	struct segments *seg;
 	uint32_t segment;
 	const struct seg_entry *entry;
 	uint64_t sequence;
@@ -46,7 +46,7 @@ static int grow(struct walk *walk, uint64_t bytes)
 
 static int load(struct walk *walk, uint64_t from, uint64_t to)
 {
-	struct seg *seg = walk->seg;
+	struct segments *seg = walk->seg;
 	int error;
 
 	if (walk->cleaner)
@@ -89,7 +89,7 @@ static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t leng
 /* The record at offset, which ends at limit at the latest. False when there is none that is whole. */
 static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct seg_record *record)
 {
-	const struct seg *seg = walk->seg;
+	const struct segments *seg = walk->seg;
 	uint64_t known = limit - offset < SEG_PAGE ? limit - offset : SEG_PAGE;
 	uint64_t needed;
 	const uint8_t *bytes = bytes_at(walk, offset, known);
@@ -239,7 +239,7 @@ static bool read_list(struct walk *walk)
 	return hash64(walk->offsets.bytes, footer.offsets_bytes, LAYOUT_CHECK_SEED) == footer.offsets_checksum;
 }
 
-static bool is_reclaimed(struct seg *seg, uint32_t segment)
+static bool is_reclaimed(struct segments *seg, uint32_t segment)
 {
 	enum seg_state state;
 
@@ -249,7 +249,7 @@ static bool is_reclaimed(struct seg *seg, uint32_t segment)
 	return state == SEG_RECLAIMING;
 }
 
-int seg_walk(struct seg *seg, uint32_t segment,
+int seg_walk(struct segments *seg, uint32_t segment,
 	     bool (*visit_record)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 	     void *context, uint64_t *visited)
 {

@@ -15,7 +15,7 @@
 #define DISCARD_BYTES (32u << 20)
 
 struct job {
-	struct seg *seg;
+	struct segments *seg;
 	uint32_t segment;
 	const struct seg_plan *plan;
 	const void *filter;
@@ -33,7 +33,7 @@ uint64_t writer_staging_bytes(uint64_t segment_bytes)
 }
 
 /* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
-static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
+static int check_plan(struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
 {
 	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
 	enum seg_state state;
@@ -49,7 +49,7 @@ static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *
 	return FS_OK;
 }
 
-static void set_state(struct seg *seg, uint32_t segment, enum seg_state state)
+static void set_state(struct segments *seg, uint32_t segment, enum seg_state state)
 {
 	lock_acquire(&seg->lock);
 	seg->live[segment].state = state;
@@ -61,7 +61,7 @@ static void set_state(struct seg *seg, uint32_t segment, enum seg_state state)
 /* In steps, so that reads in between are not held up for long. */
 static void discard(const struct job *job)
 {
-	const struct seg *seg = job->seg;
+	const struct segments *seg = job->seg;
 
 	if (!seg->device->block_device)
 		return;
@@ -128,7 +128,7 @@ static void put_footer(struct job *job, const struct layout_header *header)
 
 static void fill_entry(const struct job *job, const struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 	struct seg_entry *entry = &seg->table->entry[job->segment];
 
 	*entry = (struct seg_entry){
@@ -170,7 +170,7 @@ static int start(struct job *job)
 /* Sends all of it. A negative errno, or 0. */
 static int send(struct job *job, struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 
 	header_make(seg, job->segment, job->plan, job->plan->stats.placed_bytes, header);
 	discard(job);
@@ -189,7 +189,7 @@ static int send(struct job *job, struct layout_header *header)
 
 static int end_well(struct job *job, const struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 
 	fill_entry(job, header);
 	lock_acquire(&seg->lock);
@@ -222,13 +222,13 @@ static int end_badly(struct job *job, int error)
 	return FS_EIO;
 }
 
-void seg_write_wait(struct seg *seg)
+void seg_write_wait(struct segments *seg)
 {
 	if (seg->stream)
 		stream_wait(seg->stream);
 }
 
-int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
 	      uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written)
 {
 	struct job job = {

@@ -13,7 +13,7 @@
 #define STREAM_CHUNK_MAX (1u << 20)
 
 struct stream {
-	struct seg *seg;
+	struct segments *seg;
 	const struct seg_writer_ops *ops;
 	void *context;
 	struct dev_queue *queue;
@@ -31,12 +31,12 @@ struct stream {
 };
 
 uint64_t stream_chunk_bytes(uint64_t segment_bytes);
-FS_MUST_CHECK int stream_init(struct stream *stream, struct seg *seg, uint32_t segment,
+FS_MUST_CHECK int stream_init(struct stream *stream, struct segments *seg, uint32_t segment,
 			      const struct seg_writer_ops *ops, void *context);
 /* Nothing may be in flight: stream_drain first. */
 void stream_fini(struct stream *stream);
 /* At the end of the seg: what streams have been written through. */
-void stream_release(struct seg *seg);
+void stream_release(struct segments *seg);
 void stream_put(struct stream *stream, const void *bytes, uint64_t length);
 void stream_zero_to(struct stream *stream, uint64_t position);
 /* Issues what is filled, waits for all. The position is a multiple of SEG_PAGE. */
@@ -47,6 +47,6 @@ void stream_wait(struct stream *stream);
 uint64_t writer_staging_bytes(uint64_t segment_bytes);
 
 /* segments.c: makes sure that next_sequence may be used. */
-FS_MUST_CHECK int seg_reserve_sequence(struct seg *seg);
+FS_MUST_CHECK int seg_reserve_sequence(struct segments *seg);
 
 #endif

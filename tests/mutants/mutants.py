@@ -244,9 +244,9 @@ mutant("failed-write-is-free", "The place of a segment that could not be written
 mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
        "asan segments/test_table",
        ("segments/table.c",
-        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "static bool next_place(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
         "\tuint32_t at = seg->cursor;",
-        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "static bool next_place(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
         "\tuint32_t at = 0;"))
 
 mutant("pin-any-life", "A pin holds a segment that has been written anew since.",
