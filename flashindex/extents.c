@@ -188,7 +188,7 @@ static bool with_entry(struct fidx *index, uint64_t hash, act_function *act, voi
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
-static bool tell(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_describe(struct fidx *index, struct extent_entry entry, void *context)
 {
 	struct fidx_extent *out = context;
 	uint64_t word = extent_load(&entry.group->word[entry.way]);
@@ -206,10 +206,10 @@ static bool tell(struct fidx *index, struct extent_entry entry, void *context)
 
 bool fidx_extent_find(struct fidx *index, const struct fidx_key *key, struct fidx_extent *out)
 {
-	return with_entry(index, key->hash, tell, out);
+	return with_entry(index, key->hash, extent_describe, out);
 }
 
-static bool empty(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_empty(struct fidx *index, struct extent_entry entry, void *context)
 {
 	(void)context;
 	entry_empty(index, entry);
@@ -220,7 +220,7 @@ unsigned extents_clear(struct fidx *index, uint64_t hash)
 {
 	unsigned cleared = 0;
 
-	while (with_entry(index, hash, empty, NULL))
+	while (with_entry(index, hash, extent_empty, NULL))
 		cleared++;
 	return cleared;
 }
@@ -238,7 +238,7 @@ static bool lies_at(struct extent_entry entry, const struct placed *placed)
 	       extent_load(&entry.group->offset[entry.way]) == placed->offset;
 }
 
-static bool empty_there(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_empty_at(struct fidx *index, struct extent_entry entry, void *context)
 {
 	if (!lies_at(entry, context))
 		return false;
@@ -250,7 +250,7 @@ bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t
 {
 	struct placed placed = { segment, offset, false };
 
-	return with_entry(index, key->hash, empty_there, &placed);
+	return with_entry(index, key->hash, extent_empty_at, &placed);
 }
 
 /* Stripe held. A change of state that may make a ghost or revive one. */
@@ -267,7 +267,7 @@ static void entry_set_state(struct fidx *index, struct extent_entry entry, unsig
 		extent_account(index, changed, 1);
 }
 
-static bool touch_there(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_touch_at(struct fidx *index, struct extent_entry entry, void *context)
 {
 	struct placed *placed = context;
 	unsigned state = word_state(extent_load(&entry.group->word[entry.way]));
@@ -283,7 +283,7 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
 {
 	struct placed placed = { segment, offset, false };
 
-	(void)with_entry(index, key->hash, touch_there, &placed);
+	(void)with_entry(index, key->hash, extent_touch_at, &placed);
 	if (placed.revived)
 		ctr_add(CTR_flash_ghosts_revived, 1);
 	return placed.revived;

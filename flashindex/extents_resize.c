@@ -85,7 +85,7 @@ static void move_entry(struct fidx *index, struct extent_entry from, uint64_t gr
 }
 
 /* To an empty one of no groups too. */
-static int resize(struct fidx *index, uint64_t groups)
+static int extents_resize_to(struct fidx *index, uint64_t groups)
 {
 	struct extents *extents = &index->extents;
 	unsigned old = atomic_load_explicit(&extents->current, memory_order_relaxed), new = 1 - old;
@@ -123,11 +123,11 @@ int fidx_extents_reserve(struct fidx *index, uint32_t more)
 	uint64_t most = extents_groups(extents->most);
 
 	if (groups > GROUPS_LEAST && (double)wanted < LOAD_LEAST * (double)(groups * EXTENT_WAYS))
-		return resize(index, extents_groups(2 * wanted));
+		return extents_resize_to(index, extents_groups(2 * wanted));
 	if (more == 0 || groups >= extents_groups(wanted))
 		return FS_OK;
 	if (groups >= most)
 		return FS_ERANGE;
 	groups = extents_groups(2 * wanted);
-	return resize(index, groups < most ? groups : most);
+	return extents_resize_to(index, groups < most ? groups : most);
 }

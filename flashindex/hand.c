@@ -27,7 +27,7 @@ static bool make_ghost(struct fidx *index, const struct table *table, uint32_t b
 	return made;
 }
 
-static uint64_t less(uint64_t bytes, uint64_t by)
+static uint64_t bytes_less(uint64_t bytes, uint64_t by)
 {
 	return bytes > by ? bytes - by : 0;
 }
@@ -49,7 +49,7 @@ static bool hand_slot(struct fidx *index, const struct table *table, uint64_t nu
 
 		*made_ghost = make_ghost(index, table, bucket, at);
 		if (*made_ghost)
-			*ghost_bytes = less(*ghost_bytes, mean ? mean : 1);
+			*ghost_bytes = bytes_less(*ghost_bytes, mean ? mean : 1);
 	} else if (after != state) {
 		slot_swap(at, &slot, (slot & ~STATE_MASK) | after);
 	}
@@ -57,7 +57,7 @@ static bool hand_slot(struct fidx *index, const struct table *table, uint64_t nu
 }
 
 /* How many places the hand has where it is: of a table, of one that isn't live none, or of the extents. */
-static uint64_t places(const struct fidx *index)
+static uint64_t hand_positions(const struct fidx *index)
 {
 	if (index->hand_table == FIDX_TABLES)
 		return extents_ways(index);
@@ -69,7 +69,7 @@ static uint64_t places(const struct fidx *index)
 /* On to a place that there is. */
 static void settle_hand(struct fidx *index)
 {
-	while (index->hand >= places(index)) {
+	while (index->hand >= hand_positions(index)) {
 		index->hand = 0;
 		index->hand_table = index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;
 	}
@@ -93,7 +93,7 @@ struct turn {
 /* As far as it goes where the hand is. */
 static void turn_here(struct fidx *index, struct turn *turn)
 {
-	uint64_t end = places(index);
+	uint64_t end = hand_positions(index);
 
 	for (; index->hand < end && turn->looks > 0 && turn->live < turn->visits; index->hand++, turn->looks--) {
 		bool made_ghost = false;

@@ -195,7 +195,7 @@ static int64_t sum_load(const _Atomic int64_t *sum)
 	return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
-static uint64_t not_negative(int64_t sum)
+static uint64_t sum_or_zero(int64_t sum)
 {
 	return sum > 0 ? (uint64_t)sum : 0;
 }
@@ -218,10 +218,10 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 		out->tables++;
 		out->slots += table_buckets(&index->table[__builtin_ctz(left)]) * FIDX_BUCKET_SLOTS;
 	}
-	out->used = not_negative(used);
-	out->ghosts = not_negative(ghosts);
+	out->used = sum_or_zero(used);
+	out->ghosts = sum_or_zero(ghosts);
 	out->extents = extents_ways(index);
-	out->extents_used = not_negative(sum_load(&index->extents.used));
+	out->extents_used = sum_or_zero(sum_load(&index->extents.used));
 	out->index_bytes = out->slots * sizeof(uint32_t);
 	out->filter_bytes = atomic_load_explicit(&index->filter_bytes, memory_order_relaxed);
 	out->other_bytes = sizeof(*index) + STRIPES_MAX * sizeof(struct stripe) + sizeof(struct exact) +

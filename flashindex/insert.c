@@ -121,7 +121,7 @@ static bool try_move(struct fidx *index, const struct table *table, const struct
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool walk_back(struct fidx *index, const struct table *table, const struct step *steps, int at)
+static bool relocate_along(struct fidx *index, const struct table *table, const struct step *steps, int at)
 {
 	for (; steps[at].parent >= 0; at = steps[at].parent)
 		if (!try_move(index, table, &steps[steps[at].parent], &steps[at]))
@@ -130,7 +130,7 @@ static bool walk_back(struct fidx *index, const struct table *table, const struc
 }
 
 /* Reaches the buckets that parent's slots could go to. The index of a step whose bucket has room, or -1. */
-static int expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
+static int search_expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
 {
 	const struct bucket *bucket = &table->bucket[steps[parent].bucket];
 
@@ -153,7 +153,7 @@ static int expand(const struct fidx *index, const struct table *table, struct st
 }
 
 /* Frees a slot in one of the two buckets by moving others away. False: there is no way. */
-static bool make_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
+static bool relocate_for_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	for (unsigned tries = 0; tries < SEARCHES; tries++) {
 		struct step steps[SEARCH_BUCKETS];
@@ -163,10 +163,10 @@ static bool make_room(struct fidx *index, const struct table *table, const uint3
 		if (pair[1] != pair[0])
 			steps[n++] = (struct step){ pair[1], -1, 0 };
 		for (int at = 0; at < n && found < 0; at++)
-			found = expand(index, table, steps, at, &n);
+			found = search_expand(index, table, steps, at, &n);
 		if (found < 0)
 			return false;
-		if (walk_back(index, table, steps, found))
+		if (relocate_along(index, table, steps, found))
 			return true;
 	}
 	return false;
@@ -225,7 +225,7 @@ bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segm
 	must(segment < index->segments && function < index->functions && clock <= CLOCK_MAX);
 	must(segment_sequence(index, segment) != SEGMENT_CLOSED);
 	if (fault_fires(FAULT_index_force_relocation) || !has_room(index, table, pair))
-		make_room(index, table, pair);
+		relocate_for_room(index, table, pair);
 
 	stripes_acquire(index, table, pair[0], pair[1]);
 	at = choose_free(index, table, pair);

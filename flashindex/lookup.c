@@ -148,8 +148,8 @@ static uint64_t place_in(const struct fidx_key *key, const struct pair *pair)
  * owner. The slot may have been emptied and its segment reopened since it was read: then the
  * match is one that never was, and whoever reads there finds no record of the key.
  */
-static enum verdict judge(struct fidx *index, const struct fidx_key *key, const struct pair *pair,
-			  const struct found *found, struct filter_use *use, struct fidx_match *match)
+static enum verdict judge_slot(struct fidx *index, const struct fidx_key *key, const struct pair *pair,
+			       const struct found *found, struct filter_use *use, struct fidx_match *match)
 {
 	uint32_t slot = found->slot;
 
@@ -193,15 +193,15 @@ struct seen {
 };
 
 /* In one table, the key being settled. */
-static inline void look_in(struct fidx *index, const struct fidx_key *key, unsigned table, struct filter_use *use,
-			   struct seen *seen)
+static inline void lookup_in_table(struct fidx *index, const struct fidx_key *key, unsigned table,
+				   struct filter_use *use, struct seen *seen)
 {
 	const struct pair pair = pair_of(index, key, table);
 	struct scan scan;
 
 	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++) {
-		enum verdict verdict = judge(index, key, &pair, &scan.found[i], use, &seen->match[seen->n]);
+		enum verdict verdict = judge_slot(index, key, &pair, &scan.found[i], use, &seen->match[seen->n]);
 
 		seen->n += verdict == VERDICT_MATCH;
 		seen->by_filter += verdict == VERDICT_FILTER;
@@ -222,7 +222,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given, struct fi
 		key = key_settle(index, given, &copy);
 		seen = (struct seen){ .match = out };
 		for (uint32_t left = tables_live(index); left; left &= left - 1)
-			look_in(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
+			lookup_in_table(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	filter_use_end(&use);
 	if (seen.others)
@@ -273,7 +273,7 @@ static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsig
 }
 
 /* Stripe held. Only the CLOCK can change under our hands, and a ghost stays a ghost. */
-static void take_out(struct fidx *index, const struct found *found)
+static void slot_take_out(struct fidx *index, const struct found *found)
 {
 	uint32_t slot = found->slot;
 
@@ -293,12 +293,12 @@ static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned t
 
 	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n && !any; i++)
-		any = judge(index, key, &pair, &scan.found[i], &use, &match) == VERDICT_MATCH;
+		any = judge_slot(index, key, &pair, &scan.found[i], &use, &match) == VERDICT_MATCH;
 	filter_use_end(&use);
 	return any;
 }
 
-static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigned table)
+static unsigned clear_in_table(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
 	struct filter_use use = { NULL };
 	struct fidx_match match;
@@ -310,8 +310,8 @@ static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigne
 		return 0;
 	scan_both(index, &held.pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++)
-		if (judge(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
-			take_out(index, &scan.found[i]);
+		if (judge_slot(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
+			slot_take_out(index, &scan.found[i]);
 			cleared++;
 		}
 	held_release(&held);
@@ -333,7 +333,7 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *given)
 			unsigned table = (unsigned)__builtin_ctz(left);
 
 			if (any_match(index, key, table))
-				cleared += clear_in(index, key, table);
+				cleared += clear_in_table(index, key, table);
 		}
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	if (cleared)
@@ -439,12 +439,12 @@ bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fi
 	if (!find_held(index, key, match, &held, &scan))
 		return false;
 	for (unsigned i = 0; i < scan.n; i++)
-		take_out(index, &scan.found[i]);
+		slot_take_out(index, &scan.found[i]);
 	held_release(&held);
 	return true;
 }
 
-static bool revive(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+static bool revive_ghost(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
 	bool revived = false;
 	struct held held;
@@ -476,7 +476,7 @@ bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fid
 		return false;
 	slot = found.slot;
 	if (state_is_ghost(slot_state(slot)))
-		return revive(index, key, match);
+		return revive_ghost(index, key, match);
 	hit = (slot & ~STATE_MASK) | state_after_hit(slot_state(slot), index->clock_mode);
 	if (hit != slot)
 		slot_swap(found.at, &slot, hit);

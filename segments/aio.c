@@ -102,7 +102,7 @@ void aio_queue_destroy(struct dev_queue *queue)
 	mem_free(queue);
 }
 
-static struct iocb *prepare(struct dev_queue *queue, struct dev_io *io)
+static struct iocb *aio_prepare(struct dev_queue *queue, struct dev_io *io)
 {
 	struct iocb *iocb = (struct iocb *)io->native;
 
@@ -130,14 +130,14 @@ int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 	if (n > BATCH)
 		n = BATCH;
 	for (unsigned i = 0; i < n; i++)
-		batch[i] = prepare(queue, ios[i]);
+		batch[i] = aio_prepare(queue, ios[i]);
 	do
 		rc = io_submit(context, (long)n, batch);
 	while (rc == -EINTR);
 	return rc;
 }
 
-static struct dev_io *completed(const struct io_event *event)
+static struct dev_io *aio_completed(const struct io_event *event)
 {
 	struct dev_io *io = event->data;
 
@@ -153,7 +153,7 @@ static unsigned take_from_ring(struct ring *ring, struct dev_io **out, unsigned 
 	unsigned n = 0;
 
 	while (head != tail && n < max) {
-		out[n++] = completed(&ring->event[head]);
+		out[n++] = aio_completed(&ring->event[head]);
 		head = head + 1 == ring->slots ? 0 : head + 1;
 	}
 	if (n > 0)
@@ -178,6 +178,6 @@ int aio_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wa
 		n = io_getevents(queue->context, wait ? 1 : 0, (long)max, events, wait ? NULL : &none);
 	while (n == -EINTR);
 	for (int i = 0; i < n; i++)
-		out[i] = completed(&events[i]);
+		out[i] = aio_completed(&events[i]);
 	return n;
 }

@@ -19,14 +19,14 @@
 #define REPORT_BYTES (64ull << 30)
 
 /* Reserves without growing the file: its size tells a later start how far the zeros got. */
-static int reserve(int fd, uint64_t bytes)
+static int reserve_blocks(int fd, uint64_t bytes)
 {
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0)
 		return 0;
 	return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 }
 
-static void tell(const struct seg_config *config, uint64_t bytes)
+static void report_progress(const struct seg_config *config, uint64_t bytes)
 {
 	if (config->progress)
 		config->progress(config->progress_context, bytes, config->flash_bytes);
@@ -45,7 +45,7 @@ static int write_zeros(int fd, const struct seg_config *config, const void *zero
 		if (n <= 0)
 			return n < 0 ? -errno : -ENOSPC;
 		from += (uint64_t)n;
-		tell(config, from);
+		report_progress(config, from);
 		if (from - reported >= REPORT_BYTES) {
 			log_notice("flash: %llu GiB to preallocate", (unsigned long long)((to - from) >> 30));
 			reported = from;
@@ -96,7 +96,7 @@ int file_preallocate(int fd, const struct seg_config *config)
 		goto out;
 	size = (uint64_t)st.st_size;
 	whole = size & ~(uint64_t)(SEG_PAGE - 1);
-	error = reserve(fd, bytes);
+	error = reserve_blocks(fd, bytes);
 	if (error == 0)
 		error = fill_holes(fd, config, zeros, whole < bytes ? whole : bytes & ~(uint64_t)(SEG_PAGE - 1));
 	if (error == 0 && size < bytes)

@@ -162,7 +162,7 @@ static void take_offline(struct segments *seg, const char *reason)
 		log_offline(reason);
 }
 
-void health_no_place(struct segments *seg, int error)
+void health_none_left(struct segments *seg, int error)
 {
 	char reason[sizeof(seg->health.reason)];
 
@@ -191,7 +191,7 @@ void health_proven(struct segments *seg)
 }
 
 /* A read and a write of the superblock: what a device must be able to do to be of use. The read must come in time. */
-static bool probe(struct segments *seg)
+static bool probe_device(struct segments *seg)
 {
 	uint64_t began_ms = clk_now_ms(seg->clock), patience_ms, generation;
 	struct layout_super found;
@@ -222,7 +222,7 @@ bool health_online(struct segments *seg)
 	if (!due)
 		return false;
 	device_asked(seg);
-	back = probe(seg);
+	back = probe_device(seg);
 	device_answered(seg);
 	now_ms = clk_now_ms(seg->clock);
 	if (back)

@@ -49,9 +49,9 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
  * room for as many as the mean would ask for costs half a percent of the flash. A small segment is
  * planned with a sample of the candidates first; its mean is the better guess.
  */
-static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		 enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
-		 const struct seg_step *step)
+static int plan_pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		      enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		      const struct seg_step *step)
 {
 	uint32_t n = 0, most = count / PILOT_SHARE + 1;
 	struct seg_candidate *sample;
@@ -198,7 +198,8 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 }
 
 /* The data area and the footer after it, each taking the other into account. */
-static void divide(struct plan_job *job, const struct sums *sums, enum seg_placement placement, unsigned functions)
+static void divide_areas(struct plan_job *job, const struct sums *sums, enum seg_placement placement,
+			 unsigned functions)
 {
 	struct seg_plan *plan = job->plan;
 	uint64_t room = job->segment_bytes - plan->data_offset;
@@ -251,7 +252,7 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 	if (functions < 1 || functions > SEG_SIMULATED_FUNCTIONS || count > PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
-	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count, step);
+	rc = plan_pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count, step);
 	if (rc != FS_OK)
 		return rc;
 	job.max_objects = most_objects(&sums, room);
@@ -264,7 +265,7 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 	room -= tail < room ? tail : room;
 	extents_bytes = place_extents(&job, extents_room(&sums, room), room);
 	out->data_offset = layout_page_up(SEG_PAGE + extents_bytes);
-	divide(&job, &sums, placement, functions);
+	divide_areas(&job, &sums, placement, functions);
 	rc = placement == SEG_PLACE_PAPER ? plan_paper(&job) : plan_sweep(&job);
 	if (rc == FS_OK && placement == SEG_PLACE_PAPER)
 		qsort(out->placed, out->count, sizeof(*out->placed), by_offset);

@@ -154,7 +154,7 @@ static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint3
 
 /* What a record counts beside its coverage: a little for its rank, less when it straddles a page
    that it could have fitted into. */
-static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
+static inline uint32_t record_bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
 {
 	uint32_t units = STRADDLE_UNITS;
 	uint64_t last = (offset % SEG_PAGE + length - 1) / SEG_PAGE;
@@ -186,7 +186,7 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			.next = sweep->head[at],
 			.length = length,
 			.steps = (length + granule - 1) / granule,
-			.gain = bonus(sweep, candidate, (base + at) * granule, length),
+			.gain = record_bonus(sweep, candidate, (base + at) * granule, length),
 			.candidate = candidate,
 		};
 		sweep->head[at] = n++;
@@ -220,7 +220,7 @@ static void look_ahead(struct sweep *sweep, uint32_t width)
 }
 
 /* The waiting record at this position with the highest value, if that beats leaving a gap. */
-static uint32_t choose(const struct sweep *sweep, uint32_t at, uint32_t width)
+static uint32_t choose_record(const struct sweep *sweep, uint32_t at, uint32_t width)
 {
 	uint32_t chosen = NONE;
 	uint32_t value = at + 1 < width ? sweep->best[at + 1] : 0;
@@ -261,7 +261,7 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 	if (sweep->frontier < base)
 		sweep->frontier = base;
 	while (sweep->frontier < base + width) {
-		uint32_t i = choose(sweep, (uint32_t)(sweep->frontier - base), width);
+		uint32_t i = choose_record(sweep, (uint32_t)(sweep->frontier - base), width);
 		uint32_t candidate;
 
 		if (i == NONE || !plan_fits(job, sweep->frontier * granule + sweep->local[i].length)) {

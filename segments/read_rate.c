@@ -12,7 +12,7 @@
 #define SILENT_MORE_NS 1000000000u
 
 /* Begins the next window when this one is over; after a pause of two, both are empty. */
-static void roll(struct read_rate *rate, uint64_t now_ns)
+static void roll_window(struct read_rate *rate, uint64_t now_ns)
 {
 	uint64_t length = rate->patience_ns > WINDOW_LEAST_NS ? rate->patience_ns : WINDOW_LEAST_NS;
 	bool long_ago = now_ns >= rate->window_ns + 2 * length;
@@ -49,7 +49,7 @@ void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned compa
 	double service = (double)latency_ns / company;
 
 	rate->service_ns += rate->service_ns > 0 ? SMOOTHING * (service - rate->service_ns) : service;
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	if (latency_ns >= rate->patience_ns)
 		return;
 	rate->in_time[0]++;
@@ -58,7 +58,7 @@ void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned compa
 
 void read_rate_late(struct read_rate *rate, uint64_t now_ns)
 {
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	rate->late[0]++;
 	if (rate->late_since_ns == 0)
 		rate->late_since_ns = now_ns;
@@ -111,7 +111,7 @@ bool read_rate_silent(struct read_rate *rate, uint64_t now_ns)
 
 	if (rate->patience_ns == 0 || rate->late_since_ns == 0)
 		return false;
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	late = rate->late[0] + rate->late[1];
 	in_time = rate->in_time[0] + rate->in_time[1];
 	return (late >= LATE_LEAST && late >= in_time) ||

@@ -41,7 +41,7 @@ void record_header(const struct layout_super *super, uint64_t sequence, uint64_t
 	out->check = (uint32_t)record_check(super, sequence, offset, out, record->key, record->value);
 }
 
-static void fill_in(struct seg_record *out, const struct layout_record *header, const uint8_t *bytes)
+static void record_fill(struct seg_record *out, const struct layout_record *header, const uint8_t *bytes)
 {
 	*out = (struct seg_record){
 		.key = (const char *)bytes + sizeof(*header),
@@ -84,10 +84,10 @@ int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t seque
 		*needed = length;
 		if (available < sizeof(header) + header.key_length)
 			return no_record(out, FS_ESHORT);
-		fill_in(out, &header, bytes);
+		record_fill(out, &header, bytes);
 		return FS_ESHORT;
 	}
-	fill_in(out, &header, bytes);
+	record_fill(out, &header, bytes);
 	if ((uint32_t)record_check(&seg->super, sequence, offset, &header, out->key, out->value) == header.check)
 		return FS_OK;
 	return no_record(out, FS_ECORRUPT);

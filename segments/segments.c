@@ -49,7 +49,7 @@ static void report_lost(const char *path, int why)
 }
 
 /* Reads the superblock or makes a new one. */
-static int attach(struct segments *seg, const struct seg_config *config)
+static int attach_super(struct segments *seg, const struct seg_config *config)
 {
 	const char *path = config->path ? config->path : "device";
 	uint64_t generation;
@@ -73,7 +73,7 @@ static int attach(struct segments *seg, const struct seg_config *config)
 }
 
 /* The attach epoch and the first sequence numbers, durable before anything is written. */
-static int start_super(struct segments *seg)
+static int begin_epoch(struct segments *seg)
 {
 	struct layout_super *super = &seg->super;
 
@@ -143,9 +143,9 @@ int seg_open_on(struct segments **out, const struct seg_config *config, void *ta
 	if (rc == FS_OK && seg->segments == 0)
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
-		rc = attach(seg, config);
+		rc = attach_super(seg, config);
 	if (rc == FS_OK)
-		rc = start_super(seg);
+		rc = begin_epoch(seg);
 	if (rc != FS_OK) {
 		int error = errno;
 

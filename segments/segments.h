@@ -314,7 +314,7 @@ struct seg_read {
 	struct seg_read *next, *prev;
 	struct seg_reader *reader;
 	uint32_t company; /* reads with the drive when it was sent, itself included */
-	uint8_t place; /* which of the reader's lists it is in */
+	uint8_t list; /* the one of the reader's lists that holds it */
 	uint64_t io[18];
 };
 

@@ -145,7 +145,7 @@ static inline bool health_offline(const struct segments *seg)
 /* The drive doesn't answer reads within that many ms: takes it offline. Any thread. */
 void health_silent(struct segments *seg, uint64_t patience_ms);
 /* A write failed with this errno and every place is retired: takes the device offline. Cleaner. */
-void health_no_place(struct segments *seg, int error);
+void health_none_left(struct segments *seg, int error);
 /* A segment was written: the next time offline, the back-off begins anew. Cleaner. */
 void health_proven(struct segments *seg);
 /* The cleaner's: true while online. Offline, tries the device again when it is time to, which takes as long as the

@@ -19,7 +19,7 @@ uint64_t stream_chunk_bytes(uint64_t segment_bytes)
 	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
 }
 
-static int prepare(struct segments *seg)
+static int prepare_queue(struct segments *seg)
 {
 	int error = 0;
 
@@ -39,7 +39,7 @@ static int prepare(struct segments *seg)
 int stream_init(struct stream *stream, struct segments *seg, uint32_t segment, const struct seg_writer_ops *ops,
 		void *context)
 {
-	int rc = prepare(seg);
+	int rc = prepare_queue(seg);
 
 	if (rc != FS_OK)
 		return rc;
@@ -71,7 +71,7 @@ void stream_fini(struct stream *stream)
 }
 
 /* What has been written by now; wait: one chunk at least. */
-static void reap(struct stream *stream, bool wait)
+static void stream_reap(struct stream *stream, bool wait)
 {
 	struct dev_io *done[STREAM_BUFFERS];
 	int n;
@@ -106,7 +106,7 @@ static void write_in_place(struct stream *stream, const struct dev_io *io)
 }
 
 /* It may block in the kernel. */
-static bool submit(struct stream *stream, struct dev_io *io)
+static bool stream_submit(struct stream *stream, struct dev_io *io)
 {
 	bool taken;
 
@@ -116,7 +116,7 @@ static bool submit(struct stream *stream, struct dev_io *io)
 	return taken;
 }
 
-static void issue(struct stream *stream)
+static void stream_issue(struct stream *stream)
 {
 	struct dev_io *io = &stream->io[stream->current];
 	uint64_t bytes = stream->filled;
@@ -136,7 +136,7 @@ static void issue(struct stream *stream)
 		.queue = stream->queue,
 		.device = stream->seg->device,
 	};
-	if (submit(stream, io)) {
+	if (stream_submit(stream, io)) {
 		stream->busy[stream->current] = true;
 		stream->in_flight++;
 	} else {
@@ -148,14 +148,14 @@ static void issue(struct stream *stream)
 	if (stream->ops->pace)
 		stream->ops->pace(stream->context, bytes);
 	if (stream->in_flight > 0)
-		reap(stream, false);
+		stream_reap(stream, false);
 	stream->current = (stream->current + 1) % STREAM_BUFFERS;
 	while (stream->busy[stream->current])
-		reap(stream, true);
+		stream_reap(stream, true);
 }
 
 /* bytes NULL: zeros. */
-static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
+static void stream_copy(struct stream *stream, const uint8_t *bytes, uint64_t length)
 {
 	while (length > 0) {
 		uint64_t room = stream->chunk_bytes - stream->filled;
@@ -175,7 +175,7 @@ static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
 		stream->filled += n;
 		length -= n;
 		if (n == room)
-			issue(stream);
+			stream_issue(stream);
 		if (stream->position == stream->barrier)
 			stream_drain(stream);
 		if (stream->error)
@@ -186,21 +186,21 @@ static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
 void stream_put(struct stream *stream, const void *bytes, uint64_t length)
 {
 	if (!stream->error)
-		put(stream, bytes, length);
+		stream_copy(stream, bytes, length);
 }
 
 void stream_zero_to(struct stream *stream, uint64_t position)
 {
 	must(stream->error || position >= stream->position);
 	if (!stream->error)
-		put(stream, NULL, position - stream->position);
+		stream_copy(stream, NULL, position - stream->position);
 }
 
 void stream_drain(struct stream *stream)
 {
 	if (!stream->error) {
 		must(stream->filled % SEG_PAGE == 0);
-		issue(stream);
+		stream_issue(stream);
 	}
 	stream_wait(stream);
 }
@@ -208,5 +208,5 @@ void stream_drain(struct stream *stream)
 void stream_wait(struct stream *stream)
 {
 	while (stream->in_flight > 0)
-		reap(stream, true);
+		stream_reap(stream, true);
 }

@@ -45,7 +45,7 @@ static void submit_blocking(struct dev_io *io)
 	io->handed_back(io);
 }
 
-static struct dev_io *take_first(struct submitter *submitter)
+static struct dev_io *submitter_next(struct submitter *submitter)
 {
 	struct dev_io *io = submitter->first;
 
@@ -57,7 +57,7 @@ static struct dev_io *take_first(struct submitter *submitter)
 	return io;
 }
 
-static struct dev_io *take_due(struct submitter *submitter)
+static struct dev_io *submitter_next_due(struct submitter *submitter)
 {
 	struct dev_io *io = submitter->held;
 
@@ -69,7 +69,7 @@ static struct dev_io *take_due(struct submitter *submitter)
 	return io;
 }
 
-static void wait_for_work(struct submitter *submitter)
+static void submitter_wait(struct submitter *submitter)
 {
 	struct timespec until;
 
@@ -82,19 +82,19 @@ static void wait_for_work(struct submitter *submitter)
 	pthread_cond_timedwait(&submitter->wake, &submitter->lock.mutex, &until);
 }
 
-static void *run(void *context)
+static void *submitter_run(void *context)
 {
 	struct submitter *submitter = context;
 
 	lock_acquire(&submitter->lock);
 	for (;;) {
-		struct dev_io *due = take_due(submitter);
-		struct dev_io *io = due ? NULL : take_first(submitter);
+		struct dev_io *due = submitter_next_due(submitter);
+		struct dev_io *io = due ? NULL : submitter_next(submitter);
 
 		if (!due && !io) {
 			if (submitter->stop)
 				break;
-			wait_for_work(submitter);
+			submitter_wait(submitter);
 			continue;
 		}
 		lock_release(&submitter->lock);
@@ -142,7 +142,7 @@ void submitter_destroy(struct submitter *submitter)
 	mem_free(submitter);
 }
 
-static void append(struct dev_io **first, struct dev_io **last, struct dev_io *io)
+static void submitter_append(struct dev_io **first, struct dev_io **last, struct dev_io *io)
 {
 	io->next = NULL;
 	if (*last)
@@ -159,16 +159,16 @@ void submitter_take(struct submitter *submitter, struct dev_io *io, unsigned hol
 	lock_acquire(&submitter->lock);
 	if (hold_ms) {
 		io->native[0] = now_ms() + hold_ms;
-		append(&submitter->held, &submitter->held_last, io);
+		submitter_append(&submitter->held, &submitter->held_last, io);
 	} else {
-		append(&submitter->first, &submitter->last, io);
+		submitter_append(&submitter->first, &submitter->last, io);
 	}
 	if (!submitter->started)
-		submitter->started = pthread_create(&submitter->thread, NULL, run, submitter) == 0;
+		submitter->started = pthread_create(&submitter->thread, NULL, submitter_run, submitter) == 0;
 	if (!submitter->started) {
 		log_warn("flash: no submitter thread; a worker waits for the device instead");
 		alone = true;
-		take_first(submitter);
+		submitter_next(submitter);
 	}
 	pthread_cond_signal(&submitter->wake);
 	lock_release(&submitter->lock);

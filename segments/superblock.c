@@ -26,7 +26,7 @@ static bool is_zero(const uint8_t *bytes, uint64_t length)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
-static bool is_blank(const void *page)
+static bool page_is_blank(const void *page)
 {
 	return is_zero(page, SEG_PAGE);
 }
@@ -49,9 +49,9 @@ bool super_foreign(const uint8_t *start)
 }
 
 /* FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */
-static int judge(const struct layout_super *super)
+static int judge_super(const struct layout_super *super)
 {
-	if (is_blank(super))
+	if (page_is_blank(super))
 		return FS_ENOTFOUND;
 	if (memcmp(super->magic, LAYOUT_SUPER_MAGIC, sizeof(super->magic)) != 0 ||
 	    super->checksum != checksum_of(super))
@@ -79,7 +79,7 @@ int super_load(struct dev *device, struct layout_super *out, uint64_t *generatio
 		if (device->ops->read(device, page, SEG_PAGE, copy * LAYOUT_SUPER_COPY_OFFSET) != 0)
 			continue;
 		read_any = true;
-		rc = judge(page);
+		rc = judge_super(page);
 		if ((rc == FS_OK || rc == FS_EVERSION) && page->generation > *generation)
 			*generation = page->generation;
 		if (rc == FS_OK && (best != FS_OK || page->generation > out->generation))

@@ -22,7 +22,7 @@ uint64_t seg_region_bytes(uint32_t segments)
 
 /* The first place from the cursor on that isn't retired. The states are the cleaner's own writes; it is
    the caller. */
-static bool next_place(const struct segments *seg, uint32_t *segment, enum seg_state *state)
+static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	uint32_t at = seg->cursor;
 
@@ -41,15 +41,15 @@ bool seg_all_retired(const struct segments *seg)
 	enum seg_state state;
 	uint32_t segment;
 
-	return !next_place(seg, &segment, &state);
+	return !next_usable(seg, &segment, &state);
 }
 
 int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
-	if (next_place(seg, segment, state))
+	if (next_usable(seg, segment, state))
 		return FS_OK;
 	/* Nothing but this call tries the device then: there is no place to try a write at. */
-	return health_online(seg) && next_place(seg, segment, state) ? FS_OK : FS_EOFFLINE;
+	return health_online(seg) && next_usable(seg, segment, state) ? FS_OK : FS_EOFFLINE;
 }
 
 bool seg_oldest(const struct segments *seg, uint32_t *segment)
@@ -171,7 +171,7 @@ void seg_reclaim_begin(struct segments *seg, uint32_t segment)
 	lock_release(&seg->lock);
 }
 
-static struct timespec deadline(unsigned timeout_ms)
+static struct timespec monotonic_deadline(unsigned timeout_ms)
 {
 	struct timespec until;
 
@@ -187,7 +187,7 @@ static struct timespec deadline(unsigned timeout_ms)
 
 static bool wait_for_pins(struct segments *seg, struct seg_live *live, unsigned timeout_ms)
 {
-	struct timespec until = deadline(timeout_ms);
+	struct timespec until = monotonic_deadline(timeout_ms);
 	bool gone;
 
 	lock_acquire(&seg->pins_lock);

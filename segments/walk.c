@@ -30,7 +30,7 @@ struct walk {
 	bool cleaner; /* it reclaims: nobody else may */
 };
 
-static int grow(struct walk *walk, uint64_t bytes)
+static int walk_grow(struct walk *walk, uint64_t bytes)
 {
 	if (bytes <= walk->capacity)
 		return FS_OK;
@@ -44,7 +44,7 @@ static int grow(struct walk *walk, uint64_t bytes)
 	return FS_ENOMEM;
 }
 
-static int load(struct walk *walk, uint64_t from, uint64_t to)
+static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 {
 	struct segments *seg = walk->seg;
 	int error;
@@ -78,8 +78,8 @@ static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t leng
 		to = least;
 	if (to > walk->seg->segment_bytes)
 		to = walk->seg->segment_bytes;
-	if (health_offline(walk->seg) || grow(walk, to - from) != FS_OK ||
-	    (load(walk, from, to) != FS_OK && load(walk, from, least) != FS_OK)) {
+	if (health_offline(walk->seg) || walk_grow(walk, to - from) != FS_OK ||
+	    (walk_load(walk, from, to) != FS_OK && walk_load(walk, from, least) != FS_OK)) {
 		walk->failed = true;
 		return NULL;
 	}
@@ -107,7 +107,7 @@ static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct
 	return rc == FS_OK;
 }
 
-static void visit(struct walk *walk, uint64_t offset, const struct seg_record *record)
+static void walk_record(struct walk *walk, uint64_t offset, const struct seg_record *record)
 {
 	bool extent = offset < walk->entry->data_offset;
 
@@ -156,7 +156,7 @@ static void walk_list(struct walk *walk)
 		if (more)
 			limit = next;
 		if (limit > offset && record_at(walk, offset, limit, &record))
-			visit(walk, offset, &record);
+			walk_record(walk, offset, &record);
 		else
 			walk->corrupt = true;
 	}
@@ -175,7 +175,7 @@ static void walk_area(struct walk *walk, uint64_t offset, uint64_t end, uint32_t
 		if (record_at(walk, offset, end, &record)) {
 			uint64_t length = seg_record_length(record.key_length, record.value_length);
 
-			visit(walk, offset, &record);
+			walk_record(walk, offset, &record);
 			next = begin + (offset - begin + length + granule - 1) / granule * granule;
 		} else if (walk->to <= offset) { /* unreadable: on to the next page */
 			next = begin + (layout_page_up(offset + 1) - begin + granule - 1) / granule * granule;

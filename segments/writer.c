@@ -59,7 +59,7 @@ static void set_state(struct segments *seg, uint32_t segment, enum seg_state sta
 }
 
 /* In steps, so that reads in between are not held up for long. */
-static void discard(const struct job *job)
+static void discard_segment(const struct job *job)
 {
 	const struct segments *seg = job->seg;
 
@@ -149,7 +149,7 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 	};
 }
 
-static int start(struct job *job)
+static int segment_write_start(struct job *job)
 {
 	const struct seg_plan *plan = job->plan;
 	int rc;
@@ -168,12 +168,12 @@ static int start(struct job *job)
 }
 
 /* Sends all of it. A negative errno, or 0. */
-static int send(struct job *job, struct layout_header *header)
+static int segment_write_out(struct job *job, struct layout_header *header)
 {
 	struct segments *seg = job->seg;
 
 	header_make(seg, job->segment, job->plan, job->plan->stats.placed_bytes, header);
-	discard(job);
+	discard_segment(job);
 	stream_put(&job->stream, header, sizeof(*header));
 	put_records(job);
 	if (!job->stream.error)
@@ -187,7 +187,7 @@ static int send(struct job *job, struct layout_header *header)
 	return job->stream.error;
 }
 
-static int end_well(struct job *job, const struct layout_header *header)
+static int segment_write_succeeded(struct job *job, const struct layout_header *header)
 {
 	struct segments *seg = job->seg;
 
@@ -209,7 +209,7 @@ static int end_well(struct job *job, const struct layout_header *header)
 	return FS_OK;
 }
 
-static int end_badly(struct job *job, int error)
+static int segment_write_failed(struct job *job, int error)
 {
 	set_state(job->seg, job->segment, SEG_RETIRED);
 	ctr_add(CTR_flash_write_errors, 1);
@@ -218,7 +218,7 @@ static int end_badly(struct job *job, int error)
 		  "flash: segment %u could not be written and is passed over: %s", job->segment, strerror(-error));
 	health_error(job->seg, "a write", -error);
 	if (seg_all_retired(job->seg))
-		health_no_place(job->seg, -error);
+		health_none_left(job->seg, -error);
 	return FS_EIO;
 }
 
@@ -248,17 +248,17 @@ int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *pla
 	if (rc == FS_OK && !health_online(seg))
 		rc = FS_EOFFLINE;
 	if (rc == FS_OK)
-		rc = start(&job);
+		rc = segment_write_start(&job);
 	if (rc != FS_OK)
 		return rc;
 	header = mem_must_zalloc(sizeof(*header));
 	set_state(seg, segment, SEG_WRITING);
 	seg->next_sequence++;
 	seg->stream = &job.stream;
-	error = send(&job, header);
+	error = segment_write_out(&job, header);
 	seg->stream = NULL;
 	*written = job.stream.issued;
-	rc = error == 0 ? end_well(&job, header) : end_badly(&job, error);
+	rc = error == 0 ? segment_write_succeeded(&job, header) : segment_write_failed(&job, error);
 	mem_free(header);
 	stream_fini(&job.stream);
 	mem_free(job.offsets.bytes);
