@@ -9,7 +9,7 @@
 
 #define POOL_PAGES_MAX 1024u
 
-/* Bytes of the class that a buffer of bytes belongs to. */
+/* The size of the class for a buffer of that many bytes; *index is POOL_CLASSES when it has none. */
 static uint64_t buffer_class(uint64_t bytes, unsigned *index)
 {
 	uint64_t pages = (bytes + SEG_PAGE - 1) / SEG_PAGE;
@@ -64,6 +64,7 @@ void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
 	*size = buffer_class(bytes, &index);
 	node = index < POOL_CLASSES ? pool_pop(&pool->idle[index]) : NULL;
 	if (node) {
+		must(pool->idle_bytes >= *size);
 		pool->idle_bytes -= *size;
 		pool_push(&pool->unused, node);
 		return node->buffer;
@@ -78,11 +79,12 @@ void pool_give(struct pool *pool, void *buffer, uint64_t size)
 {
 	struct pool_idle *node;
 	unsigned index;
+	uint64_t class_bytes = buffer_class(size, &index);
 
-	buffer_class(size, &index);
+	must(buffer && class_bytes == size);
 	if (index < POOL_CLASSES && pool->idle_bytes + size <= pool->idle_most) {
 		node = pool_pop(&pool->unused);
-		must(node); /* each idle one has a page at least */
+		must(node); /* there is a node for each page that may be idle */
 		node->buffer = buffer;
 		pool_push(&pool->idle[index], node);
 		pool->idle_bytes += size;
@@ -96,6 +98,7 @@ void pool_fini(struct pool *pool)
 {
 	struct pool_idle *node;
 
+	must(atomic_load(&pool->bytes) == pool->idle_bytes); /* none is in use */
 	for (unsigned i = 0; i < POOL_CLASSES; i++)
 		while ((node = pool_pop(&pool->idle[i])) != NULL)
 			mem_free(node->buffer);

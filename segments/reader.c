@@ -8,16 +8,17 @@
  *
  * A read is in one of four lists: waiting, fresh (the drive has it), late (the drive has had it for longer than
  * the patience) and finished. The first two are in the order of submission, so that their heads are the oldest.
- * How many are sent, and which would come too late, is read_rate_internal.h's.
+ * read_rate_internal.h decides how many reads are sent, and which would come too late.
  *
- * A read that can't be submitted at all goes to the finished list with its error; done is run by the
- * next poll, never from within submit or flush.
+ * A read that can't be submitted at all goes to the finished list with its error; the next poll runs its done,
+ * never submit or flush.
  *
- * Why no completion is missed although poll doesn't read the eventfd: whatever completes becomes visible
- * first (the kernel's ring, back, finished) and is signalled then, and a poll takes all that it sees. What
- * a poll didn't see was signalled after that poll began; so after the owner last learnt of a signal, and
- * an edge-triggered watch tells it again. What it did see may be signalled yet: a poll that finds nothing.
- * The count never overflows: each read adds one, and 2^64 reads take longer than any machine lasts.
+ * No completion is missed although poll doesn't read the eventfd. Each completion becomes visible first (in the
+ * kernel's ring, in back, in the finished list) and is signalled afterwards, and a poll takes all that it sees.
+ * A completion that a poll didn't see is signalled after that poll began, so after the owner last learnt of a
+ * signal, and an edge-triggered watch tells it again. A completion that the poll did see may be signalled later:
+ * the poll after that finds nothing. The count never overflows: each read adds one, and 2^64 reads take longer
+ * than any machine lasts.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,6 +39,9 @@
 #define BATCH 128u
 #define SLOW_MS 20u
 
+#define READER_MAGIC 0x52454144u
+#define READ_MAGIC 0x52444552u
+
 enum { LIST_NONE, LIST_WAITING, LIST_FRESH, LIST_LATE, LIST_FINISHED, LISTS };
 
 struct list {
@@ -45,14 +49,16 @@ struct list {
 	unsigned count;
 };
 
+/* The owner's, but for back and the pool's count of bytes. */
 struct seg_reader {
 	struct segments *seg;
 	struct dev_queue *queue;
 	int fd;
-	unsigned depth;
-	unsigned outstanding; /* done not yet run */
-	unsigned buffers; /* not yet released */
-	struct list list[LISTS];
+	uint32_t magic; /* READER_MAGIC until seg_reader_destroy */
+	unsigned depth; /* constant */
+	unsigned outstanding; /* reads whose done has not run */
+	unsigned buffers; /* not released yet */
+	struct list list[LISTS]; /* that of LIST_NONE stays empty */
 	struct read_rate rate;
 	struct pool pool;
 	struct lock back_lock;
@@ -68,6 +74,7 @@ static struct dev_io *io_of(struct seg_read *read)
 
 static struct seg_read *read_of(struct dev_io *io)
 {
+	must(io->magic == DEV_IO_MAGIC);
 	return (struct seg_read *)((char *)io - offsetof(struct seg_read, io));
 }
 
@@ -77,6 +84,7 @@ static void reads_append(struct seg_reader *reader, unsigned in, struct seg_read
 {
 	struct list *list = &reader->list[in];
 
+	must(read->list == LIST_NONE && in > LIST_NONE && in < LISTS);
 	read->list = (uint8_t)in;
 	read->next = NULL;
 	read->prev = list->last;
@@ -92,6 +100,7 @@ static void reads_remove(struct seg_reader *reader, struct seg_read *read)
 {
 	struct list *list = &reader->list[read->list];
 
+	must(read->list > LIST_NONE && read->list < LISTS && list->count > 0);
 	if (read->prev)
 		read->prev->next = read->next;
 	else
@@ -132,7 +141,7 @@ static struct read_queue queue_of(const struct seg_reader *reader)
 
 static void reader_signal(struct seg_reader *reader)
 {
-	/* It fails only when the count is at its limit, and then the descriptor is readable anyway. */
+	/* It fails only when the count is at its limit; then the descriptor is readable anyway. */
 	if (eventfd_write(reader->fd, 1) != 0)
 		must(errno == EAGAIN || errno == EINTR);
 }
@@ -145,6 +154,7 @@ int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned de
 	*out = NULL;
 	if (!reader)
 		return FS_ENOMEM;
+	reader->magic = READER_MAGIC;
 	reader->seg = seg;
 	reader->depth = depth ? depth : 1;
 	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -179,8 +189,9 @@ void seg_reader_destroy(struct seg_reader *reader)
 		if (seg_reader_poll(reader) == 0)
 			poll(&ready, 1, -1);
 	}
-	must(reader->buffers == 0);
-	/* The submitter thread may just be leaving the lock under which it handed the last one back. */
+	must(reader->buffers == 0 && reads_with_drive(reader) == 0);
+	reader->magic = 0;
+	/* The submitter thread may just be releasing the lock under which it handed the last read back. */
 	lock_acquire(&reader->back_lock);
 	lock_release(&reader->back_lock);
 	reader->seg->device->ops->queue_destroy(reader->queue);
@@ -214,19 +225,20 @@ bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* From the submitter thread. All under the lock: after it the reader may be destroyed. */
+/* Called by the submitter thread. All is done under the lock: afterwards the reader may be destroyed. */
 static void read_handed_back(struct dev_io *io)
 {
 	struct seg_reader *reader = read_of(io)->reader;
 
 	lock_acquire(&reader->back_lock);
+	must(reader->magic == READER_MAGIC);
 	io->next = atomic_load_explicit(&reader->back, memory_order_relaxed);
 	atomic_store_explicit(&reader->back, io, memory_order_relaxed);
 	reader_signal(reader);
 	lock_release(&reader->back_lock);
 }
 
-/* The read is in a list, or in none yet. */
+/* Moves a read, in a list or in none yet, to the finished ones. */
 static void read_finish(struct seg_reader *reader, struct seg_read *read, int result)
 {
 	read->result = result;
@@ -237,7 +249,8 @@ static void read_finish(struct seg_reader *reader, struct seg_read *read, int re
 	reads_append(reader, LIST_FINISHED, read);
 }
 
-/* Fixes the range of pages. The buffer comes later, so that only what is in flight has one. */
+/* Computes the range of pages. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
+   outside the segment. */
 static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 {
 	const struct segments *seg = reader->seg;
@@ -251,7 +264,8 @@ static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 							       : layout_page_up(read->offset + read->length);
 	read->pages = (unsigned)((end - first) / SEG_PAGE);
 	read->available = end - read->offset;
-	/* All but what the device and the submitter set themselves. */
+	/* All fields that device and submitter don't set themselves. */
+	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
 	io->offset = seg_offset(seg, read->segment) + first;
 	io->write = false;
@@ -280,6 +294,8 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 {
 	int rc;
 
+	must(reader->magic == READER_MAGIC);
+	read->magic = READ_MAGIC;
 	read->reader = reader;
 	read->buffer = NULL;
 	read->bytes = NULL;
@@ -298,15 +314,17 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 
 bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read)
 {
+	must(read->magic == READ_MAGIC && read->reader == reader);
 	if (read->list != LIST_WAITING)
 		return false;
 	reads_remove(reader, read);
+	read->magic = 0;
 	reader->outstanding--;
 	seg_read_release(reader, read);
 	return true;
 }
 
-/* The drive has it from now on, or the submitter thread, which gives it to the drive. */
+/* Notes that the drive has the read from now on, or the submitter thread, which gives it to the drive. */
 static void read_sent(struct seg_reader *reader, struct seg_read *read)
 {
 	reads_move(reader, read, LIST_FRESH);
@@ -327,13 +345,14 @@ static void read_fail(struct seg_reader *reader, struct seg_read *read, int erro
 	read_finish(reader, read, FS_EIO);
 }
 
-/* The first of a batch was refused with this errno. */
+/* Handles the first read of a batch, which the device refused with this errno. */
 static void read_refused(struct seg_reader *reader, struct seg_read *read, int error)
 {
 	struct dev_io *io = io_of(read);
 
 	if (io->nowait && (error == EOPNOTSUPP || error == EINVAL)) {
-		atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed); /* it is sent again without */
+		atomic_store_explicit(&reader->seg->nowait, false,
+				      memory_order_relaxed); /* the next batch has the read again, without NOWAIT */
 	} else if (error == EAGAIN) {
 		read_sent(reader, read);
 		read_defer(reader, read);
@@ -343,7 +362,7 @@ static void read_refused(struct seg_reader *reader, struct seg_read *read, int e
 	}
 }
 
-/* The next reads for the device, with buffers. They stay in the waiting list. */
+/* Gathers the next reads for the device, with buffers; returns their number. They stay in the waiting list. */
 static unsigned gather_batch(struct seg_reader *reader, struct dev_io **batch, unsigned room, uint64_t now_ns)
 {
 	bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
@@ -360,8 +379,8 @@ static unsigned gather_batch(struct seg_reader *reader, struct dev_io **batch, u
 	return n;
 }
 
-/* Those that the drive could no longer answer in time are at the head of the list. A drive without work is given
-   what has not expired, however slow it was. */
+/* Finishes the reads that the drive can no longer answer in time, which are at the head of the list. An idle drive is
+   given every read that has not expired, however slow the drive was. */
 static void give_up_late(struct seg_reader *reader, uint64_t now_ns)
 {
 	const struct read_queue queue = queue_of(reader);
@@ -384,12 +403,13 @@ static void give_up_all(struct seg_reader *reader)
 	}
 }
 
-/* Sends a batch. False: nothing could be sent, and there is something that polling finds. */
+/* Sends a batch of 1 or more from the head of the waiting list, or its beginning, or finishes its first read. */
 static void send_batch(struct seg_reader *reader, struct dev_io **batch, unsigned n)
 {
 	struct list *waiting = &reader->list[LIST_WAITING];
 	int taken;
 
+	must(n > 0 && n <= waiting->count);
 	if (fault_fires(FAULT_device_read_again)) {
 		struct seg_read *read = waiting->first;
 
@@ -398,13 +418,14 @@ static void send_batch(struct seg_reader *reader, struct dev_io **batch, unsigne
 		return;
 	}
 	taken = reader->seg->device->ops->submit(reader->queue, batch, n);
+	must(taken <= (int)n);
 	for (int i = 0; i < taken; i++)
 		read_sent(reader, waiting->first);
 	if (taken <= 0)
 		read_refused(reader, waiting->first, taken < 0 ? -taken : EAGAIN);
 }
 
-/* Hands waiting reads to the device while it may have more. */
+/* Gives waiting reads to the device while it may have more. */
 static void send_waiting(struct seg_reader *reader)
 {
 	struct list *waiting = &reader->list[LIST_WAITING];
@@ -430,25 +451,27 @@ static void send_waiting(struct seg_reader *reader)
 
 void seg_reader_flush(struct seg_reader *reader)
 {
+	must(reader->magic == READER_MAGIC);
 	if (reader->list[LIST_WAITING].first)
 		send_waiting(reader);
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-/* What the device wrote is in no cache of ours yet. done runs when all completions have been taken: by
-   then header, key and the first of the value are here, and the processor sees where this is going. */
+/* The device's bytes are in no cache of the processor yet. done runs when all completions have been taken: by
+   then header, key and the first of the value are in the cache, and the processor has begun to prefetch the rest. */
 static void prefetch_record(const struct seg_read *read)
 {
 	for (unsigned at = 0; at < 256 && at < read->length; at += 64)
 		__builtin_prefetch(read->bytes + at);
 }
 
-/* What came back from the device or the submitter by now. slow: may be held back by the fault point. */
+/* Handles a request that came back from the device or the submitter. slow: the fault point may hold it back. */
 static void read_completed(struct seg_reader *reader, struct dev_io *io, bool slow, uint64_t now_ns)
 {
 	struct seg_read *read = read_of(io);
 
+	must(read->magic == READ_MAGIC && read->reader == reader);
 	if (slow && fault_fires(FAULT_device_read_slow)) {
 		submitter_take(reader->seg->submitter, io, SLOW_MS);
 		return;
@@ -477,7 +500,7 @@ static void take_handed_back(struct seg_reader *reader)
 	struct dev_io *back;
 	uint64_t now_ns;
 
-	/* Without the lock: who has just put something there signals after it, so it is found then. */
+	/* Without the lock: the submitter signals after it has put a request there, so that a later poll finds it. */
 	if (!atomic_load_explicit(&reader->back, memory_order_relaxed))
 		return;
 	lock_acquire(&reader->back_lock);
@@ -507,7 +530,7 @@ static void reader_reap(struct seg_reader *reader)
 	take_handed_back(reader);
 }
 
-/* What the drive has had for as long as anybody waits counts as late once. */
+/* A read that the drive has had for the whole patience counts as late, once. */
 static void look_for_late(struct seg_reader *reader, uint64_t now_ns)
 {
 	struct list *fresh = &reader->list[LIST_FRESH];
@@ -530,6 +553,7 @@ unsigned seg_reader_poll(struct seg_reader *reader)
 	struct list finished;
 	unsigned count = 0;
 
+	must(reader->magic == READER_MAGIC);
 	if (reads_with_drive(reader) > 0) {
 		reader_reap(reader);
 		uint64_t now_ns = clk_now_ns(reader->seg->clock);
@@ -537,12 +561,14 @@ unsigned seg_reader_poll(struct seg_reader *reader)
 		look_for_late(reader, now_ns);
 		seg_reader_flush(reader); /* there may be room now */
 	}
-	/* What done submits and fails at once waits for the next poll, which its signal asks for. */
+	/* A read that done submits and that fails at once waits for the next poll, for which its signal asks. */
 	finished = reader->list[LIST_FINISHED];
 	reader->list[LIST_FINISHED] = (struct list){ 0 };
 	for (struct seg_read *read = finished.first, *next; read; read = next) {
 		next = read->next;
+		must(read->magic == READ_MAGIC && read->list == LIST_FINISHED && reader->outstanding > 0);
 		read->list = LIST_NONE;
+		read->magic = 0;
 		reader->outstanding--;
 		count++;
 		read->done(read);
@@ -554,6 +580,7 @@ void seg_read_release(struct seg_reader *reader, struct seg_read *read)
 {
 	if (!read->buffer)
 		return;
+	must(read->reader == reader && read->magic != READ_MAGIC && reader->buffers > 0);
 	pool_give(&reader->pool, read->buffer, read->buffer_bytes);
 	read->buffer = NULL;
 	read->bytes = NULL;

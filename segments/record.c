@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Records: making the header, and judging bytes that may be one. Nothing here trusts what it reads.
- */
+/* Records: makes the header, and judges bytes that may be a record. Nothing here trusts the bytes that it reads. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,7 +8,7 @@
 /*
  * The check is keyed by the flash's secret and covers the segment's sequence and the record's offset,
  * so that neither a record of an earlier life nor one that a client forged inside a value passes. It
- * is made of hashes of the pieces as they lie in memory, so that a large value is never copied for it.
+ * consists of hashes of the pieces as they lie in memory, so that a large value is never copied.
  */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunks of a segment on their way out, several in flight. */
+/* Writes a segment in chunks, several of them in flight. */
 #include <errno.h>
 #include <string.h>
 
@@ -44,6 +44,7 @@ int stream_init(struct stream *stream, struct segments *seg, uint32_t segment, c
 	if (rc != FS_OK)
 		return rc;
 	*stream = (struct stream){
+		.magic = STREAM_MAGIC,
 		.seg = seg,
 		.ops = ops,
 		.context = context,
@@ -67,10 +68,11 @@ void stream_release(struct segments *seg)
 
 void stream_fini(struct stream *stream)
 {
-	must(stream->in_flight == 0);
+	must(stream->magic == STREAM_MAGIC && stream->in_flight == 0);
+	stream->magic = 0;
 }
 
-/* What has been written by now; wait: one chunk at least. */
+/* Takes the chunks that are written by now; wait: at least one. */
 static void stream_reap(struct stream *stream, bool wait)
 {
 	struct dev_io *done[STREAM_BUFFERS];
@@ -83,10 +85,13 @@ static void stream_reap(struct stream *stream, bool wait)
 		device_answered(stream->seg);
 	uint64_t now_ns = clk_now_ns(stream->seg->clock);
 
-	must(n > 0 || !wait); /* the kernel owns the buffers until it says so: there is no way on without it */
+	must(n > 0 || !wait); /* the kernel owns the buffers until it reports them: there is no other way on */
 	for (int i = 0; i < n; i++) {
+		size_t number = (size_t)(done[i] - stream->io);
+
+		must(number < STREAM_BUFFERS && stream->busy[number] && stream->in_flight > 0);
 		lat_record(LAT_flash_write, now_ns - done[i]->submitted_ns, 1);
-		stream->busy[done[i] - stream->io] = false;
+		stream->busy[number] = false;
 		stream->in_flight--;
 		if (done[i]->result == (int64_t)done[i]->bytes || stream->error)
 			continue;
@@ -94,7 +99,7 @@ static void stream_reap(struct stream *stream, bool wait)
 	}
 }
 
-/* A chunk that the queue doesn't take is written in place. */
+/* Writes a chunk that the queue doesn't take, and waits for it. */
 static void write_in_place(struct stream *stream, const struct dev_io *io)
 {
 	struct dev *device = stream->seg->device;
@@ -105,7 +110,7 @@ static void write_in_place(struct stream *stream, const struct dev_io *io)
 	lat_record(LAT_flash_write, clk_now_ns(stream->seg->clock) - io->submitted_ns, 1);
 }
 
-/* It may block in the kernel. */
+/* Gives a chunk to the queue, which may block in the kernel. False: the queue doesn't take it. */
 static bool stream_submit(struct stream *stream, struct dev_io *io)
 {
 	bool taken;
@@ -127,7 +132,9 @@ static void stream_issue(struct stream *stream)
 		stream->error = -EIO;
 		return;
 	}
+	must(!stream->busy[stream->current] && bytes <= stream->chunk_bytes && bytes <= stream->position);
 	*io = (struct dev_io){
+		.magic = DEV_IO_MAGIC,
 		.buffer = stream->memory + stream->current * stream->chunk_bytes,
 		.bytes = bytes,
 		.offset = stream->start + stream->position - bytes,
@@ -154,9 +161,10 @@ static void stream_issue(struct stream *stream)
 		stream_reap(stream, true);
 }
 
-/* bytes NULL: zeros. */
+/* Appends bytes, or zeros when bytes is NULL. Issues each full chunk. */
 static void stream_copy(struct stream *stream, const uint8_t *bytes, uint64_t length)
 {
+	must(stream->magic == STREAM_MAGIC && stream->position + length <= stream->barrier + SEG_PAGE);
 	while (length > 0) {
 		uint64_t room = stream->chunk_bytes - stream->filled;
 		uint64_t n = length < room ? length : room;

@@ -2,8 +2,8 @@
 /*
  * The segment table: states in FIFO order, positions, pins and reclaim.
  *
- * A pin raises the count first and looks at the sequence then; reclaim takes the sequence away first
- * and looks at the count then. Both sequentially consistent, so at least one sees the other: either
+ * A pin raises the count first and then looks at the sequence; reclaim takes the sequence away first
+ * and then looks at the count. Both are sequentially consistent, so at least one sees the other: either
  * the pin fails, or reclaim waits for it.
  */
 #include <errno.h>
@@ -20,8 +20,8 @@ uint64_t seg_region_bytes(uint32_t segments)
 	return sizeof(struct seg_table) + (uint64_t)segments * sizeof(struct seg_entry);
 }
 
-/* The first place from the cursor on that isn't retired. The states are the cleaner's own writes; it is
-   the caller. */
+/* The first segment from the cursor on that isn't retired. Without the lock: the caller is the cleaner, which alone
+   writes states. */
 static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	uint32_t at = seg->cursor;
@@ -48,7 +48,7 @@ int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	if (next_usable(seg, segment, state))
 		return FS_OK;
-	/* Nothing but this call tries the device then: there is no place to try a write at. */
+	/* Nothing but this call tries the device then: no segment is left that a write could try. */
 	return health_online(seg) && next_usable(seg, segment, state) ? FS_OK : FS_EOFFLINE;
 }
 
@@ -65,6 +65,41 @@ bool seg_oldest(const struct segments *seg, uint32_t *segment)
 	return false;
 }
 
+/* Does the state follow from the present one? */
+static bool state_follows(enum seg_state from, enum seg_state to)
+{
+	switch (to) {
+	case SEG_FREE:
+		return from == SEG_RECLAIMING || from == SEG_RETIRED;
+	case SEG_WRITING:
+		return from == SEG_FREE;
+	case SEG_LIVE:
+	case SEG_RETIRED:
+		return from == SEG_WRITING;
+	case SEG_RECLAIMING:
+		return from == SEG_LIVE;
+	}
+	return false;
+}
+
+/* seg->lock is held. */
+static void change_state(struct segments *seg, struct seg_live *live, enum seg_state state)
+{
+	must(seg->magic == SEGMENTS_MAGIC && state_follows(live->state, state));
+	live->state = state;
+}
+
+void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state)
+{
+	struct seg_live *live = seg_live_at(seg, number);
+
+	lock_acquire(&seg->lock);
+	change_state(seg, live, state);
+	if (state == SEG_LIVE || state == SEG_RETIRED)
+		seg->cursor = (number + 1) % seg->segments;
+	lock_release(&seg->lock);
+}
+
 uint32_t seg_revive(struct segments *seg)
 {
 	uint32_t revived = 0;
@@ -76,7 +111,7 @@ uint32_t seg_revive(struct segments *seg)
 		if (live->state != SEG_RETIRED)
 			continue;
 		must(atomic_load(&live->sequence) == 0);
-		live->state = SEG_FREE;
+		change_state(seg, live, SEG_FREE);
 		revived++;
 	}
 	lock_release(&seg->lock);
@@ -88,11 +123,11 @@ uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t pla
 	const struct seg_entry *entry = &seg->table->entry[segment];
 
 	if (entry->grid.parts == 0)
-		return entry->data_offset; /* a segment of extents alone: nothing is found there */
+		return entry->data_offset; /* the segment holds extents alone: no record is found there */
 	return entry->data_offset + (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
 }
 
-/* The part that a position of the data area lies in. */
+/* The part of the data area in which a position lies. */
 static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
 {
 	uint32_t part = (uint32_t)((uint64_t)position * grid->parts / grid->positions);
@@ -135,12 +170,12 @@ uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment)
 
 uint64_t seg_sequence(const struct segments *seg, uint32_t segment)
 {
-	return atomic_load_explicit(&seg->live[segment].sequence, memory_order_acquire);
+	return atomic_load_explicit(&seg_live_at(seg, segment)->sequence, memory_order_acquire);
 }
 
 bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 
 	atomic_fetch_add(&live->pins, 1);
 	if (sequence != 0 && atomic_load(&live->sequence) == sequence)
@@ -151,13 +186,13 @@ bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence)
 
 void seg_unpin(struct segments *seg, uint32_t segment)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 	uint32_t before = atomic_fetch_sub(&live->pins, 1);
 
 	must(before > 0);
 	if (before > 1 || atomic_load(&live->sequence) != 0)
 		return;
-	/* Taken and dropped, so that the signal can't fall between the waiter's look and its wait. */
+	/* With the lock, so that the signal can't fall between the waiter's look and its wait. */
 	lock_acquire(&seg->pins_lock);
 	pthread_cond_broadcast(&seg->pins_gone);
 	lock_release(&seg->pins_lock);
@@ -165,10 +200,8 @@ void seg_unpin(struct segments *seg, uint32_t segment)
 
 void seg_reclaim_begin(struct segments *seg, uint32_t segment)
 {
-	lock_acquire(&seg->lock);
-	must(seg->live[segment].state == SEG_LIVE);
-	seg->live[segment].state = SEG_RECLAIMING;
-	lock_release(&seg->lock);
+	must(seg_sequence(seg, segment) != 0);
+	seg_set_state(seg, segment, SEG_RECLAIMING);
 }
 
 static struct timespec monotonic_deadline(unsigned timeout_ms)
@@ -200,7 +233,7 @@ static bool wait_for_pins(struct segments *seg, struct seg_live *live, unsigned 
 
 int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 	struct seg_entry *entry = &seg->table->entry[segment];
 
 	must(live->state == SEG_RECLAIMING);
@@ -209,7 +242,7 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 		return FS_EBUSY;
 	lock_acquire(&seg->lock);
 	seg->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
-	live->state = SEG_FREE;
+	change_state(seg, live, SEG_FREE);
 	entry->sequence = 0;
 	lock_release(&seg->lock);
 	ctr_add(CTR_segments_reclaimed, 1);
@@ -220,7 +253,7 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 
 void seg_get_status(const struct segments *seg, struct seg_status *out)
 {
-	/* Locks are state of their own: taking one changes nothing that the caller sees. */
+	/* A lock is state of its own: to take one changes nothing that the caller sees. */
 	struct segments *mutable = (struct segments *)(uintptr_t)seg;
 	double fill = 0;
 

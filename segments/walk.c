@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Goes through a segment's records in order of offset, reading large pieces. With a whole footer its
- * offsets lead from record to record, over broken ones too. Without, every granule is tried: the
- * keyed check tells a record from anything else, so that this finds all that are whole.
+ * Goes through a segment's records in order of offset, and reads large pieces. The offsets of a whole footer
+ * lead from record to record, over broken ones too. Without a footer, the walk tries every granule: the
+ * keyed check tells a record from anything else, so that it finds all whole ones.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct walk {
 	struct offsets_list offsets;
 	uint64_t visited, visited_bytes;
 	bool corrupt, failed, stopped;
-	bool cleaner; /* it reclaims: nobody else may */
+	bool cleaner; /* the segment is being reclaimed, so the caller is the cleaner */
 };
 
 static int walk_grow(struct walk *walk, uint64_t bytes)
@@ -64,7 +64,7 @@ static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 
 /*
  * The bytes at offset, at least length of them (all lie below the segment's end). Reads a large
- * piece ahead; when that fails, just the pages that are asked for, because only some may be bad.
+ * piece ahead; when that fails, only the wanted pages, because only some may be bad.
  */
 static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t length)
 {
@@ -72,6 +72,7 @@ static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t leng
 	uint64_t least = layout_page_up(offset + length);
 	uint64_t to = from + PIECE_BYTES;
 
+	must(length > 0 && offset + length <= walk->seg->segment_bytes);
 	if (offset >= walk->from && offset + length <= walk->to)
 		return walk->buffer + (offset - walk->from);
 	if (to < least)
@@ -86,7 +87,7 @@ static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t leng
 	return walk->buffer + (offset - walk->from);
 }
 
-/* The record at offset, which ends at limit at the latest. False when there is none that is whole. */
+/* The record at offset, which ends at limit at the latest. False: there is no whole one. */
 static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct seg_record *record)
 {
 	const struct segments *seg = walk->seg;
@@ -119,7 +120,7 @@ static void walk_record(struct walk *walk, uint64_t offset, const struct seg_rec
 
 /* ---- by the footer ---- */
 
-/* The next offset of the list: the number of records gone through is n. */
+/* The next offset of the list, that of record n. */
 static bool next_offset(const struct walk *walk, uint32_t n, uint64_t *at, uint64_t *offset)
 {
 	const struct seg_entry *entry = walk->entry;
@@ -177,7 +178,7 @@ static void walk_area(struct walk *walk, uint64_t offset, uint64_t end, uint32_t
 
 			walk_record(walk, offset, &record);
 			next = begin + (offset - begin + length + granule - 1) / granule * granule;
-		} else if (walk->to <= offset) { /* unreadable: on to the next page */
+		} else if (walk->to <= offset) { /* the page is unreadable: go on to the next one */
 			next = begin + (layout_page_up(offset + 1) - begin + granule - 1) / granule * granule;
 		}
 		if (next >= end)
@@ -239,12 +240,12 @@ static bool read_list(struct walk *walk)
 	return hash64(walk->offsets.bytes, footer.offsets_bytes, LAYOUT_CHECK_SEED) == footer.offsets_checksum;
 }
 
-static bool is_reclaimed(struct segments *seg, uint32_t segment)
+static bool is_reclaiming(struct segments *seg, uint32_t segment)
 {
 	enum seg_state state;
 
 	lock_acquire(&seg->lock);
-	state = seg->live[segment].state;
+	state = seg_live_at(seg, segment)->state;
 	lock_release(&seg->lock);
 	return state == SEG_RECLAIMING;
 }
@@ -260,7 +261,7 @@ int seg_walk(struct segments *seg, uint32_t segment,
 		.entry = entry,
 		.sequence = entry->sequence,
 		.visit = visit_record,
-		.cleaner = is_reclaimed(seg, segment),
+		.cleaner = is_reclaiming(seg, segment),
 		.context = context,
 	};
 

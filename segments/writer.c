@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes a planned segment: header page, extents, data, footer, in order of offset. The last page
- * goes out after everything else is written, so that a whole footer means a whole segment.
+ * goes out when all others are written, so that a whole footer means a whole segment.
  */
 #include <string.h>
 
@@ -28,11 +28,11 @@ struct job {
 
 uint64_t writer_staging_bytes(uint64_t segment_bytes)
 {
-	/* The chunks and the list of offsets, which is within a 64th for records of 64 B and more. */
+	/* The chunks, and the list of offsets: at most a 64th of the segment for records of 64 B and more. */
 	return STREAM_BUFFERS * stream_chunk_bytes(segment_bytes) + segment_bytes / 64;
 }
 
-/* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
+/* Checks the caller's plan against segment and filter: it is our own, but made elsewhere. */
 static int check_plan(struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
 {
 	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
@@ -49,16 +49,7 @@ static int check_plan(struct segments *seg, uint32_t segment, const struct seg_p
 	return FS_OK;
 }
 
-static void set_state(struct segments *seg, uint32_t segment, enum seg_state state)
-{
-	lock_acquire(&seg->lock);
-	seg->live[segment].state = state;
-	if (state == SEG_LIVE || state == SEG_RETIRED)
-		seg->cursor = (segment + 1) % seg->segments;
-	lock_release(&seg->lock);
-}
-
-/* In steps, so that reads in between are not held up for long. */
+/* Discards the segment's range in steps, so that no read waits for long. */
 static void discard_segment(const struct job *job)
 {
 	const struct segments *seg = job->seg;
@@ -69,6 +60,7 @@ static void discard_segment(const struct job *job)
 		uint64_t left = seg->segment_bytes - done;
 
 		device_asked(job->seg);
+		/* A device that can't discard is written all the same. */
 		(void)seg->device->ops->discard(seg->device, seg_offset(seg, job->segment) + done,
 						left < DISCARD_BYTES ? left : DISCARD_BYTES);
 		device_answered(job->seg);
@@ -77,6 +69,7 @@ static void discard_segment(const struct job *job)
 	}
 }
 
+/* Returns the record's length. */
 static uint64_t put_record(struct job *job, uint32_t n)
 {
 	const struct seg_placed *placed = &job->plan->placed[n];
@@ -167,7 +160,7 @@ static int segment_write_start(struct job *job)
 	return rc;
 }
 
-/* Sends all of it. A negative errno, or 0. */
+/* Writes all of the segment. 0 or a negative errno. */
 static int segment_write_out(struct job *job, struct layout_header *header)
 {
 	struct segments *seg = job->seg;
@@ -195,8 +188,9 @@ static int segment_write_succeeded(struct job *job, const struct layout_header *
 	lock_acquire(&seg->lock);
 	seg->newest_sequence = header->sequence;
 	lock_release(&seg->lock);
-	set_state(seg, job->segment, SEG_LIVE);
-	/* From here on it may be pinned: publishes the entry. */
+	must(atomic_load(&seg_live_at(seg, job->segment)->sequence) == 0 && header->sequence != 0);
+	seg_set_state(seg, job->segment, SEG_LIVE);
+	/* Publishes the entry: from here on the segment may be pinned. */
 	atomic_store(&seg->live[job->segment].sequence, header->sequence);
 	health_proven(seg);
 	ctr_add(CTR_segments_written, 1);
@@ -211,7 +205,7 @@ static int segment_write_succeeded(struct job *job, const struct layout_header *
 
 static int segment_write_failed(struct job *job, int error)
 {
-	set_state(job->seg, job->segment, SEG_RETIRED);
+	seg_set_state(job->seg, job->segment, SEG_RETIRED);
 	ctr_add(CTR_flash_write_errors, 1);
 	log_event(LOG_LEVEL_WARN, "segment_write_failed",
 		  LOG_FIELDS(LOG_NUMBER("SEGMENT", job->segment), LOG_TEXT("ERROR", strerror(-error))),
@@ -252,7 +246,8 @@ int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *pla
 	if (rc != FS_OK)
 		return rc;
 	header = mem_must_zalloc(sizeof(*header));
-	set_state(seg, segment, SEG_WRITING);
+	must(!seg->stream); /* one segment at a time */
+	seg_set_state(seg, segment, SEG_WRITING);
 	seg->next_sequence++;
 	seg->stream = &job.stream;
 	error = segment_write_out(&job, header);

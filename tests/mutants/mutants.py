@@ -238,8 +238,8 @@ mutant("last-page-early", "A segment's last page is written beside the others, n
 mutant("failed-write-is-free", "The place of a segment that could not be written is used again at once.",
        "asan segments/test_writer",
        ("segments/writer.c",
-        "\tset_state(job->seg, job->segment, SEG_RETIRED);",
-        "\tset_state(job->seg, job->segment, SEG_FREE);"))
+        "\tseg_set_state(job->seg, job->segment, SEG_RETIRED);",
+        "\tseg_set_state(job->seg, job->segment, SEG_FREE);"))
 
 mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
        "asan segments/test_table",
