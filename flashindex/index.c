@@ -78,7 +78,7 @@ int fidx_create(struct fidx **out, const struct fidx_config *config, struct regi
 	if (!error)
 		error = tables_init(index, config->buckets);
 	if (!error)
-		error = extents_init(index, config->extents_most);
+		extents_init(index, config->extents_most);
 	if (error) {
 		fidx_destroy(index);
 		return error;
@@ -120,7 +120,7 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The caller's hash may be used elsewhere (bits of it choose a DRAM bucket): mixed again. */
+/* Mixes the caller's hash again, because its bits are used elsewhere: some choose a DRAM bucket. */
 static uint64_t own_hash(const struct fidx *index, uint64_t hash)
 {
 	return mix64(hash ^ index->seed);
@@ -151,6 +151,7 @@ uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *given, u
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
 
+	must(table < FIDX_TABLES);
 	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table],
 			key->tag);
 }
@@ -175,6 +176,7 @@ void fidx_prefetch(const struct fidx *index, const struct fidx_key *given)
 
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes)
 {
+	debug_must(stripes > 0 && stripes <= 65536 && (stripes & (stripes - 1)) == 0);
 	return tag_of(index, own_hash(index, hash)) & (stripes - 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Recounts everything that is kept as a count. For tests and debug builds, while nothing else runs. */
+/* Recounts all counts and sums of the index. For tests and debug builds, while nothing else runs. */
 #include "flashindex/flashindex.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ static void verify_segment(struct walk *walk, uint32_t number)
 	expect_count(walk, "open extents mark", number, !closed, segment->extents_open);
 }
 
-/* The sums over all shards must be those of the open segments. */
+/* The sums over all shards must equal those of the open segments. */
 static void verify_sums(struct walk *walk)
 {
 	const struct fidx *index = walk->index;
