@@ -256,7 +256,7 @@ bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t
 	return with_entry(index, key->hash, extent_empty_at, &placed);
 }
 
-/* Stripe held. A change of state that may make a ghost or revive one. */
+/* Changes the state of an entry, which may make a ghost or revive one. Stripe held. */
 static void entry_set_state(struct fidx *index, struct extent_entry entry, unsigned state)
 {
 	uint64_t word = extent_load(&entry.group->word[entry.way]);

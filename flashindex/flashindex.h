@@ -27,8 +27,8 @@
  * ever moves from one table to another, and no flash is read.
  *
  * A table can't tell two keys with the same tag and the same unordered bucket pair apart: they share a
- * "place", and a slot of one matches the other. A slot names exactly one place in a segment: its
- * position follows from (place, function, segment sequence) and nothing else. Places of different tables
+ * "place", and a slot of one matches the other. A slot leads to exactly one position in a segment,
+ * which follows from (place, function, segment sequence) and nothing else. Places of different tables
  * differ, as the table's id is part of them.
  *
  * Key stripes: fidx_key.stripe is a function of the tag, so all keys that can ever match one slot
@@ -132,7 +132,7 @@ struct fidx_match {
 	uint64_t place; /* of the key in the table that the segment is bound to; filled by fidx_lookup alone */
 	uint32_t segment;
 	uint8_t function;
-	uint8_t way; /* the one of the key's 32 slots in that table where it was seen: fidx_touch and fidx_find look there first */
+	uint8_t way; /* one of the key's 32 slots in that table: fidx_touch and fidx_find look there first */
 	uint8_t clock : 2;
 	bool ghost : 1;
 	bool read_on_flash : 1;
@@ -295,8 +295,8 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
 
 /*
  * Makes room in the table of extents for so many more. FS_ENOMEM, FS_ERANGE (extents_most): there is less room, and
- * inserts may fail. A new table, twice as large or half, replaces the present one, whose entries move with locks held for
- * some microseconds at a time. A nearly empty table shrinks. The cleaner, which may ignore the result.
+ * inserts may fail. A new table, twice as large or half, replaces the present one, whose entries move under locks that
+ * are held for some microseconds at a time. A nearly empty table shrinks. The cleaner, which may ignore the result.
  */
 int fidx_extents_reserve(struct fidx *index, uint32_t more);
 

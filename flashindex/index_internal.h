@@ -85,7 +85,7 @@ struct segment {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* One for a few threads, so that workers do not share a line. The sums are over all shards; one alone may be negative. */
+/* One for a few threads, so that workers do not share a line. The sums are over all shards; a part may be negative. */
 struct shard {
 	alignas(64) _Atomic uint64_t readers; /* threads of this shard that are inside a filter */
 	_Atomic int64_t used, ghosts, live_bytes, hot_bytes, filter_pass;
@@ -188,8 +188,8 @@ FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 FS_MUST_CHECK bool hand_take(struct fidx *index);
 void hand_give(struct fidx *index);
 
-/* segment.c. Adds the differences to a segment's counts, with the stripe of the changed slot held; and differences to the
-   sums of the calling thread's shard. */
+/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed slot
+   held; segment_account_sums adds differences to the sums of the calling thread's shard. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);
@@ -220,7 +220,7 @@ void extents_fini(struct extents *extents);
 uint64_t extents_groups(uint64_t entries);
 /* Entries of both tables, empty ones included. Any thread, no lock. */
 uint64_t extents_ways(const struct fidx *index);
-/* Empties the entries of open segments with this hash and returns their number. Key stripe held; takes extent stripes. */
+/* Empties the entries of open segments with this hash; returns their number. Key stripe held; takes extent stripes. */
 unsigned extents_clear(struct fidx *index, uint64_t hash);
 /* The parts of fidx_segment_open, fidx_segment_close and fidx_sweep for extents. */
 void extents_segment_open(struct fidx *index, struct segment *segment);
@@ -344,7 +344,7 @@ static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets
 	return (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);
 }
 
-/* The place of a key in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the tag. */
+/* A key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the tag. */
 static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uint32_t tag)
 {
 	return (uint64_t)table_id << 56 | (uint64_t)(bucket[0] < bucket[1] ? bucket[0] : bucket[1]) << 24 | tag;

@@ -130,7 +130,7 @@ static bool relocate_along(struct fidx *index, const struct table *table, const 
 	return true;
 }
 
-/* Adds steps to the buckets to which parent's slots could go. Returns the index of a step whose bucket has room, or -1. */
+/* Adds steps to the buckets to which parent's slots could go. Returns a step's index whose bucket has room, or -1. */
 static int search_expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
 {
 	const struct bucket *bucket = &table->bucket[steps[parent].bucket];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments: which may be named, what their slots weigh, and how the last of them is taken out. */
+/* Opens, closes and sweeps segments, and accounts for their slots. */
 #include "flashindex/flashindex.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "flashindex/index_internal.h"
 
-#define SWEEP_BUCKETS 256 /* how many a sweep looks at under one hold of a stripe */
+#define SWEEP_BUCKETS 256 /* buckets that a sweep visits under one hold of a stripe */
 
 /* ---- accounting ------------------------------------------------------------------------------ */
 

@@ -18,7 +18,7 @@
 struct dev;
 struct dev_queue;
 
-/* One asynchronous request. Request and buffer stay the owner's, who keeps both until the request was reaped. */
+/* One asynchronous request. Its owner keeps request and buffer until the request was reaped. */
 #define DEV_IO_MAGIC 0x44455649u
 struct dev_io {
 	void *buffer;

@@ -259,7 +259,7 @@ static inline uint32_t layout_within(uint64_t hash, uint32_t function, uint32_t 
 	return start + (uint32_t)reduce64(mix64(hash + (function + 1) * 0x9e3779b97f4a7c15ull), width);
 }
 
-/* The position, in granules from the start of the data area, to which a function leads a place. The grid has positions. */
+/* The position to which a function leads a place, in granules of the data area. The grid has positions. */
 static inline uint32_t layout_position(const struct layout_grid *grid, uint64_t place, uint32_t function)
 {
 	uint64_t hash = layout_place_hash(grid, place);

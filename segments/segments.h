@@ -203,13 +203,13 @@ struct seg_plan {
  * bytes. NULL: no filter.
  *
  * FS_EINVAL, FS_ENOMEM: *out needs no call. After FS_OK the caller calls seg_plan_fini. Memory during the call:
- * SEG_PLAN_BYTES per candidate; after it, what *out holds.
+ * SEG_PLAN_BYTES per candidate; after it, that of *out.
  */
 FS_MUST_CHECK int seg_plan_make(const struct segments *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
 				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 				struct seg_plan *out);
-/* Frees what the plan holds; it may be called again. */
+/* Frees the memory of the plan; it may be called again. */
 void seg_plan_fini(struct seg_plan *plan);
 
 /* A long computation calls it every some ten microseconds, to let others have the CPU. */

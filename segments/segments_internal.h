@@ -224,7 +224,7 @@ FS_MUST_CHECK bool header_valid(const struct segments *seg, const struct layout_
 				uint64_t sequence);
 FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence);
 
-/* ---- submitter.c: one thread for what would block a worker ---- */
+/* ---- submitter.c: one thread for requests that would block a worker ---- */
 
 /* NULL: no memory. The thread starts with the first use. */
 struct submitter *submitter_create(void);
