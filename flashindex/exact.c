@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Known collisions: which key a slot that once deceived a lookup belongs to.
+ * Known collisions: the owner of each slot that once deceived a lookup.
  *
- * An entry says: the record that (place, segment, sequence, function) leads to is of the key with
+ * An entry says: (place, segment, sequence, function) leads to a record of the key with
  * this hash. That can't become wrong, since these four name one position of one life of one
- * segment. Entries of dead segments match nothing any more and are overwritten in time; a set that
- * is full forgets its entries in turn, which costs a read and never an answer.
+ * segment. Entries of dead segments match nothing any more and are overwritten in time; a full set
+ * forgets its entries in turn, which costs a read and never an answer.
  */
 #include "flashindex/flashindex.h"
 
@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "flashindex/index_internal.h"
 
+/* A match's identity as one number. */
 static uint64_t identity(const struct fidx_match *match)
 {
 	uint64_t where = match->sequence ^ (uint64_t)match->segment << 44 ^ (uint64_t)match->function << 60;
@@ -32,7 +33,7 @@ static uint64_t word_load(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* The entry with this id: its owner in *owner. */
+/* True: the entry has this id, and *owner is its owner. */
 static bool entry_get(const struct exact_entry *entry, uint64_t id, uint64_t *owner)
 {
 	*owner = word_load(&entry->owner);
@@ -77,6 +78,7 @@ void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t own
 	uint64_t owner;
 	bool known = false;
 
+	must(match->segment < index->segments && match->sequence != SEGMENT_CLOSED);
 	lock_acquire(&exact->lock);
 	for (unsigned i = 0; i < EXACT_WAYS && !known; i++) {
 		known = entry_get(&set[i], id, &owner);

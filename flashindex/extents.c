@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large objects: key hash -> segment, offset, length. Two groups of eight per key in a table; one that is there
- * is seen at the hash's place without a lock. Everything but the hash is read and changed with the stripes of both
- * groups held. While the table is made anew (extents_resize.c) there are two, and all look in the old one first.
+ * Large objects: key hash -> segment, offset, length. A key has two groups of eight entries in a table. Lookups find
+ * its hash there without a lock; all other fields are read and changed with the stripes of both
+ * groups held. During a resize (extents_resize.c) there are two tables, and all calls look in the old one first.
  *
- * Two keys with the same 64-bit hash share an entry: the later one wins, and the reader of the
+ * Two keys with the same 64-bit hash share an entry: the later one wins, and a reader of the
  * other finds a foreign record, which is a miss.
  */
 #include "flashindex/flashindex.h"
@@ -15,19 +15,21 @@
 
 /* ---- accounting ------------------------------------------------------------------------------ */
 
-/* What an entry adds (sign 1) or takes (-1). Its group's stripe held. */
 void extent_account(struct fidx *index, uint64_t word, int sign)
 {
 	struct segment *segment = segment_at(index, word_segment(word));
 	bool ghost = state_is_ghost(word_state(word));
 	int64_t length = sign * (int64_t)word_length(word);
 
+	must(!word_is_empty(word) && (sign == 1 || sign == -1));
 	lock_acquire(&index->extents.sums_lock);
+	must(sign > 0 || (atomic_load(&segment->extents) > 0 && segment->extent_bytes >= word_length(word)));
+	must(sign > 0 || !ghost || segment->extent_ghosts > 0);
 	atomic_fetch_add_explicit(&segment->extents, (uint32_t)sign, memory_order_release);
 	segment->extent_ghosts += (uint32_t)(ghost ? sign : 0);
 	segment->extent_bytes += (uint64_t)length;
 	segment->extent_ghost_bytes += (uint64_t)(ghost ? length : 0);
-	if (segment->extents_open) { /* else the close has taken all of them off the sums */
+	if (segment->extents_open) { /* otherwise the close has taken all of them off the sums */
 		atomic_fetch_add_explicit(&index->extents.used, sign, memory_order_relaxed);
 		segment_account_sums(index, 0, ghost ? sign : 0, length, ghost ? 0 : length, 0);
 	}
@@ -38,6 +40,7 @@ void extent_account(struct fidx *index, uint64_t word, int sign)
 void extents_segment_open(struct fidx *index, struct segment *segment)
 {
 	lock_acquire(&index->extents.sums_lock);
+	must(!segment->extents_open);
 	segment->extents_open = true;
 	lock_release(&index->extents.sums_lock);
 }
@@ -45,6 +48,7 @@ void extents_segment_open(struct fidx *index, struct segment *segment)
 void extents_segment_close(struct fidx *index, struct segment *segment)
 {
 	lock_acquire(&index->extents.sums_lock);
+	must(segment->extents_open);
 	segment->extents_open = false;
 	atomic_fetch_sub_explicit(&index->extents.used, atomic_load(&segment->extents), memory_order_relaxed);
 	segment_account_sums(index, 0, -(int64_t)segment->extent_ghosts, -(int64_t)segment->extent_bytes,
@@ -54,7 +58,7 @@ void extents_segment_close(struct fidx *index, struct segment *segment)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int extents_init(struct fidx *index, uint32_t most)
+void extents_init(struct fidx *index, uint32_t most)
 {
 	struct extents *extents = &index->extents;
 
@@ -65,7 +69,6 @@ int extents_init(struct fidx *index, uint32_t most)
 	for (unsigned i = 0; i < EXTENT_STRIPES; i++)
 		lock_init(&extents->stripe[i], LOCK_INDEX_STRIPE);
 	extents->ready = true;
-	return 0;
 }
 
 void extents_fini(struct extents *extents)
@@ -88,8 +91,7 @@ uint64_t extents_ways(const struct fidx *index)
 
 /* ---- pairs of groups ------------------------------------------------------------------------- */
 
-/* Without a lock: is there anything with this hash? Nothing is missed that is there throughout, in the tables as they
-   are now. */
+/* Is there an entry with this hash? Without a lock; an entry that is there throughout is found. */
 static bool pair_has_hash(const struct extent_pair *pair, uint64_t hash)
 {
 	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {
@@ -101,7 +103,8 @@ static bool pair_has_hash(const struct extent_pair *pair, uint64_t hash)
 	return false;
 }
 
-/* To be asked after the epoch: whoever goes by an older answer sees the epoch change. */
+/* The table that entries leave during a resize, and that is unused otherwise. Call it after reading the epoch: a caller
+   with an outdated answer sees the epoch change. */
 static unsigned old_table(const struct fidx *index)
 {
 	return 1 - atomic_load_explicit(&index->extents.current, memory_order_acquire);
@@ -117,7 +120,7 @@ static bool table_has_hash(struct fidx *index, unsigned table, uint64_t hash)
 	return pair_has_hash(&pair, hash);
 }
 
-/* Without a lock: may there be an extent with this hash? */
+/* May there be an extent with this hash? Without a lock. */
 static bool may_be_there(struct fidx *index, uint64_t hash)
 {
 	const struct extents *extents = &index->extents;
@@ -134,7 +137,7 @@ static bool may_be_there(struct fidx *index, uint64_t hash)
 	return there;
 }
 
-/* Stripes held. */
+/* Empties an entry and accounts it. Stripes held. */
 static void entry_empty(struct fidx *index, struct extent_entry entry)
 {
 	extent_account(index, extent_load(&entry.group->word[entry.way]), -1);
@@ -142,7 +145,7 @@ static void entry_empty(struct fidx *index, struct extent_entry entry)
 	extent_store(&entry.group->hash[entry.way], 0);
 }
 
-/* Stripes held. The open entry of this hash. */
+/* Finds the entry of this hash in an open segment. Stripes held. */
 static bool pair_find(struct fidx *index, const struct extent_pair *pair, uint64_t hash, struct extent_entry *out)
 {
 	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {
@@ -155,9 +158,9 @@ static bool pair_find(struct fidx *index, const struct extent_pair *pair, uint64
 }
 
 /*
- * Calls act for the open entry of this hash, its stripes held, until it answers true: in the old table, then in the
- * current one, as an entry goes from there to here. What act is to know is in context. False: it was not there, or act
- * answered so. Looks again when the table was made anew meanwhile.
+ * Calls act, with the stripes held, for the entry of this hash in an open segment: first in the old table, then in the
+ * current one, because an entry moves in that direction. Returns true when act does; false when there was no entry,
+ * or act returned false. Looks again after a resize meanwhile.
  */
 typedef bool act_function(struct fidx *index, struct extent_entry entry, void *context);
 
@@ -188,7 +191,7 @@ static bool with_entry(struct fidx *index, uint64_t hash, act_function *act, voi
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
-static bool tell(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_describe(struct fidx *index, struct extent_entry entry, void *context)
 {
 	struct fidx_extent *out = context;
 	uint64_t word = extent_load(&entry.group->word[entry.way]);
@@ -206,10 +209,10 @@ static bool tell(struct fidx *index, struct extent_entry entry, void *context)
 
 bool fidx_extent_find(struct fidx *index, const struct fidx_key *key, struct fidx_extent *out)
 {
-	return with_entry(index, key->hash, tell, out);
+	return with_entry(index, key->hash, extent_describe, out);
 }
 
-static bool empty(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_empty(struct fidx *index, struct extent_entry entry, void *context)
 {
 	(void)context;
 	entry_empty(index, entry);
@@ -220,12 +223,12 @@ unsigned extents_clear(struct fidx *index, uint64_t hash)
 {
 	unsigned cleared = 0;
 
-	while (with_entry(index, hash, empty, NULL))
+	while (with_entry(index, hash, extent_empty, NULL))
 		cleared++;
 	return cleared;
 }
 
-/* An entry that is asked for by its place. */
+/* An entry by its location. */
 struct placed {
 	uint32_t segment;
 	uint64_t offset;
@@ -238,7 +241,7 @@ static bool lies_at(struct extent_entry entry, const struct placed *placed)
 	       extent_load(&entry.group->offset[entry.way]) == placed->offset;
 }
 
-static bool empty_there(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_empty_at(struct fidx *index, struct extent_entry entry, void *context)
 {
 	if (!lies_at(entry, context))
 		return false;
@@ -250,10 +253,10 @@ bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t
 {
 	struct placed placed = { segment, offset, false };
 
-	return with_entry(index, key->hash, empty_there, &placed);
+	return with_entry(index, key->hash, extent_empty_at, &placed);
 }
 
-/* Stripe held. A change of state that may make a ghost or revive one. */
+/* Changes the state of an entry, which may make a ghost or revive one. Stripe held. */
 static void entry_set_state(struct fidx *index, struct extent_entry entry, unsigned state)
 {
 	uint64_t word = extent_load(&entry.group->word[entry.way]);
@@ -267,7 +270,7 @@ static void entry_set_state(struct fidx *index, struct extent_entry entry, unsig
 		extent_account(index, changed, 1);
 }
 
-static bool touch_there(struct fidx *index, struct extent_entry entry, void *context)
+static bool extent_touch_at(struct fidx *index, struct extent_entry entry, void *context)
 {
 	struct placed *placed = context;
 	unsigned state = word_state(extent_load(&entry.group->word[entry.way]));
@@ -283,19 +286,19 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
 {
 	struct placed placed = { segment, offset, false };
 
-	(void)with_entry(index, key->hash, touch_there, &placed);
+	(void)with_entry(index, key->hash, extent_touch_at, &placed);
 	if (placed.revived)
 		ctr_add(CTR_flash_ghosts_revived, 1);
 	return placed.revived;
 }
 
-/* Stripes held. The same key's place first, else a free one of the group with more of them. */
+/* Finds an entry to write: the same key's, otherwise a free one of the group with more free ones. Stripes held. */
 static bool choose_entry(struct fidx *index, const struct extent_pair *pair, uint64_t hash, struct extent_entry *out)
 {
 	return pair_find(index, pair, hash, out) || extent_pair_free(index, pair, out);
 }
 
-/* Inserts come from the thread that makes the table anew: there is no old one now. */
+/* The inserting thread is also the one that resizes, so that there is no old table now. */
 bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset,
 			uint32_t length, unsigned clock)
 {
@@ -312,7 +315,7 @@ bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t
 	if (chosen) {
 		uint64_t old = extent_load(&entry.group->word[entry.way]);
 
-		/* The hash stays while a key's entry is replaced: nobody misses it meanwhile. */
+		/* The hash stays while a key's entry is replaced, so that no lookup misses it meanwhile. */
 		if (!word_is_empty(old))
 			extent_account(index, old, -1);
 		extent_account(index, word, 1);
@@ -324,9 +327,9 @@ bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t
 	return chosen;
 }
 
-/* ---- what the rest of the index asks for ----------------------------------------------------- */
+/* ---- for the rest of the index --------------------------------------------------------------- */
 
-/* The cleaner, as is whoever makes the table anew: one is in use. */
+/* The cleaner sweeps and resizes, so that only one table is in use now. */
 uint64_t extents_sweep(struct fidx *index, uint32_t segment)
 {
 	const struct extent_table *table = &index->extents.table[1 - old_table(index)];
@@ -347,7 +350,7 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment)
 	return swept;
 }
 
-/* Group and way of the at-th place of both tables. False: there is none by now. */
+/* Entry number at of both tables, and its group's number. False: there is none by now. */
 static bool entry_at(const struct fidx *index, uint64_t at, struct extent_entry *entry, uint64_t *group)
 {
 	for (unsigned t = 0; t < EXTENT_TABLES; t++) {
@@ -380,6 +383,7 @@ bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *
 		after = state_after_hand(word_state(word), *ghost_bytes > 0);
 		*made_ghost = state_is_ghost(after);
 		entry_set_state(index, entry, after);
+		must(!*made_ghost || *ghost_bytes > 0);
 		if (*made_ghost)
 			*ghost_bytes -= *ghost_bytes < word_length(word) ? *ghost_bytes : word_length(word);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What extents.c and extents_resize.c share: words, entries, and pairs of groups with their stripes. */
+/* Words, entries, and pairs of groups with their stripes, for extents.c and extents_resize.c. */
 #ifndef FS_FLASHINDEX_EXTENTS_INTERNAL_H
 #define FS_FLASHINDEX_EXTENTS_INTERNAL_H
 
@@ -12,12 +12,13 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
+/* The word of an extent, and its parts. */
 static inline uint64_t word_of(uint32_t segment, uint32_t length, unsigned state)
 {
 	return (uint64_t)length << WORD_LENGTH_SHIFT | (uint64_t)(segment + 1) << WORD_SEGMENT_SHIFT | state;
 }
 
-/* UINT32_MAX of an empty one. */
+/* UINT32_MAX for an empty word. */
 static inline uint32_t word_segment(uint64_t word)
 {
 	return ((uint32_t)(word >> WORD_SEGMENT_SHIFT) & WORD_SEGMENT_MASK) - 1;
@@ -38,11 +39,13 @@ static inline bool word_is_empty(uint64_t word)
 	return word_segment(word) == UINT32_MAX;
 }
 
+/* Does the word name an open segment? */
 static inline bool word_is_open(const struct fidx *index, uint64_t word)
 {
 	return !word_is_empty(word) && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
 }
 
+/* Atomic access to a field, with acquire and release. */
 static inline uint64_t extent_load(const _Atomic uint64_t *from)
 {
 	return atomic_load_explicit(from, memory_order_acquire);
@@ -53,7 +56,8 @@ static inline void extent_store(_Atomic uint64_t *to, uint64_t value)
 	atomic_store_explicit(to, value, memory_order_release);
 }
 
-/* What an entry adds to the sums (sign 1) or takes (-1). Its group's stripe held. */
+/* Adds an entry's word to the counts and sums (sign 1), or takes it off (-1). The stripe of its group is held; takes
+   the leaf sums_lock. */
 void extent_account(struct fidx *index, uint64_t word, int sign);
 
 /* ---- entries and pairs ----------------------------------------------------------------------- */
@@ -63,23 +67,25 @@ struct extent_entry {
 	unsigned way;
 };
 
-/* The two groups of a hash in a table, which may be one. */
+/* The two groups of a hash in a table, which may be the same. */
 struct extent_pair {
 	struct extent_group *group[2];
 	struct lock *lock[2];
 };
 
+/* The number of groups; 0: the table is not in use. */
 static inline uint64_t extent_groups(const struct extent_table *table)
 {
 	return extent_load(&table->groups);
 }
 
+/* The stripe of a group. Both tables share the stripes. */
 static inline struct lock *extent_lock(struct fidx *index, uint64_t group)
 {
 	return &index->extents.stripe[group % EXTENT_STRIPES];
 }
 
-/* Of a table with so many groups, one at least. */
+/* The pair of a hash in a table with so many groups, 1 or more. Takes no lock. */
 static inline struct extent_pair extent_pair(struct fidx *index, unsigned table, uint64_t groups, uint64_t hash)
 {
 	uint64_t mixed = mix64(hash ^ index->tag_seed);
@@ -94,8 +100,8 @@ static inline struct extent_pair extent_pair(struct fidx *index, unsigned table,
 	return pair;
 }
 
-/* With both stripes held, until extent_pair_release. The table has the size then that the pair follows from. False: it is
-   not in use. */
+/* Finds the pair of a hash and acquires both stripes, until extent_pair_release; the size of the table is still the one
+   that the pair follows from. False: the table is not in use, and no stripe is held. */
 static inline bool extent_pair_acquire(struct fidx *index, unsigned table, uint64_t hash, struct extent_pair *out)
 {
 	for (;;) {
@@ -111,18 +117,19 @@ static inline bool extent_pair_acquire(struct fidx *index, unsigned table, uint6
 	}
 }
 
+/* Releases both stripes. */
 static inline void extent_pair_release(const struct extent_pair *pair)
 {
 	unlock_two(pair->lock[0], pair->lock[1]);
 }
 
-/* One entry of the pair, 0 .. EXTENT_PAIR_WAYS - 1; with one group, each twice. */
+/* Entry at, 0 .. EXTENT_PAIR_WAYS - 1, of the pair; when both groups are the same, each entry comes twice. */
 static inline struct extent_entry extent_entry(const struct extent_pair *pair, unsigned at)
 {
 	return (struct extent_entry){ pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS };
 }
 
-/* Stripes held. A place that is empty or of a closed segment, in the group with more of them. False: none. */
+/* Finds an entry that is empty or of a closed segment, in the group with more of them. Stripes held. False: none. */
 static inline bool extent_pair_free(const struct fidx *index, const struct extent_pair *pair, struct extent_entry *out)
 {
 	unsigned free_entries[2] = { 0, 0 };

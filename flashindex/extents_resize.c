@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of extents, made anew twice as large, or half. Both are in use meanwhile: what the old one holds is moved
- * entry by entry, written in the new one before it goes from the old one, with the stripes of both held; whoever looks
- * goes through the old one first. Entries of closed segments stay behind and are no more.
+ * Replaces the table of extents by one twice as large, or half. Both are in use meanwhile: each entry of the old one is
+ * written to the new one before it is emptied in the old one, with the stripes of both held, and lookups begin
+ * with the old one. Entries of closed segments are dropped.
  *
- *   groups of the new one set -> epoch -> moved, group by group -> groups of the old one 0 -> epoch -> its memory goes
+ *   set groups of the new one -> epoch -> move, group by group -> set groups of the old one to 0 -> epoch -> free it
  */
 #include "flashindex/flashindex.h"
 
@@ -30,7 +30,7 @@ static void set_groups(struct fidx *index, unsigned table, uint64_t groups)
 	atomic_fetch_add_explicit(&index->extents.epoch, 1, memory_order_release);
 }
 
-/* Takes the locks of an old group and a new pair in their order; some may be the same. */
+/* Takes the locks of an old group and a new pair in the order of their addresses; some may be the same. */
 static void lock_three(struct lock *lock[3])
 {
 	for (unsigned i = 1; i < 3; i++)
@@ -52,7 +52,7 @@ static void unlock_three(struct lock *const lock[3])
 			lock_release(lock[i]);
 }
 
-/* One entry to the new table. What finds no place there is lost: one in many thousands. */
+/* Moves one entry to the new table. An entry that finds no free one there is lost: one in many thousands. */
 static void move_entry(struct fidx *index, struct extent_entry from, uint64_t group, unsigned to)
 {
 	uint64_t hash = extent_load(&from.group->hash[from.way]), word;
@@ -65,12 +65,12 @@ static void move_entry(struct fidx *index, struct extent_entry from, uint64_t gr
 	lock[2] = pair.lock[1];
 	lock_three(lock);
 	word = extent_load(&from.group->word[from.way]);
-	/* It may have gone meanwhile; nothing comes to the old table. */
+	/* The entry may have gone meanwhile; none comes to the old table. */
 	if (!word_is_empty(word)) {
 		if (word_is_open(index, word) && extent_pair_free(index, &pair, &entry)) {
 			uint64_t replaced = extent_load(&entry.group->word[entry.way]);
 
-			if (!word_is_empty(replaced)) /* of a segment that was closed since it was moved */
+			if (!word_is_empty(replaced)) /* its segment was closed after it was moved */
 				extent_account(index, replaced, -1);
 			extent_store(&entry.group->offset[entry.way], extent_load(&from.group->offset[from.way]));
 			extent_store(&entry.group->word[entry.way], word);
@@ -84,8 +84,8 @@ static void move_entry(struct fidx *index, struct extent_entry from, uint64_t gr
 	unlock_three(lock);
 }
 
-/* To an empty one of no groups too. */
-static int resize(struct fidx *index, uint64_t groups)
+/* Replaces the table by one of so many groups, which may be 0. Codes of region_commit. */
+static int extents_resize_to(struct fidx *index, uint64_t groups)
 {
 	struct extents *extents = &index->extents;
 	unsigned old = atomic_load_explicit(&extents->current, memory_order_relaxed), new = 1 - old;
@@ -95,6 +95,7 @@ static int resize(struct fidx *index, uint64_t groups)
 
 	if (error)
 		return error;
+	must(old < EXTENT_TABLES && extent_groups(&extents->table[new]) == 0);
 	set_groups(index, new, groups);
 	atomic_store_explicit(&extents->current, new, memory_order_release);
 	atomic_fetch_add_explicit(&extents->epoch, 1, memory_order_release);
@@ -106,7 +107,7 @@ static int resize(struct fidx *index, uint64_t groups)
 				move_entry(index, entry, g, new);
 		}
 	set_groups(index, old, 0);
-	/* Whoever holds a stripe may be looking at the old table yet. */
+	/* A holder of a stripe may still be reading the old table. */
 	for (unsigned i = 0; i < EXTENT_STRIPES; i++) {
 		lock_acquire(&extents->stripe[i]);
 		lock_release(&extents->stripe[i]);
@@ -123,11 +124,11 @@ int fidx_extents_reserve(struct fidx *index, uint32_t more)
 	uint64_t most = extents_groups(extents->most);
 
 	if (groups > GROUPS_LEAST && (double)wanted < LOAD_LEAST * (double)(groups * EXTENT_WAYS))
-		return resize(index, extents_groups(2 * wanted));
+		return extents_resize_to(index, extents_groups(2 * wanted));
 	if (more == 0 || groups >= extents_groups(wanted))
 		return FS_OK;
 	if (groups >= most)
 		return FS_ERANGE;
 	groups = extents_groups(2 * wanted);
-	return resize(index, groups < most ? groups : most);
+	return extents_resize_to(index, groups < most ? groups : most);
 }

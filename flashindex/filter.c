@@ -7,9 +7,9 @@
  *   | 64 B    | 64 B    |     | 64 B    | 8 B                          |
  *   +---------+---------+-----+---------+------------------------------+
  *
- * Blocked: a key's bits all lie in one cache line, so asking costs one miss. The trailer says how
- * many probes the unit was built with, because it may be read back by a process that was started
- * with other options: asked with more probes than it was built with, it would reject its own keys.
+ * Blocked: a key's bits all lie in one cache line, so that a query costs one miss. The trailer contains the
+ * number of probes, because a process with other options may read the unit back: with more probes than it was
+ * built with, it would reject its own keys.
  *
  * With b bits per key, round(b ln 2) probes, at least one. One or two bits: one probe, and the
  * rate is that of a plain bit map, 1 - e^(-1/b): 0.632 and 0.393.
@@ -50,7 +50,7 @@ static uint64_t blocks_for(unsigned bits, uint64_t n)
 
 #define PROBE_BITS 9 /* log2(BLOCK_BITS) */
 
-/* Where a key's bits are: its block, then nine bits of walk for each probe, mixed anew after seven. */
+/* The bits of a key: its block, then nine bits of walk for each probe, mixed anew after seven. */
 struct probe {
 	uint64_t block;
 	uint64_t mixed;
@@ -114,6 +114,7 @@ void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64
 		for (unsigned p = 0; p < probes; p++) {
 			unsigned bit = probe_bit(&probe);
 
+			must(probe.block < blocks && bit < BLOCK_BITS);
 			block[bit / 8] |= (uint8_t)(1u << bit % 8);
 		}
 	}
@@ -175,7 +176,7 @@ size_t filter_bytes(const struct filter *filter)
 	return sizeof(*filter) + filter->blocks * BLOCK_BYTES + TRAILER_BYTES;
 }
 
-/* Of this very unit, from the bits that are set in it: a strange key is in each block alike. */
+/* Computed from the bits that are set in this unit: another key falls into each block with equal probability. */
 double filter_pass_rate(const struct filter *filter)
 {
 	double sum = 0;

@@ -2,15 +2,15 @@
 /* The CLOCK hand: over the slots in the order of their buckets, then over the extents. */
 #include "flashindex/flashindex.h"
 
+#include "base/assert.h"
 #include "base/metrics/counters.h"
 #include "flashindex/index_internal.h"
 
-/* How many slots are looked at for each live one asked for: the bound of a call in an index that is
-   nearly empty. */
+/* The most slots that the hand looks at for each live one: the bound of a call in a nearly empty index. */
 #define LOOKS_PER_VISIT 16
 #define LOOKS_LEAST 1024
 
-/* A live slot at zero becomes a ghost. With the stripe, as all that changes what is counted. */
+/* Makes a ghost of a live slot at zero, with the stripe, as for every change of a count. False: it has changed. */
 static bool make_ghost(struct fidx *index, const struct table *table, uint32_t bucket, _Atomic uint32_t *at)
 {
 	struct lock *lock = &bucket_stripe(index, table, bucket)->lock;
@@ -27,7 +27,7 @@ static bool make_ghost(struct fidx *index, const struct table *table, uint32_t b
 	return made;
 }
 
-static uint64_t less(uint64_t bytes, uint64_t by)
+static uint64_t bytes_less(uint64_t bytes, uint64_t by)
 {
 	return bytes > by ? bytes - by : 0;
 }
@@ -49,15 +49,15 @@ static bool hand_slot(struct fidx *index, const struct table *table, uint64_t nu
 
 		*made_ghost = make_ghost(index, table, bucket, at);
 		if (*made_ghost)
-			*ghost_bytes = less(*ghost_bytes, mean ? mean : 1);
+			*ghost_bytes = bytes_less(*ghost_bytes, mean ? mean : 1);
 	} else if (after != state) {
-		slot_swap(at, &slot, (slot & ~STATE_MASK) | after);
+		(void)slot_swap(at, &slot, (slot & ~STATE_MASK) | after); /* a hit meanwhile counts more */
 	}
 	return true;
 }
 
-/* How many places the hand has where it is: of a table, of one that isn't live none, or of the extents. */
-static uint64_t places(const struct fidx *index)
+/* The number of slots of the hand's table, 0 when it isn't live, or the number of extents. */
+static uint64_t hand_positions(const struct fidx *index)
 {
 	if (index->hand_table == FIDX_TABLES)
 		return extents_ways(index);
@@ -66,16 +66,16 @@ static uint64_t places(const struct fidx *index)
 		       : 0;
 }
 
-/* On to a place that there is. */
+/* Moves the hand on to a slot or extent that exists. */
 static void settle_hand(struct fidx *index)
 {
-	while (index->hand >= places(index)) {
+	while (index->hand >= hand_positions(index)) {
 		index->hand = 0;
 		index->hand_table = index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;
 	}
 }
 
-/* All places, with extents. There is a table, which has some. */
+/* All slots and extents: at least the slots of one table. */
 static uint64_t turn_of(const struct fidx *index)
 {
 	uint64_t turn = extents_ways(index);
@@ -90,11 +90,12 @@ struct turn {
 	uint64_t ghost_bytes, live, ghosts;
 };
 
-/* As far as it goes where the hand is. */
+/* Moves the hand to the end of its table or of the extents, or until the turn is over. */
 static void turn_here(struct fidx *index, struct turn *turn)
 {
-	uint64_t end = places(index);
+	uint64_t end = hand_positions(index);
 
+	must(index->hand_table <= FIDX_TABLES); /* extents may have become fewer since the hand settled */
 	for (; index->hand < end && turn->looks > 0 && turn->live < turn->visits; index->hand++, turn->looks--) {
 		bool made_ghost = false;
 
@@ -114,7 +115,7 @@ bool hand_take(struct fidx *index)
 
 void hand_give(struct fidx *index)
 {
-	atomic_store_explicit(&index->hand_busy, false, memory_order_release);
+	must(atomic_exchange_explicit(&index->hand_busy, false, memory_order_release));
 }
 
 uint64_t fidx_hand(struct fidx *index, uint64_t visits, uint64_t ghost_bytes, uint64_t *visited)

@@ -78,7 +78,7 @@ int fidx_create(struct fidx **out, const struct fidx_config *config, struct regi
 	if (!error)
 		error = tables_init(index, config->buckets);
 	if (!error)
-		error = extents_init(index, config->extents_most);
+		extents_init(index, config->extents_most);
 	if (error) {
 		fidx_destroy(index);
 		return error;
@@ -120,7 +120,7 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The caller's hash may be used elsewhere (bits of it choose a DRAM bucket): mixed again. */
+/* Mixes the caller's hash again, because its bits are used elsewhere: some choose a DRAM bucket. */
 static uint64_t own_hash(const struct fidx *index, uint64_t hash)
 {
 	return mix64(hash ^ index->seed);
@@ -176,6 +176,7 @@ void fidx_prefetch(const struct fidx *index, const struct fidx_key *given)
 
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes)
 {
+	debug_must(stripes > 0 && stripes <= 65536 && (stripes & (stripes - 1)) == 0);
 	return tag_of(index, own_hash(index, hash)) & (stripes - 1);
 }
 
@@ -196,7 +197,7 @@ static int64_t sum_load(const _Atomic int64_t *sum)
 	return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
-static uint64_t not_negative(int64_t sum)
+static uint64_t sum_or_zero(int64_t sum)
 {
 	return sum > 0 ? (uint64_t)sum : 0;
 }
@@ -219,10 +220,10 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 		out->tables++;
 		out->slots += table_buckets(&index->table[__builtin_ctz(left)]) * FIDX_BUCKET_SLOTS;
 	}
-	out->used = not_negative(used);
-	out->ghosts = not_negative(ghosts);
+	out->used = sum_or_zero(used);
+	out->ghosts = sum_or_zero(ghosts);
 	out->extents = extents_ways(index);
-	out->extents_used = not_negative(sum_load(&index->extents.used));
+	out->extents_used = sum_or_zero(sum_load(&index->extents.used));
 	out->index_bytes = out->slots * sizeof(uint32_t);
 	out->filter_bytes = atomic_load_explicit(&index->filter_bytes, memory_order_relaxed);
 	out->other_bytes = sizeof(*index) + STRIPES_MAX * sizeof(struct stripe) + sizeof(struct exact) +

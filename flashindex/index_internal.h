@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the index share: the index itself, its segment entries, stripes and sums.
+ * The index itself, its segment entries, stripes and sums, which its files share.
  *
- * Who may change a slot, and under what:
+ * The locks for a change of a slot:
  *   name, ghost <-> live   the stripe of its bucket (relocation: of both buckets), by swap
- *   CLOCK, read mark       nothing, by swap, giving up when the slot has changed
+ *   CLOCK, read mark       none, by a swap that gives up when the slot has changed
  * So with the stripe held only the CLOCK and the read mark of a live slot can still change.
  */
 #ifndef FS_FLASHINDEX_INDEX_INTERNAL_H
@@ -12,6 +12,7 @@
 
 #include <sched.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/region.h"
@@ -30,7 +31,7 @@
 struct stripe {
 	alignas(64) struct lock lock;
 	/*
-	 * Odd while a slot moves between two buckets of which the lower lies here. All slots that a
+	 * Odd while a slot moves between two buckets, the lower of which lies in this stripe. All slots that a
 	 * key can match in a table have the same two buckets, so this one number tells a lookup whether any of
 	 * them moved. Written with the lock held.
 	 */
@@ -40,8 +41,8 @@ struct stripe {
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /*
- * Written by the cleaner while the table is not live. Whoever uses what it says looks at the epoch afterwards, or
- * with the stripes held: if it has changed, all is done anew (key_settle).
+ * Written by the cleaner while the table is not live. A user reads the epoch after the fields, or holds the
+ * stripes: when the epoch has changed, the user begins again (key_settle).
  */
 struct table {
 	struct bucket *bucket; /* region memory; constant, and readable for as long as the index lives */
@@ -54,7 +55,7 @@ struct table {
 
 #define SEGMENT_CLOSED UINT64_MAX
 
-/* counts: slots in the low half, ghosts among them above, and who comes after the close. */
+/* counts: slots in the low half, ghosts among them above, and a bit that says that the segment is closed. */
 #define COUNTS_CLOSED (UINT64_C(1) << 63)
 #define COUNTS_GHOST_SHIFT 32
 #define COUNTS_SLOTS(counts) ((uint32_t)(counts))
@@ -66,25 +67,25 @@ struct filter;
 
 struct segment {
 	alignas(64) _Atomic uint64_t sequence; /* SEGMENT_CLOSED: its slots count as empty */
-	_Atomic uint8_t table; /* that it is bound to; constant while a slot names it */
+	_Atomic uint8_t table; /* it is bound to this one; constant while a slot names it */
 	/*
-	 * Changed by whoever changed a slot, with that slot's stripe still held. The close sets
-	 * COUNTS_CLOSED in the same word and takes what it finds there off the sums; who comes later
-	 * sees the bit and leaves the sums alone. So every slot leaves the sums exactly once.
+	 * A thread that changes a slot changes it, with that slot's stripe still held. The close sets
+	 * COUNTS_CLOSED in the same word and takes the counts that it finds there off the sums; a later change
+	 * sees the bit and doesn't touch the sums. So every slot leaves the sums exactly once.
 	 */
 	_Atomic uint64_t counts;
 	_Atomic(struct filter *) filter; /* NULL: none. Used between readers_enter and leave. */
 	_Atomic uint32_t mean_bytes; /* constant while a slot names the segment */
 	_Atomic uint32_t filter_pass; /* likewise; false-positive rate / 65536 */
-	_Atomic uint32_t extents; /* written under extents.sums_lock, as are the rest */
+	_Atomic uint32_t extents; /* written under extents.sums_lock, like the fields below */
 	uint32_t extent_ghosts;
 	uint64_t extent_bytes, extent_ghost_bytes;
-	bool extents_open; /* as COUNTS_CLOSED, for the extents */
+	bool extents_open; /* like COUNTS_CLOSED, for the extents */
 };
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* One per few threads, so that workers do not share a line. The sums are over all shards. */
+/* One for a few threads, so that workers do not share a line. The sums are over all shards; a part may be negative. */
 struct shard {
 	alignas(64) _Atomic uint64_t readers; /* threads of this shard that are inside a filter */
 	_Atomic int64_t used, ghosts, live_bytes, hot_bytes, filter_pass;
@@ -93,7 +94,7 @@ struct shard {
 /* ---- the table of known collisions ----------------------------------------------------------- */
 
 /*
- * Two words without a lock between them: id ^ owner and owner. A reader that sees halves of two
+ * Two words that are read without a lock: id ^ owner, and owner. A reader that sees halves of two
  * entries computes a wrong id and finds nothing.
  */
 struct exact_entry {
@@ -101,7 +102,7 @@ struct exact_entry {
 };
 
 struct exact {
-	_Atomic uint64_t learned; /* 0: nothing to consult */
+	_Atomic uint64_t learned; /* entries written since the start; 0: there is nothing to consult */
 	struct lock lock; /* LOCK_LEAF, covers writing and next */
 	unsigned next;
 	struct exact_entry entry[EXACT_SETS][EXACT_WAYS];
@@ -127,98 +128,114 @@ struct extent_table {
 };
 
 /*
- * One table is in use; both while what the old one holds is moved to the new one, entry by entry, there first and then
- * gone here. So whoever looks in the old one first misses nothing. epoch changes with either's size: a look without a
- * lock is repeated when it has.
+ * One table is in use; both are while entries move from the old to the new one, each written there before it is
+ * emptied here. So a lookup that begins with the old one misses nothing. epoch changes with the size of either: a
+ * lookup without a lock is repeated when it has changed.
  */
 struct extents {
 	struct extent_table table[EXTENT_TABLES];
-	_Atomic unsigned current; /* where inserts go */
+	_Atomic unsigned current; /* inserts go to this one; written by the cleaner */
 	_Atomic uint32_t epoch;
 	uint32_t most;
-	_Atomic uint64_t present; /* entries that are not empty, closed segments' too */
-	_Atomic int64_t used; /* of open segments */
+	_Atomic uint64_t present; /* entries that are not empty, those of closed segments included */
+	_Atomic int64_t used; /* entries of open segments */
 	struct lock stripe[EXTENT_STRIPES]; /* of groups: every change, and every read of more than a hash */
-	struct lock sums_lock; /* LOCK_LEAF: what segments count about extents */
+	struct lock sums_lock; /* LOCK_LEAF: the segments' counts of extents */
 	bool ready; /* locks are initialised */
 };
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
+/* Constant after creation, like every field without a comment. */
 struct fidx {
 	struct slot_layout layout;
 	struct region *region; /* not owned */
 	uint32_t segments;
 	unsigned functions;
-	_Atomic unsigned filter_bits; /* of filters to be built; 0 as long as no segment may have one */
+	_Atomic unsigned filter_bits; /* of new filters; written by the cleaner */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed, tag_seed, filter_seed;
 	struct table table[FIDX_TABLES];
-	_Atomic uint32_t live; /* tables: a bit each */
-	_Atomic uint32_t epoch; /* counts their coming and going */
+	_Atomic uint32_t live; /* live tables, a bit each; written by the cleaner */
+	_Atomic uint32_t epoch; /* counts the changes of live */
 	uint32_t next_table_id; /* cleaner */
 	uint64_t buckets_most; /* of a table */
 	struct stripe *stripe; /* STRIPES_MAX */
-	struct segment *segment_field; /* by a slot's segment field: the first, which empty slots name, stays closed */
+	struct segment *segment_field; /* by a slot's segment field; the first, for empty slots, stays closed */
 	struct shard *shard;
 	struct exact *exact;
 	_Atomic uint64_t filter_bytes;
-	_Atomic bool filters; /* some segment has had one */
-	_Atomic bool hand_busy;
-	/* Where the hand is: in a table, or behind the last one among the extents. Whoever set hand_busy. */
-	unsigned hand_table;
-	uint64_t hand;
+	_Atomic bool filters; /* some segment may have a filter */
+	_Atomic bool hand_busy; /* its setter alone uses hand_table and hand */
+	unsigned hand_table; /* the hand is in this table, or, at FIDX_TABLES, among the extents */
+	uint64_t hand; /* slot or extent there */
 	struct extents extents;
 };
 
-/* index.c */
+/*
+ * Functions of the files. The stripe of a slot is that of its bucket; `segment` and `number` are below
+ * index->segments.
+ */
+
+/* index.c. The calling thread's shard. Any thread. */
 struct shard *shard_self(struct fidx *index);
 
-/* tables.c */
-int tables_init(struct fidx *index, uint64_t buckets);
+/* tables.c. Adds the first table; codes of fidx_table_add. */
+FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 
-/* hand.c */
-/* One thread at a time is the hand, or keeps it from the tables. False: another one is. */
-bool hand_take(struct fidx *index);
+/* hand.c. hand_take: the calling thread alone is the hand, or keeps it from the tables, until hand_give. False: another
+   one is. */
+FS_MUST_CHECK bool hand_take(struct fidx *index);
 void hand_give(struct fidx *index);
 
-/* segment.c */
-/* With the stripe of the changed slot held: slots and ghosts are the differences. */
+/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed slot
+   held; segment_account_sums adds differences to the sums of the calling thread's shard. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);
 
-/* filter.c. Checks bytes that may come from flash: NULL (and the bytes freed) when not well formed. */
+/* filter.c. Makes a filter of bytes that may come from flash, and owns them. NULL, with the bytes freed: they are
+   malformed, or memory is out. */
 struct filter *filter_wrap(void *bytes, size_t length);
+/* Frees filter and bytes; NULL does nothing. */
 void filter_free(struct filter *filter);
+/* Bytes of memory that the filter takes. */
 size_t filter_bytes(const struct filter *filter);
+/* The probability that it passes another key, 0 .. 1. Reads the whole filter. */
 double filter_pass_rate(const struct filter *filter);
-bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash);
+/* False: no key with this hash is in it. The caller is between readers_enter and readers_leave, or owns it. */
+FS_MUST_CHECK bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash);
 
-/* exact.c */
-int exact_create(struct exact **out);
+/* exact.c. FS_ENOMEM. */
+FS_MUST_CHECK int exact_create(struct exact **out);
+/* NULL does nothing. */
 void exact_destroy(struct exact *exact);
-bool exact_rejects(const struct exact *exact, const struct fidx_match *match, uint64_t hash);
+/* True: the record of this identity is known to be another key's. Any thread, no lock. */
+FS_MUST_CHECK bool exact_rejects(const struct exact *exact, const struct fidx_match *match, uint64_t hash);
 
-/* extents.c */
-int extents_init(struct fidx *index, uint32_t most);
+/* extents.c. An empty table for at most so many entries; fini may be called without init. */
+void extents_init(struct fidx *index, uint32_t most);
 void extents_fini(struct extents *extents);
-/* Groups for so many entries, with room to spare. */
+/* extents_resize.c. Groups for so many entries, with room to spare; 0 for none. */
 uint64_t extents_groups(uint64_t entries);
-uint64_t extents_ways(const struct fidx *index); /* places for entries, of both tables */
+/* Entries of both tables, empty ones included. Any thread, no lock. */
+uint64_t extents_ways(const struct fidx *index);
+/* Empties the entries of open segments with this hash; returns their number. Key stripe held; takes extent stripes. */
 unsigned extents_clear(struct fidx *index, uint64_t hash);
+/* The parts of fidx_segment_open, fidx_segment_close and fidx_sweep for extents. */
 void extents_segment_open(struct fidx *index, struct segment *segment);
 void extents_segment_close(struct fidx *index, struct segment *segment);
 uint64_t extents_sweep(struct fidx *index, uint32_t segment);
-/* The hand at extent at, 0 .. extents_ways: true when it was live. Takes the bytes of a new ghost off *ghost_bytes. */
+/* Moves the hand over extent number at, 0 .. extents_ways. True: it was live. Takes the bytes of a new ghost off
+   *ghost_bytes. Takes its stripe. */
 bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *made_ghost);
-/* Every entry that is not empty. Only while nothing else runs. */
-void extents_visit(const struct fidx *index, /* all tables */
+/* Calls visit for every entry of both tables that is not empty. Only while nothing else runs. */
+void extents_visit(const struct fidx *index,
 		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context);
 
 /*
- * In builds with fault points, lets other threads in now and then between two steps that a lookup
- * must see as one: the gap is a nanosecond wide, and a test would hardly ever meet it.
+ * In builds with fault points, yields now and then between two steps that a lookup must see as one: the gap is a
+ * nanosecond wide, and a test would hardly ever meet it.
  */
 static inline void widen_race(void)
 {
@@ -232,49 +249,56 @@ static inline void widen_race(void)
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
-/* number: of a segment, or what slot_segment says of an empty slot. */
+/* number: of a segment, or the result of slot_segment for an empty slot. */
 static inline struct segment *segment_at(const struct fidx *index, uint32_t number)
 {
 	return &index->segment_field[(uint32_t)(number + 1)];
 }
 
+/* SEGMENT_CLOSED: the segment is closed, or number is that of an empty slot. */
 static inline uint64_t segment_sequence(const struct fidx *index, uint32_t segment)
 {
 	return atomic_load_explicit(&segment_at(index, segment)->sequence, memory_order_acquire);
 }
 
+/* The table to which the segment is, or was last, bound. */
 static inline unsigned segment_table(const struct fidx *index, uint32_t segment)
 {
 	return atomic_load_explicit(&segment_at(index, segment)->table, memory_order_relaxed);
 }
 
-/* Empty, or naming a closed segment. */
+/* Is the slot empty, or does it name a closed segment? */
 static inline bool slot_is_free(const struct fidx *index, uint32_t slot)
 {
 	return segment_sequence(index, slot_segment(&index->layout, slot)) == SEGMENT_CLOSED;
 }
 
+/* The number of buckets of a live table. */
 static inline uint64_t table_buckets(const struct table *table)
 {
 	return atomic_load_explicit(&table->buckets, memory_order_relaxed);
 }
 
-/* The live tables, a bit each. Walked by: for (left = tables_live(index); left; left &= left - 1) ... ctz(left) */
+/* The live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ... ctz(left) */
 static inline uint32_t tables_live(const struct fidx *index)
 {
 	return atomic_load_explicit(&index->live, memory_order_relaxed);
 }
 
+/* A key with another epoch has stale buckets. */
 static inline uint32_t tables_epoch(const struct fidx *index)
 {
 	return atomic_load_explicit(&index->epoch, memory_order_acquire);
 }
 
+/* The stripe of a bucket of a table. */
 static inline struct stripe *bucket_stripe(const struct fidx *index, const struct table *table, uint32_t bucket)
 {
 	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_relaxed)];
 }
 
+/* lock_two acquires two locks of one rank, which may be the same, in the order of their addresses; unlock_two releases
+   them. stripes_acquire and stripes_release do that for two buckets. */
 static inline void lock_two(struct lock *a, struct lock *b)
 {
 	lock_acquire(a <= b ? a : b);
@@ -299,6 +323,7 @@ static inline void stripes_release(struct fidx *index, const struct table *table
 	unlock_two(&bucket_stripe(index, table, a)->lock, &bucket_stripe(index, table, b)->lock);
 }
 
+/* Between readers_enter and readers_leave of a shard, no filter that its thread has loaded is freed. */
 static inline void readers_enter(struct shard *shard)
 {
 	/* Sequentially consistent, as is the load of the filter after it: the close stores NULL
@@ -311,7 +336,7 @@ static inline void readers_leave(struct shard *shard)
 	atomic_fetch_sub_explicit(&shard->readers, 1, memory_order_release);
 }
 
-/* The other bucket of a slot in a table of so many buckets. Its own inverse. */
+/* The other bucket of a slot in a table of so many buckets. The function is its own inverse. */
 static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets, uint32_t bucket, uint32_t tag)
 {
 	uint64_t sum = reduce64(mix64(tag ^ index->tag_seed), buckets);
@@ -319,8 +344,7 @@ static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets
 	return (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);
 }
 
-/* What the two buckets and the tag of a key in a table are, as one number: the table's id from bit 56, its lower bucket
-   from 24, the tag. */
+/* A key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the tag. */
 static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uint32_t tag)
 {
 	return (uint64_t)table_id << 56 | (uint64_t)(bucket[0] < bucket[1] ? bucket[0] : bucket[1]) << 24 | tag;
@@ -328,7 +352,7 @@ static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uin
 
 _Static_assert(32 - SLOT_FIXED_BITS - 1 <= 24, "the widest tag fits below the bucket");
 
-/* The key with its buckets in the tables that are live now: itself, or copy. */
+/* The key with its buckets in the tables that are live now: key itself, or copy. */
 static inline const struct fidx_key *key_settle(const struct fidx *index, const struct fidx_key *key,
 						struct fidx_key *copy)
 {

@@ -2,13 +2,13 @@
 /*
  * Inserting, and making room for it.
  *
- * When both buckets are full, the slots in them could each go to their other bucket, and the slots
- * there to theirs: a breadth-first search over buckets finds the nearest free slot, and the slots
- * on the way to it each move one bucket on, the last one first. The search reads without locks;
- * each move locks its two buckets and looks again. With 256 buckets searched a way is at most
+ * When both buckets are full, each slot in them could go to its other bucket, and the slots
+ * there to theirs: a breadth-first search over buckets finds the nearest free slot, and each slot
+ * on the path to it moves one bucket on, the last one first. The search reads without locks;
+ * each move locks its two buckets and looks again. With 256 buckets searched a path is at most
  * three moves long (2 buckets, up to 32 after one move, the others after two).
  *
- * One thread at a time inserts, so nobody else takes the room that was made.
+ * One thread at a time inserts, so no other thread takes the new room.
  */
 #include "flashindex/flashindex.h"
 
@@ -19,16 +19,16 @@
 #include "flashindex/index_internal.h"
 
 #define SEARCH_BUCKETS 256
-#define SEARCHES 4 /* how often a way that got lost is looked for again */
+#define SEARCHES 4 /* a path that others have changed meanwhile is searched for again, so many times in all */
 
-/* A bucket that the search has reached, and from where: slot of the parent's bucket leads here. */
+/* A bucket that the search has reached: this slot of the parent's bucket leads here. */
 struct step {
 	uint32_t bucket;
-	int16_t parent; /* -1: one of the key's own */
+	int16_t parent; /* index of a step; -1: the bucket is one of the key's own */
 	uint8_t slot;
 };
 
-/* A free slot of the bucket, or NULL. Empty ones first: their line is enough to know. */
+/* A free slot of the bucket, or NULL. Empty ones first: the bucket's cache line alone tells them. */
 static _Atomic uint32_t *free_slot(const struct fidx *index, const struct table *table, uint32_t number)
 {
 	struct bucket *bucket = &table->bucket[number];
@@ -51,10 +51,7 @@ static unsigned occupied_slots(const struct fidx *index, const struct table *tab
 	return (unsigned)__builtin_popcount(occupied);
 }
 
-/*
- * Stripe held. Writes a slot over whatever is there and returns what that was. Only CLOCK changes
- * can come between.
- */
+/* Overwrites a slot and returns its old value. Only CLOCK changes can come between. Stripe held. */
 static uint32_t overwrite(_Atomic uint32_t *at, uint32_t slot)
 {
 	uint32_t old = slot_load(at);
@@ -64,7 +61,7 @@ static uint32_t overwrite(_Atomic uint32_t *at, uint32_t slot)
 	return old;
 }
 
-/* What was overwritten leaves its segment's counts; empty slots have none. */
+/* Takes an overwritten slot off its segment's counts; an empty one has none. */
 static void account_overwritten(struct fidx *index, uint32_t old)
 {
 	if (!slot_is_empty(&index->layout, old))
@@ -74,29 +71,31 @@ static void account_overwritten(struct fidx *index, uint32_t old)
 /* ---- one move -------------------------------------------------------------------------------- */
 
 /*
- * Both stripes held. The copy is there before the original goes, and the counter of the lower
- * bucket's stripe is odd meanwhile, so that a lookup sees it in one place or looks again.
+ * Moves a slot. The copy is there before the original goes, and the counter of the lower bucket's stripe is odd
+ * meanwhile, so that a lookup sees the slot in one of the buckets or looks again. Both stripes held.
  */
 static void move_slot(struct fidx *index, const struct table *table, uint32_t from_bucket, _Atomic uint32_t *from,
 		      uint32_t to_bucket, _Atomic uint32_t *to)
 {
 	uint32_t lower = from_bucket < to_bucket ? from_bucket : to_bucket;
 	_Atomic uint32_t *moves = &bucket_stripe(index, table, lower)->moves;
-	uint32_t slot = slot_load(from), copy = slot, last;
+	uint32_t slot = slot_load(from), copy = slot, last, count;
 
-	atomic_fetch_add_explicit(moves, 1, memory_order_acq_rel);
+	must(!slot_is_empty(&index->layout, slot));
+	count = atomic_fetch_add_explicit(moves, 1, memory_order_acq_rel);
+	must(count % 2 == 0); /* its stripe is held, so no other slot moves */
 	widen_race();
 	account_overwritten(index, overwrite(to, slot));
 	widen_race();
 	last = overwrite(from, SLOT_EMPTY);
-	if (last != slot) /* a CLOCK update came between: carried over, unless the copy had one too */
-		slot_swap(to, &copy, last);
+	if (last != slot) /* carries a CLOCK update over that came between, unless the copy had one too */
+		(void)slot_swap(to, &copy, last);
 	widen_race();
 	atomic_fetch_add_explicit(moves, 1, memory_order_release);
 	ctr_add(CTR_index_moves, 1);
 }
 
-/* Moves a slot one bucket on, if all is still as the search saw it. True: its place is free now. */
+/* Moves a slot one bucket on, if nothing has changed since the search. True: the slot that it left is free now. */
 static bool try_move(struct fidx *index, const struct table *table, const struct step *parent, const struct step *step)
 {
 	_Atomic uint32_t *from = &table->bucket[parent->bucket].slot[step->slot];
@@ -121,16 +120,18 @@ static bool try_move(struct fidx *index, const struct table *table, const struct
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool walk_back(struct fidx *index, const struct table *table, const struct step *steps, int at)
+static bool relocate_along(struct fidx *index, const struct table *table, const struct step *steps, int at)
 {
-	for (; steps[at].parent >= 0; at = steps[at].parent)
+	for (; steps[at].parent >= 0; at = steps[at].parent) {
+		must(steps[at].parent < at);
 		if (!try_move(index, table, &steps[steps[at].parent], &steps[at]))
 			return false;
+	}
 	return true;
 }
 
-/* Reaches the buckets that parent's slots could go to. The index of a step whose bucket has room, or -1. */
-static int expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
+/* Adds steps to the buckets to which parent's slots could go. Returns a step's index whose bucket has room, or -1. */
+static int search_expand(const struct fidx *index, const struct table *table, struct step *steps, int parent, int *n)
 {
 	const struct bucket *bucket = &table->bucket[steps[parent].bucket];
 
@@ -144,6 +145,7 @@ static int expand(const struct fidx *index, const struct table *table, struct st
 				       slot_tag(&index->layout, slot));
 		if (other == steps[parent].bucket)
 			continue;
+		must(other < table_buckets(table));
 		steps[*n] = (struct step){ other, (int16_t)parent, (uint8_t)i };
 		(*n)++;
 		if (free_slot(index, table, other))
@@ -152,8 +154,8 @@ static int expand(const struct fidx *index, const struct table *table, struct st
 	return -1;
 }
 
-/* Frees a slot in one of the two buckets by moving others away. False: there is no way. */
-static bool make_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
+/* Frees a slot in one of the two buckets by moving others away. False: there is no path, or it was lost each time. */
+static bool relocate_for_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	for (unsigned tries = 0; tries < SEARCHES; tries++) {
 		struct step steps[SEARCH_BUCKETS];
@@ -163,10 +165,10 @@ static bool make_room(struct fidx *index, const struct table *table, const uint3
 		if (pair[1] != pair[0])
 			steps[n++] = (struct step){ pair[1], -1, 0 };
 		for (int at = 0; at < n && found < 0; at++)
-			found = expand(index, table, steps, at, &n);
+			found = search_expand(index, table, steps, at, &n);
 		if (found < 0)
 			return false;
-		if (walk_back(index, table, steps, found))
+		if (relocate_along(index, table, steps, found))
 			return true;
 	}
 	return false;
@@ -174,7 +176,7 @@ static bool make_room(struct fidx *index, const struct table *table, const uint3
 
 /* ---- insert ---------------------------------------------------------------------------------- */
 
-/* Both stripes held. The emptier bucket's free slot, so that buckets fill evenly. */
+/* A free slot of the emptier bucket, so that buckets fill evenly, or of the other; NULL: none. Both stripes held. */
 static _Atomic uint32_t *choose_free(const struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	unsigned first = occupied_slots(index, table, pair[0]) > occupied_slots(index, table, pair[1]);
@@ -183,7 +185,7 @@ static _Atomic uint32_t *choose_free(const struct fidx *index, const struct tabl
 	return at ? at : free_slot(index, table, pair[!first]);
 }
 
-/* Both stripes held, no slot free. The coldest of all; among equals the one that dies first. */
+/* The coldest of all slots; among equals, the one whose segment is reclaimed first. Both stripes held, no slot free. */
 static _Atomic uint32_t *choose_coldest(const struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	_Atomic uint32_t *coldest = NULL;
@@ -210,7 +212,7 @@ static bool has_room(struct fidx *index, const struct table *table, const uint32
 	return free_slot(index, table, pair[0]) || free_slot(index, table, pair[1]);
 }
 
-/* Tables come and go in this thread alone. */
+/* No table comes or goes meanwhile: that is this thread's work too. */
 bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segment, unsigned function, unsigned clock,
 		 enum fidx_drop drop)
 {
@@ -225,7 +227,7 @@ bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segm
 	must(segment < index->segments && function < index->functions && clock <= CLOCK_MAX);
 	must(segment_sequence(index, segment) != SEGMENT_CLOSED);
 	if (fault_fires(FAULT_index_force_relocation) || !has_room(index, table, pair))
-		make_room(index, table, pair);
+		(void)relocate_for_room(index, table, pair); /* without room, the pair below has no free slot */
 
 	stripes_acquire(index, table, pair[0], pair[1]);
 	at = choose_free(index, table, pair);

@@ -2,8 +2,8 @@
 /*
  * The bits of a slot (drawn in flashindex.h), its states, and the search of a bucket.
  *
- * The three low bits are the state; everything above them says what a slot names. The state of an
- * extent has the same three bits and the same meaning.
+ * The three low bits are the state; all bits above them are the slot's name (segment, tag, function). The state of an
+ * extent has the same three bits and the same meaning. All functions here are pure, or atomic on one slot: any thread.
  *
  *   state = clock << 1 | ghost
  *   0 2 4 6: live, not read on flash, CLOCK 0..3     1: ghost     3 5 7: live, read, CLOCK 1..3
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "flashindex/flashindex.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -38,6 +39,7 @@
 #define STATE_COLD 0u /* live, unread, CLOCK 0 */
 #define CLOCK_MAX 3u
 
+/* The parts of a state. A ghost's CLOCK is 0, and it doesn't count as read. */
 static inline bool state_is_ghost(unsigned state)
 {
 	return state == STATE_GHOST;
@@ -53,12 +55,13 @@ static inline bool state_is_read(unsigned state)
 	return (state & 1) && state != STATE_GHOST;
 }
 
+/* The state of a new slot with that CLOCK, 0 .. CLOCK_MAX. */
 static inline unsigned state_unread(unsigned clock)
 {
 	return clock << 1;
 }
 
-/* What a hit makes of it. Never a ghost. */
+/* The state after a hit. Never a ghost. */
 static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode)
 {
 	unsigned clock = state_clock(state);
@@ -69,9 +72,9 @@ static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode
 }
 
 /*
- * What the hand makes of it. Read and CLOCK 0 is not a state: while nothing has to become a
- * ghost, a read object stays at 1, so that reclaim knows that it was read; when ghosts are wanted,
- * it goes to 0 and loses the mark, one pass before it would be a ghost.
+ * The state after the hand. No state says "read, CLOCK 0": while no ghost is wanted, a read object stays at 1, so
+ * that reclaim knows of the read; when ghosts are wanted, it goes to 0 and loses the mark, one pass before it would
+ * be a ghost.
  */
 static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
 {
@@ -92,6 +95,7 @@ static inline unsigned state_warmth(unsigned state)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
+/* The parts of a slot. */
 #define SLOT_EMPTY 0u
 #define SLOT_FUNCTION_SHIFT 3
 #define SLOT_FUNCTION_MASK 15u
@@ -103,11 +107,12 @@ struct slot_layout {
 	unsigned segment_bits;
 	unsigned segment_shift;
 	unsigned tag_bits;
-	uint32_t segment_mask; /* in place; none of it set = empty */
-	uint32_t tag_mask; /* in place */
+	uint32_t segment_mask; /* as the bits lie in a slot; none of them set = empty */
+	uint32_t tag_mask; /* as the bits lie in a slot */
 };
 
-/* False when the tag would be wider than what is left over, or narrower than two bits. */
+/* Computes the layout for that many segments. tag_bits 0: all remaining bits. False: the tag would be wider than the
+   remaining bits, or narrower than two. */
 static inline bool layout_init(struct slot_layout *layout, uint32_t segments, unsigned tag_bits)
 {
 	unsigned bits = 1;
@@ -127,17 +132,19 @@ static inline bool layout_init(struct slot_layout *layout, uint32_t segments, un
 	return true;
 }
 
-/* UINT32_MAX of an empty slot. */
+/* UINT32_MAX for an empty slot. */
 static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot >> layout->segment_shift) - 1;
 }
 
+/* An empty slot may have other bits set than the segment's. */
 static inline bool slot_is_empty(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->segment_mask) == 0;
 }
 
+/* The tag, the function and the state. */
 static inline uint32_t slot_tag(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->tag_mask) >> SLOT_TAG_SHIFT;
@@ -153,9 +160,10 @@ static inline unsigned slot_state(uint32_t slot)
 	return slot & STATE_MASK;
 }
 
-/* What a slot names, state zero. */
+/* A slot with this name and state zero. */
 static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag, unsigned function)
 {
+	debug_must(tag >> layout->tag_bits == 0 && function <= SLOT_FUNCTION_MASK);
 	return (segment + 1) << layout->segment_shift | tag << SLOT_TAG_SHIFT |
 	       (uint32_t)function << SLOT_FUNCTION_SHIFT;
 }
@@ -169,12 +177,13 @@ struct bucket {
 _Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "a slot is four bytes");
 
+/* slot_load acquires. slot_swap sets a slot to desired if it is *expected, with acquire and release; false: it was not,
+   and *expected is its value. */
 static inline uint32_t slot_load(const _Atomic uint32_t *at)
 {
 	return atomic_load_explicit(at, memory_order_acquire);
 }
 
-/* On failure *expected is what is there. */
 static inline bool slot_swap(_Atomic uint32_t *at, uint32_t *expected, uint32_t desired)
 {
 	return atomic_compare_exchange_strong_explicit(at, expected, desired, memory_order_acq_rel,
@@ -183,8 +192,8 @@ static inline bool slot_swap(_Atomic uint32_t *at, uint32_t *expected, uint32_t 
 
 #ifdef FIDX_SSE2
 /*
- * The loads go through assembly because C knows no atomic load of sixteen bytes. What is needed is
- * less: each aligned lane of four bytes is whole on every x86-64, loads are not reordered with
+ * The loads go through assembly because C has no atomic load of sixteen bytes. The search needs less: each aligned
+ * lane of four bytes is whole on every x86-64, loads are not reordered with
  * later loads (so they are acquire loads), and the compiler may neither repeat nor move them.
  */
 static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter)
@@ -196,6 +205,7 @@ static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter
 	return lanes;
 }
 
+/* One bit for each of the 16 lanes that are all ones. */
 static inline unsigned bucket_bits(const __m128i equal[4])
 {
 	__m128i low = _mm_packs_epi32(equal[0], equal[1]);
@@ -206,8 +216,8 @@ static inline unsigned bucket_bits(const __m128i equal[4])
 #endif
 
 /*
- * Which of the 16 slots equal want under mask: one bit each. *occupied: which have any bit of the
- * segment mask set. A match is not necessarily occupied.
+ * Returns one bit for each of the 16 slots that equals want under mask. *occupied: one bit for each slot that has a
+ * bit of the segment mask set. A match is not necessarily occupied.
  */
 static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want, uint32_t segment_mask,
 				     unsigned *occupied)
@@ -217,7 +227,7 @@ static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask,
 	const __m128i segments = _mm_set1_epi32((int)segment_mask), none = _mm_setzero_si128();
 	__m128i equal[4], empty[4];
 
-#pragma GCC unroll 4 /* else the results go through memory */
+#pragma GCC unroll 4 /* otherwise the results go through memory */
 	for (unsigned i = 0; i < 4; i++) {
 		__m128i lanes = bucket_load4(bucket, i);
 

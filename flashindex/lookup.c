@@ -2,11 +2,11 @@
 /*
  * Finding slots, and the changes that need no room: clear, remove, touch.
  *
- * A lookup takes no lock; it looks in each live table, and again if tables have come or gone meanwhile. It may see a slot in neither bucket while the slot moves from the one
- * it reads second to the one it read first; the stripe's move counter tells it to look again. The
- * order that this rests on, without a fence: the mover makes the counter odd, writes the copy,
- * clears the original (both with release), makes the counter even. A reader that saw the original
- * cleared has acquired that, so its second load of the counter sees the odd value or a later one.
+ * A lookup takes no lock; it looks in each live table, and again if tables have come or gone meanwhile. It may see a
+ * slot in neither bucket while the slot moves from the bucket that it reads second to the one that it read first; the
+ * stripe's move counter tells it to look again. This rests on an order, without a fence: the mover makes the counter
+ * odd, writes the copy, clears the original (both with release), and makes the counter even. A reader that saw the
+ * original cleared has acquired that, so its second load of the counter sees the odd value or a later one.
  */
 #include "flashindex/flashindex.h"
 
@@ -16,7 +16,7 @@
 #include "base/metrics/counters.h"
 #include "flashindex/index_internal.h"
 
-/* A slot as it was read, and where. */
+/* A slot's value, and where it was read. */
 struct found {
 	uint32_t slot;
 	unsigned way;
@@ -26,15 +26,15 @@ struct found {
 struct scan {
 	struct found found[FIDX_PAIR_SLOTS];
 	unsigned n;
-	uint32_t others; /* a bit for each occupied slot that is not what was asked for */
+	uint32_t others; /* a bit for each occupied slot that doesn't match */
 };
 
-/* Between first use and fini, no filter that was published is freed. */
+/* Between the first use and filter_use_end, no published filter is freed. */
 struct filter_use {
 	struct shard *shard; /* NULL: none used yet */
 };
 
-/* The instruction for it is not in every x86-64, and the library's function is slower than this. */
+/* Not every x86-64 has an instruction for it, and the compiler's library function is slower. */
 static unsigned count_bits(uint32_t bits)
 {
 	bits -= (bits >> 1) & 0x55555555u;
@@ -55,7 +55,7 @@ static inline struct pair pair_of(const struct fidx *index, const struct fidx_ke
 	return (struct pair){ &index->table[table], table, { key->bucket[table][0], key->bucket[table][1] } };
 }
 
-/* second: of the two buckets. */
+/* Scans one bucket of the pair; second is 0 or 1. */
 static inline void scan_bucket(const struct fidx *index, const struct pair *pair, unsigned second, uint32_t mask,
 			       uint32_t want, struct scan *scan)
 {
@@ -70,7 +70,7 @@ static inline void scan_bucket(const struct fidx *index, const struct pair *pair
 		_Atomic uint32_t *at = &bucket->slot[i];
 		uint32_t slot = slot_load(at);
 
-		/* Its CLOCK may have changed since the search, or all of it. */
+		/* Its CLOCK, or all of it, may have changed since the search. */
 		if ((slot & mask) == want && !slot_is_empty(&index->layout, slot))
 			scan->found[scan->n++] = (struct found){ slot, FIDX_BUCKET_SLOTS * second + i, at };
 	}
@@ -87,7 +87,7 @@ static void scan_both(const struct fidx *index, const struct pair *pair, uint32_
 		scan_bucket(index, pair, 1, mask, want, scan);
 }
 
-/* Without a lock. Waits out a move in its stripe, which is two stores long. */
+/* Scans both buckets without a lock. Waits for the end of a move in its stripe, which is two stores long. */
 static void scan_settled(const struct fidx *index, const struct pair *pair, uint32_t mask, uint32_t want,
 			 struct scan *scan)
 {
@@ -146,10 +146,10 @@ static uint64_t place_in(const struct fidx_key *key, const struct pair *pair)
 /*
  * May this slot, which has the key's tag, be the key's? Filters and collisions never reject the
  * owner. The slot may have been emptied and its segment reopened since it was read: then the
- * match is one that never was, and whoever reads there finds no record of the key.
+ * match never existed, and a reader finds no record of the key there.
  */
-static enum verdict judge(struct fidx *index, const struct fidx_key *key, const struct pair *pair,
-			  const struct found *found, struct filter_use *use, struct fidx_match *match)
+static enum verdict judge_slot(struct fidx *index, const struct fidx_key *key, const struct pair *pair,
+			       const struct found *found, struct filter_use *use, struct fidx_match *match)
 {
 	uint32_t slot = found->slot;
 
@@ -159,7 +159,7 @@ static enum verdict judge(struct fidx *index, const struct fidx_key *key, const 
 	match->way = (uint8_t)found->way;
 	match->place = place_in(key, pair);
 	fill_state(match, slot_state(slot));
-	/* Bound to another table by now, it has been closed and opened again since the slot was read. */
+	/* A segment that is bound to another table by now was closed and opened again since the slot was read. */
 	if (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)
 		return VERDICT_CLOSED;
 	if (filter_rejects(index, match->segment, key->hash, use))
@@ -186,22 +186,22 @@ static void sort_youngest_first(struct fidx_match *match, unsigned n)
 	}
 }
 
-/* What a lookup has seen. */
+/* The results of a lookup so far. */
 struct seen {
 	struct fidx_match *match;
 	unsigned n, others, by_filter, by_exact;
 };
 
-/* In one table, the key being settled. */
-static inline void look_in(struct fidx *index, const struct fidx_key *key, unsigned table, struct filter_use *use,
-			   struct seen *seen)
+/* Looks in one table. The key is settled. */
+static inline void lookup_in_table(struct fidx *index, const struct fidx_key *key, unsigned table,
+				   struct filter_use *use, struct seen *seen)
 {
 	const struct pair pair = pair_of(index, key, table);
 	struct scan scan;
 
 	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++) {
-		enum verdict verdict = judge(index, key, &pair, &scan.found[i], use, &seen->match[seen->n]);
+		enum verdict verdict = judge_slot(index, key, &pair, &scan.found[i], use, &seen->match[seen->n]);
 
 		seen->n += verdict == VERDICT_MATCH;
 		seen->by_filter += verdict == VERDICT_FILTER;
@@ -222,7 +222,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given, struct fi
 		key = key_settle(index, given, &copy);
 		seen = (struct seen){ .match = out };
 		for (uint32_t left = tables_live(index); left; left &= left - 1)
-			look_in(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
+			lookup_in_table(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	filter_use_end(&use);
 	if (seen.others)
@@ -237,7 +237,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given, struct fi
 
 /* ---- taking slots out ------------------------------------------------------------------------ */
 
-/* A pair whose stripes are held, and which they are. */
+/* A pair, and its stripes, which are held. */
 struct held {
 	struct pair pair;
 	struct lock *lock[2];
@@ -250,8 +250,8 @@ static void held_release(struct held *held)
 }
 
 /*
- * Takes both stripes of the key's pair in a table; false: the table is not live. The tables are as they were when the
- * stripes were chosen: one that comes afterwards waits for whoever holds stripes.
+ * Takes both stripes of the key's pair in a table; false: the table is not live. The tables have not changed since the
+ * stripes were chosen, and a new one waits for all holders of stripes.
  */
 static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsigned table, struct held *held)
 {
@@ -272,8 +272,8 @@ static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsig
 	}
 }
 
-/* Stripe held. Only the CLOCK can change under our hands, and a ghost stays a ghost. */
-static void take_out(struct fidx *index, const struct found *found)
+/* Empties a slot and accounts it. Stripe held: only the CLOCK can change meanwhile, and a ghost stays a ghost. */
+static void slot_take_out(struct fidx *index, const struct found *found)
 {
 	uint32_t slot = found->slot;
 
@@ -282,7 +282,7 @@ static void take_out(struct fidx *index, const struct found *found)
 	segment_account(index, slot_segment(&index->layout, slot), -1, -state_is_ghost(slot_state(slot)));
 }
 
-/* The key is settled. */
+/* Does any slot of the table match, by a look without a lock? The key is settled. */
 static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
 	const struct pair pair = pair_of(index, key, table);
@@ -293,12 +293,12 @@ static bool any_match(struct fidx *index, const struct fidx_key *key, unsigned t
 
 	scan_settled(index, &pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n && !any; i++)
-		any = judge(index, key, &pair, &scan.found[i], &use, &match) == VERDICT_MATCH;
+		any = judge_slot(index, key, &pair, &scan.found[i], &use, &match) == VERDICT_MATCH;
 	filter_use_end(&use);
 	return any;
 }
 
-static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigned table)
+static unsigned clear_in_table(struct fidx *index, const struct fidx_key *key, unsigned table)
 {
 	struct filter_use use = { NULL };
 	struct fidx_match match;
@@ -310,8 +310,8 @@ static unsigned clear_in(struct fidx *index, const struct fidx_key *key, unsigne
 		return 0;
 	scan_both(index, &held.pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++)
-		if (judge(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
-			take_out(index, &scan.found[i]);
+		if (judge_slot(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
+			slot_take_out(index, &scan.found[i]);
 			cleared++;
 		}
 	held_release(&held);
@@ -325,15 +325,15 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *given)
 	struct fidx_key copy;
 	const struct fidx_key *key;
 
-	/* Inserts of the key's places need the key stripe, which the caller holds: what is not there
-	   without a lock does not come while we look, in no table. */
+	/* Inserts of the key's places need the key stripe, which the caller holds: a slot that a look
+	   without a lock doesn't find does not come meanwhile, in any table. */
 	do {
 		key = key_settle(index, given, &copy);
 		for (uint32_t left = tables_live(index); left; left &= left - 1) {
 			unsigned table = (unsigned)__builtin_ctz(left);
 
 			if (any_match(index, key, table))
-				cleared += clear_in(index, key, table);
+				cleared += clear_in_table(index, key, table);
 		}
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	if (cleared)
@@ -355,9 +355,9 @@ static uint32_t name_of(const struct fidx *index, const struct fidx_key *key, co
 }
 
 /*
- * Takes both stripes, which the caller releases; false: it holds none, and the slot is not there. With them held no slot of
- * this place is inserted, and a segment is reopened only when all its slots are gone: so if the sequence is the segment's
- * now, the slots found are of that sequence.
+ * Finds the slots of an identity and takes both stripes, which the caller releases; false: there is none, and no stripe
+ * is held. With the stripes held, no slot of this place is inserted, and a segment is reopened only when all its
+ * slots are gone: so if the sequence is the segment's now, the found slots are of that sequence.
  */
 static bool find_held(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match, struct held *held,
 		      struct scan *scan)
@@ -371,14 +371,14 @@ static bool find_held(struct fidx *index, const struct fidx_key *key, const stru
 	return false;
 }
 
-/* Where it was seen last. */
+/* The slot where the match was seen last. */
 static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_key *given,
 				   const struct fidx_match *match)
 {
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
 	unsigned table = segment_table(index, match->segment), way = match->way % FIDX_PAIR_SLOTS;
-	/* Of a table that has gone meanwhile, any bucket will do. */
+	/* If the table has gone meanwhile, any bucket will do. */
 	uint32_t bucket = tables_live(index) >> table & 1 ? key->bucket[table][way / FIDX_BUCKET_SLOTS] : 0;
 
 	return &index->table[table].bucket[bucket].slot[way % FIDX_BUCKET_SLOTS];
@@ -389,7 +389,7 @@ void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const
 	__builtin_prefetch(slot_seen(index, key, match), 1);
 }
 
-/* Without a lock. Where it was seen last, else in both buckets. */
+/* Finds the slot with the match's name without a lock: where it was seen last, otherwise in both buckets. */
 static bool find_named(struct fidx *index, const struct fidx_key *given, const struct fidx_match *match,
 		       struct found *found)
 {
@@ -439,12 +439,12 @@ bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fi
 	if (!find_held(index, key, match, &held, &scan))
 		return false;
 	for (unsigned i = 0; i < scan.n; i++)
-		take_out(index, &scan.found[i]);
+		slot_take_out(index, &scan.found[i]);
 	held_release(&held);
 	return true;
 }
 
-static bool revive(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
+static bool revive_ghost(struct fidx *index, const struct fidx_key *key, const struct fidx_match *match)
 {
 	bool revived = false;
 	struct held held;
@@ -456,7 +456,7 @@ static bool revive(struct fidx *index, const struct fidx_key *key, const struct 
 		uint32_t slot = scan.found[0].slot;
 		uint32_t live = (slot & ~STATE_MASK) | state_after_hit(STATE_GHOST, index->clock_mode);
 
-		/* Nobody touches a ghost without the stripe. */
+		/* No thread changes a ghost without the stripe. */
 		must(slot_swap(scan.found[0].at, &slot, live));
 		segment_account(index, match->segment, 0, -1);
 		revived = true;
@@ -476,9 +476,9 @@ bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fid
 		return false;
 	slot = found.slot;
 	if (state_is_ghost(slot_state(slot)))
-		return revive(index, key, match);
+		return revive_ghost(index, key, match);
 	hit = (slot & ~STATE_MASK) | state_after_hit(slot_state(slot), index->clock_mode);
 	if (hit != slot)
-		slot_swap(found.at, &slot, hit);
+		(void)slot_swap(found.at, &slot, hit); /* another hit, or a change that ends the slot, may win */
 	return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments: which may be named, what their slots weigh, and how the last of them is taken out. */
+/* Opens, closes and sweeps segments, and accounts for their slots. */
 #include "flashindex/flashindex.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "flashindex/index_internal.h"
 
-#define SWEEP_BUCKETS 256 /* how many a sweep looks at under one hold of a stripe */
+#define SWEEP_BUCKETS 256 /* buckets that a sweep visits under one hold of a stripe */
 
 /* ---- accounting ------------------------------------------------------------------------------ */
 
@@ -38,12 +38,13 @@ static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int6
 void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
 {
 	struct segment *segment = segment_at(index, number);
-	/* Read before the counts change: the segment can't be reopened until they have. */
+	/* Read before the counts change: the segment can't be reopened before that. */
 	int64_t mean_bytes = atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed);
 	int64_t filter_pass = atomic_load_explicit(&segment->filter_pass, memory_order_relaxed);
 	int64_t change = (int64_t)ghosts * (INT64_C(1) << COUNTS_GHOST_SHIFT) + slots;
 	uint64_t old = atomic_fetch_add_explicit(&segment->counts, (uint64_t)change, memory_order_acq_rel);
 
+	must((int64_t)COUNTS_SLOTS(old) + slots >= 0 && (int64_t)COUNTS_GHOSTS(old) + ghosts >= 0);
 	if (!(old & COUNTS_CLOSED))
 		account_sums(index, slots, ghosts, mean_bytes, filter_pass);
 }
@@ -73,8 +74,8 @@ void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint
 }
 
 /*
- * Waits until every thread that could have the filter has left: new ones find NULL. A thread is
- * inside for some tens of nanoseconds, so each shard is soon seen empty once.
+ * Waits until every thread that could have the filter has left: later ones find NULL. A thread is
+ * inside for some tens of nanoseconds, so that each shard is soon empty once.
  */
 static void retire_filter(struct fidx *index, struct filter *filter)
 {
@@ -94,6 +95,7 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 	must(number < index->segments && segment_sequence(index, number) != SEGMENT_CLOSED);
 	atomic_store_explicit(&segment->sequence, SEGMENT_CLOSED, memory_order_release);
 	counts = atomic_fetch_or_explicit(&segment->counts, COUNTS_CLOSED, memory_order_acq_rel);
+	must(!(counts & COUNTS_CLOSED) && COUNTS_GHOSTS(counts) <= COUNTS_SLOTS(counts));
 	account_sums(index, -(int64_t)COUNTS_SLOTS(counts), -(int64_t)COUNTS_GHOSTS(counts),
 		     atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed),
 		     atomic_load_explicit(&segment->filter_pass, memory_order_relaxed));
@@ -113,7 +115,7 @@ uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
 
 /* ---- sweep ----------------------------------------------------------------------------------- */
 
-/* Stripe held. */
+/* Empties the slots of a bucket that name the segment, and returns their number. Stripe held. */
 static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t segment)
 {
 	const struct slot_layout *layout = &index->layout;
@@ -135,16 +137,20 @@ static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t
 }
 
 /*
- * Every stripe is held for its part. That also waits for whoever has taken out a slot of the
+ * Holds every stripe for its part. That also waits for a thread that has taken out a slot of the
  * segment but not yet accounted it: after a sweep the count of a closed segment is exactly zero.
  */
 uint64_t fidx_sweep(struct fidx *index, uint32_t segment)
 {
-	const struct table *table = &index->table[segment_table(index, segment)];
-	uint64_t swept = extents_sweep(index, segment), buckets = table_buckets(table);
-	unsigned shift = atomic_load_explicit(&table->stripe_shift, memory_order_relaxed);
+	const struct table *table;
+	uint64_t swept, buckets;
+	unsigned shift;
 
 	must(segment < index->segments);
+	table = &index->table[segment_table(index, segment)];
+	swept = extents_sweep(index, segment);
+	buckets = table_buckets(table);
+	shift = atomic_load_explicit(&table->stripe_shift, memory_order_relaxed);
 	for (uint64_t from = 0; from < buckets;) {
 		uint64_t stripe_end = ((from >> shift) + 1) << shift;
 		uint64_t to = from + SWEEP_BUCKETS;

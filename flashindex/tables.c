@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: how they come and go. */
+/* Tables come and go. */
 #include "flashindex/flashindex.h"
 
 #include <string.h>
@@ -16,8 +16,8 @@ static enum region_area area_of(unsigned table)
 }
 
 /*
- * A thread that has learnt of a table before it went may still hold stripes of it, and would take what a new table has in
- * the same memory for the old one's. Afterwards there is none: whoever takes a stripe now sees the new epoch.
+ * Waits for threads that still hold stripes of a table that has gone: they would take the slots of a new table in the
+ * same memory for the old one's. Afterwards there is none: a thread that takes a stripe now sees the new epoch.
  */
 static void wait_for_holders(struct fidx *index)
 {
@@ -27,7 +27,8 @@ static void wait_for_holders(struct fidx *index)
 	}
 }
 
-/* Until hand_give: it holds stripes by what it has read of its table. Its turns take some milliseconds at the most. */
+/* Keeps the hand from the tables until hand_give, because it takes stripes by its table's fields. A turn of the hand
+   takes some milliseconds at the most. */
 static void keep_hand_away(struct fidx *index)
 {
 	while (!hand_take(index))
@@ -57,6 +58,7 @@ int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *out)
 	wait_for_holders(index);
 	while (((buckets - 1) >> shift) + 1 > STRIPES_MAX)
 		shift++;
+	must((buckets - 1) >> shift < STRIPES_MAX && number < FIDX_TABLES);
 	keep_hand_away(index);
 	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
 	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
@@ -73,7 +75,8 @@ void fidx_table_drop(struct fidx *index, unsigned number)
 	uint32_t left = tables_live(index) & ~(1u << number);
 
 	fidx_tables(index, tables);
-	must(number < FIDX_TABLES && tables[number].live && tables[number].segments == 0 && left != 0);
+	must(number < FIDX_TABLES && tables[number].live && left != 0);
+	must(tables[number].segments == 0 && tables[number].used == 0);
 	keep_hand_away(index);
 	publish(index, left);
 	hand_give(index);

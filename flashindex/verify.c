@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Recounts everything that is kept as a count. For tests and debug builds, while nothing else runs. */
+/* Recounts all counts and sums of the index. For tests and debug builds, while nothing else runs. */
 #include "flashindex/flashindex.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ struct walk {
 	bool sound;
 };
 
-static void expect(struct walk *walk, const char *what, uint32_t segment, uint64_t counted, uint64_t kept)
+static void expect_count(struct walk *walk, const char *what, uint32_t segment, uint64_t counted, uint64_t kept)
 {
 	if (counted == kept)
 		return;
@@ -28,7 +28,7 @@ static void expect(struct walk *walk, const char *what, uint32_t segment, uint64
 	walk->sound = false;
 }
 
-static void walk_table(struct walk *walk, const struct table *table, unsigned number)
+static void recount_table(struct walk *walk, const struct table *table, unsigned number)
 {
 	const struct fidx *index = walk->index;
 
@@ -49,13 +49,13 @@ static void walk_table(struct walk *walk, const struct table *table, unsigned nu
 	}
 }
 
-static void walk_slots(struct walk *walk)
+static void recount_slots(struct walk *walk)
 {
 	for (uint32_t left = tables_live(walk->index); left; left &= left - 1)
-		walk_table(walk, &walk->index->table[__builtin_ctz(left)], (unsigned)__builtin_ctz(left));
+		recount_table(walk, &walk->index->table[__builtin_ctz(left)], (unsigned)__builtin_ctz(left));
 }
 
-static void visit_extent(void *context, uint32_t segment, bool ghost, uint32_t length)
+static void recount_extent(void *context, uint32_t segment, bool ghost, uint32_t length)
 {
 	struct recount *recount = &((struct walk *)context)->segment[segment];
 
@@ -65,25 +65,25 @@ static void visit_extent(void *context, uint32_t segment, bool ghost, uint32_t l
 	recount->extent_ghost_bytes += ghost ? length : 0;
 }
 
-static void check_segment(struct walk *walk, uint32_t number)
+static void verify_segment(struct walk *walk, uint32_t number)
 {
 	const struct segment *segment = segment_at(walk->index, number);
 	const struct recount *recount = &walk->segment[number];
 	uint64_t counts = atomic_load(&segment->counts);
 	bool closed = counts & COUNTS_CLOSED;
 
-	expect(walk, "slots", number, recount->slots, COUNTS_SLOTS(counts));
-	expect(walk, "ghosts", number, recount->ghosts, COUNTS_GHOSTS(counts));
-	expect(walk, "extents", number, recount->extents, atomic_load(&segment->extents));
-	expect(walk, "extent ghosts", number, recount->extent_ghosts, segment->extent_ghosts);
-	expect(walk, "extent bytes", number, recount->extent_bytes, segment->extent_bytes);
-	expect(walk, "extent ghost bytes", number, recount->extent_ghost_bytes, segment->extent_ghost_bytes);
-	expect(walk, "closed mark", number, segment_sequence(walk->index, number) == SEGMENT_CLOSED, closed);
-	expect(walk, "open extents mark", number, !closed, segment->extents_open);
+	expect_count(walk, "slots", number, recount->slots, COUNTS_SLOTS(counts));
+	expect_count(walk, "ghosts", number, recount->ghosts, COUNTS_GHOSTS(counts));
+	expect_count(walk, "extents", number, recount->extents, atomic_load(&segment->extents));
+	expect_count(walk, "extent ghosts", number, recount->extent_ghosts, segment->extent_ghosts);
+	expect_count(walk, "extent bytes", number, recount->extent_bytes, segment->extent_bytes);
+	expect_count(walk, "extent ghost bytes", number, recount->extent_ghost_bytes, segment->extent_ghost_bytes);
+	expect_count(walk, "closed mark", number, segment_sequence(walk->index, number) == SEGMENT_CLOSED, closed);
+	expect_count(walk, "open extents mark", number, !closed, segment->extents_open);
 }
 
-/* The sums over all shards must be those of the open segments. */
-static void check_sums(struct walk *walk)
+/* The sums over all shards must equal those of the open segments. */
+static void verify_sums(struct walk *walk)
 {
 	const struct fidx *index = walk->index;
 	struct fidx_status sum = { 0 }, kept;
@@ -117,11 +117,11 @@ bool fidx_verify(struct fidx *index)
 	struct walk walk = { index, NULL, true };
 
 	walk.segment = mem_must_zalloc(index->segments * sizeof(*walk.segment));
-	walk_slots(&walk);
-	extents_visit(index, visit_extent, &walk);
+	recount_slots(&walk);
+	extents_visit(index, recount_extent, &walk);
 	for (uint32_t s = 0; s < index->segments; s++)
-		check_segment(&walk, s);
-	check_sums(&walk);
+		verify_segment(&walk, s);
+	verify_sums(&walk);
 	mem_free(walk.segment);
 	return walk.sound;
 }

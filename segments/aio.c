@@ -2,11 +2,11 @@
 /*
  * Queues of asynchronous I/O: the one file that knows libaio.
  *
- * Completions are taken from the ring that the kernel shares with the process, without a system call;
- * io_getevents is for waiting, and for kernels whose ring is not the one known here.
+ * The reaper takes completions from the ring that the kernel shares with the process, without a system call.
+ * It calls io_getevents to wait, and on kernels with an unknown ring.
  *
- * The kernel hands a request from the thread that submits to the one that reaps, which the thread
- * sanitizer can't see; release and acquire on the request tell it.
+ * The kernel hands a request from the submitting thread to the reaping one. The thread sanitizer can't see
+ * that; release and acquire on the request tell it.
  */
 #include <errno.h>
 #include <libaio.h>
@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "segments/device_internal.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -38,7 +39,7 @@ void __tsan_release(void *address);
 
 /*
  * The ring lies at the context's address. The kernel writes an event, then moves tail, then adds to the
- * eventfd; whoever reaps moves head, and looks at no event that head has passed. Both are below slots.
+ * eventfd. The reaper moves head, and reads no event that head has passed. Both are below slots.
  * io_submit reads head when it runs out of room.
  */
 struct ring {
@@ -57,7 +58,7 @@ struct ring {
 
 struct dev_queue {
 	io_context_t context;
-	struct ring *ring; /* NULL: an unknown one */
+	struct ring *ring; /* NULL: its layout is unknown */
 	int fd;
 	int eventfd;
 };
@@ -65,7 +66,7 @@ struct dev_queue {
 _Static_assert(sizeof(struct iocb) <= sizeof(((struct dev_io *)0)->native), "an iocb fits");
 _Static_assert(sizeof(struct ring) == 32 && sizeof(_Atomic uint32_t) == 4, "the kernel's layout");
 
-/* libaio looks there as well, so there is something to be looked at on any kernel. */
+/* NULL for a ring of unknown layout. libaio reads there too, so any kernel has readable memory there. */
 static struct ring *known_ring(io_context_t context)
 {
 	struct ring *ring = (struct ring *)context;
@@ -102,10 +103,11 @@ void aio_queue_destroy(struct dev_queue *queue)
 	mem_free(queue);
 }
 
-static struct iocb *prepare(struct dev_queue *queue, struct dev_io *io)
+static struct iocb *aio_prepare(struct dev_queue *queue, struct dev_io *io)
 {
 	struct iocb *iocb = (struct iocb *)io->native;
 
+	must(io->magic == DEV_IO_MAGIC);
 	if (io->write)
 		io_prep_pwrite(iocb, queue->fd, io->buffer, io->bytes, (long long)io->offset);
 	else
@@ -122,26 +124,27 @@ static struct iocb *prepare(struct dev_queue *queue, struct dev_io *io)
 int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 {
 	struct iocb *batch[BATCH];
-	/* Read before the requests are released: once they are, they may complete, and on the
-	   submitter thread the reader and its queue may be gone before io_submit returns. */
+	/* Read before the requests are released: afterwards they may complete, and on the submitter
+	   thread the reader and its queue may be gone before io_submit returns. */
 	io_context_t context = queue->context;
 	int rc;
 
 	if (n > BATCH)
 		n = BATCH;
 	for (unsigned i = 0; i < n; i++)
-		batch[i] = prepare(queue, ios[i]);
+		batch[i] = aio_prepare(queue, ios[i]);
 	do
 		rc = io_submit(context, (long)n, batch);
 	while (rc == -EINTR);
 	return rc;
 }
 
-static struct dev_io *completed(const struct io_event *event)
+static struct dev_io *aio_completed(const struct io_event *event)
 {
 	struct dev_io *io = event->data;
 
 	TSAN_ACQUIRE(io);
+	must(io->magic == DEV_IO_MAGIC); /* the kernel gives back our own pointer */
 	io->result = (int64_t)(long)event->res;
 	return io;
 }
@@ -153,7 +156,7 @@ static unsigned take_from_ring(struct ring *ring, struct dev_io **out, unsigned 
 	unsigned n = 0;
 
 	while (head != tail && n < max) {
-		out[n++] = completed(&ring->event[head]);
+		out[n++] = aio_completed(&ring->event[head]);
 		head = head + 1 == ring->slots ? 0 : head + 1;
 	}
 	if (n > 0)
@@ -178,6 +181,6 @@ int aio_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wa
 		n = io_getevents(queue->context, wait ? 1 : 0, (long)max, events, wait ? NULL : &none);
 	while (n == -EINTR);
 	for (int i = 0; i < n; i++)
-		out[i] = completed(&events[i]);
+		out[i] = aio_completed(&events[i]);
 	return n;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
@@ -36,7 +37,7 @@ static int file_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t off
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : -EIO; /* a short file reads as an error */
+			return n < 0 ? -errno : -EIO; /* the end of a short file is an error */
 		to += n;
 		offset += (uint64_t)n;
 		bytes -= (uint64_t)n;
@@ -68,7 +69,7 @@ static int file_flush(struct dev *dev)
 	return fdatasync(((struct file_dev *)dev)->fd) == 0 ? 0 : -errno;
 }
 
-/* Only raw devices: a file's holes would have to be allocated again. */
+/* Only block devices discard: a file's holes would have to be allocated again. */
 static int file_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
 {
 	struct file_dev *file = (struct file_dev *)dev;
@@ -79,7 +80,7 @@ static int file_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
 	if (ioctl(file->fd, BLKDISCARD, range) == 0)
 		return 0;
 	if (errno != EOPNOTSUPP)
-		log_warn("flash: discard failed, not tried again: %s", strerror(errno));
+		log_warn("flash: discard failed and is not tried again: %s", strerror(errno));
 	file->discards = false;
 	return 0;
 }
@@ -153,7 +154,7 @@ static int lock_file(int fd)
 	return errno == EAGAIN || errno == EACCES ? FS_EBUSY : FS_ESYS;
 }
 
-/* Pages that are not there or can't be read count as empty: what is there decides. */
+/* Pages that are missing or can't be read count as empty, so that the others decide. */
 static void read_start(int fd, uint8_t *start)
 {
 	memset(start, 0, DEV_START_BYTES);
@@ -165,7 +166,7 @@ static void read_start(int fd, uint8_t *start)
 	}
 }
 
-/* Whoever names the wrong path must not lose what is there. */
+/* A wrong path must not destroy the data there. */
 static int check_foreign(int fd, const char *path, bool block_device)
 {
 	uint8_t *start = mem_aligned(SEG_PAGE, DEV_START_BYTES);
@@ -179,12 +180,12 @@ static int check_foreign(int fd, const char *path, bool block_device)
 	if (!foreign)
 		return FS_OK;
 	if (block_device)
-		log_error("flash: %s holds something that is not a flashield cache, and is left alone; to give up "
-			  "what it holds: wipefs -a %s && dd if=/dev/zero of=%s bs=1M count=1",
+		log_error("flash: %s holds something that is not a flashield cache, and stays untouched; to destroy "
+			  "its contents: wipefs -a %s && dd if=/dev/zero of=%s bs=1M count=1",
 			  path, path, path);
 	else
-		log_error("flash: %s holds something that is not a flashield cache, and is left alone; to give up "
-			  "what it holds, remove the file",
+		log_error("flash: %s holds something that is not a flashield cache, and stays untouched; to destroy "
+			  "its contents, remove the file",
 			  path);
 	return FS_EFOREIGN;
 }
@@ -220,7 +221,7 @@ static int fit_file(struct file_dev *file, const struct seg_config *config)
 	return FS_OK;
 }
 
-/* Whether a direct read works: some file systems accept the flag and refuse the I/O. */
+/* Does a direct read work? Some file systems accept the flag and refuse the I/O. */
 static bool direct_works(int fd)
 {
 	void *page = mem_aligned(SEG_PAGE, SEG_PAGE);
@@ -264,7 +265,7 @@ int dev_open(struct dev **out, const struct seg_config *config)
 	if (rc == FS_OK)
 		rc = lock_file(file->fd);
 	if (rc == FS_EBUSY)
-		created = false; /* somebody else found the new file before we locked it: it is theirs */
+		created = false; /* another process locked the new file first, and owns it now */
 	if (rc == FS_OK && fstat(file->fd, &st) != 0)
 		rc = FS_ESYS;
 	if (rc == FS_OK && !S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
@@ -313,7 +314,8 @@ int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes)
 	return (int64_t)(flash_bytes && flash_bytes < bytes ? flash_bytes : bytes);
 }
 
-/* A file gets its size as its zeros are written, its blocks at once (device_file.c): if the size is there, all is. */
+/* Preallocation reserves a file's blocks first, and its size grows as the zeros are written (device_file.c): a file
+   of full size is complete. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes)
 {
 	struct statvfs files;
@@ -349,8 +351,10 @@ void dev_read_faults(uint8_t *first, uint64_t bytes, int64_t *result)
 
 int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
 {
-	int64_t result = dev->ops->read(dev, buffer, bytes, offset);
+	int64_t result;
 
+	must(bytes % SEG_PAGE == 0 && offset % SEG_PAGE == 0);
+	result = dev->ops->read(dev, buffer, bytes, offset);
 	ctr_add(CTR_flash_bytes_read, bytes);
 	dev_read_faults(buffer, bytes, &result);
 	return (int)result;

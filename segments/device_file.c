@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preallocation of a flash file: space is reserved first, so that a full file system is found out
- * at once, and then written with zeros, because blocks that are only reserved cost a change of
- * metadata at their first write and refuse asynchronous reads until then.
+ * Preallocation of a flash file. First the space is reserved, so that a full file system shows at once. Then
+ * zeros are written, because a block that is only reserved costs a change of metadata at its first write, and
+ * refuses asynchronous reads until then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +18,15 @@
 #define ZERO_BYTES (4u << 20)
 #define REPORT_BYTES (64ull << 30)
 
-/* Reserves without growing the file: its size tells a later start how far the zeros got. */
-static int reserve(int fd, uint64_t bytes)
+/* Reserves without growing the file: its size tells a later start how far the zeros reach. */
+static int reserve_blocks(int fd, uint64_t bytes)
 {
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0)
 		return 0;
 	return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 }
 
-static void tell(const struct seg_config *config, uint64_t bytes)
+static void report_progress(const struct seg_config *config, uint64_t bytes)
 {
 	if (config->progress)
 		config->progress(config->progress_context, bytes, config->flash_bytes);
@@ -45,7 +45,7 @@ static int write_zeros(int fd, const struct seg_config *config, const void *zero
 		if (n <= 0)
 			return n < 0 ? -errno : -ENOSPC;
 		from += (uint64_t)n;
-		tell(config, from);
+		report_progress(config, from);
 		if (from - reported >= REPORT_BYTES) {
 			log_notice("flash: %llu GiB to preallocate", (unsigned long long)((to - from) >> 30));
 			reported = from;
@@ -54,8 +54,8 @@ static int write_zeros(int fd, const struct seg_config *config, const void *zero
 	return 0;
 }
 
-/* Holes of what was there already, reserved ones included: filled, so that no later write can fail
-   for want of space. File systems that know no holes say there are none. */
+/* Fills the holes of the present file, reserved ones included, so that no later write can fail for want of space.
+   A file system without holes reports none. */
 static int fill_holes(int fd, const struct seg_config *config, const void *zeros, uint64_t size)
 {
 	off_t at = 0;
@@ -70,7 +70,7 @@ static int fill_holes(int fd, const struct seg_config *config, const void *zeros
 		data = lseek(fd, hole, SEEK_DATA);
 		if (data < 0 || (uint64_t)data > size)
 			data = (off_t)size;
-		/* Whole pages only, for direct writes and for what lies beside a hole within a page. */
+		/* Whole pages only, for direct writes and for the sake of data beside a hole within a page. */
 		error = write_zeros(fd, config, zeros, ((uint64_t)hole + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1),
 				    (uint64_t)data & ~(uint64_t)(SEG_PAGE - 1));
 		if (error != 0)
@@ -96,7 +96,7 @@ int file_preallocate(int fd, const struct seg_config *config)
 		goto out;
 	size = (uint64_t)st.st_size;
 	whole = size & ~(uint64_t)(SEG_PAGE - 1);
-	error = reserve(fd, bytes);
+	error = reserve_blocks(fd, bytes);
 	if (error == 0)
 		error = fill_holes(fd, config, zeros, whole < bytes ? whole : bytes & ~(uint64_t)(SEG_PAGE - 1));
 	if (error == 0 && size < bytes)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device: a file or block device (device.c, with libaio behind aio.c), or whatever a test puts in
- * its place, behind one table of functions.
+ * A device behind one table of functions: a file or block device (device.c, with libaio in aio.c), or a
+ * test's substitute.
  *
- * Threads: read, write, flush and discard from any; a queue belongs to its owner, only submit may be
- * called from another thread at the same time. Errors: 0 or a negative errno here, because the
- * reason is logged; offsets, lengths and buffers are multiples of SEG_PAGE.
+ * Threads: any thread may read, write, flush and discard. A queue belongs to its owner; another thread may only
+ * call submit, at the same time. Errors: 0 or a negative errno in this header, because the reason is logged.
+ * Offsets, lengths and buffers are multiples of SEG_PAGE. All calls but submit of a nowait request may block.
  */
 #ifndef FS_SEGMENTS_DEVICE_INTERNAL_H
 #define FS_SEGMENTS_DEVICE_INTERNAL_H
@@ -18,68 +18,73 @@
 struct dev;
 struct dev_queue;
 
-/* One asynchronous request. The owner keeps it and the buffer until it was reaped. */
+/* One asynchronous request. Its owner keeps request and buffer until the request was reaped. */
+#define DEV_IO_MAGIC 0x44455649u
 struct dev_io {
 	void *buffer;
 	uint64_t bytes;
 	uint64_t offset;
 	int64_t result; /* bytes done, or a negative errno */
-	uint64_t submitted_ns; /* the owner's: when it was given to the device first */
+	uint64_t submitted_ns; /* the owner's: time of the first submission */
 	bool write;
 	bool nowait; /* fail with -EAGAIN rather than block */
+	uint32_t magic; /* DEV_IO_MAGIC, set by the owner */
 	struct dev_queue *queue;
 	struct dev *device;
-	struct dev_io *next; /* the present holder's */
-	void (*handed_back)(struct dev_io *io); /* from the submitter thread */
+	struct dev_io *next; /* of the list that holds it at present */
+	void (*handed_back)(struct dev_io *io); /* called by the submitter thread */
 	uint64_t native[8]; /* the implementation's: an iocb */
 };
 
+/* All ints: 0 or a negative errno, unless said otherwise. */
 struct dev_ops {
 	int (*read)(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);
 	int (*write)(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset);
 	int (*flush)(struct dev *dev); /* makes all completed writes durable */
-	/* The range will be overwritten before it is read. 0 where there is nothing to do. */
+	/* Tells the device that the range will be overwritten before it is read. 0 where there is nothing to do. */
 	int (*discard)(struct dev *dev, uint64_t offset, uint64_t bytes);
-	/* The range was written and won't be soon again: lets the page cache go of it. */
+	/* Drops the range from the page cache: it was written, and won't be soon again. */
 	int (*settle)(struct dev *dev, uint64_t offset, uint64_t bytes);
-	/* A queue of depth requests that adds 1 to eventfd for each completion (-1: none). */
+	/* Makes a queue of depth requests that adds 1 to eventfd for each completion (-1: none). */
 	int (*queue_create)(struct dev *dev, unsigned depth, int eventfd, struct dev_queue **out);
 	void (*queue_destroy)(struct dev_queue *queue); /* nothing is in flight */
-	/* How many of the n were taken, from the first on; a negative errno when that is none. */
+	/* Returns how many of the n, from the first on, were taken; a negative errno when none was. */
 	int (*submit)(struct dev_queue *queue, struct dev_io **ios, unsigned n);
-	/* Completed ones, at most max. wait: at least one. */
+	/* Fills out with completed requests, at most max, and returns their number. wait: blocks for at least one. */
 	int (*reap)(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait);
 	void (*close)(struct dev *dev);
 };
 
+/* Constant while the device is open. */
 struct dev {
 	const struct dev_ops *ops;
 	uint64_t bytes;
 	bool direct, block_device;
 };
 
-/* Opens, locks and preallocates what the configuration names. FS_EFOREIGN: it holds something else, and
-   is as it was. */
+/* Opens, locks and preallocates the file or block device at config->path; the caller closes it by ops->close.
+   FS_EFOREIGN: it holds something else, and stays untouched. Other codes like seg_open. */
 FS_MUST_CHECK int dev_open(struct dev **out, const struct seg_config *config);
 
-/* device_file.c: makes a file of at least config->flash_bytes with no holes below; what was there stays. 0 or a
-   negative errno, and then the file is as it was. */
+/* device_file.c: makes the file at least config->flash_bytes long, without holes below; its contents stay. 0 or a
+   negative errno; after an error the file has its old size. May write for minutes. */
 FS_MUST_CHECK int file_preallocate(int fd, const struct seg_config *config);
 
-/* superblock.c: how many bytes from the start tell whether a flash holds something else, and whether they
-   do; past its end they are zeros. */
+/* superblock.c: do the first DEV_START_BYTES of a flash hold something else than a cache? Bytes past its end are
+   zeros. */
 #define DEV_START_BYTES ((64u << 10) + SEG_PAGE)
 FS_MUST_CHECK bool super_foreign(const uint8_t *start);
 
-/* A read that counts its bytes, with the fault points of reads. 0 or a negative errno. */
+/* Reads, counts the bytes, and has the fault points of reads. 0 or a negative errno. Any thread; blocks. */
 FS_MUST_CHECK int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);
-/* The fault points of a finished read; bytes from first on are the ones asked for. */
+/* Applies the fault points of reads to a finished read of *result bytes or errno: `bytes` from first on are those that
+   the caller wants. */
 void dev_read_faults(uint8_t *first, uint64_t bytes, int64_t *result);
 
-/* aio.c, the one file that knows libaio. */
-int aio_queue_create(int fd, unsigned depth, int eventfd, struct dev_queue **out);
+/* aio.c, the one file that knows libaio: queues of the file fd, as in struct dev_ops. */
+FS_MUST_CHECK int aio_queue_create(int fd, unsigned depth, int eventfd, struct dev_queue **out);
 void aio_queue_destroy(struct dev_queue *queue);
-int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n);
-int aio_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait);
+FS_MUST_CHECK int aio_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n);
+FS_MUST_CHECK int aio_reap(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait);
 
 #endif

@@ -38,7 +38,7 @@ static uint64_t footer_checksum(const struct layout_footer *footer)
 	return hash64(footer, offsetof(struct layout_footer, checksum), LAYOUT_CHECK_SEED);
 }
 
-void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
+void header_make(const struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
 		 struct layout_header *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -65,7 +65,7 @@ void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan 
 	out->checksum = header_checksum(out);
 }
 
-void footer_make(const struct seg *seg, const struct layout_header *header, const struct offsets_list *list,
+void footer_make(const struct segments *seg, const struct layout_header *header, const struct offsets_list *list,
 		 const void *filter, uint64_t filter_length, struct layout_footer *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -89,7 +89,7 @@ static bool features_known(const struct layout_features *features)
 	return !(features->incompatible & ~LAYOUT_KNOWN_INCOMPATIBLE);
 }
 
-bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment, uint64_t sequence)
+bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment, uint64_t sequence)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 
@@ -103,7 +103,7 @@ bool header_valid(const struct seg *seg, const struct layout_header *header, uin
 	       header->record_bytes == entry->record_bytes;
 }
 
-bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uint64_t sequence)
+bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence)
 {
 	return memcmp(footer->magic, LAYOUT_FOOTER_MAGIC, sizeof(footer->magic)) == 0 &&
 	       footer->checksum == footer_checksum(footer) && footer->version == LAYOUT_VERSION &&

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device's health: a budget of errors within a minute. Beyond it, without a segment left that could be
- * written, or when reads are not answered in time, the device is taken offline; reads and writes then fail at
- * once, and the cleaner tries it again with back-off.
+ * The device's health: a budget of errors within a minute. The device is taken offline when its errors exceed
+ * the budget, when no segment is left that could be written, or when reads are not answered in time. Reads and
+ * writes then fail at once, and the cleaner tries the device again with back-off.
  *
- * Two waits grow. One that goes offline again soon after it was back pauses for longer each time, up to a
- * minute, until a segment was written: a superblock that could be written says little about the segments.
- * One that fails when it is tried is tried again after at most four seconds, or that pause.
+ * Two waits grow. A device that goes offline again soon after it was back pauses for longer each time, up to a
+ * minute, until a segment was written: a successful write of the superblock says little about the segments.
+ * A device that fails when it is tried is tried again after at most four seconds, or after that pause.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/events.h"
 #include "base/log.h"
 #include "segments/segments_internal.h"
@@ -20,7 +21,7 @@
 #define RETRY_FIRST_MS 1000u
 #define RETRY_MOST_MS 4000u
 #define PAUSE_MOST_MS 60000u
-#define STEADY_MS 60000u /* online for so long, it is no longer one that comes and goes */
+#define STEADY_MS 60000u /* a device that stays online for so long no longer comes and goes */
 #define BUDGET_DEFAULT 16u
 #define REPORT_EVERY_MS 60000u
 
@@ -38,12 +39,13 @@ void health_fini(struct seg_health *health)
 	lock_fini(&health->lock);
 }
 
-/* True when this error is one more than the budget allows within the window. Times are kept plus
-   one, so that zero means none yet. */
+/* True when this error exceeds the budget within the window. Times are kept plus one, so that zero means none
+   yet. The lock is held. */
 static bool over_budget(struct seg_health *health, uint64_t now_ms)
 {
 	uint64_t oldest = health->error_ms[health->next_error];
 
+	must(health->next_error < health->budget && health->budget <= HEALTH_ERRORS_MAX);
 	health->error_ms[health->next_error] = now_ms + 1;
 	health->next_error = (health->next_error + 1) % health->budget;
 	return oldest != 0 && now_ms + 1 - oldest < WINDOW_MS;
@@ -54,14 +56,14 @@ static uint64_t at_most(uint64_t ms, uint64_t most_ms)
 	return ms < most_ms ? ms : most_ms;
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static void retry_after(struct seg_health *health, uint64_t now_ms, uint64_t wait_ms)
 {
 	health->retry_after_ms = wait_ms;
 	health->retry_at_ms = now_ms + wait_ms;
 }
 
-/* Under the lock: the device was tried in vain. */
+/* The device was tried in vain. The lock is held. */
 static void retry_later(struct seg_health *health, uint64_t now_ms)
 {
 	uint64_t most_ms = health->pause_ms > RETRY_MOST_MS ? health->pause_ms : RETRY_MOST_MS;
@@ -69,7 +71,7 @@ static void retry_later(struct seg_health *health, uint64_t now_ms)
 	retry_after(health, now_ms, at_most(2 * health->retry_after_ms, most_ms));
 }
 
-/* Under the lock, the reason given. */
+/* The reason is written already. The lock is held. */
 static void go_offline(struct seg_health *health, uint64_t now_ms)
 {
 	bool again = health->pause_ms > 0 && now_ms < health->back_at_ms + STEADY_MS;
@@ -87,7 +89,7 @@ static void log_offline(const char *reason)
 		events_emit(EVENT_FLASH, "type=flash_offline reason=\"%s\"", reason);
 }
 
-static void count_error(struct seg *seg, const char *what, const char *why)
+static void count_error(struct segments *seg, const char *what, const char *why)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -109,12 +111,12 @@ static void count_error(struct seg *seg, const char *what, const char *why)
 		log_debug("flash: %s failed: %s", what, why);
 }
 
-void health_error(struct seg *seg, const char *what, int error)
+void health_error(struct segments *seg, const char *what, int error)
 {
 	count_error(seg, what, strerror(error));
 }
 
-/* How many there are to report now, or 0. */
+/* Counts a corrupt record. The number to report now, or 0. */
 static uint64_t corrupt_to_report(struct seg_health *health, uint64_t now_ms)
 {
 	uint64_t count = 0;
@@ -130,7 +132,7 @@ static uint64_t corrupt_to_report(struct seg_health *health, uint64_t now_ms)
 	return count;
 }
 
-void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
+void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 {
 	uint64_t count = corrupt_to_report(&seg->health, clk_now_ms(seg->clock));
 
@@ -138,14 +140,14 @@ void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset)
 		log_event(LOG_LEVEL_WARN, "flash_corrupt",
 			  LOG_FIELDS(LOG_NUMBER("RECORDS", count), LOG_NUMBER("SEGMENT", segment),
 				     LOG_NUMBER("OFFSET", offset)),
-			  "flash: what was read fails its check: records since the last such line: %llu, the "
+			  "flash: a record fails its check; number since the last such line: %llu, the "
 			  "latest in segment %u at offset %llu",
 			  (unsigned long long)count, segment, (unsigned long long)offset);
 	count_error(seg, "a read", fs_strerror(FS_ECORRUPT));
 }
 
-/* Unless it is already. */
-static void take_offline(struct seg *seg, const char *reason)
+/* Does nothing when the device is offline already. */
+static void take_offline(struct segments *seg, const char *reason)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -162,7 +164,7 @@ static void take_offline(struct seg *seg, const char *reason)
 		log_offline(reason);
 }
 
-void health_no_place(struct seg *seg, int error)
+void health_none_left(struct segments *seg, int error)
 {
 	char reason[sizeof(seg->health.reason)];
 
@@ -170,7 +172,7 @@ void health_no_place(struct seg *seg, int error)
 	take_offline(seg, reason);
 }
 
-void health_silent(struct seg *seg, uint64_t patience_ms)
+void health_silent(struct segments *seg, uint64_t patience_ms)
 {
 	char reason[sizeof(seg->health.reason)];
 
@@ -182,7 +184,7 @@ void health_silent(struct seg *seg, uint64_t patience_ms)
 	take_offline(seg, reason);
 }
 
-void health_proven(struct seg *seg)
+void health_proven(struct segments *seg)
 {
 	lock_acquire(&seg->health.lock);
 	if (!health_offline(seg))
@@ -190,8 +192,8 @@ void health_proven(struct seg *seg)
 	lock_release(&seg->health.lock);
 }
 
-/* A read and a write of the superblock: what a device must be able to do to be of use. The read must come in time. */
-static bool probe(struct seg *seg)
+/* Reads and writes the superblock, the least that a useful device can do. The read must come in time. */
+static bool probe_device(struct segments *seg)
 {
 	uint64_t began_ms = clk_now_ms(seg->clock), patience_ms, generation;
 	struct layout_super found;
@@ -207,7 +209,7 @@ static bool probe(struct seg *seg)
 	return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
 }
 
-bool health_online(struct seg *seg)
+bool health_online(struct segments *seg)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -222,7 +224,7 @@ bool health_online(struct seg *seg)
 	if (!due)
 		return false;
 	device_asked(seg);
-	back = probe(seg);
+	back = probe_device(seg);
 	device_answered(seg);
 	now_ms = clk_now_ms(seg->clock);
 	if (back)
@@ -240,28 +242,28 @@ bool health_online(struct seg *seg)
 		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
 	if (back && revived)
 		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", revived)),
-			  "flash is online again; segments that could not be written are tried again: %u",
-			  (unsigned)revived);
+			  "flash is online again; retired segments that are tried again: %u", (unsigned)revived);
 	else if (back)
 		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)),
 			  "flash is online again");
 	return back;
 }
 
-bool seg_online(struct seg *seg)
+bool seg_online(struct segments *seg)
 {
 	return health_online(seg);
 }
 
-bool seg_offline(const struct seg *seg)
+bool seg_offline(const struct segments *seg)
 {
 	return health_offline(seg);
 }
 
-uint64_t seg_busy_ms(const struct seg *seg)
+uint64_t seg_busy_ms(const struct segments *seg)
 {
 	uint64_t since_ms = atomic_load_explicit(&seg->busy_since_ms, memory_order_relaxed);
 	uint64_t now_ms = clk_now_ms(seg->clock);
 
+	/* since_ms is one more than the time when the wait began. */
 	return since_ms == 0 ? 0 : now_ms >= since_ms ? now_ms - since_ms + 1 : 1;
 }

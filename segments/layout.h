@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lies on flash, byte for byte. FORMAT.md is the specification and this its mirror in C: every
- * size and every offset is asserted below, so that the two can't part without a failing build.
- * Integers are little endian; reserved bytes are written as zeros and never looked at.
+ * The bytes on flash. FORMAT.md is the specification, and this file is its mirror in C: every size and every
+ * offset is asserted below, so that the two can't part without a failing build. Integers are little endian;
+ * reserved bytes are written as zeros and never read. The functions are pure: any thread, no lock.
  */
 #ifndef FS_SEGMENTS_LAYOUT_H
 #define FS_SEGMENTS_LAYOUT_H
@@ -17,7 +17,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the f
 
 #define LAYOUT_VERSION 1u
 #define LAYOUT_SUPER_BYTES (64u << 10) /* before segment 0 */
-#define LAYOUT_SUPER_COPY_OFFSET (32u << 10) /* of the second copy: far enough for no tear to hit both */
+#define LAYOUT_SUPER_COPY_OFFSET (32u << 10) /* of the second copy: so far away that no torn write hits both */
 #define LAYOUT_SUPER_COPIES 2u
 #define LAYOUT_EXTENT_ALIGN 8u
 #define LAYOUT_KEY_MAX 250u
@@ -36,6 +36,7 @@ struct layout_features {
 };
 _Static_assert(sizeof(struct layout_features) == 24, "three masks");
 
+/* FORMAT.md: Superblock. */
 #define LAYOUT_SUPER_MAGIC "FLSHSUPR"
 struct layout_super {
 	char magic[8];
@@ -80,6 +81,7 @@ AT(layout_super, reserved, 328);
 AT(layout_super, checksum, 4088);
 _Static_assert(sizeof(struct layout_super) == SEG_PAGE, "a page");
 
+/* FORMAT.md: Header page. */
 #define LAYOUT_HEADER_MAGIC "FLSHSEGM"
 struct layout_header {
 	char magic[8];
@@ -130,7 +132,7 @@ AT(layout_header, reserved, 168);
 AT(layout_header, checksum, 4088);
 _Static_assert(sizeof(struct layout_header) == SEG_PAGE, "a page");
 
-/* The last bytes of a segment: written after everything else of it has been. */
+/* FORMAT.md: Footer. The last bytes of a segment, written after all its other bytes. */
 #define LAYOUT_FOOTER_MAGIC "FLSHFOOT"
 struct layout_footer {
 	char magic[8];
@@ -143,7 +145,7 @@ struct layout_footer {
 	uint64_t header_checksum; /* of the segment's header page */
 	uint64_t offsets_bytes; /* the list begins at the footer's offset */
 	uint64_t offsets_checksum; /* hash64 of the list */
-	uint64_t filter_bytes; /* follows the list, 8-byte aligned */
+	uint64_t filter_bytes; /* the filter follows the list, 8-byte aligned */
 	uint64_t filter_checksum; /* hash64 of the filter */
 	uint64_t reserved;
 	uint64_t checksum; /* hash64 of the 120 bytes before */
@@ -163,6 +165,7 @@ AT(layout_footer, filter_checksum, 104);
 AT(layout_footer, checksum, 120);
 _Static_assert(sizeof(struct layout_footer) == 128, "the tail of the last page");
 
+/* FORMAT.md: Record. Key and value follow. */
 struct layout_record {
 	uint32_t check;
 	uint32_t value_length_flags; /* value length in the low 27 bits, item flags above */
@@ -181,6 +184,7 @@ AT(layout_record, features, 25);
 _Static_assert(sizeof(struct layout_record) == SEG_RECORD_HEADER, "32 bytes a record");
 #undef AT
 
+/* The next multiple of SEG_PAGE, and of 8. */
 static inline uint64_t layout_page_up(uint64_t bytes)
 {
 	return (bytes + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1);
@@ -195,8 +199,8 @@ static inline uint64_t layout_align8(uint64_t bytes)
 
 /*
  * A key's positions are stratified: the area's positions are cut into as many equal parts as there
- * are functions, and each function of a key falls into another part, which one being turned by the
- * key's hash. So every function alone is uniform over the whole area, a key has a chance in every
+ * are functions, and each function of a key falls into another part. The key's hash turns the order of the
+ * parts. So every function alone is uniform over the whole area, a key has a chance in every
  * part, and the planner can go through the area part by part with one position per key at a time.
  */
 struct layout_grid {
@@ -207,6 +211,8 @@ struct layout_grid {
 	uint32_t granule;
 };
 
+/* The grid of a segment's data area. granule and functions are 1 or more; fewer positions than functions make fewer
+   parts, none without a position. */
 static inline struct layout_grid layout_grid(uint64_t sequence, uint64_t data_bytes, uint32_t granule,
 					     uint32_t functions)
 {
@@ -221,17 +227,19 @@ static inline struct layout_grid layout_grid(uint64_t sequence, uint64_t data_by
 	};
 }
 
+/* The first position of a part, 0 .. parts; the grid has positions. */
 static inline uint32_t layout_part_start(const struct layout_grid *grid, uint32_t part)
 {
 	return (uint32_t)((uint64_t)grid->positions * part / grid->parts);
 }
 
+/* The hash of a place in this segment, from which all its positions follow. */
 static inline uint64_t layout_place_hash(const struct layout_grid *grid, uint64_t place)
 {
 	return mix64(place ^ grid->sequence_mix);
 }
 
-/* By how many parts the functions of this key are turned. */
+/* The number of parts by which the functions of this key are turned. */
 static inline uint32_t layout_turn(const struct layout_grid *grid, uint64_t hash)
 {
 	return (uint32_t)reduce64(hash, grid->parts);
@@ -245,13 +253,13 @@ static inline uint32_t layout_first_function(const struct layout_grid *grid, uin
 	return part >= turn ? part - turn : part + grid->parts - turn;
 }
 
-/* Where a function falls within a part that begins at start and has width positions. */
+/* The position of a function within a part that begins at start and has width positions. */
 static inline uint32_t layout_within(uint64_t hash, uint32_t function, uint32_t start, uint32_t width)
 {
 	return start + (uint32_t)reduce64(mix64(hash + (function + 1) * 0x9e3779b97f4a7c15ull), width);
 }
 
-/* In granules from the start of the data area. The grid has positions. */
+/* The position to which a function leads a place, in granules of the data area. The grid has positions. */
 static inline uint32_t layout_position(const struct layout_grid *grid, uint64_t place, uint32_t function)
 {
 	uint64_t hash = layout_place_hash(grid, place);
@@ -274,8 +282,8 @@ static inline unsigned layout_varint_bytes(uint64_t value)
 }
 
 /*
- * What the list takes at most: each data record one byte, and one more per 128, 128^2, ... granules
- * that all steps together can be long; four bytes for an extent.
+ * The most bytes that the list takes: four for an extent, and one for a data record. All steps together are at most
+ * `positions` granules long, and cost one byte more per 128, 128^2, ... granules.
  */
 static inline uint64_t layout_offsets_bound(uint64_t objects, uint64_t extents, uint64_t positions)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans: what goes where in the next segment. The areas are fixed first, because positions depend on
- * the data area's size: footer room for as many objects as are expected (and no more are placed),
- * extents in proportion to their share of the candidates' bytes, the rest is data.
+ * Plans: the layout of the next segment. The areas are fixed first, because positions depend on
+ * the data area's size: footer room for the expected number of objects, extents in proportion to their share
+ * of the candidates' bytes, and the rest is data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 struct sums {
 	uint64_t slots, slot_bytes;
 	uint64_t extents, extent_bytes; /* extents' bytes aligned */
-	double mean_placed; /* length that the slot objects placed will have on average */
+	double mean_placed; /* expected mean length of the placed slot objects */
 };
 
 static struct sums sum_up(const struct seg_candidate *candidates, uint32_t count)
@@ -45,13 +45,13 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 		     const struct seg_step *step, struct seg_plan *out);
 
 /*
- * Planners prefer long records: those placed may be several times as long as the mean, and footer
- * room for as many as the mean would ask for costs half a percent of the flash. A small segment is
- * planned with a sample of the candidates first; its mean is the better guess.
+ * Planners prefer long records: the placed ones may be several times as long as the mean, and footer
+ * room by the mean of all candidates would cost half a percent of the flash. So a small pilot segment is
+ * planned first, with a sample of the candidates; the mean of its records is the better guess.
  */
-static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
-		 enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
-		 const struct seg_step *step)
+static int plan_pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, unsigned functions,
+		      enum seg_placement placement, const struct seg_candidate *candidates, uint32_t count,
+		      const struct seg_step *step)
 {
 	uint32_t n = 0, most = count / PILOT_SHARE + 1;
 	struct seg_candidate *sample;
@@ -76,7 +76,7 @@ static int pilot(struct sums *sums, uint64_t segment_bytes, uint64_t sequence, u
 	return rc;
 }
 
-/* How many slot objects to keep footer room for, in that much data area. The sweep may place more. */
+/* The number of slot objects for which to keep footer room, in that much data area. The sweep may place more. */
 static uint64_t expected_slots(const struct sums *sums, uint64_t data_bytes)
 {
 	uint64_t expected;
@@ -103,7 +103,7 @@ uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t position
 			      layout_align8(filter_bytes) + sizeof(struct layout_footer));
 }
 
-/* The share of the room after the header that extents may take. */
+/* The bytes of the room after the header that extents may take. */
 static uint64_t extents_room(const struct sums *sums, uint64_t room)
 {
 	uint64_t all = sums->slot_bytes + sums->extent_bytes;
@@ -116,8 +116,8 @@ static uint64_t extents_room(const struct sums *sums, uint64_t room)
 }
 
 /*
- * Extents in order of rank while they fit; the first may take more than its share if it fits at all,
- * so that one never waits for ever behind a crowd of small objects. Returns the bytes used.
+ * Places extents in order of rank while they fit. The first may take more than the share of all, up to half of the
+ * room, so that none waits for ever behind a crowd of small objects. Returns the bytes used.
  */
 static uint64_t place_extents(struct plan_job *job, uint64_t share, uint64_t room)
 {
@@ -148,7 +148,7 @@ static int by_offset(const void *left, const void *right)
 
 #define LENGTH_STEP 8u
 #define STEP_OBJECTS 4096u
-/* The length that 99.9 % of the slot objects don't exceed, up to the next multiple of LENGTH_STEP. */
+/* Finds the length that 99.9 % of the slot objects don't exceed, rounded up to a multiple of LENGTH_STEP. */
 static int measure_lengths(struct plan_job *job)
 {
 	struct seg_plan *plan = job->plan;
@@ -168,6 +168,7 @@ static int measure_lengths(struct plan_job *job)
 		plan->stats.placed_bytes += length;
 		if (i < plan->extents)
 			continue;
+		must(length <= PLAN_SLOT_MAX);
 		histogram[(length + LENGTH_STEP - 1) / LENGTH_STEP]++;
 		if (length > longest)
 			longest = length;
@@ -185,8 +186,10 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 	int rc = measure_lengths(job);
 	uint64_t areas = extents_bytes + (sums->slots ? plan->data_bytes : 0);
 
+	must(plan->count <= job->max_objects && plan->extents <= plan->count);
 	if (plan->count > job->expected_objects)
 		plan->footer_bytes = plan_footer_for(job, plan->count);
+	must(plan->data_offset + plan->footer_bytes <= job->segment_bytes);
 	plan->stats.candidates = job->count;
 	plan->stats.candidate_bytes = sums->slot_bytes + sums->extent_bytes;
 	plan->stats.placed = plan->count;
@@ -197,8 +200,9 @@ static int finish_plan(struct plan_job *job, const struct sums *sums, uint64_t e
 	return rc;
 }
 
-/* The data area and the footer after it, each taking the other into account. */
-static void divide(struct plan_job *job, const struct sums *sums, enum seg_placement placement, unsigned functions)
+/* Divides the rest of the segment into data area and footer, each of which depends on the other's size. */
+static void divide_areas(struct plan_job *job, const struct sums *sums, enum seg_placement placement,
+			 unsigned functions)
 {
 	struct seg_plan *plan = job->plan;
 	uint64_t room = job->segment_bytes - plan->data_offset;
@@ -220,7 +224,7 @@ static void divide(struct plan_job *job, const struct sums *sums, enum seg_place
 	job->grid = layout_grid(plan->sequence, plan->data_bytes, plan->granule, functions);
 }
 
-/* As many objects as a plan may place: half as many again as candidates of mean length would be. */
+/* The most objects that a plan may place: half as many again as would fit at mean length. */
 static uint32_t most_objects(const struct sums *sums, uint64_t room)
 {
 	uint64_t most = sums->slots ? room / (sums->slot_bytes / sums->slots) : 0;
@@ -251,20 +255,20 @@ static int make_plan(uint64_t segment_bytes, uint64_t sequence, unsigned functio
 	if (functions < 1 || functions > SEG_SIMULATED_FUNCTIONS || count > PLAN_CANDIDATES_MAX ||
 	    segment_bytes < SEG_MIN_BYTES || segment_bytes > SEG_MAX_BYTES || segment_bytes % SEG_PAGE)
 		return FS_EINVAL;
-	rc = pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count, step);
+	rc = plan_pilot(&sums, segment_bytes, sequence, functions, placement, candidates, count, step);
 	if (rc != FS_OK)
 		return rc;
 	job.max_objects = most_objects(&sums, room);
 	out->placed = mem_alloc(((uint64_t)job.max_objects + 1) * sizeof(*out->placed));
 	if (!out->placed)
 		return FS_ENOMEM;
-	/* Extents leave room for the footer that a segment of nothing else would have. */
+	/* Extents leave room for the footer of a segment of extents alone. */
 	tail = plan_footer_bytes(sums.extents, sums.extents, 0,
 				 filter_bytes_for ? filter_bytes_for(context, sums.extents) : 0);
 	room -= tail < room ? tail : room;
 	extents_bytes = place_extents(&job, extents_room(&sums, room), room);
 	out->data_offset = layout_page_up(SEG_PAGE + extents_bytes);
-	divide(&job, &sums, placement, functions);
+	divide_areas(&job, &sums, placement, functions);
 	rc = placement == SEG_PLACE_PAPER ? plan_paper(&job) : plan_sweep(&job);
 	if (rc == FS_OK && placement == SEG_PLACE_PAPER)
 		qsort(out->placed, out->count, sizeof(*out->placed), by_offset);
@@ -285,7 +289,7 @@ int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functi
 			 &none, out);
 }
 
-int seg_plan_make(const struct seg *seg, enum seg_placement placement, const struct seg_candidate *candidates,
+int seg_plan_make(const struct segments *seg, enum seg_placement placement, const struct seg_candidate *candidates,
 		  uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 		  struct seg_plan *out)
 {
@@ -293,7 +297,7 @@ int seg_plan_make(const struct seg *seg, enum seg_placement placement, const str
 			 filter_bytes_for, context, &seg->step, out);
 }
 
-void seg_set_step(struct seg *seg, const struct seg_step *step)
+void seg_set_step(struct segments *seg, const struct seg_step *step)
 {
 	seg->step = *step;
 }

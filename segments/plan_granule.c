@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The choice of the granule. A coarse one rounds every record up; a fine one spreads the candidates
- * over more positions, so that fewer begin where the last record ended. The estimate below adds the
- * two losses up; for records of one size the size itself is the granule, and neither loss is left.
+ * over more positions, so that fewer begin right at the end of the record before. The estimate below adds both
+ * losses; for records of one size the size itself is the granule, and neither loss is left.
  */
 #include <math.h>
 
 #include "segments/plan_internal.h"
 
 #define SAMPLE_MAX 4096u
-#define GRANULE_MIN 8u /* finer ones were measured and fill no better: what they round off less, they miss more */
+#define GRANULE_MIN 8u /* finer ones fill no better by measurement: they round off less and miss more */
 
 struct sample {
 	uint32_t length[SAMPLE_MAX];
@@ -36,8 +36,8 @@ static double rounding_loss(const struct sample *sample, uint32_t granule)
 }
 
 /*
- * Bytes of gap per record when the best of all chains of records is followed and density candidates
- * begin per byte: the speed of the slowest particle of a branching random walk whose steps are gaps.
+ * Bytes of gap per record in the best of all chains of records, when density candidates begin per byte: the
+ * speed of the slowest particle of a branching random walk whose steps are gaps.
  * Zero once a position has a candidate on average.
  */
 static double gap_loss(double density, uint32_t granule)
@@ -74,7 +74,7 @@ static uint32_t common_divisor(const struct sample *sample)
 	return divisor;
 }
 
-/* Boyer and Moore's majority vote: the length that more than half have, if there is one. */
+/* Boyer and Moore's majority vote: the length of more than half of the sample, if there is such a length. */
 static uint32_t majority_length(const struct sample *sample)
 {
 	uint32_t length = 0, votes = 0;
@@ -97,9 +97,10 @@ uint32_t plan_choose_granule(const struct seg_candidate *candidates, uint32_t co
 	double least = INFINITY, waiting, density;
 
 	take_sample(&sample, candidates, count);
+	must(sample.count <= SAMPLE_MAX);
 	if (sample.count == 0 || data_bytes == 0)
 		return granule;
-	/* In the middle of the sweep half of what can be placed has been. */
+	/* Halfway through the sweep, half of the records that fit have been placed. */
 	waiting = (double)slot_count;
 	if (slot_bytes > data_bytes)
 		waiting -= (double)slot_count * (double)data_bytes / (double)slot_bytes / 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The paper's placement (4.1): the largest objects first, each at the first of its functions whose
- * position has room. Kept for comparison. A bit per granule tells what is occupied.
+ * position has room. Kept for comparison. A bit per granule tells whether it is occupied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct by_length {
 	uint32_t candidate;
 };
 
-/* Longest first; of equal ones the better rank. */
+/* Sorts the longest first; of equal ones, the better rank. */
 static int longer(const void *left, const void *right)
 {
 	const struct by_length *a = left, *b = right;
@@ -24,7 +24,7 @@ static int longer(const void *left, const void *right)
 	return a->candidate < b->candidate ? -1 : 1;
 }
 
-/* The bits from first on in its word, at most count of them; *n: how many that are. */
+/* A mask of the bits from first on in its word, at most count of them; *n: their number. */
 static inline uint64_t bits_of(uint32_t first, uint32_t count, uint32_t *n)
 {
 	uint32_t shift = first & 63;

@@ -2,18 +2,18 @@
 /*
  * The sweep: goes through the data area in order of position and looks ahead.
  *
- * The area is taken in parts (layout.h: one position per candidate and part) and each part in
- * windows. In a window every waiting candidate that may start there is known. Backwards over the
- * window the best coverage from each position to the window's end is computed (a record here and the
- * best from its end, or a step of one granule and the best from there); forwards the choices that
- * lead to it are made. A candidate taken meanwhile is passed over: the values stay a good guide.
- * Coverage is what counts; a straddled page and the rank break ties.
+ * The sweep takes the area in parts (layout.h: one position per candidate and part) and each part in
+ * windows. In a window it knows every waiting candidate that may start there. Going backwards over the
+ * window it computes the best coverage from each position to the window's end: a record here and the
+ * best from its end, or a step of one granule and the best from there. Going forwards it makes the choices that
+ * lead to that coverage. It passes over a candidate that was taken meanwhile: the values stay a good guide.
+ * Coverage decides; a straddled page and the rank break ties.
  *
- * Where records are of one size, that is the granule, and dozens of candidates would start at each
- * position: then only the best of those that wait are asked, a few times as many as there are positions.
+ * When all records have one size, the size is the granule, and dozens of candidates would start at each
+ * position: then only the best of the waiting ones are asked, a few times as many as there are positions.
  *
- * Memory: 14 bytes per candidate (its number while it waits, its position in a part, and its number and
- * place again, grouped by window), a bit for "placed", and a window's arrays, which are to stay within
+ * Memory: 14 bytes per candidate (its number while it waits, its position in a part, and number and
+ * position again, grouped by window), a bit for "placed", and a window's arrays, which should fit into
  * the processor's cache.
  */
 #include <string.h>
@@ -22,16 +22,16 @@
 #include "base/assert.h"
 #include "segments/plan_internal.h"
 
-#define WINDOW_RECORDS 512u /* of mean length: what a window takes, about */
+#define WINDOW_RECORDS 512u /* of mean length: about the content of a window */
 #define WINDOW_BYTES_MAX (1u << 20)
-#define WINDOW_SHIFT_MAX 16u
+#define WINDOW_SHIFT_MAX 16u /* start_where has 16 bits */
 #define WINDOW_SHIFT_MIN 6u
-#define DENSITY_MAX 8u /* candidates asked per position; exp(-8) of the positions find none */
+#define DENSITY_MAX 8u /* candidates asked per position; a share of exp(-8) of the positions finds none */
 #define UNITS_PER_BYTE 256u /* of coverage; ties are broken below one byte */
 #define STRADDLE_UNITS 64u
 #define RANK_UNITS 60u
 #define PREFETCH 24u
-#define STEP_STARTS 4096u /* between two steps: some ten microseconds */
+#define STEP_STARTS 4096u /* candidates between two steps: some ten microseconds */
 #define NONE UINT32_MAX
 
 struct local {
@@ -47,8 +47,8 @@ struct sweep {
 	uint64_t *taken;
 	uint32_t *waiting; /* candidates not taken when the part began, in order of rank */
 	uint32_t waiting_count;
-	uint32_t per_part; /* positions of a candidate in a part: one, but in tiny areas */
-	uint32_t *position; /* per_part each of the first that wait, from the part's start; NONE */
+	uint32_t per_part; /* positions of a candidate in a part: one, or more in tiny areas */
+	uint32_t *position; /* from the part's start, per_part of each of the first waiting candidates; or NONE */
 	uint32_t *start_who; /* candidates that start in the part, grouped by window ... */
 	uint16_t *start_where; /* ... and their positions from the window's start */
 	uint32_t *window_first;
@@ -56,7 +56,7 @@ struct sweep {
 	uint64_t rank_scale; /* RANK_UNITS per candidate, times 2^32 */
 	struct local *local;
 	uint32_t local_max;
-	uint32_t *head; /* of each position of the window */
+	uint32_t *head; /* for each position of the window: its first local, or NONE */
 	uint32_t *best; /* coverage in units from each position of the window to its end */
 	uint64_t frontier; /* first free position */
 };
@@ -66,7 +66,7 @@ static inline bool is_taken(const struct sweep *sweep, uint32_t candidate)
 	return sweep->taken[candidate >> 6] >> (candidate & 63) & 1;
 }
 
-/* Drops those that were taken in the part before. No branch: about half of them were. */
+/* Drops the candidates that were taken in the part before. Without a branch, because about half of them were. */
 static void update_waiting(struct sweep *sweep)
 {
 	uint32_t count = 0;
@@ -82,7 +82,7 @@ static void update_waiting(struct sweep *sweep)
 	sweep->waiting_count = count;
 }
 
-/* Positions in the part of the first count that wait, and how many fall into each window. */
+/* Computes the positions in the part for the first count waiting candidates, and counts them by window. */
 static void find_positions(struct sweep *sweep, uint32_t part, uint32_t count)
 {
 	const struct layout_grid *grid = &sweep->job->grid;
@@ -137,7 +137,7 @@ static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint3
 		sweep->window_first[i] += sweep->window_first[i - 1];
 	}
 	group_by_window(sweep, count);
-	/* Each entry has moved on to the next one's beginning. */
+	/* Each entry has moved on to the beginning of the next one. */
 	memmove(sweep->window_first + 1, sweep->window_first, windows * sizeof(*sweep->window_first));
 	sweep->window_first[0] = 0;
 	if (most <= sweep->local_max)
@@ -152,9 +152,9 @@ static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint3
 	return FS_OK;
 }
 
-/* What a record counts beside its coverage: a little for its rank, less when it straddles a page
-   that it could have fitted into. */
-static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
+/* The units of a record beside its coverage: a little for its rank, less when it straddles a page although it
+   could fit into one. */
+static inline uint32_t record_bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
 {
 	uint32_t units = STRADDLE_UNITS;
 	uint64_t last = (offset % SEG_PAGE + length - 1) / SEG_PAGE;
@@ -164,7 +164,7 @@ static inline uint32_t bonus(const struct sweep *sweep, uint32_t candidate, uint
 	return units + (uint32_t)((sweep->job->count - candidate) * sweep->rank_scale >> 32);
 }
 
-/* Links the starts from first to end to their positions. base: the window's first position, in the area. */
+/* Links the candidates from first to end to their positions. base: the window's first position in the area. */
 static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint32_t first, uint32_t end)
 {
 	const struct plan_job *job = sweep->job;
@@ -177,7 +177,7 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 		uint32_t at = sweep->start_where[i];
 		uint32_t length = job->candidates[candidate].length;
 
-		/* They come in no order: each would be a miss in the cache. */
+		/* They come in no order, so that each would be a cache miss. */
 		if (i + PREFETCH < end)
 			__builtin_prefetch(&job->candidates[sweep->start_who[i + PREFETCH]].length);
 		if (base + at < sweep->frontier || (base + at) * granule + length > job->plan->data_bytes)
@@ -186,14 +186,15 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			.next = sweep->head[at],
 			.length = length,
 			.steps = (length + granule - 1) / granule,
-			.gain = bonus(sweep, candidate, (base + at) * granule, length),
+			.gain = record_bonus(sweep, candidate, (base + at) * granule, length),
 			.candidate = candidate,
 		};
 		sweep->head[at] = n++;
 	}
+	must(n <= sweep->local_max);
 }
 
-/* What the window covers from position at on when this record is put there. */
+/* The window's coverage from position at on, with this record there. */
 static inline uint32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at, uint32_t width)
 {
 	uint64_t end = at + local->steps;
@@ -220,7 +221,7 @@ static void look_ahead(struct sweep *sweep, uint32_t width)
 }
 
 /* The waiting record at this position with the highest value, if that beats leaving a gap. */
-static uint32_t choose(const struct sweep *sweep, uint32_t at, uint32_t width)
+static uint32_t choose_record(const struct sweep *sweep, uint32_t at, uint32_t width)
 {
 	uint32_t chosen = NONE;
 	uint32_t value = at + 1 < width ? sweep->best[at + 1] : 0;
@@ -252,7 +253,7 @@ static uint32_t function_of(const struct sweep *sweep, uint32_t candidate, uint3
 	return function;
 }
 
-/* Places records from the frontier to the window's end. part: how many were gone through before. */
+/* Places records from the frontier to the window's end. part: the number of parts before this one. */
 static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint32_t part)
 {
 	struct plan_job *job = sweep->job;
@@ -261,7 +262,7 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 	if (sweep->frontier < base)
 		sweep->frontier = base;
 	while (sweep->frontier < base + width) {
-		uint32_t i = choose(sweep, (uint32_t)(sweep->frontier - base), width);
+		uint32_t i = choose_record(sweep, (uint32_t)(sweep->frontier - base), width);
 		uint32_t candidate;
 
 		if (i == NONE || !plan_fits(job, sweep->frontier * granule + sweep->local[i].length)) {
@@ -269,6 +270,7 @@ static void walk_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			continue;
 		}
 		candidate = sweep->local[i].candidate;
+		must(!is_taken(sweep, candidate) && sweep->local[i].steps > 0);
 		sweep->taken[candidate >> 6] |= 1ull << (candidate & 63);
 		plan_place(job, candidate, job->plan->data_offset + sweep->frontier * granule,
 			   function_of(sweep, candidate, part, sweep->frontier));
@@ -313,7 +315,7 @@ static void sweep_fini(struct sweep *sweep)
 	mem_free(sweep->best);
 }
 
-/* Log2 of a window's positions: as many as some hundred records of mean length take. */
+/* Log2 of a window's positions: about as many as WINDOW_RECORDS records of mean length take. */
 static uint32_t window_shift(const struct plan_job *job, uint64_t slots, uint64_t bytes)
 {
 	uint64_t wanted = slots ? bytes / slots * WINDOW_RECORDS : 0;

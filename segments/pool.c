@@ -9,8 +9,8 @@
 
 #define POOL_PAGES_MAX 1024u
 
-/* Bytes of the class that a buffer of bytes belongs to. */
-static uint64_t class_of(uint64_t bytes, unsigned *index)
+/* The size of the class for a buffer of that many bytes; *index is POOL_CLASSES when it has none. */
+static uint64_t buffer_class(uint64_t bytes, unsigned *index)
 {
 	uint64_t pages = (bytes + SEG_PAGE - 1) / SEG_PAGE;
 	unsigned i = 0;
@@ -33,7 +33,7 @@ static uint64_t class_of(uint64_t bytes, unsigned *index)
 	return size * SEG_PAGE;
 }
 
-static struct pool_idle *pop(struct pool_idle **list)
+static struct pool_idle *pool_pop(struct pool_idle **list)
 {
 	struct pool_idle *node = *list;
 
@@ -42,7 +42,7 @@ static struct pool_idle *pop(struct pool_idle **list)
 	return node;
 }
 
-static void push(struct pool_idle **list, struct pool_idle *node)
+static void pool_push(struct pool_idle **list, struct pool_idle *node)
 {
 	node->next = *list;
 	*list = node;
@@ -52,7 +52,7 @@ void pool_init(struct pool *pool)
 {
 	*pool = (struct pool){ .idle_most = SEG_READER_IDLE_MOST };
 	for (unsigned i = 0; i < POOL_IDLE_MAX; i++)
-		push(&pool->unused, &pool->node[i]);
+		pool_push(&pool->unused, &pool->node[i]);
 }
 
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
@@ -61,11 +61,12 @@ void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
 	struct pool_idle *node;
 	void *buffer;
 
-	*size = class_of(bytes, &index);
-	node = index < POOL_CLASSES ? pop(&pool->idle[index]) : NULL;
+	*size = buffer_class(bytes, &index);
+	node = index < POOL_CLASSES ? pool_pop(&pool->idle[index]) : NULL;
 	if (node) {
+		must(pool->idle_bytes >= *size);
 		pool->idle_bytes -= *size;
-		push(&pool->unused, node);
+		pool_push(&pool->unused, node);
 		return node->buffer;
 	}
 	buffer = mem_aligned(SEG_PAGE, *size);
@@ -78,13 +79,14 @@ void pool_give(struct pool *pool, void *buffer, uint64_t size)
 {
 	struct pool_idle *node;
 	unsigned index;
+	uint64_t class_bytes = buffer_class(size, &index);
 
-	class_of(size, &index);
+	must(buffer && class_bytes == size);
 	if (index < POOL_CLASSES && pool->idle_bytes + size <= pool->idle_most) {
-		node = pop(&pool->unused);
-		must(node); /* each idle one has a page at least */
+		node = pool_pop(&pool->unused);
+		must(node); /* there is a node for each page that may be idle */
 		node->buffer = buffer;
-		push(&pool->idle[index], node);
+		pool_push(&pool->idle[index], node);
 		pool->idle_bytes += size;
 		return;
 	}
@@ -96,7 +98,8 @@ void pool_fini(struct pool *pool)
 {
 	struct pool_idle *node;
 
+	must(atomic_load(&pool->bytes) == pool->idle_bytes); /* none is in use */
 	for (unsigned i = 0; i < POOL_CLASSES; i++)
-		while ((node = pop(&pool->idle[i])) != NULL)
+		while ((node = pool_pop(&pool->idle[i])) != NULL)
 			mem_free(node->buffer);
 }

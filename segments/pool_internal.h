@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Page-aligned buffers of a reader. One owner thread; bytes may be read by any. */
+/* Page-aligned buffers of a reader. One thread owns the pool; any thread may read its field bytes. */
 #ifndef FS_SEGMENTS_POOL_INTERNAL_H
 #define FS_SEGMENTS_POOL_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #define POOL_CLASSES 20u /* up to 4 MiB; larger buffers are not kept */
 #define POOL_IDLE_MAX (SEG_READER_IDLE_MOST / SEG_PAGE)
 
-/* Beside the buffer, not in it: what the device has written to is in no cache. */
+/* Beside the buffer, not in it: the processor's caches don't hold a buffer that the device has written to. */
 struct pool_idle {
 	void *buffer;
 	struct pool_idle *next;
@@ -18,16 +18,19 @@ struct pool_idle {
 
 struct pool {
 	struct pool_idle *idle[POOL_CLASSES];
-	struct pool_idle *unused; /* without a buffer */
+	struct pool_idle *unused; /* nodes without a buffer */
 	struct pool_idle node[POOL_IDLE_MAX];
 	uint64_t idle_bytes, idle_most;
 	_Atomic uint64_t bytes; /* in use and idle */
 };
 
+/* An empty pool that keeps up to SEG_READER_IDLE_MOST bytes idle. */
 void pool_init(struct pool *pool);
-/* At least bytes; *size: what it really is, to be given back with. NULL: no memory. */
+/* A buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size);
+/* Takes a buffer back: keeps or frees it. */
 void pool_give(struct pool *pool, void *buffer, uint64_t size);
-void pool_fini(struct pool *pool); /* all were given back */
+/* Frees the idle buffers. All buffers were given back. */
+void pool_fini(struct pool *pool);
 
 #endif

@@ -3,16 +3,18 @@
 
 #include <string.h>
 
-#define SMOOTHING (1.0 / 16) /* of one answer in the service time */
-#define DRIVE_SHARE 2u /* the drive has what it does in this part of the patience */
+#include "base/assert.h"
+
+#define SMOOTHING (1.0 / 16) /* weight of one answer in the service time */
+#define DRIVE_SHARE 2u /* the drive is given the reads that it does in this part of the patience */
 #define WINDOW_LEAST_NS 250000000u
 #define LATE_LEAST 8u
 #define UNSEEN_SHARE 8u /* of the patience: see READ_RATE_LOOK_NS */
 #define SILENT_TIMES 2u
 #define SILENT_MORE_NS 1000000000u
 
-/* Begins the next window when this one is over; after a pause of two, both are empty. */
-static void roll(struct read_rate *rate, uint64_t now_ns)
+/* Begins the next window when this one is over; after a pause of two windows, both are empty. */
+static void roll_window(struct read_rate *rate, uint64_t now_ns)
 {
 	uint64_t length = rate->patience_ns > WINDOW_LEAST_NS ? rate->patience_ns : WINDOW_LEAST_NS;
 	bool long_ago = now_ns >= rate->window_ns + 2 * length;
@@ -25,7 +27,7 @@ static void roll(struct read_rate *rate, uint64_t now_ns)
 	rate->window_ns = now_ns;
 }
 
-/* For how long the drive has certainly had a read that was sent then. */
+/* The time for which the drive has certainly had a read that was sent at sent_ns. */
 static uint64_t held_ns(const struct read_rate *rate, uint64_t sent_ns, uint64_t now_ns)
 {
 	uint64_t known_ns = rate->looked_ns > sent_ns ? rate->looked_ns : sent_ns;
@@ -46,10 +48,12 @@ void read_rate_looked(struct read_rate *rate, uint64_t now_ns)
 void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned company, uint64_t now_ns)
 {
 	uint64_t latency_ns = held_ns(rate, sent_ns, now_ns);
-	double service = (double)latency_ns / company;
+	double service;
 
+	must(company > 0);
+	service = (double)latency_ns / company;
 	rate->service_ns += rate->service_ns > 0 ? SMOOTHING * (service - rate->service_ns) : service;
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	if (latency_ns >= rate->patience_ns)
 		return;
 	rate->in_time[0]++;
@@ -58,13 +62,13 @@ void read_rate_answered(struct read_rate *rate, uint64_t sent_ns, unsigned compa
 
 void read_rate_late(struct read_rate *rate, uint64_t now_ns)
 {
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	rate->late[0]++;
 	if (rate->late_since_ns == 0)
 		rate->late_since_ns = now_ns;
 }
 
-/* A drive that has stopped answering tells so by the age of what it has, long before it answers. */
+/* The service time, or the age of the oldest read when that says more: it shows early that a drive has stopped. */
 static double service_now(const struct read_rate *rate, const struct read_queue *queue, uint64_t now_ns)
 {
 	double waited = 0;
@@ -92,7 +96,8 @@ bool read_rate_admits(const struct read_rate *rate, const struct read_queue *que
 	double patience = (double)rate->patience_ns;
 	uint64_t ahead = queue->with_drive + queue->waiting;
 
-	/* A drive that has nothing to do is always asked: else it could never show that it is fast again. */
+	must(queue->fresh <= queue->with_drive);
+	/* An idle drive is always asked: otherwise it could never show that it is fast again. */
 	if (rate->patience_ns == 0 || ahead == 0)
 		return true;
 	if (rate->late_since_ns != 0)
@@ -111,7 +116,7 @@ bool read_rate_silent(struct read_rate *rate, uint64_t now_ns)
 
 	if (rate->patience_ns == 0 || rate->late_since_ns == 0)
 		return false;
-	roll(rate, now_ns);
+	roll_window(rate, now_ns);
 	late = rate->late[0] + rate->late[1];
 	in_time = rate->in_time[0] + rate->in_time[1];
 	return (late >= LATE_LEAST && late >= in_time) ||

@@ -8,16 +8,17 @@
  *
  * A read is in one of four lists: waiting, fresh (the drive has it), late (the drive has had it for longer than
  * the patience) and finished. The first two are in the order of submission, so that their heads are the oldest.
- * How many are sent, and which would come too late, is read_rate_internal.h's.
+ * read_rate_internal.h decides how many reads are sent, and which would come too late.
  *
- * A read that can't be submitted at all goes to the finished list with its error; done is run by the
- * next poll, never from within submit or flush.
+ * A read that can't be submitted at all goes to the finished list with its error; the next poll runs its done,
+ * never submit or flush.
  *
- * Why no completion is missed although poll doesn't read the eventfd: whatever completes becomes visible
- * first (the kernel's ring, back, finished) and is signalled then, and a poll takes all that it sees. What
- * a poll didn't see was signalled after that poll began; so after the owner last learnt of a signal, and
- * an edge-triggered watch tells it again. What it did see may be signalled yet: a poll that finds nothing.
- * The count never overflows: each read adds one, and 2^64 reads take longer than any machine lasts.
+ * No completion is missed although poll doesn't read the eventfd. Each completion becomes visible first (in the
+ * kernel's ring, in back, in the finished list) and is signalled afterwards, and a poll takes all that it sees.
+ * A completion that a poll didn't see is signalled after that poll began, so after the owner last learnt of a
+ * signal, and an edge-triggered watch tells it again. A completion that the poll did see may be signalled later:
+ * the poll after that finds nothing. The count never overflows: each read adds one, and 2^64 reads take longer
+ * than any machine lasts.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,21 +39,26 @@
 #define BATCH 128u
 #define SLOW_MS 20u
 
-enum { PLACE_NONE, PLACE_WAITING, PLACE_FRESH, PLACE_LATE, PLACE_FINISHED, PLACES };
+#define READER_MAGIC 0x52454144u
+#define READ_MAGIC 0x52444552u
+
+enum { LIST_NONE, LIST_WAITING, LIST_FRESH, LIST_LATE, LIST_FINISHED, LISTS };
 
 struct list {
 	struct seg_read *first, *last;
 	unsigned count;
 };
 
+/* The owner's, but for back and the pool's count of bytes. */
 struct seg_reader {
-	struct seg *seg;
+	struct segments *seg;
 	struct dev_queue *queue;
 	int fd;
-	unsigned depth;
-	unsigned outstanding; /* done not yet run */
-	unsigned buffers; /* not yet released */
-	struct list list[PLACES];
+	uint32_t magic; /* READER_MAGIC until seg_reader_destroy */
+	unsigned depth; /* constant */
+	unsigned outstanding; /* reads whose done has not run */
+	unsigned buffers; /* not released yet */
+	struct list list[LISTS]; /* that of LIST_NONE stays empty */
 	struct read_rate rate;
 	struct pool pool;
 	struct lock back_lock;
@@ -68,16 +74,18 @@ static struct dev_io *io_of(struct seg_read *read)
 
 static struct seg_read *read_of(struct dev_io *io)
 {
+	must(io->magic == DEV_IO_MAGIC);
 	return (struct seg_read *)((char *)io - offsetof(struct seg_read, io));
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static void append(struct seg_reader *reader, unsigned place, struct seg_read *read)
+static void reads_append(struct seg_reader *reader, unsigned in, struct seg_read *read)
 {
-	struct list *list = &reader->list[place];
+	struct list *list = &reader->list[in];
 
-	read->place = (uint8_t)place;
+	must(read->list == LIST_NONE && in > LIST_NONE && in < LISTS);
+	read->list = (uint8_t)in;
 	read->next = NULL;
 	read->prev = list->last;
 	if (list->last)
@@ -88,10 +96,11 @@ static void append(struct seg_reader *reader, unsigned place, struct seg_read *r
 	list->count++;
 }
 
-static void take_out(struct seg_reader *reader, struct seg_read *read)
+static void reads_remove(struct seg_reader *reader, struct seg_read *read)
 {
-	struct list *list = &reader->list[read->place];
+	struct list *list = &reader->list[read->list];
 
+	must(read->list > LIST_NONE && read->list < LISTS && list->count > 0);
 	if (read->prev)
 		read->prev->next = read->next;
 	else
@@ -101,43 +110,43 @@ static void take_out(struct seg_reader *reader, struct seg_read *read)
 	else
 		list->last = read->prev;
 	list->count--;
-	read->place = PLACE_NONE;
+	read->list = LIST_NONE;
 }
 
-static void move(struct seg_reader *reader, struct seg_read *read, unsigned place)
+static void reads_move(struct seg_reader *reader, struct seg_read *read, unsigned in)
 {
-	take_out(reader, read);
-	append(reader, place, read);
+	reads_remove(reader, read);
+	reads_append(reader, in, read);
 }
 
-static unsigned with_drive(const struct seg_reader *reader)
+static unsigned reads_with_drive(const struct seg_reader *reader)
 {
-	return reader->list[PLACE_FRESH].count + reader->list[PLACE_LATE].count;
+	return reader->list[LIST_FRESH].count + reader->list[LIST_LATE].count;
 }
 
 static struct read_queue queue_of(const struct seg_reader *reader)
 {
-	const struct list *fresh = &reader->list[PLACE_FRESH];
+	const struct list *fresh = &reader->list[LIST_FRESH];
 
 	return (struct read_queue){
-		.with_drive = with_drive(reader),
+		.with_drive = reads_with_drive(reader),
 		.fresh = fresh->count,
 		.oldest_ns = fresh->first ? io_of(fresh->first)->submitted_ns : 0,
 		.company = fresh->first ? fresh->first->company : 0,
-		.waiting = reader->list[PLACE_WAITING].count,
+		.waiting = reader->list[LIST_WAITING].count,
 	};
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void signal_fd(struct seg_reader *reader)
+static void reader_signal(struct seg_reader *reader)
 {
-	/* It fails only when the count is at its limit, and then the descriptor is readable anyway. */
+	/* It fails only when the count is at its limit; then the descriptor is readable anyway. */
 	if (eventfd_write(reader->fd, 1) != 0)
 		must(errno == EAGAIN || errno == EINTR);
 }
 
-int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth)
+int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth)
 {
 	struct seg_reader *reader = mem_zalloc(sizeof(*reader));
 	int rc;
@@ -145,6 +154,7 @@ int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth)
 	*out = NULL;
 	if (!reader)
 		return FS_ENOMEM;
+	reader->magic = READER_MAGIC;
 	reader->seg = seg;
 	reader->depth = depth ? depth : 1;
 	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -179,8 +189,9 @@ void seg_reader_destroy(struct seg_reader *reader)
 		if (seg_reader_poll(reader) == 0)
 			poll(&ready, 1, -1);
 	}
-	must(reader->buffers == 0);
-	/* The submitter thread may just be leaving the lock under which it handed the last one back. */
+	must(reader->buffers == 0 && reads_with_drive(reader) == 0);
+	reader->magic = 0;
+	/* The submitter thread may just be releasing the lock under which it handed the last read back. */
 	lock_acquire(&reader->back_lock);
 	lock_release(&reader->back_lock);
 	reader->seg->device->ops->queue_destroy(reader->queue);
@@ -214,33 +225,35 @@ bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* From the submitter thread. All under the lock: after it the reader may be destroyed. */
-static void handed_back(struct dev_io *io)
+/* Called by the submitter thread. All is done under the lock: afterwards the reader may be destroyed. */
+static void read_handed_back(struct dev_io *io)
 {
 	struct seg_reader *reader = read_of(io)->reader;
 
 	lock_acquire(&reader->back_lock);
+	must(reader->magic == READER_MAGIC);
 	io->next = atomic_load_explicit(&reader->back, memory_order_relaxed);
 	atomic_store_explicit(&reader->back, io, memory_order_relaxed);
-	signal_fd(reader);
+	reader_signal(reader);
 	lock_release(&reader->back_lock);
 }
 
-/* The read is in a list, or in none yet. */
-static void finish(struct seg_reader *reader, struct seg_read *read, int result)
+/* Moves a read, in a list or in none yet, to the finished ones. */
+static void read_finish(struct seg_reader *reader, struct seg_read *read, int result)
 {
 	read->result = result;
 	if (result != FS_OK)
 		read->available = 0;
-	if (read->place != PLACE_NONE)
-		take_out(reader, read);
-	append(reader, PLACE_FINISHED, read);
+	if (read->list != LIST_NONE)
+		reads_remove(reader, read);
+	reads_append(reader, LIST_FINISHED, read);
 }
 
-/* Fixes the range of pages. The buffer comes later, so that only what is in flight has one. */
-static int prepare(struct seg_reader *reader, struct seg_read *read)
+/* Computes the range of pages. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
+   outside the segment. */
+static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 {
-	const struct seg *seg = reader->seg;
+	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
 	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
 	uint64_t end;
@@ -251,17 +264,18 @@ static int prepare(struct seg_reader *reader, struct seg_read *read)
 							       : layout_page_up(read->offset + read->length);
 	read->pages = (unsigned)((end - first) / SEG_PAGE);
 	read->available = end - read->offset;
-	/* All but what the device and the submitter set themselves. */
+	/* All fields that device and submitter don't set themselves. */
+	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
 	io->offset = seg_offset(seg, read->segment) + first;
 	io->write = false;
 	io->queue = reader->queue;
 	io->device = seg->device;
-	io->handed_back = handed_back;
+	io->handed_back = read_handed_back;
 	return FS_OK;
 }
 
-static bool take_buffer(struct seg_reader *reader, struct seg_read *read)
+static bool read_take_buffer(struct seg_reader *reader, struct seg_read *read)
 {
 	struct dev_io *io = io_of(read);
 
@@ -280,78 +294,83 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 {
 	int rc;
 
+	must(reader->magic == READER_MAGIC);
+	read->magic = READ_MAGIC;
 	read->reader = reader;
 	read->buffer = NULL;
 	read->bytes = NULL;
 	read->available = 0;
 	read->pages = 0;
-	read->place = PLACE_NONE;
+	read->list = LIST_NONE;
 	reader->outstanding++;
-	rc = health_offline(reader->seg) ? FS_EOFFLINE : prepare(reader, read);
+	rc = health_offline(reader->seg) ? FS_EOFFLINE : read_prepare(reader, read);
 	if (rc == FS_OK) {
-		append(reader, PLACE_WAITING, read);
+		reads_append(reader, LIST_WAITING, read);
 		return;
 	}
-	finish(reader, read, rc);
-	signal_fd(reader);
+	read_finish(reader, read, rc);
+	reader_signal(reader);
 }
 
 bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read)
 {
-	if (read->place != PLACE_WAITING)
+	must(read->magic == READ_MAGIC && read->reader == reader);
+	if (read->list != LIST_WAITING)
 		return false;
-	take_out(reader, read);
+	reads_remove(reader, read);
+	read->magic = 0;
 	reader->outstanding--;
 	seg_read_release(reader, read);
 	return true;
 }
 
-/* The drive has it from now on, or the submitter thread, which gives it to the drive. */
-static void send(struct seg_reader *reader, struct seg_read *read)
+/* Notes that the drive has the read from now on, or the submitter thread, which gives it to the drive. */
+static void read_sent(struct seg_reader *reader, struct seg_read *read)
 {
-	move(reader, read, PLACE_FRESH);
-	read->company = with_drive(reader);
+	reads_move(reader, read, LIST_FRESH);
+	read->company = reads_with_drive(reader);
 	ctr_add(CTR_flash_reads, 1);
 }
 
-static void defer(struct seg_reader *reader, struct seg_read *read)
+static void read_defer(struct seg_reader *reader, struct seg_read *read)
 {
 	ctr_add(CTR_flash_reads_deferred, 1);
 	submitter_take(reader->seg->submitter, io_of(read), 0);
 }
 
-static void fail(struct seg_reader *reader, struct seg_read *read, int error)
+static void read_fail(struct seg_reader *reader, struct seg_read *read, int error)
 {
 	ctr_add(CTR_flash_read_errors, 1);
 	health_error(reader->seg, "a read", error);
-	finish(reader, read, FS_EIO);
+	read_finish(reader, read, FS_EIO);
 }
 
-/* The first of a batch was refused with this errno. */
-static void refused(struct seg_reader *reader, struct seg_read *read, int error)
+/* Handles the first read of a batch, which the device refused with this errno. */
+static void read_refused(struct seg_reader *reader, struct seg_read *read, int error)
 {
 	struct dev_io *io = io_of(read);
 
 	if (io->nowait && (error == EOPNOTSUPP || error == EINVAL)) {
-		atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed); /* it is sent again without */
+		atomic_store_explicit(&reader->seg->nowait, false,
+				      memory_order_relaxed); /* the next batch has the read again, without NOWAIT */
 	} else if (error == EAGAIN) {
-		send(reader, read);
-		defer(reader, read);
+		read_sent(reader, read);
+		read_defer(reader, read);
 	} else {
-		fail(reader, read, error);
-		signal_fd(reader);
+		read_fail(reader, read, error);
+		reader_signal(reader);
 	}
 }
 
-/* The next reads for the device, with buffers. They stay in the waiting list. */
-static unsigned gather(struct seg_reader *reader, struct dev_io **batch, unsigned room, uint64_t now_ns)
+/* Gathers the next reads for the device, with buffers; returns their number. They stay in the waiting list. */
+static unsigned gather_batch(struct seg_reader *reader, struct dev_io **batch, unsigned room, uint64_t now_ns)
 {
 	bool nowait = atomic_load_explicit(&reader->seg->nowait, memory_order_relaxed);
 	unsigned n = 0;
 
-	for (struct seg_read *read = reader->list[PLACE_WAITING].first; read && n < BATCH && n < room;
+	for (struct seg_read *read = reader->list[LIST_WAITING].first; read && n < BATCH && n < room;
 	     read = read->next) {
-		if (!take_buffer(reader, read))
+		if (!read_take_buffer(reader, read))
 			break;
 		io_of(read)->nowait = nowait;
 		io_of(read)->submitted_ns = now_ns;
@@ -360,8 +379,8 @@ static unsigned gather(struct seg_reader *reader, struct dev_io **batch, unsigne
 	return n;
 }
 
-/* Those that the drive could no longer answer in time are at the head of the list. A drive without work is given
-   what has not expired, however slow it was. */
+/* Finishes the reads that the drive can no longer answer in time, which are at the head of the list. An idle drive is
+   given every read that has not expired, however slow the drive was. */
 static void give_up_late(struct seg_reader *reader, uint64_t now_ns)
 {
 	const struct read_queue queue = queue_of(reader);
@@ -370,44 +389,46 @@ static void give_up_late(struct seg_reader *reader, uint64_t now_ns)
 
 	if (queue.with_drive > 0)
 		back_ns += read_rate_latency_ns(&reader->rate, &queue, now_ns);
-	while ((read = reader->list[PLACE_WAITING].first) != NULL && read->expires_ns && read->expires_ns <= back_ns) {
-		finish(reader, read, FS_ELATE);
-		signal_fd(reader);
+	while ((read = reader->list[LIST_WAITING].first) != NULL && read->expires_ns && read->expires_ns <= back_ns) {
+		read_finish(reader, read, FS_ELATE);
+		reader_signal(reader);
 	}
 }
 
 static void give_up_all(struct seg_reader *reader)
 {
-	while (reader->list[PLACE_WAITING].first) {
-		finish(reader, reader->list[PLACE_WAITING].first, FS_EOFFLINE);
-		signal_fd(reader);
+	while (reader->list[LIST_WAITING].first) {
+		read_finish(reader, reader->list[LIST_WAITING].first, FS_EOFFLINE);
+		reader_signal(reader);
 	}
 }
 
-/* Sends a batch. False: nothing could be sent, and there is something that polling finds. */
+/* Sends a batch of 1 or more from the head of the waiting list, or its beginning, or finishes its first read. */
 static void send_batch(struct seg_reader *reader, struct dev_io **batch, unsigned n)
 {
-	struct list *waiting = &reader->list[PLACE_WAITING];
+	struct list *waiting = &reader->list[LIST_WAITING];
 	int taken;
 
+	must(n > 0 && n <= waiting->count);
 	if (fault_fires(FAULT_device_read_again)) {
 		struct seg_read *read = waiting->first;
 
-		send(reader, read);
-		defer(reader, read);
+		read_sent(reader, read);
+		read_defer(reader, read);
 		return;
 	}
 	taken = reader->seg->device->ops->submit(reader->queue, batch, n);
+	must(taken <= (int)n);
 	for (int i = 0; i < taken; i++)
-		send(reader, waiting->first);
+		read_sent(reader, waiting->first);
 	if (taken <= 0)
-		refused(reader, waiting->first, taken < 0 ? -taken : EAGAIN);
+		read_refused(reader, waiting->first, taken < 0 ? -taken : EAGAIN);
 }
 
-/* Hands waiting reads to the device while it may have more. */
-static void pump(struct seg_reader *reader)
+/* Gives waiting reads to the device while it may have more. */
+static void send_waiting(struct seg_reader *reader)
 {
-	struct list *waiting = &reader->list[PLACE_WAITING];
+	struct list *waiting = &reader->list[LIST_WAITING];
 	unsigned depth = read_rate_depth(&reader->rate, reader->depth);
 	uint64_t now_ns = clk_now_ns(reader->seg->clock);
 	struct dev_io *batch[BATCH];
@@ -416,39 +437,41 @@ static void pump(struct seg_reader *reader)
 		give_up_all(reader);
 	else if (reader->rate.patience_ns > 0)
 		give_up_late(reader, now_ns);
-	while (waiting->first && with_drive(reader) < depth) {
-		unsigned n = gather(reader, batch, depth - with_drive(reader), now_ns);
+	while (waiting->first && reads_with_drive(reader) < depth) {
+		unsigned n = gather_batch(reader, batch, depth - reads_with_drive(reader), now_ns);
 
 		if (n > 0) {
 			send_batch(reader, batch, n);
 		} else {
-			finish(reader, waiting->first, FS_ENOMEM);
-			signal_fd(reader);
+			read_finish(reader, waiting->first, FS_ENOMEM);
+			reader_signal(reader);
 		}
 	}
 }
 
 void seg_reader_flush(struct seg_reader *reader)
 {
-	if (reader->list[PLACE_WAITING].first)
-		pump(reader);
+	must(reader->magic == READER_MAGIC);
+	if (reader->list[LIST_WAITING].first)
+		send_waiting(reader);
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-/* What the device wrote is in no cache of ours yet. done runs when all completions have been taken: by
-   then header, key and the first of the value are here, and the processor sees where this is going. */
+/* The device's bytes are in no cache of the processor yet. done runs when all completions have been taken: by
+   then header, key and the first of the value are in the cache, and the processor has begun to prefetch the rest. */
 static void prefetch_record(const struct seg_read *read)
 {
 	for (unsigned at = 0; at < 256 && at < read->length; at += 64)
 		__builtin_prefetch(read->bytes + at);
 }
 
-/* What came back from the device or the submitter by now. slow: may be held back by the fault point. */
-static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, uint64_t now_ns)
+/* Handles a request that came back from the device or the submitter. slow: the fault point may hold it back. */
+static void read_completed(struct seg_reader *reader, struct dev_io *io, bool slow, uint64_t now_ns)
 {
 	struct seg_read *read = read_of(io);
 
+	must(read->magic == READ_MAGIC && read->reader == reader);
 	if (slow && fault_fires(FAULT_device_read_slow)) {
 		submitter_take(reader->seg->submitter, io, SLOW_MS);
 		return;
@@ -456,7 +479,7 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, u
 	if (io->nowait && (io->result == -EAGAIN || io->result == -EOPNOTSUPP)) {
 		if (io->result == -EOPNOTSUPP)
 			atomic_store_explicit(&reader->seg->nowait, false, memory_order_relaxed);
-		defer(reader, read);
+		read_defer(reader, read);
 		return;
 	}
 	ctr_add(CTR_flash_bytes_read, io->bytes);
@@ -467,17 +490,17 @@ static void completed(struct seg_reader *reader, struct dev_io *io, bool slow, u
 	dev_read_faults((uint8_t *)read->buffer + (read->bytes - (const uint8_t *)read->buffer),
 			read->length < read->available ? read->length : read->available, &io->result);
 	if (io->result == (int64_t)io->bytes)
-		finish(reader, read, FS_OK);
+		read_finish(reader, read, FS_OK);
 	else
-		fail(reader, read, io->result < 0 ? (int)-io->result : EIO);
+		read_fail(reader, read, io->result < 0 ? (int)-io->result : EIO);
 }
 
-static void take_back(struct seg_reader *reader)
+static void take_handed_back(struct seg_reader *reader)
 {
 	struct dev_io *back;
 	uint64_t now_ns;
 
-	/* Without the lock: who has just put something there signals after it, so it is found then. */
+	/* Without the lock: the submitter signals after it has put a request there, so that a later poll finds it. */
 	if (!atomic_load_explicit(&reader->back, memory_order_relaxed))
 		return;
 	lock_acquire(&reader->back_lock);
@@ -489,11 +512,11 @@ static void take_back(struct seg_reader *reader)
 		struct dev_io *io = back;
 
 		back = io->next;
-		completed(reader, io, false, now_ns);
+		read_completed(reader, io, false, now_ns);
 	}
 }
 
-static void reap(struct seg_reader *reader)
+static void reader_reap(struct seg_reader *reader)
 {
 	struct dev_io *ready[BATCH];
 	int n;
@@ -502,22 +525,22 @@ static void reap(struct seg_reader *reader)
 		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
 		uint64_t now_ns = n > 0 ? clk_now_ns(reader->seg->clock) : 0;
 		for (int i = 0; i < n; i++)
-			completed(reader, ready[i], true, now_ns);
+			read_completed(reader, ready[i], true, now_ns);
 	} while (n == (int)BATCH);
-	take_back(reader);
+	take_handed_back(reader);
 }
 
-/* What the drive has had for as long as anybody waits counts as late once. */
+/* A read that the drive has had for the whole patience counts as late, once. */
 static void look_for_late(struct seg_reader *reader, uint64_t now_ns)
 {
-	struct list *fresh = &reader->list[PLACE_FRESH];
+	struct list *fresh = &reader->list[LIST_FRESH];
 	struct read_rate *rate = &reader->rate;
 
 	if (rate->patience_ns == 0)
 		return;
 	while (fresh->first && now_ns >= io_of(fresh->first)->submitted_ns + rate->patience_ns) {
 		read_rate_late(rate, now_ns);
-		move(reader, fresh->first, PLACE_LATE);
+		reads_move(reader, fresh->first, LIST_LATE);
 	}
 	if (read_rate_silent(rate, now_ns)) {
 		health_silent(reader->seg, rate->patience_ns / 1000000);
@@ -530,19 +553,22 @@ unsigned seg_reader_poll(struct seg_reader *reader)
 	struct list finished;
 	unsigned count = 0;
 
-	if (with_drive(reader) > 0) {
-		reap(reader);
+	must(reader->magic == READER_MAGIC);
+	if (reads_with_drive(reader) > 0) {
+		reader_reap(reader);
 		uint64_t now_ns = clk_now_ns(reader->seg->clock);
 		read_rate_looked(&reader->rate, now_ns);
 		look_for_late(reader, now_ns);
 		seg_reader_flush(reader); /* there may be room now */
 	}
-	/* What done submits and fails at once waits for the next poll, which its signal asks for. */
-	finished = reader->list[PLACE_FINISHED];
-	reader->list[PLACE_FINISHED] = (struct list){ 0 };
+	/* A read that done submits and that fails at once waits for the next poll, for which its signal asks. */
+	finished = reader->list[LIST_FINISHED];
+	reader->list[LIST_FINISHED] = (struct list){ 0 };
 	for (struct seg_read *read = finished.first, *next; read; read = next) {
 		next = read->next;
-		read->place = PLACE_NONE;
+		must(read->magic == READ_MAGIC && read->list == LIST_FINISHED && reader->outstanding > 0);
+		read->list = LIST_NONE;
+		read->magic = 0;
 		reader->outstanding--;
 		count++;
 		read->done(read);
@@ -554,6 +580,7 @@ void seg_read_release(struct seg_reader *reader, struct seg_read *read)
 {
 	if (!read->buffer)
 		return;
+	must(read->reader == reader && read->magic != READ_MAGIC && reader->buffers > 0);
 	pool_give(&reader->pool, read->buffer, read->buffer_bytes);
 	read->buffer = NULL;
 	read->bytes = NULL;

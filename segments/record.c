@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Records: making the header, and judging bytes that may be one. Nothing here trusts what it reads.
- */
+/* Records: makes the header, and judges bytes that may be a record. Nothing here trusts the bytes that it reads. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,7 +8,7 @@
 /*
  * The check is keyed by the flash's secret and covers the segment's sequence and the record's offset,
  * so that neither a record of an earlier life nor one that a client forged inside a value passes. It
- * is made of hashes of the pieces as they lie in memory, so that a large value is never copied for it.
+ * consists of hashes of the pieces as they lie in memory, so that a large value is never copied.
  */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value)
@@ -41,7 +39,7 @@ void record_header(const struct layout_super *super, uint64_t sequence, uint64_t
 	out->check = (uint32_t)record_check(super, sequence, offset, out, record->key, record->value);
 }
 
-static void fill_in(struct seg_record *out, const struct layout_record *header, const uint8_t *bytes)
+static void record_fill(struct seg_record *out, const struct layout_record *header, const uint8_t *bytes)
 {
 	*out = (struct seg_record){
 		.key = (const char *)bytes + sizeof(*header),
@@ -62,7 +60,7 @@ static int no_record(struct seg_record *out, int result)
 	return result;
 }
 
-int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset, const void *bytes,
+int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset, const void *bytes,
 		    uint64_t available, struct seg_record *out, uint64_t *needed)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
@@ -84,10 +82,10 @@ int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, 
 		*needed = length;
 		if (available < sizeof(header) + header.key_length)
 			return no_record(out, FS_ESHORT);
-		fill_in(out, &header, bytes);
+		record_fill(out, &header, bytes);
 		return FS_ESHORT;
 	}
-	fill_in(out, &header, bytes);
+	record_fill(out, &header, bytes);
 	if ((uint32_t)record_check(&seg->super, sequence, offset, &header, out->key, out->value) == header.check)
 		return FS_OK;
 	return no_record(out, FS_ECORRUPT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing of a flash, its reserves, and what is told about it. */
+/* Opens and closes a flash; its reserves and constant figures. */
 #include "segments/segments.h"
 
 #include <errno.h>
@@ -41,15 +41,15 @@ static void report_lost(const char *path, int why)
 		log_info("flash: %s is new", path);
 		break;
 	case FS_EVERSION:
-		log_warn("flash: %s has a format or features that this version doesn't know: starts empty", path);
+		log_warn("flash: %s has a format or features that this version doesn't know; starting empty", path);
 		break;
 	default:
-		log_warn("flash: the superblock of %s is broken: starts empty", path);
+		log_warn("flash: the superblock of %s is broken; starting empty", path);
 	}
 }
 
 /* Reads the superblock or makes a new one. */
-static int attach(struct seg *seg, const struct seg_config *config)
+static int attach_super(struct segments *seg, const struct seg_config *config)
 {
 	const char *path = config->path ? config->path : "device";
 	uint64_t generation;
@@ -65,15 +65,15 @@ static int attach(struct seg *seg, const struct seg_config *config)
 	if (seg->super.segment_bytes == seg->segment_bytes && seg->super.segments == seg->segments &&
 	    seg->super.functions == seg->functions)
 		return FS_OK;
-	/* Saved state that names the old layout must not fit any more. Secret, seeds and reserves stay:
-	   neither a sequence number nor a CAS id comes again. */
-	log_notice("flash: %s was laid out in another way: starts empty", path);
+	/* A new UUID, so that saved state of the old layout no longer fits. Secret, seeds and reserves stay, so that
+	   neither a sequence number nor a CAS id is used again. */
+	log_notice("flash: %s has a different layout; starting empty", path);
 	rng_secret(seg->super.uuid, sizeof(seg->super.uuid));
 	return FS_OK;
 }
 
-/* The attach epoch and the first sequence numbers, durable before anything is written. */
-static int start_super(struct seg *seg)
+/* Makes the attach epoch and the first sequence numbers durable, before any segment is written. */
+static int begin_epoch(struct segments *seg)
 {
 	struct layout_super *super = &seg->super;
 
@@ -88,7 +88,7 @@ static int start_super(struct seg *seg)
 	return super_store(seg->device, seg->clock, super);
 }
 
-static void init_locks(struct seg *seg, unsigned error_budget)
+static void init_locks(struct segments *seg, unsigned error_budget)
 {
 	pthread_condattr_t attributes;
 
@@ -101,10 +101,12 @@ static void init_locks(struct seg *seg, unsigned error_budget)
 	pthread_condattr_destroy(&attributes);
 }
 
-void seg_close(struct seg *seg)
+void seg_close(struct segments *seg)
 {
 	if (!seg)
 		return;
+	must(seg->magic == SEGMENTS_MAGIC && !seg->stream);
+	seg->magic = 0;
 	submitter_destroy(seg->submitter);
 	pthread_cond_destroy(&seg->pins_gone);
 	health_fini(&seg->health);
@@ -116,9 +118,9 @@ void seg_close(struct seg *seg)
 	mem_free(seg);
 }
 
-int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device)
+int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
 {
-	struct seg *seg = mem_zalloc(sizeof(*seg));
+	struct segments *seg = mem_zalloc(sizeof(*seg));
 	int rc = FS_ENOMEM;
 
 	*out = NULL;
@@ -126,6 +128,7 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 		device->ops->close(device);
 		return FS_ENOMEM;
 	}
+	seg->magic = SEGMENTS_MAGIC;
 	seg->device = device;
 	seg->clock = config->clock;
 	seg->segment_bytes = config->segment_bytes;
@@ -138,14 +141,16 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 	seg->live = mem_aligned(_Alignof(struct seg_live), (seg->segments + 1) * sizeof(*seg->live));
 	if (seg->submitter && seg->live) {
 		memset(seg->live, 0, (seg->segments + 1) * sizeof(*seg->live));
+		for (uint32_t i = 0; i < seg->segments; i++)
+			seg->live[i].magic = SEG_LIVE_MAGIC;
 		rc = check_config(config);
 	}
 	if (rc == FS_OK && seg->segments == 0)
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
-		rc = attach(seg, config);
+		rc = attach_super(seg, config);
 	if (rc == FS_OK)
-		rc = start_super(seg);
+		rc = begin_epoch(seg);
 	if (rc != FS_OK) {
 		int error = errno;
 
@@ -159,7 +164,7 @@ int seg_open_on(struct seg **out, const struct seg_config *config, void *table, 
 	return FS_OK;
 }
 
-int seg_open(struct seg **out, const struct seg_config *config, void *table)
+int seg_open(struct segments **out, const struct seg_config *config, void *table)
 {
 	struct seg_config rounded = *config;
 	struct dev *device = config->device;
@@ -174,7 +179,7 @@ int seg_open(struct seg **out, const struct seg_config *config, void *table)
 	return rc == FS_OK ? seg_open_on(out, &rounded, table, device) : rc;
 }
 
-void seg_get_info(const struct seg *seg, struct seg_info *out)
+void seg_get_info(const struct segments *seg, struct seg_info *out)
 {
 	*out = (struct seg_info){
 		.segments = seg->segments,
@@ -189,7 +194,7 @@ void seg_get_info(const struct seg *seg, struct seg_info *out)
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
 }
 
-static int store_super(struct seg *seg)
+static int store_super(struct segments *seg)
 {
 	int rc;
 
@@ -199,7 +204,7 @@ static int store_super(struct seg *seg)
 	return rc;
 }
 
-int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end)
+int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end)
 {
 	uint64_t begin = seg->super.cas_end;
 	int rc;
@@ -209,7 +214,7 @@ int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *
 	seg->super.cas_end = begin + count;
 	rc = store_super(seg);
 	if (rc != FS_OK) {
-		/* Whether the write arrived is unknown: the range is given up, never given out twice. */
+		/* The write may have arrived, so the range is given up: no id is given out twice. */
 		health_error(seg, "a superblock write", errno);
 		return rc;
 	}
@@ -218,10 +223,11 @@ int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *
 	return FS_OK;
 }
 
-int seg_reserve_sequence(struct seg *seg)
+int seg_reserve_sequence(struct segments *seg)
 {
 	int rc;
 
+	must(seg->magic == SEGMENTS_MAGIC && seg->next_sequence <= seg->super.sequence_end);
 	if (seg->next_sequence < seg->super.sequence_end)
 		return FS_OK;
 	seg->super.sequence_end = seg->next_sequence + SEQUENCE_BLOCK;

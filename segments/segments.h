@@ -6,18 +6,19 @@
  *   device   | superblock | segment 0 | segment 1 | ... | segment n-1 |
  *   segment  | header page | extents (large objects) | data: hash-placed records | footer |
  *
- * FORMAT.md has every offset. Where a record lies in the data area is a function of the slot that
- * names it: position = f(place, function, segment sequence), in granules of the segment (seg_position).
+ * FORMAT.md has every offset. The slot that names a record determines the record's position in the data
+ * area: position = f(place, function, segment sequence), counted in granules of the segment (seg_position).
  *
- * Life of a segment: FREE -> (seg_write_begin) WRITING -> (end) LIVE -> (seg_reclaim_begin)
- * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes it RETIRED: its
- * place is skipped until the device comes back from being offline, and then FREE. With all places RETIRED
- * the device is offline. Numbers are handed out strictly in FIFO order.
+ * Life of a segment: FREE -> (seg_write begins) WRITING -> (seg_write ends) LIVE -> (seg_reclaim_begin)
+ * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes the segment RETIRED: it is passed
+ * over until the device comes back from being offline, and then it is FREE. With all segments RETIRED the
+ * device is offline. Segments are written strictly in FIFO order of their numbers.
  *
- * Threads: one cleaner plans, writes, walks and reclaims. Readers (one per worker, each with its
- * own libaio context and eventfd) are used by their owner only. Pins are atomic and may be taken
- * and dropped by any thread. The segment table lies in the caller's region memory; states and
- * pins are process memory. LOCK_SEGMENT_TABLE is taken inside for state changes only.
+ * Threads: one cleaner plans, writes, walks and reclaims. Each worker has a reader of its own (libaio context
+ * and eventfd), which no other thread uses. Pins are atomic: any thread may take and drop them. The segment
+ * table lies in the caller's region memory; states and pins are process memory. A call that changes a state
+ * takes LOCK_SEGMENT_TABLE inside. Unless its comment says otherwise, a call of this header belongs to the
+ * cleaner, or to the only thread while there is only one.
  *
  * Errors: codes of base/error.h. Bytes from the device are never trusted.
  */
@@ -40,7 +41,7 @@
 #define SEG_MAX_BYTES (512u << 20)
 #define SEG_MAX_SEGMENTS 16383u
 
-struct seg; /* all segments of one daemon, over its devices */
+struct segments; /* all segments of one daemon, over its device */
 struct dev; /* a device (device_internal.h); tests and simulations make their own */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
@@ -53,43 +54,52 @@ struct seg_owner {
 
 struct seg_config {
 	const struct clk *clock;
-	const char *path; /* file (made when missing) or block device */
-	struct dev *device; /* used in its place, and closed by seg_close; NULL: path is */
+	const char *path; /* of a file (made when missing) or a block device */
+	struct dev *device; /* used instead of path, and closed by seg_close; NULL: path is used */
 	uint64_t flash_bytes; /* file: size to preallocate; block device: 0 = all of it */
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
-	unsigned functions; /* 1 .. 16 */
+	unsigned functions; /* 1 .. SEG_MAX_FUNCTIONS */
 	enum seg_direct direct;
-	/* Called by seg_open while it writes a file anew, every few MiB; NULL: nobody wants to know. */
+	/* seg_open calls it every few MiB while it writes a new file. May be NULL. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
-	const struct seg_owner *owner; /* to whom a file that is made is given; NULL: it is the process's own */
+	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
 	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
-/* How many segments a flash of this size has (the superblock's area taken off). */
+/* The number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS.
+   Any thread. */
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
-/* Size of the flash at path: of the block device, or flash_bytes for a file (0: what a file has that
-   is there, 0 again if none is). Negative code on error; FS_EINVAL: neither file nor block device. */
-int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
+/* The size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
+   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative
+   code on error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
+FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
 
-/* How many bytes a file of this size at path could have: what its file system has free, and what a start that was
-   cut short has reserved for it already. UINT64_MAX where that is no question: a block device, a file that has its
-   size, or a path of which seg_open will say what is wrong. */
+/* How many bytes a file of this size at path could have: the file system's free bytes, and those that an
+   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a
+   block device, a file of full size, or a path that seg_open will refuse with a reason. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
 
+/* Bytes of region memory that the segment table takes. */
 uint64_t seg_region_bytes(uint32_t segments);
 
 /*
- * Opens, locks against a second daemon (FS_EBUSY), preallocates by writing where the file is new
- * or too small (FS_ESYS with errno ENOSPC when it doesn't fit: nothing is left behind that was not
- * there), reads or makes the superblock. FS_EFOREIGN, with a log line that says how to go on: something
- * that is not a cache lies there (FORMAT.md); it is as it was. Every start is cold today: all segments
- * start FREE and a present superblock gives UUID, secret, hash seed, next sequence and the CAS reserve; a
- * broken or unknown one is reported and replaced.
- * table: zeroed region memory of seg_region_bytes().
+ * Opens the flash, locks it against a second daemon, preallocates a new or too small file by writing zeros, and
+ * reads or makes the superblock. Every start is cold today: all segments start FREE. A present superblock
+ * gives UUID, secret, hash seed, next sequence and the CAS reserve; a broken or unknown one is reported in
+ * the log and replaced. Blocks on the device: preallocation may take minutes.
+ *
+ * table: zeroed region memory of seg_region_bytes(), not owned. On success the caller closes *out by
+ * seg_close; on failure *out is NULL and config->device, if given, is closed.
+ *
+ * FS_EBUSY: another daemon has it. FS_ESYS: a system call failed (errno); with errno ENOSPC the file doesn't
+ * fit, and a file that this call made is removed again. FS_EFOREIGN: something else than a cache lies there
+ * (FORMAT.md); it stays untouched, and a log line says how to go on. FS_EINVAL, FS_ERANGE: a value of config
+ * is out of range. FS_EIO, FS_ENOMEM.
  */
-FS_MUST_CHECK int seg_open(struct seg **out, const struct seg_config *config, void *table);
-void seg_close(struct seg *seg);
+FS_MUST_CHECK int seg_open(struct segments **out, const struct seg_config *config, void *table);
+/* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
+void seg_close(struct segments *seg);
 
 struct seg_info {
 	uint32_t segments;
@@ -97,19 +107,20 @@ struct seg_info {
 	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];
 	bool direct, block_device, offline;
-	uint64_t staging_bytes; /* what a segment write holds in DRAM at the most */
+	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
-void seg_get_info(const struct seg *seg, struct seg_info *out);
+/* Any thread, no lock. All but offline is constant after seg_open. */
+void seg_get_info(const struct segments *seg, struct seg_info *out);
 
-/* Reserves the CAS ids from *first to below *end (count of them) durably (two page writes) before
-   it returns; each call gives a range that no call gave before, in this life of the flash or an earlier
-   one. FS_EIO: nothing may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Before
-   other threads run, or the cleaner only. */
-FS_MUST_CHECK int seg_reserve_cas(struct seg *seg, uint64_t count, uint64_t *first, uint64_t *end);
+/* Reserves count CAS ids, from *first to below *end, durably (two page writes) before it returns. No two
+   calls reserve the same id, in this life of the flash or an earlier one. FS_ENOMEM, FS_EIO: no id of the
+   range may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Waits for the device. The
+   cleaner, or before other threads run. */
+FS_MUST_CHECK int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* What a record carries beside key and value. */
+/* The contents of a record. key and value are not owned. */
 struct seg_record {
 	const char *key;
 	const char *value;
@@ -119,24 +130,27 @@ struct seg_record {
 	uint32_t client_flags;
 	uint32_t expiry; /* the store's seconds; 0 = never */
 	uint64_t cas;
-	uint8_t features[7]; /* quantised features of the classifier: what 32 bytes of header leave */
+	uint8_t features[7]; /* quantised features of the classifier, the rest of the 32 bytes of header */
 };
 
 #define SEG_RECORD_HEADER 32u
+/* Bytes of a whole record. */
 static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_length)
 {
 	return SEG_RECORD_HEADER + key_length + value_length;
 }
 
 /*
- * Reads the record at offset of the segment with that sequence from available bytes. FS_OK: checked
- * (keyed check over sequence, offset, header, key and value), out points into bytes. FS_ESHORT:
- * *needed bytes from offset would do (header plausible, not checked); when the key lies within the
- * bytes it is filled in (key_length > 0), so that another key's record needs no second read.
- * FS_ECORRUPT otherwise (a gap, an older life, a forged or broken record; the caller counts it, and reports
- * it with seg_report_corrupt when a slot or an extent said that a record is there).
+ * Reads the record at offset of the segment with that sequence from available bytes. The segment is pinned, or
+ * the caller is the cleaner. Pure computation, no lock.
+ *
+ * FS_OK: the keyed check over sequence, offset, header, key and value is right; out points into bytes.
+ * FS_ESHORT: the header is plausible, but *needed bytes from offset are required. When the whole key lies within
+ * the bytes, out is filled in (key_length > 0) unchecked, so that another key's record needs no second read.
+ * FS_ECORRUPT: a gap, a record of an earlier life, a forged or a broken one. The caller counts it, and calls
+ * seg_report_corrupt when a slot or an extent has promised a record there.
  */
-FS_MUST_CHECK int seg_record_read(const struct seg *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
+FS_MUST_CHECK int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
 				  const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed);
 
 /* ---- placement ------------------------------------------------------------------------------- */
@@ -149,7 +163,7 @@ struct seg_candidate {
 	uint32_t extent; /* 1: a large object, goes to the extents area */
 };
 
-/* Where it goes. */
+/* The location of a placed candidate. */
 struct seg_placed {
 	uint32_t candidate; /* index into the candidates */
 	uint32_t offset; /* from the segment's start, bytes */
@@ -166,10 +180,10 @@ struct seg_plan_stats {
 
 struct seg_plan {
 	uint64_t sequence;
-	uint64_t data_offset, data_bytes; /* hash-placed area: what positions are computed over */
+	uint64_t data_offset, data_bytes; /* hash-placed area: positions are computed over it */
 	uint64_t footer_bytes; /* up to the segment's end; may reach into the data area's unused tail */
 	uint32_t granule, longest_999;
-	uint32_t count; /* placed */
+	uint32_t count; /* of placed */
 	uint32_t extents; /* of these, the first ones, in the extents area */
 	struct seg_placed *placed; /* in order of offset */
 	struct seg_plan_stats stats;
@@ -178,62 +192,68 @@ struct seg_plan {
 #define SEG_PLAN_BYTES 16
 
 /*
- * Plans the next segment (with the sequence that seg_write will use: a plan is written before the next
- * one is written, or thrown away). Candidates in order of rank, best first; what finds no place waits
- * for the next one. The sweep covers the most bytes it can, which prefers the longer of two that fit;
- * rank decides among equals. Records over 1 MiB that are no extents find no place. At most 2^27 - 1
- * candidates. filter_bytes_for(n): footer room for a filter over n keys (asked with the most that may be
- * placed; seg_write takes a filter of up to what it said for plan->count); may be NULL for none.
- * FS_EINVAL, FS_ENOMEM. Deterministic. CPU: see README. Memory meanwhile: SEG_PLAN_BYTES per candidate,
- * and afterwards what is in *out. Pure computation, no I/O; the
- * cleaner's thread. The caller calls seg_plan_fini after success.
+ * Plans the next segment, with the sequence that seg_write will use: a plan is written before another segment
+ * is, or thrown away. The cleaner; pure computation without I/O (CPU: see README), and deterministic.
+ *
+ * candidates: count of them, at most 2^27 - 1, in order of rank, the best first. One that finds no position
+ * waits for the next plan. The sweep covers as many bytes as it can, which prefers the longer of two that fit;
+ * rank decides among equals. A record over 1 MiB that is no extent finds no position.
+ * filter_bytes_for(context, n): bytes of a filter over n keys, for the footer's room. seg_plan_make asks with the
+ * most records that may be placed; seg_write takes a filter of up to filter_bytes_for(context, plan->count)
+ * bytes. NULL: no filter.
+ *
+ * FS_EINVAL, FS_ENOMEM: *out needs no call. After FS_OK the caller calls seg_plan_fini. Memory during the call:
+ * SEG_PLAN_BYTES per candidate; after it, that of *out.
  */
-FS_MUST_CHECK int seg_plan_make(const struct seg *seg, enum seg_placement placement,
+FS_MUST_CHECK int seg_plan_make(const struct segments *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
 				uint64_t (*filter_bytes_for)(void *context, uint64_t n), void *context,
 				struct seg_plan *out);
+/* Frees the memory of the plan; it may be called again. */
 void seg_plan_fini(struct seg_plan *plan);
 
-/* What a long computation calls every some ten microseconds, so that others may have the CPU. */
+/* A long computation calls it every some ten microseconds, to let others have the CPU. */
 struct seg_step {
 	void (*call)(void *context); /* NULL: nothing */
 	void *context;
 };
-/* From now on seg_plan_make calls it: a plan of 512 MiB takes seconds. The cleaner's. */
-void seg_set_step(struct seg *seg, const struct seg_step *step);
-/* The same without a seg, for studies: segment size and sequence given; 1 .. SEG_SIMULATED_FUNCTIONS. */
+/* From now on seg_plan_make calls step: a plan of 512 MiB takes seconds. *step is copied. The cleaner. */
+void seg_set_step(struct segments *seg, const struct seg_step *step);
+/* seg_plan_make without a flash, for studies: the caller gives segment size and sequence, and 1 to
+   SEG_SIMULATED_FUNCTIONS functions. Any thread. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement, const struct seg_candidate *candidates,
 				    uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n),
 				    void *context, struct seg_plan *out);
 
-/* The offset within the segment where a slot's record begins. segment must be LIVE or RECLAIMING
-   with that sequence (pinned, or by the cleaner). */
-uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function);
-/* The other way round: the least function from `from` on that leads the place to this offset;
-   SEG_MAX_FUNCTIONS: none. */
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
-/* L of the segment: how many bytes to read from a position. */
-uint32_t seg_read_length(const struct seg *seg, uint32_t segment);
+/* The offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned or
+   the caller is the cleaner. Any thread, no lock. */
+uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function);
+/* The inverse: the least function, not below from, that leads the place to this offset; SEG_MAX_FUNCTIONS when
+   there is none. Called like seg_position. */
+unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
+/* L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
+uint32_t seg_read_length(const struct segments *seg, uint32_t segment);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The segment that comes next in FIFO order: *state tells whether it must be reclaimed first
-   (SEG_LIVE) or may be written (SEG_FREE). Skips retired ones. FS_EOFFLINE when none is left: it
-   tries the device again when its time has come, after which they are FREE. The cleaner's. */
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
-FS_MUST_CHECK int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state);
-/* The one that was written first of those that are LIVE; false: none. It may be reclaimed before its turn.
-   The cleaner's. */
-FS_MUST_CHECK bool seg_oldest(const struct seg *seg, uint32_t *segment);
+/* The segment that comes next in FIFO order. *state: SEG_FREE when it may be written, SEG_LIVE when it must be
+   reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Such a call tries the device again
+   when the next try is due, and waits for it; afterwards the segments are FREE. The cleaner. */
+FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state);
+/* The LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
+   cleaner. */
+FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
-/* True while the device is online. Offline: tries it when its time has come, which may take as long as the
-   device hangs. The cleaner's. */
-bool seg_online(struct seg *seg);
-/* Is it offline? Reads fail at once then. Any thread, no lock. */
-bool seg_offline(const struct seg *seg);
-/* For how long the cleaner has been waiting for the device, one millisecond at least; 0: it isn't. Any thread. */
-uint64_t seg_busy_ms(const struct seg *seg);
+/* True while the device is online. Offline, it tries the device when the next try is due, which may take as long
+   as the device hangs. The cleaner. */
+bool seg_online(struct segments *seg);
+/* Is the device offline? Reads fail at once then. Any thread, no lock. */
+bool seg_offline(const struct segments *seg);
+/* Milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any thread, no
+   lock. */
+uint64_t seg_busy_ms(const struct segments *seg);
 
 struct seg_writer_ops {
 	/* Fills *out with the record of plan->placed[n]; the bytes it points to stay valid until the
@@ -244,125 +264,140 @@ struct seg_writer_ops {
 };
 
 /*
- * Streams the planned segment out: header, extents, data, footer (record offsets, filter), with
- * several aligned chunks in flight (staging_bytes at the most), and returns when all of it is
- * written. A block device's range is discarded first; ops->pace is called with 0 between the steps.
- * 0: the segment is LIVE with plan->sequence and readable. FS_EIO: it is RETIRED (or still FREE when
- * *written is 0 and seg_next names it again); FS_EOFFLINE: it is FREE, nothing was tried. The objects
- * stay with the caller, as after FS_ENOMEM and FS_ESYS (FREE). FS_EINVAL: not the segment that seg_next names, not FREE, another sequence than
- * the next, or the filter is larger than the plan has room for. *written: bytes issued. filter may be
- * NULL. Offline, this is also what tries the device again when its time has come.
+ * Streams the planned segment out: header, extents, data, footer (record offsets, filter), with several aligned
+ * chunks in flight (staging_bytes at the most). Returns when all of it is written; waits for the device. A block
+ * device's range is discarded first, in steps, with ops->pace called with 0 after each. *written: bytes issued.
+ * filter may be NULL. Offline, it tries the device first when the next try is due. The cleaner.
+ *
+ * FS_OK: the segment is LIVE with plan->sequence and readable.
+ * FS_EIO: it is RETIRED, or still FREE when *written is 0 and seg_next names it again.
+ * FS_EOFFLINE, FS_ENOMEM, FS_ESYS: it is FREE, and nothing was written to it.
+ * FS_EINVAL: segment is not the one that seg_next names or not FREE, the plan's sequence is not the next, or the
+ * filter is larger than the plan has room for.
+ * After an error the objects stay with the caller.
  */
-FS_MUST_CHECK int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+FS_MUST_CHECK int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
 			    uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written);
-/* From pace(), before a pause: waits until all that was issued is written. Else what a chunk took (LAT_flash_write, which
-   counts until it is seen to be written) would be the pause. */
-void seg_write_wait(struct seg *seg);
+/* Called by pace() before it sleeps: waits until all that was issued is written. The duration of a chunk
+   (LAT_flash_write) ends when the writer notices, and would contain the sleep otherwise. */
+void seg_write_wait(struct segments *seg);
 
 /* ---- reclaim --------------------------------------------------------------------------------- */
 
 /*
- * seg_walk: every record of a LIVE or RECLAIMING segment in order of offset, read in large pieces
- * (bounded buffer). The footer's offsets step over bad records. visit returns false to stop.
- * Result: FS_OK when count and all checks agree with header and footer; FS_ECORRUPT / FS_EIO when
- * something was skipped (visit was called for all good ones); *visited counts. By the cleaner, or by any thread that
- * has pinned the segment; visit may let the pin go, and must stop then unless it got it back. The record's
- * bytes are the walk's own, pinned or not.
+ * Calls visit for every record of a LIVE or RECLAIMING segment in order of offset; visit returns false to stop.
+ * Reads in large pieces through a bounded buffer of the walk's own, and steps over bad records by the footer's
+ * offsets. *visited: number of calls. Waits for the device.
+ *
+ * The cleaner, or any thread that has pinned the segment. visit may unpin the segment, and stops the walk then
+ * unless it has pinned it again. record points into the walk's buffer, pinned or not, until visit returns.
+ *
+ * FS_OK: count and all checks agree with header and footer. FS_ECORRUPT, FS_EIO: something was skipped; visit was
+ * called for every good record.
  */
-FS_MUST_CHECK int seg_walk(struct seg *seg, uint32_t segment,
+FS_MUST_CHECK int seg_walk(struct segments *seg, uint32_t segment,
 			   bool (*visit)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 			   void *context, uint64_t *visited);
 
-void seg_reclaim_begin(struct seg *seg, uint32_t segment);
-/* All slots that named it are gone. No new pin is given; waits until the last reader let go, at
-   most timeout_ms of real time (FS_EBUSY then: call again). After 0 it is FREE. */
-FS_MUST_CHECK int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms);
-uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment);
+/* Makes a LIVE segment RECLAIMING. It may still be pinned. The cleaner. */
+void seg_reclaim_begin(struct segments *seg, uint32_t segment);
+/* Ends the reclaim of a RECLAIMING segment that no slot names any more. From this call on it can't be pinned.
+   Waits for its last reader, at most timeout_ms of real time. FS_OK: it is FREE. FS_EBUSY: it is still pinned,
+   call again. The cleaner. */
+FS_MUST_CHECK int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms);
+/* The clock's milliseconds at the end of the segment's write. Called like seg_position. */
+uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The sequence of what the segment holds while it may be pinned; 0 otherwise. Any thread, no lock:
-   what a reader that followed a slot hands to seg_pin. */
-uint64_t seg_sequence(const struct seg *seg, uint32_t segment);
+/* The sequence of the segment while it may be pinned; 0 otherwise. A reader that followed a slot hands it to
+   seg_pin. Any thread, no lock. */
+uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 
-/* Pins while sequence is what the segment holds and it is LIVE or RECLAIMING-not-ended: true, and it will not
-   be overwritten until seg_unpin. False: gone. Any thread, no lock. */
-bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence);
-void seg_unpin(struct seg *seg, uint32_t segment);
+/* True: the segment has this sequence, and is not overwritten until seg_unpin. False: it has been reclaimed, and
+   is not pinned. Any thread; takes no lock but a leaf. */
+FS_MUST_CHECK bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence);
+/* Takes one pin back. Any thread; takes a leaf lock when a reclaim may be waiting for it. */
+void seg_unpin(struct segments *seg, uint32_t segment);
 
-/*
- * A read in flight. The reader owns the buffer until seg_read_release. Embed or allocate; freed
- * by the caller after release.
- */
+/* A read in flight. The caller provides the memory, and may free it after seg_read_release or seg_read_cancel. */
 struct seg_read {
 	/* set by the caller */
-	uint32_t segment; /* pinned by the caller, unpinned by the caller after done */
+	uint32_t segment; /* the caller pins it, and unpins it after done */
 	uint64_t offset; /* within the segment, any byte */
 	uint64_t length; /* wanted bytes from offset; clipped to the segment's end */
-	uint64_t expires_ns; /* by the seg's clock: nobody waits for it after that; 0: somebody always does */
+	uint64_t expires_ns; /* by the flash's clock: nobody waits for the read after that; 0: never */
 	void (*done)(struct seg_read *read); /* on the reader's thread, from seg_reader_poll */
 	void *context;
 	/* set by the reader before done */
-	int result; /* 0 or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment), FS_ELATE (not sent:
-				  the drive would not have answered before it expires) */
+	int result; /* FS_OK, or FS_EIO, FS_EOFFLINE, FS_ENOMEM, FS_EINVAL (outside the segment), FS_ELATE (not sent:
+		       the drive would not have answered before it expires) */
 	const uint8_t *bytes; /* at offset */
 	uint64_t available; /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages;
 	/* the reader's own */
+	uint32_t magic; /* from seg_read_submit to done or cancel */
 	void *buffer;
 	uint64_t buffer_bytes;
 	struct seg_read *next, *prev;
 	struct seg_reader *reader;
 	uint32_t company; /* reads with the drive when it was sent, itself included */
-	uint8_t place; /* which of the reader's lists it is in */
+	uint8_t list; /* the one of the reader's lists that holds it */
 	uint64_t io[18];
 };
 
+/* All calls on a reader belong to the thread that owns it, unless they say otherwise. */
 struct seg_reader;
 
-/* depth: I/Os in flight at most, more wait in order inside. */
-FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct seg *seg, unsigned depth);
-/* So many bytes of buffers are kept for the next reads, at the most SEG_READER_IDLE_MOST, which is the default. */
+/* Makes a reader with at most depth (0 counts as 1) I/Os in flight; more wait in order inside. FS_ENOMEM; FS_ESYS
+   with errno, EAGAIN when the system has no asynchronous I/O context left. */
+FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth);
+/* The reader keeps up to so many bytes of idle buffers for the next reads: at most SEG_READER_IDLE_MOST, which is
+   the default. */
 #define SEG_READER_IDLE_MOST (1u << 20)
 void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes);
-/* Waits for what is in flight, however long the device takes, and runs done for it. Every read must
-   have been released when the last done returns. */
+/* Waits for all reads in flight, however long the device takes, and runs done for them. Every read must
+   have been released when the last done returns. NULL does nothing. */
 void seg_reader_destroy(struct seg_reader *reader);
-/* An eventfd that is added to after each completion, and that seg_reader_poll doesn't read: watched
+/* An eventfd, owned by the reader, to which each completion adds. seg_reader_poll doesn't read it: watched
    edge-triggered, or read by the owner before each poll, it tells when there is more to poll. */
 int seg_reader_fd(const struct seg_reader *reader);
 
 /*
- * How long whoever asks waits for a read (0, as at first: for ever). From then on the drive is given no more
- * reads at a time than it answers in half of that, reads that would come too late are not sent (FS_ELATE), and
- * a drive that doesn't answer in that time goes offline (read_rate_internal.h).
+ * Sets the patience: for how long a client waits for a read (0, the default: for ever). From then on the drive is
+ * given no more reads at a time than it answers in half of the patience, a read that would come too late is not
+ * sent (FS_ELATE), and a drive that doesn't answer within the patience goes offline (read_rate_internal.h).
  */
 void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns);
-/* Would a read that is submitted now be answered within the patience? begun: it is part of something that other
-   reads were made for already. Cheap; an advice, seg_read_submit takes any. */
+/* Would a read that is submitted now be answered within the patience? begun: the read belongs to a request that
+   has had reads already. Cheap, and only advice: seg_read_submit takes any read. */
 bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
 
-/* Queues; nothing is submitted before the flush, so that a batch costs one system call. Never
-   blocks: what the kernel would block on goes to the submitter thread. done is never called from
-   here. Buffers come from a pool of the reader (bounded idle share), 4 KiB aligned. */
+/* Queues a read; seg_reader_flush sends it, so that a batch costs one system call. Never blocks, and never calls
+   done: a bad read is reported by the next poll. Its buffer, 4 KiB aligned, comes from a pool of the reader. */
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
+/* Sends queued reads as far as the depth allows. Never blocks: the submitter thread takes a request on which the
+   kernel would block. */
 void seg_reader_flush(struct seg_reader *reader);
-/* Takes a read out that the drive has not been given: true, and it is as if released; done will not be called.
-   False: the drive has it, or had it; done will be called. */
-bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read);
-/* Runs done of all that has completed. Returns how many. No system call while nothing waits to be submitted,
-   so it may be called at every turn; while reads are in flight it is to be called at least every half of the
-   patience, as it looks for late ones too. Not from within done; seg_read_submit and seg_reader_flush may be
-   called there. */
+/* Takes a read out that the drive has not been given. True: it counts as released, and done will not be called.
+   False: the drive has or had it, and done will be called. */
+FS_MUST_CHECK bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read);
+/* Runs done for all reads that have completed and returns their number. Makes no system call while no read waits
+   to be sent, so that it may be called at every turn. It also looks for late reads: while reads are in flight, call
+   it at least every half of the patience. Not from within done, which may call seg_read_submit and
+   seg_reader_flush. */
 unsigned seg_reader_poll(struct seg_reader *reader);
-void seg_read_release(struct seg_reader *reader, struct seg_read *read); /* gives the buffer back */
-uint64_t seg_reader_memory(const struct seg_reader *reader); /* buffers, in use and idle */
-unsigned seg_reader_in_flight(const struct seg_reader *reader); /* submitted, done not run yet */
+/* Gives the read's buffer back; its bytes are gone. Again, or without a buffer, it does nothing. */
+void seg_read_release(struct seg_reader *reader, struct seg_read *read);
+/* Bytes of the reader's buffers, in use and idle. Any thread, no lock. */
+uint64_t seg_reader_memory(const struct seg_reader *reader);
+/* Reads that were submitted and whose done has not run yet. */
+unsigned seg_reader_in_flight(const struct seg_reader *reader);
 
-/* What was read at that offset of the segment fails its check although it should hold a record: counts in
-   the device's error budget, and a warning says so, at most once a minute, with the number since the last
-   one. Any thread; takes a leaf lock and may log, so no lock may be held. */
-void seg_report_corrupt(struct seg *seg, uint32_t segment, uint64_t offset);
+/* Reports that the bytes at that offset of the segment fail their check although a record should lie there. Counts
+   in the device's error budget, and logs a warning at most once a minute, with the number since the last one.
+   Any thread; takes a leaf lock and may log, so the caller holds no lock. */
+void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -377,6 +412,7 @@ struct seg_status {
 	bool offline;
 	char offline_reason[128];
 };
-void seg_get_status(const struct seg *seg, struct seg_status *out);
+/* Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without I/O. live counts RECLAIMING segments too. */
+void seg_get_status(const struct segments *seg, struct seg_status *out);
 
 #endif

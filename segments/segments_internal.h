@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of an open flash and what the files of this module call of each other.
+ * The state of an open flash, and the functions that the files of this module share.
  *
  * Locks: seg->lock (LOCK_SEGMENT_TABLE) covers states, cursor and sums. seg->pins_lock and the
- * health's lock are leaves. The entries in region memory are written by the cleaner while nobody can
- * pin the segment, and read by whoever has it pinned: live[].sequence publishes them.
+ * health's lock are leaves. The cleaner writes an entry in region memory while nobody can pin its segment;
+ * a thread that has pinned the segment may read it. live[].sequence publishes the entry.
+ *
+ * Unless its comment says otherwise, a function belongs to the cleaner. `number` and `segment` are below
+ * seg->segments.
  */
 #ifndef FS_SEGMENTS_SEGMENTS_INTERNAL_H
 #define FS_SEGMENTS_SEGMENTS_INTERNAL_H
@@ -12,186 +15,224 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "base/lock.h"
 #include "segments/device_internal.h"
 #include "segments/layout.h"
 
 struct stream;
 
-/* A segment in region memory: no pointers, nothing that must be recomputed after a restart. */
+/* A segment in region memory: no pointers, nothing that a restart would have to recompute. All times are the
+   clock's, all offsets from the segment's start, in bytes. */
 struct seg_entry {
-	uint64_t sequence; /* 0: holds nothing that may be read */
+	uint64_t sequence; /* 0: the segment holds nothing that may be read */
 	uint64_t data_offset, data_bytes;
 	uint64_t footer_offset;
 	uint64_t extents_bytes;
 	uint64_t record_bytes;
 	uint64_t written_at_ms;
-	uint32_t granule;
-	uint32_t longest_999;
-	uint32_t objects, extents;
+	uint32_t granule; /* bytes */
+	uint32_t longest_999; /* L, bytes */
+	uint32_t objects, extents; /* objects: extents included */
 	uint32_t functions;
-	uint32_t table_id;
+	uint32_t table_id; /* of the index table that its slots lie in */
 	struct layout_grid grid;
 };
 
-/* The list of offsets being made, or read. */
+/* A footer's list of offsets while it is made or read. One owner. */
 struct offsets_list {
 	uint8_t *bytes;
 	uint64_t length, capacity;
 };
 
+/* In region memory. segments is constant after open. */
 struct seg_table {
 	uint32_t segments;
 	uint32_t reserved;
 	struct seg_entry entry[];
 };
 
+#define SEG_LIVE_MAGIC 0x53454731u
+
 /* A segment in process memory. A cache line each: pins of neighbours don't disturb each other. */
 struct seg_live {
-	_Atomic uint64_t sequence; /* what may be pinned; 0: nothing */
+	_Atomic uint64_t sequence; /* the one that may be pinned; 0: none. Written by the cleaner */
 	_Atomic uint32_t pins;
-	enum seg_state state; /* covered by seg->lock */
+	enum seg_state state; /* written by the cleaner under seg->lock; others read it under the lock */
+	uint32_t magic; /* SEG_LIVE_MAGIC, constant */
 } __attribute__((aligned(64)));
+_Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
 #define HEALTH_ERRORS_MAX 64u
+/* lock covers all of it, for writing and reading; offline may be read without. */
 struct seg_health {
 	struct lock lock;
 	_Atomic bool offline;
-	unsigned budget;
+	unsigned budget; /* constant: 1 .. HEALTH_ERRORS_MAX */
 	uint64_t error_ms[HEALTH_ERRORS_MAX]; /* a ring of the last budget errors */
-	unsigned next_error;
+	unsigned next_error; /* below budget */
 	uint64_t retry_at_ms;
 	uint64_t retry_after_ms; /* the wait that ends then */
-	uint64_t
-		pause_ms; /* the wait that the last time offline began with; 0: the next one begins with the shortest */
-	uint64_t back_at_ms; /* when it was online again last */
-	uint64_t patience_ms; /* a read that takes longer is no answer; 0: any is */
-	uint64_t corrupt; /* records that failed their check, not reported yet */
+	uint64_t pause_ms; /* the first wait of the last time offline; 0: the next time begins with the shortest */
+	uint64_t back_at_ms; /* the device was last back online then */
+	uint64_t patience_ms; /* a read that takes longer is no answer; 0: no limit */
+	uint64_t corrupt; /* records that failed their check and are not reported yet */
 	uint64_t corrupt_report_at_ms;
 	char reason[128];
 };
 
 struct submitter;
 
-struct seg {
+#define SEGMENTS_MAGIC 0x53454753u
+
+/* Constant after open, like every field without a comment. */
+struct segments {
+	uint32_t magic; /* SEGMENTS_MAGIC until seg_close */
 	struct dev *device;
 	const struct clk *clock;
 	uint64_t segment_bytes;
 	uint32_t segments;
 	uint32_t functions;
-	struct layout_super super; /* as it stands on flash; written by open and the cleaner */
+	struct layout_super
+		super; /* as it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone */
 	struct seg_table *table;
 	struct seg_live *live;
 
 	struct lock lock;
-	uint32_t cursor; /* next in FIFO order */
-	uint64_t next_sequence; /* cleaner only */
-	uint64_t newest_sequence;
-	uint64_t residence_ms;
+	uint32_t cursor; /* next in FIFO order; written by the cleaner under lock */
+	uint64_t next_sequence; /* cleaner only; at most super.sequence_end */
+	uint64_t newest_sequence; /* under lock */
+	uint64_t residence_ms; /* under lock */
 	struct seg_step step; /* of planning; cleaner only */
-	/* What segments are written through, made for the first one and kept: ending a queue waits for all
-	   processors, some ten milliseconds. Cleaner only. */
+	/* Made for the first segment that is written, and kept: the end of a queue waits for all processors, which
+	   takes some ten milliseconds. Cleaner only. */
 	struct dev_queue *write_queue;
 	uint8_t *staging;
 	struct stream *stream; /* of the segment that is being written; NULL: of none. Cleaner only */
 
-	struct lock pins_lock;
+	struct lock pins_lock; /* of the wait for pins alone */
 	pthread_cond_t pins_gone;
 
 	struct seg_health health;
-	_Atomic uint64_t busy_since_ms; /* since then the cleaner waits for the device; 0: it doesn't */
+	_Atomic uint64_t
+		busy_since_ms; /* the cleaner has waited for the device since then, plus 1; 0: it doesn't wait */
 	struct submitter *submitter;
-	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as we know */
+	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
-/* Opens on a device that is open already, and owns it from then on, success or not. */
-FS_MUST_CHECK int seg_open_on(struct seg **out, const struct seg_config *config, void *table, struct dev *device);
+/* seg_open on a device that is open already. Owns the device from then on, and closes it on failure. Same codes. */
+FS_MUST_CHECK int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device);
 
-/* Around whatever the cleaner waits for. */
-static inline void device_asked(struct seg *seg)
+/* device_asked and device_answered enclose each wait of the cleaner for the device: seg_busy_ms tells of it. */
+static inline void device_asked(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, clk_now_ms(seg->clock) + 1, memory_order_relaxed);
 }
 
-static inline void device_answered(struct seg *seg)
+static inline void device_answered(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, 0, memory_order_relaxed);
 }
 
-static inline uint64_t seg_offset(const struct seg *seg, uint32_t segment)
+/* The process's part of a segment. Any thread. */
+static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t number)
+{
+	struct seg_live *live = &seg->live[number];
+
+	must(number < seg->segments && live->magic == SEG_LIVE_MAGIC);
+	return live;
+}
+
+/* Where a segment begins on the device, in bytes. Any thread. */
+static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }
 
 /* ---- superblock.c ---- */
 
-/* FS_OK; FS_ENOTFOUND: blank; FS_ECORRUPT, FS_EVERSION: something else lies there; FS_EIO. *generation:
-   the highest seen in any valid copy. */
+/* Reads the copies of the superblock. FS_OK: *out is the valid one with the higher generation. FS_ENOTFOUND: both
+   are blank. FS_ECORRUPT, FS_EVERSION: something else lies there. FS_EIO: neither could be read. FS_ENOMEM.
+   *generation: the highest seen in any valid copy, or 0. Blocks on the device. */
 FS_MUST_CHECK int super_load(struct dev *device, struct layout_super *out, uint64_t *generation);
+/* Fills in a new superblock with random UUID, secret and hash seed; super_store makes a higher generation of it. */
 void super_make(struct layout_super *super, uint64_t generation);
-/* Writes both copies with the next generation, each durable before the next. clock: for LAT_flash_write. */
+/* Writes both copies with the next generation, each durable before the next. clock: for LAT_flash_write. FS_ENOMEM;
+   FS_EIO with errno. Blocks on the device. */
 FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struct layout_super *super);
 
 /* ---- health.c ---- */
 
+/* budget: errors within a minute that are tolerated; 0: 16; more than HEALTH_ERRORS_MAX counts as that many. */
 void health_init(struct seg_health *health, unsigned budget);
 void health_fini(struct seg_health *health);
-/* An I/O failed with this errno. Takes the device offline when that was one too many. Any thread. */
-void health_error(struct seg *seg, const char *what, int error);
-static inline bool health_offline(const struct seg *seg)
+/* Counts an I/O that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
+   of the log line, "a read". Any thread; takes a leaf lock and may log. */
+void health_error(struct segments *seg, const char *what, int error);
+/* Any thread, no lock. */
+static inline bool health_offline(const struct segments *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
 }
-/* The drive doesn't answer reads within that many ms: takes it offline. Any thread. */
-void health_silent(struct seg *seg, uint64_t patience_ms);
-/* A write failed with this errno and every place is retired: takes the device offline. Cleaner. */
-void health_no_place(struct seg *seg, int error);
-/* A segment was written: the next time offline, the back-off begins anew. Cleaner. */
-void health_proven(struct seg *seg);
-/* The cleaner's: true while online. Offline, tries the device again when it is time to, which takes as long as the
-   device takes; when it is back, retired places are free again. */
-FS_MUST_CHECK bool health_online(struct seg *seg);
+/* Takes the device offline because it doesn't answer reads within that many ms. Any thread; takes a leaf lock. */
+void health_silent(struct segments *seg, uint64_t patience_ms);
+/* Takes the device offline because a write failed with this errno and every segment is retired now. */
+void health_none_left(struct segments *seg, int error);
+/* Notes that a segment was written: the next time offline begins with the shortest wait. */
+void health_proven(struct segments *seg);
+/* True while online. Offline, it tries the device again when the next try is due, and waits for it however long that
+   takes; when the device is back, retired segments are free again. */
+FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* ---- table.c ---- */
 
-FS_MUST_CHECK bool seg_all_retired(const struct seg *seg); /* cleaner */
-/* Makes retired places free: nothing names them, their objects were never committed, nobody can pin
-   them. How many there were. Cleaner. */
-uint32_t seg_revive(struct seg *seg);
+/* Moves a segment to a state, which must follow from the present one. Takes seg->lock. */
+void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state);
+FS_MUST_CHECK bool seg_all_retired(const struct segments *seg);
+/* Makes retired segments free, and returns their number: no slot names them, because their objects were never
+   committed, and nobody can pin them. Takes seg->lock. */
+uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */
 
+/* The keyed check of a record, of which the low 32 bits go into its header. header->check is not read. Any thread. */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value);
+/* Fills in the header of a record for that sequence and offset. Any thread. */
 void record_header(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		   const struct seg_record *record, struct layout_record *out);
 
 /* ---- plan.c ---- */
 
-/* The footer's area, whole pages. */
+/* Bytes of the footer's area for that many objects, whole pages. positions: granules of the data area. */
 uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t positions, uint64_t filter_bytes);
 
 /* ---- footer.c ---- */
 
-/* Appends a step from one record to the next, in granules of its area. */
+/* Appends a step from one record to the next, in granules of its area. The list has room for it. */
 void offsets_put(struct offsets_list *list, uint64_t step);
-/* Takes the step at *at; false when the list is not what offsets_put makes. */
+/* Takes the step at *at, and moves *at behind it; false when offsets_put doesn't make such a list. Any thread. */
 FS_MUST_CHECK bool offsets_take(const struct offsets_list *list, uint64_t *at, uint64_t *step);
-void footer_make(const struct seg *seg, const struct layout_header *header, const struct offsets_list *list,
+/* Fills in the footer's tail for that header, list and filter (NULL with length 0: none). */
+void footer_make(const struct segments *seg, const struct layout_header *header, const struct offsets_list *list,
 		 const void *filter, uint64_t filter_length, struct layout_footer *out);
-void header_make(const struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
+/* Fills in the header page of the segment for that plan. record_bytes: of all its records. */
+void header_make(const struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
 		 struct layout_header *out);
-/* Whether the page or tail is whole and belongs to this sequence of this flash. */
-FS_MUST_CHECK bool header_valid(const struct seg *seg, const struct layout_header *header, uint32_t segment,
+/* Is the page, or the tail, whole, and does it belong to this sequence of this flash? Any thread with a pin. */
+FS_MUST_CHECK bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment,
 				uint64_t sequence);
-FS_MUST_CHECK bool footer_valid(const struct seg *seg, const struct layout_footer *footer, uint64_t sequence);
+FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence);
 
-/* ---- submitter.c: one thread for what would block a worker ---- */
+/* ---- submitter.c: one thread for requests that would block a worker ---- */
 
-struct submitter *submitter_create(void); /* NULL: no memory. The thread starts with the first use. */
+/* NULL: no memory. The thread starts with the first use. */
+struct submitter *submitter_create(void);
+/* Ends the thread. All requests have been handed back or submitted. NULL does nothing. */
 void submitter_destroy(struct submitter *submitter);
-/* Submits io to its queue again without NOWAIT, or, when that fails, reads it in place and calls
-   io->handed_back. With hold_ms: only hands it back, that much later. */
+/* Takes over a request: the thread submits it to its queue again without NOWAIT, or, when that fails, reads it in
+   place and calls io->handed_back. With hold_ms: the thread only hands it back, that much later. Any thread;
+   takes a leaf lock. Without a thread, the caller does the work, and may block. */
 void submitter_take(struct submitter *submitter, struct dev_io *io, unsigned hold_ms);
 
 #endif

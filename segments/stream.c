@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunks of a segment on their way out, several in flight. */
+/* Writes a segment in chunks, several of them in flight. */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ uint64_t stream_chunk_bytes(uint64_t segment_bytes)
 	return bytes < STREAM_CHUNK_MAX ? bytes : STREAM_CHUNK_MAX;
 }
 
-static int prepare(struct seg *seg)
+static int prepare_queue(struct segments *seg)
 {
 	int error = 0;
 
@@ -36,14 +36,15 @@ static int prepare(struct seg *seg)
 	return FS_ESYS;
 }
 
-int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const struct seg_writer_ops *ops,
+int stream_init(struct stream *stream, struct segments *seg, uint32_t segment, const struct seg_writer_ops *ops,
 		void *context)
 {
-	int rc = prepare(seg);
+	int rc = prepare_queue(seg);
 
 	if (rc != FS_OK)
 		return rc;
 	*stream = (struct stream){
+		.magic = STREAM_MAGIC,
 		.seg = seg,
 		.ops = ops,
 		.context = context,
@@ -56,7 +57,7 @@ int stream_init(struct stream *stream, struct seg *seg, uint32_t segment, const 
 	return FS_OK;
 }
 
-void stream_release(struct seg *seg)
+void stream_release(struct segments *seg)
 {
 	if (seg->write_queue)
 		seg->device->ops->queue_destroy(seg->write_queue);
@@ -67,11 +68,12 @@ void stream_release(struct seg *seg)
 
 void stream_fini(struct stream *stream)
 {
-	must(stream->in_flight == 0);
+	must(stream->magic == STREAM_MAGIC && stream->in_flight == 0);
+	stream->magic = 0;
 }
 
-/* What has been written by now; wait: one chunk at least. */
-static void reap(struct stream *stream, bool wait)
+/* Takes the chunks that are written by now; wait: at least one. */
+static void stream_reap(struct stream *stream, bool wait)
 {
 	struct dev_io *done[STREAM_BUFFERS];
 	int n;
@@ -83,10 +85,13 @@ static void reap(struct stream *stream, bool wait)
 		device_answered(stream->seg);
 	uint64_t now_ns = clk_now_ns(stream->seg->clock);
 
-	must(n > 0 || !wait); /* the kernel owns the buffers until it says so: there is no way on without it */
+	must(n > 0 || !wait); /* the kernel owns the buffers until it reports them: there is no other way on */
 	for (int i = 0; i < n; i++) {
+		size_t number = (size_t)(done[i] - stream->io);
+
+		must(number < STREAM_BUFFERS && stream->busy[number] && stream->in_flight > 0);
 		lat_record(LAT_flash_write, now_ns - done[i]->submitted_ns, 1);
-		stream->busy[done[i] - stream->io] = false;
+		stream->busy[number] = false;
 		stream->in_flight--;
 		if (done[i]->result == (int64_t)done[i]->bytes || stream->error)
 			continue;
@@ -94,7 +99,7 @@ static void reap(struct stream *stream, bool wait)
 	}
 }
 
-/* A chunk that the queue doesn't take is written in place. */
+/* Writes a chunk that the queue doesn't take, and waits for it. */
 static void write_in_place(struct stream *stream, const struct dev_io *io)
 {
 	struct dev *device = stream->seg->device;
@@ -105,8 +110,8 @@ static void write_in_place(struct stream *stream, const struct dev_io *io)
 	lat_record(LAT_flash_write, clk_now_ns(stream->seg->clock) - io->submitted_ns, 1);
 }
 
-/* It may block in the kernel. */
-static bool submit(struct stream *stream, struct dev_io *io)
+/* Gives a chunk to the queue, which may block in the kernel. False: the queue doesn't take it. */
+static bool stream_submit(struct stream *stream, struct dev_io *io)
 {
 	bool taken;
 
@@ -116,7 +121,7 @@ static bool submit(struct stream *stream, struct dev_io *io)
 	return taken;
 }
 
-static void issue(struct stream *stream)
+static void stream_issue(struct stream *stream)
 {
 	struct dev_io *io = &stream->io[stream->current];
 	uint64_t bytes = stream->filled;
@@ -127,7 +132,9 @@ static void issue(struct stream *stream)
 		stream->error = -EIO;
 		return;
 	}
+	must(!stream->busy[stream->current] && bytes <= stream->chunk_bytes && bytes <= stream->position);
 	*io = (struct dev_io){
+		.magic = DEV_IO_MAGIC,
 		.buffer = stream->memory + stream->current * stream->chunk_bytes,
 		.bytes = bytes,
 		.offset = stream->start + stream->position - bytes,
@@ -136,7 +143,7 @@ static void issue(struct stream *stream)
 		.queue = stream->queue,
 		.device = stream->seg->device,
 	};
-	if (submit(stream, io)) {
+	if (stream_submit(stream, io)) {
 		stream->busy[stream->current] = true;
 		stream->in_flight++;
 	} else {
@@ -148,15 +155,16 @@ static void issue(struct stream *stream)
 	if (stream->ops->pace)
 		stream->ops->pace(stream->context, bytes);
 	if (stream->in_flight > 0)
-		reap(stream, false);
+		stream_reap(stream, false);
 	stream->current = (stream->current + 1) % STREAM_BUFFERS;
 	while (stream->busy[stream->current])
-		reap(stream, true);
+		stream_reap(stream, true);
 }
 
-/* bytes NULL: zeros. */
-static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
+/* Appends bytes, or zeros when bytes is NULL. Issues each full chunk. */
+static void stream_copy(struct stream *stream, const uint8_t *bytes, uint64_t length)
 {
+	must(stream->magic == STREAM_MAGIC && stream->position + length <= stream->barrier + SEG_PAGE);
 	while (length > 0) {
 		uint64_t room = stream->chunk_bytes - stream->filled;
 		uint64_t n = length < room ? length : room;
@@ -175,7 +183,7 @@ static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
 		stream->filled += n;
 		length -= n;
 		if (n == room)
-			issue(stream);
+			stream_issue(stream);
 		if (stream->position == stream->barrier)
 			stream_drain(stream);
 		if (stream->error)
@@ -186,21 +194,21 @@ static void put(struct stream *stream, const uint8_t *bytes, uint64_t length)
 void stream_put(struct stream *stream, const void *bytes, uint64_t length)
 {
 	if (!stream->error)
-		put(stream, bytes, length);
+		stream_copy(stream, bytes, length);
 }
 
 void stream_zero_to(struct stream *stream, uint64_t position)
 {
 	must(stream->error || position >= stream->position);
 	if (!stream->error)
-		put(stream, NULL, position - stream->position);
+		stream_copy(stream, NULL, position - stream->position);
 }
 
 void stream_drain(struct stream *stream)
 {
 	if (!stream->error) {
 		must(stream->filled % SEG_PAGE == 0);
-		issue(stream);
+		stream_issue(stream);
 	}
 	stream_wait(stream);
 }
@@ -208,5 +216,5 @@ void stream_drain(struct stream *stream)
 void stream_wait(struct stream *stream)
 {
 	while (stream->in_flight > 0)
-		reap(stream, true);
+		stream_reap(stream, true);
 }

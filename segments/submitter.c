@@ -2,8 +2,8 @@
 /*
  * The submitter: one thread, shared by all readers, for the requests that would block a worker.
  * It submits them again to their own queue without NOWAIT, where they complete like any other; when
- * that fails it reads in place and hands the result back. It also holds requests back for a while,
- * which only the fault point device_read_slow asks for.
+ * that fails, it reads in place and hands the result back. It also holds requests back for a while, for the
+ * fault point device_read_slow alone.
  */
 #include <pthread.h>
 #include <time.h>
@@ -14,12 +14,12 @@
 #include "segments/segments_internal.h"
 
 struct submitter {
-	struct lock lock; /* covers all below */
+	struct lock lock; /* a leaf; covers all below */
 	pthread_cond_t wake;
 	pthread_t thread;
 	bool started, stop;
 	struct dev_io *first, *last;
-	struct dev_io *held; /* in order of arrival, which is that of their time while all wait equally long */
+	struct dev_io *held; /* in order of arrival, which is also that of their times, as all wait equally long */
 	struct dev_io *held_last;
 };
 
@@ -36,7 +36,7 @@ static void submit_blocking(struct dev_io *io)
 	struct dev *device = io->device;
 
 	io->nowait = false;
-	/* Once taken, the request may complete and its reader be gone: not touched again. */
+	/* A request that was taken may complete and its reader be gone: it is not touched again. */
 	if (device->ops->submit(io->queue, &io, 1) == 1)
 		return;
 	io->result = device->ops->read(device, io->buffer, io->bytes, io->offset);
@@ -45,7 +45,7 @@ static void submit_blocking(struct dev_io *io)
 	io->handed_back(io);
 }
 
-static struct dev_io *take_first(struct submitter *submitter)
+static struct dev_io *submitter_next(struct submitter *submitter)
 {
 	struct dev_io *io = submitter->first;
 
@@ -57,7 +57,7 @@ static struct dev_io *take_first(struct submitter *submitter)
 	return io;
 }
 
-static struct dev_io *take_due(struct submitter *submitter)
+static struct dev_io *submitter_next_due(struct submitter *submitter)
 {
 	struct dev_io *io = submitter->held;
 
@@ -69,7 +69,7 @@ static struct dev_io *take_due(struct submitter *submitter)
 	return io;
 }
 
-static void wait_for_work(struct submitter *submitter)
+static void submitter_wait(struct submitter *submitter)
 {
 	struct timespec until;
 
@@ -82,19 +82,19 @@ static void wait_for_work(struct submitter *submitter)
 	pthread_cond_timedwait(&submitter->wake, &submitter->lock.mutex, &until);
 }
 
-static void *run(void *context)
+static void *submitter_run(void *context)
 {
 	struct submitter *submitter = context;
 
 	lock_acquire(&submitter->lock);
 	for (;;) {
-		struct dev_io *due = take_due(submitter);
-		struct dev_io *io = due ? NULL : take_first(submitter);
+		struct dev_io *due = submitter_next_due(submitter);
+		struct dev_io *io = due ? NULL : submitter_next(submitter);
 
 		if (!due && !io) {
 			if (submitter->stop)
 				break;
-			wait_for_work(submitter);
+			submitter_wait(submitter);
 			continue;
 		}
 		lock_release(&submitter->lock);
@@ -142,7 +142,7 @@ void submitter_destroy(struct submitter *submitter)
 	mem_free(submitter);
 }
 
-static void append(struct dev_io **first, struct dev_io **last, struct dev_io *io)
+static void submitter_append(struct dev_io **first, struct dev_io **last, struct dev_io *io)
 {
 	io->next = NULL;
 	if (*last)
@@ -156,19 +156,21 @@ void submitter_take(struct submitter *submitter, struct dev_io *io, unsigned hol
 {
 	bool alone = false;
 
+	must(io->magic == DEV_IO_MAGIC);
 	lock_acquire(&submitter->lock);
+	must(!submitter->stop);
 	if (hold_ms) {
 		io->native[0] = now_ms() + hold_ms;
-		append(&submitter->held, &submitter->held_last, io);
+		submitter_append(&submitter->held, &submitter->held_last, io);
 	} else {
-		append(&submitter->first, &submitter->last, io);
+		submitter_append(&submitter->first, &submitter->last, io);
 	}
 	if (!submitter->started)
-		submitter->started = pthread_create(&submitter->thread, NULL, run, submitter) == 0;
+		submitter->started = pthread_create(&submitter->thread, NULL, submitter_run, submitter) == 0;
 	if (!submitter->started) {
-		log_warn("flash: no submitter thread; a worker waits for the device instead");
+		log_warn("flash: no submitter thread could be started; a worker waits for the device instead");
 		alone = true;
-		take_first(submitter);
+		submitter_next(submitter);
 	}
 	pthread_cond_signal(&submitter->wake);
 	lock_release(&submitter->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The superblock: two equal copies, written one after the other, so that one is whole whenever the
- * power goes, and either may be lost without a reserve being forgotten. The valid copy with the higher
+ * power goes, and the flash may lose either without forgetting a reserve. The valid copy with the higher
  * generation counts.
  */
 #include <errno.h>
@@ -26,15 +26,15 @@ static bool is_zero(const uint8_t *bytes, uint64_t length)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
-static bool is_blank(const void *page)
+static bool page_is_blank(const void *page)
 {
 	return is_zero(page, SEG_PAGE);
 }
 
 _Static_assert(DEV_START_BYTES == LAYOUT_SUPER_BYTES + SEG_PAGE, "the superblock's area and a page more");
 
-/* One copy's magic is enough: the other may be lost. The page behind the area belongs to it because there
-   are file systems that leave the first 64 KiB alone. */
+/* One copy's magic is enough: the other may be lost. The page behind the area is checked too, because some file
+   systems don't use the first 64 KiB. */
 bool super_foreign(const uint8_t *start)
 {
 	const uint8_t *segment = start + LAYOUT_SUPER_BYTES;
@@ -48,10 +48,10 @@ bool super_foreign(const uint8_t *start)
 		memcmp(segment, LAYOUT_HEADER_MAGIC, sizeof(((struct layout_header *)0)->magic)) != 0);
 }
 
-/* FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */
-static int judge(const struct layout_super *super)
+/* Judges one copy. FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */
+static int judge_super(const struct layout_super *super)
 {
-	if (is_blank(super))
+	if (page_is_blank(super))
 		return FS_ENOTFOUND;
 	if (memcmp(super->magic, LAYOUT_SUPER_MAGIC, sizeof(super->magic)) != 0 ||
 	    super->checksum != checksum_of(super))
@@ -79,7 +79,7 @@ int super_load(struct dev *device, struct layout_super *out, uint64_t *generatio
 		if (device->ops->read(device, page, SEG_PAGE, copy * LAYOUT_SUPER_COPY_OFFSET) != 0)
 			continue;
 		read_any = true;
-		rc = judge(page);
+		rc = judge_super(page);
 		if ((rc == FS_OK || rc == FS_EVERSION) && page->generation > *generation)
 			*generation = page->generation;
 		if (rc == FS_OK && (best != FS_OK || page->generation > out->generation))
@@ -88,7 +88,7 @@ int super_load(struct dev *device, struct layout_super *out, uint64_t *generatio
 			best = rc;
 	}
 	mem_free(page);
-	/* A newer daemon's copy beside an old one of ours: its reserves are beyond ours. */
+	/* Beside an old copy of ours lies a newer daemon's, whose reserves are beyond ours. */
 	if (best == FS_OK && *generation > out->generation)
 		best = FS_EVERSION;
 	return read_any ? best : FS_EIO;
@@ -106,8 +106,8 @@ void super_make(struct layout_super *super, uint64_t generation)
 	rng_secret(super->uuid, sizeof(super->uuid));
 	rng_secret(super->secret, sizeof(super->secret));
 	rng_secret(&super->hash_seed, sizeof(super->hash_seed));
-	/* A client may still hold a CAS id of a flash that was lost: the wall clock stands for the reserve
-	   that went with it. 2^24 a second is more than any server writes, and stays below 2^63. */
+	/* A client may still hold a CAS id of a lost flash, and the reserve was lost with the flash. The wall clock
+	   replaces it: 2^24 ids a second are more than any server uses, and stay below 2^63. */
 	super->cas_end = now_s << FIRST_CAS_SHIFT;
 	super->sequence_end = 1;
 	super->created_s = now_s;

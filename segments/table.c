@@ -2,8 +2,8 @@
 /*
  * The segment table: states in FIFO order, positions, pins and reclaim.
  *
- * A pin raises the count first and looks at the sequence then; reclaim takes the sequence away first
- * and looks at the count then. Both sequentially consistent, so at least one sees the other: either
+ * A pin raises the count first and then looks at the sequence; reclaim takes the sequence away first
+ * and then looks at the count. Both are sequentially consistent, so at least one sees the other: either
  * the pin fails, or reclaim waits for it.
  */
 #include <errno.h>
@@ -20,9 +20,9 @@ uint64_t seg_region_bytes(uint32_t segments)
 	return sizeof(struct seg_table) + (uint64_t)segments * sizeof(struct seg_entry);
 }
 
-/* The first place from the cursor on that isn't retired. The states are the cleaner's own writes; it is
-   the caller. */
-static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)
+/* The first segment from the cursor on that isn't retired. Without the lock: the caller is the cleaner, which alone
+   writes states. */
+static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
 	uint32_t at = seg->cursor;
 
@@ -36,23 +36,23 @@ static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state 
 	return false;
 }
 
-bool seg_all_retired(const struct seg *seg)
+bool seg_all_retired(const struct segments *seg)
 {
 	enum seg_state state;
 	uint32_t segment;
 
-	return !next_place(seg, &segment, &state);
+	return !next_usable(seg, &segment, &state);
 }
 
-int seg_next(struct seg *seg, uint32_t *segment, enum seg_state *state)
+int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
-	if (next_place(seg, segment, state))
+	if (next_usable(seg, segment, state))
 		return FS_OK;
-	/* Nothing but this call tries the device then: there is no place to try a write at. */
-	return health_online(seg) && next_place(seg, segment, state) ? FS_OK : FS_EOFFLINE;
+	/* Nothing but this call tries the device then: no segment is left that a write could try. */
+	return health_online(seg) && next_usable(seg, segment, state) ? FS_OK : FS_EOFFLINE;
 }
 
-bool seg_oldest(const struct seg *seg, uint32_t *segment)
+bool seg_oldest(const struct segments *seg, uint32_t *segment)
 {
 	uint32_t at = seg->cursor;
 
@@ -65,7 +65,42 @@ bool seg_oldest(const struct seg *seg, uint32_t *segment)
 	return false;
 }
 
-uint32_t seg_revive(struct seg *seg)
+/* Does the state follow from the present one? */
+static bool state_follows(enum seg_state from, enum seg_state to)
+{
+	switch (to) {
+	case SEG_FREE:
+		return from == SEG_RECLAIMING || from == SEG_RETIRED;
+	case SEG_WRITING:
+		return from == SEG_FREE;
+	case SEG_LIVE:
+	case SEG_RETIRED:
+		return from == SEG_WRITING;
+	case SEG_RECLAIMING:
+		return from == SEG_LIVE;
+	}
+	return false;
+}
+
+/* seg->lock is held. */
+static void change_state(struct segments *seg, struct seg_live *live, enum seg_state state)
+{
+	must(seg->magic == SEGMENTS_MAGIC && state_follows(live->state, state));
+	live->state = state;
+}
+
+void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state)
+{
+	struct seg_live *live = seg_live_at(seg, number);
+
+	lock_acquire(&seg->lock);
+	change_state(seg, live, state);
+	if (state == SEG_LIVE || state == SEG_RETIRED)
+		seg->cursor = (number + 1) % seg->segments;
+	lock_release(&seg->lock);
+}
+
+uint32_t seg_revive(struct segments *seg)
 {
 	uint32_t revived = 0;
 
@@ -76,23 +111,23 @@ uint32_t seg_revive(struct seg *seg)
 		if (live->state != SEG_RETIRED)
 			continue;
 		must(atomic_load(&live->sequence) == 0);
-		live->state = SEG_FREE;
+		change_state(seg, live, SEG_FREE);
 		revived++;
 	}
 	lock_release(&seg->lock);
 	return revived;
 }
 
-uint64_t seg_position(const struct seg *seg, uint32_t segment, uint64_t place, unsigned function)
+uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 
 	if (entry->grid.parts == 0)
-		return entry->data_offset; /* a segment of extents alone: nothing is found there */
+		return entry->data_offset; /* the segment holds extents alone: no record is found there */
 	return entry->data_offset + (uint64_t)layout_position(&entry->grid, place, function) * entry->granule;
 }
 
-/* The part that a position of the data area lies in. */
+/* The part of the data area in which a position lies. */
 static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
 {
 	uint32_t part = (uint32_t)((uint64_t)position * grid->parts / grid->positions);
@@ -102,7 +137,7 @@ static uint32_t part_of(const struct layout_grid *grid, uint32_t position)
 	return part;
 }
 
-unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from)
+unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
 	const struct layout_grid *grid = &entry->grid;
@@ -121,26 +156,26 @@ unsigned seg_function_at(const struct seg *seg, uint32_t segment, uint64_t place
 	return SEG_MAX_FUNCTIONS;
 }
 
-uint32_t seg_read_length(const struct seg *seg, uint32_t segment)
+uint32_t seg_read_length(const struct segments *seg, uint32_t segment)
 {
 	uint32_t length = seg->table->entry[segment].longest_999;
 
 	return length > SEG_RECORD_HEADER ? length : SEG_RECORD_HEADER;
 }
 
-uint64_t seg_written_at_ms(const struct seg *seg, uint32_t segment)
+uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment)
 {
 	return seg->table->entry[segment].written_at_ms;
 }
 
-uint64_t seg_sequence(const struct seg *seg, uint32_t segment)
+uint64_t seg_sequence(const struct segments *seg, uint32_t segment)
 {
-	return atomic_load_explicit(&seg->live[segment].sequence, memory_order_acquire);
+	return atomic_load_explicit(&seg_live_at(seg, segment)->sequence, memory_order_acquire);
 }
 
-bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence)
+bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 
 	atomic_fetch_add(&live->pins, 1);
 	if (sequence != 0 && atomic_load(&live->sequence) == sequence)
@@ -149,29 +184,27 @@ bool seg_pin(struct seg *seg, uint32_t segment, uint64_t sequence)
 	return false;
 }
 
-void seg_unpin(struct seg *seg, uint32_t segment)
+void seg_unpin(struct segments *seg, uint32_t segment)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 	uint32_t before = atomic_fetch_sub(&live->pins, 1);
 
 	must(before > 0);
 	if (before > 1 || atomic_load(&live->sequence) != 0)
 		return;
-	/* Taken and dropped, so that the signal can't fall between the waiter's look and its wait. */
+	/* With the lock, so that the signal can't fall between the waiter's look and its wait. */
 	lock_acquire(&seg->pins_lock);
 	pthread_cond_broadcast(&seg->pins_gone);
 	lock_release(&seg->pins_lock);
 }
 
-void seg_reclaim_begin(struct seg *seg, uint32_t segment)
+void seg_reclaim_begin(struct segments *seg, uint32_t segment)
 {
-	lock_acquire(&seg->lock);
-	must(seg->live[segment].state == SEG_LIVE);
-	seg->live[segment].state = SEG_RECLAIMING;
-	lock_release(&seg->lock);
+	must(seg_sequence(seg, segment) != 0);
+	seg_set_state(seg, segment, SEG_RECLAIMING);
 }
 
-static struct timespec deadline(unsigned timeout_ms)
+static struct timespec monotonic_deadline(unsigned timeout_ms)
 {
 	struct timespec until;
 
@@ -185,9 +218,9 @@ static struct timespec deadline(unsigned timeout_ms)
 	return until;
 }
 
-static bool wait_for_pins(struct seg *seg, struct seg_live *live, unsigned timeout_ms)
+static bool wait_for_pins(struct segments *seg, struct seg_live *live, unsigned timeout_ms)
 {
-	struct timespec until = deadline(timeout_ms);
+	struct timespec until = monotonic_deadline(timeout_ms);
 	bool gone;
 
 	lock_acquire(&seg->pins_lock);
@@ -198,9 +231,9 @@ static bool wait_for_pins(struct seg *seg, struct seg_live *live, unsigned timeo
 	return gone || atomic_load(&live->pins) == 0;
 }
 
-int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
+int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 {
-	struct seg_live *live = &seg->live[segment];
+	struct seg_live *live = seg_live_at(seg, segment);
 	struct seg_entry *entry = &seg->table->entry[segment];
 
 	must(live->state == SEG_RECLAIMING);
@@ -209,7 +242,7 @@ int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
 		return FS_EBUSY;
 	lock_acquire(&seg->lock);
 	seg->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
-	live->state = SEG_FREE;
+	change_state(seg, live, SEG_FREE);
 	entry->sequence = 0;
 	lock_release(&seg->lock);
 	ctr_add(CTR_segments_reclaimed, 1);
@@ -218,10 +251,10 @@ int seg_reclaim_end(struct seg *seg, uint32_t segment, unsigned timeout_ms)
 	return FS_OK;
 }
 
-void seg_get_status(const struct seg *seg, struct seg_status *out)
+void seg_get_status(const struct segments *seg, struct seg_status *out)
 {
-	/* Locks are state of their own: taking one changes nothing that the caller sees. */
-	struct seg *mutable = (struct seg *)(uintptr_t)seg;
+	/* A lock is state of its own: to take one changes nothing that the caller sees. */
+	struct segments *mutable = (struct segments *)(uintptr_t)seg;
 	double fill = 0;
 
 	*out = (struct seg_status){ .total = seg->segments };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Goes through a segment's records in order of offset, reading large pieces. With a whole footer its
- * offsets lead from record to record, over broken ones too. Without, every granule is tried: the
- * keyed check tells a record from anything else, so that this finds all that are whole.
+ * Goes through a segment's records in order of offset, and reads large pieces. The offsets of a whole footer
+ * lead from record to record, over broken ones too. Without a footer, the walk tries every granule: the
+ * keyed check tells a record from anything else, so that it finds all whole ones.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 typedef bool visit_function(void *context, uint64_t offset, bool extent, const struct seg_record *record);
 
 struct walk {
-	struct seg *seg;
+	struct segments *seg;
 	uint32_t segment;
 	const struct seg_entry *entry;
 	uint64_t sequence;
@@ -27,10 +27,10 @@ struct walk {
 	struct offsets_list offsets;
 	uint64_t visited, visited_bytes;
 	bool corrupt, failed, stopped;
-	bool cleaner; /* it reclaims: nobody else may */
+	bool cleaner; /* the segment is being reclaimed, so the caller is the cleaner */
 };
 
-static int grow(struct walk *walk, uint64_t bytes)
+static int walk_grow(struct walk *walk, uint64_t bytes)
 {
 	if (bytes <= walk->capacity)
 		return FS_OK;
@@ -44,9 +44,9 @@ static int grow(struct walk *walk, uint64_t bytes)
 	return FS_ENOMEM;
 }
 
-static int load(struct walk *walk, uint64_t from, uint64_t to)
+static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 {
-	struct seg *seg = walk->seg;
+	struct segments *seg = walk->seg;
 	int error;
 
 	if (walk->cleaner)
@@ -64,7 +64,7 @@ static int load(struct walk *walk, uint64_t from, uint64_t to)
 
 /*
  * The bytes at offset, at least length of them (all lie below the segment's end). Reads a large
- * piece ahead; when that fails, just the pages that are asked for, because only some may be bad.
+ * piece ahead; when that fails, only the wanted pages, because only some may be bad.
  */
 static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t length)
 {
@@ -72,24 +72,25 @@ static const uint8_t *bytes_at(struct walk *walk, uint64_t offset, uint64_t leng
 	uint64_t least = layout_page_up(offset + length);
 	uint64_t to = from + PIECE_BYTES;
 
+	must(length > 0 && offset + length <= walk->seg->segment_bytes);
 	if (offset >= walk->from && offset + length <= walk->to)
 		return walk->buffer + (offset - walk->from);
 	if (to < least)
 		to = least;
 	if (to > walk->seg->segment_bytes)
 		to = walk->seg->segment_bytes;
-	if (health_offline(walk->seg) || grow(walk, to - from) != FS_OK ||
-	    (load(walk, from, to) != FS_OK && load(walk, from, least) != FS_OK)) {
+	if (health_offline(walk->seg) || walk_grow(walk, to - from) != FS_OK ||
+	    (walk_load(walk, from, to) != FS_OK && walk_load(walk, from, least) != FS_OK)) {
 		walk->failed = true;
 		return NULL;
 	}
 	return walk->buffer + (offset - walk->from);
 }
 
-/* The record at offset, which ends at limit at the latest. False when there is none that is whole. */
+/* The record at offset, which ends at limit at the latest. False: there is no whole one. */
 static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct seg_record *record)
 {
-	const struct seg *seg = walk->seg;
+	const struct segments *seg = walk->seg;
 	uint64_t known = limit - offset < SEG_PAGE ? limit - offset : SEG_PAGE;
 	uint64_t needed;
 	const uint8_t *bytes = bytes_at(walk, offset, known);
@@ -107,7 +108,7 @@ static bool record_at(struct walk *walk, uint64_t offset, uint64_t limit, struct
 	return rc == FS_OK;
 }
 
-static void visit(struct walk *walk, uint64_t offset, const struct seg_record *record)
+static void walk_record(struct walk *walk, uint64_t offset, const struct seg_record *record)
 {
 	bool extent = offset < walk->entry->data_offset;
 
@@ -119,7 +120,7 @@ static void visit(struct walk *walk, uint64_t offset, const struct seg_record *r
 
 /* ---- by the footer ---- */
 
-/* The next offset of the list: the number of records gone through is n. */
+/* The next offset of the list, that of record n. */
 static bool next_offset(const struct walk *walk, uint32_t n, uint64_t *at, uint64_t *offset)
 {
 	const struct seg_entry *entry = walk->entry;
@@ -156,7 +157,7 @@ static void walk_list(struct walk *walk)
 		if (more)
 			limit = next;
 		if (limit > offset && record_at(walk, offset, limit, &record))
-			visit(walk, offset, &record);
+			walk_record(walk, offset, &record);
 		else
 			walk->corrupt = true;
 	}
@@ -175,9 +176,9 @@ static void walk_area(struct walk *walk, uint64_t offset, uint64_t end, uint32_t
 		if (record_at(walk, offset, end, &record)) {
 			uint64_t length = seg_record_length(record.key_length, record.value_length);
 
-			visit(walk, offset, &record);
+			walk_record(walk, offset, &record);
 			next = begin + (offset - begin + length + granule - 1) / granule * granule;
-		} else if (walk->to <= offset) { /* unreadable: on to the next page */
+		} else if (walk->to <= offset) { /* the page is unreadable: go on to the next one */
 			next = begin + (layout_page_up(offset + 1) - begin + granule - 1) / granule * granule;
 		}
 		if (next >= end)
@@ -239,17 +240,17 @@ static bool read_list(struct walk *walk)
 	return hash64(walk->offsets.bytes, footer.offsets_bytes, LAYOUT_CHECK_SEED) == footer.offsets_checksum;
 }
 
-static bool is_reclaimed(struct seg *seg, uint32_t segment)
+static bool is_reclaiming(struct segments *seg, uint32_t segment)
 {
 	enum seg_state state;
 
 	lock_acquire(&seg->lock);
-	state = seg->live[segment].state;
+	state = seg_live_at(seg, segment)->state;
 	lock_release(&seg->lock);
 	return state == SEG_RECLAIMING;
 }
 
-int seg_walk(struct seg *seg, uint32_t segment,
+int seg_walk(struct segments *seg, uint32_t segment,
 	     bool (*visit_record)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 	     void *context, uint64_t *visited)
 {
@@ -260,7 +261,7 @@ int seg_walk(struct seg *seg, uint32_t segment,
 		.entry = entry,
 		.sequence = entry->sequence,
 		.visit = visit_record,
-		.cleaner = is_reclaimed(seg, segment),
+		.cleaner = is_reclaiming(seg, segment),
 		.context = context,
 	};
 

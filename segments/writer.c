@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes a planned segment: header page, extents, data, footer, in order of offset. The last page
- * goes out after everything else is written, so that a whole footer means a whole segment.
+ * goes out when all others are written, so that a whole footer means a whole segment.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define DISCARD_BYTES (32u << 20)
 
 struct job {
-	struct seg *seg;
+	struct segments *seg;
 	uint32_t segment;
 	const struct seg_plan *plan;
 	const void *filter;
@@ -28,12 +28,12 @@ struct job {
 
 uint64_t writer_staging_bytes(uint64_t segment_bytes)
 {
-	/* The chunks and the list of offsets, which is within a 64th for records of 64 B and more. */
+	/* The chunks, and the list of offsets: at most a 64th of the segment for records of 64 B and more. */
 	return STREAM_BUFFERS * stream_chunk_bytes(segment_bytes) + segment_bytes / 64;
 }
 
-/* Checks what the caller hands in against itself: it is our own, but made elsewhere. */
-static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
+/* Checks the caller's plan against segment and filter: it is our own, but made elsewhere. */
+static int check_plan(struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t filter_length)
 {
 	uint64_t list = layout_offsets_bound(plan->count, plan->extents, plan->data_bytes / plan->granule);
 	enum seg_state state;
@@ -49,19 +49,10 @@ static int check_plan(struct seg *seg, uint32_t segment, const struct seg_plan *
 	return FS_OK;
 }
 
-static void set_state(struct seg *seg, uint32_t segment, enum seg_state state)
+/* Discards the segment's range in steps, so that no read waits for long. */
+static void discard_segment(const struct job *job)
 {
-	lock_acquire(&seg->lock);
-	seg->live[segment].state = state;
-	if (state == SEG_LIVE || state == SEG_RETIRED)
-		seg->cursor = (segment + 1) % seg->segments;
-	lock_release(&seg->lock);
-}
-
-/* In steps, so that reads in between are not held up for long. */
-static void discard(const struct job *job)
-{
-	const struct seg *seg = job->seg;
+	const struct segments *seg = job->seg;
 
 	if (!seg->device->block_device)
 		return;
@@ -69,6 +60,7 @@ static void discard(const struct job *job)
 		uint64_t left = seg->segment_bytes - done;
 
 		device_asked(job->seg);
+		/* A device that can't discard is written all the same. */
 		(void)seg->device->ops->discard(seg->device, seg_offset(seg, job->segment) + done,
 						left < DISCARD_BYTES ? left : DISCARD_BYTES);
 		device_answered(job->seg);
@@ -77,6 +69,7 @@ static void discard(const struct job *job)
 	}
 }
 
+/* Returns the record's length. */
 static uint64_t put_record(struct job *job, uint32_t n)
 {
 	const struct seg_placed *placed = &job->plan->placed[n];
@@ -128,7 +121,7 @@ static void put_footer(struct job *job, const struct layout_header *header)
 
 static void fill_entry(const struct job *job, const struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 	struct seg_entry *entry = &seg->table->entry[job->segment];
 
 	*entry = (struct seg_entry){
@@ -149,7 +142,7 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 	};
 }
 
-static int start(struct job *job)
+static int segment_write_start(struct job *job)
 {
 	const struct seg_plan *plan = job->plan;
 	int rc;
@@ -167,13 +160,13 @@ static int start(struct job *job)
 	return rc;
 }
 
-/* Sends all of it. A negative errno, or 0. */
-static int send(struct job *job, struct layout_header *header)
+/* Writes all of the segment. 0 or a negative errno. */
+static int segment_write_out(struct job *job, struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 
 	header_make(seg, job->segment, job->plan, job->plan->stats.placed_bytes, header);
-	discard(job);
+	discard_segment(job);
 	stream_put(&job->stream, header, sizeof(*header));
 	put_records(job);
 	if (!job->stream.error)
@@ -187,16 +180,17 @@ static int send(struct job *job, struct layout_header *header)
 	return job->stream.error;
 }
 
-static int end_well(struct job *job, const struct layout_header *header)
+static int segment_write_succeeded(struct job *job, const struct layout_header *header)
 {
-	struct seg *seg = job->seg;
+	struct segments *seg = job->seg;
 
 	fill_entry(job, header);
 	lock_acquire(&seg->lock);
 	seg->newest_sequence = header->sequence;
 	lock_release(&seg->lock);
-	set_state(seg, job->segment, SEG_LIVE);
-	/* From here on it may be pinned: publishes the entry. */
+	must(atomic_load(&seg_live_at(seg, job->segment)->sequence) == 0 && header->sequence != 0);
+	seg_set_state(seg, job->segment, SEG_LIVE);
+	/* Publishes the entry: from here on the segment may be pinned. */
 	atomic_store(&seg->live[job->segment].sequence, header->sequence);
 	health_proven(seg);
 	ctr_add(CTR_segments_written, 1);
@@ -209,26 +203,26 @@ static int end_well(struct job *job, const struct layout_header *header)
 	return FS_OK;
 }
 
-static int end_badly(struct job *job, int error)
+static int segment_write_failed(struct job *job, int error)
 {
-	set_state(job->seg, job->segment, SEG_RETIRED);
+	seg_set_state(job->seg, job->segment, SEG_RETIRED);
 	ctr_add(CTR_flash_write_errors, 1);
 	log_event(LOG_LEVEL_WARN, "segment_write_failed",
 		  LOG_FIELDS(LOG_NUMBER("SEGMENT", job->segment), LOG_TEXT("ERROR", strerror(-error))),
 		  "flash: segment %u could not be written and is passed over: %s", job->segment, strerror(-error));
 	health_error(job->seg, "a write", -error);
 	if (seg_all_retired(job->seg))
-		health_no_place(job->seg, -error);
+		health_none_left(job->seg, -error);
 	return FS_EIO;
 }
 
-void seg_write_wait(struct seg *seg)
+void seg_write_wait(struct segments *seg)
 {
 	if (seg->stream)
 		stream_wait(seg->stream);
 }
 
-int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
+int seg_write(struct segments *seg, uint32_t segment, const struct seg_plan *plan, const void *filter,
 	      uint64_t filter_length, const struct seg_writer_ops *ops, void *context, uint64_t *written)
 {
 	struct job job = {
@@ -248,17 +242,18 @@ int seg_write(struct seg *seg, uint32_t segment, const struct seg_plan *plan, co
 	if (rc == FS_OK && !health_online(seg))
 		rc = FS_EOFFLINE;
 	if (rc == FS_OK)
-		rc = start(&job);
+		rc = segment_write_start(&job);
 	if (rc != FS_OK)
 		return rc;
 	header = mem_must_zalloc(sizeof(*header));
-	set_state(seg, segment, SEG_WRITING);
+	must(!seg->stream); /* one segment at a time */
+	seg_set_state(seg, segment, SEG_WRITING);
 	seg->next_sequence++;
 	seg->stream = &job.stream;
-	error = send(&job, header);
+	error = segment_write_out(&job, header);
 	seg->stream = NULL;
 	*written = job.stream.issued;
-	rc = error == 0 ? end_well(&job, header) : end_badly(&job, error);
+	rc = error == 0 ? segment_write_succeeded(&job, header) : segment_write_failed(&job, error);
 	mem_free(header);
 	stream_fini(&job.stream);
 	mem_free(job.offsets.bytes);

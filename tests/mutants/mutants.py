@@ -135,8 +135,8 @@ mutant("move-loses-clock", "A slot that is moved starts with CLOCK 0.",
 mutant("hand-unbounded-ghosts", "The hand makes ghosts of all that is cold, however few bytes are asked for.",
        "asan flashindex/test_slots",
        ("flashindex/hand.c",
-        "\t\t\t*ghost_bytes = less(*ghost_bytes, mean ? mean : 1);",
-        "\t\t\t*ghost_bytes = less(*ghost_bytes, mean ? 0 : 1);"))
+        "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? mean : 1);",
+        "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? 0 : 1);"))
 
 mutant("hand-misses-tables", "The hand never comes to the third table.",
        "asan flashindex/test_tables",
@@ -239,15 +239,15 @@ mutant("last-page-early", "A segment's last page is written beside the others, n
 mutant("failed-write-is-free", "The place of a segment that could not be written is used again at once.",
        "asan segments/test_writer",
        ("segments/writer.c",
-        "\tset_state(job->seg, job->segment, SEG_RETIRED);",
-        "\tset_state(job->seg, job->segment, SEG_FREE);"))
+        "\tseg_set_state(job->seg, job->segment, SEG_RETIRED);",
+        "\tseg_set_state(job->seg, job->segment, SEG_FREE);"))
 
 mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
        "asan segments/test_table",
        ("segments/table.c",
-        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
         "\tuint32_t at = seg->cursor;",
-        "static bool next_place(const struct seg *seg, uint32_t *segment, enum seg_state *state)\n{\n"
+        "static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
         "\tuint32_t at = 0;"))
 
 mutant("pin-any-life", "A pin holds a segment that has been written anew since.",
@@ -278,8 +278,8 @@ mutant("late-reads-are-sent", "A read that would come too late is sent to the dr
 mutant("timed-out-read-stays", "A read that nobody waits for any more stays in the reader's queue.",
        "asan store/test_reads",
        ("segments/reader.c",
-        "\tif (read->place != PLACE_WAITING)\n\t\treturn false;",
-        "\tif (read->place != PLACE_WAITING || reader)\n\t\treturn false;"))
+        "\tif (read->list != LIST_WAITING)\n\t\treturn false;",
+        "\tif (read->list != LIST_WAITING || reader)\n\t\treturn false;"))
 
 mutant("queue-not-bounded", "The drive is given as many reads as its queue has places, however slow it is.",
        "asan segments/test_read_rate",

@@ -285,7 +285,7 @@ static bool walk_visit(void *context, uint64_t offset, bool is_extent, const str
 
 static int walk_segment(struct walk *walk, uint32_t segment)
 {
-	struct seg *segments = walk->store->segments;
+	struct segments *segments = walk->store->segments;
 	uint64_t visited;
 	int result;
 

@@ -8,7 +8,7 @@
 
 #include "server/store/request/action_internal.h"
 
-static inline struct seg *lookup_segments(const struct store_lookup *lookup)
+static inline struct segments *lookup_segments(const struct store_lookup *lookup)
 {
 	return lookup->worker->context.store->segments;
 }

@@ -7,7 +7,7 @@
 #define FREE_MOST 64u
 #define KEEP_LARGEST (64u << 10) /* longer records are rarely asked for by many at once, and push out many others */
 
-void reads_init(struct reads *reads, struct seg *segments, struct seg_reader *reader, uint64_t kept_most)
+void reads_init(struct reads *reads, struct segments *segments, struct seg_reader *reader, uint64_t kept_most)
 {
 	*reads = (struct reads){ .segments = segments, .reader = reader, .kept_most = kept_most };
 }

@@ -48,7 +48,7 @@ struct flash_read {
 };
 
 struct reads {
-	struct seg *segments;
+	struct segments *segments;
 	struct seg_reader *reader;
 	struct flash_read **table; /* by segment and offset; table_mask + 1 places, NULL before the first read */
 	uint32_t table_mask;
@@ -60,7 +60,7 @@ struct reads {
 };
 
 /* kept_most: bytes of buffers that nobody uses. */
-void reads_init(struct reads *reads, struct seg *segments, struct seg_reader *reader, uint64_t kept_most);
+void reads_init(struct reads *reads, struct segments *segments, struct seg_reader *reader, uint64_t kept_most);
 /* From now on nothing is kept, so that the reader can be destroyed. */
 void reads_stop(struct reads *reads);
 /* After reads_stop and the reader's end. */

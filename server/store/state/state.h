@@ -97,7 +97,7 @@ struct store {
 	struct stripe *stripes;
 	struct region *region;
 	struct fidx *index; /* NULL without flash, as is segments */
-	struct seg *segments;
+	struct segments *segments;
 	struct clf *classifier; /* NULL without flash */
 	char flash_path[4096];
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is, or none was given */

@@ -315,7 +315,7 @@ static void test_nobody_misses_one_while_the_table_is_made_anew(void **state)
 			fidx_key_of(w->f.index, 1000000 + i, &key);
 			struct lock *lock = &w->stripe[fidx_stripe_of(w->f.index, key.hash, 16)];
 			lock_acquire(lock);
-			fidx_extent_insert(w->f.index, &key, 1, 100000 + i, 1000, 0);
+			(void)!fidx_extent_insert(w->f.index, &key, 1, 100000 + i, 1000, 0);
 			lock_release(lock);
 		}
 		fidx_segment_close(w->f.index, 1);

@@ -139,7 +139,7 @@ static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 	open_with_filter(w, segment, 100 + round, keys, churn);
 	for (unsigned i = 0; i < churn; i++)
 		fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4, FIDX_DROP_COLDEST);
-	fidx_extent_insert(w->f.index, &keys[0], segment, 0, 1000, 0);
+	(void)!fidx_extent_insert(w->f.index, &keys[0], segment, 0, 1000, 0);
 	fidx_hand(w->f.index, 2 * churn, round % 2 ? 10000 : 0, &visited);
 	fidx_segment_close(w->f.index, segment);
 	assert_int_equal(fidx_sweep(w->f.index, segment), churn + 1);
@@ -215,7 +215,7 @@ static void insert_shared(struct world *w, uint32_t segment, unsigned i, unsigne
 	lock_acquire(stripe_of(w, key));
 	fidx_clear(w->f.index, key); /* as a newer value would */
 	if (i % 37 == 0)
-		fidx_extent_insert(w->f.index, key, segment, i, 5000, clock);
+		(void)!fidx_extent_insert(w->f.index, key, segment, i, 5000, clock);
 	else
 		fidx_insert(w->f.index, key, segment, i % 16, clock, FIDX_DROP_COLDEST);
 	lock_release(stripe_of(w, key));

@@ -166,7 +166,7 @@ static void pace(void *context, uint64_t bytes)
 
 const struct seg_writer_ops batch_ops = { .record = hand_out, .pace = pace };
 
-int batch_plan(struct batch *batch, const struct seg *seg, enum seg_placement placement)
+int batch_plan(struct batch *batch, const struct segments *seg, enum seg_placement placement)
 {
 	return seg_plan_make(seg, placement, batch->candidates, batch->count, filter_bytes, NULL, &batch->plan);
 }

@@ -22,7 +22,7 @@
 #define FIXTURE_KEY_MAX 24
 
 struct flash {
-	struct seg *seg;
+	struct segments *seg;
 	struct ram_device *ram; /* NULL over a file */
 	void *table;
 	struct clk clock;
@@ -59,7 +59,7 @@ void batch_make(struct batch *batch, uint64_t first, uint32_t count, uint32_t sh
 void batch_make_extents(struct batch *batch, uint32_t from); /* candidates from there on are extents */
 void batch_fini(struct batch *batch);
 uint64_t filter_bytes(void *context, uint64_t n);
-int batch_plan(struct batch *batch, const struct seg *seg, enum seg_placement placement);
+int batch_plan(struct batch *batch, const struct segments *seg, enum seg_placement placement);
 /* Plans and writes into the next segment. */
 int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment);
 const struct object *batch_placed(const struct batch *batch, uint32_t n);
