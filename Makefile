@@ -78,17 +78,21 @@ engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
 ketama_objs := $(call objects,tests/nodes)
-unit_srcs := $(wildcard tests/unit/*/test_*.c)
+unit_all_srcs := $(sort $(shell find tests/unit -name '*.c'))
+unit_srcs := $(foreach file,$(unit_all_srcs),$(if $(filter test_%,$(notdir $(file))),$(file)))
 unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/*)))
+	tests/model tests/nodes tests/fuzz) $(unit_all_srcs))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
+# The unit tests whose path contains TEST: "store/crawl" is server/store/test_crawl.
+unit_chosen := $(strip $(if $(TEST),$(foreach test,$(unit_tests),\
+	$(if $(findstring $(TEST),$(subst /test_,/,$(test)) $(test)),$(test))),$(unit_tests)))
 # A sanitizer's runtime would have to come before it.
 preload := $(if $(filter release debug,$(VARIANT)),$(B)/slowdrive.so)
 model := $(if $(model_objs),$(B)/model_client)
@@ -96,7 +100,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test check syntax unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -131,8 +135,9 @@ check: ## style and consistency; silent when clean
 
 unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 
-unit: unit-build ## runs the unit tests of VARIANT
-	@failed=0; for t in $(unit_tests); do "$$t" || failed=1; done; exit $$failed
+unit: $(unit_chosen) ## runs the unit tests of VARIANT; TEST=store/crawl: those whose path contains it
+	$(if $(unit_chosen),,$(error no unit test has "$(TEST)" in its path))
+	@failed=0; for t in $(unit_chosen); do "$$t" || failed=1; done; exit $$failed
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
@@ -168,7 +173,9 @@ mutants: ## puts seeded faults into a copy of the tree, and sees that a test fin
 	+@$(MAKE) --no-print-directory deps-test
 	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
 
-model: all $(model) ## builds the model test's client
+syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing
+
+model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 
 nodes: all $(ketama) ## builds the client of the tests with several nodes
 
@@ -216,6 +223,15 @@ $(O)/%.o: %.c $(O)/flags
 $(O)/%.o: %.cc $(O)/flags
 	$(call show,CXX,$<)mkdir -p $(@D) && $(CXX) $(all_cppflags) $(all_cxxflags) -MMD -MP \
 		-MF $(@:.o=.d) -MT $@ -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
+
+# No object is of use where a second compiler only looks for what deserves a warning.
+$(O)/%.syntax: %.c $(O)/flags
+	$(call show,LOOK,$<)mkdir -p $(@D) && $(CC) $(all_cppflags) $(all_cflags) -fsyntax-only -MMD -MP \
+		-MF $@.d -MT $@ $< && touch $@
+
+$(O)/%.syntax-cc: %.cc $(O)/flags
+	$(call show,LOOK,$<)mkdir -p $(@D) && $(CXX) $(all_cppflags) $(all_cxxflags) -fsyntax-only -MMD -MP \
+		-MF $@.d -MT $@ $< && touch $@
 
 archive = mkdir -p $(@D) && rm -f $@.$$$$ && ar qcs $@.$$$$ $(filter %.o,$^) && mv -f $@.$$$$ $@
 link = mkdir -p $(@D) && $(CC) $(all_cflags) $(all_ldflags) -o $@.$$$$ $(filter %.o,$^) \
@@ -266,28 +282,35 @@ $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base
 # Where things go, and the packages.
 include packaging/install.mk
 
-# Which archives a module's unit tests link, in link order.
-below_store := $(lib_engine)
+# Which archives the unit tests of a folder and of the folders in it link, in link order. A module of the engine without a
+# line links itself and what lies below it.
+below_server/store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
-below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
-below_top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base.a)
+below_tools/bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+below_tools/top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.
-below_inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
-unit_libs = $(if $(filter server tools store bench inspect top,$(1)),$(below_$(1)),\
-	$(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base))))
-unit_module = $(patsubst %/,%,$(dir $(1)))
-# Sources of a test folder that are no test themselves are linked into each of its tests.
-# Those that test with a device get the one in memory.
-unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard tests/unit/$(1)/*.c)) \
-	$(if $(filter segments store,$(1)),$(wildcard tests/unit/devices/*.c)))
+below_tools/inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
+below_engine = $(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf) $(filter-out $(1),base)))
 
-$(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
-		$$(call unit_libs,$$(call unit_module,$$*))
-	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(call unit_module,$*)) $(server_libs) $(engine_libs))
+# "server/store/dram" gives itself, "server/store" and "server".
+folders_up = $(1) $(if $(findstring /,$(1)),$(call folders_up,$(patsubst %/,%,$(dir $(1)))))
+unit_folder = $(patsubst %/,%,$(dir $(1)))
+unit_libs = $(or $(below_$(firstword $(foreach folder,$(call folders_up,$(1)),$(if $(below_$(folder)),$(folder))))),\
+	$(call below_engine,$(firstword $(subst /, ,$(1)))))
+# Sources of a test folder that are no test themselves are linked into each of its tests, and into those of its folders; but
+# those of server and tools only into their own. Those that test with a device get the one in memory.
+unit_helper_folders = $(1) $(foreach folder,$(call folders_up,$(1)),$(if $(findstring /,$(folder)),$(folder))) \
+	$(if $(filter segments server/store server/store/%,$(1)),devices)
+unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(foreach folder,$(sort $(call unit_helper_folders,$(1))),\
+	$(wildcard tests/unit/$(folder)/*.c))))
+
+$(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_folder,$$*)) \
+		$$(call unit_libs,$$(call unit_folder,$$*))
+	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(notdir $(call unit_folder,$*))) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
-fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/inspect/image.o $(below_inspect),$(below_server))
+fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(below_tools/inspect),$(below_server))
 fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy
 
@@ -298,4 +321,5 @@ $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $
 		$$(call fuzz_libs,$$*)
 	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
--include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx))
+-include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx)) \
+	$(patsubst %.c,$(O)/%.syntax.d,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc.d,$(all_srcs_cxx))
