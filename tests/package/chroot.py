@@ -16,7 +16,7 @@ import subprocess
 MIRROR = "http://deb.debian.org/debian"
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-COMMAND_SECONDS = 180
+COMMAND_SECONDS = 900
 
 # Contents that belong to no package's life: mounted, or kept by apt and dpkg of any package.
 NOT_COMPARED = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/var/log", "/var/cache/apt", "/var/cache/ldconfig",

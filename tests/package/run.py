@@ -21,8 +21,9 @@ from report import Report
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSIDE = "FLASHIELD_PACKAGE_TEST_INSIDE"
 TMPFS = "size=3g,mode=755"  # taken only as far as it is used: some 600 MiB
-DEBOOTSTRAP_SECONDS = 240
-DEB_SECONDS = 300
+# Bounds for what hangs.
+DEBOOTSTRAP_SECONDS = 900
+DEB_SECONDS = 900
 
 
 def why_not():

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 30.0  # seconds; generous, as sanitizer builds on a busy machine are slow
+PATIENCE = 120.0  # seconds; a bound for what hangs, as sanitizer builds on a busy machine are slow
 
 
 def flashield_command():

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from helpers import SEGMENT, Daemon, fill, flashield_command, on_flash, until
+from helpers import PATIENCE, SEGMENT, Daemon, fill, flashield_command, on_flash, until
 
 INSPECT = pathlib.Path(flashield_command()).with_name("flashield-inspect")
 AREA = 64 << 10
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not INSPECT.exists(), reason=f"{INSPECT} is not 
 
 def inspect(path, *arguments, status=0, text=True):
     """Standard output; of --json, what it says."""
-    done = subprocess.run([INSPECT, path, *arguments], capture_output=True, text=text, timeout=120)
+    done = subprocess.run([INSPECT, path, *arguments], capture_output=True, text=text, timeout=PATIENCE)
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     if "--json" in arguments:
         return json.loads(done.stdout)
@@ -31,7 +31,7 @@ def inspect(path, *arguments, status=0, text=True):
 
 def complaint(*arguments, status=2):
     """What is said on standard error, by a call that must fail."""
-    done = subprocess.run([INSPECT, *arguments], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([INSPECT, *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
     return done.stderr
 
