@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); fuzz with CC=clang
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
@@ -20,8 +20,8 @@ ifeq ($(origin CXX),default)
 CXX := $(subst clang,clang++,$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
 endif
 
-ifeq ($(filter $(VARIANT),release debug asan tsan fuzz),)
-$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, fuzz)
+ifeq ($(filter $(VARIANT),release debug asan tsan coverage fuzz),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, fuzz)
 endif
 
 compiler := $(notdir $(firstword $(CC)))
@@ -43,9 +43,12 @@ cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
+# Threads may lose each other's counts, but a line that ran is never counted as 0.
+cflags_coverage := -O0 -g --coverage -DFS_DEBUG -DFS_FAULTS
 cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
 ldflags_tsan := -fsanitize=thread
+ldflags_coverage := --coverage
 ldflags_fuzz := $(ldflags_asan)
 malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
@@ -100,7 +103,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check syntax unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test test-all check syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -126,9 +129,13 @@ bench: ## measures, memcached beside: STUDIES="ops flash" SCALE=0.1 BASE=earlier
 		$(if $(BASE),--base $(BASE)) $(STUDIES) && \
 	if [ $$file != - ]; then ln -sfn $$(realpath $$file) $(BUILD)/bench/latest.json; fi
 
-test: ## installs what is missing, builds, runs every test; last line "N passed, N failed"
+test: ## installs what is missing, builds, runs the tests that find most; last line "N passed, N failed"
 	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py
+	+@/usr/bin/python3 tools/run-tests.py short
+
+test-all: ## every test: also TSan, clients, the comparison with memcached, fuzz corpora, the daemon under ASan
+	+@$(MAKE) --no-print-directory deps-test
+	+@/usr/bin/python3 tools/run-tests.py all
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
@@ -141,6 +148,10 @@ unit: $(unit_chosen) ## runs the unit tests of VARIANT; TEST=store/crawl: those 
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
+
+coverage: ## runs the unit tests with gcov: lines and branches by folder, build/coverage/lcov.info, HTML where gcovr is
+	+@$(MAKE) --no-print-directory VARIANT=coverage unit-build
+	@/usr/bin/python3 tools/testrun/coverage.py $(BUILD)
 
 fuzz: fuzz-one ## looks for inputs that break a part of the program: TARGET=text SECONDS=60 (tests/fuzz/README.md)
 	@mkdir -p $(BUILD)/fuzz/$(TARGET)
