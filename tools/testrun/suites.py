@@ -27,6 +27,9 @@ LINE = re.compile(r"^(PASS|FAIL|SKIP|skip)\b[:\s]*(.*)")
 
 LINE_MOST = 160  # characters of a test that passed; the model tells a dozen figures more
 
+# The slowest cases are named, so that somebody looks at them.
+SLOW_SECONDS, SLOW_MOST = 5, 12
+
 # Tests of tools, rules and dashboard say nothing more about the daemon under ASan.
 ASAN_LEFT_OUT = ["replay", "tracegen", "inspect", "bench", "bench_flash", "bench_device", "seccomp", "core", "boards",
                  "dashboard", "prometheus"]
@@ -78,6 +81,10 @@ def count_cases(name, report, code, output):
     except (OSError, xml.etree.ElementTree.ParseError):
         failed(f"{name}: no report, exit code {code}", output)
         return
+    slow = sorted(((float(case.get("time") or 0), case) for case in cases), key=lambda pair: -pair[0])[:SLOW_MOST]
+    for seconds, case in slow:
+        if seconds > SLOW_SECONDS:
+            say(f"   {case.get('classname')}.{case.get('name')} took {seconds:.0f} s")
     for case in cases:
         wrong = [case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None]
         title = f"{case.get('classname')}.{case.get('name')}"
