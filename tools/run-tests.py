@@ -6,6 +6,7 @@ The last line is "N passed, N failed", after the names of what failed; exit code
 runs, all is "make test-all", rest is what all has beside short. tools/testrun/steps.py lists the steps.
 """
 import os
+import signal
 import sys
 import threading
 import time
@@ -50,7 +51,14 @@ def run_lane(lane):
         run_step(step)
 
 
+def end_at_once(number, _):
+    process.end_all()
+    os._exit(128 + number)
+
+
 def main():
+    signal.signal(signal.SIGINT, end_at_once)
+    signal.signal(signal.SIGTERM, end_at_once)
     words = sys.argv[1:] or ["short"]
     for unknown in set(words) - set(steps.NAMES) - (set(steps.SETS) if len(words) == 1 else set()):
         sys.exit(f"run-tests: {unknown} is not one of {' '.join([*steps.SETS, *steps.NAMES])}")

@@ -8,13 +8,17 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 CPUS = os.cpu_count() or 1
 CCACHE = "/usr/lib/ccache"
+# Debian's, which has the modules that the tests need.
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
+running = set()  # commands, which have sessions of their own and would outlive this program
 local = threading.local()  # .cpu: seconds that the commands of this thread's step took
 
 
@@ -62,6 +66,12 @@ def end_group(process):
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def end_all():
+    """For when this program is told to end."""
+    for process in list(running):
+        end_group(process)
+
+
 def run(command, seconds, env=None, cpu=None):
     """(exit code, output). A command that takes too long is ended with all its children: 124."""
     rest = left()
@@ -70,12 +80,14 @@ def run(command, seconds, env=None, cpu=None):
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                    env=environment(env), start_new_session=True)
+        running.add(process)
         timer = threading.Timer(bound, lambda: (late.set(), end_group(process)))
         timer.daemon = True
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
         end_group(process)  # what it left behind
+        running.discard(process)
         process.returncode = os.waitstatus_to_exitcode(status)
         cpu = cpu or counted()
         if cpu:

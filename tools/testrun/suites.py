@@ -2,12 +2,11 @@
 """Tests with programs of their own that run daemons: pytest's, the clients', the comparison, the model, the package."""
 import os
 import re
-import sys
 import tempfile
 import xml.etree.ElementTree
 
 from testrun.builds import built
-from testrun.process import CPUS, run
+from testrun.process import CPUS, PYTHON, run
 from testrun.tally import failed, passed, say, skipped
 from testrun.units import without_aslr
 
@@ -69,7 +68,7 @@ def pytest(name, folder, seconds, processes, *options, env=None):
     say(f"-- {name}")
     with tempfile.TemporaryDirectory() as work:
         report = os.path.join(work, "junit.xml")
-        code, output = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-n",
+        code, output = run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-n",
                             str(processes), f"--junitxml={report}", *options, folder], seconds, env)
         count_cases(name, report, code, output)
 
@@ -165,7 +164,7 @@ def compare():
         failed(f"{name}: not run, as the build failed")
         return
     say(f"-- {name}")
-    code, output = run([sys.executable, "tests/compare/run.py"], COMPARE_SECONDS)
+    code, output = run([PYTHON, "tests/compare/run.py"], COMPARE_SECONDS)
     count_lines(name, code, output)
     say(f"   {output.rstrip().rpartition(chr(10))[2]}")
 
@@ -177,7 +176,7 @@ def clients(variant, *options):
         return
     say(f"-- {name}")
     with Reports(name) as env:
-        code, output = run([sys.executable, "tests/clients/run.py", *options], CLIENTS_SECONDS,
+        code, output = run([PYTHON, "tests/clients/run.py", *options], CLIENTS_SECONDS,
                            dict(env, FLASHIELD_BIN=program(variant)))
         count_lines(name, code, output, CLIENTS_LINE)
 
@@ -190,12 +189,12 @@ def model(variant):
     say(f"-- {name}")
     with Reports(name) as env:
         prefix = without_aslr() if variant == "tsan" else []
-        code, output = run([*prefix, sys.executable, "tests/model/run.py", "--variant", variant, "--seconds",
+        code, output = run([*prefix, PYTHON, "tests/model/run.py", "--variant", variant, "--seconds",
                             str(MODEL_EACH_SECONDS[variant]), "--jobs", str(CPUS)], MODEL_SECONDS, env)
         count_lines(name, code, output)
 
 
 def package():
     say("-- the Debian package in fresh systems")
-    code, output = run([sys.executable, "tests/package/run.py"], PACKAGE_SECONDS)
+    code, output = run([PYTHON, "tests/package/run.py"], PACKAGE_SECONDS)
     count_lines("the Debian package", code, output)

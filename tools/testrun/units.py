@@ -4,27 +4,26 @@ import concurrent.futures
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 
 from testrun.builds import built
-from testrun.process import CPUS, counted, run
+from testrun.process import CPUS, PYTHON, counted, run
 from testrun.tally import failed, passed, say, skipped
 
 # Minutes for what takes seconds: a bound for a hang.
 PROGRAM_SECONDS = 900
 
 # These take longest and start first, so that no core is idle at the end.
-UNIT_FIRST = ["store/test_random", "store/test_keep_all", "store/test_index_size", "store/test_overload", "store/test_pace", "flashindex/test_tables",
-              "store/test_memory", "classifier/test_trainer", "store/test_reclaim", "store/test_extended", "store/test_threads"]
+UNIT_FIRST = ["/test_random", "/test_keep_all", "/test_index_size", "/test_overload", "/test_pace", "flashindex/test_tables",
+              "/test_memory", "/test_trainer", "/test_reclaim", "/test_extended", "/test_threads"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
 
 # One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
 # rest of the run under ASan. TSan has nothing to find there.
-ARITHMETIC = ["flashindex/test_load", "store/test_index_size", "store/test_keep_all", "store/test_pace"]
+ARITHMETIC = ["flashindex/test_load", "/test_index_size", "/test_keep_all", "/test_pace"]
 
 OPTIONS = {
     "CMOCKA_MESSAGE_OUTPUT": "TAP",
@@ -126,7 +125,7 @@ def fuzz():
     say(f"-- {len(names)} fuzz targets replay their corpora (asan)")
     cpu = counted()
     with tempfile.TemporaryDirectory() as seeds, concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
-        code, output = run([sys.executable, "tests/fuzz/seeds.py", seeds], PROGRAM_SECONDS)
+        code, output = run([PYTHON, "tests/fuzz/seeds.py", seeds], PROGRAM_SECONDS)
         if code != 0:
             failed("tests/fuzz/seeds.py", output)
         for name, (code, output) in zip(names, pool.map(lambda name: replay(name, seeds, cpu), names)):
