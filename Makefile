@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); fuzz with CC=clang
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
@@ -20,8 +20,8 @@ ifeq ($(origin CXX),default)
 CXX := $(subst clang,clang++,$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
 endif
 
-ifeq ($(filter $(VARIANT),release debug asan tsan fuzz),)
-$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, fuzz)
+ifeq ($(filter $(VARIANT),release debug asan tsan coverage fuzz),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, fuzz)
 endif
 
 compiler := $(notdir $(firstword $(CC)))
@@ -43,9 +43,12 @@ cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
+# Threads may lose each other's counts, but a line that ran is never counted as 0.
+cflags_coverage := -O0 -g --coverage -DFS_DEBUG -DFS_FAULTS
 cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
 ldflags_tsan := -fsanitize=thread
+ldflags_coverage := --coverage
 ldflags_fuzz := $(ldflags_asan)
 malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
@@ -79,17 +82,21 @@ engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
 ketama_objs := $(call objects,tests/nodes)
-unit_srcs := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
+unit_all_srcs := $(sort $(shell find tests/unit -name '*.c'))
+unit_srcs := $(foreach file,$(unit_all_srcs),$(if $(filter test_%,$(notdir $(file))),$(file)))
 unit_tests := $(patsubst tests/unit/%.c,$(T)/%,$(unit_srcs))
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/nodes tests/fuzz $(wildcard tests/unit/* tests/unit/*/*)))
+	tests/model tests/nodes tests/fuzz) $(unit_all_srcs))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
+# The unit tests whose path contains TEST: "store/crawl" is server/store/test_crawl.
+unit_chosen := $(strip $(if $(TEST),$(foreach test,$(unit_tests),\
+	$(if $(findstring $(TEST),$(subst /test_,/,$(test)) $(test)),$(test))),$(unit_tests)))
 # A sanitizer's runtime would have to come before it.
 preload := $(if $(filter release debug,$(VARIANT)),$(B)/slowdrive.so)
 model := $(if $(model_objs),$(B)/model_client)
@@ -97,7 +104,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test check release unit unit-build list-unit-tests fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -123,9 +130,13 @@ bench: ## measures, memcached beside: STUDIES="ops flash" SCALE=0.1 BASE=earlier
 		$(if $(BASE),--base $(BASE)) $(STUDIES) && \
 	if [ $$file != - ]; then ln -sfn $$(realpath $$file) $(BUILD)/bench/latest.json; fi
 
-test: ## installs what is missing, builds, runs every test; last line "N passed, N failed"
+test: ## installs what is missing, builds, runs the tests that find most; last line "N passed, N failed"
 	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py
+	+@/usr/bin/python3 tools/run-tests.py short
+
+test-all: ## every test: also TSan, clients, the comparison with memcached, fuzz corpora, the daemon under ASan
+	+@$(MAKE) --no-print-directory deps-test
+	+@/usr/bin/python3 tools/run-tests.py all
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
@@ -135,11 +146,16 @@ release: ## checks that version, changelog and tag agree, and builds the package
 
 unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 
-unit: unit-build ## runs the unit tests of VARIANT
-	@failed=0; for t in $(unit_tests); do "$$t" || failed=1; done; exit $$failed
+unit: $(unit_chosen) ## runs the unit tests of VARIANT; TEST=store/crawl: those whose path contains it
+	$(if $(unit_chosen),,$(error no unit test has "$(TEST)" in its path))
+	@failed=0; for t in $(unit_chosen); do "$$t" || failed=1; done; exit $$failed
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
+
+coverage: ## runs the unit tests with gcov: lines and branches by folder, build/coverage/lcov.info, HTML where gcovr is
+	+@$(MAKE) --no-print-directory VARIANT=coverage unit-build
+	@/usr/bin/python3 tools/testrun/coverage.py $(BUILD)
 
 fuzz: fuzz-one ## looks for inputs that break a part of the program: TARGET=text SECONDS=60 (tests/fuzz/README.md)
 	@mkdir -p $(BUILD)/fuzz/$(TARGET)
@@ -172,7 +188,9 @@ mutants: ## puts seeded faults into a copy of the tree, and sees that a test fin
 	+@$(MAKE) --no-print-directory deps-test
 	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
 
-model: all $(model) ## builds the model test's client
+syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing
+
+model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 
 nodes: all $(ketama) ## builds the client of the tests with several nodes
 
@@ -223,6 +241,15 @@ $(O)/%.o: %.cc $(O)/flags
 	$(call show,CXX,$<)mkdir -p $(@D) && $(CXX) $(all_cppflags) $(all_cxxflags) -MMD -MP \
 		-MF $(@:.o=.d) -MT $@ -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
 
+# No object is of use where a second compiler only looks for what deserves a warning.
+$(O)/%.syntax: %.c $(O)/flags
+	$(call show,LOOK,$<)mkdir -p $(@D) && $(CC) $(all_cppflags) $(all_cflags) -fsyntax-only -MMD -MP \
+		-MF $@.d -MT $@ $< && touch $@
+
+$(O)/%.syntax-cc: %.cc $(O)/flags
+	$(call show,LOOK,$<)mkdir -p $(@D) && $(CXX) $(all_cppflags) $(all_cxxflags) -fsyntax-only -MMD -MP \
+		-MF $@.d -MT $@ $< && touch $@
+
 archive = mkdir -p $(@D) && rm -f $@.$$$$ && ar qcs $@.$$$$ $(filter %.o,$^) && mv -f $@.$$$$ $@
 link = mkdir -p $(@D) && $(CC) $(all_cflags) $(all_ldflags) -o $@.$$$$ $(filter %.o,$^) \
 	$(filter %.a,$^) $(1) && mv -f $@.$$$$ $@
@@ -272,28 +299,36 @@ $(O)/print-sample: $(O)/tools/check/print_sample.o $(O)/lib/conf.a $(O)/lib/base
 # Where things go, and the packages.
 include packaging/install.mk
 
-# Which archives a module's unit tests link, in link order.
-below_store := $(lib_engine)
+# Which archives the unit tests of a folder and of the folders in it link, in link order. A module of the engine without a
+# line links itself and what lies below it.
+below_server/store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
-below_bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
-below_top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base-metrics.a base.a)
+below_base/metrics := $(addprefix $(O)/lib/,base-metrics.a base.a)
+below_tools/bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+below_tools/top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base-metrics.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.
-below_inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
-unit_libs = $(if $(filter server tools store bench inspect top,$(1)),$(below_$(1)),\
-	$(addprefix $(O)/lib/,$(addsuffix .a,$(subst /,-,$(1)) $(if $(filter-out base base/metrics conf,$(1)),conf base-metrics) $(filter-out $(1),base))))
-unit_module = $(patsubst %/,%,$(dir $(1)))
-# Sources of a test folder that are no test themselves are linked into each of its tests.
-# Those that test with a device get the one in memory.
-unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(wildcard tests/unit/$(1)/*.c)) \
-	$(if $(filter segments store,$(1)),$(wildcard tests/unit/devices/*.c)))
+below_tools/inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)
+below_engine = $(addprefix $(O)/lib/,$(addsuffix .a,$(1) $(if $(filter-out base conf,$(1)),conf base-metrics) $(filter-out $(1),base)))
 
-$(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_module,$$*)) \
-		$$(call unit_libs,$$(call unit_module,$$*))
-	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(call unit_module,$*)) $(server_libs) $(engine_libs))
+# "server/store/dram" gives itself, "server/store" and "server".
+folders_up = $(1) $(if $(findstring /,$(1)),$(call folders_up,$(patsubst %/,%,$(dir $(1)))))
+unit_folder = $(patsubst %/,%,$(dir $(1)))
+unit_libs = $(or $(below_$(firstword $(foreach folder,$(call folders_up,$(1)),$(if $(below_$(folder)),$(folder))))),\
+	$(call below_engine,$(firstword $(subst /, ,$(1)))))
+# Sources of a test folder that are no test themselves are linked into each of its tests, and into those of its folders; but
+# those of server and tools only into their own. Those that test with a device get the one in memory.
+unit_helper_folders = $(1) $(foreach folder,$(call folders_up,$(1)),$(if $(findstring /,$(folder)),$(folder))) \
+	$(if $(filter segments server/store server/store/%,$(1)),devices)
+unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(foreach folder,$(sort $(call unit_helper_folders,$(1))),\
+	$(wildcard tests/unit/$(folder)/*.c))))
+
+$(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_folder,$$*)) \
+		$$(call unit_libs,$$(call unit_folder,$$*))
+	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(notdir $(call unit_folder,$*))) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
-fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/inspect/image.o $(below_inspect),$(below_server))
+fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(below_tools/inspect),$(below_server))
 fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy
 
@@ -304,4 +339,5 @@ $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $
 		$$(call fuzz_libs,$$*)
 	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
--include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx))
+-include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx)) \
+	$(patsubst %.c,$(O)/%.syntax.d,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc.d,$(all_srcs_cxx))

@@ -28,7 +28,7 @@ ROOM_BATCHES = 100
 SEGMENTS = 3  # that must have been written since
 SETTLE_SECONDS = 1.5  # then the client goes on: what holds the memory can't all move
 SETTLES_PER_GAP = 8
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def rows(batch):

@@ -16,7 +16,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PATIENCE = 30.0
+PATIENCE = 120.0
 PLACES = {
     "plain": ["-m", "64", "-U", "0"],
     "dram": ["-m", "64", "--metrics-listen=off"],

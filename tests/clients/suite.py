@@ -34,6 +34,6 @@ class Suite:
     servers: int = 1
     setup: Callable = lambda folder, place: Setup()
     places: tuple = ("dram", "flash")
-    seconds: int = 120
+    seconds: int = 600  # a bound for what hangs: most take 10, on a busy machine ten times that
     least_from_flash: int = 1  # hits, or nothing has been shown
     not_plain: str = ""  # why Debian's memcached can't pass it

@@ -9,7 +9,7 @@ from session import Keys
 
 BATCH = 400  # sessions between two looks at the counters
 # A second may begin on one of the two; and who was slow gets more time.
-PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0)
+PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0, 10.0, 20.0)
 
 # All that memcached's stats show is compared, but for what says nothing of the commands: the process, its memory,
 # connections, threads of its own. What expires or is evicted is found by whoever comes first.

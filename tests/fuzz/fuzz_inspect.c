@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 
 #define SEGMENTS 3u
 #define RECORDS 150u

@@ -126,7 +126,7 @@ class Daemon:
             time.sleep(0.1)
 
     def wait_until_up(self):
-        for _ in range(300):
+        for _ in range(1800):
             if self.process.poll() is not None:
                 return False
             try:
@@ -143,7 +143,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(60)
+            return self.process.wait(300)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -155,7 +155,7 @@ class Daemon:
 
 
 def client_command(client, c, port, arguments):
-    wait = min(arguments.seconds * 3, arguments.extra)
+    wait = min(max(arguments.seconds * 3, 60), arguments.extra)
     command = [client, "--server", f"127.0.0.1:{port}", "--name", c["name"], "--seconds", str(arguments.seconds),
                "--wait", f"{wait:.1f}", "--item-limit", str(ITEM_LIMIT), "--value-max", "100000", "--large", "2048",
                "--keys", "16000",
@@ -165,9 +165,7 @@ def client_command(client, c, port, arguments):
         command += ["--seed", str(arguments.seed)]
     if c["strict"] and arguments.variant in ("release", "debug"):
         command.append("--strict-miss")
-    if arguments.variant in ("asan", "tsan"):
-        command += ["--patience", "90"]
-    return command + c["client"]
+    return command + ["--patience", "180"] + c["client"]  # for what hangs: whoever is slow isn't wrong
 
 
 def judge(daemon, code, exit_code, c, variant):
@@ -192,7 +190,7 @@ def talk(client, c, daemon, arguments):
         return "the daemon did not start\n", 1
     try:
         done = subprocess.run(client_command(client, c, daemon.port, arguments), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 300, check=False)
+                              stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 900, check=False)
         return done.stdout.decode("utf-8", "replace"), done.returncode
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode("utf-8", "replace"), "no end"
@@ -285,7 +283,7 @@ def main():
     else:
         variants = ["debug", "asan", "tsan"]
     arguments.seconds = arguments.seconds or (25 if arguments.long else 6)
-    arguments.extra = 600 if arguments.long else 80  # seconds in all, for what is not reached in time
+    arguments.extra = 600  # seconds in all, for what a busy machine does not reach in time
     failed = sum(run_all(variant, arguments) for variant in variants)
     return 1 if failed else 0
 

@@ -276,7 +276,7 @@ mutant("late-reads-are-sent", "A read that would come too late is sent to the dr
        ("segments/reader.c", "read->expires_ns && read->expires_ns <= back_ns) {", "read->expires_ns && !back_ns) {"))
 
 mutant("timed-out-read-stays", "A read that nobody waits for any more stays in the reader's queue.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("segments/reader.c",
         "\tif (read->list != LIST_WAITING)\n\t\treturn false;",
         "\tif (read->list != LIST_WAITING || reader)\n\t\treturn false;"))
@@ -286,23 +286,23 @@ mutant("queue-not-bounded", "The drive is given as many reads as its queue has p
        ("segments/read_rate.c", "\tif (depth >= most)\n\t\treturn most;", "\tif (depth > 0)\n\t\treturn most;"))
 
 mutant("all-reads-admitted", "More requests are taken than the drive can answer in time.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("segments/read_rate.c",
         "\tif (rate->patience_ns == 0 || ahead == 0)\n\t\treturn true;",
         "\tif (rate->patience_ns == 0 || queue)\n\t\treturn true;"))
 
 mutant("silence-is-borne", "Reads that time out never take the device offline.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("segments/reader.c",
         "\tif (read_rate_silent(rate, now_ns)) {",
         "\tif (read_rate_silent(rate, now_ns) && now_ns == 0) {"))
 
 mutant("offline-for-ever", "A device that went offline is never tried again.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("segments/health.c", "\tdue = now_ms >= health->retry_at_ms;", "\tdue = now_ms + 1 == 0;"))
 
 mutant("probe-may-be-late", "A device that answers its probe late is back all the same.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("segments/health.c",
         "\tif (patience_ms > 0 && clk_now_ms(seg->clock) - began_ms >= patience_ms)\n\t\treturn false;\n",
         "\t(void)began_ms;\n"))
@@ -315,108 +315,108 @@ mutant("no-back-off", "A device that fails when it is tried is tried again at on
 # ---- server/store: what is on flash --------------------------------------------------------------
 
 mutant("reclaim-second-look", "A record that was live at the first look comes back although its key was deleted since.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\t\t      : fidx_find(store->index, &key, &match)) {",
         "\t\t      : match.sequence == walk->sequence) {"))
 
 mutant("reclaim-second-look-extent",
        "A large record that was live at the first look comes back although its key was deleted since.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\tif (is_extent ? extent_is_live(store, walk->segment, walk->sequence, &key, offset, &match)\n",
         "\tif (is_extent ? match.sequence == walk->sequence\n"))
 
 mutant("reclaim-takes-ghosts", "A ghost comes back into DRAM.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\tif (match->ghost || !store_alive(", "\tif (!store_alive("))
 
 mutant("reclaim-takes-all", "What was not read on flash comes back into DRAM.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\treturn match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;",
         "\treturn true;"))
 
 mutant("reclaim-keeps-copy-clean",
        "A clean copy stays clean when its object on flash goes, and is lost with the next eviction.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there, walk->now_seconds);",
         "\t\t\t(void)copy_becomes_original;"))
 
 mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
-       "asan store/test_reclaim",
+       "asan server/store/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, match.clock);\n", ""))
 
 mutant("commit-what-was-replaced", "An object that was replaced while its segment was written goes into the index.",
-       "asan store/test_inflight",
+       "asan server/store/test_inflight",
        ("server/store/cleaner/commit.c",
         "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
         "\tif (stripe->frozen == 0 &&"))
 
 mutant("commit-frozen", "Commits don't wait for a read-modify-write that has frozen its stripe.",
-       "asan store/test_revalidate",
+       "asan server/store/test_revalidate",
        ("server/store/cleaner/commit.c",
         "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
         "\tif (item->state & ITEM_LINKED &&"))
 
 mutant("commit-what-was-flushed", "An object that was flushed while its segment was written goes into the index.",
-       "asan store/test_inflight",
+       "asan server/store/test_inflight",
        ("server/store/cleaner/commit.c",
         "\t    store_alive(store, item->expiry, item->cas, now_seconds)) {",
         "\t    now_seconds) {"))
 
 mutant("commit-loses-clock", "An object goes to flash with CLOCK 0.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/cleaner/commit.c", "segment, placed->function, item_clock(item),", "segment, placed->function, 0,"))
 
 mutant("dropped-candidate", "An object that a frozen stripe has kept from flash is never a candidate again.",
-       "asan store/test_revalidate",
+       "asan server/store/test_revalidate",
        ("server/store/cleaner/commit.c",
         "\telse if (item->state & ITEM_LINKED)\n\t\tcandidate_set(store, stripe, item);\n",
         ""))
 
 mutant("commit-drops-under-M", "Under -M a full index drops an object for another one.",
-       "asan store/test_keep_all",
+       "asan server/store/test_keep_all",
        ("server/store/cleaner/commit.c",
         "\t\t\t\t\t    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);",
         "\t\t\t\t\t    FIDX_DROP_COLDEST);"))
 
 mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
-       "asan store/test_keep_all",
+       "asan server/store/test_keep_all",
        ("server/store/cleaner/room.c",
         "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
         "\treturn segment < UINT32_MAX;"))
 
 mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/cleaner/write.c",
         "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
         "\t\t(void)plan->extents;"))
 
 mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",
-       "asan store/test_index_size",
+       "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c", "\tif (chosen == FIDX_TABLES)\n\t\treturn false;\n\t*table = chosen;\n\treturn true;\n", "\t*table = chosen;\n\treturn chosen < FIDX_TABLES;\n"))
 
 mutant("tables-never-added", "An index that is full never gets another table.",
-       "asan store/test_index_size",
+       "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
         "\tif (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {",
         "\tif (chosen == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, &chosen))) {"))
 
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
-       "asan store/test_index_size",
+       "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
         "\tif (shrink(store, &tables))",
         "\tif (objects == UINT64_MAX && shrink(store, &tables))"))
 
 mutant("tables-never-dropped", "An index table without segments keeps its memory.",
-       "asan store/test_index_size",
+       "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
         "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == 0) {",
         "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == UINT32_MAX) {"))
 
 mutant("index-not-in-account", "What the index takes is not taken off the memory for objects.",
-       "asan store/test_index_size",
+       "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
         "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,",
         "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes,"))
@@ -424,25 +424,25 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
 # ---- server/store: reads of flash ----------------------------------------------------------------
 
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("server/store/request/reads.c",
         "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\t*made",
-        "\tstruct flash_read *read = find(reads, wanted) && !lookup ? find(reads, wanted) : NULL;\n\n\t*made"))
+        "\tstruct flash_read *read = reads_find(reads, wanted) && !lookup ? reads_find(reads, wanted) : NULL;\n\n\t*made"))
 
 mutant("kept-for-ever", "What was read once is kept without a bound.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("server/store/request/reads.c",
         "\treads->kept_bytes += read->read.buffer_bytes;\n\tkeep_within(reads, reads->kept_most);",
         "\treads->kept_bytes += read->read.buffer_bytes;"))
 
 mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("server/store/request/reads.c",
         "\tunlist(read->reads, read);\n}\n\nuint64_t reads_memory",
         "\t(void)read;\n}\n\nuint64_t reads_memory"))
 
 mutant("read-without-pin", "A read does not hold its segment once its request has timed out.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("server/store/request/reads.c",
         "\tif (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {\n",
         "\tif (!reads->segments) {\n"),
@@ -452,69 +452,69 @@ mutant("read-without-pin", "A read does not hold its segment once its request ha
        ("server/store/request/reads.c", "\t\tseg_unpin(reads->segments, read->read.segment);\n", ""))
 
 mutant("lookups-unbounded", "Any number of lookups may wait for the flash.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("server/store/request/lookup.c",
         "\treturn worker->lookups < (begun ? worker->lookups_most : worker->lookups_most / 4 * 3);",
         "\treturn worker->lookups_most > 0 || begun;"))
 
 mutant("lookups-not-in-account", "What waits for the flash is not taken off the memory for objects.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("server/store/request/worker.c",
         "\tuint64_t bytes = reads_memory(&worker->reads) +\n\t\t\t (worker->lookups + worker->free_count) * "
         "sizeof(struct store_lookup);",
         "\tuint64_t bytes = seg_reader_memory(worker->reader);"))
 
 mutant("multiget-torn", "The later keys of a multiget are refused though its first ones were taken.",
-       "asan store/test_overload",
+       "asan server/store/test_overload",
        ("server/store/request/lookup.c",
         "request_needs_value(worker->context.store, request) || (fate && fate->taken), admitted;",
         "request_needs_value(worker->context.store, request), admitted;"))
 
 mutant("short-record-is-anothers",
        "Unchecked bytes of a long record count as another key's, and a delete answers that there is nothing.",
-       "asan store/test_reads",
+       "asan server/store/test_reads",
        ("server/store/request/lookup.c",
         "is_key(lookup->request, record) || lookup_needs_value(lookup);",
         "is_key(lookup->request, record);"))
 
 mutant("unreadable-slot-stays",
        "A command that could not read an object leaves its slot, so that the value comes back.",
-       "asan store/test_errors",
+       "asan server/store/test_errors",
        ("server/store/request/lookup.c",
         "\tif (lookup_needs_value(lookup))\n\t\tdrop_slot(lookup);\n\tread_on(lookup);",
         "\tread_on(lookup);"))
 
 mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
-       "asan store/test_errors",
+       "asan server/store/test_errors",
        ("server/store/request/apply.c", "\tif (changes)\n\t\taction_clear_slots(action);\n", ""))
 
 mutant("expired-slot-stays", "An expired object on flash keeps its slot when it is met.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/request/lookup.c",
         "\t\tdrop_slot(lookup); /* an expired or flushed flash object is dropped when met */\n",
         ""))
 
 mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/request/lookup.c",
         "\tif (!lookup->extent_read)\n\t\tfidx_learn(",
         "\tif (lookup->at > 1000)\n\t\tfidx_learn("))
 
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
-       "asan store/test_revalidate",
+       "asan server/store/test_revalidate",
        ("server/store/request/lookup_end.c",
         "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
         "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
         "|| lookup->reads;"))
 
 mutant("never-frozen", "A read-modify-write reads again for ever where its slots go on changing.",
-       "asan store/test_revalidate",
+       "asan server/store/test_revalidate",
        ("server/store/request/lookup_end.c",
         "\tif (++lookup->rounds == LOOKUP_ROUNDS_MAX) {",
         "\tif (++lookup->rounds == UINT32_MAX) {"))
 
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/request/promote.c",
         "\t    fidx_find(store->index, &lookup->key, &match)) {\n\t\tstripe_link(",
         "\t    match.sequence) {\n\t\tstripe_link("))
@@ -522,67 +522,67 @@ mutant("promotes-over-newer", "A slow get promotes a value that was overwritten 
 # ---- server/store: commands ----------------------------------------------------------------------
 
 mutant("copy-keeps-slot", "A clean copy is changed, and its slot stays.",
-       "asan store/test_modify",
+       "asan server/store/test_modify",
        ("server/store/request/apply.c",
         "\t\tif (clean) /* a changed object has no slot: see the invariant in README.md */\n"
         "\t\t\taction_clear_slots(action);\n",
         "\t\t(void)clean;\n"))
 
 mutant("touched-copy-keeps-slot", "A clean copy is touched, and its slot stays.",
-       "asan store/test_modify",
+       "asan server/store/test_modify",
        ("server/store/request/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\titem->state &=", "\t\t\titem->state &="))
 
 mutant("touch-in-a-plan", "A touch changes an item that is being written.",
-       "asan store/test_inflight",
+       "asan server/store/test_inflight",
        ("server/store/request/apply_read.c", "\tif (item && !(item->state & ITEM_PLANNED)) {", "\tif (item) {"))
 
 mutant("cas-of-older", "A compare-and-swap with an older id succeeds.",
-       "asan store/test_ids",
+       "asan server/store/test_ids",
        ("server/store/request/apply_write.c", "\tif (cas == request->cas) {", "\tif (cas >= request->cas) {"))
 
 mutant("cas-not-reserved", "CAS ids are given beyond those that are reserved on flash.",
-       "asan store/test_flush_expiry",
+       "asan server/store/test_flush_expiry",
        ("server/store/cleaner/cleaner.c",
         "\tif (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))\n\t\treturn;",
         "\tif (next > 0)\n\t\treturn;"))
 
 mutant("flush-spares-the-newest", "flush_all leaves the object that was stored last.",
-       "asan store/test_flush_expiry",
+       "asan server/store/test_flush_expiry",
        ("server/store/state/time.c",
         "\tmark = atomic_load(&store->cas_next) - 1;",
         "\tmark = atomic_load(&store->cas_next) - 2;"))
 
 mutant("negative-exptime", "An object with a negative exptime lives for ever.",
-       "asan store/test_flush_expiry",
+       "asan server/store/test_flush_expiry",
        ("server/store/state/time.c",
         "\tif (exptime < 0)\n\t\treturn ITEM_EXPIRED_ALWAYS;\n\tnow =",
         "\tif (exptime < 0)\n\t\treturn 0;\n\tnow ="))
 
 mutant("two-win", "Of two readers of a stale object both are told to make it anew.",
-       "asan store/test_extended",
+       "asan server/store/test_extended",
        ("server/store/request/apply_read.c",
         "request->op == STORE_TOUCH || request->found.win_sent ||",
         "request->op == STORE_TOUCH ||"))
 
 mutant("marked-candidate", "An object that is marked after it became a candidate goes to flash without its mark.",
-       "asan store/test_marks",
+       "asan server/store/test_marks",
        ("server/store/request/extended.c",
         "\t\tcandidate_clear(action->store, action->stripe, item);\n\t\treturn item;",
         "\t\treturn item;"))
 
 mutant("invalidate-any-id", "A meta delete with an id that differs deletes.",
-       "asan store/test_ids",
+       "asan server/store/test_ids",
        ("server/store/request/extended.c", "\tif (!request->extended || !request->options.compare_cas)\n\t\treturn false;",
         "\tif (!request->extended || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
 
 mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM without room for it.",
-       "asan store/test_memory",
+       "asan server/store/test_memory",
        ("server/store/request/apply.c",
         "\treturn action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;",
         "\treturn action->store && bytes > 0;"))
 
 mutant("innocent-slot-under-M", "Under -M a set or delete takes the slot of another key along.",
-       "asan store/test_keep_all",
+       "asan server/store/test_keep_all",
        ("server/store/request/apply.c",
         "\treturn store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, "
         "action->key);",
@@ -590,17 +590,17 @@ mutant("innocent-slot-under-M", "Under -M a set or delete takes the slot of anot
         "action->key) : fidx_clear(action->store->index, action->key);"))
 
 mutant("unread-set-under-M", "Under -M a set acts without having read what its key's slots lead to.",
-       "asan store/test_keep_all",
+       "asan server/store/test_keep_all",
        ("server/store/request/request_internal.h", "\tif (store_proves_slots(store))\n\t\treturn true;\n", ""))
 
 mutant("unread-change-under-M", "Under -M a change of what can't be read is made all the same.",
-       "asan store/test_keep_all",
+       "asan server/store/test_keep_all",
        ("server/store/request/apply.c",
         "\tif (changes && store_proves_slots(action->store)) {",
         "\tif (changes && action->store->config.evict && store_proves_slots(action->store)) {"))
 
 mutant("blind-delete-reads", "A delete whose answer nobody needs reads flash.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/request/request_internal.h",
         "\t\treturn !request->extended || !(options->blind || options->refused);",
         "\t\treturn options != NULL;"))
@@ -613,74 +613,74 @@ mutant("noreply-is-not-blind", "A text delete with noreply reads flash.",
 # ---- server/store: memory and threads ------------------------------------------------------------
 
 mutant("account-leaks", "An object that goes stays in the account of -m.",
-       "asan store/test_memory",
+       "asan server/store/test_memory",
        ("server/store/dram/item.c", "\tcontext->item_bytes -= (int64_t)cost;\n", ""))
 
 mutant("lookups-beside-the-budget", "What readers take is not taken off the memory for objects.",
-       "asan store/test_memory",
+       "asan server/store/test_memory",
        ("server/store/dram/memory.c",
         "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +\n\t       "
         "atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);",
         "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed);"))
 
 mutant("evicts-what-is-read", "Eviction takes objects whatever their CLOCK says.",
-       "asan store/test_memory",
+       "asan server/store/test_memory",
        ("server/store/cleaner/evict.c",
         "} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {",
         "} else if (item_clock(item) > 3 && round->how < EVICT_ANY) {"))
 
 mutant("evicts-what-is-planned", "Eviction takes objects that are being written.",
-       "asan store/test_inflight",
+       "asan server/store/test_inflight",
        ("server/store/cleaner/evict.c",
         "\tif (item->state & ITEM_PLANNED) {\n\t\tround->planned++;",
         "\tif (item->state & ITEM_PLANNED && round->thorough) {\n\t\tround->planned++;"))
 
 mutant("excess-hot-unbounded", "The keeper makes ghosts until there are enough, however long that takes.",
-       "asan store/test_keeper",
+       "asan server/store/test_keeper",
        ("server/store/cleaner/evict.c",
         "hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {",
         "hot > threshold; turns++) {"))
 
 mutant("clean-copy-is-rewritten", "A clean copy is a candidate for flash, where its object still lies.",
-       "asan store/test_modify",
+       "asan server/store/test_modify",
        ("server/store/cleaner/score.c",
         "\treturn !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&",
         "\treturn !(item->state & ITEM_PLANNED) &&"))
 
 mutant("too-large-is-candidate", "An object over a quarter of a segment is a candidate.",
-       "asan store/test_set_get",
+       "asan server/store/test_set_get",
        ("server/store/cleaner/score.c",
         "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;",
         "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes;"))
 
 mutant("candidates-not-counted-off", "What was gathered is still counted as waiting for the flash.",
-       "asan store/test_inflight",
+       "asan server/store/test_inflight",
        ("server/store/dram/candidate.c",
         "\tatomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n",
         ""))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
-       "asan store/test_pace",
+       "asan server/store/test_pace",
        ("server/store/cleaner/gather.c", "\treturn RANKS - 1 - (bits >> 16);", "\treturn bits >> 16;"))
 
 mutant("commit-in-one-piece", "All objects of a segment are committed without a step in between.",
-       "asan store/test_pace",
+       "asan server/store/test_pace",
        ("server/store/cleaner/commit.c", "\t\t\tif (n % STEP_OBJECTS == 0)\n\t\t\t\tpace_step(store);\n", ""))
 
 mutant("reclaim-in-one-piece", "All records of a victim segment are looked at without a step in between.",
-       "asan store/test_pace",
+       "asan server/store/test_pace",
        ("server/store/cleaner/reclaim.c", "\tif (walk->records % STEP_OBJECTS == 0)\n\t\tpace_step(store);\n", ""))
 
 mutant("pass-skips", "A pass of the crawler that stops in a stripe goes on with the next one.",
-       "asan store/test_keeper",
+       "asan server/store/test_keeper",
        ("server/store/cleaner/crawl.c", "\tif (store->pass.bucket > 0)\n\t\treturn false;\n", "\tstore->pass.bucket = 0;\n"))
 
 mutant("pass-unbounded", "A pass of the crawler that is overdue is made in one step.",
-       "asan store/test_keeper",
+       "asan server/store/test_keeper",
        ("server/store/cleaner/crawl.c", "\twhile (due > 0 && round.met < PASS_OBJECTS)", "\twhile (due > 0)"))
 
 mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, which a hung write stops.",
-       "asan store/test_keeper",
+       "asan server/store/test_keeper",
        ("server/store/cleaner/keeper.c",
         "\treturn background_start(&store->keeper->background, \"keeper\", NULL, keeper_thread_step, store);",
         "\t(void)step;\n\t(void)store;\n\treturn FS_OK;"),
@@ -689,43 +689,43 @@ mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, 
         "cleaner_step(context) || busy;"))
 
 mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by itself.",
-       "asan store/test_keeper",
+       "asan server/store/test_keeper",
        ("server/store/cleaner/cleaner.c", "now_ms <= cleaner_ms + patience_ms || seg_busy_ms(store->segments) > 0;",
         "cleaner_ms > 0 || seg_busy_ms(store->segments) > 0;"))
 
 # ---- server/store: memory ------------------------------------------------------------------------
 
 mutant("memory-young-not-spared", "CLOCK's hand takes what was written a moment ago.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/evict.c", "(round->how != EVICT_ALL && is_young(round, item))", "false"))
 
 mutant("memory-young-for-ever", "What was written within a second is spared, however much has been written since.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/evict.c", "(after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&\n\t       ", ""))
 
 mutant("memory-young-in-its-millisecond", "What was written in the millisecond of the mark is not spared.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/evict.c", "(after_mark_ms == 0 && written_ms != now_ms)", "false"))
 
 mutant("memory-chains-never-shrink", "The chains of a stripe keep the memory of the most objects that they ever had.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/evict.c", "\t\t\tstripe_shrink(store, stripe);\n", "\t\t\t;\n"))
 
 mutant("memory-holes-not-closed", "After a shift of sizes nobody moves objects together.",
-       "release store/test_little_memory",
+       "release server/store/test_little_memory",
        ("server/store/dram/memory.c", "\t\tcompaction_thin(store, sparse, holes > from);\n", "\t\tholes = holes + 0;\n"))
 
 mutant("memory-large-segments-not-written", "Two segments of candidates are waited for, where DRAM doesn't hold as many.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/cleaner.c",
         "return half < segment ? segment : half < 2 * segment ? half : 2 * segment;",
         "return half < segment ? 4 * segment : 4 * segment;"),
        ("server/store/cleaner/cleaner.c", "\tif (!groups && free_bytes < (int64_t)segment / 2)\n", "\tif (!groups && free_bytes < -(1 << 30))\n"))
 
 mutant("memory-keeper-spins", "A keeper that finds nothing to evict looks again at once.",
-       "asan store/test_little_memory",
+       "asan server/store/test_little_memory",
        ("server/store/cleaner/evict.c", "\tstore->keeper->visited_in_vain = 0;\n\treturn false;", "\tstore->keeper->visited_in_vain = 0;\n\treturn true;"))
 
 mutant("memory-too-little-starts", "A -m that leaves nothing for objects starts all the same.",
-       "asan store/test_open",
+       "asan server/store/test_open",
        ("server/store/store.c", "memory_suffices(store, config->memory_bytes) ? ", "true ? "))

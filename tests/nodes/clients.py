@@ -28,7 +28,7 @@ class ProxyClient:
         if not shutil.which("nutcracker"):
             pytest.skip("nutcracker is not installed")
         settings.setdefault("server_retry_timeout", RETRY_SECONDS * 1000)
-        self.client = pymemcache.Client(("127.0.0.1", cluster.proxy(**settings)), timeout=30, connect_timeout=30)
+        self.client = pymemcache.Client(("127.0.0.1", cluster.proxy(**settings)), timeout=120, connect_timeout=120)
 
     errors = (pymemcache.exceptions.MemcacheError, OSError)
 
@@ -60,7 +60,7 @@ class HashClient(ProxyClient):
     """pymemcache's own hashing over the nodes (rendezvous)."""
 
     def __init__(self, cluster):
-        self.client = pymemcache.HashClient(cluster.addresses(), timeout=30, connect_timeout=30, retry_attempts=0,
+        self.client = pymemcache.HashClient(cluster.addresses(), timeout=120, connect_timeout=120, retry_attempts=0,
                                             dead_timeout=RETRY_SECONDS)
 
 

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import time
 
-BOOT_SECONDS = 60
+BOOT_SECONDS = 300
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 RUNNING = ("running", "degraded")  # degraded: some unit of Debian's doesn't like a container
 
@@ -65,7 +65,7 @@ class Booted:
             return 125, "not there yet"
         done = subprocess.run(["nsenter", "-t", target, "-a", "--root", "--wd=/", "env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8",
                                "DEBIAN_FRONTEND=noninteractive", *command], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600)
         return done.returncode, done.stdout
 
     def apt(self, *words):

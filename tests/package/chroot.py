@@ -12,16 +12,27 @@ import socket
 import stat
 import struct
 import subprocess
+import urllib.request
 
 MIRROR = "http://deb.debian.org/debian"
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-COMMAND_SECONDS = 180
+COMMAND_SECONDS = 900
 
 # Contents that belong to no package's life: mounted, or kept by apt and dpkg of any package.
 NOT_COMPARED = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/var/log", "/var/cache/apt", "/var/cache/ldconfig",
                 "/var/cache/debconf", "/var/lib/apt", "/var/lib/dpkg/status", "/var/lib/dpkg/available",
                 "/var/lib/dpkg/lock", "/var/lib/dpkg/triggers", "/var/lib/dpkg/info/format", "/srv", "/etc/.pwd.lock")
+
+MAKE_BASE = """
+if [ -e "$2" ]; then
+	exec tar -C "$1" --numeric-owner --xattrs --xattrs-include='*' -xpf "$2"
+fi
+debootstrap --variant=minbase bookworm "$1" "$3"
+rm -f "${2%-*}"-*.tar*
+tar -C "$1" --numeric-owner --xattrs --xattrs-include='*' -cf "$2.$$" .
+mv "$2.$$" "$2"
+"""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -32,9 +43,14 @@ def mount(source, target, kind, options="", flags=()):
                     source, target], check=True, capture_output=True, text=True)
 
 
-def debootstrap(folder, log):
-    """Starts it; the caller waits for the process."""
-    return subprocess.Popen(["debootstrap", "--variant=minbase", "bookworm", folder, MIRROR],
+def debootstrap(folder, kept, log):
+    """Starts it; the caller waits for the process. The same release of Debian makes the same system: it is kept as an
+    archive in the folder "kept", and unpacked the next time."""
+    with urllib.request.urlopen(f"{MIRROR}/dists/bookworm/InRelease", timeout=60) as release:
+        archive = os.path.join(kept, f"base-{hashlib.sha256(release.read()).hexdigest()[:16]}.tar")
+    os.makedirs(folder)
+    os.makedirs(kept, exist_ok=True)
+    return subprocess.Popen(["sh", "-euc", MAKE_BASE, "sh", folder, archive, MIRROR],
                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
 

@@ -21,8 +21,9 @@ from report import Report
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSIDE = "FLASHIELD_PACKAGE_TEST_INSIDE"
 TMPFS = "size=3g,mode=755"  # taken only as far as it is used: some 600 MiB
-DEBOOTSTRAP_SECONDS = 240
-DEB_SECONDS = 300
+# Bounds for what hangs.
+DEBOOTSTRAP_SECONDS = 900
+DEB_SECONDS = 900
 
 
 def why_not():
@@ -58,7 +59,7 @@ def prepare(report, work, deb_folder, build):
     """Packages are built while the base system is made. The folder of the packages, or None."""
     bootstrap_log, deb_log = os.path.join(work, "debootstrap.log"), os.path.join(work, "deb.log")
     with open(bootstrap_log, "wb") as log:
-        bootstrap = chroot.debootstrap(os.path.join(work, "base"), log)
+        bootstrap = chroot.debootstrap(os.path.join(work, "base"), os.path.join(build, "package"), log)
     if not deb_folder:
         deb_folder = os.path.join(build, "deb")
         built = make_deb(build, deb_log)

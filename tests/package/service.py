@@ -9,7 +9,7 @@ import time
 import urllib.request
 
 UNIT = "/lib/systemd/system/flashield.service"
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Unit:

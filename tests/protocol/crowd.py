@@ -113,10 +113,10 @@ class Crowd(threading.Thread):
         now = time.monotonic()
         until(lambda: min(asker.answered_at for asker in self.askers) > now, what)
 
-    def has_answers(self, count, seconds):
-        """Waits until there are so many, or that long."""
+    def has_answers(self, count):
+        """Waits until there are so many."""
         with self.another:
-            self.another.wait_for(lambda: len(self.answers) >= count, seconds)
+            assert self.another.wait_for(lambda: len(self.answers) >= count, PATIENCE), f"waited for {count} answers"
 
     def since(self, when):
         """Answers to what was asked after that time."""

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from crowd import Crowd
-from helpers import fill, until
+from helpers import PATIENCE, fill, until
 from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not 
 VALUE = b"v" * 900
 MIB = 1 << 20
 MEMORY = 64  # MiB
-READ_TIMEOUT = 0.3
 OPTIONS = ["-m", str(MEMORY), "--flash-size", "64m", "--segment-size", "256k", "--admission", "read-once",
            "--flash-read-timeout", "300ms"]
 
@@ -68,10 +67,9 @@ def keys_on_flash(daemon, drive, count):
 CONNECTIONS = 200
 RESIDENT_MOST = 1.1 * MEMORY * MIB + 24 * MIB
 ITEMS_LEAST = 0.95
-HANG_LEAST, HANG_MOST = 4.0, 15.0  # seconds; as long as it takes the daemon to tell of it
+HANG_LEAST = 4.0  # seconds; longer than it takes the daemon to tell of it
 LOOK_SECONDS = 0.02
 WATCHDOG_USEC = 4000000  # a thread that stands still for half of it starves the watchdog
-ANSWER_MOST = 2.0  # of what needs no drive: far more than it takes, and less than the hang
 
 
 class Watchdog:
@@ -102,16 +100,13 @@ class Bystander:
         self.daemon = daemon
         self.client = client
         self.rounds = 0
-        self.slowest = 0  # of its commands, in seconds
         self.items = []
         self.resident = 0
         self.crawled = False
         client.all(b"".join(b"set expires-%d 0 1 5 noreply\r\nvalue\r\n" % n for n in range(100)))
 
     def ask(self, command, answer):
-        began = time.monotonic()
         assert self.client.ask(command) == answer
-        self.slowest = max(self.slowest, time.monotonic() - began)
 
     def use_dram(self):
         key = b"dram-%d" % self.rounds
@@ -164,7 +159,7 @@ def watch_hang(bystander, watchdog, reads, writes):
     would be missed. (told, fed): both came in time."""
     began = time.monotonic()
     told = fed = False
-    while not (told and fed) and time.monotonic() < began + HANG_MOST:
+    while not (told and fed) and time.monotonic() < began + PATIENCE:
         bystander.use_dram()
         bystander.crawl()
         if writes:  # new objects, which are to be written
@@ -199,17 +194,16 @@ def test_a_drive_that_hangs_takes_only_flash_along(start, open_folder, reads, wr
         before = bystander.items_before()
         with hanging(drive, reads, writes):
             told, fed = watch_hang(bystander, watchdog, reads, writes)
+            crowd.each_is_answered("all to be answered while the drive hangs")
             assert bool(drive.reads.held) == bool(reads) and bool(drive.writes.held) == bool(writes)
         assert told and fed
         assert bystander.crawled
-        assert bystander.slowest < ANSWER_MOST
         assert bystander.resident <= RESIDENT_MOST
         assert min(bystander.items) >= ITEMS_LEAST * before
         flash_hits_come(client)
         until(lambda: client.count("flash_offline") == 0, "the flash to be online")
         crowd.each_is_answered("all to be answered after the hang")
         assert crowd.lost == 0
-        assert max(answer.seconds for answer in crowd.answers) < READ_TIMEOUT + ANSWER_MOST
 
 
 # ---- a drive that is asked for too much ----------------------------------------------------------------
@@ -218,7 +212,6 @@ READS_PER_SECOND = 2000
 KEYS_PER_GET = 20
 FEW, MANY = 5, 100  # connections: those few keep the drive busy
 WINDOW_READS = 3 * READS_PER_SECOND  # of the drive
-LATE_SECONDS = 3.0  # beyond the timeout, on a machine that is busy
 HITS_LEAST = 0.5
 WHOLE_LEAST = 0.9
 
@@ -243,8 +236,8 @@ def hits_per_read(daemon, drive, client, keys, connections, pause):
 
 
 def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder):
-    """Many connections ask for ten times what the drive does. They get about as much as few connections do, in time;
-    for the rest they get misses, a whole multiget or none of it."""
+    """Many connections ask for ten times what the drive does. They get about as much as few connections do; for the
+    rest they get misses, a whole multiget or none of it."""
     daemon, drive = on_the_drive(start, open_folder, 2)
     keys = keys_on_flash(daemon, drive, 4000)
     keys = keys[:len(keys) // KEYS_PER_GET * KEYS_PER_GET]
@@ -256,7 +249,6 @@ def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder)
         whole = sum(answer.values in (0, KEYS_PER_GET) for answer in answers)
         assert many >= HITS_LEAST * few > 0
         assert client.count("flash_reads_shed") > shed
-        assert max(answer.seconds for answer in answers) < READ_TIMEOUT + LATE_SECONDS
         assert whole >= WHOLE_LEAST * len(answers)
         drive.reads.per_second = 0
 
@@ -265,7 +257,7 @@ def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder)
 
 HOT_CONNECTIONS = 200
 HOT_PIPELINE = 50
-HOT_GETS, HOT_GETS_LEAST, HOT_SECONDS = 1000000, 100000, 15.0  # as many as there is time for
+HOT_GETS = 300000
 READS_MOST = 0.01
 HITS_LEAST_OF_GETS = 0.99  # the others were not answered in time
 
@@ -277,10 +269,10 @@ def test_an_object_that_all_want_is_read_once_for_many(start, open_folder):
     with daemon.client() as client:
         hits, counted, done = client.count("flash_hits"), client.count("flash_reads"), drive.reads.done
         with Crowd(daemon.port, HOT_CONNECTIONS, lambda _: request) as crowd:
-            crowd.has_answers(HOT_GETS // HOT_PIPELINE, HOT_SECONDS)
+            crowd.has_answers(HOT_GETS // HOT_PIPELINE)
         gets = sum(answer.commands for answer in crowd.answers)
         assert crowd.lost == 0
-        assert gets >= HOT_GETS_LEAST
+        assert gets >= HOT_GETS
         assert drive.reads.done - done <= READS_MOST * gets
         assert client.count("flash_reads") - counted <= READS_MOST * gets
         assert client.count("flash_hits") - hits >= HITS_LEAST_OF_GETS * gets

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from helpers import PATIENCE
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("FLASHIELD_BUILD", os.path.join(ROOT, "build"))
 REPLAY = os.path.join(BUILD, "flashield-replay")
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(REPLAY), reason=f"{REPLAY} is
 
 def wait_for(path, process):
     """Until the server accepts on its unix socket."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server ended at its start"
         with socket.socket(socket.AF_UNIX) as probe:
@@ -119,7 +121,7 @@ def write_trace(path, rows, header=HEADER):
 def replay(trace, server, *options):
     """Exit status, the report as JSON (or None), standard error."""
     done = subprocess.run([REPLAY, "--server", server, "--json", "-", "--quiet", *options, trace],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
@@ -153,7 +155,7 @@ def zipf_rows(count, keys, size=100):
     (["x", "y"], "more than one"),
 ])
 def test_bad_usage_names_the_option_and_exits_2(arguments, named):
-    done = subprocess.run([REPLAY, *arguments], capture_output=True, text=True, timeout=10)
+    done = subprocess.run([REPLAY, *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
     assert named in done.stderr
 
@@ -366,7 +368,7 @@ def test_a_value_from_an_earlier_run_is_accepted_but_said(server, tmp_path):
 
 def test_the_report_is_complete_and_advises(server, tmp_path):
     trace = write_trace(tmp_path / "t.csv", zipf_rows(2000, 300))
-    done = subprocess.run([REPLAY, "--server", server, "--quiet", trace], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([REPLAY, "--server", server, "--quiet", trace], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0
     for part in ("requests/s", "Hit ratio", "app 1", "p99.9", "--training-window", "--flashiness-horizon", "memory"):
         assert part in done.stdout
@@ -376,6 +378,6 @@ def test_a_run_too_short_for_the_servers_training_window_warns(tmp_path):
     trace = write_trace(tmp_path / "t.csv", zipf_rows(100, 30))
     with Fake(honest) as address:
         done = subprocess.run([REPLAY, "--server", address, "--quiet", trace], capture_output=True, text=True,
-                              timeout=60)
+                              timeout=PATIENCE)
     assert done.returncode == 0
     assert "WARNING" in done.stdout and "training window" in done.stdout

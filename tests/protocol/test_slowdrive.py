@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from helpers import Daemon, fill, memcached_command, on_flash, until
+from helpers import PATIENCE, Daemon, fill, memcached_command, on_flash, until
 from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
@@ -48,7 +48,7 @@ def program(drive, lines, path=None):
 
 
 def outcome(process):
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     return out.strip()
 
@@ -66,7 +66,7 @@ def test_a_wrong_control_file_ends_the_program_at_its_start(drive, content):
         with open(path + ".wrong", "wb") as out:
             out.write(content)
     process = program(drive, "print('started')")
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (127, "")
     assert errors.startswith("slowdrive: ")
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from helpers import SEGMENT, Daemon, fill, flashield_command, free_port, until
+from helpers import PATIENCE, SEGMENT, Daemon, fill, flashield_command, free_port, until
 
 pexpect = pytest.importorskip("pexpect")
 pyte = pytest.importorskip("pyte")
@@ -35,7 +35,7 @@ class Screen:
         env = dict(os.environ, TERM=term, LC_ALL=locale, **env)
         env.pop("LINES", None)
         env.pop("COLUMNS", None)
-        self.child = pexpect.spawn(TOP, list(arguments), env=env, dimensions=(rows, columns), timeout=30)
+        self.child = pexpect.spawn(TOP, list(arguments), env=env, dimensions=(rows, columns), timeout=PATIENCE)
 
     def __enter__(self):
         return self
@@ -105,7 +105,7 @@ def numbers(text):
             for number, unit in re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)(?: (k|M|[KMG]iB|B|%)(?!\w))?", text)]
 
 
-def run(*arguments, timeout=60, **env):
+def run(*arguments, timeout=PATIENCE, **env):
     return subprocess.run([TOP, *arguments], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
                           env=dict(os.environ, LC_ALL="C.UTF-8", **env))
 

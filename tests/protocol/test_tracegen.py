@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from helpers import PATIENCE
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("FLASHIELD_BUILD", os.path.join(ROOT, "build"))
 TRACEGEN = os.path.join(BUILD, "flashield-tracegen")
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(TRACEGEN), reason=f"{TRACEGEN
 
 
 def tracegen(*options, check=True):
-    return subprocess.run([TRACEGEN, *options], capture_output=True, text=True, timeout=60, check=check)
+    return subprocess.run([TRACEGEN, *options], capture_output=True, text=True, timeout=PATIENCE, check=check)
 
 
 @pytest.mark.parametrize("options,named", [

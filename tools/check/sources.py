@@ -56,10 +56,10 @@ EDGES = {
     "packaging/completion": ["conf", "base"],
     # A reader of reports alone.
     "tools/top": ["tools/top", "tools/common", "conf", "base/metrics", "base"],
-    "tests/unit/inspect": ["tests/unit/inspect", "tools/inspect", "tools/common", "conf", "base"],
-    "tests/unit/top": ["tests/unit/top", "tools/top", "tools/common", "conf", "base/metrics", "base"],
+    "tests/unit/tools/inspect": ["tests/unit/tools/inspect", "tools/inspect", "tools/common", "conf", "base"],
+    "tests/unit/tools/top": ["tests/unit/tools/top", "tools/top", "tools/common", "conf", "base/metrics", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
-    "tests/fuzz": ["tests", "tests/unit/inspect", "tools", "tools/common", "tools/inspect", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
+    "tests/fuzz": ["tests", "tests/unit/tools/inspect", "tools", "tools/common", "tools/inspect", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base/metrics", "base", STORE],
 }
 

@@ -5,7 +5,7 @@ import sys
 import time
 import traceback
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def short(value):

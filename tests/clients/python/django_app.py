@@ -107,7 +107,7 @@ class Browser:
         self.cookies = {}
 
     def get(self, where):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         connection.request("GET", where, headers={"Cookie": cookie} if cookie else {})
         answer = connection.getresponse()

@@ -17,7 +17,7 @@ binary = ["--binary"] if arguments.binary else []
 
 def run(tool, *words, protocol=True):
     result = subprocess.run([tool, f"--servers={arguments.server}", *(binary if protocol else []), *words],
-                            capture_output=True, timeout=60, check=False)
+                            capture_output=True, timeout=300, check=False)
     return result.returncode, result.stdout, result.stderr
 
 

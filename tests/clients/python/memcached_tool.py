@@ -16,7 +16,7 @@ client = Client(address(server), default_noreply=False)
 
 
 def run(*words):
-    result = subprocess.run(["perl", TOOL, server, *words], capture_output=True, timeout=60, check=False)
+    result = subprocess.run(["perl", TOOL, server, *words], capture_output=True, timeout=300, check=False)
     return result.returncode, result.stdout, result.stderr.decode()
 
 

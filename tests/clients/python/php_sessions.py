@@ -32,7 +32,7 @@ def free_port():
 
 
 def get(port, where, session=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request("GET", where, headers={"Cookie": f"PHPSESSID={session}"} if session else {})
     answer = connection.getresponse()
     body = answer.read().decode()

@@ -120,7 +120,7 @@ static void await(struct setup *setup, unsigned done)
 		struct pollfd ready = { .fd = seg_reader_fd(setup->reader), .events = POLLIN };
 		eventfd_t events;
 
-		assert_int_equal(poll(&ready, 1, 20000), 1);
+		assert_int_equal(poll(&ready, 1, 120000), 1);
 		assert_int_equal(eventfd_read(ready.fd, &events), 0);
 		seg_reader_poll(setup->reader);
 	}

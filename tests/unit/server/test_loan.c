@@ -18,7 +18,7 @@
 #include "conf/conf.h"
 #include "server/net/net_internal.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 120000
 #define LENT_BYTES (8u << 20) /* more than sockets hold */
 
 /* ---- the protocol ---------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of answers, and the rows of samples: what isn't of its form is left out and never shown as it is. */
-#include "tests/unit/top/top_test.h"
+#include "tests/unit/tools/top/top_test.h"
 
 #include "tools/top/answer.h"
 

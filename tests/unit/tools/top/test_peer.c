@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server that this test plays itself, on a unix socket, in the same thread; and the clock is a number. */
-#include "tests/unit/top/top_test.h"
+#include "tests/unit/tools/top/top_test.h"
 
 #include <errno.h>
 #include <poll.h>

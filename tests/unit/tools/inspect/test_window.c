@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 #include "tools/inspect/window.h"
 
 #define SEGMENT_BYTES (3ull * WINDOW_PIECE_BYTES + 5 * FORMAT_PAGE)

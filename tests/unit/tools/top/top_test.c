@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/unit/top/top_test.h"
+#include "tests/unit/tools/top/top_test.h"
 
 void a_sample(struct sample *sample, double uptime)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 #include "tools/inspect/words.h"
 
 /* Lines as read_image.py prints them. */
@@ -85,7 +85,7 @@ static FILE *other_reader(const struct image *image, char path[32])
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, image->bytes, image->length), (ssize_t)image->length);
 	close(fd);
-	snprintf(command, sizeof(command), "python3 %.*s../segments/read_image.py %s 2>&1",
+	snprintf(command, sizeof(command), "python3 %.*s../../segments/read_image.py %s 2>&1",
 		 slash ? (int)(slash - __FILE__) + 1 : 0, __FILE__, path);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);

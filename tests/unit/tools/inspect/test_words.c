@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 #include "tools/inspect/words.h"
 
 static const char *key_of(const char *key, char out[WORDS_KEY_BYTES])

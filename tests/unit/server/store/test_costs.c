@@ -5,7 +5,7 @@
  * too), and allocates nothing; a flash hit finds
  * lookup and read buffer in pools.
  */
-#include "tests/unit/store/harness.h"
+#include "tests/unit/server/store/harness.h"
 
 struct costs {
 	unsigned long allocations, lock[LOCK_RANKS];

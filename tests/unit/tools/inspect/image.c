@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,7 +87,8 @@ void image_golden(struct image *image)
 	unsigned long long at;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%.*s../segments/golden.hex", slash ? (int)(slash - __FILE__) + 1 : 0, __FILE__);
+	snprintf(path, sizeof(path), "%.*s../../segments/golden.hex", slash ? (int)(slash - __FILE__) + 1 : 0,
+		 __FILE__);
 	file = fopen(path, "r");
 	assert_non_null(file);
 	open_image(image, 2);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/bench/fake_server.h"
+#include "tests/unit/tools/bench/fake_server.h"
 #include "tools/bench/load_internal.h"
 
 #define NOBODY UINT64_MAX

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 #include "tools/inspect/live.h"
 
 static const struct image_record two[] = {

@@ -2,7 +2,7 @@
 /* Each check that verify makes, provoked one at a time, and what must pass. */
 #include <string.h>
 
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 
 static const struct image_record some[] = {
 	{ .key = "large", .value_length = 5000, .cas = 11, .extent = true },

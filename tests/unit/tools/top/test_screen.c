@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The canvas' edges, and every view in every size. */
-#include "tests/unit/top/top_test.h"
+#include "tests/unit/tools/top/top_test.h"
 
 #include "tools/top/keys.h"
 #include "tools/top/options.h"

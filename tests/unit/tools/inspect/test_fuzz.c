@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 
 #ifdef __SANITIZE_THREAD__
 #define SHARE 20 /* the threads of each round cost the most there, and are always the same */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/unit/bench/fake_server.h"
+#include "tests/unit/tools/bench/fake_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/inspect/image.h"
+#include "tests/unit/tools/inspect/image.h"
 #include "tools/common/args.h"
 
 static int open_status(const char *path, char *problem)

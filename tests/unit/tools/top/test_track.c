@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From samples to rates, totals and sums; and the figures made of them. */
-#include "tests/unit/top/top_test.h"
+#include "tests/unit/tools/top/top_test.h"
 
 #include "tools/top/figures.h"
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds each variant once, with all that the chosen steps need of it."""
+import re
+import threading
+
+from testrun.process import make
+from testrun.tally import failed, passed, say
+
+lock = threading.Lock()  # one build at a time: each uses all cores
+goals = {}  # variant: what the chosen steps need of it
+results = {}
+
+
+def wanted(needs):
+    """Before the steps: (variant, goal) of each of them."""
+    for variant, goal in needs:
+        goals.setdefault(variant, [])
+        if goal not in goals[variant]:
+            goals[variant].append(goal)
+
+
+def build(name, *words):
+    say(f"-- {name}")
+    code, output = make("WERROR=1", *words)
+    if code == 0:
+        passed()
+        return True
+    failed(name, "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD) ", line)))
+    return False
+
+
+def built(variant):
+    """Does this variant build without a warning? The first to ask builds it."""
+    with lock:
+        if variant not in results:
+            results[variant] = build(f"{variant} builds without a warning", f"VARIANT={variant}", *goals[variant])
+        return results[variant]

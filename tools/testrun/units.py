@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unit tests (cmocka, TAP), and the corpora of the fuzz targets."""
+import concurrent.futures
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from testrun.builds import built
+from testrun.process import CPUS, PYTHON, counted, run
+from testrun.tally import failed, passed, say, skipped
+
+# Minutes for what takes seconds: a bound for a hang.
+PROGRAM_SECONDS = 900
+
+# These take longest and start first, so that no core is idle at the end.
+UNIT_FIRST = ["/test_random", "/test_keep_all", "/test_index_size", "/test_overload", "/test_pace", "flashindex/test_tables",
+              "/test_memory", "/test_trainer", "/test_reclaim", "/test_extended", "/test_threads"]
+
+# Slower programs than this are named, so that somebody looks at them.
+SLOW_SECONDS = 20
+
+# One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
+# rest of the run under ASan. TSan has nothing to find there.
+ARITHMETIC = ["flashindex/test_load", "/test_index_size", "/test_keep_all", "/test_pace"]
+
+OPTIONS = {
+    "CMOCKA_MESSAGE_OUTPUT": "TAP",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "second_deadlock_stack=1",
+}
+
+TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
+TAP_PLAN = re.compile(r"^1\.\.(\d+)")
+
+
+def programs_of(variant, arithmetic):
+    """The programs that the sources make, so that one that didn't build is missed; ARITHMETIC among them or not, or those
+    alone."""
+    listed = subprocess.run(["make", "-s", f"VARIANT={variant}", "list-unit-tests"], check=True, capture_output=True,
+                            text=True).stdout.split()
+    if arithmetic != "too":
+        listed = [program for program in listed if program.endswith(tuple(ARITHMETIC)) == (arithmetic == "alone")]
+    return sorted(listed, key=lambda program: (not program.endswith(tuple(UNIT_FIRST)), program))
+
+
+def without_aslr():
+    """TSan of Debian 12 can't map its shadow where the kernel randomises more bits than it knows."""
+    command = ["setarch", "-R"]
+    try:
+        return command if subprocess.run(command + ["true"], capture_output=True).returncode == 0 else []
+    except FileNotFoundError:
+        return []
+
+
+def run_program(program, prefix, cpu, *arguments):
+    before = time.monotonic()
+    result = run(prefix + [program, *arguments], PROGRAM_SECONDS, OPTIONS, cpu)
+    took = time.monotonic() - before
+    if took > SLOW_SECONDS:
+        say(f"   {program} took {took:.0f} s")
+    return result
+
+
+def count(name, code, output):
+    planned = seen = bad = 0
+    left_out = []
+    for line in output.splitlines():
+        plan = TAP_PLAN.match(line)
+        match = TAP.match(line)
+        if plan:
+            planned += int(plan.group(1))
+        if not match:
+            continue
+        seen += 1
+        if match.group(3):  # cmocka says "not ok" of a skipped test
+            left_out.append(match.group(4) or match.group(2) or "")
+        elif match.group(1):
+            bad += 1
+            failed(f"{name} {match.group(2) or ''}".rstrip())
+        else:
+            passed()
+    if left_out:
+        skipped(name, f"{len(left_out)} of {seen} tests" if len(left_out) > 1 else left_out[0], len(left_out))
+    missing = max(0, planned - seen)
+    if code != 0 and bad + missing == 0:
+        missing = 1  # all tests passed, and then something else was wrong: a leak, a race
+    if seen == 0 and missing == 0:
+        missing = 1
+    if missing:
+        failed(f"{name}: {missing} without a result, exit code {code}", output, missing)
+    elif bad:
+        say(f"   what {name} printed:\n" + "\n".join("  " + line for line in output.splitlines()[-60:]))
+
+
+def unit(variant, arithmetic="too"):
+    """arithmetic: "too", "without" or "alone"."""
+    if not built(variant):
+        say("   what did build is run")
+    programs = programs_of(variant, arithmetic)
+    present = [program for program in programs if os.access(program, os.X_OK)]
+    for program in sorted(set(programs) - set(present)):
+        failed(f"{program}: not built")
+    say(f"-- {len(present)} unit test programs ({variant})")
+    prefix, cpu = without_aslr() if variant == "tsan" else [], counted()
+    # The sanitizers' own threads and memory leave no room for more than the machine has.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
+        for program, (code, output) in zip(present, pool.map(lambda p: run_program(p, prefix, cpu), present)):
+            count(f"{program.partition('/tests/')[2]} ({variant})", code, output)
+
+
+def replay(name, seeds, cpu):
+    program = f"build/asan/tests/fuzz/{name}"
+    folders = [f for f in (f"tests/fuzz/corpus/{name}", f"{seeds}/{name}") if os.path.isdir(f)]
+    return run_program(program, [], cpu, *folders) if os.access(program, os.X_OK) else (1, "not built")
+
+
+def fuzz():
+    """What fuzzing has found worth keeping, and the protocol tests' sessions, without libFuzzer."""
+    if not built("asan"):
+        say("   what did build is run")
+    names = sorted(f[len("fuzz_"):-len(".c")] for f in os.listdir("tests/fuzz") if re.fullmatch(r"fuzz_\w+\.c", f))
+    say(f"-- {len(names)} fuzz targets replay their corpora (asan)")
+    cpu = counted()
+    with tempfile.TemporaryDirectory() as seeds, concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
+        code, output = run([PYTHON, "tests/fuzz/seeds.py", seeds], PROGRAM_SECONDS)
+        if code != 0:
+            failed("tests/fuzz/seeds.py", output)
+        for name, (code, output) in zip(names, pool.map(lambda name: replay(name, seeds, cpu), names)):
+            count(f"fuzz/{name} (asan)", code, output)
