@@ -245,8 +245,8 @@ $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
 $(B)/flashield-bench-worker: $(call objects,tools/bench tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
 
-$(B)/flashield-bench: tools/bench/flashield_bench.py $(B)/flashield-bench-worker
-	$(call show,LN,$@)ln -srfT $< $@ && touch -h $@
+$(B)/flashield-bench: tools/bench/flashield_bench.py | $(B)/flashield-bench-worker
+	$(call show,LN,$@)ln -srfT $< $@
 
 # A slow drive under an unmodified daemon, by LD_PRELOAD (tools/slowdrive/slowdrive.h).
 $(O)/tools/slowdrive/%.o: all_cflags += -fPIC -fvisibility=hidden

@@ -15,14 +15,20 @@ from helpers import ROOT, memcached_command
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
 
+import flashield_bench  # noqa: E402
 import server as servers  # noqa: E402
 import smart  # noqa: E402
 from figures import NAN, WIDTH, Figures, number_text  # noqa: E402
 from flash_fill import longest_run  # noqa: E402
 from load import Hist, step_most  # noqa: E402
+from study import STUDIES  # noqa: E402
 from study_device import Refused, Target, Writer  # noqa: E402
 from study_engine import Model  # noqa: E402
 from study_instructions import Profile, per_operation  # noqa: E402
+
+def test_every_study_has_its_place_in_the_order():
+    assert sorted(flashield_bench.ORDER) == sorted(STUDIES)
+
 
 # ---- figures ---------------------------------------------------------------------------------
 

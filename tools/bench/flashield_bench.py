@@ -4,6 +4,7 @@
 then the targets and the comparison, and keeps all samples as JSON."""
 import getopt
 import os
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # where it is installed, nothing is written
@@ -133,7 +134,8 @@ class Options:
             print("\n".join(ORDER))
             sys.exit(0)
         if name == "version":
-            print("flashield-bench (Flashield) " + os.popen(f"'{self.worker}' version").read().strip())
+            version = subprocess.run([self.worker, "version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+            print("flashield-bench (Flashield)", version.strip())
             sys.exit(0)
         if name == "cpus":
             self.server_cpu, self.load_cpu = self.two_cpus(text)

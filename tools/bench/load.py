@@ -88,11 +88,12 @@ class Worker:
         self.process.wait()
 
     def finish(self, events=lambda kind, value: False):
-        """Waits for its end. WrongValue or Trouble by its exit status."""
+        """Waits for its end. WrongValue or Trouble by its exit status; a load that broke off may have met a wrong value
+        before."""
         self.read(events)
         status = self.process.wait()
         self.bench.children.remove(self)
-        if status == 1:
+        if status == 1 or (status != 0 and self.result and self.result.get("wrong")):
             raise WrongValue(f"{self.name}: a wrong value")
         if status != 0:
             raise Trouble(f"{self.name} failed")

@@ -86,17 +86,13 @@ class Writer:
         self.target, self.random = target, random.Random(seed)
         self.buffer = mmap.mmap(-1, CALL_BYTES)  # at a page, as O_DIRECT wants it
         self.data = int.from_bytes(os.urandom(CALL_BYTES), "little")
-        self.repeat = int.from_bytes(b"\1" + bytes(7), "little")
-        word = 64
-        while word < 8 * CALL_BYTES:  # a number that repeats 64 bits everywhere
-            self.repeat |= self.repeat << word
-            word *= 2
+        self.repeat = int.from_bytes((1).to_bytes(8, "little") * (CALL_BYTES // 8), "little")
         self.seconds = self.written = 0
 
     def renew(self):
-        """Random data with one random word everywhere is new random data, at the speed of memory: a generator's would be
-        felt beside a fast drive."""
-        self.data ^= self.repeat * self.random.getrandbits(64) & ((1 << 8 * CALL_BYTES) - 1)
+        """Random data with one random word of 64 bits everywhere is new random data, at the speed of memory: a
+        generator's would be felt beside a fast drive."""
+        self.data ^= self.repeat * self.random.getrandbits(64)
         self.buffer[:] = self.data.to_bytes(CALL_BYTES, "little")
 
     def region(self, offset, size):
