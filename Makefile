@@ -274,6 +274,13 @@ $(B)/flashield: $(server_objs) $(lib_engine)
 $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(tool_libs_$*) $(engine_libs))
 
+# The benchmark is Python, run from its folder, and a program for what must be fast or needs the engine.
+$(B)/flashield-bench-worker: $(call objects,tools/bench tools/common) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+$(B)/flashield-bench: tools/bench/flashield_bench.py | $(B)/flashield-bench-worker
+	$(call show,LN,$@)ln -srfT $< $@
+
 # A slow drive under an unmodified daemon, by LD_PRELOAD (tools/slowdrive/slowdrive.h).
 $(O)/tools/slowdrive/%.o: all_cflags += -fPIC -fvisibility=hidden
 

@@ -8,9 +8,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/metrics/counters.h"
-#include "tools/bench/bench.h"
 
-#define PIECE 1000000u /* operations between two looks at whether to go on */
 #define AHEAD 16u /* keys whose buckets are fetched while others are inserted */
 #define CHUNKS 16u /* of the fill, each ends with timed inserts */
 #define RECORD_BYTES 319u /* mean, for the accounting of hot bytes */
@@ -116,18 +114,7 @@ static void insert_ahead(struct index_run *run, uint64_t first, uint64_t end)
 	}
 }
 
-static int insert_pieces(struct index_run *run, uint64_t first, uint64_t end)
-{
-	for (uint64_t next; first < end; first = next) {
-		if (bench_interrupted())
-			return FS_ESYS;
-		next = end - first > PIECE ? first + PIECE : end;
-		insert_ahead(run, first, next);
-	}
-	return FS_OK;
-}
-
-static int fill(struct index_run *run, uint64_t samples)
+static void fill(struct index_run *run, uint64_t samples)
 {
 	uint64_t chunk = run->keys / CHUNKS;
 	double sum = 0;
@@ -139,17 +126,13 @@ static int fill(struct index_run *run, uint64_t samples)
 	for (unsigned c = 0; c < CHUNKS; c++) {
 		uint64_t end = c + 1 < CHUNKS ? (c + 1) * chunk : run->keys;
 
-		int rc = insert_pieces(run, c * chunk, end - samples);
-
-		if (rc != FS_OK)
-			return rc;
+		insert_ahead(run, c * chunk, end - samples);
 		run->insert_full_ns = insert_timed(run, end - samples, end);
 		sum += run->insert_full_ns;
 	}
 	run->insert_ns = sum / CHUNKS;
 	run->drops = ctr_sum(CTR_index_drops) - run->drops;
 	run->moves = ctr_sum(CTR_index_moves) - run->moves;
-	return FS_OK;
 }
 
 static struct fidx_config config_of(const struct index_shape *shape)
@@ -195,7 +178,7 @@ int index_run_init(struct index_run *run, const struct index_shape *shape, uint6
 	for (uint32_t segment = 0; rc == FS_OK && segment < shape->segments; segment++)
 		rc = open_segment(run, segment);
 	if (rc == FS_OK)
-		rc = fill(run, samples);
+		fill(run, samples);
 	if (rc != FS_OK)
 		index_run_fini(run);
 	return rc;

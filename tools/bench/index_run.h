@@ -61,7 +61,7 @@ struct index_cost {
 uint64_t index_run_bytes(const struct index_shape *shape);
 
 /* Makes and fills it; samples: inserts that are timed at the end of each sixteenth of the fill
-   (the others prefetch, to be done in time). FS_ENOMEM, FS_EINVAL, FS_ESYS: interrupted. */
+   (the others prefetch, to be done in time). FS_ENOMEM, FS_EINVAL. */
 FS_MUST_CHECK int index_run_init(struct index_run *run, const struct index_shape *shape, uint64_t samples);
 void index_run_fini(struct index_run *run);
 

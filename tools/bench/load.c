@@ -27,6 +27,14 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
 }
 
+/* User and system time of all its threads; 0 when it has ended. */
+static uint64_t server_cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+
+	return pid > 0 && clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
+}
+
 /* --- batches under way --- */
 
 static bool paced(const struct load *load)
@@ -152,24 +160,19 @@ static void count_from_now(struct load *load)
 
 	atomic_store(&load->forget, false);
 	result_reset(&load->result);
-	marks->counted = server_instructions(load->server, &marks->instructions);
 	marks->start_ns = clock_ns(CLOCK_MONOTONIC);
 	marks->own_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	marks->server_cpu_ns = server_cpu_ns(load->server);
+	marks->server_cpu_ns = server_cpu_ns(load->server.pid);
 }
 
 static void count_to_now(struct load *load)
 {
 	const struct load_marks *marks = &load->marks;
 	struct load_result *result = &load->result;
-	uint64_t instructions;
 
-	result->server_cpu_ns = server_cpu_ns(load->server) - marks->server_cpu_ns;
+	result->server_cpu_ns = server_cpu_ns(load->server.pid) - marks->server_cpu_ns;
 	result->load_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - marks->own_cpu_ns;
 	result->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - marks->start_ns) / (double)NS;
-	result->has_instructions = marks->counted && server_instructions(load->server, &instructions);
-	if (result->has_instructions)
-		result->server_instructions = instructions - marks->instructions;
 }
 
 /* --- the event loop --- */
@@ -364,7 +367,7 @@ static void memory_init(struct load *load)
 	load->result.hit_latency = hist_create();
 }
 
-int load_start(struct load **out, const struct load_spec *spec, struct server *server)
+int load_start(struct load **out, const struct load_spec *spec, const struct load_server *server)
 {
 	struct load *load;
 	int code;
@@ -376,7 +379,7 @@ int load_start(struct load **out, const struct load_spec *spec, struct server *s
 	load->spec = *spec;
 	load->spec.connections = spec->connections ? spec->connections : 1;
 	load->spec.silence_seconds = spec->silence_seconds > 0 ? spec->silence_seconds : SILENCE_SECONDS;
-	load->server = server;
+	load->server = *server;
 	load->epoll = -1;
 	rng_init(&load->rng, spec->seed);
 	code = load_keys_init(&load->keys, spec);
@@ -414,11 +417,18 @@ void load_stop(struct load *load)
 	atomic_store(&load->stop, true);
 }
 
+void load_wait(struct load *load)
+{
+	if (!load->waited)
+		pthread_join(load->thread, NULL);
+	load->waited = true;
+}
+
 int load_join(struct load *load, struct load_result *result)
 {
 	int code;
 
-	pthread_join(load->thread, NULL);
+	load_wait(load);
 	code = load->code;
 	*result = load->result;
 	load->result.get_latency = load->result.set_latency = load->result.hit_latency = NULL;
@@ -426,7 +436,7 @@ int load_join(struct load *load, struct load_result *result)
 	return code;
 }
 
-int load_run(const struct load_spec *spec, struct server *server, struct load_result *result)
+int load_run(const struct load_spec *spec, const struct load_server *server, struct load_result *result)
 {
 	struct load *load;
 	int code = load_start(&load, spec, server);

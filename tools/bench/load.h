@@ -27,9 +27,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "base/error.h"
 #include "base/hist.h"
-#include "tools/bench/server.h"
+
+/* What is loaded: a server on a loopback port, whose process's CPU time is read. pid 0: it is not read. */
+struct load_server {
+	uint16_t port;
+	pid_t pid;
+};
 
 enum load_kind {
 	LOAD_SET,
@@ -83,8 +90,6 @@ struct load_result {
 	struct hist *get_latency, *set_latency; /* ns per command */
 	struct hist *hit_latency; /* ns per get of which at least one key was a hit */
 	uint64_t server_cpu_ns; /* of the server's process, over the measured part */
-	uint64_t server_instructions;
-	bool has_instructions;
 	uint64_t load_cpu_ns; /* the generator's own */
 };
 
@@ -93,18 +98,20 @@ struct load_result {
    for silence_seconds. FS_ECORRUPT: an answer is no answer. Both with a line on standard error; result then holds what
    was counted up to there. result's histograms are made by it; load_result_fini frees, whatever was
    returned. */
-FS_MUST_CHECK int load_run(const struct load_spec *spec, struct server *server, struct load_result *result);
+FS_MUST_CHECK int load_run(const struct load_spec *spec, const struct load_server *server, struct load_result *result);
 void load_result_fini(struct load_result *result);
 
 /* The same in the background: for studies that look at the server meanwhile. Join fills the result and
    frees the load; it is to be called exactly once, before the server is stopped. */
 struct load;
-FS_MUST_CHECK int load_start(struct load **out, const struct load_spec *spec, struct server *server);
+FS_MUST_CHECK int load_start(struct load **out, const struct load_spec *spec, const struct load_server *server);
 bool load_running(const struct load *load);
 /* Forgets what was counted so far, as after warm-up, but amid the load: requests under way stay so and count when
    they are answered. For servers whose queues must be full when the count begins. Takes effect within a second. */
 void load_forget(struct load *load);
 void load_stop(struct load *load); /* asks it to end early, within a second; join afterwards */
+/* Waits for its end. Signals may still stop it or make it forget meanwhile. */
+void load_wait(struct load *load);
 FS_MUST_CHECK int load_join(struct load *load, struct load_result *result);
 
 #endif

@@ -61,7 +61,7 @@ static int connection_open(struct load *load, struct connection *connection)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
-		.sin_port = htons(load->server->port),
+		.sin_port = htons(load->server.port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	struct timeval timeout = { .tv_sec = FIRST_ANSWER_SECONDS };
@@ -93,7 +93,7 @@ int load_connect(struct load *load)
 	for (unsigned i = 0; i < load->spec.connections && code == 0; i++) {
 		code = connection_open(load, &load->connections[i]);
 		if (code != 0)
-			fprintf(stderr, "flashield-bench: connection %u to port %u: %s\n", i + 1, load->server->port,
+			fprintf(stderr, "flashield-bench: connection %u to port %u: %s\n", i + 1, load->server.port,
 				code == FS_ESYS ? strerror(errno) : "it doesn't speak the memcached protocol");
 	}
 	return code;

@@ -145,7 +145,7 @@ struct batch_limits {
 
 struct load {
 	struct load_spec spec;
-	struct server *server;
+	struct load_server server;
 	struct load_keys keys;
 	struct load_sequence sequence;
 	struct rng rng;
@@ -165,12 +165,12 @@ struct load {
 	int epoll;
 	/* the thread: */
 	pthread_t thread;
+	bool waited; /* for its end */
 	int code; /* read after join */
 	atomic_bool stop, running, forget;
 	/* the measured part: when it began, and what had been used by then */
 	struct load_marks {
-		uint64_t start_ns, own_cpu_ns, server_cpu_ns, instructions;
-		bool counted; /* instructions */
+		uint64_t start_ns, own_cpu_ns, server_cpu_ns;
 	} marks;
 };
 

@@ -1,133 +1,236 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flashield-bench: reads the options, runs the studies one after the other, prints each one's table when it
- * is there, then the targets and the comparison, and keeps all samples as JSON.
+ * flashield-bench-worker: the parts of flashield-bench that must be fast or that need the engine.
+ *
+ *   flashield-bench-worker COMMAND < {"name": value, ...}     a line of JSON; answers as in report.h
+ *
+ *   load       runs a load (load.h) to its end; SIGTERM ends it early, SIGUSR1 forgets what was counted
+ *   raw        reads of a file without a cache (raw.h)
+ *   store      threads on the store, placement: plans of segments, index: an index of one size
+ *   version    prints the version
+ *
+ * Exit status: 0 done; 1 a wrong value; 2 anything else, with a line on standard error.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tools/bench/interrupt.h"
-#include "tools/bench/machine.h"
-#include "tools/bench/options.h"
-#include "tools/bench/table9.h"
+#include "conf/version.h"
+#include "tools/bench/engine.h"
+#include "tools/bench/load.h"
+#include "tools/bench/raw.h"
+#include "tools/bench/report.h"
 #include "tools/common/args.h"
 
-#define STUDY_ROW(name, plain, text) { #name, plain, text, study_##name },
-static const struct study studies[] = { STUDY_TABLE(STUDY_ROW){ NULL, false, NULL, NULL } };
-#undef STUDY_ROW
-enum { STUDIES = sizeof(studies) / sizeof(studies[0]) };
+enum { EXIT_WRONG_VALUE = 1, EXIT_ELSE = 2 };
 
-/* A run takes minutes: a file that can't be written is found out before it. */
-static void try_json(const char *path)
+/* ---- a load ---------------------------------------------------------------------------------- */
+
+static struct load *running; /* for the signals, which are let through only while it is there */
+
+static void on_signal(int number)
 {
-	int fd;
-
-	if (!path || strcmp(path, "-") == 0)
-		return;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0 || close(fd) != 0)
-		arg_die("--json: %s: %s", path, strerror(errno));
+	if (number == SIGTERM)
+		load_stop(running);
+	else
+		load_forget(running);
 }
 
-static struct figures *read_base(const char *path)
+static void signals(int how)
 {
-	char error[256];
-	struct figures *base = figures_read_json(path, error);
+	const int numbers[] = { SIGTERM, SIGUSR1 };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	sigset_t set;
 
-	if (!base)
-		arg_die("--base: %s", error);
-	return base;
-}
-
-static void write_json(const struct bench *bench)
-{
-	const char *path = bench->options->json_path;
-
-	if (path && figures_write_json(bench->figures, path) != 0)
-		arg_die("--json: %s: %s", path, strerror(errno));
-}
-
-/* Tables go to out, NULL for none; the JSON is written after each study, lest a later one take it along. */
-static int run_study(struct bench *bench, const struct study *study, FILE *out)
-{
-	int code;
-
-	bench_progress(bench, "%s: %s", study->name, study->text);
-	code = study->run(bench);
-	if (bench_interrupted())
-		figures_note(bench->figures, study->name, "INTERRUPTED: these figures are not complete.");
-	else if (code != FS_OK) {
-		fprintf(stderr, "flashield-bench: study %s failed: %s\n", study->name, fs_strerror(code));
-		figures_note(bench->figures, study->name, "FAILED (%s): these figures are not complete.",
-			     fs_strerror(code));
+	sigemptyset(&set);
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		sigaddset(&set, numbers[i]);
+		sigaction(numbers[i], &action, NULL);
 	}
-	if (out) {
-		figures_print_study(bench->figures, study->name, out);
-		write_json(bench);
-	}
-	return code;
+	pthread_sigmask(how, &set, NULL);
 }
 
-static int run_studies(struct bench *bench, const bool *wanted, FILE *out)
+static const char *text_of(json_t *spec, const char *name)
 {
-	int status = 0;
+	const char *text = json_string_value(json_object_get(spec, name));
 
-	for (size_t i = 0; studies[i].name && !bench_interrupted(); i++) {
-		if (!wanted[i])
-			continue;
-		switch (run_study(bench, &studies[i], out)) {
-		case FS_OK:
-			break;
-		case FS_ECORRUPT:
-			status = EXIT_WRONG;
-			break;
-		default:
-			status = status ? status : EXIT_TROUBLE;
-		}
-	}
-	if (!bench_interrupted())
-		return status;
-	fprintf(stderr, "flashield-bench: interrupted\n");
-	figures_about(bench->figures, "INTERRUPTED", "not all studies were run to their end");
-	return EXIT_TROUBLE;
+	return text ? text : "";
+}
+
+static bool flag_of(json_t *spec, const char *name)
+{
+	return json_is_true(json_object_get(spec, name));
+}
+
+/* A number, or 0. */
+static double real_of(json_t *spec, const char *name)
+{
+	return json_number_value(json_object_get(spec, name));
+}
+
+static uint64_t count_of(json_t *spec, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(spec, name));
+}
+
+/* The place of a word in a list that ends with NULL; dies when it is none of them. */
+static unsigned choice_of(json_t *spec, const char *name, const char *const *words)
+{
+	for (unsigned i = 0; words[i]; i++)
+		if (strcmp(words[i], text_of(spec, name)) == 0)
+			return i;
+	arg_die("%s: \"%s\" is not known", name, text_of(spec, name));
+}
+
+static struct load_spec load_spec_of(json_t *spec)
+{
+	static const char *const kinds[] = { "set", "get", "mixed", "set_get", NULL };
+	static const char *const orders[] = { "sequential", "uniform", "zipf", NULL };
+
+	return (struct load_spec){
+		.kind = choice_of(spec, "kind", kinds),
+		.order = choice_of(spec, "order", orders),
+		.first_key = count_of(spec, "first_key"),
+		.keys = count_of(spec, "keys"),
+		.key_bytes = (unsigned)count_of(spec, "key_bytes"),
+		.value_bytes = (uint32_t)count_of(spec, "value_bytes"),
+		.value_bytes_most = (uint32_t)count_of(spec, "value_bytes_most"),
+		.set_share = real_of(spec, "set_share"),
+		.connections = (unsigned)count_of(spec, "connections"),
+		.pipeline = (unsigned)count_of(spec, "pipeline"),
+		.keys_per_get = (unsigned)count_of(spec, "keys_per_get"),
+		.operations = count_of(spec, "operations"),
+		.seconds = real_of(spec, "seconds"),
+		.warmup_share = real_of(spec, "warmup_share"),
+		.rate = real_of(spec, "rate"),
+		.timed_from_sending = flag_of(spec, "timed_from_sending"),
+		.seed = count_of(spec, "seed"),
+		.cpu = (int)json_integer_value(json_object_get(spec, "cpu")),
+		.urgent = flag_of(spec, "urgent"),
+		.silence_seconds = real_of(spec, "silence_seconds"),
+		.expect_misses = flag_of(spec, "expect_misses"),
+	};
+}
+
+static void report_load(const struct load_result *result)
+{
+	report_result(json_pack(
+		"{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "seconds", result->seconds,
+		"operations", (json_int_t)result->operations, "gets", (json_int_t)result->gets, "hits",
+		(json_int_t)result->hits, "sets", (json_int_t)result->sets, "stored", (json_int_t)result->stored,
+		"wrong", (json_int_t)result->wrong, "errors", (json_int_t)result->errors, "first_error",
+		result->first_error, "server_cpu_ns", (json_int_t)result->server_cpu_ns, "load_cpu_ns",
+		(json_int_t)result->load_cpu_ns, "get_latency", report_hist(result->get_latency), "set_latency",
+		report_hist(result->set_latency), "hit_latency", report_hist(result->hit_latency)));
+}
+
+/* What was counted is reported even when the load broke off. */
+static int run_load(json_t *spec)
+{
+	const struct load_spec load_spec = load_spec_of(spec);
+	const struct load_server server = { (uint16_t)count_of(spec, "port"), (pid_t)count_of(spec, "pid") };
+	struct load_result result;
+	int rc;
+
+	signals(SIG_BLOCK); /* until there is a load that they can tell */
+	rc = load_start(&running, &load_spec, &server);
+	if (rc != FS_OK)
+		return rc;
+	signals(SIG_UNBLOCK);
+	report_progress("started");
+	load_wait(running);
+	signals(SIG_BLOCK);
+	rc = load_join(running, &result);
+	report_load(&result);
+	load_result_fini(&result);
+	return rc;
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+static int run_raw(json_t *spec)
+{
+	const struct raw_spec raw = {
+		.path = text_of(spec, "path"),
+		.bytes = count_of(spec, "bytes"),
+		.pages = (unsigned)count_of(spec, "pages"),
+		.depth = (unsigned)count_of(spec, "depth"),
+		.reads = count_of(spec, "reads"),
+		.cpu = (int)json_integer_value(json_object_get(spec, "cpu")),
+		.seed = count_of(spec, "seed"),
+	};
+	struct raw_result result;
+	int rc = raw_read(&raw, &result);
+
+	if (rc == FS_OK)
+		report_result(json_pack("{s:f, s:I, s:I, s:o}", "seconds", result.seconds, "reads",
+					(json_int_t)result.reads, "cpu_ns", (json_int_t)result.cpu_ns, "latency",
+					report_hist(result.latency)));
+	raw_result_fini(&result);
+	return rc;
+}
+
+static int run_store(json_t *spec)
+{
+	return engine_store((unsigned)count_of(spec, "rounds"), count_of(spec, "keys"), count_of(spec, "operations"));
+}
+
+static int run_placement(json_t *spec)
+{
+	return engine_placement((unsigned)count_of(spec, "rounds"), count_of(spec, "full_bytes"),
+				count_of(spec, "steady_bytes"), count_of(spec, "table_bytes"));
+}
+
+static int run_index(json_t *spec)
+{
+	const struct index_shape shape = {
+		.slots = count_of(spec, "slots"),
+		.segments = (uint32_t)count_of(spec, "segments"),
+		.filter_bits = (unsigned)count_of(spec, "filter_bits"),
+		.small_pages = flag_of(spec, "small_pages"),
+	};
+
+	return engine_index(text_of(spec, "row"), &shape, (unsigned)count_of(spec, "rounds"),
+			    count_of(spec, "operations"));
+}
+
+static const struct {
+	const char *name;
+	int (*run)(json_t *spec);
+} commands[] = { { "load", run_load },
+		 { "raw", run_raw },
+		 { "store", run_store },
+		 { "placement", run_placement },
+		 { "index", run_index } };
+
+static int run_command(const char *name)
+{
+	json_error_t why;
+	json_t *spec = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, &why);
+	int rc = FS_EINVAL;
+
+	if (!spec)
+		arg_die("standard input: %s", why.text);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			rc = commands[i].run(spec);
+	json_decref(spec);
+	if (rc == FS_OK)
+		return 0;
+	fprintf(stderr, "flashield-bench: %s: %s\n", name, rc == FS_ESYS && errno ? strerror(errno) : fs_strerror(rc));
+	return rc == FS_ECORRUPT ? EXIT_WRONG_VALUE : EXIT_ELSE;
 }
 
 int main(int argc, char **argv)
 {
-	bool wanted[STUDIES] = { false };
-	struct bench_options options;
-	struct bench bench = { .options = &options };
-	struct figures *base = NULL;
-	FILE *out;
-	int status;
-
-	bench_options_parse(argc, argv, studies, wanted, &options);
-	if (options.base_path)
-		base = read_base(options.base_path);
-	try_json(options.json_path);
-	out = options.json_path && strcmp(options.json_path, "-") == 0 ? NULL : stdout;
-	bench.figures = figures_create();
-	interrupt_init();
-
-	machine_about(&bench);
-	if (out)
-		figures_print_about(bench.figures, out);
-	status = run_studies(&bench, wanted, out);
-	table9(bench.figures);
-	if (out) {
-		figures_print_study(bench.figures, "table9", out);
-		figures_print_targets(bench.figures, out);
-		if (base)
-			figures_print_comparison(bench.figures, base, out);
-	}
-	write_json(&bench);
-	if (out && options.json_path)
-		fprintf(out, "\nAll samples: %s\n", options.json_path);
-
-	figures_destroy(base);
-	figures_destroy(bench.figures);
-	return status;
+	if (argc != 2)
+		arg_die("it serves flashield-bench, which gives it one command");
+	if (strcmp(argv[1], "version") != 0)
+		return run_command(argv[1]);
+	puts(FS_VERSION);
+	return 0;
 }

@@ -2,6 +2,7 @@
 #include "tools/common/args.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "conf/units.h"
+#include "conf/version.h"
 
 void arg_die(const char *format, ...)
 {
@@ -94,4 +97,77 @@ int arg_word(const char *option, const char *text, const char *const *words)
 		snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", words[i]);
 	}
 	arg_die("--%s: \"%s\" is not one of %s", option, text, list);
+}
+
+/* ---- a table of options ---------------------------------------------------------------------- */
+
+enum { OPTIONS_MOST = 32, OPTION_FIRST = 256 }; /* getopt's numbers, so that none is a letter */
+
+static void take(const struct arg_option *option, const char *text)
+{
+	uint64_t low = (uint64_t)option->low, high = option->high > 0 ? (uint64_t)option->high : UINT64_MAX;
+
+	switch (option->kind) {
+	case ARG_ON:
+	case ARG_OFF:
+		*(bool *)option->to = option->kind == ARG_ON;
+		break;
+	case ARG_TEXT:
+		*(const char **)option->to = text;
+		break;
+	case ARG_COUNT:
+		*(uint64_t *)option->to = arg_count(option->name, text, low, high);
+		break;
+	case ARG_COUNT32:
+		*(uint32_t *)option->to = (uint32_t)arg_count(option->name, text, low, high);
+		break;
+	case ARG_REAL:
+		*(double *)option->to = arg_real(option->name, text, option->low, option->high);
+		break;
+	case ARG_SIZE32:
+		*(uint32_t *)option->to = (uint32_t)arg_size(option->name, text, low, high);
+		break;
+	case ARG_TIME_US:
+		*(int64_t *)option->to = (int64_t)arg_time_us(option->name, text, low, high);
+		break;
+	case ARG_WORD:
+		*(int *)option->to = arg_word(option->name, text, option->words);
+		break;
+	case ARG_CALL:
+		option->call(option->to, text);
+	}
+}
+
+int args_parse(int argc, char **argv, const struct arg_option *options, const char *help)
+{
+	struct option rows[OPTIONS_MOST + 3] = { { "help", no_argument, NULL, 'h' },
+						 { "version", no_argument, NULL, 'v' } };
+	char letters[2 * OPTIONS_MOST + 1] = "";
+	int found;
+
+	for (int i = 0; options[i].name; i++) {
+		bool has_value = options[i].kind != ARG_ON && options[i].kind != ARG_OFF;
+
+		must(i < OPTIONS_MOST);
+		rows[i + 2] = (struct option){ options[i].name, has_value, NULL, OPTION_FIRST + i };
+		if (options[i].letter)
+			snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters), "%c%s",
+				 options[i].letter, has_value ? ":" : "");
+	}
+	while ((found = getopt_long(argc, argv, letters, rows, NULL)) != -1) {
+		if (found == '?')
+			arg_die("see --help");
+		if (found == 'h') {
+			fputs(help, stdout);
+			exit(0);
+		}
+		if (found == 'v') {
+			printf("%s (Flashield) " FS_VERSION "\n", program_invocation_short_name);
+			exit(0);
+		}
+		for (int i = 0; options[i].name; i++)
+			if (found == OPTION_FIRST + i || (options[i].letter && found == options[i].letter))
+				take(&options[i], optarg);
+	}
+	return optind;
 }

@@ -8,6 +8,7 @@
 #ifndef FS_TOOLS_COMMON_ARGS_H
 #define FS_TOOLS_COMMON_ARGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What all tools exit with beside 0: 1 = the run found wrong data, 2 = it could not be done. */
@@ -30,5 +31,43 @@ uint64_t arg_time_us(const char *option, const char *text, uint64_t low_us, uint
 
 /* The index of text in a NULL-terminated list of words. */
 int arg_word(const char *option, const char *text, const char *const *words);
+
+/* Which form an option's value has, and of which type the variable is that takes it. */
+enum arg_kind {
+	ARG_ON, /* no value; bool: becomes true */
+	ARG_OFF, /* no value; bool: becomes false */
+	ARG_TEXT, /* const char *: points into argv */
+	ARG_COUNT, /* uint64_t */
+	ARG_COUNT32, /* uint32_t */
+	ARG_REAL, /* double */
+	ARG_SIZE32, /* uint32_t */
+	ARG_TIME_US, /* int64_t */
+	ARG_WORD, /* an enum, or int: the index of the word */
+	ARG_CALL, /* whatever call makes of it */
+};
+
+struct arg_option {
+	const char *name;
+	enum arg_kind kind;
+	void *to;
+	double low, high; /* of numbers; high 0: any */
+	const char *const *words;
+	void (*call)(void *to, const char *text);
+	char letter; /* the short form; 0: none */
+};
+
+/* A row: its fields beyond the first three are named. ARGS_END ends the table. */
+#define ARG(name_, kind_, to_, ...) \
+	{ \
+		.name = name_, .kind = kind_, .to = to_, ##__VA_ARGS__ \
+	}
+#define ARGS_END \
+	{ \
+		.name = NULL \
+	}
+
+/* Takes the options of argv, whose rows end with ARGS_END, and "--help" and "--version", which print and
+   end the program. Returns the index of the first word that is no option. */
+int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/inspect/options.h"
-#include "conf/version.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,78 +44,15 @@ static const char help[] =
 	"\n"
 	"Exit status: 0 all is well; 1 something failed its check; 2 it could not be done.\n";
 
-enum {
-	OPTION_KEY = 256,
-	OPTION_NO_LIVE,
-	OPTION_UPTIME,
-	OPTION_RECORDS,
-	OPTION_RAW,
-	OPTION_JSON,
-	OPTION_QUIET,
-	OPTION_HELP,
-	OPTION_VERSION,
-};
-
-static const struct option long_options[] = {
-	{ "key", required_argument, NULL, OPTION_KEY },
-	{ "no-live", no_argument, NULL, OPTION_NO_LIVE },
-	{ "uptime", required_argument, NULL, OPTION_UPTIME },
-	{ "records", no_argument, NULL, OPTION_RECORDS },
-	{ "raw", no_argument, NULL, OPTION_RAW },
-	{ "threads", required_argument, NULL, 'j' },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "quiet", no_argument, NULL, OPTION_QUIET },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
-
-static void set_key(struct inspect_options *options, const char *text)
+static void set_key(void *to, const char *text)
 {
+	struct inspect_options *options = to;
 	size_t length = strlen(text);
 
 	if (length < 1 || length > FORMAT_KEY_MAX)
 		arg_die("a key has 1 to %u bytes", FORMAT_KEY_MAX);
 	options->key = text;
 	options->key_length = (uint32_t)length;
-}
-
-static void set_option(struct inspect_options *options, int option, const char *text)
-{
-	switch (option) {
-	case OPTION_KEY:
-		set_key(options, text);
-		break;
-	case OPTION_NO_LIVE:
-		options->live = false;
-		break;
-	case OPTION_UPTIME:
-		options->uptime_s = (int64_t)(arg_time_us("uptime", text, 0, 3153600000000000u) / 1000000);
-		break;
-	case OPTION_RECORDS:
-		options->records = true;
-		break;
-	case OPTION_RAW:
-		options->raw = true;
-		break;
-	case 'j':
-		options->threads = (unsigned)arg_count("threads", text, 1, THREADS_MOST);
-		break;
-	case OPTION_JSON:
-		options->json = true;
-		break;
-	case OPTION_QUIET:
-		options->quiet = true;
-		break;
-	case OPTION_HELP:
-		fputs(help, stdout);
-		exit(0);
-	case OPTION_VERSION:
-		puts("flashield-inspect (Flashield) " FS_VERSION);
-		exit(0);
-	default:
-		arg_die("see --help");
-	}
 }
 
 /* A number, also 0x..., up to most, that ends at `end`. */
@@ -199,16 +134,29 @@ static void check_options(const struct inspect_options *options)
 
 void inspect_options_parse(int argc, char **argv, struct inspect_options *options)
 {
-	int option, taken;
+	int64_t uptime_us = -1;
+	int first, taken;
+	const struct arg_option rows[] = {
+		ARG("key", ARG_CALL, options, .call = set_key),
+		ARG("no-live", ARG_OFF, &options->live),
+		ARG("uptime", ARG_TIME_US, &uptime_us, .low = 0, .high = 3153600000e6),
+		ARG("records", ARG_ON, &options->records),
+		ARG("raw", ARG_ON, &options->raw),
+		ARG("threads", ARG_COUNT32, &options->threads, .low = 1, .high = THREADS_MOST, .letter = 'j'),
+		ARG("json", ARG_ON, &options->json),
+		ARG("quiet", ARG_ON, &options->quiet),
+		ARGS_END,
+	};
 
 	*options = (struct inspect_options){ .live = true, .threads = 2, .uptime_s = -1 };
-	while ((option = getopt_long(argc, argv, "j:", long_options, NULL)) != -1)
-		set_option(options, option, optarg);
-	if (optind == argc)
+	first = args_parse(argc, argv, rows, help);
+	if (uptime_us >= 0)
+		options->uptime_s = uptime_us / 1000000;
+	if (first == argc)
 		arg_die("no file given; see --help");
-	options->path = argv[optind++];
-	taken = parse_command(options, argv + optind, argc - optind);
-	if (optind + taken != argc)
-		arg_die("\"%s\" is one argument too many; see --help", argv[optind + taken]);
+	options->path = argv[first++];
+	taken = parse_command(options, argv + first, argc - first);
+	if (first + taken != argc)
+		arg_die("\"%s\" is one argument too many; see --help", argv[first + taken]);
 	check_options(options);
 }

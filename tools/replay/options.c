@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/replay/options.h"
-#include "conf/version.h"
 
-#include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,59 +47,13 @@ static const char help[] =
 	"Exit status: 0 played to the end; 1 the server returned a wrong or an older value;\n"
 	"2 bad usage, unreadable trace, or the server is gone.\n";
 
-enum {
-	OPTION_FORMAT = 256,
-	OPTION_COPIES,
-	OPTION_LIMIT,
-	OPTION_WARMUP,
-	OPTION_KEY_SIZE,
-	OPTION_VALUE_SIZE,
-	OPTION_MODE,
-	OPTION_SPEED,
-	OPTION_TTL,
-	OPTION_NO_CHECK,
-	OPTION_SERVER,
-	OPTION_CONNECTIONS,
-	OPTION_THREADS,
-	OPTION_DEPTH,
-	OPTION_TIMEOUT,
-	OPTION_FLUSH,
-	OPTION_JSON,
-	OPTION_QUIET,
-	OPTION_HELP,
-	OPTION_VERSION,
-};
-
-static const struct option long_options[] = {
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "copies", required_argument, NULL, OPTION_COPIES },
-	{ "limit", required_argument, NULL, OPTION_LIMIT },
-	{ "warmup", required_argument, NULL, OPTION_WARMUP },
-	{ "key-size", required_argument, NULL, OPTION_KEY_SIZE },
-	{ "value-size", required_argument, NULL, OPTION_VALUE_SIZE },
-	{ "mode", required_argument, NULL, OPTION_MODE },
-	{ "speed", required_argument, NULL, OPTION_SPEED },
-	{ "ttl", required_argument, NULL, OPTION_TTL },
-	{ "no-check", no_argument, NULL, OPTION_NO_CHECK },
-	{ "server", required_argument, NULL, OPTION_SERVER },
-	{ "connections", required_argument, NULL, OPTION_CONNECTIONS },
-	{ "threads", required_argument, NULL, OPTION_THREADS },
-	{ "depth", required_argument, NULL, OPTION_DEPTH },
-	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
-	{ "flush", no_argument, NULL, OPTION_FLUSH },
-	{ "json", required_argument, NULL, OPTION_JSON },
-	{ "quiet", no_argument, NULL, OPTION_QUIET },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
-
 static const char *const mode_names[] = { "look-aside", "literal", "gets-only", NULL };
 static const char *const ttl_names[] = { "auto", "none", "scaled", "real", NULL };
 
 /* "0.15" is a share of the requests, "1d" and "90s" a time of the trace. */
-static void parse_warmup(struct replay_options *options, const char *text)
+static void parse_warmup(void *to, const char *text)
 {
+	struct replay_options *options = to;
 	char *rest;
 
 	options->warmup_fraction = 0;
@@ -114,88 +65,30 @@ static void parse_warmup(struct replay_options *options, const char *text)
 		options->warmup_us = (int64_t)arg_time_us("warmup", text, 0, 1ull << 50);
 }
 
-/* The option's value into its field. False for the options that have none of their own here. */
-static void set_option(struct replay_options *options, int option, const char *text)
-{
-	const char *name = long_options[option - OPTION_FORMAT].name;
-
-	switch (option) {
-	case OPTION_FORMAT:
-		options->format = (enum trace_format)arg_word(name, text, trace_format_names);
-		break;
-	case OPTION_COPIES:
-		options->copies = (uint32_t)arg_count(name, text, 1, 4096);
-		break;
-	case OPTION_LIMIT:
-		options->limit = arg_count(name, text, 1, UINT64_MAX);
-		break;
-	case OPTION_WARMUP:
-		parse_warmup(options, text);
-		break;
-	case OPTION_KEY_SIZE:
-		options->default_key_size = (uint32_t)arg_size(name, text, 1, 250);
-		break;
-	case OPTION_VALUE_SIZE:
-		options->default_value_size = (uint32_t)arg_size(name, text, 0, TRACE_MAX_VALUE_BYTES);
-		break;
-	case OPTION_MODE:
-		options->mode = (enum replay_mode)arg_word(name, text, mode_names);
-		break;
-	case OPTION_SPEED:
-		options->speed = arg_real(name, text, 1e-3, 1e9);
-		break;
-	case OPTION_TTL:
-		options->ttl = (enum replay_ttl)arg_word(name, text, ttl_names);
-		break;
-	case OPTION_CONNECTIONS:
-		options->connections = (uint32_t)arg_count(name, text, 1, 10000);
-		break;
-	case OPTION_THREADS:
-		options->threads = (uint32_t)arg_count(name, text, 1, 64);
-		break;
-	case OPTION_DEPTH:
-		options->depth = (uint32_t)arg_count(name, text, 1, 1024);
-		break;
-	case OPTION_TIMEOUT:
-		options->timeout_us = arg_time_us(name, text, 1000, 3600000000u);
-		break;
-	default:
-		break;
-	}
-}
-
-static void set_plain(struct replay_options *options, int option, const char *text)
-{
-	switch (option) {
-	case OPTION_NO_CHECK:
-		options->check_values = false;
-		break;
-	case OPTION_SERVER:
-		options->server = text;
-		break;
-	case OPTION_FLUSH:
-		options->flush_first = true;
-		break;
-	case OPTION_JSON:
-		options->json_path = text;
-		break;
-	case OPTION_QUIET:
-		options->quiet = true;
-		break;
-	case OPTION_HELP:
-		fputs(help, stdout);
-		exit(0);
-	case OPTION_VERSION:
-		puts("flashield-replay (Flashield) " FS_VERSION);
-		exit(0);
-	default:
-		set_option(options, option, text);
-	}
-}
-
 void replay_options_parse(int argc, char **argv, struct replay_options *options)
 {
-	int option;
+	int first;
+	const struct arg_option rows[] = {
+		ARG("format", ARG_WORD, &options->format, .words = trace_format_names),
+		ARG("copies", ARG_COUNT32, &options->copies, .low = 1, .high = 4096),
+		ARG("limit", ARG_COUNT, &options->limit, .low = 1),
+		ARG("warmup", ARG_CALL, options, .call = parse_warmup),
+		ARG("key-size", ARG_SIZE32, &options->default_key_size, .low = 1, .high = 250),
+		ARG("value-size", ARG_SIZE32, &options->default_value_size, .low = 0, .high = TRACE_MAX_VALUE_BYTES),
+		ARG("mode", ARG_WORD, &options->mode, .words = mode_names),
+		ARG("speed", ARG_REAL, &options->speed, .low = 1e-3, .high = 1e9),
+		ARG("ttl", ARG_WORD, &options->ttl, .words = ttl_names),
+		ARG("no-check", ARG_OFF, &options->check_values),
+		ARG("server", ARG_TEXT, &options->server),
+		ARG("connections", ARG_COUNT32, &options->connections, .low = 1, .high = 10000),
+		ARG("threads", ARG_COUNT32, &options->threads, .low = 1, .high = 64),
+		ARG("depth", ARG_COUNT32, &options->depth, .low = 1, .high = 1024),
+		ARG("timeout", ARG_TIME_US, &options->timeout_us, .low = 1000, .high = 3600e6),
+		ARG("flush", ARG_ON, &options->flush_first),
+		ARG("json", ARG_TEXT, &options->json_path),
+		ARG("quiet", ARG_ON, &options->quiet),
+		ARGS_END,
+	};
 
 	*options = (struct replay_options){
 		.server = "127.0.0.1:11211",
@@ -209,14 +102,10 @@ void replay_options_parse(int argc, char **argv, struct replay_options *options)
 		.default_value_size = 257,
 		.check_values = true,
 	};
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		if (option == '?')
-			arg_die("see --help");
-		set_plain(options, option, optarg);
-	}
-	if (optind + 1 != argc)
-		arg_die(optind == argc ? "no trace given; see --help" : "more than one trace given; see --help");
-	options->trace_path = argv[optind];
+	first = args_parse(argc, argv, rows, help);
+	if (first + 1 != argc)
+		arg_die(first == argc ? "no trace given; see --help" : "more than one trace given; see --help");
+	options->trace_path = argv[first];
 	if (options->threads > options->connections)
 		arg_die("--threads: %u is more than the %u connections", options->threads, options->connections);
 	if (options->ttl == TTL_AUTO)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/top/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/version.h"
 #include "tools/common/args.h"
 
 static const char help[] =
@@ -47,78 +45,29 @@ static const char help[] =
 	"Exit status: 0 left by q, Ctrl-C or SIGTERM, or --once printed all; 1 --once got no answer from\n"
 	"some of the servers; 2 bad usage, an unknown terminal, or --once got no answer at all.\n";
 
-enum {
-	OPTION_INTERVAL = 256,
-	OPTION_TIMEOUT,
-	OPTION_VIEW,
-	OPTION_SORT,
-	OPTION_ASCII,
-	OPTION_ONCE,
-	OPTION_HELP,
-	OPTION_VERSION
-};
-
-static const struct option long_options[] = {
-	{ "interval", required_argument, NULL, OPTION_INTERVAL },
-	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
-	{ "view", required_argument, NULL, OPTION_VIEW },
-	{ "sort", required_argument, NULL, OPTION_SORT },
-	{ "ascii", no_argument, NULL, OPTION_ASCII },
-	{ "once", no_argument, NULL, OPTION_ONCE },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
-
 /* In the order of enum view and enum app_column. */
 static const char *const view_names[] = { "overview", "flash", "model", "latency", "apps", "servers", NULL };
 static const char *const sort_names[] = { "name", "get", "set", "hits", "dram", "flash", "read", "written", NULL };
 
-static void set_option(struct top_options *options, int option, const char *text)
-{
-	switch (option) {
-	case OPTION_INTERVAL:
-		options->interval_us = (int64_t)arg_time_us("interval", text, INTERVAL_LEAST_US, INTERVAL_MOST_US);
-		break;
-	case OPTION_TIMEOUT:
-		options->timeout_us = (int64_t)arg_time_us("timeout", text, 100000, 60000000);
-		break;
-	case OPTION_VIEW:
-		options->view = (enum view)arg_word("view", text, view_names);
-		break;
-	case OPTION_SORT:
-		options->sort = (enum app_column)arg_word("sort", text, sort_names);
-		break;
-	case OPTION_ASCII:
-		options->ascii = true;
-		break;
-	case OPTION_ONCE:
-		options->once = true;
-		break;
-	case OPTION_HELP:
-		fputs(help, stdout);
-		exit(0);
-	case OPTION_VERSION:
-		puts("flashield-top (Flashield) " FS_VERSION);
-		exit(0);
-	default:
-		exit(EXIT_TROUBLE); /* getopt has said what is wrong */
-	}
-}
-
 void top_options_parse(int argc, char **argv, struct top_options *options)
 {
-	int option;
+	const struct arg_option rows[] = {
+		ARG("interval", ARG_TIME_US, &options->interval_us, .low = INTERVAL_LEAST_US, .high = INTERVAL_MOST_US),
+		ARG("timeout", ARG_TIME_US, &options->timeout_us, .low = 100000, .high = 60000000),
+		ARG("view", ARG_WORD, &options->view, .words = view_names),
+		ARG("sort", ARG_WORD, &options->sort, .words = sort_names),
+		ARG("ascii", ARG_ON, &options->ascii),
+		ARG("once", ARG_ON, &options->once),
+		ARGS_END,
+	};
 
 	*options = (struct top_options){ .interval_us = 1000000, .timeout_us = 5000000, .sort = COLUMN_GETS };
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(options, option, optarg);
-	for (; optind < argc; optind++) {
+	for (int i = args_parse(argc, argv, rows, help); i < argc; i++) {
 		if (options->server_count == SERVERS_MAX)
 			arg_die("more than %u servers", SERVERS_MAX);
-		if (!*argv[optind])
+		if (!*argv[i])
 			arg_die("a server's name is empty");
-		options->servers[options->server_count++] = argv[optind];
+		options->servers[options->server_count++] = argv[i];
 	}
 	if (options->server_count == 0)
 		options->servers[options->server_count++] = "127.0.0.1:11211";

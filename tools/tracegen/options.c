@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/tracegen/options.h"
-#include "conf/version.h"
 
-#include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,31 +25,10 @@ static const char help[] =
 	"\n"
 	"Counts take k, m, g (thousands), times s, m, h, d.\n";
 
-enum {
-	OPTION_OUTPUT = 256,
-	OPTION_FORMAT,
-	OPTION_SCALE,
-	OPTION_REQUESTS,
-	OPTION_APPS,
-	OPTION_DURATION,
-	OPTION_SEED,
-	OPTION_NO_FIT,
-	OPTION_QUIET,
-	OPTION_HELP,
-	OPTION_VERSION,
-};
-
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, OPTION_OUTPUT }, { "format", required_argument, NULL, OPTION_FORMAT },
-	{ "scale", required_argument, NULL, OPTION_SCALE },   { "requests", required_argument, NULL, OPTION_REQUESTS },
-	{ "apps", required_argument, NULL, OPTION_APPS },     { "duration", required_argument, NULL, OPTION_DURATION },
-	{ "seed", required_argument, NULL, OPTION_SEED },     { "no-fit", no_argument, NULL, OPTION_NO_FIT },
-	{ "quiet", no_argument, NULL, OPTION_QUIET },         { "help", no_argument, NULL, OPTION_HELP },
-	{ "version", no_argument, NULL, OPTION_VERSION },     { NULL, 0, NULL, 0 },
-};
-
-static void parse_apps(struct tracegen_options *options, const char *text)
+static void parse_apps(void *to, const char *text)
 {
+	struct tracegen_options *options = to;
+
 	memset(options->chosen, 0, sizeof(options->chosen));
 	if (strcmp(text, "all") == 0) {
 		memset(options->chosen, 1, sizeof(options->chosen));
@@ -83,66 +59,36 @@ static double chosen_requests(const struct tracegen_options *options)
 	return requests;
 }
 
-static void set_option(struct tracegen_options *options, int option, const char *text, uint64_t *requests)
-{
-	static const char *const formats[] = { "flashield", "memcachier", NULL };
-
-	switch (option) {
-	case OPTION_OUTPUT:
-		options->output = text;
-		break;
-	case OPTION_FORMAT:
-		options->format = arg_word("format", text, formats) ? TRACE_MEMCACHIER : TRACE_FLASHIELD;
-		break;
-	case OPTION_SCALE:
-		options->scale = arg_real("scale", text, 1e-6, 1);
-		break;
-	case OPTION_REQUESTS:
-		*requests = arg_count("requests", text, 1000, 1615000000);
-		break;
-	case OPTION_APPS:
-		parse_apps(options, text);
-		break;
-	case OPTION_DURATION:
-		options->span_s = (double)arg_time_us("duration", text, 1000000, 31622400000000u) / 1e6;
-		break;
-	case OPTION_SEED:
-		options->seed = arg_count("seed", text, 0, UINT64_MAX);
-		break;
-	case OPTION_NO_FIT:
-		options->fit = false;
-		break;
-	case OPTION_QUIET:
-		options->quiet = true;
-		break;
-	case OPTION_HELP:
-		fputs(help, stdout);
-		exit(0);
-	case OPTION_VERSION:
-		puts("flashield-tracegen (Flashield) " FS_VERSION);
-		exit(0);
-	default:
-		arg_die("see --help");
-	}
-}
-
 void tracegen_options_parse(int argc, char **argv, struct tracegen_options *options)
 {
+	static const char *const formats[] = { "flashield", "memcachier", NULL };
+	int64_t span_us = (int64_t)(PUBLISHED_SPAN_S * 1e6);
 	uint64_t requests = 0;
-	int option;
+	int format = 0, first;
+	const struct arg_option rows[] = {
+		ARG("output", ARG_TEXT, &options->output),
+		ARG("format", ARG_WORD, &format, .words = formats),
+		ARG("scale", ARG_REAL, &options->scale, .low = 1e-6, .high = 1),
+		ARG("requests", ARG_COUNT, &requests, .low = 1000, .high = 1615000000),
+		ARG("apps", ARG_CALL, options, .call = parse_apps),
+		ARG("duration", ARG_TIME_US, &span_us, .low = 1e6, .high = 31622400e6),
+		ARG("seed", ARG_COUNT, &options->seed),
+		ARG("no-fit", ARG_OFF, &options->fit),
+		ARG("quiet", ARG_ON, &options->quiet),
+		ARGS_END,
+	};
 
 	*options = (struct tracegen_options){
 		.scale = 1e-3,
 		.seed = 1,
-		.span_s = PUBLISHED_SPAN_S,
-		.format = TRACE_FLASHIELD,
 		.fit = true,
 	};
 	memset(options->chosen, 1, sizeof(options->chosen));
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(options, option, optarg, &requests);
-	if (optind != argc)
-		arg_die("\"%s\" is one argument too many; see --help", argv[optind]);
+	first = args_parse(argc, argv, rows, help);
+	if (first != argc)
+		arg_die("\"%s\" is one argument too many; see --help", argv[first]);
+	options->format = format ? TRACE_MEMCACHIER : TRACE_FLASHIELD;
+	options->span_s = (double)span_us / 1e6;
 	if (!options->output)
 		arg_die("--output: no file given (- is standard output); see --help");
 	if (requests)

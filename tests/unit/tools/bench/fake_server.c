@@ -303,7 +303,7 @@ void fake_start(struct fake_server *fake)
 	must(fake->listener >= 0 && bind(fake->listener, (struct sockaddr *)&address, length) == 0 &&
 	     listen(fake->listener, CONNECTIONS) == 0 &&
 	     getsockname(fake->listener, (struct sockaddr *)&address, &length) == 0);
-	fake->server = (struct server){ .port = ntohs(address.sin_port), .perf_fd = -1, .stats_fd = -1 };
+	fake->server = (struct load_server){ .port = ntohs(address.sin_port) };
 	must(sem_init(&fake->served, 0, 0) == 0);
 	must(pthread_create(&fake->thread, NULL, fake_main, fake) == 0);
 }

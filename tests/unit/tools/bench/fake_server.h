@@ -51,7 +51,7 @@ struct fake_server {
 	bool senseless; /* it met a line that is no command */
 	sem_t served; /* posted for each command */
 	/* private: */
-	struct server server;
+	struct load_server server;
 	int listener;
 	pthread_t thread;
 };

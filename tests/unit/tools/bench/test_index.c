@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The index study: its model finds back what it is given, its runs find every key that was inserted. */
-#include <math.h>
+/* The index study's runs find every key that was inserted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,33 +7,9 @@
 
 #include <cmocka.h>
 
-#include "tools/bench/index_model.h"
 #include "tools/bench/index_run.h"
 
 #define OPERATIONS 20000u
-
-static void a_model_of_less_than_two_sizes_says_nothing(void **state)
-{
-	struct index_model model = { 0 };
-
-	(void)state;
-	assert_true(isnan(index_model_predict(&model, 1000)));
-	index_model_add(&model, 1000, 5);
-	index_model_add(&model, 1000, 7);
-	assert_true(isnan(index_model_predict(&model, 1000)));
-	assert_true(isnan(index_model_slope(&model)));
-}
-
-static void a_model_finds_its_line(void **state)
-{
-	struct index_model model = { 0 };
-
-	(void)state;
-	for (unsigned shift = 20; shift < 28; shift++)
-		index_model_add(&model, 1ull << shift, 40 + 3.0 * shift);
-	assert_true(fabs(index_model_slope(&model) - 3) < 1e-9);
-	assert_true(fabs(index_model_predict(&model, 1ull << 32) - 136) < 1e-9);
-}
 
 static void shapes_without_room_are_refused(void **state)
 {
@@ -107,8 +82,6 @@ static void a_lost_slot_is_noticed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_model_of_less_than_two_sizes_says_nothing),
-		cmocka_unit_test(a_model_finds_its_line),
 		cmocka_unit_test(shapes_without_room_are_refused),
 		cmocka_unit_test(every_key_is_found_and_cleared),
 		cmocka_unit_test(a_lost_slot_is_noticed),

@@ -161,7 +161,7 @@ static void a_connection_that_breaks_ends_the_run(void **state)
 static void a_server_that_is_not_there_is_an_error(void **state)
 {
 	struct load *load;
-	struct server nobody = { .perf_fd = -1 };
+	struct load_server nobody = { 0 };
 
 	(void)state;
 	/* A port that was just free: that of a fake server that has ended. */
