@@ -229,7 +229,7 @@ struct store_request {
 	uint64_t cas; /* CAS: the id to compare; out: the new object's id when stored */
 	uint64_t delta; /* INCR, DECR */
 	uint32_t expiry; /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
-	bool extended; /* options are to be looked at, found is to be filled */
+	bool has_options; /* options are to be looked at, found is to be filled */
 	struct store_options options;
 	struct store_fate *
 		fate; /* of the command that this is one key of; NULL: it is all of it. Looked at by store_execute alone */

@@ -43,7 +43,7 @@ void cleaner_fini(struct store *store)
 
 /* ---- whether to write ------------------------------------------------------------------------ */
 
-static void refill_tokens(struct store *store, uint64_t now_ms)
+static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 {
 	struct cleaner *cleaner = store->cleaner;
 	uint64_t limit = store_write_limit(store);
@@ -82,24 +82,24 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	unsigned groups = 0;
 
 	if (total >= candidates_wanted(store))
-		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
-						      ? segment
-						      : segment + segment / 2);
+		groups = gather_choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
+							     ? segment
+							     : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
-		groups = choose_groups(store, segment);
+		groups = gather_choose_groups(store, segment);
 	return groups;
 }
 
 /* What is set while a segment is made comes on top of the one segment that is kept free in any case. Where
    sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
-static uint64_t write_below(const struct store *store)
+static uint64_t cleaner_writes_below(const struct store *store)
 {
 	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
 
 	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
-static bool has_tokens(const struct store *store)
+static bool cleaner_has_tokens(const struct store *store)
 {
 	return store_write_limit(store) == 0 ||
 	       atomic_load_explicit(&store->cleaner->write_tokens, memory_order_relaxed) > 0;
@@ -114,8 +114,8 @@ bool cleaner_takes_writes(const struct store *store)
 
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes)
 {
-	return cleaner_takes_writes(store) && free_bytes < (int64_t)write_below(store) && has_tokens(store) &&
-	       groups_to_write(store, free_bytes) != 0;
+	return cleaner_takes_writes(store) && free_bytes < (int64_t)cleaner_writes_below(store) &&
+	       cleaner_has_tokens(store) && groups_to_write(store, free_bytes) != 0;
 }
 
 bool cleaner_is_writing(const struct store *store)
@@ -123,19 +123,19 @@ bool cleaner_is_writing(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
 }
 
-static bool write_if_due(struct store *store)
+static bool cleaner_write_if_due(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
 	int64_t free_bytes = store_free_bytes(store);
 	unsigned groups;
 	bool written;
 
-	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)write_below(store))
+	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)cleaner_writes_below(store))
 		return false;
 	groups = groups_to_write(store, free_bytes);
 	if (groups == 0)
 		return false;
-	if (!has_tokens(store)) {
+	if (!cleaner_has_tokens(store)) {
 		atomic_store(&cleaner->held_up, true);
 		return false;
 	}
@@ -148,7 +148,7 @@ static bool write_if_due(struct store *store)
 /* ---- the step -------------------------------------------------------------------------------- */
 
 /* The ids that are reserved last for years. */
-static void reserve_ids(struct store *store)
+static void cleaner_reserve_ids(struct store *store)
 {
 	uint64_t next = atomic_load(&store->cas_next), first, end;
 
@@ -175,9 +175,9 @@ bool cleaner_step(struct store *store)
 		return false;
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
 	(void)seg_online(store->segments); /* tries a device that is offline */
-	reserve_ids(store);
-	refill_tokens(store, now_ms);
-	busy = write_if_due(store);
+	cleaner_reserve_ids(store);
+	cleaner_refill_tokens(store, now_ms);
+	busy = cleaner_write_if_due(store);
 	context_settle(&store->cleaner->context);
 	return busy;
 }

@@ -157,9 +157,9 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
 }
 /* Which size groups fill a segment of so many bytes; 0: all together they don't. */
-unsigned choose_groups(const struct store *store, uint64_t bytes);
+unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
 /* table: of the index, that their slots will lie in. */
-void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
+void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
 void planned_release(struct store *store, struct item *item);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Plans, writes and commits one segment. True when one was written. */

@@ -15,7 +15,7 @@
 #define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
 
 /* What is done in one go, and what came of it. */
-struct round {
+struct crawl_round {
 	struct store *store;
 	uint64_t now_ms;
 	uint32_t now_seconds;
@@ -27,7 +27,8 @@ struct round {
 
 /* ---- some buckets ---------------------------------------------------------------------------- */
 
-static void crawl_take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
+static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uint64_t hash, struct item *item,
+			   unsigned class)
 {
 	struct class_block *block = round->store->keeper->context.classes;
 
@@ -43,7 +44,7 @@ static void crawl_take_out(struct round *round, struct stripe *stripe, uint64_t 
 }
 
 /* Looks whether the object is dead. False: not this one, or not now. */
-static bool check(struct round *round, const struct item *item, unsigned class)
+static bool crawl_check(struct crawl_round *round, const struct item *item, unsigned class)
 {
 	struct store *store = round->store;
 	uint32_t idle;
@@ -59,11 +60,11 @@ static bool check(struct round *round, const struct item *item, unsigned class)
 	return true;
 }
 
-static void crawl_visit(struct round *round, struct stripe *stripe, struct item *item)
+static void crawl_visit(struct crawl_round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
-	unsigned class = class_of(item_allocated_bytes(item));
-	bool checked = check(round, item, class);
+	unsigned class = size_class(item_allocated_bytes(item));
+	bool checked = crawl_check(round, item, class);
 
 	round->met++;
 	if (!checked && !round->rescore)
@@ -77,7 +78,7 @@ static void crawl_visit(struct round *round, struct stripe *stripe, struct item 
 	}
 }
 
-static void crawl_free_garbage(struct round *round)
+static void crawl_free_garbage(struct crawl_round *round)
 {
 	while (round->garbage) {
 		struct item *item = round->garbage;
@@ -90,7 +91,7 @@ static void crawl_free_garbage(struct round *round)
 
 /* Some buckets from b on. Where to go on; 0 after the last. Buckets that double meanwhile put nothing that was
    not met below b. */
-static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32_t b)
+static uint32_t crawl_buckets(struct crawl_round *round, struct stripe *stripe, uint32_t b)
 {
 	uint64_t checked = round->checked;
 
@@ -111,18 +112,18 @@ static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32
 	return b < end ? b : 0;
 }
 
-static struct round round_now(struct store *store)
+static struct crawl_round crawl_round_now(struct store *store)
 {
 	uint64_t now_us = clk_now_us(store->clock);
 
-	return (struct round){ .store = store,
-			       .now_ms = now_us / 1000,
-			       .now_seconds = store_now_seconds(store, now_us) };
+	return (struct crawl_round){ .store = store,
+				     .now_ms = now_us / 1000,
+				     .now_seconds = store_now_seconds(store, now_us) };
 }
 
 /* ---- the pass that goes on by itself --------------------------------------------------------- */
 
-static void begin_pass(struct store *store, bool enabled)
+static void crawl_begin_pass(struct store *store, bool enabled)
 {
 	classes_new_pass(store->classes);
 	if (enabled)
@@ -131,7 +132,7 @@ static void begin_pass(struct store *store, bool enabled)
 
 /* How many stripes are due since the pass went on last. A full pass takes a minute, or less where the training window
    is short. */
-static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
+static uint64_t crawl_stripes_due(const struct store *store, uint64_t now_ms)
 {
 	uint64_t pass_ms = store->config.training_window_ms / 4;
 
@@ -140,7 +141,7 @@ static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
 }
 
 /* Some buckets of the stripe that the pass is in. True: that was the last of it. */
-static bool pass_on(struct round *round)
+static bool crawl_continue_pass(struct crawl_round *round)
 {
 	struct store *store = round->store;
 	struct crawl *crawl = &store->keeper->crawl;
@@ -148,7 +149,7 @@ static bool pass_on(struct round *round)
 
 	if (store->pass.bucket == 0) {
 		if (store->pass.stripe == 0)
-			begin_pass(store, round->free_dead);
+			crawl_begin_pass(store, round->free_dead);
 		crawl->pass_version = store->classifier ? clf_version(store->classifier) : 0;
 	}
 	round->rescore = store->classifier && stripe->scored_version != crawl->pass_version;
@@ -163,8 +164,8 @@ static bool pass_on(struct round *round)
 
 static void crawl_by_time(struct store *store, uint64_t now_ms)
 {
-	struct round round = round_now(store);
-	uint64_t due = stripes_due(store, now_ms);
+	struct crawl_round round = crawl_round_now(store);
+	uint64_t due = crawl_stripes_due(store, now_ms);
 
 	if (due == 0)
 		return;
@@ -173,12 +174,12 @@ static void crawl_by_time(struct store *store, uint64_t now_ms)
 	store->keeper->crawl.passed_at_ms = now_ms;
 	round.free_dead = atomic_load_explicit(&store->crawler_enabled, memory_order_relaxed);
 	while (due > 0 && round.met < PASS_OBJECTS)
-		due -= pass_on(&round);
+		due -= crawl_continue_pass(&round);
 }
 
 /* ---- the one that is asked for --------------------------------------------------------------- */
 
-static void begin_asked(struct store *store)
+static void crawl_begin_asked(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
 	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
@@ -197,7 +198,7 @@ static void begin_asked(struct store *store)
 static bool crawl_batch(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
-	struct round round = round_now(store);
+	struct crawl_round round = crawl_round_now(store);
 
 	round.free_dead = true;
 	round.left = crawl->left;
@@ -219,7 +220,7 @@ static bool crawl_as_asked(struct store *store)
 	if (!atomic_load_explicit(&crawl->asked, memory_order_acquire))
 		return false;
 	if (!crawl->begun)
-		begin_asked(store);
+		crawl_begin_asked(store);
 	if (crawl->due_us < earliest)
 		crawl->due_us = earliest;
 	for (unsigned n = 0; n < BATCHES_EACH && crawl->due_us <= now_us; n++) {

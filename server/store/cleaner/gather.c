@@ -21,7 +21,7 @@
  * wait), because each of their reads is as long as the segment's longest objects. Large objects
  * ride along with any group.
  */
-unsigned choose_groups(const struct store *store, uint64_t bytes)
+unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
 {
 	uint64_t of[GROUPS];
 	unsigned ride = 1u << GROUP_LARGE, others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
@@ -41,7 +41,7 @@ unsigned choose_groups(const struct store *store, uint64_t bytes)
 		       : 0;
 }
 
-static bool set_room(struct store *store, struct gathered *out, uint32_t room)
+static bool gather_set_room(struct store *store, struct gathered *out, uint32_t room)
 {
 	struct seg_candidate *candidates = mem_realloc(out->candidates, room * sizeof(*candidates));
 
@@ -60,7 +60,7 @@ static bool set_room(struct store *store, struct gathered *out, uint32_t room)
 }
 
 /* Room for as many as will be there, by the mean of those that wait: growing means copying. */
-static bool guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
+static bool gather_guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
 {
 	int64_t count = atomic_load_explicit(&store->candidate_count, memory_order_relaxed);
 	uint64_t bytes = candidate_total(store), guess = 0;
@@ -69,7 +69,7 @@ static bool guess_room(struct store *store, struct gathered *out, uint64_t want_
 		guess = (uint64_t)((double)want_bytes / (double)bytes * (double)count);
 	if (count > 0 && guess > (uint64_t)count)
 		guess = (uint64_t)count;
-	return set_room(store, out, (uint32_t)(guess + guess / 16 + 1024));
+	return gather_set_room(store, out, (uint32_t)(guess + guess / 16 + 1024));
 }
 
 struct gather_round {
@@ -137,7 +137,8 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 		if (b + BUCKETS_AHEAD < end && stripe->buckets[b + BUCKETS_AHEAD])
 			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
 		for (struct item *item = stripe->buckets[b]; item; item = item->next)
-			if (out->count < out->room || set_room(round->store, out, out->room + out->room / 4 + 1024))
+			if (out->count < out->room ||
+			    gather_set_room(round->store, out, out->room + out->room / 4 + 1024))
 				gather_consider(round, stripe, item);
 	}
 	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
@@ -160,7 +161,7 @@ static uint32_t gather_rank(float score)
 }
 
 /* Swaps everything to where to[] says it belongs, which ends as the identity. */
-static void permute(struct store *store, struct gathered *out, uint32_t *to)
+static void gather_permute(struct store *store, struct gathered *out, uint32_t *to)
 {
 	for (uint32_t i = 0; i < out->count; i++) {
 		if (i % STEP_RANKED == 0)
@@ -182,7 +183,7 @@ static void permute(struct store *store, struct gathered *out, uint32_t *to)
 
 /* Best first: what finds no place is then what counts least. Equals stay as they came, neighbours in
    memory. Without memory the order stays as it is. */
-static void rank(struct store *store, struct gathered *out)
+static void gather_sort(struct store *store, struct gathered *out)
 {
 	uint64_t bytes = (out->count + (uint64_t)RANKS) * sizeof(uint32_t);
 	uint32_t *to = mem_alloc(bytes), *first, sum = 0;
@@ -202,14 +203,14 @@ static void rank(struct store *store, struct gathered *out)
 	}
 	for (uint32_t i = 0; i < out->count; i++)
 		to[i] = first[gather_rank(out->entries[i].score)]++;
-	permute(store, out, to);
+	gather_permute(store, out, to);
 	mem_free(to);
 	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
+void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
 {
 	struct cleaner *cleaner = store->cleaner;
 	struct gather_round round = { .store = store,
@@ -221,7 +222,7 @@ void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned 
 
 	memset(out, 0, sizeof(*out));
 	out->table_id = fidx_table_id(store->index, table);
-	if (!guess_room(store, out, want_bytes))
+	if (!gather_guess_room(store, out, want_bytes))
 		return;
 	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {
 		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
@@ -232,7 +233,7 @@ void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned 
 	}
 	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
 	if (out->count > 1)
-		rank(store, out);
+		gather_sort(store, out);
 }
 
 /* An object that stays in DRAM after all: a candidate again, if it is still the key's. */

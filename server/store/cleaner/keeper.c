@@ -45,7 +45,7 @@ static double keeper_smooth(double old, double reading)
  * The token bucket keeps the limit whatever comes; the classifier's threshold is to rise so that
  * what goes through is the best. While the bucket held a segment up, more was wanted than allowed.
  */
-static void tick_budget(struct store *store, double flash_rate)
+static void keeper_tick_budget(struct store *store, double flash_rate)
 {
 	double limit = (double)store_write_limit(store);
 
@@ -54,7 +54,7 @@ static void tick_budget(struct store *store, double flash_rate)
 	clf_budget(store->classifier, flash_rate, limit);
 }
 
-static void tick_rates(struct store *store, double seconds)
+static void keeper_tick_rates(struct store *store, double seconds)
 {
 	struct keeper *keeper = store->keeper;
 	uint64_t flash = ctr_total(CTR_flash_bytes_written);
@@ -73,7 +73,7 @@ static void tick_rates(struct store *store, double seconds)
 	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
 			  status.filter_false_positive;
 	atomic_fetch_add_explicit(&keeper->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
-	tick_budget(store, flash_rate);
+	keeper_tick_budget(store, flash_rate);
 }
 
 void store_tick(struct store *store)
@@ -84,7 +84,7 @@ void store_tick(struct store *store)
 
 	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
 	if (now_ms > keeper->ticked_at_ms)
-		tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
+		keeper_tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
 	keeper->ticked_at_ms = now_ms;
 	windows_tick(&store->windows, &written);
 }
@@ -95,7 +95,7 @@ void store_tick(struct store *store)
  * While a segment is being written that is about to free as much, eviction is for when that comes too late; otherwise
  * up to half of a segment's worth is kept free.
  */
-static bool keep_free(struct store *store)
+static bool keeper_keep_free(struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store), least, want;
 
@@ -113,7 +113,7 @@ static bool keep_free(struct store *store)
 
 /* Resident memory is looked at four times a second, and sooner when much was allocated: a shift of
    the sizes can cost as much again as it allocates. */
-static void do_duties(struct store *store, uint64_t now_ms)
+static void keeper_do_duties(struct store *store, uint64_t now_ms)
 {
 	struct keeper *keeper = store->keeper;
 	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
@@ -135,11 +135,11 @@ bool keeper_step(struct store *store)
 	uint64_t now_ms = clk_now_ms(store->clock);
 	bool busy;
 
-	do_duties(store, now_ms);
+	keeper_do_duties(store, now_ms);
 	busy = keeper_crawl(store, now_ms);
 	busy |= keeper_compact(store, now_ms);
 	busy |= store->index && store->config.evict && evict_excess_hot(store);
-	busy |= keep_free(store);
+	busy |= keeper_keep_free(store);
 	context_settle(&store->keeper->context);
 	return busy;
 }

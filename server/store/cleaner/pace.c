@@ -33,7 +33,7 @@ static double pace_smooth(double old, double reading, double part)
 	return reading > old ? reading : old + part * (reading - old);
 }
 
-static double demand(const struct store *store)
+static double pace_demand(const struct store *store)
 {
 	return atomic_load_explicit(&store->cleaner->pace.demand, memory_order_relaxed);
 }
@@ -53,30 +53,30 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	if (now_ms < pace->observed_ms + DEMAND_MS)
 		return;
 	double reading = (double)(bytes - pace->observed_bytes) * 1000 / (double)(now_ms - pace->observed_ms);
-	atomic_store_explicit(&pace->demand, pace_smooth(demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
+	atomic_store_explicit(&pace->demand, pace_smooth(pace_demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
 			      memory_order_relaxed);
 	pace->observed_bytes = bytes;
 	pace->observed_ms = now_ms;
 }
 
 /* Until free memory is used up. */
-static double time_left_ms(const struct store *store)
+static double pace_time_left_ms(const struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store);
 
 	if (free_bytes <= 0)
 		return 0;
-	return demand(store) > 0 ? (double)free_bytes / demand(store) * 1000 : HUGE_VAL;
+	return pace_demand(store) > 0 ? (double)free_bytes / pace_demand(store) * 1000 : HUGE_VAL;
 }
 
 uint64_t pace_reserve(const struct store *store)
 {
-	return (uint64_t)(2 * demand(store) * pace_cycle_ms(store) / 1000);
+	return (uint64_t)(2 * pace_demand(store) * pace_cycle_ms(store) / 1000);
 }
 
 bool pace_hurry(const struct store *store)
 {
-	return time_left_ms(store) < 2 * pace_cycle_ms(store);
+	return pace_time_left_ms(store) < 2 * pace_cycle_ms(store);
 }
 
 void pace_init(struct store *store, uint64_t now_ms)
@@ -89,9 +89,9 @@ void pace_init(struct store *store, uint64_t now_ms)
 }
 
 /* The part of the time that is to be worked. */
-static double duty(const struct store *store)
+static double pace_duty(const struct store *store)
 {
-	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
+	double left_ms = pace_time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
 
 	return left_ms <= wanted ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
 }
@@ -113,7 +113,7 @@ struct scheduling {
  * thread as any other: where a worker never sleeps, it would have to wait for the end of the worker's slice
  * each time that it has waited for the device.
  */
-static void schedule(struct store *store, bool hurry)
+static void pace_schedule(struct store *store, bool hurry)
 {
 	struct scheduling scheduling = { .size = sizeof(scheduling),
 					 .policy = hurry ? SCHED_OTHER : SCHED_BATCH,
@@ -131,7 +131,7 @@ static void schedule(struct store *store, bool hurry)
 void pace_thread(struct store *store)
 {
 	store->cleaner->pace.hurried = true;
-	schedule(store, false);
+	pace_schedule(store, false);
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul); /* pauses are as short as they are meant */
 }
 
@@ -143,7 +143,7 @@ void pace_begin(struct store *store)
 
 	pace->began_us = pace->step_us = clk_now_us(store->clock);
 	pace->paused_us = 0;
-	schedule(store, duty(store) == 1);
+	pace_schedule(store, pace_duty(store) == 1);
 }
 
 void pace_end(struct store *store)
@@ -155,7 +155,7 @@ void pace_end(struct store *store)
 			      memory_order_relaxed);
 }
 
-static void paused(struct store *store, uint64_t since_us)
+static void pace_note_pause(struct store *store, uint64_t since_us)
 {
 	struct pace *pace = &store->cleaner->pace;
 
@@ -176,8 +176,8 @@ void pace_step(struct store *store)
 	worked_us = now_us - pace->step_us;
 	if (worked_us < STEP_US)
 		return;
-	double part = duty(store);
-	schedule(store, part == 1);
+	double part = pace_duty(store);
+	pace_schedule(store, part == 1);
 	/* Most of a long step was somebody else's: without the CPU there is no work to rest from. */
 	if (worked_us > 2 * STEP_US)
 		worked_us = 2 * STEP_US;
@@ -187,7 +187,7 @@ void pace_step(struct store *store)
 		return;
 	struct timespec pause = { .tv_nsec = (long)pause_us * 1000 };
 	nanosleep(&pause, NULL);
-	paused(store, now_us);
+	pace_note_pause(store, now_us);
 }
 
 void pace_plan_step(void *context)
@@ -197,15 +197,15 @@ void pace_plan_step(void *context)
 
 void pace_write(struct store *store, uint64_t began_ms, double part)
 {
-	double spread_ms = fmin(time_left_ms(store) / SHARE_OF_TIME, WRITE_MAX_MS);
+	double spread_ms = fmin(pace_time_left_ms(store) / SHARE_OF_TIME, WRITE_MAX_MS);
 	uint64_t now_us = clk_now_us(store->clock);
 	double early_ms = spread_ms * part - (double)(now_us / 1000 - began_ms);
 
-	if (demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
+	if (pace_demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
 		return;
 	seg_write_wait(store->segments);
 	early_ms -= (double)(clk_now_us(store->clock) - now_us) / 1000;
 	if (early_ms > 1)
 		cleaner_sleep(store, (unsigned)early_ms);
-	paused(store, now_us);
+	pace_note_pause(store, now_us);
 }

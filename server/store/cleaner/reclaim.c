@@ -17,7 +17,7 @@
 #define STEP_OBJECTS 32u
 #define PIN_WAITS_LOGGED 50
 
-struct walk {
+struct reclaim_walk {
 	struct store *store;
 	uint32_t segment;
 	uint64_t sequence, written_ms;
@@ -26,7 +26,8 @@ struct walk {
 	bool broken; /* a fault point */
 };
 
-static bool worth_keeping(const struct walk *walk, const struct fidx_match *match, const struct seg_record *record)
+static bool reclaim_worth_keeping(const struct reclaim_walk *walk, const struct fidx_match *match,
+				  const struct seg_record *record)
 {
 	const struct store *store = walk->store;
 
@@ -47,7 +48,7 @@ static void copy_becomes_original(struct store *store, struct stripe *stripe, ui
 
 static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
-	struct walk *walk = context;
+	struct reclaim_walk *walk = context;
 	struct store *store = walk->store;
 	uint64_t hash = store_hash(store, record->key, record->key_length);
 	struct stripe *stripe = store_stripe(store, hash);
@@ -64,7 +65,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	fidx_key_of(store->index, hash, &key);
 	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
 		return true;
-	if (worth_keeping(walk, &match, record))
+	if (reclaim_worth_keeping(walk, &match, record))
 		item = item_from_record(&store->cleaner->context, record, walk->written_ms);
 
 	if (fault_fires(FAULT_store_reclaim_visit))
@@ -96,7 +97,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	return true;
 }
 
-static void clear_remaining(struct walk *walk, int result)
+static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 {
 	struct store *store = walk->store;
 	uint64_t left = fidx_segment_slots(store->index, walk->segment), swept;
@@ -114,7 +115,7 @@ static void clear_remaining(struct walk *walk, int result)
 }
 
 /* Readers drain within a read's time; a stuck device holds the segment, never the workers. */
-static bool wait_for_readers(struct store *store, uint32_t segment)
+static bool reclaim_wait_for_readers(struct store *store, uint32_t segment)
 {
 	for (int waits = 0;; waits++) {
 		if (seg_reclaim_end(store->segments, segment, PIN_WAIT_MS) == FS_OK)
@@ -129,10 +130,10 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 
 bool reclaim_segment(struct store *store, uint32_t segment)
 {
-	struct walk walk = { .store = store,
-			     .segment = segment,
-			     .written_ms = seg_written_at_ms(store->segments, segment),
-			     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
+	struct reclaim_walk walk = { .store = store,
+				     .segment = segment,
+				     .written_ms = seg_written_at_ms(store->segments, segment),
+				     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
 	uint64_t visited = 0;
 	int result;
 
@@ -141,11 +142,11 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	result = seg_walk(store->segments, segment, reclaim_visit, &walk, &visited);
 	if (walk.broken)
 		result = FS_ECORRUPT;
-	clear_remaining(&walk, result);
+	reclaim_clear_remaining(&walk, result);
 	context_settle(&store->cleaner->context);
 	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);
-	if (!wait_for_readers(store, segment))
+	if (!reclaim_wait_for_readers(store, segment))
 		return false;
 	tables_tidy(store);
 	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);

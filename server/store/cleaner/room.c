@@ -34,7 +34,7 @@ bool room_on_flash(struct store *store, uint32_t *segment)
 /* ---- the index ------------------------------------------------------------------------------- */
 
 /* How many slots a segment of these candidates will take, at the most. */
-static uint64_t slots_of(const struct store *store, const struct gathered *gathered)
+static uint64_t gathered_slots(const struct store *store, const struct gathered *gathered)
 {
 	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
 
@@ -42,7 +42,7 @@ static uint64_t slots_of(const struct store *store, const struct gathered *gathe
 }
 
 /* Their places follow from the table. */
-static void place_anew(struct store *store, struct gathered *gathered, unsigned table)
+static void gathered_place_anew(struct store *store, struct gathered *gathered, unsigned table)
 {
 	for (uint32_t i = 0; i < gathered->count; i++) {
 		struct seg_candidate *candidate = &gathered->candidates[i];
@@ -68,10 +68,10 @@ bool room_in_index(struct store *store, struct gathered *gathered)
 	struct index_sizing *sizing = &store->cleaner->sizing;
 	uint32_t oldest;
 
-	while (!tables_choose(store, slots_of(store, gathered), &sizing->table))
+	while (!tables_choose(store, gathered_slots(store, gathered), &sizing->table))
 		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
 			return false;
 	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
-		place_anew(store, gathered, sizing->table);
+		gathered_place_anew(store, gathered, sizing->table);
 	return true;
 }

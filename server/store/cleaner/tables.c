@@ -47,7 +47,7 @@ struct tables {
 	double needed; /* slots, for all segments */
 };
 
-static bool drains(const struct store *store, unsigned table)
+static bool table_drains(const struct store *store, unsigned table)
 {
 	return store->cleaner->sizing.draining >> table & 1;
 }
@@ -66,7 +66,7 @@ static void tables_look(const struct store *store, uint64_t objects, struct tabl
 			continue;
 		out->live++;
 		out->all += out->table[t].slots;
-		out->kept += drains(store, t) ? 0 : out->table[t].slots;
+		out->kept += table_drains(store, t) ? 0 : out->table[t].slots;
 	}
 	/* By all that are on flash, or by the last ones where these have more. */
 	if (segments.live > 0)
@@ -83,12 +83,12 @@ static bool table_fits(const struct tables *tables, unsigned table)
 }
 
 /* The largest with room for the next segment, so that small ones run empty. FIDX_TABLES: none. */
-static unsigned roomiest(const struct store *store, const struct tables *tables, bool draining)
+static unsigned roomiest_table(const struct store *store, const struct tables *tables, bool draining)
 {
 	unsigned best = FIDX_TABLES;
 
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		if (drains(store, t) == draining && table_fits(tables, t) &&
+		if (table_drains(store, t) == draining && table_fits(tables, t) &&
 		    (best == FIDX_TABLES || tables->table[t].slots > tables->table[best].slots))
 			best = t;
 	return best;
@@ -107,7 +107,7 @@ void tables_note(struct store *store, uint64_t objects)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-static void account(struct store *store)
+static void tables_account(struct store *store)
 {
 	struct fidx_status status;
 
@@ -117,7 +117,7 @@ static void account(struct store *store)
 }
 
 /* The keeper evicts what a part of the new table takes, so that no set has to. */
-static void wait_for_free(struct store *store)
+static void tables_wait_for_free(struct store *store)
 {
 	for (unsigned n = 0; n < SLICE_WAITS && store_free_bytes(store) < (int64_t)store->segment_bytes / 4; n++) {
 		if (!store->config.evict || background_is_stopping(&store->cleaner->background))
@@ -136,7 +136,7 @@ static void take_off_items(struct store *store, uint64_t bytes)
 	for (uint64_t taken = 0; taken < bytes; taken += slice) {
 		atomic_fetch_add_explicit(&store->index_bytes, bytes - taken < slice ? bytes - taken : slice,
 					  memory_order_relaxed);
-		wait_for_free(store);
+		tables_wait_for_free(store);
 	}
 }
 
@@ -166,7 +166,7 @@ static void set_filter_bits(struct store *store, unsigned tables)
 
 /* ---- another table --------------------------------------------------------------------------- */
 
-static void tell_full(struct store *store, const struct tables *tables)
+static void tables_tell_full(struct store *store, const struct tables *tables)
 {
 	struct index_sizing *sizing = &store->cleaner->sizing;
 
@@ -181,7 +181,7 @@ static void tell_full(struct store *store, const struct tables *tables)
 }
 
 /* The tables that were there drain from now on. */
-static void drain_all(struct store *store, const struct tables *tables)
+static void tables_drain_all(struct store *store, const struct tables *tables)
 {
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
 		if (tables->table[t].live)
@@ -200,12 +200,12 @@ static bool tables_add(struct store *store, const struct tables *tables, double 
 	if (buckets > room)
 		buckets = room;
 	if ((double)buckets * FIDX_BUCKET_SLOTS < least) {
-		tell_full(store, tables);
+		tables_tell_full(store, tables);
 		return false;
 	}
 	take_off_items(store, buckets * BUCKET_BYTES);
 	int result = fidx_table_add(store->index, buckets, table);
-	account(store);
+	tables_account(store);
 	if (result != FS_OK) {
 		log_limited(LOG_LEVEL_WARN, "flash: no memory for a table of the index: %s", fs_strerror(result));
 		return false;
@@ -231,14 +231,14 @@ static bool tables_grow(struct store *store, const struct tables *tables, unsign
 	if (have < TOO_SMALL * tables->needed &&
 	    (double)(tables->all * SLOT_BYTES) + tables->needed / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
 	    tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
-		drain_all(store, tables);
+		tables_drain_all(store, tables);
 		return true;
 	}
 	return tables_add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
 }
 
 /* When all three are in use and more is needed, the smallest is to make room for a better one. */
-static void drain_smallest(struct store *store, const struct tables *tables)
+static void tables_drain_smallest(struct store *store, const struct tables *tables)
 {
 	unsigned smallest = 0;
 
@@ -251,7 +251,7 @@ static void drain_smallest(struct store *store, const struct tables *tables)
 }
 
 /* Is what there is far more than is needed, and known to be? */
-static bool too_large(const struct store *store, const struct tables *tables)
+static bool tables_too_large(const struct store *store, const struct tables *tables)
 {
 	uint32_t seen = store->cleaner->sizing.seen_since;
 	double share = tables->needed / INDEX_LOAD / (double)tables->kept;
@@ -262,15 +262,15 @@ static bool too_large(const struct store *store, const struct tables *tables)
 	       (share < TOO_LARGE && seen >= tables->segments / SEEN_SHARE_SURE && !store->cleaner->sizing.draining);
 }
 
-static bool shrink(struct store *store, const struct tables *tables)
+static bool tables_shrink(struct store *store, const struct tables *tables)
 {
 	uint64_t limit = store_memory_limit(store) / 8 * 5;
 	unsigned table;
 
-	if (!too_large(store, tables) ||
+	if (!tables_too_large(store, tables) ||
 	    !tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
 		return false;
-	drain_all(store, tables);
+	tables_drain_all(store, tables);
 	return true;
 }
 
@@ -281,12 +281,12 @@ bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
 	struct tables tables;
 
 	tables_look(store, objects, &tables);
-	if (shrink(store, &tables))
+	if (tables_shrink(store, &tables))
 		tables_look(store, objects, &tables);
-	*table = roomiest(store, &tables, false);
+	*table = roomiest_table(store, &tables, false);
 	if (*table == FIDX_TABLES && !tables_grow(store, &tables, table)) {
-		*table = roomiest(store, &tables, true); /* a last resort: it drains later */
-		drain_smallest(store, &tables);
+		*table = roomiest_table(store, &tables, true); /* a last resort: it drains later */
+		tables_drain_smallest(store, &tables);
 	}
 	set_filter_bits(store, tables.live);
 	return *table < FIDX_TABLES;
@@ -298,12 +298,12 @@ void tables_tidy(struct store *store)
 
 	fidx_tables(store->index, tables);
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		if (tables[t].live && drains(store, t) && tables[t].segments == 0) {
+		if (tables[t].live && table_drains(store, t) && tables[t].segments == 0) {
 			log_info("flash: a table of the index with %.2f MiB is not needed any more",
 				 (double)(tables[t].slots * SLOT_BYTES) / (1 << 20));
 			fidx_table_drop(store->index, t);
 			store->cleaner->sizing.draining &= ~(1u << t);
 		}
 	(void)fidx_extents_reserve(store->index, 0);
-	account(store);
+	tables_account(store);
 }

@@ -21,7 +21,7 @@ struct segment_write {
 	uint64_t began_ms, issued;
 };
 
-static uint64_t filter_room(void *context, uint64_t n)
+static uint64_t write_filter_room(void *context, uint64_t n)
 {
 	const struct store *store = context;
 
@@ -41,7 +41,7 @@ static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 		__builtin_prefetch((const char *)candidate->item + at);
 }
 
-static void fill_record(void *context, uint32_t n, struct seg_record *out)
+static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 {
 	const struct segment_write *write = context;
 	uint32_t candidate = write->plan->placed[n].candidate;
@@ -65,7 +65,7 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	memcpy(out->features, &entry->features, sizeof(entry->features));
 }
 
-static void between_chunks(void *context, uint64_t bytes)
+static void write_between_chunks(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
@@ -78,7 +78,7 @@ static void between_chunks(void *context, uint64_t bytes)
 /* ---- the write ------------------------------------------------------------------------------- */
 
 /* The device is gone for now: run on from DRAM, and try again after a while. */
-static void writes_failed(struct store *store, int result)
+static void write_note_failure(struct store *store, int result)
 {
 	struct cleaner *cleaner = store->cleaner;
 
@@ -94,7 +94,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	struct segment_write write = {
 		.store = store, .plan = plan, .gathered = gathered, .began_ms = clk_now_ms(store->clock)
 	};
-	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
+	const struct seg_writer_ops ops = { .record = write_fill_record, .pace = write_between_chunks };
 	size_t filter_length;
 	void *filter = filter_make(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
@@ -103,7 +103,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)written);
 	if (result != FS_OK) {
 		mem_free(filter);
-		writes_failed(store, result);
+		write_note_failure(store, result);
 		return false;
 	}
 	tables_note(store, plan->count - plan->extents);
@@ -126,13 +126,13 @@ static int write_make_plan(struct store *store, const struct gathered *gathered,
 
 	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
 	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
-			       filter_room, store, plan);
+			       write_filter_room, store, plan);
 	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
 	return result;
 }
 
 /* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
-static bool plan_and_write(struct store *store, struct gathered *gathered)
+static bool write_plan_and_segment(struct store *store, struct gathered *gathered)
 {
 	struct seg_plan plan;
 	uint64_t plan_bytes;
@@ -161,8 +161,8 @@ bool write_segment(struct store *store, unsigned groups)
 	pace_begin(store);
 	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;
-	gather(store, groups, want, store->cleaner->sizing.table, &gathered);
-	done = plan_and_write(store, &gathered);
+	gather_candidates(store, groups, want, store->cleaner->sizing.table, &gathered);
+	done = write_plan_and_segment(store, &gathered);
 	gathered_release(store, &gathered);
 	if (done)
 		pace_end(store);

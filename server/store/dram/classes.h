@@ -67,7 +67,7 @@ struct classes {
 };
 
 /* The class of an allocation of this size: computed ... */
-static inline unsigned class_of_any(uint64_t bytes)
+static inline unsigned size_class_any(uint64_t bytes)
 {
 	uint64_t last = bytes - 1;
 
@@ -84,9 +84,9 @@ static inline unsigned class_of_any(uint64_t bytes)
 #define CLASS_TABLE_BYTES 8192u
 extern uint8_t class_table[];
 
-static inline unsigned class_of(uint64_t bytes)
+static inline unsigned size_class(uint64_t bytes)
 {
-	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : class_of_any(bytes);
+	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : size_class_any(bytes);
 }
 
 static inline void class_add(struct class_block *block, unsigned class, enum class_counter counter, uint64_t n)

@@ -22,7 +22,7 @@
 #define WAIT_MS 30000u /* for items to be within the limit: values under way may hold it up */
 
 /* Nobody else has it, nor can get it without the stripe, which is held. */
-static bool movable(const struct compaction *compaction, const struct item *item)
+static bool compaction_can_move(const struct compaction *compaction, const struct item *item)
 {
 	unsigned class = mem_class(item_allocated_bytes(item));
 
@@ -37,7 +37,7 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
 	for (; b < end; b++) {
 		for (struct item **link = &stripe->buckets[b]; *link; link = &(*link)->next) {
-			if (movable(compaction, *link))
+			if (compaction_can_move(compaction, *link))
 				*link = mem_move(*link, item_allocated_bytes(*link));
 			++*met;
 		}
@@ -66,7 +66,7 @@ static void compaction_begin(struct store *store, struct compaction *compaction,
 
 /* The holes that a pass has left while hardly anything was set, or has gone, must be: some pages of each class are partly
    used. */
-static void end(struct store *store, struct compaction *compaction)
+static void compaction_end(struct store *store, struct compaction *compaction)
 {
 	uint64_t set = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed) - compaction->allocated;
 	int64_t grown = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) - compaction->item_bytes;
@@ -85,7 +85,7 @@ static void end(struct store *store, struct compaction *compaction)
 }
 
 /* Is it time? Not before eviction has done its part. */
-static bool due(struct store *store, struct compaction *compaction, uint64_t now_ms)
+static bool compaction_due(struct store *store, struct compaction *compaction, uint64_t now_ms)
 {
 	if (!compaction->waiting) {
 		compaction->waiting = true;
@@ -126,7 +126,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 	unsigned met = 0;
 
 	if (!compaction->running) {
-		if (!compaction_pending(store) || !due(store, compaction, now_ms))
+		if (!compaction_pending(store) || !compaction_due(store, compaction, now_ms))
 			return false;
 		memset(compaction->moves, true, sizeof(compaction->moves));
 		compaction_begin(store, compaction, atomic_load(&compaction->asked));
@@ -138,6 +138,6 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 			compaction->stripe++;
 	}
 	if (compaction->stripe == store->stripe_count)
-		end(store, compaction);
+		compaction_end(store, compaction);
 	return true;
 }

@@ -44,7 +44,7 @@ static int64_t memory_batch(const struct store_config *config, uint64_t limit)
 }
 
 /* The limit that was. */
-static uint64_t set_limit(struct store *store, uint64_t limit)
+static uint64_t memory_set_limit(struct store *store, uint64_t limit)
 {
 	uint64_t before = atomic_exchange(&store->memory_limit, limit);
 	uint32_t now_ms = (uint32_t)clk_now_ms(store->clock);
@@ -61,7 +61,7 @@ void memory_init(struct store *store)
 {
 	store->classes = mem_must_zalloc(sizeof(*store->classes));
 	store->compaction = mem_must_zalloc(sizeof(*store->compaction));
-	(void)set_limit(store, store->config.memory_bytes);
+	(void)memory_set_limit(store, store->config.memory_bytes);
 }
 
 void memory_fini(struct store *store)
@@ -72,7 +72,7 @@ void memory_fini(struct store *store)
 }
 
 /* What of -m is not for items. */
-static uint64_t other_bytes(const struct store *store)
+static uint64_t memory_other_bytes(const struct store *store)
 {
 	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
@@ -80,7 +80,7 @@ static uint64_t other_bytes(const struct store *store)
 	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
 }
 
-static uint64_t budget_beside(const struct store *store, uint64_t others)
+static uint64_t memory_budget_beside(const struct store *store, uint64_t others)
 {
 	uint64_t limit = store_memory_limit(store);
 	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
@@ -89,14 +89,15 @@ static uint64_t budget_beside(const struct store *store, uint64_t others)
 }
 
 /* Who comes first past a mark's bytes sets it. What items pay for holes makes the marks no closer. */
-static void note_recent(struct store *store, uint64_t allocated)
+static void memory_note_recent(struct store *store, uint64_t allocated)
 {
 	struct recent *recent = &store->recent;
 	uint64_t due = atomic_load_explicit(&recent->due, memory_order_relaxed);
 
 	if (allocated < due ||
 	    !atomic_compare_exchange_strong(&recent->due, &due,
-					    allocated + budget_beside(store, other_bytes(store)) / RECENT_PART))
+					    allocated + memory_budget_beside(store, memory_other_bytes(store)) /
+								RECENT_PART))
 		return;
 	uint32_t n = atomic_fetch_add(&recent->count, 1) % RECENT_MARKS;
 	atomic_store_explicit(&recent->since_ms,
@@ -111,10 +112,10 @@ void context_settle(struct store_context *context)
 		context->item_bytes = 0;
 	}
 	if (context->allocated_bytes) {
-		note_recent(context->store,
-			    context->allocated_bytes + atomic_fetch_add_explicit(&context->store->allocated_bytes,
-										 context->allocated_bytes,
-										 memory_order_relaxed));
+		memory_note_recent(context->store,
+				   context->allocated_bytes +
+					   atomic_fetch_add_explicit(&context->store->allocated_bytes,
+								     context->allocated_bytes, memory_order_relaxed));
 		context->allocated_bytes = 0;
 	}
 	if (context->background && context->released_bytes) {
@@ -126,8 +127,8 @@ void context_settle(struct store_context *context)
 
 uint64_t store_item_budget(const struct store *store)
 {
-	return budget_beside(store,
-			     other_bytes(store) + atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
+	return memory_budget_beside(store, memory_other_bytes(store) +
+						   atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
 }
 
 int64_t store_free_bytes(const struct store *store)
@@ -139,7 +140,7 @@ uint64_t store_used_bytes(const struct store *store)
 {
 	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 
-	return (uint64_t)(items > 0 ? items : 0) + other_bytes(store);
+	return (uint64_t)(items > 0 ? items : 0) + memory_other_bytes(store);
 }
 
 /*
@@ -147,7 +148,7 @@ uint64_t store_used_bytes(const struct store *store)
  * holes come faster than that goes, and more is resident than should be, objects pay for them several times over, as
  * evicting one seldom empties a page; under -M, where none is evicted, they don't. Returns what they pay.
  */
-static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resident)
+static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_t resident)
 {
 	struct compaction *compaction = store->compaction;
 	bool sparse[MEM_CLASSES];
@@ -187,7 +188,7 @@ void store_watch_memory(struct store *store)
 	struct mem_figures heap;
 
 	if (resident > memory && resident_is_exact())
-		over = watch_holes(store, memory, resident);
+		over = memory_watch_holes(store, memory, resident);
 	if (resident > allowed) {
 		mem_figures(&heap);
 		if (heap.unused > (resident - allowed) / 2)
@@ -220,14 +221,14 @@ uint64_t memory_least_for_items(const struct store *store, uint64_t limit)
 
 bool memory_suffices(const struct store *store, uint64_t limit)
 {
-	return limit >= other_bytes(store) + memory_least_for_items(store, limit);
+	return limit >= memory_other_bytes(store) + memory_least_for_items(store, limit);
 }
 
 int store_set_memory_limit(struct store *store, uint64_t bytes)
 {
 	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && !memory_suffices(store, bytes)))
 		return FS_ERANGE;
-	if (set_limit(store, bytes) > bytes && store->config.evict)
+	if (memory_set_limit(store, bytes) > bytes && store->config.evict)
 		compaction_ask(store);
 	return FS_OK;
 }

@@ -8,7 +8,7 @@
 #define STRIPES_MIN 64u
 #define STRIPES_MAX 8192u
 
-static uint32_t bucket_of(const struct stripe *stripe, uint64_t hash)
+static uint32_t stripe_bucket_now(const struct stripe *stripe, uint64_t hash)
 {
 	return stripe_bucket(hash, atomic_load_explicit(&stripe->mask, memory_order_relaxed));
 }
@@ -59,7 +59,7 @@ void stripes_fini(struct store *store)
 
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
 {
-	struct item *item = stripe->buckets[bucket_of(stripe, hash)];
+	struct item *item = stripe->buckets[stripe_bucket_now(stripe, hash)];
 
 	while (item && !item_is(item, key, key_length))
 		item = item->next;
@@ -75,7 +75,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
 
 		/* Their number may be another one by now: a hint, not an access. */
-		__builtin_prefetch(&buckets[bucket_of(stripe, hashes[i])]);
+		__builtin_prefetch(&buckets[stripe_bucket_now(stripe, hashes[i])]);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct stripe *stripe = store_stripe(store, hashes[i]);
@@ -84,7 +84,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		if (!lock_try(&stripe->lock))
 			continue;
 		/* Only its address is used, so it may be freed as soon as the stripe is released. */
-		item = (uintptr_t)stripe->buckets[bucket_of(stripe, hashes[i])];
+		item = (uintptr_t)stripe->buckets[stripe_bucket_now(stripe, hashes[i])];
 		lock_release(&stripe->lock);
 		__builtin_prefetch((const void *)item, 1);
 		__builtin_prefetch((const void *)(item + 64));
@@ -104,7 +104,7 @@ static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t b
 	stripe->mask = buckets - 1;
 	for (uint32_t b = 0; b < old_buckets; b++) {
 		for (struct item *item = old[b], *next; item; item = next) {
-			uint32_t to = bucket_of(stripe, store_hash(store, item_key(item), item->key_length));
+			uint32_t to = stripe_bucket_now(stripe, store_hash(store, item_key(item), item->key_length));
 
 			next = item->next;
 			item->next = new[to];
@@ -135,16 +135,16 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	must(!(item->state & ITEM_LINKED));
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
 		stripe_resize(store, stripe, 2 * (stripe->mask + 1));
-	uint32_t b = bucket_of(stripe, hash);
+	uint32_t b = stripe_bucket_now(stripe, hash);
 	item->next = stripe->buckets[b];
 	stripe->buckets[b] = item;
 	item->state |= ITEM_LINKED;
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 }
 
-static struct item **find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
+static struct item **stripe_find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
 {
-	struct item **link = &stripe->buckets[bucket_of(stripe, hash)];
+	struct item **link = &stripe->buckets[stripe_bucket_now(stripe, hash)];
 
 	while (*link != item) {
 		must(*link);
@@ -153,7 +153,7 @@ static struct item **find_link(const struct stripe *stripe, uint64_t hash, const
 	return link;
 }
 
-static void unlinked(struct store *store, struct stripe *stripe, struct item *item)
+static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
 {
 	item->next = NULL;
 	if (item->state & ITEM_CANDIDATE)
@@ -163,23 +163,23 @@ static void unlinked(struct store *store, struct stripe *stripe, struct item *it
 
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
-	struct item **link = find_link(stripe, hash, item);
+	struct item **link = stripe_find_link(stripe, hash, item);
 
 	lock_assert_held(&stripe->lock);
 	*link = item->next;
 	atomic_store_explicit(&stripe->count, atomic_load_explicit(&stripe->count, memory_order_relaxed) - 1,
 			      memory_order_relaxed);
-	unlinked(store, stripe, item);
+	stripe_note_unlinked(store, stripe, item);
 }
 
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
 {
-	struct item **link = find_link(stripe, hash, old);
+	struct item **link = stripe_find_link(stripe, hash, old);
 
 	lock_assert_held(&stripe->lock);
 	must(!(new->state &ITEM_LINKED));
 	new->next = old->next;
 	*link = new;
 	new->state |= ITEM_LINKED;
-	unlinked(store, stripe, old);
+	stripe_note_unlinked(store, stripe, old);
 }

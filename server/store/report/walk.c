@@ -19,7 +19,7 @@
 #endif
 #define FINE_SIZES (STORE_SIZE_FINE / STORE_SIZE_STEP)
 
-struct walk {
+struct object_walk {
 	struct store *store;
 	bool (*see)(void *context, const struct store_seen *object);
 	void *context;
@@ -30,13 +30,13 @@ struct walk {
 	bool pinned;
 };
 
-static void walk_show(struct walk *walk, const struct store_seen *object)
+static void walk_show(struct object_walk *walk, const struct store_seen *object)
 {
 	if (!walk->stopped && !walk->see(walk->context, object))
 		walk->stopped = true;
 }
 
-static void pause_if_due(struct walk *walk)
+static void walk_pause_if_due(struct object_walk *walk)
 {
 	if (walk->since_pause < STORE_CRAWL_BATCH)
 		return;
@@ -45,14 +45,14 @@ static void pause_if_due(struct walk *walk)
 }
 
 /* The store's seconds as wall seconds. */
-static int64_t wall_of(const struct store *store, int64_t seconds)
+static int64_t walk_wall_seconds(const struct store *store, int64_t seconds)
 {
 	return clk_wall_seconds() - store_now_seconds(store, clk_now_us(store->clock)) + seconds;
 }
 
-static int64_t wall_expiry(const struct store *store, uint32_t expiry)
+static int64_t walk_wall_expiry(const struct store *store, uint32_t expiry)
 {
-	return expiry ? wall_of(store, expiry) : -1;
+	return expiry ? walk_wall_seconds(store, expiry) : -1;
 }
 
 /* ---- the objects of a stripe ----------------------------------------------------------------- */
@@ -72,17 +72,17 @@ struct scan {
 /* item NULL: a bucket ends. False: no room, the bucket is to be met again. Stripe held. */
 typedef bool meet_function(void *context, struct item *item);
 
-static bool is_of(const struct scan *scan, const struct item *item)
+static bool scan_has(const struct scan *scan, const struct item *item)
 {
 	return scan->stripe->mask >= scan->mask ||
 	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
 }
 
-static bool meet_bucket(const struct scan *scan, meet_function *meet, void *context)
+static bool scan_bucket(const struct scan *scan, meet_function *meet, void *context)
 {
 	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
 		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
-			if (is_of(scan, item) && !meet(context, item))
+			if (scan_has(scan, item) && !meet(context, item))
 				return false;
 	return meet(context, NULL);
 }
@@ -96,7 +96,7 @@ static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 		scan->begun = true;
 	}
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && scan->bucket <= scan->mask; n++, scan->bucket++)
-		if (!meet_bucket(scan, meet, context))
+		if (!scan_bucket(scan, meet, context))
 			break;
 	lock_release(&scan->stripe->lock);
 	return scan->bucket <= scan->mask;
@@ -114,7 +114,7 @@ struct copy {
 };
 
 struct copies {
-	struct walk *walk;
+	struct object_walk *walk;
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	char *memory;
@@ -127,7 +127,7 @@ static size_t copy_bytes(uint8_t key_length)
 }
 
 /* Is the object of a clean copy to be met on flash? A full index or a failed walk may have taken its slot. */
-static bool to_be_met_on_flash(struct store *store, const struct item *item)
+static bool walk_meets_on_flash(struct store *store, const struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -139,7 +139,7 @@ static bool to_be_met_on_flash(struct store *store, const struct item *item)
 	return flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 }
 
-static bool copy_item(void *context, struct item *item)
+static bool walk_copy_item(void *context, struct item *item)
 {
 	struct copies *copies = context;
 	struct store *store = copies->walk->store;
@@ -150,7 +150,7 @@ static bool copy_item(void *context, struct item *item)
 	}
 	copies->walk->since_pause++;
 	if (!store_alive(store, item->expiry, item->cas, copies->now_seconds) ||
-	    (item->state & ITEM_CLEAN && copies->walk->flash && to_be_met_on_flash(store, item)))
+	    (item->state & ITEM_CLEAN && copies->walk->flash && walk_meets_on_flash(store, item)))
 		return true;
 	if (copies->room - copies->used < copy_bytes(item->key_length))
 		return false;
@@ -168,11 +168,11 @@ static bool copy_item(void *context, struct item *item)
 	return true;
 }
 
-static void show_copies(struct copies *copies)
+static void walk_show_copies(struct copies *copies)
 {
-	struct walk *walk = copies->walk;
+	struct object_walk *walk = copies->walk;
 	struct store *store = walk->store;
-	int64_t now = wall_of(store, copies->now_seconds);
+	int64_t now = walk_wall_seconds(store, copies->now_seconds);
 
 	for (size_t at = 0; at < copies->kept && !walk->stopped;) {
 		const struct copy *copy = (const struct copy *)(void *)(copies->memory + at);
@@ -182,16 +182,16 @@ static void show_copies(struct copies *copies)
 						      .fetched = copy->fetched,
 						      .value_length = copy->value_length,
 						      .client_flags = copy->client_flags,
-						      .expires = wall_expiry(store, copy->expiry),
+						      .expires = walk_wall_expiry(store, copy->expiry),
 						      .accessed = now - copy->idle_seconds,
 						      .cas = copy->cas,
-						      .class = class_of(copy->bytes),
+						      .class = size_class(copy->bytes),
 						      .bytes = copy->bytes });
 		at += copy_bytes(copy->key_length);
 	}
 }
 
-static bool copies_grow(struct copies *copies)
+static bool walk_grow_copies(struct copies *copies)
 {
 	char *memory = mem_realloc(copies->memory, 2 * copies->room);
 
@@ -204,7 +204,7 @@ static bool copies_grow(struct copies *copies)
 
 static int walk_stripe(struct copies *copies, struct stripe *stripe)
 {
-	struct walk *walk = copies->walk;
+	struct object_walk *walk = copies->walk;
 	struct scan scan = { .store = walk->store, .stripe = stripe };
 	bool more = true;
 
@@ -214,16 +214,16 @@ static int walk_stripe(struct copies *copies, struct stripe *stripe)
 		copies->now_ms = now_us / 1000;
 		copies->now_seconds = store_now_seconds(walk->store, now_us);
 		copies->used = copies->kept = 0;
-		more = scan_some(&scan, copy_item, copies);
-		if (copies->kept == 0 && copies->used > 0 && !copies_grow(copies))
+		more = scan_some(&scan, walk_copy_item, copies);
+		if (copies->kept == 0 && copies->used > 0 && !walk_grow_copies(copies))
 			return FS_ENOMEM;
-		show_copies(copies);
-		pause_if_due(walk);
+		walk_show_copies(copies);
+		walk_pause_if_due(walk);
 	}
 	return FS_OK;
 }
 
-static int walk_dram(struct walk *walk)
+static int walk_dram(struct object_walk *walk)
 {
 	struct store *store = walk->store;
 	struct copies copies = { .walk = walk, .memory = mem_alloc(COPIES_BYTES), .room = COPIES_BYTES };
@@ -237,7 +237,7 @@ static int walk_dram(struct walk *walk)
 
 /* ---- flash ----------------------------------------------------------------------------------- */
 
-static void show_record(struct walk *walk, const struct seg_record *record, const struct fidx_match *match)
+static void walk_show_record(struct object_walk *walk, const struct seg_record *record, const struct fidx_match *match)
 {
 	struct store *store = walk->store;
 	uint64_t bytes = item_bytes_for(record->key_length, record->client_flags, record->value_length);
@@ -253,17 +253,17 @@ static void show_record(struct walk *walk, const struct seg_record *record, cons
 					      .from_flash = true,
 					      .value_length = record->value_length,
 					      .client_flags = record->client_flags,
-					      .expires = wall_expiry(store, record->expiry),
+					      .expires = walk_wall_expiry(store, record->expiry),
 					      .accessed = clk_wall_seconds() - idle,
 					      .cas = record->cas,
-					      .class = class_of(bytes),
+					      .class = size_class(bytes),
 					      .bytes = (uint32_t)bytes });
 }
 
 /* The record lies in memory of the walk's, which stays when the segment goes. */
 static bool walk_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
-	struct walk *walk = context;
+	struct object_walk *walk = context;
 	struct store *store = walk->store;
 	struct fidx_key key;
 	struct fidx_match match;
@@ -277,13 +277,13 @@ static bool walk_visit(void *context, uint64_t offset, bool is_extent, const str
 		return true;
 	seg_unpin(store->segments, walk->segment);
 	if (live)
-		show_record(walk, record, &match);
-	pause_if_due(walk);
+		walk_show_record(walk, record, &match);
+	walk_pause_if_due(walk);
 	walk->pinned = !walk->stopped && seg_pin(store->segments, walk->segment, walk->sequence);
 	return walk->pinned;
 }
 
-static int walk_segment(struct walk *walk, uint32_t segment)
+static int walk_segment(struct object_walk *walk, uint32_t segment)
 {
 	struct seg *segments = walk->store->segments;
 	uint64_t visited;
@@ -301,7 +301,7 @@ static int walk_segment(struct walk *walk, uint32_t segment)
 	return result;
 }
 
-static int walk_flash(struct walk *walk)
+static int walk_flash(struct object_walk *walk)
 {
 	struct seg_info info;
 	int result = FS_OK;
@@ -316,7 +316,7 @@ static int walk_flash(struct walk *walk)
 int store_walk(struct store *store, bool flash, bool (*see)(void *context, const struct store_seen *object),
 	       void *context)
 {
-	struct walk walk = { .store = store, .see = see, .context = context, .flash = flash && store->index };
+	struct object_walk walk = { .store = store, .see = see, .context = context, .flash = flash && store->index };
 	int result = walk_dram(&walk);
 
 	if (result == FS_OK && walk.flash && !walk.stopped)
@@ -333,7 +333,7 @@ struct sizes {
 	uint64_t coarse[CLASSES + 1]; /* above these */
 };
 
-static bool count_size(void *context, struct item *item)
+static bool walk_count_size(void *context, struct item *item)
 {
 	struct sizes *sizes = context;
 
@@ -343,7 +343,7 @@ static bool count_size(void *context, struct item *item)
 	if (bytes <= STORE_SIZE_FINE)
 		sizes->fine[(bytes + STORE_SIZE_STEP - 1) / STORE_SIZE_STEP]++;
 	else
-		sizes->coarse[class_of(bytes)]++;
+		sizes->coarse[size_class(bytes)]++;
 	return true;
 }
 
@@ -358,7 +358,7 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	for (uint32_t n = 0; n < store->stripe_count; n++) {
 		struct scan scan = { .store = store, .stripe = &store->stripes[n] };
 
-		while (scan_some(&scan, count_size, sizes))
+		while (scan_some(&scan, walk_count_size, sizes))
 			;
 	}
 	for (uint32_t n = 0; n <= FINE_SIZES; n++)

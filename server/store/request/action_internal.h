@@ -3,7 +3,7 @@
  * A command under way in one critical section of its key's stripe, and what the files that carry commands
  * out share: apply.c (the table of commands), apply_read.c, apply_write.c, apply_number.c, extended.c.
  *
- * All of these run with the stripe held, but for action_finish and extended_prepare.
+ * All of these run with the stripe held, but for action_finish and options_prepare.
  */
 #ifndef FS_STORE_ACTION_H
 #define FS_STORE_ACTION_H
@@ -104,7 +104,7 @@ void action_note_written(struct action *action, struct item *item);
 void apply_get(struct action *action, const struct current *current);
 void apply_touch(struct action *action, const struct current *current); /* TOUCH and GAT */
 /* GET, GAT and TOUCH that are extended. */
-void apply_read_extended(struct action *action, const struct current *current);
+void apply_read_with_options(struct action *action, const struct current *current);
 
 /* ---- apply_write.c --------------------------------------------------------------------------- */
 
@@ -124,28 +124,27 @@ void apply_number(struct action *action, const struct current *current); /* INCR
 
 /* Before the stripe is taken: gives the request's object room for marks where it may need them. False:
    no memory, the object is dropped. */
-bool extended_prepare(struct store_context *context, struct store_request *request);
+bool options_prepare(struct store_context *context, struct store_request *request);
 /* Fills found with what is there before the request. Needs no stripe for a record that a GET is answered with. */
-void extended_found(struct store_request *request, const struct current *current, uint32_t now_seconds,
-		    uint64_t now_ms);
+void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms);
 /* What is made of nothing: its expiry, which found tells. Touch: the request gives it one of its own too. */
-uint32_t extended_made(struct action *action, bool touch);
+uint32_t options_made(struct action *action, bool touch);
 /* The object has this expiry now. */
-void extended_expires(struct action *action, uint32_t expiry);
+void options_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id another one? (CAS, SET and REPLACE have their own.) */
-bool extended_differs(const struct action *action, const struct current *current);
+bool options_differs(const struct action *action, const struct current *current);
 /* The id that is to be shown of what the request stores; 0: that of ours. */
-static inline uint64_t extended_own_cas(const struct store_request *request)
+static inline uint64_t options_own_cas(const struct store_request *request)
 {
-	return __builtin_expect(request->extended, 0) && request->options.own_cas ? request->options.new_cas : 0;
+	return __builtin_expect(request->has_options, 0) && request->options.own_cas ? request->options.new_cas : 0;
 }
 /* A new item with that room where the request needs it: NULL without memory. */
-struct item *extended_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length);
+struct item *options_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length);
 /* The key's object in DRAM, with room for marks, no slot and no plan, its id unchanged. NULL without memory. */
-struct item *extended_markable(struct action *action, const struct current *current);
+struct item *options_markable(struct action *action, const struct current *current);
 /* Does an object with this expiry end so soon that the request, a GET, wants it made anew? */
-bool extended_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);
+bool options_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);
 /* May a record be sent as it was read, as nothing of it changes? */
-bool extended_unchanged(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);
+bool options_unchanged(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);
 
 #endif

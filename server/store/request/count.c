@@ -35,7 +35,7 @@ static const struct op_counters OP_COUNTERS[] = {
 	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
 };
 
-static inline void count_one(enum ctr counter)
+static inline void count_counter(enum ctr counter)
 {
 	if (counter != CTR_COUNT)
 		ctr_add(counter, 1);
@@ -47,8 +47,8 @@ static inline unsigned class_of_value(const struct store_request *request)
 	const struct store_value *value = &request->value;
 
 	if (value->item)
-		return class_of((uint64_t)(value->data + value->length - (const char *)value->item));
-	return class_of(item_bytes_for(request->key_length, value->client_flags, value->length));
+		return size_class((uint64_t)(value->data + value->length - (const char *)value->item));
+	return size_class(item_bytes_for(request->key_length, value->client_flags, value->length));
 }
 
 static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
@@ -68,14 +68,14 @@ static void count_op(struct store_context *context, const struct store_request *
 {
 	enum outcome outcome = OUTCOME_OF[request->result];
 
-	count_one(OP_COUNTERS[op].command);
-	count_one(OP_COUNTERS[op].outcome[outcome]);
+	count_counter(OP_COUNTERS[op].command);
+	count_counter(OP_COUNTERS[op].outcome[outcome]);
 	count_classes(context, request, op, outcome);
 }
 
 /* Where an extended request doesn't count as the command that it is. */
-static __attribute__((cold, noinline)) void count_extended(struct store_context *context,
-							   const struct store_request *request, bool from_flash)
+static __attribute__((cold, noinline)) void count_with_options(struct store_context *context,
+							       const struct store_request *request, bool from_flash)
 {
 	const struct store_options *options = &request->options;
 	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
@@ -115,8 +115,8 @@ static inline void count_get(struct store_context *context, const struct store_r
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
 {
 	/* What most requests are first, without the table. */
-	if (__builtin_expect(request->extended, 0)) {
-		count_extended(context, request, from_flash);
+	if (__builtin_expect(request->has_options, 0)) {
+		count_with_options(context, request, from_flash);
 	} else if (request->op == STORE_GET) {
 		count_get(context, request, from_flash);
 	} else if (request->op == STORE_SET) {

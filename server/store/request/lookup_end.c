@@ -30,7 +30,7 @@ void lookup_unpin(struct store_lookup *lookup)
 
 /* ---- the end of a request -------------------------------------------------------------------- */
 
-static void thaw(struct store_lookup *lookup, struct stripe *stripe)
+static void lookup_thaw(struct store_lookup *lookup, struct stripe *stripe)
 {
 	if (lookup->frozen) {
 		must(stripe->frozen > 0);
@@ -39,7 +39,7 @@ static void thaw(struct store_lookup *lookup, struct stripe *stripe)
 	}
 }
 
-static void count_reads(const struct store_lookup *lookup, bool found)
+static void lookup_count_reads(const struct store_lookup *lookup, bool found)
 {
 	ctr_add(found ? CTR_flash_lookups_hit : CTR_flash_lookups_miss, 1);
 	ctr_add(found ? CTR_flash_reads_on_hit : CTR_flash_reads_on_miss, lookup->reads);
@@ -61,7 +61,7 @@ static void lookup_end(struct store_lookup *lookup)
 	request->done(request);
 }
 
-static struct action action_of(struct store_lookup *lookup, struct stripe *stripe)
+static struct action lookup_action(struct store_lookup *lookup, struct stripe *stripe)
 {
 	struct store_worker *worker = lookup->worker;
 
@@ -76,7 +76,7 @@ static struct action action_of(struct store_lookup *lookup, struct stripe *strip
 
 /* ---- GET ------------------------------------------------------------------------------------- */
 
-static void touch_slot(struct store *store, struct store_lookup *lookup)
+static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 {
 	if (lookup->extent_read)
 		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
@@ -84,7 +84,7 @@ static void touch_slot(struct store *store, struct store_lookup *lookup)
 		fidx_touch(store->index, &lookup->key, &lookup->match[lookup->at]);
 }
 
-static bool read_on_flash(const struct store_lookup *lookup)
+static bool lookup_was_read_on_flash(const struct store_lookup *lookup)
 {
 	return lookup->extent_read ? lookup->extent.read_on_flash : lookup->match[lookup->at].read_on_flash;
 }
@@ -94,7 +94,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	struct store_request *request = lookup->request;
 	struct store *store = lookup->worker->context.store;
 	uint32_t expiry = record->expiry;
-	bool quiet = request->extended && (request->options.keep_clock || request->options.uncounted);
+	bool quiet = request->has_options && (request->options.keep_clock || request->options.uncounted);
 
 	request->value = (struct store_value){ .data = record->value,
 					       .length = record->value_length,
@@ -103,14 +103,14 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 					       .from_flash = true,
 					       .read = reads_pass_on(lookup) };
 	request->result = STORE_HIT;
-	if (request->extended)
-		extended_found(request,
-			       &(struct current){ .record = record,
-						  .packed_ms = packed_ms,
-						  .read_on_flash = read_on_flash(lookup) },
-			       lookup->worker->now_seconds, lookup->worker->now_ms);
+	if (request->has_options)
+		options_found(request,
+			      &(struct current){ .record = record,
+						 .packed_ms = packed_ms,
+						 .read_on_flash = lookup_was_read_on_flash(lookup) },
+			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
-		touch_slot(store, lookup);
+		lookup_touch_slot(store, lookup);
 		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
 			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
 	}
@@ -118,7 +118,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))
 		lookup_promote(lookup, record, packed_ms);
 #endif
-	count_reads(lookup, true);
+	lookup_count_reads(lookup, true);
 	count_result(&lookup->worker->context, request, true);
 	lookup_end(lookup);
 }
@@ -127,14 +127,14 @@ void lookup_miss(struct store_lookup *lookup)
 {
 	lookup->request->result = STORE_MISS;
 	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
-	count_reads(lookup, false);
+	lookup_count_reads(lookup, false);
 	count_result(&lookup->worker->context, lookup->request, false);
 	lookup_end(lookup);
 }
 
 /* ---- read-modify-write ----------------------------------------------------------------------- */
 
-static bool was_read(const struct store_lookup *lookup, const struct fidx_match *match)
+static bool lookup_has_read(const struct store_lookup *lookup, const struct fidx_match *match)
 {
 	for (unsigned i = 0; i < lookup->matches; i++)
 		if (fidx_same(&lookup->match[i], match))
@@ -146,8 +146,8 @@ static bool was_read(const struct store_lookup *lookup, const struct fidx_match 
  * Under the stripe, DRAM lacking the key: do the slots still say what was read? found: the slot
  * of the record must be there still; otherwise every match must be among those that were read.
  */
-static bool still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
-		       unsigned *matches, struct fidx_extent *extent, bool *has_extent)
+static bool lookup_still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
+			      unsigned *matches, struct fidx_extent *extent, bool *has_extent)
 {
 	if (found && !lookup->extent_read) {
 		struct fidx_match own = lookup->match[lookup->at];
@@ -163,14 +163,14 @@ static bool still_true(struct store *store, struct store_lookup *lookup, bool fo
 	if (*has_extent && !same_extent)
 		return false;
 	for (unsigned i = 0; i < *matches; i++)
-		if (!was_read(lookup, &match[i]))
+		if (!lookup_has_read(lookup, &match[i]))
 			return false;
 	return true;
 }
 
 /* Another round: what matches now is pinned and read anew. Stripe held at the call. */
-static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match, unsigned matches,
-		  const struct fidx_extent *extent)
+static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match,
+			     unsigned matches, const struct fidx_extent *extent)
 {
 	bool room;
 
@@ -202,7 +202,7 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	struct store *store = worker->context.store;
 	struct store_request *request = lookup->request;
 	struct stripe *stripe = store_stripe(store, request->hash);
-	struct action action = action_of(lookup, stripe);
+	struct action action = lookup_action(lookup, stripe);
 	struct current current = { .packed_ms = packed_ms };
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -215,14 +215,14 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	if (record && !store_alive(store, record->expiry, record->cas, worker->now_seconds))
 		record = NULL; /* flushed since it was read */
 	if (!current.item) {
-		bool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
+		bool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
 		/* Frozen, no slot can have come; but one that the table of known collisions rejected may
 		   match again, as that table forgets. What was found is enough to know then. */
 		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
 			if (truth) /* the fault: read the same again */
 				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
-			again(lookup, stripe, match, matches, has_extent ? &extent : NULL);
+			lookup_read_anew(lookup, stripe, match, matches, has_extent ? &extent : NULL);
 			for (unsigned i = 0; i < action.garbage_count; i++)
 				item_release(&worker->context, action.garbage[i]);
 			return;
@@ -230,15 +230,15 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 		if (truth)
 			current.record = record;
 		if (current.record) {
-			current.read_on_flash = read_on_flash(lookup);
+			current.read_on_flash = lookup_was_read_on_flash(lookup);
 			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
 			action.own_slot = lookup->extent_read ? NULL : &lookup->match[lookup->at];
 		}
 	}
 	action_apply(&action, &current);
-	thaw(lookup, stripe);
+	lookup_thaw(lookup, stripe);
 	lock_release(&stripe->lock);
-	count_reads(lookup, current.record != NULL);
+	lookup_count_reads(lookup, current.record != NULL);
 	count_result(&worker->context, request, current.record != NULL);
 	action_finish(&action);
 	lookup_end(lookup);
@@ -252,7 +252,7 @@ void lookup_give_up(struct store_lookup *lookup)
 	struct store_request *request = lookup->request;
 	struct store_worker *worker = lookup->worker;
 	struct stripe *stripe = store_stripe(worker->context.store, request->hash);
-	struct action action = action_of(lookup, stripe);
+	struct action action = lookup_action(lookup, stripe);
 	struct current current = { 0 };
 
 	lock_acquire(&stripe->lock);
@@ -262,9 +262,9 @@ void lookup_give_up(struct store_lookup *lookup)
 	if (lookup_needs_value(lookup))
 		current.item = action_find(&action);
 	action_unread(&action, &current);
-	thaw(lookup, stripe);
+	lookup_thaw(lookup, stripe);
 	lock_release(&stripe->lock);
-	count_reads(lookup, false);
+	lookup_count_reads(lookup, false);
 	count_result(&worker->context, request, false);
 	action_finish(&action);
 	lookup_end(lookup);

@@ -69,13 +69,13 @@ static inline bool request_needs_value(const struct store *store, const struct s
 	const struct store_options *options = &request->options;
 
 	if (request->op == STORE_GET)
-		return request->extended && (options->vivify || options->touch || options->recache);
+		return request->has_options && (options->vivify || options->touch || options->recache);
 	if (store_proves_slots(store))
 		return true;
 	if (request->op == STORE_SET)
-		return request->extended && options->compare_cas;
+		return request->has_options && options->compare_cas;
 	if (request->op == STORE_DELETE)
-		return !request->extended || !(options->blind || options->refused);
+		return !request->has_options || !(options->blind || options->refused);
 	return true;
 }
 /* Starts the flash reads of a request, the stripe being held. Of the answers only LOOKUP_STARTED releases it. */

@@ -104,7 +104,7 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 	if (evict_inline(context, mem_cost(bytes)))
 		item = item_new(context, key, key_length, client_flags, expiry, value_length);
 	if (!item)
-		class_add(context->classes, class_of(bytes), CLASS_OUT_OF_MEMORY, 1);
+		class_add(context->classes, size_class(bytes), CLASS_OUT_OF_MEMORY, 1);
 	return item;
 }
 
@@ -130,7 +130,7 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 /* ---- time-outs and the event loop ------------------------------------------------------------ */
 
 /* One step of each: what becomes ready meanwhile is the next poll's. */
-static void poll_ready(struct store_worker *worker)
+static void worker_poll_ready(struct store_worker *worker)
 {
 	struct store_lookup *last = worker->ready_last;
 
@@ -143,7 +143,7 @@ static void poll_ready(struct store_worker *worker)
 	}
 }
 
-static void time_out(struct store_lookup *lookup)
+static void worker_time_out(struct store_lookup *lookup)
 {
 	ctr_add(CTR_flash_read_timeouts, 1);
 	if (reads_leave(lookup) && lookup->made)
@@ -151,7 +151,7 @@ static void time_out(struct store_lookup *lookup)
 	lookup_give_up(lookup);
 }
 
-static void arm_timer(struct store_worker *worker)
+static void worker_arm_timer(struct store_worker *worker)
 {
 	uint64_t ns = timeout_us(worker) * 500;
 	struct itimerspec when = { 0 };
@@ -166,7 +166,7 @@ static void arm_timer(struct store_worker *worker)
 }
 
 /* What clients' requests for flash take is cache memory too. */
-static void account_reads(struct store_worker *worker)
+static void worker_account_reads(struct store_worker *worker)
 {
 	uint64_t bytes =
 		reads_memory(&worker->reads) + (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
@@ -183,8 +183,8 @@ void store_worker_flush(struct store_worker *worker)
 	if (worker->reader) {
 		seg_reader_set_patience(worker->reader, timeout_us(worker) * 1000);
 		seg_reader_flush(worker->reader);
-		arm_timer(worker);
-		account_reads(worker);
+		worker_arm_timer(worker);
+		worker_account_reads(worker);
 	}
 	context_settle(&worker->context);
 }
@@ -196,11 +196,11 @@ void store_worker_poll(struct store_worker *worker)
 
 	if (!worker->reader)
 		return;
-	poll_ready(worker);
+	worker_poll_ready(worker);
 	seg_reader_poll(worker->reader);
 	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&
 	    read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
 		worker->timer_armed = false;
 	while (worker->oldest && !worker->oldest->ready && worker->now_us > worker->oldest->started_us + limit_us)
-		time_out(worker->oldest);
+		worker_time_out(worker->oldest);
 }

@@ -11,8 +11,8 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 }
 
 /* The slot of the record at this offset, if it is live: it names the function that leads there. */
-static bool find_slot(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		      uint64_t offset, struct fidx_match *match)
+static bool slot_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+			 uint64_t offset, struct fidx_match *match)
 {
 	uint64_t place = fidx_place(store->index, key, segment);
 	unsigned f = seg_function_at(store->segments, segment, place, offset, 0);
@@ -45,5 +45,5 @@ bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, co
 		    uint64_t offset, bool is_extent, struct fidx_match *match)
 {
 	return is_extent ? extent_is_live(store, segment, sequence, key, offset, match)
-			 : find_slot(store, segment, sequence, key, offset, match);
+			 : slot_is_live(store, segment, sequence, key, offset, match);
 }

@@ -74,7 +74,7 @@ struct recent {
 };
 
 /* Where a crawl has left off; bucket 0: between two stripes. The keeper's. */
-struct crawl_place {
+struct crawl_position {
 	uint32_t stripe, bucket;
 };
 
@@ -143,7 +143,7 @@ struct store {
 	_Alignas(CACHE_LINE) struct windows windows; /* of what was written */
 	struct compaction *compaction; /* dram/compact.c */
 	struct keeper *keeper; /* cleaner/keeper.c */
-	struct crawl_place crawl, pass; /* the crawl that was asked for; the one that goes on by itself */
+	struct crawl_position crawl, pass; /* the crawl that was asked for; the one that goes on by itself */
 	struct cleaner *cleaner; /* cleaner/cleaner.c */
 	/* Memory is short, or work was asked for: keeper and cleaner are to look at once. Any thread, any lock held. */
 	void (*wake)(struct store *store);
