@@ -421,8 +421,8 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
        "asan store/test_reads",
        ("server/store/request/reads.c",
-        "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\t*made",
-        "\tstruct flash_read *read = find(reads, wanted) && !lookup ? find(reads, wanted) : NULL;\n\n\t*made"))
+        "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\tmust",
+        "\tstruct flash_read *read = lookup ? NULL : reads_find(reads, wanted);\n\n\tmust"))
 
 mutant("kept-for-ever", "What was read once is kept without a bound.",
        "asan store/test_reads",

@@ -38,6 +38,7 @@ void cleaner_init(struct store *store)
 
 void cleaner_fini(struct store *store)
 {
+	context_settle(&store->cleaner->context);
 	background_fini(&store->cleaner->background);
 }
 
@@ -139,6 +140,7 @@ static bool cleaner_write_if_due(struct store *store)
 		atomic_store(&cleaner->held_up, true);
 		return false;
 	}
+	must(!cleaner_is_writing(store));
 	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
 	written = write_segment(store, groups);
 	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);

@@ -148,8 +148,22 @@ struct gathered {
 /* The item of the n-th record of a plan. */
 static inline struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
 {
+	must(n < plan->count && plan->placed[n].candidate < gathered->count);
 	return gathered->candidates[plan->placed[n].candidate].item;
 }
+/* Takes so many bytes for a plan into the account of -m, and back out of it. */
+static inline void plan_bytes_add(struct store *store, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+}
+
+static inline void plan_bytes_sub(struct store *store, uint64_t bytes)
+{
+	uint64_t before = atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+
+	must(before >= bytes);
+}
+
 /* Its number among the candidates on its way into the cache, if there are so many. */
 static inline void prefetch_number(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
 {

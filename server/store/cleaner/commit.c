@@ -42,6 +42,7 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 	bool moved = false;
 
 	lock_acquire(&stripe->lock);
+	must(item->state & ITEM_PLANNED);
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
 	    store_alive(store, item->expiry, item->cas, now_seconds)) {
@@ -106,6 +107,7 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	struct committed committed = { 0 };
 	uint64_t bytes = plan->stats.placed_bytes;
 
+	must(plan->extents <= plan->count && plan->count <= gathered->count);
 	for (uint32_t i = 0; i < plan->extents; i++)
 		bytes -= gathered->candidates[plan->placed[i].candidate].length;
 	fidx_segment_open(store->index, segment, table, plan->sequence, slots ? (uint32_t)(bytes / slots) : 0, filter,

@@ -38,6 +38,7 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 		ctr_add(CTR_expired_unfetched, 1);
 		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
 	}
+	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
 	item->next = round->garbage;
 	round->garbage = item;
@@ -147,6 +148,7 @@ static bool crawl_continue_pass(struct crawl_round *round)
 	struct crawl *crawl = &store->keeper->crawl;
 	struct stripe *stripe = &store->stripes[store->pass.stripe];
 
+	must(store->pass.stripe < store->stripe_count);
 	if (store->pass.bucket == 0) {
 		if (store->pass.stripe == 0)
 			crawl_begin_pass(store, round->free_dead);
@@ -200,6 +202,7 @@ static bool crawl_batch(struct store *store)
 	struct crawl *crawl = &store->keeper->crawl;
 	struct crawl_round round = crawl_round_now(store);
 
+	must(crawl->begun);
 	round.free_dead = true;
 	round.left = crawl->left;
 	while (round.met < STORE_CRAWL_BATCH && store->crawl.stripe < store->stripe_count) {

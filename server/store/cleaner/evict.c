@@ -63,6 +63,7 @@ struct eviction {
 
 static void evict_take_out(struct eviction *round, struct stripe *stripe, uint64_t hash, struct item *item)
 {
+	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->context->store, stripe, hash, item);
 	item->next = round->garbage;
 	round->garbage = item;
@@ -186,6 +187,7 @@ static void evict_advance_hand(struct eviction *round)
 	uint64_t visited = round->visited, planned = round->planned;
 	uint32_t b = context->hand_bucket, buckets;
 
+	must(context->hand_stripe < store->stripe_count);
 	lock_acquire(&stripe->lock);
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
 		for (struct item *item = stripe->buckets[b], *next; item; item = next) {

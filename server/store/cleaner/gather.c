@@ -52,9 +52,7 @@ static bool gather_set_room(struct store *store, struct gathered *out, uint32_t 
 		out->entries = entries;
 	if (!candidates || !entries)
 		return false;
-	atomic_fetch_add_explicit(&store->plan_bytes,
-				  (uint64_t)(room - out->room) * (sizeof(*candidates) + sizeof(*entries)),
-				  memory_order_relaxed);
+	plan_bytes_add(store, (uint64_t)(room - out->room) * (sizeof(*candidates) + sizeof(*entries)));
 	out->room = room;
 	return true;
 }
@@ -88,6 +86,7 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	struct plan_entry *entry = &out->entries[out->count];
 	struct fidx_key key;
 
+	must(out->count < out->room);
 	fidx_key_of(round->store->index, hash, &key);
 	candidate->item = item;
 	candidate->place = fidx_place_in(round->store->index, &key, round->table);
@@ -168,6 +167,8 @@ static void gather_permute(struct store *store, struct gathered *out, uint32_t *
 			pace_step(store);
 		while (to[i] != i) {
 			uint32_t j = to[i];
+
+			must(j < out->count);
 			struct seg_candidate candidate = out->candidates[j];
 			struct plan_entry entry = out->entries[j];
 
@@ -190,7 +191,7 @@ static void gather_sort(struct store *store, struct gathered *out)
 
 	if (!to)
 		return;
-	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_add(store, bytes);
 	first = to + out->count;
 	memset(first, 0, RANKS * sizeof(*first));
 	for (uint32_t i = 0; i < out->count; i++)
@@ -205,7 +206,7 @@ static void gather_sort(struct store *store, struct gathered *out)
 		to[i] = first[gather_rank(out->entries[i].score)]++;
 	gather_permute(store, out, to);
 	mem_free(to);
-	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_sub(store, bytes);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -220,6 +221,8 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 				      .groups = groups,
 				      .table = table };
 
+	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
+	must(cleaner->gather_stripe < store->stripe_count);
 	memset(out, 0, sizeof(*out));
 	out->table_id = fidx_table_id(store->index, table);
 	if (!gather_guess_room(store, out, want_bytes))
@@ -242,6 +245,7 @@ void planned_release(struct store *store, struct item *item)
 	struct stripe *stripe = store_stripe(store, store_hash(store, item_key(item), item->key_length));
 
 	lock_acquire(&stripe->lock);
+	must(item->state & ITEM_PLANNED);
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED)
 		candidate_set(store, stripe, item);
@@ -260,9 +264,7 @@ void gathered_release(struct store *store, struct gathered *gathered)
 		if (i % STEP_OBJECTS == 0)
 			pace_step(store);
 	}
-	atomic_fetch_sub_explicit(&store->plan_bytes,
-				  gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)),
-				  memory_order_relaxed);
+	plan_bytes_sub(store, gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)));
 	atomic_store_explicit(&store->planned_bytes, 0, memory_order_relaxed);
 	mem_free(gathered->candidates);
 	mem_free(gathered->entries);

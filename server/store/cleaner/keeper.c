@@ -31,6 +31,7 @@ void keeper_init(struct store *store)
 
 void keeper_fini(struct store *store)
 {
+	context_settle(&store->keeper->context);
 	background_fini(&store->keeper->background);
 }
 

@@ -177,6 +177,7 @@ void pace_step(struct store *store)
 	if (worked_us < STEP_US)
 		return;
 	double part = pace_duty(store);
+	must(part > 0 && part <= 1);
 	pace_schedule(store, part == 1);
 	/* Most of a long step was somebody else's: without the CPU there is no work to rest from. */
 	if (worked_us > 2 * STEP_US)

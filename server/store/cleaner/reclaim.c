@@ -143,6 +143,8 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	if (walk.broken)
 		result = FS_ECORRUPT;
 	reclaim_clear_remaining(&walk, result);
+	must(fidx_segment_slots(store->index, segment) ==
+	     0); /* or a new segment's bytes would answer for the old one's keys */
 	context_settle(&store->cleaner->context);
 	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);

@@ -49,6 +49,7 @@ struct tables {
 
 static bool table_drains(const struct store *store, unsigned table)
 {
+	must(table < FIDX_TABLES);
 	return store->cleaner->sizing.draining >> table & 1;
 }
 
@@ -133,6 +134,7 @@ static void take_off_items(struct store *store, uint64_t bytes)
 {
 	uint64_t slice = store_memory_limit(store) / SLICES;
 
+	must(slice > 0);
 	for (uint64_t taken = 0; taken < bytes; taken += slice) {
 		atomic_fetch_add_explicit(&store->index_bytes, bytes - taken < slice ? bytes - taken : slice,
 					  memory_order_relaxed);

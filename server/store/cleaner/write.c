@@ -50,7 +50,9 @@ static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 		pace_step(write->store);
 	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
 	write_prefetch_record(write, n + ITEMS_AHEAD);
+	must(candidate < write->gathered->count);
 	struct item *item = write->gathered->candidates[candidate].item;
+	must(item->state & ITEM_PLANNED);
 	const struct plan_entry *entry = &write->gathered->entries[candidate];
 
 	memset(out, 0, sizeof(*out));
@@ -124,10 +126,10 @@ static int write_make_plan(struct store *store, const struct gathered *gathered,
 	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
 	int result;
 
-	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_add(store, bytes);
 	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
 			       write_filter_room, store, plan);
-	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_sub(store, bytes);
 	return result;
 }
 
@@ -143,9 +145,9 @@ static bool write_plan_and_segment(struct store *store, struct gathered *gathere
 	    !room_in_index(store, gathered) || write_make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
-	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	plan_bytes_add(store, plan_bytes);
 	done = plan.count > 0 && write_planned(store, segment, &plan, gathered);
-	atomic_fetch_sub_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	plan_bytes_sub(store, plan_bytes);
 	seg_plan_fini(&plan);
 	return done;
 }

@@ -35,15 +35,17 @@ void candidate_set(struct store *store, struct stripe *stripe, struct item *item
 {
 	if (item->state & ITEM_CANDIDATE)
 		return;
+	must(item->state & ITEM_LINKED && !(item->state & ITEM_PLANNED));
 	item->state |= ITEM_CANDIDATE;
 	stripe->candidates++;
+	must(stripe->candidates <= atomic_load_explicit(&stripe->count, memory_order_relaxed));
 	candidate_account(store, item, 1);
 }
 
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
 {
+	must(item->state & ITEM_CANDIDATE && stripe->candidates > 0);
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
-	must(stripe->candidates > 0);
 	stripe->candidates--;
 	sums->bytes[item_group(store, item)] += seg_record_length(item->key_length, item->value_length);
 	sums->count++;
@@ -57,7 +59,8 @@ void candidate_settle(struct store *store, struct candidate_sums *sums)
 		if (sums->bytes[g])
 			atomic_fetch_sub_explicit(&store->candidate_bytes[g], (int64_t)sums->bytes[g],
 						  memory_order_relaxed);
-	atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	int64_t before = atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	must(before >= sums->count);
 	*sums = (struct candidate_sums){ 0 };
 }
 

@@ -55,6 +55,7 @@ static void compaction_begin(struct store *store, struct compaction *compaction,
 {
 	bool sparse[MEM_CLASSES];
 
+	must(!compaction->running);
 	compaction->running = true;
 	compaction->began_ms = clk_now_ms(store->clock);
 	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
@@ -73,6 +74,7 @@ static void compaction_end(struct store *store, struct compaction *compaction)
 	uint64_t calm = store_memory_limit(store) / CALM_SHARE, left;
 	bool sparse[MEM_CLASSES];
 
+	must(compaction->running);
 	compaction->running = compaction->waiting = false;
 	compaction->ended_ms = clk_now_ms(store->clock);
 	atomic_store(&compaction->done, compaction->started);

@@ -54,6 +54,7 @@ static inline struct item *item_make(struct store_context *context, const char *
 	struct item *item = mem_alloc(bytes);
 
 	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
+	must(key_length <= UINT8_MAX);
 	if (!item)
 		return NULL;
 	memset(item, 0, sizeof(*item) + extra_bytes);
@@ -88,6 +89,7 @@ void item_release(struct store_context *context, struct item *item)
 
 	if (!item_unref(item))
 		return;
+	must(!(item->state & (ITEM_LINKED | ITEM_PLANNED | ITEM_CANDIDATE)));
 	bytes = item_allocated_bytes(item);
 	item_account_released(context, bytes);
 	mem_free_sized(item, bytes);

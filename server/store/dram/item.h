@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "classifier/classifier.h"
 
 enum item_state {
@@ -90,6 +91,7 @@ static inline size_t item_prefix_bytes(const struct item *item)
 /* Of an item that has_extra. */
 static inline struct item_extra *item_extra(struct item *item)
 {
+	must(item->has_extra);
 	return (struct item_extra *)(void *)item->data;
 }
 
@@ -185,13 +187,18 @@ static inline void item_prefetch(const struct item *item)
 /* The caller holds the stripe, or a reference. */
 static inline void item_ref(struct item *item)
 {
-	atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+	uint32_t refs = atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+
+	must(refs > 0);
 }
 
 /* True when that was the last reference: the caller frees. */
 static inline bool item_unref(struct item *item)
 {
-	return atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel) == 1;
+	uint32_t refs = atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel);
+
+	must(refs > 0);
+	return refs == 1;
 }
 
 #endif

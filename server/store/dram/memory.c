@@ -28,6 +28,7 @@
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
+	must(store->stripe_count > 0);
 	memset(context, 0, sizeof(*context));
 	context->store = store;
 	context->classes = classes_attach(store->classes);

@@ -42,18 +42,23 @@ int stripes_init(struct store *store)
 
 void stripes_fini(struct store *store)
 {
+	int64_t item_bytes = atomic_load(&store->item_bytes);
+
 	for (uint32_t i = 0; i < store->stripe_count; i++) {
 		struct stripe *stripe = &store->stripes[i];
 
+		must(stripe->frozen == 0);
 		for (uint32_t b = 0; b <= stripe->mask; b++) {
 			for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 				next = item->next;
+				item_bytes -= (int64_t)item_cost(item);
 				mem_free(item);
 			}
 		}
 		mem_free(stripe->buckets);
 		lock_fini(&stripe->lock);
 	}
+	must(item_bytes == 0);
 	mem_free(store->stripes);
 }
 
@@ -98,6 +103,7 @@ static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t b
 	struct item **old = stripe->buckets;
 	struct item **new = mem_zalloc((uint64_t)buckets * sizeof(*new));
 
+	must((buckets & (buckets - 1)) == 0);
 	if (!new)
 		return;
 	stripe->buckets = new;
@@ -132,7 +138,7 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed) + 1;
 
 	lock_assert_held(&stripe->lock);
-	must(!(item->state & ITEM_LINKED));
+	must(!(item->state & ITEM_LINKED) && !item->next);
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
 		stripe_resize(store, stripe, 2 * (stripe->mask + 1));
 	uint32_t b = stripe_bucket_now(stripe, hash);
@@ -155,6 +161,7 @@ static struct item **stripe_find_link(const struct stripe *stripe, uint64_t hash
 
 static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
 {
+	must(item->state & ITEM_LINKED);
 	item->next = NULL;
 	if (item->state & ITEM_CANDIDATE)
 		candidate_clear(store, stripe, item);
@@ -164,11 +171,12 @@ static void stripe_note_unlinked(struct store *store, struct stripe *stripe, str
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	struct item **link = stripe_find_link(stripe, hash, item);
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed);
 
 	lock_assert_held(&stripe->lock);
+	must(count > 0);
 	*link = item->next;
-	atomic_store_explicit(&stripe->count, atomic_load_explicit(&stripe->count, memory_order_relaxed) - 1,
-			      memory_order_relaxed);
+	atomic_store_explicit(&stripe->count, count - 1, memory_order_relaxed);
 	stripe_note_unlinked(store, stripe, item);
 }
 

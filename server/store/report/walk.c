@@ -165,6 +165,7 @@ static bool walk_copy_item(void *context, struct item *item)
 			       .fetched = item->state & ITEM_FETCHED };
 	memcpy(copy->key, item_key(item), item->key_length);
 	copies->used += copy_bytes(item->key_length);
+	must(copies->used <= copies->room);
 	return true;
 }
 
@@ -269,6 +270,7 @@ static bool walk_visit(void *context, uint64_t offset, bool is_extent, const str
 	struct fidx_match match;
 	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
 
+	must(walk->pinned);
 	walk->since_pause++;
 	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
 	bool live = store_alive(store, record->expiry, record->cas, now_seconds) &&

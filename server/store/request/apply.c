@@ -39,6 +39,7 @@ bool action_room_for(const struct action *action, size_t bytes)
 
 void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
+	must(new != current->item && !(new->state &ITEM_PLANNED));
 	new->cas = cas;
 	if (item_clock(new) == 0)
 		item_set_clock(new, 1);
@@ -113,6 +114,7 @@ static void action_note_objects(struct store_request *request, const struct curr
 
 void action_apply(struct action *action, const struct current *current)
 {
+	must((unsigned)action->request->op < sizeof(COMMANDS) / sizeof(COMMANDS[0]));
 	lock_assert_held(&action->stripe->lock);
 	if (action->request->op != STORE_GET)
 		action_note_objects(action->request, current);

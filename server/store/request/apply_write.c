@@ -7,6 +7,7 @@ void apply_store(struct action *action, const struct current *current)
 	struct store_request *request = action->request;
 	struct item *new = request->item;
 
+	must(new);
 	request->item = NULL;
 	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;

@@ -49,7 +49,7 @@ static void lookup_drop_slot(struct store_lookup *lookup)
 	if (lookup->extent_read)
 		fidx_extent_remove(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
-		fidx_remove(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_remove(store->index, &lookup->key, lookup_match(lookup));
 	lock_release(&stripe->lock);
 }
 
@@ -100,8 +100,7 @@ static void lookup_met_other_key(struct store_lookup *lookup, const struct seg_r
 
 	ctr_add(CTR_false_matches, 1);
 	if (!lookup->extent_read)
-		fidx_learn(store->index, &lookup->match[lookup->at],
-			   store_hash(store, record->key, record->key_length));
+		fidx_learn(store->index, lookup_match(lookup), store_hash(store, record->key, record->key_length));
 	lookup_read_on(lookup);
 }
 
@@ -167,7 +166,7 @@ static void lookup_met_error(struct store_lookup *lookup, int result)
 		if (result == FS_ELATE)
 			ctr_add(CTR_flash_reads_shed, 1);
 		if (lookup->made)
-			lookup->reads--; /* it was never sent */
+			lookup_uncount_read(lookup); /* it was never sent */
 		lookup_give_up(lookup);
 		return;
 	}
@@ -180,12 +179,14 @@ void lookup_on_read(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
 
+	must(lookup->magic == LOOKUP_MAGIC && lookup->worker->magic == WORKER_MAGIC);
+	must(lookup->running && !lookup->ready && !lookup->waits);
 	if (lookup->unread) {
 		lookup_give_up(lookup);
 		return;
 	}
 	if (!lookup->extent_read)
-		fidx_touch_soon(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)
 		lookup_look(lookup);
 	else
@@ -208,7 +209,7 @@ static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 		lookup->position = lookup->extent.offset;
 		*length = lookup->extent.length;
 	} else if (lookup->at < lookup->matches) {
-		const struct fidx_match *match = &lookup->match[lookup->at];
+		const struct fidx_match *match = lookup_match(lookup);
 
 		lookup->position = seg_position(store->segments, match->segment, match->place, match->function);
 		*length = seg_read_length(store->segments, match->segment);

@@ -9,6 +9,8 @@
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
 		const struct fidx_extent *extent)
 {
+	must(lookup->matches == 0 && !lookup->has_extent);
+	must(matches <= LOOKUP_FEW || lookup->match != lookup->few);
 	for (unsigned i = 0; i < matches; i++)
 		if (seg_pin(lookup_segments(lookup), match[i].segment, match[i].sequence))
 			lookup->match[lookup->matches++] = match[i];
@@ -20,6 +22,7 @@ void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, uns
 
 void lookup_unpin(struct store_lookup *lookup)
 {
+	must(lookup->at <= lookup->matches);
 	for (unsigned i = 0; i < lookup->matches; i++)
 		seg_unpin(lookup_segments(lookup), lookup->match[i].segment);
 	if (lookup->has_extent)
@@ -55,6 +58,7 @@ static void lookup_end(struct store_lookup *lookup)
 	lookup_unpin(lookup);
 	if (lookup->read)
 		reads_leave(lookup);
+	must(request->lookup == lookup && worker->pending > 0);
 	request->lookup = NULL;
 	worker->pending--;
 	lookup_free(lookup);
@@ -81,12 +85,12 @@ static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 	if (lookup->extent_read)
 		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
-		fidx_touch(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_touch(store->index, &lookup->key, lookup_match(lookup));
 }
 
-static bool lookup_was_read_on_flash(const struct store_lookup *lookup)
+static bool lookup_was_read_on_flash(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.read_on_flash : lookup->match[lookup->at].read_on_flash;
+	return lookup->extent_read ? lookup->extent.read_on_flash : lookup_match(lookup)->read_on_flash;
 }
 
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
@@ -150,7 +154,7 @@ static bool lookup_still_true(struct store *store, struct store_lookup *lookup, 
 			      unsigned *matches, struct fidx_extent *extent, bool *has_extent)
 {
 	if (found && !lookup->extent_read) {
-		struct fidx_match own = lookup->match[lookup->at];
+		struct fidx_match own = *lookup_match(lookup);
 
 		if (fidx_find(store->index, &lookup->key, &own))
 			return true;
@@ -176,6 +180,7 @@ static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe,
 
 	ctr_add(CTR_flash_revalidations, 1);
 	if (++lookup->rounds == LOOKUP_ROUNDS_MAX) {
+		must(!lookup->frozen);
 		stripe->frozen++;
 		lookup->frozen = true;
 		ctr_add(CTR_flash_freezes, 1);
@@ -232,7 +237,7 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 		if (current.record) {
 			current.read_on_flash = lookup_was_read_on_flash(lookup);
 			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
-			action.own_slot = lookup->extent_read ? NULL : &lookup->match[lookup->at];
+			action.own_slot = lookup->extent_read ? NULL : lookup_match(lookup);
 		}
 	}
 	action_apply(&action, &current);

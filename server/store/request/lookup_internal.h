@@ -13,20 +13,34 @@ static inline struct seg *lookup_segments(const struct store_lookup *lookup)
 	return lookup->worker->context.store->segments;
 }
 
-/* The segment that is being read, and its sequence number. */
-static inline uint32_t lookup_segment(const struct store_lookup *lookup)
+/* The match that is being read, where it is no extent. */
+static inline struct fidx_match *lookup_match(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.segment : lookup->match[lookup->at].segment;
+	must(lookup->at < lookup->matches);
+	return &lookup->match[lookup->at];
 }
 
-static inline uint64_t lookup_sequence(const struct store_lookup *lookup)
+/* The segment that is being read, and its sequence number. */
+static inline uint32_t lookup_segment(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.sequence : lookup->match[lookup->at].sequence;
+	return lookup->extent_read ? lookup->extent.segment : lookup_match(lookup)->segment;
+}
+
+static inline uint64_t lookup_sequence(struct store_lookup *lookup)
+{
+	return lookup->extent_read ? lookup->extent.sequence : lookup_match(lookup)->sequence;
 }
 
 static inline bool lookup_needs_value(const struct store_lookup *lookup)
 {
 	return request_needs_value(lookup->worker->context.store, lookup->request);
+}
+
+/* The read that the lookup began was never sent. */
+static inline void lookup_uncount_read(struct store_lookup *lookup)
+{
+	must(lookup->reads > 0);
+	lookup->reads--;
 }
 
 /* How long a request may wait for flash: --flash-read-timeout. */

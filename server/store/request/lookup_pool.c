@@ -23,6 +23,10 @@ void lookup_free(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->magic == LOOKUP_MAGIC);
+	must(!lookup->running && !lookup->ready && !lookup->read && !lookup->frozen);
+	must(lookup->matches == 0 && !lookup->has_extent);
+	lookup->magic = 0;
 	if (lookup->match != lookup->few)
 		mem_free(lookup->match);
 	if (worker->free_count >= LOOKUPS_IDLE_MOST) {
@@ -48,6 +52,7 @@ struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 	if (!lookup)
 		return NULL;
 	memset(lookup, 0, offsetof(struct store_lookup, key));
+	lookup->magic = LOOKUP_MAGIC;
 	lookup->worker = worker;
 	lookup->match = lookup->few;
 	if (lookup_make_room(lookup, matches))
@@ -58,7 +63,7 @@ struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 
 void lookups_fini(struct store_worker *worker)
 {
-	must(worker->lookups == 0);
+	must(worker->lookups == 0 && !worker->ready_first);
 	while (worker->free) {
 		struct store_lookup *lookup = worker->free;
 
@@ -71,6 +76,8 @@ void lookup_run(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(!lookup->running);
+	lookup->running = true;
 	lookup->prev = worker->newest;
 	lookup->next = NULL;
 	if (worker->newest)
@@ -85,6 +92,8 @@ void lookup_unrun(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->running && worker->lookups > 0);
+	lookup->running = false;
 	if (lookup->prev)
 		lookup->prev->next = lookup->next;
 	else
@@ -103,6 +112,7 @@ void lookup_make_ready(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->running && !lookup->ready && !lookup->waits);
 	lookup->ready = true;
 	lookup->next_waiting = NULL;
 	if (worker->ready_last)
@@ -116,6 +126,7 @@ struct store_lookup *lookup_take_ready(struct store_worker *worker)
 {
 	struct store_lookup *lookup = worker->ready_first;
 
+	must(lookup && lookup->magic == LOOKUP_MAGIC && lookup->ready);
 	worker->ready_first = lookup->next_waiting;
 	if (!worker->ready_first)
 		worker->ready_last = NULL;

@@ -46,8 +46,10 @@ static void reads_unlist(struct reads *reads, struct flash_read *read)
 
 	if (!read->listed)
 		return;
-	while (*link != read)
+	while (*link != read) {
+		must(*link);
 		link = &(*link)->chain;
+	}
 	*link = read->chain;
 	read->listed = false;
 }
@@ -93,6 +95,7 @@ static struct flash_read *reads_take_free(struct reads *reads)
 /* Nobody has it any more. */
 static void reads_give_back(struct reads *reads, struct flash_read *read)
 {
+	must(reads->count > 0 && !read->first);
 	reads_unlist(reads, read);
 	seg_read_release(reads->reader, &read->read);
 	reads->count--;
@@ -118,6 +121,7 @@ static void reads_unkeep(struct reads *reads, struct flash_read *read)
 	else
 		reads->oldest = read->newer;
 	read->newer = read->older = NULL;
+	must(reads->kept_bytes >= read->read.buffer_bytes);
 	reads->kept_bytes -= read->read.buffer_bytes;
 }
 
@@ -179,6 +183,7 @@ void reads_fini(struct reads *reads)
 
 static void reads_wait_for(struct flash_read *read, struct store_lookup *lookup)
 {
+	must(!read->done && lookup->waits);
 	lookup->next_waiting = NULL;
 	if (read->last)
 		read->last->next_waiting = lookup;
@@ -192,6 +197,7 @@ static void reads_on_done(struct seg_read *seg_read)
 	struct flash_read *read = (struct flash_read *)(void *)seg_read;
 	struct reads *reads = read->reads;
 
+	must(!read->done);
 	seg_unpin(reads->segments, seg_read->segment);
 	read->done = true;
 	read->users++; /* until all have been told */
@@ -204,6 +210,7 @@ static void reads_on_done(struct seg_read *seg_read)
 		read->first = lookup->next_waiting;
 		if (!read->first)
 			read->last = NULL;
+		must(lookup->waits && lookup->read == read);
 		lookup->waits = false;
 		reads_done(lookup);
 	}
@@ -239,6 +246,7 @@ enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup, co
 {
 	struct flash_read *read = reads_find(reads, wanted);
 
+	must(!lookup->read && !lookup->waits);
 	*made = !read;
 	if (!read)
 		read = reads_begin(reads, wanted);
@@ -269,6 +277,7 @@ static void reads_stop_waiting(struct flash_read *read, struct store_lookup *loo
 	struct store_lookup **link = &read->first, *before = NULL;
 
 	while (*link != lookup) {
+		must(*link);
 		before = *link;
 		link = &(*link)->next_waiting;
 	}
@@ -300,6 +309,7 @@ struct flash_read *reads_pass_on(struct store_lookup *lookup)
 {
 	struct flash_read *read = lookup->read;
 
+	must(read && read->done);
 	lookup->read = NULL;
 	return read;
 }

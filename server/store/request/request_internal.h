@@ -9,6 +9,9 @@
 /* Rounds of a read-modify-write whose slots changed, before commits have to wait for it. */
 #define LOOKUP_ROUNDS_MAX 3
 
+#define LOOKUP_MAGIC 0x6c6f6f6bu /* "look" */
+#define WORKER_MAGIC 0x776f726bu /* "work" */
+
 #define LOOKUP_FEW 4 /* matches that need no memory of their own: more are there once in thousands of lookups */
 
 /* Flash reads for one request. Pooled per worker. */
@@ -20,7 +23,9 @@ struct store_lookup {
 	struct flash_read *read; /* what it waits for, or is looking at; NULL: neither */
 	uint64_t started_us;
 	uint64_t position; /* of the read under way */
+	uint32_t magic; /* LOOKUP_MAGIC from lookup_new to lookup_free */
 	unsigned matches, at, reads, rounds;
+	bool running; /* it is in the worker's list of running ones */
 	bool waits; /* for its read to be done */
 	bool ready; /* its read is done already: it is in the worker's list of these */
 	bool unread; /* ... or could not be begun */
@@ -39,6 +44,7 @@ struct store_lookup {
 struct store_worker {
 	struct store_context context;
 	struct seg_reader *reader; /* NULL without flash */
+	uint32_t magic; /* WORKER_MAGIC as long as it is one */
 	int timer_fd;
 	bool timer_armed;
 	uint64_t timer_due_us; /* not to be read before */

@@ -21,6 +21,7 @@ int store_worker_create(struct store_worker **out, struct store *store)
 	static _Atomic uint64_t number;
 
 	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
+	worker->magic = WORKER_MAGIC;
 	worker->timer_fd = -1;
 	store_worker_turn(worker);
 	*out = worker;
@@ -47,6 +48,7 @@ int store_worker_create(struct store_worker **out, struct store *store)
 
 void store_worker_destroy(struct store_worker *worker)
 {
+	must(worker->magic == WORKER_MAGIC && worker->pending == 0);
 	if (worker->reader) {
 		reads_stop(&worker->reads);
 		seg_reader_destroy(worker->reader);
@@ -56,6 +58,7 @@ void store_worker_destroy(struct store_worker *worker)
 	if (worker->timer_fd >= 0)
 		close(worker->timer_fd);
 	context_settle(&worker->context);
+	worker->magic = 0;
 	mem_free(worker);
 }
 
@@ -75,6 +78,7 @@ uint64_t store_worker_turn(struct store_worker *worker)
 	struct store *store = worker->context.store;
 	uint64_t now_ns = clk_now_ns(store->clock);
 
+	must(worker->magic == WORKER_MAGIC);
 	worker->now_us = now_ns / 1000;
 	worker->now_ms = worker->now_us / 1000;
 	worker->now_seconds = store_now_seconds(store, worker->now_us);
@@ -120,6 +124,7 @@ void store_item_drop(struct store_worker *worker, struct item *item)
 
 void store_value_release(struct store_worker *worker, struct store_value *value)
 {
+	must(!value->item || !value->read);
 	if (value->item)
 		item_release(&worker->context, value->item);
 	else if (value->read)
@@ -145,9 +150,10 @@ static void worker_poll_ready(struct store_worker *worker)
 
 static void worker_time_out(struct store_lookup *lookup)
 {
+	must(lookup->magic == LOOKUP_MAGIC);
 	ctr_add(CTR_flash_read_timeouts, 1);
 	if (reads_leave(lookup) && lookup->made)
-		lookup->reads--;
+		lookup_uncount_read(lookup);
 	lookup_give_up(lookup);
 }
 

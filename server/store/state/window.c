@@ -29,6 +29,7 @@ static void window_keep(struct window_ring *ring, const struct window_reading *r
 
 static void window_drop_first(struct window_ring *ring)
 {
+	must(ring->count > 1);
 	ring->first = (ring->first + 1) % WINDOW_READINGS;
 	ring->count--;
 }
