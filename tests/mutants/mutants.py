@@ -678,9 +678,9 @@ mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, 
        "asan store/test_keeper",
        ("server/store/cleaner/keeper.c",
         "\treturn background_start(&store->keeper->background, \"keeper\", NULL, keeper_thread_step, store);",
-        "\t(void)step;\n\t(void)store;\n\treturn FS_OK;"),
+        "\t(void)keeper_thread_step;\n\t(void)store;\n\treturn FS_OK;"),
        ("server/store/cleaner/cleaner.c", "static bool cleaner_thread_step(void *context)\n{\n\treturn cleaner_step(context);",
-        "static bool step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
+        "static bool cleaner_thread_step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
         "cleaner_step(context) || busy;"))
 
 mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by itself.",
