@@ -203,8 +203,10 @@ static inline bool item_unref(struct item *item)
 {
 	uint32_t refs = atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel);
 
+	if (refs == 1)
+		return true;
 	must(refs > 0);
-	return refs == 1;
+	return false;
 }
 
 #endif

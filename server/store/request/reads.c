@@ -316,6 +316,7 @@ struct flash_read *reads_pass_on(struct store_lookup *lookup)
 
 void reads_release(struct flash_read *read)
 {
+	must(read->done);
 	reads_drop_user(read);
 }
 

@@ -124,7 +124,6 @@ void store_item_drop(struct store_worker *worker, struct item *item)
 
 void store_value_release(struct store_worker *worker, struct store_value *value)
 {
-	must(!value->item || !value->read);
 	if (value->item)
 		item_release(&worker->context, value->item);
 	else if (value->read)
