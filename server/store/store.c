@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store's life: opening in order, closing in the mirrored order; what may change meanwhile. */
+/* The store's life: opening in order, closing in the mirrored order; the values that may change in between. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -32,11 +32,11 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 	char more[160] = "";
 
 	if (sizing->flash_used < sizing->flash_given)
-		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused, -m %llu would use all",
+		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused; -m %llu would use all of it",
 			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
 			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
 	else if (sizing->memory_for_all > store->config.memory_bytes)
-		snprintf(more, sizeof(more), "; with objects of %u bytes only -m %llu would use all of it",
+		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
 			 store->config.flash_object_bytes, (unsigned long long)((sizing->memory_for_all >> 20) + 1));
 	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; the index begins with %.2f MiB (tag %u bits)%s",
 		   store->flash_path, (double)store->flash_capacity / (1 << 30), sizing->segments,
@@ -44,7 +44,7 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20), store->tag_bits, more);
 }
 
-/* ---- what may change --------------------------------------------------------------------------- */
+/* ---- tuning -------------------------------------------------------------------------------------- */
 
 void store_get_tuning(const struct store *store, struct store_tuning *out)
 {
@@ -153,7 +153,7 @@ static int open_classifier(struct store *store)
 	return result;
 }
 
-/* The operator has said how much the file may take of the rest: then a cache in DRAM is better than none. */
+/* With --flash-min-free the operator accepts a store without flash: a cache in DRAM is better than none. */
 static int open_without_flash(struct store *store, uint64_t wanted, const char *cause)
 {
 	snprintf(store->without_flash, sizeof(store->without_flash), "%s is not used, a file of %.2f GiB: %s",
@@ -168,7 +168,7 @@ static int open_without_flash(struct store *store, uint64_t wanted, const char *
 	return FS_OK;
 }
 
-/* True: the file is there, or may be made. */
+/* Is the file there, or may it be made? */
 static bool open_has_flash_room(struct store *store, const struct sizing *sizing)
 {
 	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
@@ -214,7 +214,7 @@ static int open_flash(struct store *store, char reason[256])
 	return FS_OK;
 }
 
-/* What is no item's grows by a few parts of -m, so that more than what is missing is asked for. */
+/* The least -m that would do. The parts beside items grow with -m too, so half of each further byte is theirs. */
 static int open_too_little_memory(const struct store *store, char reason[256])
 {
 	uint64_t limit = store_memory_limit(store), others = store_used_bytes(store), enough = limit;
@@ -223,7 +223,7 @@ static int open_too_little_memory(const struct store *store, char reason[256])
 		enough += 1u << 20;
 	snprintf(
 		reason, 256,
-		"memory-limit %llu: too little with these options: %llu bytes are for index, segments and classifier; with segments of %llu bytes accepted are %llum or more",
+		"memory-limit %llu: too little with these options: index, segments and classifier take %llu bytes; with segments of %llu bytes accepted are %llum or more",
 		(unsigned long long)limit, (unsigned long long)others, (unsigned long long)store->segment_bytes,
 		(unsigned long long)(enough >> 20) + 1);
 	return FS_ERANGE;
@@ -304,7 +304,7 @@ int store_start(struct store *store)
 		result = cleaner_start(store);
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
-	if (result != FS_OK) {
+	if (result != FS_OK) { /* stops the ones that run */
 		cleaner_stop(store);
 		keeper_stop(store);
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Candidates for flash. An object is scored when it is read for the 1st, 2nd, 4th, 8th, ... time,
- * when it is set with a history, and when the crawler passes after the model changed. What
- * qualifies is marked and counted in its stripe and size group, so that the cleaner knows without
- * a search whether a segment could be filled, and looks only where candidates are.
+ * Candidates for flash are marked, and counted in their stripe and size group, so that the cleaner knows without a
+ * search whether they fill a segment, and looks only into stripes that have some. cleaner/score.c decides on the
+ * marks.
  */
 #include "server/store/dram/dram.h"
 #include "server/store/state/sizing.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Size classes: what contexts have counted, added up. */
+/* Size classes: the sums over the contexts' blocks, and the ages that the crawler meets. */
 #include "server/store/dram/dram.h"
 
 _Static_assert(CLASS_LEAST_BYTES > sizeof(struct item), "no item is smaller than the first class");
@@ -17,7 +17,7 @@ unsigned store_class_count(void)
 	return CLASSES;
 }
 
-/* The inverse of class_of. */
+/* The inverse of size_class_any. */
 uint32_t store_class_bytes(unsigned class)
 {
 	must(class >= 1 && class <= CLASSES);
@@ -103,7 +103,7 @@ static bool class_goes_down(int counter)
 	return counter == CLASS_ITEMS || counter == CLASS_REQUESTED;
 }
 
-/* An item that is made here and freed there may be seen gone before it is seen made. */
+/* One thread may free an item that another made: a reader may see it gone before it sees it made. */
 static uint64_t class_sum_positive(uint64_t sum)
 {
 	return sum > INT64_MAX ? 0 : sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items are made and released here, and what they cost is added to their context's account. */
+/* Items are made and released here, and their cost is added to the context's account. */
 #include "server/store/dram/dram.h"
 
 /* memcached counts its own header of 48 and 8 bytes of CAS id against -I; ours is as large. */
@@ -54,7 +54,6 @@ static inline struct item *item_make(struct store_context *context, const char *
 	struct item *item = mem_alloc(bytes);
 
 	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
-	must(key_length <= UINT8_MAX);
 	if (!item)
 		return NULL;
 	memset(item, 0, sizeof(*item) + extra_bytes);

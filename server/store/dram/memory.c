@@ -7,21 +7,21 @@
 #include "base/resident.h"
 #include "server/store/dram/dram_internal.h"
 
-/* What the process may have beside -m before objects pay for it: programs and libraries, stacks, connections, holes. */
+/* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. */
 #define BESIDE_SHARE 16 /* of -m, and */
 #define BESIDE_BYTES (20u << 20)
-#define CHARGE_SHARE 4 /* of -m, that objects pay for this at the most */
-/* Holes in the allocator's pages that are worth moving objects: so much, and so much more than must be. */
+#define CHARGE_SHARE 4 /* of -m: the most that objects pay for what is beyond */
+/* Holes in the allocator's pages that are worth a pass: so many, and so many more than are unavoidable. */
 #define HOLES_SHARE 48 /* of -m, and */
 #define HOLES_BYTES (2u << 20)
-#define HOLES_MUST_SHARE 16 /* of -m, more than must be is never believed */
-#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them ... */
-#define PRESSED_BYTES (12u << 20) /* ... if that, and the same share of -m, is resident beside -m */
+#define HOLES_MUST_SHARE 16 /* of -m: more holes are never taken for unavoidable */
+#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from so many on objects pay for holes ... */
+#define PRESSED_BYTES (12u << 20) /* ... if so many bytes, and the same share of -m, are resident beside -m */
 #define ACTIVE_SHARE 1024 /* of -m, set since the last look */
 #define HOLES_WEIGHT 8
-#define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* that objects pay for them at the most */
+#define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* the most that objects pay for holes */
 #define RECENT_PART 64 /* of the item budget, for each mark of the time */
-#define BATCH_MOST (64u << 10) /* of a thread's account */
+#define BATCH_MOST (64u << 10) /* bytes of a thread's account */
 #define LEAST_MEMORY (1ull << 20)
 #define LEAST_SHARE 4 /* of -m */
 #define LEAST_SEGMENTS 2
@@ -44,7 +44,7 @@ static int64_t memory_batch(const struct store_config *config, uint64_t limit)
 	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
-/* The limit that was. */
+/* Sets -m, and returns the limit before. */
 static uint64_t memory_set_limit(struct store *store, uint64_t limit)
 {
 	uint64_t before = atomic_exchange(&store->memory_limit, limit);
@@ -72,7 +72,7 @@ void memory_fini(struct store *store)
 	mem_free(store->compaction);
 }
 
-/* What of -m is not for items. */
+/* The parts of -m that are not for items. */
 static uint64_t memory_other_bytes(const struct store *store)
 {
 	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
@@ -84,12 +84,13 @@ static uint64_t memory_other_bytes(const struct store *store)
 static uint64_t memory_budget_beside(const struct store *store, uint64_t others)
 {
 	uint64_t limit = store_memory_limit(store);
-	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
+	uint64_t least = limit / 8; /* a cache always keeps some room for objects */
 
 	return others + least < limit ? limit - others : least;
 }
 
-/* Who comes first past a mark's bytes sets it. What items pay for holes makes the marks no closer. */
+/* The first thread past a mark's bytes sets it. The budget without excess_bytes keeps marks apart while items pay for
+   holes. */
 static void memory_note_recent(struct store *store, uint64_t allocated)
 {
 	struct recent *recent = &store->recent;
@@ -145,9 +146,10 @@ uint64_t store_used_bytes(const struct store *store)
 }
 
 /*
- * Objects of one size leave holes that those of another can't fill: after a shift of sizes they are moved together. While
- * holes come faster than that goes, and more is resident than should be, objects pay for them several times over, as
- * evicting one seldom empties a page; under -M, where none is evicted, they don't. Returns what they pay.
+ * Objects of one size leave holes that objects of another size can't fill; after a shift of sizes a pass of compaction
+ * moves objects together. While holes come faster than passes close them, and too much is resident, objects pay for
+ * holes several times over, because evicting one object seldom empties a page. Under -M nothing is evicted, and
+ * objects don't pay. Returns the bytes that they pay.
  */
 static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_t resident)
 {
@@ -174,11 +176,11 @@ static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_
 }
 
 /*
- * The allocator keeps what eviction frees in partly used pages. New objects of the same size take these holes, so they
- * are no reason to evict: what a segment's commit has freed at once is filled by the next sets. But when objects change
- * their size the holes are of no use to the new ones, and resident memory grows until they are moved together
- * (compact.c). What it exceeds its limit by all the same comes off the item budget: taken at once, and given back
- * slowly, because the figure swings with each purge.
+ * The allocator keeps what eviction frees in partly used pages. New objects of the same size take these holes, so
+ * holes are no reason to evict: the next sets fill what a segment's commit has freed at once. When objects change
+ * their size, though, the new ones can't use the holes, and resident memory grows until objects are moved together
+ * (compact.c). The part above the limit comes off the item budget: at once when it rises, and slowly when it falls,
+ * because the figure swings with each purge.
  */
 void store_watch_memory(struct store *store)
 {
@@ -197,12 +199,12 @@ void store_watch_memory(struct store *store)
 		resident = resident_bytes();
 	}
 	if (resident == 0)
-		return; /* the kernel doesn't tell, for want of a descriptor */
+		return; /* unknown, for want of a descriptor */
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
 	if (resident > allowed && resident_is_exact())
 		over += resident - allowed < most ? resident - allowed : most;
 	if (compaction_pending(store))
-		over = 0; /* eviction and compaction are at it */
+		over = 0; /* eviction and compaction are at work on it */
 	if (over > HOLES_CHARGE(memory))
 		over = HOLES_CHARGE(memory);
 	if (resident < memory)
@@ -211,8 +213,7 @@ void store_watch_memory(struct store *store)
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 
-/* What items must have at least: a quarter of -m, or what the cleaner needs to fill a segment, to keep some of one free and to
-   spare some objects. */
+/* A quarter of -m, or what the cleaner needs to fill a segment, to keep part of one free, and to spare some objects. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit)
 {
 	uint64_t segments = store->segment_bytes * LEAST_SEGMENTS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DRAM table: each key stripe has chains of its own, doubles them by itself, and halves them when eviction comes by. */
+/* The DRAM table: each key stripe has chains of its own, doubles their number as it fills, and halves it when an
+   eviction hand of the keeper comes by and few objects are left. */
 #include "server/store/dram/dram.h"
 
 #define STRIPE_MIN_BUCKETS 16u
@@ -79,7 +80,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		const struct stripe *stripe = store_stripe(store, hashes[i]);
 		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
 
-		/* Their number may be another one by now: a hint, not an access. */
+		/* The mask may belong to another table by now, but a prefetch reads nothing. */
 		__builtin_prefetch(&buckets[stripe_bucket_now(stripe, hashes[i])]);
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -96,7 +97,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 	}
 }
 
-/* As many buckets as that, a power of two; without memory they stay as they are. */
+/* Makes so many buckets, a power of two; without memory they stay as they are. */
 static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t buckets)
 {
 	uint32_t old_buckets = stripe->mask + 1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a command does to its key: one critical section of the key's stripe, the same code whether
- * the object lies in DRAM, was read from flash, or is not there. Whatever changes a value or its
- * expiry clears the key's slots before the stripe is released: nobody can see the new value, and
- * no command is answered, while flash still offers the old one (DESIGN section 4).
+ * A command's effect on its key: one critical section of the key's stripe, the same code whether the object lies in
+ * DRAM, was read from flash, or is not there. A change of a value or its expiry clears the key's slots before the
+ * stripe is released: while flash still offers the old value nobody can see the new one, and no command is answered.
  */
 #include "server/store/request/action_internal.h"
 
@@ -39,7 +38,7 @@ bool action_room_for(const struct action *action, size_t bytes)
 
 void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
-	must(new != current->item && !(new->state &ITEM_PLANNED));
+	must(new != current->item);
 	new->cas = cas;
 	if (item_clock(new) == 0)
 		item_set_clock(new, 1);
@@ -93,8 +92,8 @@ static void apply_with_options(struct action *action, const struct current *curr
 		COMMANDS[request->op](action, current);
 }
 
-/* For the counts by size class, and for who watches: what comes of the objects is not known yet, but that they are
-   there. */
+/* Notes the sizes of the old and of the new object, for counts by size class and for watchers. The command comes
+   after, and may take the objects away. */
 static void action_note_objects(struct store_request *request, const struct current *current)
 {
 	request->class_brought = request->class_met = 0;
@@ -124,7 +123,7 @@ void action_apply(struct action *action, const struct current *current)
 		COMMANDS[action->request->op](action, current);
 }
 
-/* A store that is refused for a reason of its own stays so. */
+/* A set that was refused for a reason of its own keeps that reason. */
 static enum store_result action_refusal(const struct store_request *request)
 {
 	return request->has_options && request->options.refused ? request->options.refused : STORE_NO_MEMORY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* INCR and DECR under the stripe: what counts as a number, and how its value changes. */
+/* INCR and DECR under the stripe: which values are numbers, and how they change. */
 #include "server/store/request/action_internal.h"
 
 #define NUMBER_DIGITS_MAX 20 /* of 2^64 - 1 */
@@ -9,7 +9,7 @@ static bool number_is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Where digits begin, behind blanks and a sign. */
+/* The offset of the first digit, behind blanks and a sign. */
 static uint32_t number_skip_to_digits(const char *text, uint32_t length, bool *minus)
 {
 	uint32_t i = 0;
@@ -23,9 +23,9 @@ static uint32_t number_skip_to_digits(const char *text, uint32_t length, bool *m
 }
 
 /*
- * What memcached takes for a number, which is what strtoull does: blanks and a sign may come first, a minus
- * counts from 2^64 downwards, and behind the digits comes the end, a zero byte, or anything after a blank (such
- * as the spaces that a shrinking decr leaves). What then is over 2^63 is no number if a minus is anywhere in it.
+ * memcached's numbers, which are strtoull's: blanks and a sign may come first, a minus counts from 2^64 downwards, and
+ * behind the digits comes the end, a zero byte, or anything after a blank (such as the spaces that a shrinking decr
+ * leaves). A result over 2^63 is no number if the text has a minus anywhere.
  */
 static bool number_parse(const char *text, uint32_t length, uint64_t *number)
 {
@@ -59,7 +59,7 @@ static unsigned number_format(uint64_t number, char out[NUMBER_DIGITS_MAX])
 	return digits;
 }
 
-/* Only the table refers to it and no plan: then nobody else can be reading it. */
+/* Only the table refers to the item, and no plan: nobody else can be reading it. */
 static bool item_is_exclusive(const struct item *item)
 {
 	return !(item->state & (ITEM_PLANNED | ITEM_CLEAN)) &&
@@ -77,7 +77,7 @@ static void number_renew(struct action *action, struct item *item, uint32_t expi
 	action->request->cas = item_shown_cas(item);
 }
 
-/* Another item takes its place. Of the same length it is the same object with the marks that it has. */
+/* Another item replaces it. A number of the same length is the same object and keeps its marks. */
 static struct item *number_replace_item(struct action *action, const struct current *current, uint32_t expiry,
 					uint32_t length)
 {
@@ -123,7 +123,7 @@ static void number_store(struct action *action, const struct current *current, u
 		}
 	}
 	if (grows)
-		ctr_add(CTR_total_items, 1); /* as memcached, which changes a number in place or stores a new one */
+		ctr_add(CTR_total_items, 1); /* memcached changes a number in place, or else stores a new one */
 	clf_features_written(&item->features, action->now_ms);
 	memcpy(item_value(item), digits, count);
 	memset(item_value(item) + count, ' ', length - count);

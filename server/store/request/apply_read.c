@@ -20,7 +20,7 @@ static inline void answer_with_value(struct action *action, struct item *item)
 	action->request->result = STORE_HIT;
 }
 
-/* The binary protocol answers a touch with them. */
+/* The binary protocol answers a touch with flags and id. */
 static void answer_touched(struct store_request *request, const struct item *item)
 {
 	request->value.client_flags = item_client_flags(item);
@@ -76,9 +76,8 @@ void apply_get(struct action *action, const struct current *current)
 /* ---- expiry ---------------------------------------------------------------------------------- */
 
 /*
- * The key's object in DRAM with a new expiry, changed so that nothing old is left: in place where
- * the cleaner isn't writing it, else by a copy. NULL without memory. The id stays, as touching is
- * no write.
+ * The key's object in DRAM with a new expiry, and no slot with the old one: changed in place, or by a copy while the
+ * cleaner writes it. NULL without memory. The id stays, because a touch is no write.
  */
 static struct item *item_touched(struct action *action, const struct current *current, uint32_t expiry)
 {
@@ -140,14 +139,14 @@ void apply_touch(struct action *action, const struct current *current)
 	}
 }
 
-/* ---- extended -------------------------------------------------------------------------------- */
+/* ---- with options ---------------------------------------------------------------------------- */
 
 static bool request_touches(const struct store_request *request)
 {
 	return request->op != STORE_GET || request->options.touch;
 }
 
-/* Hit or touched, with what the op is answered with. */
+/* Hit with the value, or touched with flags and id. */
 static void answer_read(struct action *action, struct item *item)
 {
 	if (action->request->op == STORE_TOUCH) {
@@ -158,8 +157,7 @@ static void answer_read(struct action *action, struct item *item)
 	}
 }
 
-/* An empty object in place of an absent one. Whoever asked for it has won; the next ones learn that
-   somebody has. */
+/* Puts an empty object where there was none. This caller has won it, and the next ones learn that another has. */
 static void vivify_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
@@ -185,7 +183,7 @@ static void vivify_object(struct action *action, const struct current *current)
 	answer_read(action, item);
 }
 
-/* Is this caller to make the value anew? If so the object says from now on that somebody was told. */
+/* Is this caller to make the value anew? If so the object is marked with ITEM_WIN_SENT. */
 static bool request_wins(const struct action *action, uint32_t expiry)
 {
 	const struct store_request *request = action->request;

@@ -7,7 +7,6 @@ void apply_store(struct action *action, const struct current *current)
 	struct store_request *request = action->request;
 	struct item *new = request->item;
 
-	must(new);
 	request->item = NULL;
 	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;
@@ -38,7 +37,7 @@ void apply_replace(struct action *action, const struct current *current)
 		apply_store(action, current);
 }
 
-/* Without ids (-C) none is the same. */
+/* Without ids (-C) no id compares as the same. */
 void apply_compared(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
@@ -55,7 +54,8 @@ void apply_compared(struct action *action, const struct current *current)
 	if (cas == request->cas) {
 		apply_store(action, current);
 	} else if (request->has_options && request->options.invalidate && cas > request->cas) {
-		/* Made of something older than what is there. Who was told to make it anew has not done so yet. */
+		/* The new value comes from an older one than the present: it is stale. A client that was told to make
+		   the value anew has not done so yet. */
 		item_extra(request->item)->marks = ITEM_STALE | (request->found.win_sent ? ITEM_WIN_SENT : 0);
 		request->item->expiry = current_expiry(current);
 		apply_store(action, current);
@@ -113,7 +113,7 @@ void apply_join(struct action *action, const struct current *current)
 
 /* ---- delete ---------------------------------------------------------------------------------- */
 
-/* What is left of an object whose value is dropped; its id and marks are for the caller to give. */
+/* Replaces the object by one without a value; the caller gives it id and marks. */
 static struct item *empty_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
@@ -150,7 +150,7 @@ static void invalidate_object(struct action *action, const struct current *curre
 	request->result = STORE_DELETED;
 }
 
-/* Of what flash has nothing is known but that it may be the key's. */
+/* Flash was not read: its slots may be the key's. */
 static void delete_unseen_object(struct action *action)
 {
 	struct store_request *request = action->request;

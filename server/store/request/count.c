@@ -2,7 +2,7 @@
 /* Hits, misses and commands, as memcached counts them. */
 #include "server/store/request/request_internal.h"
 
-/* What a result is to the counters. */
+/* The kinds of results that counters tell apart. */
 enum outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_DIFFERS, OUTCOME_OTHER };
 
 static const uint8_t OUTCOME_OF[] = {
@@ -41,7 +41,7 @@ static inline void count_counter(enum ctr counter)
 		ctr_add(counter, 1);
 }
 
-/* Of the object that the value is, in DRAM or as it would be there. */
+/* The class of the value's object, in DRAM or as it would be there. */
 static inline unsigned class_of_value(const struct store_request *request)
 {
 	const struct store_value *value = &request->value;
@@ -73,7 +73,7 @@ static void count_op(struct store_context *context, const struct store_request *
 	count_classes(context, request, op, outcome);
 }
 
-/* Where an extended request doesn't count as the command that it is. */
+/* A request with options doesn't always count as its command does: see struct store_options. */
 static __attribute__((cold, noinline)) void count_with_options(struct store_context *context,
 							       const struct store_request *request, bool from_flash)
 {
@@ -114,7 +114,7 @@ static inline void count_get(struct store_context *context, const struct store_r
 
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
 {
-	/* What most requests are first, without the table. */
+	/* The most frequent requests come first and don't need the table. */
 	if (__builtin_expect(request->has_options, 0)) {
 		count_with_options(context, request, from_flash);
 	} else if (request->op == STORE_GET) {

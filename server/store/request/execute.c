@@ -17,7 +17,7 @@ void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned
 	stripes_foresee(store, hashes, count);
 }
 
-/* DRAM lacks the key, and its stripe is held: see lookup_start. */
+/* DRAM lacks the key, and its stripe is held. The answers are those of lookup_start. */
 static inline enum lookup_answer execute_on_flash(struct store_worker *worker, struct store_request *request,
 						  struct stripe *stripe, const struct fidx_key *key)
 {
@@ -43,7 +43,8 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 				 .now_seconds = worker->now_seconds };
 	struct current current = { 0 };
 	struct fidx_key key;
-	/* What only reads, as most requests do, takes no id and leaves nothing behind, but an object that it found dead. */
+	/* A plain GET, which most requests are, takes no id and leaves nothing behind except an object that it found
+	   dead. */
 	bool reads = request->op == STORE_GET && __builtin_expect(!request->has_options, 1), unread = false;
 
 	if (__builtin_expect(request->has_options, 0) && !options_prepare(&worker->context, request)) {

@@ -2,19 +2,18 @@
 /*
  * Flash reads for one request.
  *
- *   lookup_start: will it be answered in time? pin every segment that a matching slot names (stripe held),
- *                 release the stripe
- *   read_next:    one aligned read for each, the youngest first, until the key is met (reads.h)
- *   on_read:      key and check compared; GET is answered from the buffer
- *   decide:       everything else: back under the stripe, is what was read still the whole truth?
- *                 then act, else read what is new, at most LOOKUP_ROUNDS_MAX times before the
- *                 stripe's commits wait
- *   give_up:      the answer can't come in time: a GET misses, a change acts as if flash had nothing, which it
- *                 makes true first
+ *   lookup_start: will the drive answer in time? If so, pins every segment that a matching slot names (stripe held),
+ *                 and releases the stripe
+ *   read_next:    one aligned read for each match, the youngest first, until the key is met (reads_internal.h)
+ *   on_read:      compares key and check; answers a GET from the buffer
+ *   decide:       for everything else: back under the stripe, is the record read still the whole truth? Then acts; else
+ *                 reads the new matches, at most LOOKUP_ROUNDS_MAX times before commits pass the stripe by
+ *   give_up:      the answer can't come in time: a GET misses; a change first clears the key's slots, and then acts as
+ *                 if flash had nothing
  *
- * Why a decision can trust what it read: inserts of slots that could match this key need the same
- * stripe (flashindex.h), so after the check and under the stripe no other record can be this key's.
- * Pins keep the segments from being overwritten from the lookup until each read is done.
+ * Why a decision can trust the record: an insert of a slot that could match this key needs the same stripe
+ * (flashindex.h), so after the check and under the stripe no other record can be this key's. Pins keep the segments
+ * from being overwritten from the lookup until each read is done.
  */
 #include "server/store/request/lookup_internal.h"
 
@@ -53,7 +52,7 @@ static void lookup_drop_slot(struct store_lookup *lookup)
 	lock_release(&stripe->lock);
 }
 
-/* This place was not it. */
+/* The record is not the key's: goes on with the next match. */
 static void lookup_read_on(struct store_lookup *lookup)
 {
 	if (lookup->read)
@@ -67,7 +66,7 @@ static void lookup_read_on(struct store_lookup *lookup)
 	lookup_read_next(lookup);
 }
 
-/* A frozen lookup has its stripe to thaw: it goes through decide. */
+/* A frozen lookup goes through decide, because it has to thaw its stripe. */
 static bool lookup_to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
 {
 	return lookup_needs_value(lookup) &&
@@ -105,8 +104,8 @@ static void lookup_met_other_key(struct store_lookup *lookup, const struct seg_r
 }
 
 /*
- * The record is longer than what was read. Its header and key have not been checked, so that another key in it proves
- * nothing: a GET takes it for another's, which at worst is a miss; whoever must know reads all of it.
+ * The record is longer than the bytes read. Its header and key are unchecked, so a different key in them proves
+ * nothing: a GET takes the record for another key's, at worst a miss; a request that must know reads all of it.
  */
 static bool lookup_is_worth_the_rest(const struct store_lookup *lookup, const struct seg_record *record)
 {
@@ -133,7 +132,7 @@ static void lookup_met_corrupt(struct store_lookup *lookup)
 	lookup_read_on(lookup);
 }
 
-/* Bytes are there: what do they hold? */
+/* Bytes are there: looks at their record. */
 static void lookup_look(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
@@ -143,7 +142,7 @@ static void lookup_look(struct store_lookup *lookup)
 	int result = seg_record_read(store->segments, lookup_segment(lookup), lookup_sequence(lookup), lookup->position,
 				     read->bytes, read->available, &record, &needed);
 
-	/* No such record gets a slot: the length is not to be believed. */
+	/* A record of this length gets no slot: the length is wrong. */
 	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT && needed <= read->available)
@@ -158,8 +157,8 @@ static void lookup_look(struct store_lookup *lookup)
 		lookup_met_other_key(lookup, &record);
 }
 
-/* A failed read is a miss (segments counted the error); what a command answers about an absent key must be true from
-   then on. */
+/* A failed read is a miss (segments counted the error); a command's answer about an absent key must be true from then
+   on. */
 static void lookup_met_error(struct store_lookup *lookup, int result)
 {
 	if (result == FS_ELATE || result == FS_EOFFLINE || result == FS_ENOMEM) {
@@ -198,8 +197,8 @@ void reads_done(struct store_lookup *lookup)
 	lookup_on_read(lookup);
 }
 
-/* Where the next match leads. Extents know their key by all 64 bits of its hash: asked first, they are nearly always
-   right. False: there is none left. */
+/* Fills position and length of the next match's record. An extent comes first: it knows all 64 bits of its key's hash
+   and is nearly always right. False: no match is left. */
 static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 {
 	struct store *store = lookup->worker->context.store;
@@ -239,14 +238,14 @@ void lookup_read_next(struct store_lookup *lookup)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* A part of the room for lookups is left to what has begun. */
+/* A quarter of the room for lookups is for commands that have begun. */
 static bool lookup_has_room(const struct store_worker *worker, bool begun)
 {
 	return worker->lookups < (begun ? worker->lookups_most : worker->lookups_most / 4 * 3);
 }
 
-/* A GET is refused sooner than a change, which would cost the object that it can't read. What others are reading, or
-   have read just now, costs the drive nothing. */
+/* A GET is refused sooner than a change, because a change that is refused costs the object. A record that other
+   lookups are reading, or have just read, costs the drive nothing. */
 static bool lookup_may_begin(const struct store_worker *worker, const struct store_request *request, bool shared)
 {
 	struct store_fate *fate = request->fate;

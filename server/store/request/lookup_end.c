@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a lookup ends: a GET is answered from the read buffer, everything else is decided under the stripe, and what can't be
-   known in time is given up. */
+/* The ends of a lookup: a GET is answered from the read buffer, everything else is decided under the stripe, and a
+   request that flash can't answer in time is given up. */
 #include "server/store/request/lookup_internal.h"
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-/* Keeps those matches whose segments could be pinned; a segment that is gone took its slots along. */
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
 		const struct fidx_extent *extent)
 {
@@ -48,7 +47,7 @@ static void lookup_count_reads(const struct store_lookup *lookup, bool found)
 	ctr_add(found ? CTR_flash_reads_on_hit : CTR_flash_reads_on_miss, lookup->reads);
 }
 
-/* Answers; the lookup is no more. */
+/* Answers the request and frees the lookup. */
 static void lookup_end(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
@@ -147,8 +146,8 @@ static bool lookup_has_read(const struct store_lookup *lookup, const struct fidx
 }
 
 /*
- * Under the stripe, DRAM lacking the key: do the slots still say what was read? found: the slot
- * of the record must be there still; otherwise every match must be among those that were read.
+ * Under the stripe, with DRAM lacking the key: is the result of the reads still true? found: the slot of the record
+ * must be there still; otherwise every present match must be one that was read.
  */
 static bool lookup_still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
 			      unsigned *matches, struct fidx_extent *extent, bool *has_extent)
@@ -172,7 +171,7 @@ static bool lookup_still_true(struct store *store, struct store_lookup *lookup, 
 	return true;
 }
 
-/* Another round: what matches now is pinned and read anew. Stripe held at the call. */
+/* Another round: pins the present matches and reads anew. The stripe is held at the call, and released. */
 static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match,
 			     unsigned matches, const struct fidx_extent *extent)
 {
@@ -200,7 +199,6 @@ static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe,
 		lookup_give_up(lookup);
 }
 
-/* record: what was found on flash, NULL when every match was another key's, dead or unreadable. */
 void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_worker *worker = lookup->worker;
@@ -222,10 +220,10 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	if (!current.item) {
 		bool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
-		/* Frozen, no slot can have come; but one that the table of known collisions rejected may
-		   match again, as that table forgets. What was found is enough to know then. */
+		/* No slot can have come to a frozen stripe; but the table of known collisions forgets, so a slot that
+		   it rejected may match again. Then a record that was found is enough. */
 		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
-			if (truth) /* the fault: read the same again */
+			if (truth) /* the fault point: read the same again */
 				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
 			lookup_read_anew(lookup, stripe, match, matches, has_extent ? &extent : NULL);
 			for (unsigned i = 0; i < action.garbage_count; i++)
@@ -251,7 +249,6 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 
 /* ---- too late --------------------------------------------------------------------------------- */
 
-/* What flash holds of the key won't be known in time. */
 void lookup_give_up(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
@@ -262,7 +259,7 @@ void lookup_give_up(struct store_lookup *lookup)
 
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
-	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
+	/* A plain GET took effect when it looked at DRAM: an object that a later command of its connection has stored
 	   since is not its answer. */
 	if (lookup_needs_value(lookup))
 		current.item = action_find(&action);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker's lookups: the pool, the list of running ones, and the list of those whose bytes are there already. */
+/* A worker's lookups: the pool, the list of running ones, and the list of ready ones, whose bytes are there already. */
 #include "server/store/request/lookup_internal.h"
 
 #define LOOKUPS_IDLE_MOST 64u
 
 /* ---- the pool and the list of running ones --------------------------------------------------- */
 
-/* For so many matches, of which there are none at the moment. False: no memory. */
 bool lookup_make_room(struct store_lookup *lookup, unsigned matches)
 {
 	struct fidx_match *match;
@@ -38,7 +37,6 @@ void lookup_free(struct store_lookup *lookup)
 	worker->free_count++;
 }
 
-/* Room for that many matches. NULL: no memory. */
 struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 {
 	struct store_lookup *lookup = worker->free;
@@ -105,9 +103,9 @@ void lookup_unrun(struct store_lookup *lookup)
 	worker->lookups--;
 }
 
-/* ---- those whose bytes are there already ----------------------------------------------------- */
+/* ---- ready ones ------------------------------------------------------------------------------ */
 
-/* done() is never called from store_execute: it is the next poll's turn. */
+/* The next poll looks at the bytes, because store_execute never calls done(). */
 void lookup_make_ready(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What meta and binary commands ask beyond the classic ones: marks, ids of the client's own, and what was
- * found. Marks and such ids lie in an item's extra, which an object gets by a copy when it needs it first.
+ * Options of meta and binary commands: marks, clients' own ids, and the object that was found. Marks and such ids lie
+ * in an item's extra; an object that first needs one gets it by a copy.
  */
 #include "server/store/request/action_internal.h"
 
@@ -83,7 +83,7 @@ bool options_differs(const struct action *action, const struct current *current)
 	return request->cas != (action->store->config.cas ? current_shown_cas(current) : 0);
 }
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- the object found ------------------------------------------------------------------------ */
 
 static int64_t options_seconds_left(uint32_t expiry, uint32_t now_seconds)
 {

@@ -5,7 +5,7 @@
 
 #define TABLE_LEAST 64u
 #define FREE_MOST 64u
-#define KEEP_LARGEST (64u << 10) /* longer records are rarely asked for by many at once, and push out many others */
+#define KEEP_LARGEST (64u << 10) /* bytes; longer records are seldom shared, and push out many others */
 
 void reads_init(struct reads *reads, struct seg *segments, struct seg_reader *reader, uint64_t kept_most)
 {
@@ -33,10 +33,10 @@ static struct flash_read *reads_find(const struct reads *reads, const struct rea
 
 static void reads_list(struct reads *reads, struct flash_read *read)
 {
-	struct flash_read **place = &reads->table[reads_bucket(reads, read->read.segment, read->read.offset)];
+	struct flash_read **head = &reads->table[reads_bucket(reads, read->read.segment, read->read.offset)];
 
-	read->chain = *place;
-	*place = read;
+	read->chain = *head;
+	*head = read;
 	read->listed = true;
 }
 
@@ -54,21 +54,22 @@ static void reads_unlist(struct reads *reads, struct flash_read *read)
 	read->listed = false;
 }
 
-/* Room in the table for one more. Without memory for a larger one the chains grow; without any it is false. */
+/* Makes room in the table for one more read. Without memory for a larger table the chains grow. False: there is no
+   table. */
 static bool reads_grow_table(struct reads *reads)
 {
-	uint32_t places = reads->table ? 2 * (reads->table_mask + 1) : TABLE_LEAST;
+	uint32_t buckets = reads->table ? 2 * (reads->table_mask + 1) : TABLE_LEAST;
 	struct flash_read **old = reads->table, **table;
-	uint32_t old_places = old ? reads->table_mask + 1 : 0;
+	uint32_t old_buckets = old ? reads->table_mask + 1 : 0;
 
 	if (old && reads->count <= reads->table_mask)
 		return true;
-	table = mem_zalloc(places * sizeof(struct flash_read *));
+	table = mem_zalloc(buckets * sizeof(struct flash_read *));
 	if (!table)
 		return old != NULL;
 	reads->table = table;
-	reads->table_mask = places - 1;
-	for (uint32_t i = 0; i < old_places; i++) {
+	reads->table_mask = buckets - 1;
+	for (uint32_t i = 0; i < old_buckets; i++) {
 		for (struct flash_read *read = old[i], *next; read; read = next) {
 			next = read->chain;
 			reads_list(reads, read);
@@ -92,7 +93,7 @@ static struct flash_read *reads_take_free(struct reads *reads)
 	return read;
 }
 
-/* Nobody has it any more. */
+/* No lookup and no value uses the read any more. */
 static void reads_give_back(struct reads *reads, struct flash_read *read)
 {
 	must(reads->count > 0 && !read->first);
@@ -200,7 +201,7 @@ static void reads_on_done(struct seg_read *seg_read)
 	must(!read->done);
 	seg_unpin(reads->segments, seg_read->segment);
 	read->done = true;
-	read->users++; /* until all have been told */
+	read->users++; /* until reads_done was called for all */
 	if (seg_read->result != FS_OK)
 		reads_unlist(reads, read);
 	ctr_add(CTR_flash_pages_read, seg_read->result == FS_OK ? seg_read->pages : 0);

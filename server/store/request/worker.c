@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker of the store: what one of the daemon's threads has of its own, and the objects that it makes room for. */
+/* A worker of the store: the part that each of the daemon's threads has for itself, and the objects that it makes. */
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "server/store/request/lookup_internal.h"
 
 #define READER_DEPTH 128
-/* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
+/* Parts of a worker's share of -m: bytes from flash that are kept for later lookups, and lookups that may run. */
 #define KEPT_SHARE 1024u
 #define KEPT_LEAST (32u << 10)
-#define IDLE_SHARE 64u /* bytes of buffers that wait for the next reads */
+#define IDLE_SHARE 64u /* bytes of idle buffers */
 #define IDLE_LEAST (64u << 10)
 #define LOOKUPS_SHARE 32u
 #define LOOKUPS_LEAST 2048u
@@ -133,7 +133,7 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 
 /* ---- time-outs and the event loop ------------------------------------------------------------ */
 
-/* One step of each: what becomes ready meanwhile is the next poll's. */
+/* Looks at each lookup that is ready now; one that becomes ready meanwhile waits for the next poll. */
 static void worker_poll_ready(struct store_worker *worker)
 {
 	struct store_lookup *last = worker->ready_last;
@@ -170,7 +170,7 @@ static void worker_arm_timer(struct store_worker *worker)
 	}
 }
 
-/* What clients' requests for flash take is cache memory too. */
+/* The memory of requests that read flash is cache memory too. */
 static void worker_account_reads(struct store_worker *worker)
 {
 	uint64_t bytes =

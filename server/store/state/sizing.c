@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of the flash a given memory can serve, in segments of which size (DESIGN section 5). */
+/* How much of the flash a given memory can serve, and in segments of which size. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "server/store/state/sizing.h"
 
 #define SEGMENTS_WANTED_MAX 16000u
-#define SEGMENT_SHARE 8u /* of -m, that a segment may take by itself; an operator may choose a quarter */
+#define SEGMENT_SHARE 8u /* of -m: the largest default segment; an operator may choose a quarter */
 #define TABLE_SHARE 16u /* of -m, for the table of segments */
 #define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
 #define SEGMENT_MIB (1ull << 20)
@@ -19,7 +19,7 @@ static uint64_t whole_pages(uint64_t bytes)
 	return bytes / SEG_PAGE * SEG_PAGE;
 }
 
-/* So many that none gets too large by itself; fewer with so little memory that their table would be much of it. */
+/* Enough segments that none gets too large; fewer where their table would be much of a small memory. */
 static uint64_t sizing_segments_wanted(uint64_t memory)
 {
 	uint64_t each = seg_region_bytes(2) - seg_region_bytes(1), most = memory / TABLE_SHARE / each;
@@ -27,8 +27,8 @@ static uint64_t sizing_segments_wanted(uint64_t memory)
 	return most < SEGMENTS_WANTED_MAX ? most : SEGMENTS_WANTED_MAX;
 }
 
-/* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
-   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md); at least 1 MiB, or 1/16 of -m. */
+/* 512 MiB, or smaller for small set-ups: free memory and candidates are counted in segments, and 1/32 of -m leaves DRAM
+   to its objects (DECISIONS.md). At least 1 MiB, or 1/16 of -m. */
 static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory)
 {
 	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
@@ -38,9 +38,9 @@ static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory)
 	if (size < flash / sizing_segments_wanted(memory))
 		size = flash / sizing_segments_wanted(memory) + SEG_PAGE;
 	if (size > memory / SEGMENT_SHARE)
-		size = memory / SEGMENT_SHARE; /* a small -m starts, and so does a small flash, with small segments */
+		size = memory / SEGMENT_SHARE; /* so that a small -m can start */
 	if (size > SEG_MAX_BYTES)
-		size = SEG_MAX_BYTES; /* what is beyond so many of these stays unused */
+		size = SEG_MAX_BYTES; /* flash beyond the most segments of this size stays unused */
 	if (size > flash / SEGMENTS_LEAST)
 		size = flash / SEGMENTS_LEAST;
 	return whole_pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
@@ -66,8 +66,8 @@ uint64_t sizing_slot_record_max(uint64_t segment_bytes)
 	return segment_bytes / 64 < 64 << 10 ? segment_bytes / 64 : 64 << 10;
 }
 
-/* The first table is a guess, and the index grows: a quarter of -m at the most. The largest that any may be follows from
-   the smallest objects that there are. */
+/* The first table is a guess, a quarter of -m at the most, because the index can grow. The smallest possible objects
+   determine the largest table. */
 static void sizing_index(const struct store_config *config, struct sizing *out)
 {
 	uint64_t first = sizing_buckets(out->flash_used, config->flash_object_bytes);
@@ -94,8 +94,7 @@ static int sizing_flash_given(const struct store_config *config, uint64_t *bytes
 		return (int)given;
 	}
 	if (given == 0) {
-		snprintf(reason, 256,
-			 "flash-path %.150s: is not there yet or empty: --flash-size must say how large it is to be",
+		snprintf(reason, 256, "flash-path %.150s: is missing or empty: --flash-size must give its size",
 			 config->flash_path);
 		return FS_ERANGE;
 	}

@@ -67,7 +67,7 @@ uint64_t store_hash(const struct store *store, const char *key, size_t length)
 	return hash64(key, length, store->hash_seed);
 }
 
-/* ---- what was written --------------------------------------------------------------------------- */
+/* ---- bytes written ------------------------------------------------------------------------------ */
 
 struct window_reading store_written(const struct store *store)
 {

@@ -7,7 +7,7 @@
 
 #define MINUTE_MS 60000ull
 
-/* How long each is, and how often its totals are kept. */
+/* The length of each window, and the time between two readings that it keeps. */
 static const struct {
 	uint64_t span_ms, step_ms;
 } kinds[STORE_WINDOWS] = {
@@ -48,7 +48,7 @@ void windows_fini(struct windows *windows)
 	lock_fini(&windows->lock);
 }
 
-/* A window begins at the newest reading that is as old as this. Older ones are of no use any more. */
+/* A window begins at its newest reading that is old in this sense; older ones have no use. */
 static bool window_is_old(const struct window_reading *reading, unsigned kind, uint64_t now_ms)
 {
 	return reading->now_ms + kinds[kind].span_ms - kinds[kind].step_ms <= now_ms;
@@ -71,7 +71,7 @@ void windows_tick(struct windows *windows, const struct window_reading *now)
 	lock_release(&windows->lock);
 }
 
-/* Of the readings that are old enough the newest, or the start. */
+/* The newest reading that is old enough, or else the oldest one. */
 static const struct window_reading *window_beginning(const struct window_ring *ring, unsigned kind, uint64_t now_ms)
 {
 	unsigned number = 0;
