@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cleaner moves what is worth it to flash, off the path of requests (paper, 4): when free memory falls below one
- * segment and candidates for two are there (one, once free memory is below half of that) and the write budget allows, a
- * segment is written, after the oldest was reclaimed if there is no other place. It is the only thread that waits for
- * the device; the keeper does what must not.
+ * The cleaner moves candidates to flash, off the path of requests (paper, 4). It writes a segment when free memory
+ * falls below one segment, candidates for two are there (for one, once free memory is below half a segment), and the
+ * write budget allows it; without a free segment it reclaims the oldest first. It is the only thread that waits for
+ * the device; work that must not wait is the keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 
-#define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
-#define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
+#define ALL_GROUPS_SEGMENTS 3 /* of candidates: from then on one segment's worth of any group is enough */
+#define WRITE_AHEAD_SHARE 16 /* of -m: the most that is kept free for sets during a write */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_create(struct store *store)
@@ -56,11 +56,11 @@ static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 	if (tokens > most)
 		tokens = most;
 	if (limit == 0)
-		tokens = 0; /* a limit that is set later counts from then on */
+		tokens = 0; /* a limit that is set later begins with no tokens */
 	atomic_store_explicit(&cleaner->write_tokens, tokens, memory_order_relaxed);
 }
 
-/* About two segments of candidates are wanted; fewer where these would be more than half of what there is room for. */
+/* About two segments of candidates, but no more than half of the item budget, and no less than one segment. */
 static uint64_t candidates_wanted(const struct store *store)
 {
 	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
@@ -74,8 +74,8 @@ uint64_t cleaner_spares(const struct store *store)
 }
 
 /*
- * The size groups that the next segment is to be filled from, 0: none now. As many candidates of one group are wanted as
- * fill a segment well; when memory is short, one segment's worth of whatever there is.
+ * The size groups for the next segment; 0: none now. A group must have enough candidates to fill a segment well; when
+ * memory is short, one segment's worth of any groups is enough.
  */
 static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 {
@@ -91,8 +91,8 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	return groups;
 }
 
-/* What is set while a segment is made comes on top of the one segment that is kept free in any case. Where
-   sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
+/* Free memory below which a segment is written: one segment, and the sets that come while a segment is made. Where
+   sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
 static uint64_t cleaner_writes_below(const struct store *store)
 {
 	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
@@ -149,7 +149,7 @@ static bool cleaner_write_if_due(struct store *store)
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
-/* The ids that are reserved last for years. */
+/* A reservation of ids lasts for years. */
 static void cleaner_reserve_ids(struct store *store)
 {
 	uint64_t next = atomic_load(&store->cas_next), first, end;
@@ -163,7 +163,7 @@ static void cleaner_reserve_ids(struct store *store)
 void cleaner_beat(struct store *store)
 {
 	atomic_store_explicit(&store->cleaner->beat_ms, clk_now_ms(store->clock), memory_order_relaxed);
-	/* Without a thread of its own the keeper's work is done in between. */
+	/* Without threads the keeper's work is done in between. */
 	if (!store->cleaner->background.threaded)
 		keeper_step(store);
 }
@@ -176,7 +176,7 @@ bool cleaner_step(struct store *store)
 	if (!store->index)
 		return false;
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
-	(void)seg_online(store->segments); /* tries a device that is offline */
+	(void)seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
 	cleaner_reserve_ids(store);
 	cleaner_refill_tokens(store, now_ms);
 	busy = cleaner_write_if_due(store);
@@ -229,7 +229,7 @@ void cleaner_stop(struct store *store)
 	background_stop(&store->cleaner->background);
 }
 
-/* The keeper must come round; the cleaner too, but while the device has something of its. */
+/* The keeper must come round; the cleaner too, except while the device works for it. */
 bool store_alive_within(const struct store *store, uint32_t seconds)
 {
 	uint64_t now_ms = clk_now_ms(store->clock), patience_ms = 1000ull * seconds;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A segment that is safely written: each of its objects that is still current goes from the DRAM table into the index, in
- * one critical section. An object that was changed meanwhile stays what it is now; its bytes in the segment are dead.
+ * The commit of a segment that is safely written: each object that is still current goes from the DRAM table into the
+ * index, in one critical section. An object that was changed meanwhile keeps its change; its bytes in the segment are
+ * dead.
  */
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
 
-/* How far ahead of its turn an object's number, its memory and its index buckets are asked for: each is a
-   miss in the cache, and one after the other they would be most of the work. */
+/* How far ahead of an object's turn its number, its memory and its index buckets are prefetched: each is a cache miss,
+   and one miss after the other would be most of the work. */
 #define NUMBERS_AHEAD 16u
 #define ITEMS_AHEAD 10u
 #define BUCKETS_AHEAD 4u /* a power of two */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The crawler: the keeper's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
- * an older model. A pass goes on all the time, slowly; one that is asked for (lru_crawler crawl) goes beside it, as
- * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
- * some ten microseconds at the most.
+ * The crawler: the keeper's walk over DRAM, which frees expired and flushed objects, and scores objects anew whose
+ * score is of an older model. A slow pass goes on all the time. A crawl that is asked for (lru_crawler crawl) goes on
+ * beside it, as fast as its pauses allow. It visits some buckets in one hold of a stripe: a hit that meets the lock
+ * waits some ten microseconds at the most.
  */
 #include "base/events.h"
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define BUCKETS_PER_LOCK 64u
-#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the keeper: about a millisecond */
-#define PASS_OBJECTS \
-	8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
-#define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
+#define BATCHES_EACH 16u /* of a crawl that was asked for, in one step of the keeper: about a millisecond */
+/* Objects of the pass in one step: with hundreds of millions a pass takes longer than it should, but little CPU. */
+#define PASS_OBJECTS 8192u
+#define CATCH_UP_US 40000u /* a keeper that has overslept skips pauses, up to so many */
 
-/* What is done in one go, and what came of it. */
+/* The work of one step, and its results. */
 struct crawl_round {
 	struct store *store;
 	uint64_t now_ms;
@@ -44,7 +44,7 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 	round->garbage = item;
 }
 
-/* Looks whether the object is dead. False: not this one, or not now. */
+/* Is the crawl to look whether the object is dead? Notes its age if so. */
 static bool crawl_check(struct crawl_round *round, const struct item *item, unsigned class)
 {
 	struct store *store = round->store;
@@ -90,8 +90,8 @@ static void crawl_free_garbage(struct crawl_round *round)
 	}
 }
 
-/* Some buckets from b on. Where to go on; 0 after the last. Buckets that double meanwhile put nothing that was
-   not met below b. */
+/* Visits some buckets from b on. Returns the next one, 0 after the last. Buckets that double meanwhile move no
+   unvisited object below b. */
 static uint32_t crawl_buckets(struct crawl_round *round, struct stripe *stripe, uint32_t b)
 {
 	uint64_t checked = round->checked;
@@ -131,8 +131,8 @@ static void crawl_begin_pass(struct store *store, bool enabled)
 		ctr_add(CTR_lru_crawler_starts, 1);
 }
 
-/* How many stripes are due since the pass went on last. A full pass takes a minute, or less where the training window
-   is short. */
+/* The stripes that are due since the pass went on last. A full pass takes a minute, or less with a short training
+   window. */
 static uint64_t crawl_stripes_due(const struct store *store, uint64_t now_ms)
 {
 	uint64_t pass_ms = store->config.training_window_ms / 4;
@@ -141,7 +141,7 @@ static uint64_t crawl_stripes_due(const struct store *store, uint64_t now_ms)
 	return (now_ms - store->keeper->crawl.passed_at_ms) * store->stripe_count / pass_ms;
 }
 
-/* Some buckets of the stripe that the pass is in. True: that was the last of it. */
+/* Visits some buckets of the pass's stripe. True: those were its last. */
 static bool crawl_continue_pass(struct crawl_round *round)
 {
 	struct store *store = round->store;
@@ -196,7 +196,7 @@ static void crawl_begin_asked(struct store *store)
 		events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=started to_crawl=%u", most);
 }
 
-/* So many objects, or the rest. False: that was the end. */
+/* Visits a batch of objects, or the rest. False: the crawl has ended. */
 static bool crawl_batch(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
@@ -213,7 +213,7 @@ static bool crawl_batch(struct store *store)
 	return store->crawl.stripe < store->stripe_count;
 }
 
-/* The keeper can't sleep as shortly as the pauses are: it does what is due since it did so last. */
+/* The keeper can't sleep as shortly as a pause, so it does all batches that are due since the last time. */
 static bool crawl_as_asked(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;

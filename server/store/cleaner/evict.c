@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eviction: CLOCK over all objects (paper, 4.3). The cleaner's hand visits DRAM and flash in
- * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
- * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
+ * Eviction: CLOCK over all objects (paper, 4.3). The keeper's hand visits DRAM and flash in proportion to their
+ * objects. An object in DRAM at zero goes; an object on flash at zero becomes a ghost while hot data exceeds its
+ * threshold. Workers that are short of memory have hands of their own.
  */
 #include <math.h>
 
@@ -12,14 +12,14 @@
 #define BUCKETS_PER_LOCK 32u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
-#define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
+#define DEAD_VISITS 128 /* by a set under -M, which is refused if it finds too little that is expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
-#define YOUNG_MS 1000u /* no object is longer */
-#define ROUND_VISITS 4096 /* of objects in DRAM, by the keeper */
-#define HAND_VISITS 262144 /* of slots in one step: 3 ms */
-#define HAND_SHARE 64 /* slots for each object in DRAM that is visited, at the most: what that costs itself */
-#define ROUNDS_IN_VAIN 4 /* of CLOCK's highest value, and one more */
-#define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
+#define YOUNG_MS 1000u /* no object is young for longer */
+#define ROUND_VISITS 4096 /* to objects in DRAM, by the keeper */
+#define HAND_VISITS 262144 /* to slots in one step: 3 ms */
+#define HAND_SHARE 64 /* slots for each visited object in DRAM, at the most: both cost the same then */
+#define ROUNDS_IN_VAIN 4 /* CLOCK's highest value, and one more */
+#define HAND_VISITS_EXCESS 8192 /* to slots, between looks whether there are enough ghosts */
 
 uint64_t store_dram_items(const struct store *store)
 {
@@ -41,7 +41,8 @@ uint64_t store_hot_bytes(const struct store *store)
 	return (uint64_t)((items > 0 ? items : 0) + (status.hot_bytes > 0 ? status.hot_bytes : 0));
 }
 
-/* HDT = DRAM + hot * SSD; DRAM is what items may take less the half of a segment that is kept free for writes. */
+/* Hot data threshold (paper, 4.3): HDT = DRAM + hot * SSD. DRAM is the item budget less the half of a segment that is
+   kept free for writes. */
 uint64_t store_hot_threshold(const struct store *store)
 {
 	uint64_t dram = store_item_budget(store);
@@ -57,7 +58,7 @@ struct eviction {
 	uint64_t now_ms;
 	uint32_t now_seconds, young_since_ms;
 	enum evict_how how;
-	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
+	bool inline_by_worker, thorough; /* thorough: every stripe, however long it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
 
@@ -115,8 +116,9 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
 }
 
 /*
- * Among the last that were written, and so shortly ago that who set it may not have come to read it yet. What was written
- * in the mark's own millisecond is, too, unless that is this one: then a rush of sets would be spared whatever its size.
+ * Is the object among the last that were written, and so young that its client may not have read it yet? An object of
+ * the mark's own millisecond counts too, unless that is the present one: else a rush of sets of any size would be
+ * spared.
  */
 static bool evict_spares_young(const struct eviction *round, const struct item *item)
 {
@@ -170,15 +172,15 @@ static void evict_free_garbage(struct eviction *round)
 	}
 }
 
-/* With more stripes than tags only as many have objects as there are tags. */
+/* With more stripes than tags only as many stripes have objects as there are tags. */
 static uint32_t evict_stripes_in_use(const struct store *store)
 {
 	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
 									   : store->stripe_count;
 }
 
-/* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
-   hand finds nothing, and goes on somewhere else. */
+/* Visits some buckets of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
+   meets only such objects it goes on somewhere else. */
 static void evict_advance_hand(struct eviction *round)
 {
 	struct store_context *context = round->context;
@@ -205,7 +207,7 @@ static void evict_advance_hand(struct eviction *round)
 	lock_release(&stripe->lock);
 	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
 		context->hand_stripe = (uint32_t)rng_below(&context->rng, evict_stripes_in_use(store));
-		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
+		b = (uint32_t)rng_below(&context->rng, buckets); /* of the old stripe: all have about as many */
 	}
 	context->hand_bucket = b;
 	evict_free_garbage(round);
@@ -240,7 +242,7 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 	return round.freed;
 }
 
-/* Before a set is refused: whatever is left anywhere. */
+/* The last attempt before a set is refused: visits all stripes. */
 static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes, enum evict_how how)
 {
 	struct eviction round = {
@@ -259,7 +261,7 @@ bool mostly_candidates(const struct store *store)
 	return store->index && items > 0 && planned + candidate_total(store) > (uint64_t)items / 4 * 3;
 }
 
-/* Over the budget by no more than what a plan keeps from being evicted, holes and a slack? */
+/* Is no more missing than the planned items, which can't be evicted, the holes, and a slack? */
 static bool evict_within_reason(const struct store *store, int64_t missing)
 {
 	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
@@ -274,12 +276,11 @@ static int64_t evict_bytes_missing(const struct store_context *context, uint64_t
 }
 
 /*
- * The work of one set is bounded: a short look for something that is no candidate, a longer one for
- * something at zero, then whatever the hand meets but what was just written. It evicts for itself and a little more, not for
- * all that is missing, which may be held by values on their way to clients: those that don't read
- * could otherwise have everything evicted. Only when too much is missing all the same, the whole
- * table is gone through, and if that finds nothing the set is refused, as memcached does when no
- * memory can be had.
+ * The work of one set is bounded: a short look for objects that are no candidates, a longer one for objects at zero,
+ * then any object under the hand that was not written just now. A set evicts for itself and a little more, not for all
+ * that is missing. Values on their way to clients may hold that, and clients that don't read could otherwise have
+ * everything evicted. Only when too much is missing all the same does the set go through the whole table; if that
+ * finds too little it is refused, as memcached does without memory.
  */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
@@ -293,7 +294,7 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		evict_dram(context, (uint64_t)missing, DEAD_VISITS, EVICT_DEAD, true, &visited);
 		return evict_bytes_missing(context, bytes) <= 0;
 	}
-	/* What would not fit into an empty cache evicts nothing. */
+	/* An object that would not fit into an empty cache evicts nothing. */
 	if (bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
 		return false;
 	if (store->index)
@@ -315,7 +316,7 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 	return freed >= want || evict_within_reason(store, evict_bytes_missing(context, bytes));
 }
 
-/* The hand visits as many flash objects as their share is, as long as that costs no more than DRAM's part. */
+/* The flash hand visits slots in proportion to the objects on flash, as long as that costs no more than DRAM's part. */
 static void evict_turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
 {
 	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), seen;
@@ -336,7 +337,7 @@ bool evict_excess_hot(struct store *store)
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
-	/* A turn is bounded by the slots that it looks at: where few of them are in use, that are far more than it visits. */
+	/* A turn is bounded by the slots that it looks at; where few are in use, these are far more than it visits. */
 	for (unsigned turns = 0; hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {
 		(void)fidx_hand(store->index, HAND_VISITS_EXCESS, hot - threshold, &visited);
 		if (visited == 0)
@@ -349,9 +350,8 @@ bool evict_excess_hot(struct store *store)
 }
 
 /*
- * One round of the global hand, bounded: a batch of DRAM objects and as many flash objects as
- * their share is. Candidates are spared while there aren't enough of them for a segment and the
- * flash takes writes: they wait for it.
+ * One bounded round of the keeper's hands: a batch of objects in DRAM, and objects on flash in proportion. While the
+ * flash takes writes, candidates are spared until there are more than a segment needs.
  */
 bool evict_round(struct store_context *context, uint64_t want_free)
 {
@@ -367,7 +367,7 @@ bool evict_round(struct store_context *context, uint64_t want_free)
 	context_settle(context);
 	if (store->index && visited > 0)
 		evict_turn_flash_hand(store, visited, items);
-	/* What was visited in vain, more than once each, will be visited in vain again. */
+	/* After several vain visits to each object another one would be vain too. */
 	store->keeper->visited_in_vain = freed > 0 ? 0 : store->keeper->visited_in_vain + visited;
 	if (store->keeper->visited_in_vain < ROUNDS_IN_VAIN * items)
 		return freed > 0 || visited > 0;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering the candidates of the next segment: the stripes that have some are walked in turn
- * until enough bytes are there; so the search costs work in proportion to what is written. What is
- * gathered is marked as planned and immutable from then on: a change replaces it.
+ * Gathering the candidates of the next segment: walks the stripes that have some, in turn, until there are enough
+ * bytes, so that the search costs in proportion to the write. A gathered item is marked as planned and immutable from
+ * then on: a change replaces it.
  */
 #include <stdlib.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
-#define BUCKETS_AHEAD 6u /* whose objects are being fetched into the cache meanwhile */
+#define BUCKETS_AHEAD 6u /* whose first objects are prefetched meanwhile */
 #define ITEMS_AHEAD 6u
 #define STEP_OBJECTS 64u /* released between two steps ... */
 #define STEP_RANKED 1024u /* ... and ranked */
 #define RANKS (1u << 16)
 
 /*
- * The groups that a segment of this many bytes is filled from. Small objects are most of what is
- * read: they share a segment with larger ones only when neither fills one (and the caller can't
- * wait), because each of their reads is as long as the segment's longest objects. Large objects
- * ride along with any group.
+ * The groups for a segment of so many bytes. Most reads are for small objects. Each read is as long as the segment's
+ * longest objects with a slot, so small objects share a segment with larger ones only when neither group fills one.
+ * Large objects ride along with any group.
  */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
 {
@@ -57,7 +56,7 @@ static bool gather_set_room(struct store *store, struct gathered *out, uint32_t 
 	return true;
 }
 
-/* Room for as many as will be there, by the mean of those that wait: growing means copying. */
+/* Makes room for as many as want_bytes will hold, by the candidates' mean size, because growing means copying. */
 static bool gather_guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
 {
 	int64_t count = atomic_load_explicit(&store->candidate_count, memory_order_relaxed);
@@ -76,7 +75,7 @@ struct gather_round {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	unsigned groups, table;
-	struct candidate_sums taken; /* in this hold of a stripe: unmarked, not yet told to the store */
+	struct candidate_sums taken; /* unmarked in this hold of a stripe */
 };
 
 static void gather_add(struct gather_round *round, struct item *item, uint64_t hash, float score)
@@ -117,13 +116,13 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 	float score = clf_score(store->classifier, clf_app(store->classifier, item_key(item), item->key_length), hash,
 				&item->features, item_object_bytes(item), store_ttl(item->expiry, round->now_seconds));
 	if (score < 0)
-		return; /* the model has changed its mind */
+		return; /* by the present model it is no candidate */
 	item->state |= ITEM_PLANNED;
 	gather_add(round, item, hash, score);
 }
 
-/* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. Buckets that
-   double meanwhile put nothing that was not seen below b. */
+/* Visits some buckets from b on, in one hold of the stripe. Returns the next one, 0 after the last. Buckets that double
+   meanwhile move no unvisited object below b. */
 static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe, uint32_t b)
 {
 	struct gathered *out = round->out;
@@ -149,7 +148,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 
 /* ---- rank ------------------------------------------------------------------------------------ */
 
-/* Rises as the score falls. The upper half of a float tells scores apart that are 1 % apart. */
+/* A rank that rises as the score falls. The upper half of a float tells scores apart that differ by 1 %. */
 static uint32_t gather_rank(float score)
 {
 	uint32_t bits;
@@ -159,7 +158,7 @@ static uint32_t gather_rank(float score)
 	return RANKS - 1 - (bits >> 16);
 }
 
-/* Swaps everything to where to[] says it belongs, which ends as the identity. */
+/* Moves candidate i to position to[i], for all i; to[] is the identity in the end. */
 static void gather_permute(struct store *store, struct gathered *out, uint32_t *to)
 {
 	for (uint32_t i = 0; i < out->count; i++) {
@@ -182,8 +181,8 @@ static void gather_permute(struct store *store, struct gathered *out, uint32_t *
 	}
 }
 
-/* Best first: what finds no place is then what counts least. Equals stay as they came, neighbours in
-   memory. Without memory the order stays as it is. */
+/* Best score first, so that the least valuable objects are the ones that don't fit. Equal ones keep their order, as
+   neighbours in memory. Without memory for the sort the order stays as it is. */
 static void gather_sort(struct store *store, struct gathered *out)
 {
 	uint64_t bytes = (out->count + (uint64_t)RANKS) * sizeof(uint32_t);
@@ -239,7 +238,6 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 		gather_sort(store, out);
 }
 
-/* An object that stays in DRAM after all: a candidate again, if it is still the key's. */
 void planned_release(struct store *store, struct item *item)
 {
 	struct stripe *stripe = store_stripe(store, store_hash(store, item_key(item), item->key_length));
@@ -253,7 +251,6 @@ void planned_release(struct store *store, struct item *item)
 	item_release(&store->cleaner->context, item);
 }
 
-/* Those that were committed are gone from the list by now. */
 void gathered_release(struct store *store, struct gathered *gathered)
 {
 	for (uint32_t i = 0; i < gathered->count; i++) {

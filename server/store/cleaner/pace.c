@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How fast the cleaner works. A segment has to be on flash before what clients set meanwhile has used up the
- * free memory, and until then there is time: it is worked on in steps of some ten microseconds with pauses in
- * between, so that workers hardly notice, even one that shares its CPU with the cleaner. How long the pauses
- * are follows from the demand for memory and from what the last segments took. Without time there are none.
+ * How fast the cleaner works. A segment has to be on flash before clients' sets have used up the free memory. Until
+ * then there is time, and the cleaner works in steps of some ten microseconds with pauses in between, so that workers
+ * hardly notice, even one that shares its CPU with the cleaner. The length of the pauses follows from the demand for
+ * memory and from the time that the last segments took. Without time there are no pauses.
  *
  *   |<------------- time until free memory is used up, at the present demand --------------->|
  *   |<- a quarter: work and its pauses ->|<- a quarter: the write, spread ->|     reserve      |
@@ -19,13 +19,13 @@
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define DEMAND_MS 100
-#define DEMAND_SMOOTHING 0.02 /* of a reading that is lower: falls to a third in five seconds */
+#define DEMAND_SMOOTHING 0.02 /* weight of a lower reading: falls to a third in five seconds */
 #define CYCLE_SMOOTHING 0.5 /* one disturbed cycle is forgotten within a few */
-#define SHARE_OF_TIME 4.0 /* work, and the write as well, take this part of the time that is left */
+#define SHARE_OF_TIME 4.0 /* work takes a part of the time left, one in so many, and so does the write */
 #define WRITE_MAX_MS 5000.0
 #define STEP_US 64
-#define DUTY_LEAST 0.1 /* of the time that is worked, however much time there is */
-#define FIRST_BYTES_PER_MS 50e3 /* of the first segment, until it is known: slow, so that it comes in time */
+#define DUTY_LEAST 0.1 /* the least part of the time that is worked */
+#define FIRST_BYTES_PER_MS 50e3 /* assumed for the first segment: slow, so that it comes in time */
 #define SLICE_NS 100000000ull
 
 static double pace_smooth(double old, double reading, double part)
@@ -43,7 +43,7 @@ static double pace_cycle_ms(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->pace.cycle_ms, memory_order_relaxed);
 }
 
-/* What items would have grown by without keeper and cleaner. Objects that replace others are no demand. */
+/* Measures by how much items would have grown without keeper and cleaner. Objects that replace others are no demand. */
 void pace_observe(struct store *store, uint64_t now_ms)
 {
 	struct pace *pace = &store->cleaner->pace;
@@ -59,7 +59,7 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	pace->observed_ms = now_ms;
 }
 
-/* Until free memory is used up. */
+/* The time until free memory is used up. */
 static double pace_time_left_ms(const struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store);
@@ -88,7 +88,7 @@ void pace_init(struct store *store, uint64_t now_ms)
 	atomic_init(&pace->cycle_ms, (double)store->segment_bytes / FIRST_BYTES_PER_MS);
 }
 
-/* The part of the time that is to be worked. */
+/* The part of the time to be worked, DUTY_LEAST .. 1. */
 static double pace_duty(const struct store *store)
 {
 	double left_ms = pace_time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
@@ -98,7 +98,7 @@ static double pace_duty(const struct store *store)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* As the kernel has it; glibc of Debian 12 has neither the struct nor the call. */
+/* The kernel's struct sched_attr; glibc of Debian 12 has neither the struct nor the call. */
 struct scheduling {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -108,10 +108,10 @@ struct scheduling {
 };
 
 /*
- * A batch thread doesn't preempt others when it wakes, and one with a long slice is preempted at once by those
- * with shorter ones that wake (Linux 6.12 on; before, the runtime is ignored here). In a hurry the cleaner is a
- * thread as any other: where a worker never sleeps, it would have to wait for the end of the worker's slice
- * each time that it has waited for the device.
+ * A batch thread doesn't preempt others when it wakes, and waking threads with shorter slices preempt one with a long
+ * slice at once (since Linux 6.12; older kernels ignore the runtime here). In a hurry the cleaner is a thread like any
+ * other: beside a worker that never sleeps, a batch thread would wait for the end of the worker's slice after each
+ * wait for the device.
  */
 static void pace_schedule(struct store *store, bool hurry)
 {
@@ -132,7 +132,7 @@ void pace_thread(struct store *store)
 {
 	store->cleaner->pace.hurried = true;
 	pace_schedule(store, false);
-	(void)prctl(PR_SET_TIMERSLACK, 1000ul); /* pauses are as short as they are meant */
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul); /* so that pauses are as short as asked for */
 }
 
 /* ---- a segment's cycle ----------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ void pace_step(struct store *store)
 	double part = pace_duty(store);
 	must(part > 0 && part <= 1);
 	pace_schedule(store, part == 1);
-	/* Most of a long step was somebody else's: without the CPU there is no work to rest from. */
+	/* During most of a long step other threads had the CPU, and the cleaner need not rest from their work. */
 	if (worked_us > 2 * STEP_US)
 		worked_us = 2 * STEP_US;
 	pause_us = (uint64_t)((double)worked_us * (1 / part - 1));

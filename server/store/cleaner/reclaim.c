@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oldest segment makes room. Its records are walked; an object is live only if a slot of its
- * pair with its tag, this segment and the function that leads to this very offset is there. What
- * was read while on flash (or every live one, as in the paper) goes back into DRAM with its CLOCK
- * value and features; all other slots are removed with it. Only when no slot names the segment any
- * more and no reader holds it may its first byte be overwritten (DESIGN section 5).
+ * Reclaim: the oldest segment makes room. Its records are walked. An object is live only if its pair has a slot with
+ * its tag, this segment, and the function that leads to this very offset. An object that was read while on flash (or
+ * every live one, as in the paper) goes back into DRAM with its CLOCK value and features; the others lose their slots.
+ * Only when no slot names the segment and no reader has it pinned may its first byte be overwritten.
  *
- * While the walk goes on the segment stays readable: a get never finds a gap between flash and DRAM.
+ * The segment stays readable during the walk: a get never finds a gap between flash and DRAM.
  */
 #include <unistd.h>
 
@@ -36,7 +35,7 @@ static bool reclaim_worth_keeping(const struct reclaim_walk *walk, const struct 
 	return match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;
 }
 
-/* Stripe held: the object that a clean copy in DRAM stands for loses its slot; the copy lives on. */
+/* Stripe held: the slot behind a clean copy goes, and the copy becomes the object itself. */
 static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
 				  uint32_t now_seconds)
 {
@@ -104,9 +103,10 @@ static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 
 	fidx_segment_close(store->index, walk->segment);
 	if (result != FS_OK)
-		log_limited(LOG_LEVEL_WARN,
-			    "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
-			    walk->segment, fs_strerror(result), (unsigned long long)left);
+		log_limited(
+			LOG_LEVEL_WARN,
+			"flash: segment %u could not be read back whole (%s); its %llu slots are swept from the index",
+			walk->segment, fs_strerror(result), (unsigned long long)left);
 	if (left == 0 && result == FS_OK)
 		return;
 	swept = fidx_sweep(store->index, walk->segment);
@@ -114,7 +114,7 @@ static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 	ctr_add(CTR_flash_objects_dropped, swept);
 }
 
-/* Readers drain within a read's time; a stuck device holds the segment, never the workers. */
+/* Readers leave within a read's time. A stuck device holds up the segment, never the workers. */
 static bool reclaim_wait_for_readers(struct store *store, uint32_t segment)
 {
 	for (int waits = 0;; waits++) {
@@ -144,7 +144,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 		result = FS_ECORRUPT;
 	reclaim_clear_remaining(&walk, result);
 	must(fidx_segment_slots(store->index, segment) ==
-	     0); /* or a new segment's bytes would answer for the old one's keys */
+	     0); /* else the new segment's bytes would answer for old keys */
 	context_settle(&store->cleaner->context);
 	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From DRAM to flash: gather (gather.c), find room on flash and in the index (room.c), plan, stream the segment out with
- * its filter (filter.c), and only when it is safely written commit it (commit.c).
+ * From DRAM to flash: gathers (gather.c), finds room on flash and in the index (room.c), plans, streams the segment
+ * out with its filter (filter.c), and commits it once it is safely written (commit.c).
  */
 #include <math.h>
 
@@ -28,7 +28,7 @@ static uint64_t write_filter_room(void *context, uint64_t n)
 	return fidx_filter_length(store->index, n);
 }
 
-/* The candidate that is placed n-th. */
+/* Prefetches the candidate that is placed n-th, and its entry. */
 static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 {
 	if (n >= write->plan->count)
@@ -79,7 +79,7 @@ static void write_between_chunks(void *context, uint64_t bytes)
 
 /* ---- the write ------------------------------------------------------------------------------- */
 
-/* The device is gone for now: run on from DRAM, and try again after a while. */
+/* The device is gone for now: the store runs on from DRAM and tries again after a second. */
 static void write_note_failure(struct store *store, int result)
 {
 	struct cleaner *cleaner = store->cleaner;
@@ -109,7 +109,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 		return false;
 	}
 	tables_note(store, plan->count - plan->extents);
-	/* Without room for all of them some stay in DRAM. */
+	/* Without room for all extents some objects stay in DRAM. */
 	if (plan->extents > 0)
 		(void)fidx_extents_reserve(store->index, plan->extents);
 	commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
@@ -120,7 +120,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	return true;
 }
 
-/* Planning takes memory in proportion to the candidates, the plan in proportion to what is placed. */
+/* Planning takes memory in proportion to the candidates; the plan, in proportion to the placed ones. */
 static int write_make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
 {
 	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
@@ -133,7 +133,7 @@ static int write_make_plan(struct store *store, const struct gathered *gathered,
 	return result;
 }
 
-/* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
+/* No segment is reclaimed for a plan that would not fill it. */
 static bool write_plan_and_segment(struct store *store, struct gathered *gathered)
 {
 	struct seg_plan plan;
@@ -152,8 +152,9 @@ static bool write_plan_and_segment(struct store *store, struct gathered *gathere
 	return done;
 }
 
-/* Twice as many candidates as fit fill a segment best. When memory is short they are fewer, because most of
-   the work is in proportion to them, and three percent of a segment less than what would be evicted. */
+/* Twice as many candidates as fit fill a segment best. When memory is short fewer are gathered, because most of the
+   work is in proportion to them: a segment that is filled three percent less costs fewer objects than eviction in the
+   meantime. */
 bool write_segment(struct store *store, unsigned groups)
 {
 	uint64_t want = 2 * store->segment_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures for stats and metrics: sums of counts that are kept anyway, never a walk. */
+/* Figures for stats and metrics: sums of counts that the rooms keep, never a walk over objects. */
 #include <math.h>
 
 #include "server/store/cleaner/cleaner.h"

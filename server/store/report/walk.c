@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A walk over all objects, for those who want to see them. In DRAM the objects of some buckets are copied under their
- * stripe and shown once it is released. On flash each segment is read through with large reads; an object is live if a
- * slot leads to its record, which also says that DRAM has no newer one: what changes an object clears its slots in the
- * same critical section. The segment is pinned while it is read and not while an object is shown: if it is reclaimed
- * meanwhile its objects have gone back to DRAM or are no more, and the walk goes on with the next one.
+ * A walk over all objects. In DRAM it copies the objects of some buckets under their stripe, and shows them once the
+ * stripe is released. On flash it reads each segment with large reads. An object is live if a slot leads to its
+ * record; then DRAM has no newer one, because a change of an object clears its slots in the same critical section. The
+ * segment is pinned while it is read, but not while an object is shown. If it is reclaimed meanwhile, its objects have
+ * gone back to DRAM or are gone, and the walk goes on with the next segment.
  */
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner.h"
 
 #define BUCKETS_PER_LOCK 64u
-/* Room for an ordinary hold's objects; grows where a bucket needs more. */
+/* Room for the copies of one hold; grows when a bucket needs more. */
 #ifdef FS_DEBUG
-#define COPIES_BYTES 512u /* so that tests see it full, and growing */
+#define COPIES_BYTES 512u /* small, so that tests see it full and growing */
 #else
 #define COPIES_BYTES (64u << 10)
 #endif
@@ -44,7 +44,7 @@ static void walk_pause_if_due(struct object_walk *walk)
 	usleep(atomic_load_explicit(&walk->store->crawl_sleep_us, memory_order_relaxed));
 }
 
-/* The store's seconds as wall seconds. */
+/* A time in the store's seconds as wall seconds. */
 static int64_t walk_wall_seconds(const struct store *store, int64_t seconds)
 {
 	return clk_wall_seconds() - store_now_seconds(store, clk_now_us(store->clock)) + seconds;
@@ -58,18 +58,19 @@ static int64_t walk_wall_expiry(const struct store *store, uint32_t expiry)
 /* ---- the objects of a stripe ----------------------------------------------------------------- */
 
 /*
- * Where a scan of a stripe stands. Its buckets may double or halve between two holds; so that each object is met once,
- * what was in a bucket at the first hold, or would have been, is met together. After a doubling it is in the buckets whose
- * number has that many low bits in common, after a halving in one with others.
+ * The progress of a scan of a stripe. The stripe's buckets may double or halve between two holds. So that each object
+ * is met once, a scan meets all objects together that belong in one bucket by the mask of its first hold. After a
+ * doubling they are in the buckets whose numbers share that mask's low bits; after a halving they share a bucket with
+ * others.
  */
 struct scan {
 	const struct store *store;
 	struct stripe *stripe;
-	uint32_t bucket, mask; /* next one, and all, at the first hold */
+	uint32_t bucket, mask; /* the next bucket by the mask of the first hold; that mask */
 	bool begun;
 };
 
-/* item NULL: a bucket ends. False: no room, the bucket is to be met again. Stripe held. */
+/* Meets an item; NULL: the bucket ends. False: there is no room, and the bucket will be met again. Stripe held. */
 typedef bool meet_function(void *context, struct item *item);
 
 static bool scan_has(const struct scan *scan, const struct item *item)
@@ -87,7 +88,7 @@ static bool scan_bucket(const struct scan *scan, meet_function *meet, void *cont
 	return meet(context, NULL);
 }
 
-/* Some buckets, in one hold of the stripe. False: that was all. */
+/* Scans some buckets in one hold of the stripe. False: those were the last. */
 static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 {
 	lock_acquire(&scan->stripe->lock);
@@ -104,7 +105,7 @@ static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 
 /* ---- DRAM ------------------------------------------------------------------------------------ */
 
-/* What is told of an item, copied. */
+/* The data of an item that see() gets. */
 struct copy {
 	uint64_t cas;
 	uint32_t expiry, idle_seconds, value_length, client_flags, bytes;
@@ -118,7 +119,7 @@ struct copies {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	char *memory;
-	size_t room, used, kept; /* kept: of whole buckets */
+	size_t room, used, kept; /* kept: the copies of whole buckets */
 };
 
 static size_t copy_bytes(uint8_t key_length)
@@ -126,7 +127,7 @@ static size_t copy_bytes(uint8_t key_length)
 	return (sizeof(struct copy) + key_length + 7) & ~(size_t)7;
 }
 
-/* Is the object of a clean copy to be met on flash? A full index or a failed walk may have taken its slot. */
+/* Will the walk meet the object of this clean copy on flash? A full index or a failed walk may have taken its slot. */
 static bool walk_meets_on_flash(struct store *store, const struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
@@ -261,7 +262,7 @@ static void walk_show_record(struct object_walk *walk, const struct seg_record *
 					      .bytes = (uint32_t)bytes });
 }
 
-/* The record lies in memory of the walk's, which stays when the segment goes. */
+/* The record lies in the walk's own memory, which stays when the segment goes. */
 static bool walk_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
 	struct object_walk *walk = context;
