@@ -25,7 +25,7 @@
  * Order that the caller keeps: while a read-modify-write of a connection is not done, that connection executes no other
  * command on the same key (compare hashes). Plain gets may be in flight together, and beside anything.
  *
- * Errors: functions that return int give codes of base/error.h. What a client can cause is a store_result.
+ * Errors: functions that return int give codes of base/error.h. Everything that a client can cause is a store_result.
  */
 #ifndef FS_STORE_STORE_H
 #define FS_STORE_STORE_H
@@ -148,8 +148,8 @@ enum store_result {
 };
 
 /*
- * What the meta and the binary protocol may ask beyond a command's classic meaning. The store looks at them when the
- * request has_options; zeroed, they change nothing.
+ * The meta and the binary protocol may ask for more than a command's classic meaning, by these options. The store
+ * looks at them when the request has_options; zeroed, they change nothing.
  *
  *   compare_cas    The request acts only on an object whose id is request->cas. On another id the result is
  *                  STORE_EXISTS and nothing changes. For SET, REPLACE, APPEND, PREPEND, INCR, DECR, DELETE (CAS always
@@ -315,7 +315,7 @@ void store_tell(const struct store *store, const struct store_request *request, 
 void store_flush_all(struct store *store, int64_t exptime);
 
 /*
- * cache_memlimit: -m is this many bytes from now on, at least 1 MiB. What items then have too much is evicted soon;
+ * cache_memlimit: -m is this many bytes from now on, at least 1 MiB. Items above the new budget are evicted soon;
  * the keeper then moves small objects together, so that the memory is really free: 2 s for 3 million objects. Under -M
  * nothing is evicted, and sets are refused until enough has been deleted. FS_OK; FS_ERANGE, and nothing has changed:
  * bytes is below 1 MiB, or below -m at the start while index, tables and staging leave too little for items: a quarter
@@ -326,8 +326,8 @@ FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 /*
  * Values of struct store_config that may change while the store runs. Each is an atomic of its own, and cleaner and
  * workers take a new one within a turn. hot_fraction and flash_write_limit act from the cleaner's next step on; a
- * lower limit also cuts what was saved up under the higher one. read_timeout_ms holds for reads under way too.
- * admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
+ * lower limit also cuts the bytes that were saved up under a higher one. read_timeout_ms holds for reads under way
+ * too. admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
  * interleave field by field.
  */
 struct store_tuning {
@@ -390,7 +390,7 @@ struct store_seen {
 	int64_t accessed; /* wall seconds of the last access; of flash objects coarse, up to their write there */
 	uint64_t cas;
 	unsigned class; /* of store_class_status; of a flash object the class that it would have in DRAM */
-	uint32_t bytes; /* of the item in DRAM, header and key included, or what it would be there */
+	uint32_t bytes; /* of the item in DRAM, header and key included; of a flash object as it would be there */
 };
 
 /*
@@ -529,7 +529,7 @@ struct store_memory {
 	uint64_t limit;
 	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
-	uint64_t index_other; /* extents, and what the index keeps of each segment */
+	uint64_t index_other; /* extents, and the data of each segment in the index */
 	uint64_t segments, classifier, plans, staging, readers;
 	uint64_t charged; /* taken off items, because more is resident than -m allows */
 	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */

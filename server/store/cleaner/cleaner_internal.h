@@ -178,7 +178,7 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 /* The size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
 /* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table:
-   the index's table for their slots. One stripe held at a time. gathered_release frees what it has put into out. */
+   the index's table for their slots. One stripe held at a time. gathered_release frees the contents of out. */
 void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
 /* The item leaves the plan and stays in DRAM, a candidate again if it is still the key's. Drops the plan's
    reference. */

@@ -90,7 +90,7 @@ unsigned item_group(const struct store *store, const struct item *item);
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item);
 /* Takes the mark away; without effect on an unmarked item. */
 void candidate_clear(struct store *store, struct stripe *stripe, struct item *item);
-/* What candidate_unmark has taken away and candidate_settle has not yet told the store. The caller's own. */
+/* Sums of candidate_unmark that candidate_settle has not yet subtracted from the store's. The caller's own. */
 struct candidate_sums {
 	uint64_t bytes[GROUPS];
 	int64_t count;

@@ -11,7 +11,7 @@
  *
  * With a table slot of 8 bytes at a load of about one, an object costs 56 bytes beside its data.
  *
- * What covers a field:
+ * Covered by:
  *   next, features, state, cas, expiry,   the key's stripe, once the item is linked; before that,
  *   extra                                 its maker alone
  *   refs                                  atomic: one for the table, one for each value being sent,

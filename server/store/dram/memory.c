@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Items and the account of -m. Each context adds what its items cost to a batch of its own and
- * settles it with the store now and then, so that a set touches no line that all threads share.
- * The account is off by at most a batch for each thread.
+ * The account of -m. Each context adds its items' cost to a batch of its own and settles the batch with the store now
+ * and then, so that a set touches no cache line that all threads share. The account is off by at most a batch for each
+ * thread.
  */
 #include "base/resident.h"
 #include "server/store/dram/dram_internal.h"
@@ -10,7 +10,7 @@
 /* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. */
 #define BESIDE_SHARE 16 /* of -m, and */
 #define BESIDE_BYTES (20u << 20)
-#define CHARGE_SHARE 4 /* of -m: the most that objects pay for what is beyond */
+#define CHARGE_SHARE 4 /* of -m: the most that objects pay for bytes beyond these */
 /* Holes in the allocator's pages that are worth a pass: so many, and so many more than are unavoidable. */
 #define HOLES_SHARE 48 /* of -m, and */
 #define HOLES_BYTES (2u << 20)

@@ -79,7 +79,7 @@ static bool scan_has(const struct scan *scan, const struct item *item)
 	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
 }
 
-static bool scan_bucket(const struct scan *scan, meet_function *meet, void *context)
+static bool walk_bucket(const struct scan *scan, meet_function *meet, void *context)
 {
 	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
 		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
@@ -97,7 +97,7 @@ static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 		scan->begun = true;
 	}
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && scan->bucket <= scan->mask; n++, scan->bucket++)
-		if (!scan_bucket(scan, meet, context))
+		if (!walk_bucket(scan, meet, context))
 			break;
 	lock_release(&scan->stripe->lock);
 	return scan->bucket <= scan->mask;

@@ -24,7 +24,7 @@ struct action {
 	struct stripe *stripe; /* held */
 	struct store_request *request;
 	const struct fidx_key *key; /* NULL without flash */
-	/* What leads to the record that the command was given: one of them, or neither. */
+	/* The slot or the extent that leads to the record which was read; at most one of them is set. */
 	const struct fidx_match *own_slot;
 	const struct fidx_extent *own_extent;
 	uint64_t now_ms;
@@ -86,7 +86,7 @@ void action_unread(struct action *action, const struct current *current);
 /* After the stripe is released: drops garbage, and an object that the request could not store. */
 void action_finish(struct action *action);
 
-/* Links new as the key's object with this id; what was there before is gone from both tiers. Takes over new's
+/* Links new as the key's object with this id; an older object is gone from both tiers. Takes over new's
    reference. The request's cas becomes the id that clients see. */
 void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
 /* Clears the key's slots and its extent. Returns how many; under -M at most one, the one that was read. */
@@ -140,7 +140,7 @@ void options_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id a different one? (CAS, SET and REPLACE compare
    themselves.) */
 bool options_differs(const struct action *action, const struct current *current);
-/* The id that clients are to see on the object that the request stores; 0: the id of ours. */
+/* The id that clients see on the object that the request stores; 0: ours. */
 static inline uint64_t options_own_cas(const struct store_request *request)
 {
 	return __builtin_expect(request->has_options, 0) && request->options.own_cas ? request->options.new_cas : 0;

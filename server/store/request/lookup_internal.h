@@ -89,7 +89,7 @@ void lookup_unpin(struct store_lookup *lookup);
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
 void lookup_miss(struct store_lookup *lookup);
 void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
-/* Nobody will know in time what flash holds of the key: a GET misses, a change acts as action_unread says. */
+/* The key can't be read from flash in time: a GET misses, a change acts as action_unread says. */
 void lookup_give_up(struct store_lookup *lookup);
 
 /* ---- promote.c ------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ bool reads_leave(struct store_lookup *lookup);
 struct flash_read *reads_pass_on(struct store_lookup *lookup);
 /* Gives a read back that was passed on. */
 void reads_release(struct flash_read *read);
-/* The bytes are not what they should be: no other lookup gets them. */
+/* The bytes are wrong: no other lookup gets them. */
 void reads_distrust(struct flash_read *read);
 
 /* lookup.c: the lookup's read is done. It may free the lookup. */
