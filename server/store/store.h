@@ -19,8 +19,8 @@
  * cleaner and trainer. Without it store_clean_step() and store_tick() drive the same code, as tests do.
  *
  * Locks: none is held at a call, and none is left held. A function of a worker may take one key stripe and locks below
- * it for some microseconds. Only store_open, store_close, store_stop, store_clean_step, store_walk and the store's own
- * threads wait for the device.
+ * it for some microseconds. Only store_open, store_close, store_stop, store_worker_destroy, store_clean_step,
+ * store_walk and the store's own threads wait for the device.
  *
  * Order that the caller keeps: while a read-modify-write of a connection is not done, that connection executes no other
  * command on the same key (compare hashes). Plain gets may be in flight together, and beside anything.

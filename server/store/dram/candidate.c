@@ -32,6 +32,7 @@ static void candidate_account(struct store *store, const struct item *item, int 
 
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item)
 {
+	lock_assert_held(&stripe->lock);
 	if (item->state & ITEM_CANDIDATE)
 		return;
 	must(item->state & ITEM_LINKED && !(item->state & ITEM_PLANNED));
@@ -43,6 +44,7 @@ void candidate_set(struct store *store, struct stripe *stripe, struct item *item
 
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
 {
+	lock_assert_held(&stripe->lock);
 	must(item->state & ITEM_CANDIDATE && stripe->candidates > 0);
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
 	stripe->candidates--;

@@ -35,6 +35,7 @@ void lookup_unpin(struct store_lookup *lookup)
 static void lookup_thaw(struct store_lookup *lookup, struct stripe *stripe)
 {
 	if (lookup->frozen) {
+		lock_assert_held(&stripe->lock);
 		must(stripe->frozen > 0);
 		stripe->frozen--;
 		lookup->frozen = false;
@@ -180,6 +181,7 @@ static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe,
 	ctr_add(CTR_flash_revalidations, 1);
 	if (++lookup->rounds == LOOKUP_ROUNDS_MAX) {
 		must(!lookup->frozen);
+		lock_assert_held(&stripe->lock);
 		stripe->frozen++;
 		lookup->frozen = true;
 		ctr_add(CTR_flash_freezes, 1);
