@@ -178,7 +178,7 @@ static const uint8_t APP_COUNTER_OF[] = {
 /* What is left to do of a set that was refused: no delete of the client's. */
 static inline bool is_refused_set(const struct store_request *request)
 {
-	return request->op == STORE_DELETE && request->extended && request->options.refused;
+	return request->op == STORE_DELETE && request->has_options && request->options.refused;
 }
 
 static inline void count_app(struct prefix_row *row, const struct store_request *request)

@@ -31,7 +31,7 @@ static struct reply *new_request(struct conn *conn, const struct binary_command 
 	reply->request.item = NULL;
 	reply->request.cas = command->cas;
 	reply->request.expiry = 0;
-	reply->request.extended = false;
+	reply->request.has_options = false;
 	reply->noreply = command->flags & BINARY_QUIET;
 	reply->text_length = 0;
 	reply->tail_length = 0;
@@ -60,9 +60,9 @@ static void compare_cas(struct store_request *request, const struct binary_comma
 {
 	if (command->cas == 0)
 		return;
-	if (!request->extended)
+	if (!request->has_options)
 		request->options = (struct store_options){ 0 };
-	request->extended = request->options.compare_cas = true;
+	request->has_options = request->options.compare_cas = true;
 }
 
 static void count_with(struct conn *conn, struct store_request *request, const struct binary_command *command)
@@ -70,7 +70,7 @@ static void count_with(struct conn *conn, struct store_request *request, const s
 	request->delta = command->delta;
 	if (command->exptime == BINARY_NO_CREATE)
 		return;
-	request->extended = true;
+	request->has_options = true;
 	request->options = (struct store_options){ .vivify = true,
 						   .initial = command->initial,
 						   .vivify_expiry = expiry_of(conn, command->exptime) };
@@ -115,7 +115,7 @@ static enum binary_step refuse_store(struct conn *conn, const struct binary_comm
 		if (!reply)
 			return BINARY_CLOSE;
 		reply->request.op = STORE_DELETE;
-		reply->request.extended = true;
+		reply->request.has_options = true;
 		reply->request.options = (struct store_options){ .refused = why };
 		execute(conn, reply);
 	} else {

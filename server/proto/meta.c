@@ -22,7 +22,7 @@ static struct reply *new_request(struct conn *conn, const struct meta_command *m
 	request->key_length = meta->key_length;
 	request->hash = conn_hash(conn, meta->key, meta->key_length);
 	request->item = NULL;
-	request->extended = true;
+	request->has_options = true;
 	request->options = (struct store_options){ 0 };
 	reply->kind = (uint8_t)kind;
 	reply->text_length = 0;

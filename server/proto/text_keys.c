@@ -31,7 +31,7 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	reply->has_value = reply->noreply = reply->show_cas = false;
 	reply->tail_length = 2;
 	reply->kind = TEXT_KIND_LINE;
-	reply->request.extended = false;
+	reply->request.has_options = false;
 	return reply;
 }
 
@@ -170,7 +170,7 @@ void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32
 		conn->failed = true;
 		return;
 	}
-	reply->request.extended = true;
+	reply->request.has_options = true;
 	reply->request.options = (struct store_options){ .refused = why };
 	reply->noreply = noreply;
 	execute(conn, reply);
@@ -262,7 +262,7 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 	reply->request.expiry = command->id == TEXT_TOUCH ? store_expiry(store, command->exptime) : 0;
 	reply->noreply = command->noreply;
 	if (command->id == TEXT_DELETE && command->noreply) {
-		reply->request.extended = true;
+		reply->request.has_options = true;
 		reply->request.options = (struct store_options){ .blind = true };
 	}
 	execute(conn, reply);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store's life: opening in order, closing in the mirrored order; what may change meanwhile. */
+/* The store's life: opening in order, closing in the mirrored order; the values that may change in between. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -27,16 +27,16 @@ void store_config_init(struct store_config *config)
 
 /* ---- the start ----------------------------------------------------------------------------- */
 
-static void log_start(const struct store *store, const struct sizing *sizing)
+static void open_log_start(const struct store *store, const struct sizing *sizing)
 {
 	char more[160] = "";
 
 	if (sizing->flash_used < sizing->flash_given)
-		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused, -m %llu would use all",
+		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused; -m %llu would use all of it",
 			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
 			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
 	else if (sizing->memory_for_all > store->config.memory_bytes)
-		snprintf(more, sizeof(more), "; with objects of %u bytes only -m %llu would use all of it",
+		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
 			 store->config.flash_object_bytes, (unsigned long long)((sizing->memory_for_all >> 20) + 1));
 	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; the index begins with %.2f MiB (tag %u bits)%s",
 		   store->flash_path, (double)store->flash_capacity / (1 << 30), sizing->segments,
@@ -44,7 +44,7 @@ static void log_start(const struct store *store, const struct sizing *sizing)
 		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20), store->tag_bits, more);
 }
 
-/* ---- what may change --------------------------------------------------------------------------- */
+/* ---- tuning -------------------------------------------------------------------------------------- */
 
 void store_get_tuning(const struct store *store, struct store_tuning *out)
 {
@@ -66,7 +66,7 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static struct fidx_config index_config(const struct store *store, const struct sizing *sizing)
+static struct fidx_config open_index_config(const struct store *store, const struct sizing *sizing)
 {
 	const struct store_config *config = &store->config;
 
@@ -153,8 +153,8 @@ static int open_classifier(struct store *store)
 	return result;
 }
 
-/* The operator has said how much the file may take of the rest: then a cache in DRAM is better than none. */
-static int go_without_flash(struct store *store, uint64_t wanted, const char *cause)
+/* With --flash-min-free the operator accepts a store without flash: a cache in DRAM is better than none. */
+static int open_without_flash(struct store *store, uint64_t wanted, const char *cause)
 {
 	snprintf(store->without_flash, sizeof(store->without_flash), "%s is not used, a file of %.2f GiB: %s",
 		 store->flash_path, (double)wanted / (1 << 30), cause);
@@ -168,8 +168,8 @@ static int go_without_flash(struct store *store, uint64_t wanted, const char *ca
 	return FS_OK;
 }
 
-/* True: the file is there, or may be made. */
-static bool has_flash_room(struct store *store, const struct sizing *sizing)
+/* Is the file there, or may it be made? */
+static bool open_has_flash_room(struct store *store, const struct sizing *sizing)
 {
 	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
 	char cause[128];
@@ -178,7 +178,7 @@ static bool has_flash_room(struct store *store, const struct sizing *sizing)
 		return true;
 	snprintf(cause, sizeof(cause), "%.2f GiB are free there, --flash-min-free asks for %.2f GiB",
 		 (double)bytes / (1 << 30), (double)wanted / (1 << 30));
-	(void)go_without_flash(store, sizing->flash_used, cause);
+	(void)open_without_flash(store, sizing->flash_used, cause);
 	return false;
 }
 
@@ -188,14 +188,14 @@ static int open_flash(struct store *store, char reason[256])
 	struct fidx_config index;
 	int result = sizing_make(&store->config, &sizing, reason);
 
-	if (result != FS_OK || !has_flash_room(store, &sizing))
+	if (result != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
-	index = index_config(store, &sizing);
+	index = open_index_config(store, &sizing);
 	if ((result = open_region(store, &sizing, &index)) != FS_OK ||
 	    (result = open_segments(store, &sizing)) != FS_OK) {
 		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
 		    store->config.flash_min_free)
-			return go_without_flash(store, sizing.flash_used, strerror(errno));
+			return open_without_flash(store, sizing.flash_used, strerror(errno));
 		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
 			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		return result;
@@ -210,12 +210,12 @@ static int open_flash(struct store *store, char reason[256])
 	}
 	store->tag_bits = fidx_tag_bits(store->index);
 	tables_tidy(store);
-	log_start(store, &sizing);
+	open_log_start(store, &sizing);
 	return FS_OK;
 }
 
-/* What is no item's grows by a few parts of -m, so that more than what is missing is asked for. */
-static int too_little_memory(const struct store *store, char reason[256])
+/* The least -m that would do. The parts beside items grow with -m too, so half of each further byte is theirs. */
+static int open_too_little_memory(const struct store *store, char reason[256])
 {
 	uint64_t limit = store_memory_limit(store), others = store_used_bytes(store), enough = limit;
 
@@ -259,7 +259,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	}
 	if (result == FS_OK)
 		result = memory_suffices(store, config->memory_bytes) ? stripes_init(store)
-								      : too_little_memory(store, reason);
+								      : open_too_little_memory(store, reason);
 	if (result != FS_OK) {
 		if (!reason[0])
 			snprintf(reason, 256, "%s", fs_strerror(result));
@@ -304,7 +304,7 @@ int store_start(struct store *store)
 		result = cleaner_start(store);
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
-	if (result != FS_OK) {
+	if (result != FS_OK) { /* stops the ones that run */
 		cleaner_stop(store);
 		keeper_stop(store);
 	}

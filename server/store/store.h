@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The store: one cache of objects in DRAM and on flash. It joins classifier, flashindex and
- * segments; neither they nor it know of connections or protocols.
+ * The store: one cache of objects in DRAM and on flash. It joins classifier, flashindex and segments. None of them, nor
+ * the store itself, knows of connections or protocols.
  *
  *   worker --store_execute--> key stripe: DRAM table --> index --> (pin) --> flash read
  *                                 ^                                             |
  *   cleaner: candidates -> plan -> segment -> index; reclaim; CLOCK             v
  *                                                            done(request) on the same worker
  *
- * Model: a request names one key. store_execute either finishes it at once (DRAM hits, sets,
- * clear misses) or starts flash reads and finishes it later, on the same thread, from
- * store_worker_poll. Every command is atomic for its key: its effect and the decision about the
- * key's slots happen in one critical section of the key's stripe. A slow flash read can never
- * bring back a value that was overwritten or deleted meanwhile: the commands check once more under
- * the stripe that every matching slot is one that was read.
+ * Model: a request names one key. store_execute either finishes it at once (DRAM hits, sets, clear misses), or it
+ * starts flash reads, and store_worker_poll finishes the request later on the same thread. Every command is atomic for
+ * its key: its effect and the decision about the key's slots happen in one critical section of the key's stripe. A
+ * slow flash read can therefore never bring back a value that was overwritten or deleted meanwhile (README.md,
+ * invariants).
  *
- * Threads: a store_worker belongs to one thread; store_* functions on the store may be called from
- * any. A keeper, a cleaner and a trainer thread inside (store_start), or none: store_clean_step() and
- * store_tick() drive the same code in tests.
+ * Threads: a store_worker belongs to one thread, and so do its requests, items and values. Functions that take a
+ * struct store may be called by any thread unless they say otherwise. store_start runs three threads inside: keeper,
+ * cleaner and trainer. Without it store_clean_step() and store_tick() drive the same code, as tests do.
  *
- * Ordering that the caller keeps: a connection must not execute a command on a key (compare
- * hashes) while a pending read-modify-write of the same connection on that key is not done. Plain
- * gets may be in flight together and beside anything.
+ * Locks: none is held at a call, and none is left held. A function of a worker may take one key stripe and locks below
+ * it for some microseconds. Only store_open, store_close, store_stop, store_worker_destroy, store_clean_step,
+ * store_walk and the store's own threads wait for the device.
  *
- * Errors: codes of base/error.h for open; everything a client can cause is a store_result.
+ * Order that the caller keeps: while a read-modify-write of a connection is not done, that connection executes no other
+ * command on the same key (compare hashes). Plain gets may be in flight together, and beside anything.
+ *
+ * Errors: functions that return int give codes of base/error.h. Everything that a client can cause is a store_result.
  */
 #ifndef FS_STORE_STORE_H
 #define FS_STORE_STORE_H
@@ -38,72 +40,82 @@
 #include "flashindex/flashindex.h"
 #include "segments/segments.h"
 
-#define STORE_KEY_MAX 250
+#define STORE_KEY_MAX 250 /* bytes */
 
 struct store;
 struct store_worker;
 struct item; /* an object in DRAM; opaque outside server/store */
-struct flash_read; /* bytes from flash; likewise */
+struct flash_read; /* bytes from flash; opaque outside server/store */
 
+/* Which live objects of a reclaimed segment go back into DRAM: those read while on flash, or all of them (the paper's
+   way). */
 enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
 
 struct store_config {
-	const struct clk *clock;
+	const struct clk *clock; /* outlives the store */
 	uint64_t memory_bytes; /* -m: all cache memory; >= 1 MiB */
 	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
 	bool evict; /* false: -M, a set fails with STORE_NO_MEMORY instead */
-	bool cas; /* false: -C, ids are given all the same but not shown, and none compares as the same */
-	unsigned workers; /* how many store_workers there will be */
+	bool cas; /* false: -C, ids are given but not shown, and no id compares as the same */
+	unsigned workers; /* how many store_workers there will be; >= 1 */
 	uint64_t seed; /* of randomness; 0: from the kernel */
 
-	const char *flash_path; /* NULL: a DRAM cache, all below is ignored */
-	struct dev *
-		flash_device; /* what is used in its place (seg_config.device), of flash_bytes; flash_path is its name */
-	uint64_t flash_bytes;
-	uint64_t
-		flash_min_free; /* a file that isn't there yet is made only where so many bytes are free; else, or when its
-				    file system is full, the store is one without flash. 0: it is made, or store_open fails */
-	const struct seg_owner *flash_owner; /* to whom a file that is made is given; NULL: it is the process's own */
-	uint64_t segment_bytes; /* 0: a default from memory_bytes and flash_bytes, 512 MiB at the most */
-	uint32_t flash_object_bytes;
-	int filter_bits; /* -1: automatic */
-	unsigned tag_bits; /* 0: all left over */
-	unsigned functions;
+	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
+	struct dev *flash_device; /* used in place of the file (seg_config.device); then flash_path is its name */
+	uint64_t flash_bytes; /* 0: the size of the file or device */
+	/* A file that isn't there yet is made only where at least so many bytes are free. Else, or when its file
+	   system is full, the store runs without flash. 0: the file is made, or store_open fails. */
+	uint64_t flash_min_free;
+	const struct seg_owner *flash_owner; /* gets a file that is made; NULL: the process keeps it */
+	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
+	uint32_t flash_object_bytes; /* expected mean size, for the index's first table */
+	int filter_bits; /* per key; -1: automatic */
+	unsigned tag_bits; /* 0: all bits that a slot has left */
+	unsigned functions; /* hash functions for positions in a segment */
 	enum seg_placement placement;
 	enum seg_direct direct;
 	enum fidx_clock_mode clock_mode;
 	enum store_reinsertion reinsertion;
-	double hot_fraction; /* 0 .. 1, default 0.7 */
+	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
-	uint32_t read_timeout_ms;
-	/* Called by store_open, of a flash file that is being made: so much of so much. NULL: nobody wants to know. */
+	uint32_t read_timeout_ms; /* how long a request waits for flash */
+	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
 
 	enum clf_label_mode label_mode;
 	enum clf_admission admission;
-	uint32_t flashiness_threshold;
+	uint32_t flashiness_threshold; /* reads */
 	uint64_t flashiness_horizon_ms, training_window_ms;
-	char app_delimiter;
+	char app_delimiter; /* ends the part of a key that names its application */
 };
 
-/* Defaults of everything but clock. */
+/* Defaults of everything. */
 void store_config_init(struct store_config *config);
 
-/* Opens flash, makes all tables. 0 or a code, with the reason (option and range where an operator
-   can mend it) in reason[256]. Logs the start line: flash, index, objects covered, -m for all. */
+/*
+ * Opens flash and makes all tables; a flash file that has to be written first takes as long as the device needs.
+ * FS_OK, or a code with the reason in reason[256]: FS_ERANGE (the reason names the option and its range), FS_ESYS
+ * (errno), FS_ENOMEM, or a code of seg_open. Logs the start line. The caller closes the store; config may be dropped.
+ * One thread.
+ */
 FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
-void store_close(struct store *store); /* after store_stop and all workers are gone */
-FS_MUST_CHECK int store_start(struct store *store); /* keeper, cleaner, trainer */
+/* Frees everything. store_stop was called before, and every worker is destroyed. One thread. */
+void store_close(struct store *store);
+/* Starts keeper, cleaner and trainer. FS_OK; FS_ESYS (errno), and none of them runs. One thread. */
+FS_MUST_CHECK int store_start(struct store *store);
+/* Ends the threads that run; waits for the write or read that the cleaner is in. One thread. */
 void store_stop(struct store *store);
-/* Have the keeper and the cleaner come round within so many seconds? A cleaner that waits for the device counts as if it
-   had: the device hangs, not the daemon. Any thread, between store_start and store_stop. */
+/* Did keeper and cleaner come round within so many seconds? A cleaner that waits for the device counts as if it had
+   come: the device hangs then, not the daemon. Any thread, between store_start and store_stop. */
 bool store_alive_within(const struct store *store, uint32_t seconds);
 
-/* One step of the keeper and one of the cleaner in the calling thread (not together with store_start). True when one of
-   them did something. */
+/* One step of the keeper and one of the cleaner in the calling thread, instead of store_start's threads. May wait for
+   the device. True: one of them did something. */
 bool store_clean_step(struct store *store);
-void store_tick(struct store *store); /* what happens once a second: flush marks, budgets, crawler */
+/* The duties of each second: due flushes, write rates, windows, the classifier's budget. For the thread of
+   store_clean_step. */
+void store_tick(struct store *store);
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -136,43 +148,47 @@ enum store_result {
 };
 
 /*
- * What a request may ask beyond its classic meaning: for the meta and binary protocols. Looked at when the
- * request says that it is extended; zeroed, they change nothing.
+ * The meta and the binary protocol may ask for more than a command's classic meaning, by these options. The store
+ * looks at them when the request has_options; zeroed, they change nothing.
  *
- *   compare_cas  acts only on an object whose id is request->cas: else STORE_EXISTS, nothing changed. SET, REPLACE,
- *                APPEND, PREPEND, INCR, DECR, DELETE (CAS always compares, ADD never). An absent key is a miss as
- *                without it; SET and REPLACE then answer STORE_MISS. Any number is compared, 0 too: where a
- *                protocol's 0 means none, as for most of memcached's commands, it leaves this away. Without ids
- *                (-C) nothing is the same, but 0 for INCR, DECR and DELETE; APPEND and PREPEND don't compare then
- *   vivify       an absent key is made: GET, GAT, TOUCH: an empty object with vivify_expiry, found->won is
- *                set, the result is STORE_HIT with an empty value (TOUCHED); INCR, DECR: the number `initial`;
- *                APPEND, PREPEND: the piece itself becomes the value. With a touch its expiry counts
- *   vivify_last  with vivify and touch: vivify_expiry counts nevertheless
- *   touch        the object gets the expiry of request->expiry: GET (which GAT does always), INCR, DECR;
- *                DELETE with invalidate
- *   recache      GET, GAT: an object that expires in less than recache_seconds, after the touch, is won by the
- *                first who asks
- *   recache_first  with recache and touch: the time left before the touch is what counts, not the new one
- *   own_cas      what is stored, or counted, or marked stale, gets the id new_cas (not 0), not one of ours
- *   invalidate   DELETE: the object stays and is marked stale, nobody having won it; its id changes. SET, REPLACE
- *                and CAS with compare_cas: an object with a greater id than compared is replaced all the same, by
- *                one that is stale and expires when the old one did
- *   drop_value   DELETE: the object stays without value and client flags (with invalidate: and stale); its id changes
- *   keep_clock   GET: the read doesn't count, neither as one (found.fetched) nor for eviction and admission
- *   blind        DELETE: nobody needs its answer. It clears the slots that may be the key's without reading flash, and is
- *                a hit if there were any. (Under -M it reads all the same, as such a slot may be another key's.)
- *   refused      DELETE: what is left to do of a SET that was refused for this reason, STORE_TOO_LARGE or
- *                STORE_NO_MEMORY, as the client thinks of the old value as gone. In no counter; the reason is its result
- *   uncounted    GET: only a look: it is in no counter, but an expired object that it found is; it neither wins nor counts
- *                as read (memcached: me). DELETE: an id that differs is no miss to the counters
+ *   compare_cas    The request acts only on an object whose id is request->cas. On another id the result is
+ *                  STORE_EXISTS and nothing changes. For SET, REPLACE, APPEND, PREPEND, INCR, DECR, DELETE (CAS always
+ *                  compares, ADD never). An absent key is a miss as without it; SET and REPLACE then answer
+ *                  STORE_MISS. Every number is compared, 0 too: a protocol whose 0 means "no id", as with most of
+ *                  memcached's commands, leaves compare_cas out. Without ids (-C) no id is the same, except 0 for
+ *                  INCR, DECR and DELETE; APPEND and PREPEND don't compare then.
+ *   vivify         An absent key is made. GET, GAT, TOUCH: an empty object with vivify_expiry; found.won is set, and
+ *                  the result is STORE_HIT with an empty value (TOUCH: STORE_TOUCHED). INCR, DECR: the number
+ *                  `initial`. APPEND, PREPEND: the piece becomes the value. With touch, request->expiry counts
+ *                  instead.
+ *   vivify_last    With vivify and touch: vivify_expiry counts nevertheless.
+ *   touch          The object gets request->expiry. For GET (GAT always does), INCR, DECR, and DELETE with invalidate.
+ *   recache        GET, GAT: the first request for an object that expires in less than recache_seconds wins it. The
+ *                  expiry after the touch decides.
+ *   recache_first  With recache and touch: the expiry before the touch decides.
+ *   own_cas        The object that is stored, counted or marked stale gets the id new_cas (not 0) instead of one of
+ *                  ours.
+ *   invalidate     DELETE: the object stays and is marked stale, and nobody has won it; its id changes. SET, REPLACE
+ *                  and CAS with compare_cas: an object with a greater id than the compared one is replaced all the
+ *                  same; the new one is stale and keeps the old expiry.
+ *   drop_value     DELETE: the object stays without value and client flags (with invalidate: and stale); its id
+ *                  changes.
+ *   keep_clock     GET: the read counts neither as a read (found.fetched) nor for eviction and admission.
+ *   blind          DELETE: nobody needs the answer. The slots that may be the key's are cleared without a flash read;
+ *                  the delete is a hit if there were any. (Under -M it reads all the same, as such a slot may be
+ *                  another key's.)
+ *   refused        DELETE: a SET was refused with this result, STORE_TOO_LARGE or STORE_NO_MEMORY, and its old value
+ *                  goes, because the client thinks of it as gone. No counter sees it, and the result is the reason.
+ *   uncounted      GET: only a look. No counter sees it except for an expired object; it neither wins nor counts as a
+ *                  read (memcached: me). DELETE: a different id is no miss to the counters.
  *
- * What clears marks: whatever stores a new value, a number that grew longer included; touch and numbers that
- * keep their length don't.
+ * Marks go when a new value is stored, also when a number grows longer. A touch, or a number that keeps its length,
+ * leaves them.
  *
- * Counters are memcached's for its meta commands: a GET with touch counts a hit as cmd_touch and touch_hits alone, a
- * miss as a get's; SET and REPLACE with compare_cas count as CAS does, INCR, DECR, APPEND and PREPEND don't when the
- * id differs; DELETE counts a differing id as a miss, and an invalidate that hits not at all; what INCR and DECR make
- * by vivify isn't counted, what GET makes is a hit.
+ * Counters are memcached's for its meta commands. A GET with touch counts a hit as cmd_touch and touch_hits alone, and
+ * a miss as a get's. SET and REPLACE with compare_cas count as CAS does; INCR, DECR, APPEND and PREPEND don't count a
+ * different id. DELETE counts a different id as a miss, and doesn't count an invalidate that hits. A number that INCR
+ * or DECR vivifies isn't counted; an object that GET vivifies is a hit.
  */
 struct store_options {
 	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
@@ -180,21 +196,22 @@ struct store_options {
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;
-	enum store_result refused; /* STORE_HIT: it isn't that */
+	enum store_result refused; /* STORE_HIT: no set was refused */
 };
 
 /*
- * What an extended request met, as it was before the request but for the expiry, which is the one that the
- * object has now. Filled with STORE_HIT, STORED, TOUCHED, DELETED. Stale: marked by an invalidate; who reads
- * it first wins. Won: this caller is to make the value anew; win_sent: another one was told so before. An
- * object that is stale or won stays in DRAM, as does one with an id of the client's own.
+ * The object as it was before a request with options, except for its expiry, which is the present one. Filled with
+ * STORE_HIT, STORED, TOUCHED, DELETED. Stale: an invalidate marked the object, and the first reader wins it. Won: this
+ * caller is to make the value anew; win_sent: another one was told so before. An object that is stale, or won, or has
+ * an id of the client's own, stays in DRAM.
  */
 struct store_found {
 	int64_t ttl_seconds; /* left; -1: never expires */
-	int64_t ttl_before_seconds; /* left before the request changed the expiry, else the same; of what was made: of the
-				       expiry that doesn't count, where it was given two */
+	/* Left before the request changed the expiry; otherwise the same. Of a vivified object that was given two
+	   expiries: the one that doesn't count. */
+	int64_t ttl_before_seconds;
 	uint32_t
-		idle_seconds; /* since it was last read or written; of flash objects coarse, at the last time in DRAM */
+		idle_seconds; /* since the last read or write; of flash objects coarse, up to their last time in DRAM */
 	bool fetched; /* read since it was written */
 	bool stale, won, win_sent;
 };
@@ -206,108 +223,112 @@ struct store_value {
 	uint32_t client_flags;
 	uint64_t cas;
 	bool from_flash;
-	struct item *item; /* private: reference held, or ... */
+	struct item *item; /* private: the item with a reference held, or ... */
 	struct flash_read *read; /* ... the bytes as they were read */
 };
 
 /*
- * The flash reads of one command that asks for several keys share a fate: when the drive is so busy that some
- * can't be answered in time, whole commands are refused and not a part of each. Zeroed for a new command, then given
- * to the request of each of its keys.
+ * The flash reads of one command that asks for several keys share a fate: when the drive is too busy to answer all of
+ * them in time, whole commands are refused rather than a part of each. Zeroed for a new command, then given to the
+ * request of each of its keys. The worker's thread.
  */
 struct store_fate {
 	bool taken, refused;
 };
 
-/* Owned by the caller, zeroed before first use, may be reused once done. No allocation is made for
-   a request that finishes at once. */
+/* The caller owns it, zeroes it before its first use, and may use it again once it is done. A request that finishes at
+   once allocates nothing. */
 struct store_request {
 	enum store_op op;
 	uint8_t key_length; /* 1 .. STORE_KEY_MAX */
 	const char *key; /* stays valid until done */
 	uint64_t hash; /* store_hash(key) */
-	struct item *item; /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; taken over */
+	struct item *item; /* SET, ADD, REPLACE, APPEND, PREPEND, CAS: the new object; the store takes it over */
 	uint64_t cas; /* CAS: the id to compare; out: the new object's id when stored */
 	uint64_t delta; /* INCR, DECR */
 	uint32_t expiry; /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
-	bool extended; /* options are to be looked at, found is to be filled */
+	bool has_options; /* the store looks at options and fills found */
 	struct store_options options;
-	struct store_fate *
-		fate; /* of the command that this is one key of; NULL: it is all of it. Looked at by store_execute alone */
-	void (*done)(struct store_request *request); /* called only when execute answered false */
-	void *owner;
+	struct store_fate *fate; /* of the command with several keys; NULL: this key is all. For store_execute alone */
+	void (*done)(struct store_request *request); /* called only when store_execute answered false */
+	void *owner; /* the caller's */
 
 	enum store_result result;
-	struct store_value value; /* GET, GAT: to be released; TOUCH: of it client_flags and cas alone, without data */
+	struct store_value value; /* GET, GAT: to be released; TOUCH: client_flags and cas alone, without data */
 	struct store_found found;
-	uint64_t
-		number; /* INCR, DECR: the new one. SET .. CAS: bytes of the value that is there now, or that was not stored */
-	bool made; /* extended: the object is there by vivify */
+	/* INCR, DECR: the new number. SET .. CAS: bytes of the value that is there now, or that was not stored. */
+	uint64_t number;
+	bool made; /* with options: the object was vivified */
 
 	struct store_lookup *lookup; /* private: flash reads under way */
-	uint8_t class_met,
-		class_brought; /* private: size classes of the object that was there and of the new one; 0: none */
+	uint8_t class_met, class_brought; /* private: size classes of the old and of the new object; 0: none */
 };
 
+/* The hash of a key of length bytes, for store_request.hash. */
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
 
-/* memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds)
-   as the store's seconds. */
+/* memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds) as the store's
+   seconds. */
 uint32_t store_expiry(const struct store *store, int64_t exptime);
 
 /*
- * A new object with room for its value, to be filled by the caller through store_item_value() and
- * given to a request, or dropped by store_item_drop. NULL with *why STORE_TOO_LARGE or
- * STORE_NO_MEMORY. Counts in -m at once; evicts from DRAM inline when memory is short: never
- * waits for the flash.
+ * A new object with room for its value. The caller fills it through store_item_value(), and gives it to a request or
+ * to store_item_drop. NULL with *why STORE_TOO_LARGE or STORE_NO_MEMORY. It counts in -m at once. Evicts from DRAM
+ * inline when memory is short, with bounded work; never waits for the flash. The worker's thread.
  */
 struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
 			       uint32_t expiry, uint32_t value_length, enum store_result *why);
+/* The value's bytes, value_length of them. */
 char *store_item_value(struct item *item);
+/* Frees an object that no request took over. The worker's thread. */
 void store_item_drop(struct store_worker *worker, struct item *item);
-/* Would such an object be over the limit? (Before its value is read from the network.) */
+/* Is such an object over the limit of -I? (Asked before its value is read from the network.) */
 bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
-/* True: finished, result is there (done is not called). False: done(request) comes later. Counts
-   cmd_*, *_hits, *_misses and the flash counters. */
+/*
+ * Executes the request. True: it is finished and the result is there (done is not called). False: store_worker_poll
+ * calls done(request) later, never this call itself. Counts cmd_*, *_hits, *_misses and the flash counters. Never
+ * waits for the device. The worker's thread, between store_worker_turn and store_worker_flush.
+ */
 bool store_execute(struct store_worker *worker, struct store_request *request);
 
 /*
- * These keys (hashes) are what the next requests will most likely name: starts to bring what they will
- * touch in index and DRAM table into the processor's cache, for all of them at once, as one miss after the other
- * is what a request costs. No effect but on time.
+ * The next requests will most likely name the keys of these hashes: brings the parts of index and DRAM table that they
+ * will touch into the processor's cache, for all of them at once, because one cache miss after the other is most of
+ * what a request costs. Changes nothing but the time. The worker's thread.
  */
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count);
 
-/* Gives a value back. Same worker. */
+/* Gives a value back and zeroes it. The worker that answered the request. */
 void store_value_release(struct store_worker *worker, struct store_value *value);
 
-/* Of the object that a request has found, stored or deleted, or could not store. */
+/* The object that a request has found, stored or deleted, or could not store. */
 struct store_told {
-	unsigned class
-		; /* size class (store_class_status); of a piece that was joined, the piece's; 0: there was none */
+	unsigned class; /* size class (store_class_status); of a joined piece, the piece's; 0: there was no object */
 	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
-	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has */
+	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has expired */
 };
-/* For who watches. The request is done, its value not released yet; any thread. */
+/* Tells a watcher about a request that is done and whose value is not released yet. The worker's thread. */
 void store_tell(const struct store *store, const struct store_request *request, struct store_told *out);
 
-/* flush_all: what was stored before now (delay 0), or before now + delay seconds when that time
-   has come, is gone. A later call replaces a pending one. */
+/* flush_all: everything that was stored before now is gone (exptime <= 0), or will be when that time comes (exptime as
+   in store_expiry). A later call replaces a pending one. */
 void store_flush_all(struct store *store, int64_t exptime);
 
-/* cache_memlimit: -m from now on, at least 1 MiB. More than items may have is evicted soon, by the cleaner, which
-   then moves small objects together, so that the memory is really free: 2 s for 3 million objects (with -M
-   nothing is evicted: sets are refused until enough has been deleted). FS_ERANGE, and nothing has changed:
-   bytes is less than that, or less than at the start while index, tables and staging, which keep the size that
-   they were made with, leave too little for items: an eighth of bytes, or three segments. Any thread. */
+/*
+ * cache_memlimit: -m is this many bytes from now on, at least 1 MiB. Items above the new budget are evicted soon;
+ * the keeper then moves small objects together, so that the memory is really free: 2 s for 3 million objects. Under -M
+ * nothing is evicted, and sets are refused until enough has been deleted. FS_OK; FS_ERANGE, and nothing has changed:
+ * bytes is below 1 MiB, or below -m at the start while index, tables and staging leave too little for items: a quarter
+ * of bytes, or two segments.
+ */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
 /*
- * What else may change while the store runs, as struct store_config says it. Each value is an atomic of its own: the
- * cleaner and the workers take a new one at their next look, within a turn. hot_fraction and flash_write_limit act from
- * the cleaner's next step on; of a lower limit, what had been saved up for the higher one is cut. read_timeout_ms holds
- * for reads that are under way too. admission: clf_set_admission. Without flash the values are kept, and have no effect.
- * Any thread; of two that set at a time each field is one's of them.
+ * Values of struct store_config that may change while the store runs. Each is an atomic of its own, and cleaner and
+ * workers take a new one within a turn. hot_fraction and flash_write_limit act from the cleaner's next step on; a
+ * lower limit also cuts the bytes that were saved up under a higher one. read_timeout_ms holds for reads under way
+ * too. admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
+ * interleave field by field.
  */
 struct store_tuning {
 	double hot_fraction;
@@ -315,40 +336,45 @@ struct store_tuning {
 	uint32_t read_timeout_ms;
 	enum clf_admission admission;
 };
+/* The present values. */
 void store_get_tuning(const struct store *store, struct store_tuning *out);
+/* Sets all four; their ranges are those of struct store_config and are not checked. */
 void store_set_tuning(struct store *store, const struct store_tuning *tuning);
 
 /* ---- the crawler ----------------------------------------------------------------------------- */
 
 /*
- * The cleaner looks through DRAM all the time, once a minute, and frees what is expired; an expired object on flash
- * is dropped when it is met. memcached's lru_crawler commands act on that. Any thread.
+ * The keeper looks through DRAM all the time, once a minute, and frees expired objects; an expired object on flash is
+ * dropped when a request meets it. memcached's lru_crawler commands act on that.
  */
 struct store_crawler {
-	bool enabled; /* lru_crawler enable, disable: the passes that begin by themselves. Rescoring for flash goes on */
-	uint32_t
-		sleep_us; /* lru_crawler sleep: after each STORE_CRAWL_BATCH objects of an asked-for crawl or a walk, 0 .. 1000000 */
-	uint32_t
-		to_crawl; /* lru_crawler tocrawl: objects of each size class that an asked-for crawl looks at; 0: all */
+	bool enabled; /* lru_crawler enable: passes begin by themselves. Rescoring for flash goes on without */
+	/* lru_crawler sleep: a pause after each STORE_CRAWL_BATCH objects of a crawl that was asked for, or of a walk;
+	   0 .. 1000000 */
+	uint32_t sleep_us;
+	/* lru_crawler tocrawl: how many objects of each size class a crawl that was asked for looks at; 0: all */
+	uint32_t to_crawl;
 };
 #define STORE_CRAWL_BATCH 1000u
-#define STORE_CRAWL_SLEEP_US 100u /* at the start, as is enabled and a to_crawl of 0 */
+#define STORE_CRAWL_SLEEP_US 100u /* at the start, with the crawler enabled and a to_crawl of 0 */
 #define STORE_CRAWL_SLEEP_MAX_US 1000000u
+/* The present values. */
 void store_get_crawler(const struct store *store, struct store_crawler *out);
-/* sleep_us above the greatest counts as that. Takes effect in crawls under way too, but for to_crawl. */
+/* A sleep_us above the greatest counts as the greatest. Acts on crawls under way too, except for to_crawl. */
 void store_set_crawler(struct store *store, const struct store_crawler *crawler);
 
-/* lru_crawler crawl: all of DRAM is looked through for expired objects, in the background, at once, whether the
-   crawler is enabled or not. False: a crawl that was asked for is still under way, this one is not begun. */
+/* lru_crawler crawl: looks through all of DRAM for expired objects, in the background and at once, also when the
+   crawler is disabled. False: a crawl that was asked for is still under way, and this one doesn't begin. */
 bool store_crawl(struct store *store);
 
 struct store_crawler_status {
 	bool running; /* a crawl that was asked for is under way: lru_crawler_running */
-	/* The counters of these names, so since the start or the last reset: */
+	/* Counters of these names, since the start or the last reset: */
 	uint64_t starts; /* lru_crawler_starts: passes begun, by themselves or asked for */
 	uint64_t checked; /* crawler_items_checked */
 	uint64_t reclaimed; /* crawler_reclaimed */
 };
+/* The crawler's state and counters. */
 void store_get_crawler_status(const struct store *store, struct store_crawler_status *out);
 
 /* ---- walking over all objects ---------------------------------------------------------------- */
@@ -361,32 +387,32 @@ struct store_seen {
 	uint32_t value_length;
 	uint32_t client_flags;
 	int64_t expires; /* wall seconds, -1: never */
-	int64_t accessed; /* wall seconds of the last access; of flash objects coarse, as when they were written there */
+	int64_t accessed; /* wall seconds of the last access; of flash objects coarse, up to their write there */
 	uint64_t cas;
-	unsigned class; /* of store_class_status; of a flash object the one it would have in DRAM */
-	uint32_t bytes; /* of the item in DRAM, header and key included, or what it would be there */
+	unsigned class; /* of store_class_status; of a flash object the class that it would have in DRAM */
+	uint32_t bytes; /* of the item in DRAM, header and key included; of a flash object as it would be there */
 };
 
 /*
- * Calls see() for each live object: DRAM first, stripe by stripe, then, with flash, each segment with large
- * reads. Nothing is held during see(), no lock and no pin: it may take as long as a slow client does, and call the
- * store. What moves between the tiers meanwhile may be seen twice or be missed; what is there all the time in one of
- * them is seen once. see() returns false to stop. From any thread but a worker's, as it waits for the device and
- * takes 0.1 us and more for an object; several at a time may. Sleeps as struct store_crawler says. FS_OK, also
- * when stopped; FS_ENOMEM (it has stopped), or FS_EIO when a segment or a record could not be read (all others
- * were). (memcached: lru_crawler metadump.)
+ * Calls see() for each live object: DRAM first, stripe by stripe, then, with flash, each segment with large reads. The
+ * walk holds no lock and no pin during see(), so see() may take as long as a slow client and may call the store. see()
+ * returns false to stop. An object that moves between the tiers meanwhile may be seen twice or not at all; one that
+ * stays in its tier is seen once. Any thread except a worker's, as the walk waits for the device and takes 0.1 us or
+ * more for an object; several walks at a time may run. Sleeps as struct store_crawler says. FS_OK, also when stopped;
+ * FS_ENOMEM: the walk ended early; FS_EIO: a segment or a record could not be read, all others were. (memcached:
+ * lru_crawler metadump.)
  */
 FS_MUST_CHECK int store_walk(struct store *store, bool flash,
 			     bool (*see)(void *context, const struct store_seen *object), void *context);
 
-/*
- * stats sizes: how many objects in DRAM have which size (store_seen's bytes), by a walk over DRAM, some 50 ns an
- * object. Calls see() for each size that there is, ascending, when all are counted: bytes is a multiple of
- * STORE_SIZE_STEP up to STORE_SIZE_FINE, above a size class's. FS_ENOMEM. Any thread; long for a worker's where
- * objects are many.
- */
 #define STORE_SIZE_STEP 32u
 #define STORE_SIZE_FINE (1u << 20)
+/*
+ * stats sizes: how many objects in DRAM have which size (store_seen's bytes), by a walk over DRAM of some 50 ns an
+ * object. Calls see() for each size that occurs, ascending, after all are counted: bytes is a multiple of
+ * STORE_SIZE_STEP up to STORE_SIZE_FINE, and a size class's above. FS_OK or FS_ENOMEM. With many objects it is long
+ * for a worker's thread.
+ */
 FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t bytes, uint64_t objects),
 				    void *context);
 
@@ -394,69 +420,80 @@ FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *conte
 
 /*
  * Items of DRAM by jemalloc's size classes, which stand in for memcached's slab classes, 1 .. count. An object on
- * flash has no class, but a command that meets it there is counted in the one that it would have.
+ * flash has no class; a command that meets it there is counted in the class that it would have in DRAM.
  *
- * `stats slabs` from these: chunk_size = store_class_bytes, used_chunks = items, mem_requested = requested_bytes;
- * the allocator's slabs hold no pages of one class for us alone, so total_chunks = used_chunks, free_chunks = 0 and
- * pages are as many as the items fill; total_malloced is store_status.dram_bytes. `stats items`: there is one
- * list, not four: what is said of the cold one is all (number_cold = items, hits_to_cold = get_hits).
+ * `stats slabs` follows from these: chunk_size = store_class_bytes, used_chunks = items, mem_requested =
+ * requested_bytes. The allocator's slabs hold no pages of one class for us alone, so total_chunks = used_chunks,
+ * free_chunks = 0, and there are as many pages as the items fill; total_malloced is store_status.dram_bytes. `stats
+ * items`: there is one list, not four, and the cold one's figures are all (number_cold = items, hits_to_cold =
+ * get_hits).
  */
+/* The number of classes. */
 unsigned store_class_count(void);
-uint32_t store_class_bytes(unsigned class); /* of an item, all included; ascending; the last: what is larger too */
+/* The largest item of a class (1 .. count) in bytes, all included; ascending. The last class holds larger ones too. */
+uint32_t store_class_bytes(unsigned class);
 
 struct store_class_status {
-	/* Now, in DRAM; values under way to or from a client included, as in bytes and item accounts: */
-	uint64_t items, requested_bytes; /* what the allocator was asked for: header, client flags, key, value */
-	uint64_t age_seconds; /* since the last access of the one that waits longest, as the crawler last met it;
-				 0 where it has met none, or they are gone */
+	/* Now, in DRAM, values under way to or from a client included, as in bytes and item accounts: */
+	uint64_t items, requested_bytes; /* asked of the allocator: header, client flags, key, value */
+	/* Since the last access of the object that waits longest, as the crawler last met it; 0: none was met, or it
+	   is gone. */
+	uint64_t age_seconds;
 	/* Since the start, or the last store_reset_classes, as memcached counts them (each store_* command that met an
 	   object of the class; set_count: one that brought an object of the class, stored or not): */
 	uint64_t get_hits, set_count, delete_hits, incr_hits, decr_hits, cas_hits, cas_badval, touch_hits;
-	uint64_t evicted; /* unexpired, from DRAM: their sum is evictions */
+	uint64_t evicted; /* unexpired, from DRAM: the sum over classes is evictions */
 	uint64_t evicted_nonzero; /* of these: with an expiry */
 	uint64_t evicted_unfetched; /* never read */
-	uint64_t evicted_active; /* with a CLOCK value above 0: there was nothing else */
+	uint64_t evicted_active; /* with a CLOCK value above 0, for want of others */
 	uint64_t direct_reclaims; /* by a worker, inline */
 	uint64_t expired_unfetched; /* expired, never read; found by eviction or crawler */
 	uint64_t reclaimed; /* expired, found by eviction */
 	uint64_t crawler_reclaimed; /* expired, found by the crawler */
 	uint64_t crawler_checked; /* looked at by the crawler */
 	uint64_t out_of_memory; /* refused for want of memory */
-	uint64_t evicted_time; /* seconds between the last access and the eviction of the one evicted last; 0: none */
+	uint64_t evicted_time; /* seconds from the last access to the eviction of the latest evicted object; 0: none */
 };
-void store_get_class(struct store *store, unsigned class, struct store_class_status *out); /* any thread */
-void store_reset_classes(struct store *store); /* stats reset: what is counted since the start. Any thread */
+/* The figures of a class (1 .. count). They may lag by a few events. */
+void store_get_class(struct store *store, unsigned class, struct store_class_status *out);
+/* stats reset: counts from zero again whatever is counted since the start. */
+void store_reset_classes(struct store *store);
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
+/* A worker for the calling thread, with a reader of its own where there is flash. FS_OK, FS_ESYS (errno), FS_ENOMEM. */
 FS_MUST_CHECK int store_worker_create(struct store_worker **out, struct store *store);
-void store_worker_destroy(struct store_worker *worker); /* after its last request is done */
-/* What tells that store_worker_poll has work; -1 without flash. completions is an eventfd which that doesn't
-   read: watched edge-triggered, or read by the caller before each poll. timer is to be watched
-   level-triggered: a read may have timed out. */
+/* Frees the worker, whose last request is done and whose last value is released. Waits for reads that the device
+   has. */
+void store_worker_destroy(struct store_worker *worker);
+/* Descriptors that tell when store_worker_poll has work; -1 without flash. completions is an eventfd, which
+   store_worker_poll doesn't read: it is watched edge-triggered, or the caller reads it before each poll. timer is to
+   be watched level-triggered: a read may have timed out. */
 struct store_worker_fds {
 	int completions, timer;
 };
+/* The worker's descriptors; the worker closes them. */
 struct store_worker_fds store_worker_fds(const struct store_worker *worker);
-/* At the top of each turn of the event loop: reads the clock once for the turn, and tells what it said, in ns. */
+/* At the top of each turn of the event loop: reads the clock once for the turn, and returns it in ns. */
 uint64_t store_worker_turn(struct store_worker *worker);
-/* Reads it again. */
+/* Reads the clock again, without effect on the turn: ns. */
 uint64_t store_worker_now_ns(const struct store_worker *worker);
-/* At its end, before it sleeps: starts the flash reads gathered since. */
+/* At the end of the turn, before the loop sleeps: starts the flash reads that were gathered since. */
 void store_worker_flush(struct store_worker *worker);
-/* Completions and time-outs: calls done of what is finished. Makes no system call where nothing is; worth
-   calling at each turn while requests are pending, before the answers of the turn go out. */
+/* Completions and time-outs: calls done of each request that is finished. Makes no system call when none is; worth
+   calling at each turn while requests are pending, before the turn's answers go out. */
 void store_worker_poll(struct store_worker *worker);
-/* Has store_worker_poll something to do at once, of which no descriptor tells? */
+/* Has store_worker_poll something to do at once that no descriptor tells of? */
 bool store_worker_has_work(const struct store_worker *worker);
-unsigned store_worker_pending(const struct store_worker *worker); /* requests not done */
+/* How many requests of the worker are not done. */
+unsigned store_worker_pending(const struct store_worker *worker);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-/* What was written over a window of time; since the start where that is shorter (window.h). */
+/* Bytes written over a window of time; since the start where that is shorter (state/window.h). */
 enum store_window_kind { STORE_WINDOW_5M, STORE_WINDOW_1H, STORE_WINDOW_1D, STORE_WINDOWS };
 struct store_window {
-	uint64_t flash_bytes, app_bytes; /* flash_bytes_written and app_bytes_written in it, whatever was reset */
+	uint64_t flash_bytes, app_bytes; /* flash_bytes_written and app_bytes_written in it, regardless of resets */
 	double seconds; /* its length: near its name's, or since the start; 0 in the first moment */
 };
 
@@ -469,34 +506,36 @@ struct store_status {
 	uint64_t curr_items, curr_bytes; /* both tiers */
 	uint64_t hot_bytes, hot_threshold_bytes;
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes;
-	uint64_t candidates, candidate_bytes; /* flashy objects waiting in DRAM */
-	double innocent_drops; /* expected count of innocent slots cleared by sets so far */
+	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
+	double innocent_drops; /* expected count of innocent slots that sets have cleared so far */
 	double dram_bytes_per_flash_item;
 	double write_rate; /* bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
-	const char *
-		without_flash; /* why, although a path was given: a sentence that lives as long as the store; else NULL */
+	/* Why a path that was given is not used: a sentence that lives as long as the store; else NULL. */
+	const char *without_flash;
 	struct fidx_status index;
 	unsigned tag_bits, filter_bits;
 	struct seg_status segments;
 	struct seg_info info;
 	struct clf_status classifier;
 };
-void store_get_status(struct store *store, struct store_status *out); /* any thread; may lock leaves */
+/* A snapshot of all figures; takes leaf locks for a moment. */
+void store_get_status(struct store *store, struct store_status *out);
 
-/* What -m pays for, in bytes: the parts that items don't have. */
+/* The parts that -m pays for, in bytes. */
 struct store_memory {
 	uint64_t limit;
 	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
-	uint64_t index, filters,
-		index_other; /* of objects on flash: its tables; other: extents and what each segment takes */
+	uint64_t index, filters; /* of objects on flash */
+	uint64_t index_other; /* extents, and the data of each segment in the index */
 	uint64_t segments, classifier, plans, staging, readers;
-	uint64_t charged; /* taken off items, as more is resident than -m allows */
+	uint64_t charged; /* taken off items, because more is resident than -m allows */
 	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */
-	uint64_t heap; /* of all but charged: what is the allocator's */
+	uint64_t heap; /* of all but charged: the allocator's part */
 };
-void store_get_memory(struct store *store, struct store_memory *out); /* any thread; asks for each page of the index */
+/* The parts now. Asks the kernel about each page of the index. */
+void store_get_memory(struct store *store, struct store_memory *out);
 
 #endif

@@ -406,14 +406,14 @@ mutant("tables-never-added", "An index that is full never gets another table.",
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
        "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
-        "\tif (shrink(store, &tables))",
-        "\tif (objects == UINT64_MAX && shrink(store, &tables))"))
+        "\tif (tables_shrink(store, &tables))",
+        "\tif (objects == UINT64_MAX && tables_shrink(store, &tables))"))
 
 mutant("tables-never-dropped", "An index table without segments keeps its memory.",
        "asan server/store/test_index_size",
        ("server/store/cleaner/tables.c",
-        "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == 0) {",
-        "\t\tif (tables[t].live && drains(store, t) && tables[t].segments == UINT32_MAX) {"))
+        "\t\tif (tables[t].live && table_drains(store, t) && tables[t].segments == 0) {",
+        "\t\tif (tables[t].live && table_drains(store, t) && tables[t].segments == UINT32_MAX) {"))
 
 mutant("index-not-in-account", "What the index takes is not taken off the memory for objects.",
        "asan server/store/test_index_size",
@@ -426,19 +426,19 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
        "asan server/store/test_reads",
        ("server/store/request/reads.c",
-        "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\t*made",
-        "\tstruct flash_read *read = reads_find(reads, wanted) && !lookup ? reads_find(reads, wanted) : NULL;\n\n\t*made"))
+        "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\tmust",
+        "\tstruct flash_read *read = lookup ? NULL : reads_find(reads, wanted);\n\n\tmust"))
 
 mutant("kept-for-ever", "What was read once is kept without a bound.",
        "asan server/store/test_reads",
        ("server/store/request/reads.c",
-        "\treads->kept_bytes += read->read.buffer_bytes;\n\tkeep_within(reads, reads->kept_most);",
+        "\treads->kept_bytes += read->read.buffer_bytes;\n\treads_keep_within(reads, reads->kept_most);",
         "\treads->kept_bytes += read->read.buffer_bytes;"))
 
 mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
        "asan server/store/test_reads",
        ("server/store/request/reads.c",
-        "\tunlist(read->reads, read);\n}\n\nuint64_t reads_memory",
+        "\treads_unlist(read->reads, read);\n}\n\nuint64_t reads_memory",
         "\t(void)read;\n}\n\nuint64_t reads_memory"))
 
 mutant("read-without-pin", "A read does not hold its segment once its request has timed out.",
@@ -474,15 +474,15 @@ mutant("short-record-is-anothers",
        "Unchecked bytes of a long record count as another key's, and a delete answers that there is nothing.",
        "asan server/store/test_reads",
        ("server/store/request/lookup.c",
-        "is_key(lookup->request, record) || lookup_needs_value(lookup);",
-        "is_key(lookup->request, record);"))
+        "lookup_is_key(lookup->request, record) || lookup_needs_value(lookup);",
+        "lookup_is_key(lookup->request, record);"))
 
 mutant("unreadable-slot-stays",
        "A command that could not read an object leaves its slot, so that the value comes back.",
        "asan server/store/test_errors",
        ("server/store/request/lookup.c",
-        "\tif (lookup_needs_value(lookup))\n\t\tdrop_slot(lookup);\n\tread_on(lookup);",
-        "\tread_on(lookup);"))
+        "\tif (lookup_needs_value(lookup))\n\t\tlookup_drop_slot(lookup);\n\tlookup_read_on(lookup);",
+        "\tlookup_read_on(lookup);"))
 
 mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
        "asan server/store/test_errors",
@@ -491,7 +491,7 @@ mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so 
 mutant("expired-slot-stays", "An expired object on flash keeps its slot when it is met.",
        "asan server/store/test_set_get",
        ("server/store/request/lookup.c",
-        "\t\tdrop_slot(lookup); /* an expired or flushed flash object is dropped when met */\n",
+        "\t\tlookup_drop_slot(lookup); /* an expired or flushed flash object is dropped when met */\n",
         ""))
 
 mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
@@ -503,8 +503,8 @@ mutant("collision-not-learnt", "A read that found another key's record teaches n
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
        "asan server/store/test_revalidate",
        ("server/store/request/lookup_end.c",
-        "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
-        "\t\tbool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
+        "\t\tbool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
+        "\t\tbool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
         "|| lookup->reads;"))
 
 mutant("never-frozen", "A read-modify-write reads again for ever where its slots go on changing.",
@@ -566,14 +566,14 @@ mutant("two-win", "Of two readers of a stale object both are told to make it ane
 
 mutant("marked-candidate", "An object that is marked after it became a candidate goes to flash without its mark.",
        "asan server/store/test_marks",
-       ("server/store/request/extended.c",
+       ("server/store/request/options.c",
         "\t\tcandidate_clear(action->store, action->stripe, item);\n\t\treturn item;",
         "\t\treturn item;"))
 
 mutant("invalidate-any-id", "A meta delete with an id that differs deletes.",
        "asan server/store/test_ids",
-       ("server/store/request/extended.c", "\tif (!request->extended || !request->options.compare_cas)\n\t\treturn false;",
-        "\tif (!request->extended || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
+       ("server/store/request/options.c", "\tif (!request->has_options || !request->options.compare_cas)\n\t\treturn false;",
+        "\tif (!request->has_options || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
 
 mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM without room for it.",
        "asan server/store/test_memory",
@@ -584,9 +584,9 @@ mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM
 mutant("innocent-slot-under-M", "Under -M a set or delete takes the slot of another key along.",
        "asan server/store/test_keep_all",
        ("server/store/request/apply.c",
-        "\treturn store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, "
+        "\treturn store_proves_slots(action->store) ? action_remove_own(action) : fidx_clear(action->store->index, "
         "action->key);",
-        "\treturn action->own_slot && remove_own(action) ? 1 + fidx_clear(action->store->index, "
+        "\treturn action->own_slot && action_remove_own(action) ? 1 + fidx_clear(action->store->index, "
         "action->key) : fidx_clear(action->store->index, action->key);"))
 
 mutant("unread-set-under-M", "Under -M a set acts without having read what its key's slots lead to.",
@@ -602,7 +602,7 @@ mutant("unread-change-under-M", "Under -M a change of what can't be read is made
 mutant("blind-delete-reads", "A delete whose answer nobody needs reads flash.",
        "asan server/store/test_set_get",
        ("server/store/request/request_internal.h",
-        "\t\treturn !request->extended || !(options->blind || options->refused);",
+        "\t\treturn !request->has_options || !(options->blind || options->refused);",
         "\t\treturn options != NULL;"))
 
 mutant("noreply-is-not-blind", "A text delete with noreply reads flash.",
@@ -683,9 +683,9 @@ mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, 
        "asan server/store/test_keeper",
        ("server/store/cleaner/keeper.c",
         "\treturn background_start(&store->keeper->background, \"keeper\", NULL, keeper_thread_step, store);",
-        "\t(void)step;\n\t(void)store;\n\treturn FS_OK;"),
+        "\t(void)keeper_thread_step;\n\t(void)store;\n\treturn FS_OK;"),
        ("server/store/cleaner/cleaner.c", "static bool cleaner_thread_step(void *context)\n{\n\treturn cleaner_step(context);",
-        "static bool step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
+        "static bool cleaner_thread_step(void *context)\n{\n\tbool busy = keeper_step(context);\n\n\treturn "
         "cleaner_step(context) || busy;"))
 
 mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by itself.",
@@ -697,7 +697,7 @@ mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by
 
 mutant("memory-young-not-spared", "CLOCK's hand takes what was written a moment ago.",
        "asan server/store/test_little_memory",
-       ("server/store/cleaner/evict.c", "(round->how != EVICT_ALL && is_young(round, item))", "false"))
+       ("server/store/cleaner/evict.c", "(round->how != EVICT_ALL && evict_spares_young(round, item))", "false"))
 
 mutant("memory-young-for-ever", "What was written within a second is spared, however much has been written since.",
        "asan server/store/test_little_memory",

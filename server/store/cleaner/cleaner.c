@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cleaner moves what is worth it to flash, off the path of requests (paper, 4): when free memory falls below one
- * segment and candidates for two are there (one, once free memory is below half of that) and the write budget allows, a
- * segment is written, after the oldest was reclaimed if there is no other place. It is the only thread that waits for
- * the device; the keeper does what must not.
+ * The cleaner moves candidates to flash, off the path of requests (paper, 4). It writes a segment when free memory
+ * falls below one segment, candidates for two are there (for one, once free memory is below half a segment), and the
+ * write budget allows it; without a free segment it reclaims the oldest first. It is the only thread that waits for
+ * the device; work that must not wait is the keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 
-#define ALL_GROUPS_SEGMENTS 3 /* candidates, in segments, from which on any group of one is taken */
-#define WRITE_AHEAD_SHARE 16 /* of -m, at the most, that is kept free for what is set during a write */
+#define ALL_GROUPS_SEGMENTS 3 /* of candidates: from then on one segment's worth of any group is enough */
+#define WRITE_AHEAD_SHARE 16 /* of -m: the most that is kept free for sets during a write */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_create(struct store *store)
@@ -38,12 +38,13 @@ void cleaner_init(struct store *store)
 
 void cleaner_fini(struct store *store)
 {
+	context_settle(&store->cleaner->context);
 	background_fini(&store->cleaner->background);
 }
 
 /* ---- whether to write ------------------------------------------------------------------------ */
 
-static void refill_tokens(struct store *store, uint64_t now_ms)
+static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 {
 	struct cleaner *cleaner = store->cleaner;
 	uint64_t limit = store_write_limit(store);
@@ -55,11 +56,11 @@ static void refill_tokens(struct store *store, uint64_t now_ms)
 	if (tokens > most)
 		tokens = most;
 	if (limit == 0)
-		tokens = 0; /* a limit that is set later counts from then on */
+		tokens = 0; /* a limit that is set later begins with no tokens */
 	atomic_store_explicit(&cleaner->write_tokens, tokens, memory_order_relaxed);
 }
 
-/* About two segments of candidates are wanted; fewer where these would be more than half of what there is room for. */
+/* About two segments of candidates, but no more than half of the item budget, and no less than one segment. */
 static uint64_t candidates_wanted(const struct store *store)
 {
 	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
@@ -73,8 +74,8 @@ uint64_t cleaner_spares(const struct store *store)
 }
 
 /*
- * The size groups that the next segment is to be filled from, 0: none now. As many candidates of one group are wanted as
- * fill a segment well; when memory is short, one segment's worth of whatever there is.
+ * The size groups for the next segment; 0: none now. A group must have enough candidates to fill a segment well; when
+ * memory is short, one segment's worth of any groups is enough.
  */
 static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 {
@@ -82,24 +83,24 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	unsigned groups = 0;
 
 	if (total >= candidates_wanted(store))
-		groups = choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
-						      ? segment
-						      : segment + segment / 2);
+		groups = gather_choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
+							     ? segment
+							     : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
-		groups = choose_groups(store, segment);
+		groups = gather_choose_groups(store, segment);
 	return groups;
 }
 
-/* What is set while a segment is made comes on top of the one segment that is kept free in any case. Where
-   sets are so fast that this would be much of the memory, they are ahead of the flash anyway. */
-static uint64_t write_below(const struct store *store)
+/* Free memory below which a segment is written: one segment, and the sets that come while a segment is made. Where
+   sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
+static uint64_t cleaner_writes_below(const struct store *store)
 {
 	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
 
 	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
-static bool has_tokens(const struct store *store)
+static bool cleaner_has_tokens(const struct store *store)
 {
 	return store_write_limit(store) == 0 ||
 	       atomic_load_explicit(&store->cleaner->write_tokens, memory_order_relaxed) > 0;
@@ -114,8 +115,8 @@ bool cleaner_takes_writes(const struct store *store)
 
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes)
 {
-	return cleaner_takes_writes(store) && free_bytes < (int64_t)write_below(store) && has_tokens(store) &&
-	       groups_to_write(store, free_bytes) != 0;
+	return cleaner_takes_writes(store) && free_bytes < (int64_t)cleaner_writes_below(store) &&
+	       cleaner_has_tokens(store) && groups_to_write(store, free_bytes) != 0;
 }
 
 bool cleaner_is_writing(const struct store *store)
@@ -123,22 +124,23 @@ bool cleaner_is_writing(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
 }
 
-static bool write_if_due(struct store *store)
+static bool cleaner_write_if_due(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
 	int64_t free_bytes = store_free_bytes(store);
 	unsigned groups;
 	bool written;
 
-	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)write_below(store))
+	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)cleaner_writes_below(store))
 		return false;
 	groups = groups_to_write(store, free_bytes);
 	if (groups == 0)
 		return false;
-	if (!has_tokens(store)) {
+	if (!cleaner_has_tokens(store)) {
 		atomic_store(&cleaner->held_up, true);
 		return false;
 	}
+	must(!cleaner_is_writing(store));
 	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
 	written = write_segment(store, groups);
 	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
@@ -147,8 +149,8 @@ static bool write_if_due(struct store *store)
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
-/* The ids that are reserved last for years. */
-static void reserve_ids(struct store *store)
+/* A reservation of ids lasts for years. */
+static void cleaner_reserve_ids(struct store *store)
 {
 	uint64_t next = atomic_load(&store->cas_next), first, end;
 
@@ -161,7 +163,7 @@ static void reserve_ids(struct store *store)
 void cleaner_beat(struct store *store)
 {
 	atomic_store_explicit(&store->cleaner->beat_ms, clk_now_ms(store->clock), memory_order_relaxed);
-	/* Without a thread of its own the keeper's work is done in between. */
+	/* Without threads the keeper's work is done in between. */
 	if (!store->cleaner->background.threaded)
 		keeper_step(store);
 }
@@ -174,10 +176,10 @@ bool cleaner_step(struct store *store)
 	if (!store->index)
 		return false;
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
-	(void)seg_online(store->segments); /* tries a device that is offline */
-	reserve_ids(store);
-	refill_tokens(store, now_ms);
-	busy = write_if_due(store);
+	(void)seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
+	cleaner_reserve_ids(store);
+	cleaner_refill_tokens(store, now_ms);
+	busy = cleaner_write_if_due(store);
 	context_settle(&store->cleaner->context);
 	return busy;
 }
@@ -227,7 +229,7 @@ void cleaner_stop(struct store *store)
 	background_stop(&store->cleaner->background);
 }
 
-/* The keeper must come round; the cleaner too, but while the device has something of its. */
+/* The keeper must come round; the cleaner too, except while the device works for it. */
 bool store_alive_within(const struct store *store, uint32_t seconds)
 {
 	uint64_t now_ms = clk_now_ms(store->clock), patience_ms = 1000ull * seconds;

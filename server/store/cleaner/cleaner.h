@@ -1,53 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work off the path of requests, for the rooms above: eviction (evict.c), scores (score.c), and the life of the two threads,
- * keeper and cleaner.
+ * Work off the path of requests, for the rooms above: eviction (evict.c), scores (score.c), and the life of two
+ * threads. The keeper keeps DRAM free and never does I/O; the cleaner moves objects to flash and waits for the device.
  */
 #ifndef FS_STORE_CLEANER_H
 #define FS_STORE_CLEANER_H
 
 #include "server/store/dram/dram.h"
 
-/* ---- score.c: which objects in DRAM are worth flash (lock held) ------------------------------ */
+/* ---- score.c: which objects in DRAM are worth flash -------------------------------------------- */
 
+/* Scores a linked item by the classifier (paper, 4.2) and marks or unmarks it as a candidate. The stripe is held. */
 void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
 		     uint32_t now_seconds);
 
-/* ---- evict.c --------------------------------------------------------------------------------- */
+/* ---- evict.c: CLOCK over both tiers (paper, 4.3) ----------------------------------------------- */
 
-/* A worker is short of memory: evicts inline, with bounded work. False: too much is held by values
-   under way, or -M. */
-bool evict_inline(struct store_context *context, uint64_t bytes);
+/* Makes room for so many bytes from the context's own hand, with bounded work; takes one stripe at a time. False:
+   values under way hold too much, or -M forbids eviction. A worker. */
+FS_MUST_CHECK bool evict_inline(struct store_context *context, uint64_t bytes);
+/* Bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
 uint64_t store_hot_bytes(const struct store *store);
+/* The hot data threshold in bytes. Any thread. */
 uint64_t store_hot_threshold(const struct store *store);
+/* The number of linked items. Any thread. */
 uint64_t store_dram_items(const struct store *store);
 
-/* ---- keeper.c and cleaner.c ------------------------------------------------------------------ */
+/* ---- keeper.c and cleaner.c -------------------------------------------------------------------- */
 
-/* Memory for what both keep in the store, all zeros; comes before all else here. */
+/* The two threads' data in the store, all zero. The first and the last of the functions here. */
 void cleaner_create(struct store *store);
+/* Frees them. */
 void cleaner_destroy(struct store *store);
 
+/* The keeper's context and background, once the stripes are there; fini: its thread doesn't run. */
 void keeper_init(struct store *store);
 void keeper_fini(struct store *store);
-int keeper_start(struct store *store);
+/* Starts the thread: FS_OK or FS_ESYS. stop returns when it has ended, at once if it was not started. */
+FS_MUST_CHECK int keeper_start(struct store *store);
 void keeper_stop(struct store *store);
-/* One step of it, in its thread, or in the caller's where there is none. True: there is more to do at once. */
+/* One bounded step, some milliseconds. True: there is more to do at once. The keeper's thread, or without one the
+   caller's. */
 bool keeper_step(struct store *store);
-/* Flash bytes per second, smoothed; expected innocent slots cleared, in millionths. Any thread. */
+/* Flash bytes per second, smoothed. Any thread. */
 uint64_t keeper_write_rate(const struct store *store);
+/* Innocent slots that sets have cleared, as expected, in millionths. Any thread. */
 uint64_t keeper_innocent_millionths(const struct store *store);
 
+/* The cleaner's, like the keeper's. Without flash no thread starts, and the result is FS_OK. */
 void cleaner_init(struct store *store);
 void cleaner_fini(struct store *store);
-int cleaner_start(struct store *store);
+FS_MUST_CHECK int cleaner_start(struct store *store);
 void cleaner_stop(struct store *store);
-/* One step, as keeper_step. */
+/* One step: writes a segment if one is due, and waits for the device. True: it wrote one. The cleaner's thread, or
+   without one the caller's. */
 bool cleaner_step(struct store *store);
-/* Memory is short: the keeper and the cleaner are to look at once. Any thread. */
+/* Memory is short: keeper and cleaner look at once. Any thread, any lock but a leaf held. */
 void cleaner_wake(struct store *store);
 
-/* tables.c. After segments have gone or come: gives back what nothing needs any more, and takes the index into the account. */
+/* tables.c: gives back tables of the index that no segment needs any more, and brings index_bytes up to date. After
+   segments have come or gone. Cleaner, and store_open. */
 void tables_tidy(struct store *store);
 
 #endif

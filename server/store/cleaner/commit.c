@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A segment that is safely written: each of its objects that is still current goes from the DRAM table into the index, in
- * one critical section. An object that was changed meanwhile stays what it is now; its bytes in the segment are dead.
+ * The commit of a segment that is safely written: each object that is still current goes from the DRAM table into the
+ * index, in one critical section. An object that was changed meanwhile keeps its change; its bytes in the segment are
+ * dead.
  */
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
 
-/* How far ahead of its turn an object's number, its memory and its index buckets are asked for: each is a
-   miss in the cache, and one after the other they would be most of the work. */
+/* How far ahead of an object's turn its number, its memory and its index buckets are prefetched: each is a cache miss,
+   and one miss after the other would be most of the work. */
 #define NUMBERS_AHEAD 16u
 #define ITEMS_AHEAD 10u
 #define BUCKETS_AHEAD 4u /* a power of two */
@@ -42,6 +43,7 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 	bool moved = false;
 
 	lock_acquire(&stripe->lock);
+	must(item->state & ITEM_PLANNED);
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
 	    store_alive(store, item->expiry, item->cas, now_seconds)) {
@@ -106,6 +108,7 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	struct committed committed = { 0 };
 	uint64_t bytes = plan->stats.placed_bytes;
 
+	must(plan->extents <= plan->count && plan->count <= gathered->count);
 	for (uint32_t i = 0; i < plan->extents; i++)
 		bytes -= gathered->candidates[plan->placed[i].candidate].length;
 	fidx_segment_open(store->index, segment, table, plan->sequence, slots ? (uint32_t)(bytes / slots) : 0, filter,

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The crawler: the keeper's walk over DRAM that frees what is expired or flushed and scores anew what was scored by
- * an older model. A pass goes on all the time, slowly; one that is asked for (lru_crawler crawl) goes beside it, as
- * fast as the pauses that are set allow. Some buckets of a stripe in one hold of it: a hit that meets the lock waits
- * some ten microseconds at the most.
+ * The crawler: the keeper's walk over DRAM, which frees expired and flushed objects, and scores objects anew whose
+ * score is of an older model. A slow pass goes on all the time. A crawl that is asked for (lru_crawler crawl) goes on
+ * beside it, as fast as its pauses allow. It visits some buckets in one hold of a stripe: a hit that meets the lock
+ * waits some ten microseconds at the most.
  */
 #include "base/events.h"
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define BUCKETS_PER_LOCK 64u
-#define BATCHES_EACH 16u /* of an asked-for crawl in one step of the keeper: about a millisecond */
-#define PASS_OBJECTS \
-	8192u /* of the pass, likewise: of hundreds of millions a pass takes longer than it should, but little CPU */
-#define CATCH_UP_US 40000u /* pauses that the keeper has overslept are not made again, up to this */
+#define BATCHES_EACH 16u /* of a crawl that was asked for, in one step of the keeper: about a millisecond */
+/* Objects of the pass in one step: with hundreds of millions a pass takes longer than it should, but little CPU. */
+#define PASS_OBJECTS 8192u
+#define CATCH_UP_US 40000u /* a keeper that has overslept skips pauses, up to so many */
 
-/* What is done in one go, and what came of it. */
-struct round {
+/* The work of one step, and its results. */
+struct crawl_round {
 	struct store *store;
 	uint64_t now_ms;
 	uint32_t now_seconds;
@@ -27,7 +27,8 @@ struct round {
 
 /* ---- some buckets ---------------------------------------------------------------------------- */
 
-static void crawl_take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item, unsigned class)
+static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uint64_t hash, struct item *item,
+			   unsigned class)
 {
 	struct class_block *block = round->store->keeper->context.classes;
 
@@ -37,13 +38,14 @@ static void crawl_take_out(struct round *round, struct stripe *stripe, uint64_t 
 		ctr_add(CTR_expired_unfetched, 1);
 		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
 	}
+	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
 	item->next = round->garbage;
 	round->garbage = item;
 }
 
-/* Looks whether the object is dead. False: not this one, or not now. */
-static bool check(struct round *round, const struct item *item, unsigned class)
+/* Is the crawl to look whether the object is dead? Notes its age if so. */
+static bool crawl_check(struct crawl_round *round, const struct item *item, unsigned class)
 {
 	struct store *store = round->store;
 	uint32_t idle;
@@ -59,11 +61,11 @@ static bool check(struct round *round, const struct item *item, unsigned class)
 	return true;
 }
 
-static void crawl_visit(struct round *round, struct stripe *stripe, struct item *item)
+static void crawl_visit(struct crawl_round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
-	unsigned class = class_of(item_allocated_bytes(item));
-	bool checked = check(round, item, class);
+	unsigned class = size_class(item_allocated_bytes(item));
+	bool checked = crawl_check(round, item, class);
 
 	round->met++;
 	if (!checked && !round->rescore)
@@ -77,7 +79,7 @@ static void crawl_visit(struct round *round, struct stripe *stripe, struct item 
 	}
 }
 
-static void crawl_free_garbage(struct round *round)
+static void crawl_free_garbage(struct crawl_round *round)
 {
 	while (round->garbage) {
 		struct item *item = round->garbage;
@@ -88,9 +90,9 @@ static void crawl_free_garbage(struct round *round)
 	}
 }
 
-/* Some buckets from b on. Where to go on; 0 after the last. Buckets that double meanwhile put nothing that was
-   not met below b. */
-static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32_t b)
+/* Visits some buckets from b on. Returns the next one, 0 after the last. Buckets that double meanwhile move no
+   unvisited object below b. */
+static uint32_t crawl_buckets(struct crawl_round *round, struct stripe *stripe, uint32_t b)
 {
 	uint64_t checked = round->checked;
 
@@ -111,27 +113,27 @@ static uint32_t crawl_buckets(struct round *round, struct stripe *stripe, uint32
 	return b < end ? b : 0;
 }
 
-static struct round round_now(struct store *store)
+static struct crawl_round crawl_round_now(struct store *store)
 {
 	uint64_t now_us = clk_now_us(store->clock);
 
-	return (struct round){ .store = store,
-			       .now_ms = now_us / 1000,
-			       .now_seconds = store_now_seconds(store, now_us) };
+	return (struct crawl_round){ .store = store,
+				     .now_ms = now_us / 1000,
+				     .now_seconds = store_now_seconds(store, now_us) };
 }
 
 /* ---- the pass that goes on by itself --------------------------------------------------------- */
 
-static void begin_pass(struct store *store, bool enabled)
+static void crawl_begin_pass(struct store *store, bool enabled)
 {
 	classes_new_pass(store->classes);
 	if (enabled)
 		ctr_add(CTR_lru_crawler_starts, 1);
 }
 
-/* How many stripes are due since the pass went on last. A full pass takes a minute, or less where the training window
-   is short. */
-static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
+/* The stripes that are due since the pass went on last. A full pass takes a minute, or less with a short training
+   window. */
+static uint64_t crawl_stripes_due(const struct store *store, uint64_t now_ms)
 {
 	uint64_t pass_ms = store->config.training_window_ms / 4;
 
@@ -139,16 +141,17 @@ static uint64_t stripes_due(const struct store *store, uint64_t now_ms)
 	return (now_ms - store->keeper->crawl.passed_at_ms) * store->stripe_count / pass_ms;
 }
 
-/* Some buckets of the stripe that the pass is in. True: that was the last of it. */
-static bool pass_on(struct round *round)
+/* Visits some buckets of the pass's stripe. True: those were its last. */
+static bool crawl_continue_pass(struct crawl_round *round)
 {
 	struct store *store = round->store;
 	struct crawl *crawl = &store->keeper->crawl;
 	struct stripe *stripe = &store->stripes[store->pass.stripe];
 
+	must(store->pass.stripe < store->stripe_count);
 	if (store->pass.bucket == 0) {
 		if (store->pass.stripe == 0)
-			begin_pass(store, round->free_dead);
+			crawl_begin_pass(store, round->free_dead);
 		crawl->pass_version = store->classifier ? clf_version(store->classifier) : 0;
 	}
 	round->rescore = store->classifier && stripe->scored_version != crawl->pass_version;
@@ -163,8 +166,8 @@ static bool pass_on(struct round *round)
 
 static void crawl_by_time(struct store *store, uint64_t now_ms)
 {
-	struct round round = round_now(store);
-	uint64_t due = stripes_due(store, now_ms);
+	struct crawl_round round = crawl_round_now(store);
+	uint64_t due = crawl_stripes_due(store, now_ms);
 
 	if (due == 0)
 		return;
@@ -173,12 +176,12 @@ static void crawl_by_time(struct store *store, uint64_t now_ms)
 	store->keeper->crawl.passed_at_ms = now_ms;
 	round.free_dead = atomic_load_explicit(&store->crawler_enabled, memory_order_relaxed);
 	while (due > 0 && round.met < PASS_OBJECTS)
-		due -= pass_on(&round);
+		due -= crawl_continue_pass(&round);
 }
 
 /* ---- the one that is asked for --------------------------------------------------------------- */
 
-static void begin_asked(struct store *store)
+static void crawl_begin_asked(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
 	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
@@ -193,12 +196,13 @@ static void begin_asked(struct store *store)
 		events_emit(EVENT_SYSEVENTS, "type=lru_crawler status=started to_crawl=%u", most);
 }
 
-/* So many objects, or the rest. False: that was the end. */
+/* Visits a batch of objects, or the rest. False: the crawl has ended. */
 static bool crawl_batch(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
-	struct round round = round_now(store);
+	struct crawl_round round = crawl_round_now(store);
 
+	must(crawl->begun);
 	round.free_dead = true;
 	round.left = crawl->left;
 	while (round.met < STORE_CRAWL_BATCH && store->crawl.stripe < store->stripe_count) {
@@ -209,7 +213,7 @@ static bool crawl_batch(struct store *store)
 	return store->crawl.stripe < store->stripe_count;
 }
 
-/* The keeper can't sleep as shortly as the pauses are: it does what is due since it did so last. */
+/* The keeper can't sleep as shortly as a pause, so it does all batches that are due since the last time. */
 static bool crawl_as_asked(struct store *store)
 {
 	struct crawl *crawl = &store->keeper->crawl;
@@ -219,7 +223,7 @@ static bool crawl_as_asked(struct store *store)
 	if (!atomic_load_explicit(&crawl->asked, memory_order_acquire))
 		return false;
 	if (!crawl->begun)
-		begin_asked(store);
+		crawl_begin_asked(store);
 	if (crawl->due_us < earliest)
 		crawl->due_us = earliest;
 	for (unsigned n = 0; n < BATCHES_EACH && crawl->due_us <= now_us; n++) {

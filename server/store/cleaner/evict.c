@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eviction: CLOCK over all objects (paper, 4.3). The cleaner's hand visits DRAM and flash in
- * proportion to their objects; a DRAM object at zero goes, a flash object at zero becomes a ghost
- * while hot data exceeds its threshold. Workers that are short of memory have hands of their own.
+ * Eviction: CLOCK over all objects (paper, 4.3). The keeper's hand visits DRAM and flash in proportion to their
+ * objects. An object in DRAM at zero goes; an object on flash at zero becomes a ghost while hot data exceeds its
+ * threshold. Workers that are short of memory have hands of their own.
  */
 #include <math.h>
 
@@ -12,14 +12,14 @@
 #define BUCKETS_PER_LOCK 32u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
-#define DEAD_VISITS 128 /* by a set under -M, which is refused if they find nothing expired */
+#define DEAD_VISITS 128 /* by a set under -M, which is refused if it finds too little that is expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
-#define YOUNG_MS 1000u /* no object is longer */
-#define ROUND_VISITS 4096 /* of objects in DRAM, by the keeper */
-#define HAND_VISITS 262144 /* of slots in one step: 3 ms */
-#define HAND_SHARE 64 /* slots for each object in DRAM that is visited, at the most: what that costs itself */
-#define ROUNDS_IN_VAIN 4 /* of CLOCK's highest value, and one more */
-#define HAND_VISITS_EXCESS 8192 /* between looks at whether enough of them are ghosts by now */
+#define YOUNG_MS 1000u /* no object is young for longer */
+#define ROUND_VISITS 4096 /* to objects in DRAM, by the keeper */
+#define HAND_VISITS 262144 /* to slots in one step: 3 ms */
+#define HAND_SHARE 64 /* slots for each visited object in DRAM, at the most: both cost the same then */
+#define ROUNDS_IN_VAIN 4 /* CLOCK's highest value, and one more */
+#define HAND_VISITS_EXCESS 8192 /* to slots, between looks whether there are enough ghosts */
 
 uint64_t store_dram_items(const struct store *store)
 {
@@ -41,7 +41,8 @@ uint64_t store_hot_bytes(const struct store *store)
 	return (uint64_t)((items > 0 ? items : 0) + (status.hot_bytes > 0 ? status.hot_bytes : 0));
 }
 
-/* HDT = DRAM + hot * SSD; DRAM is what items may take less the half of a segment that is kept free for writes. */
+/* Hot data threshold (paper, 4.3): HDT = DRAM + hot * SSD. DRAM is the item budget less the half of a segment that is
+   kept free for writes. */
 uint64_t store_hot_threshold(const struct store *store)
 {
 	uint64_t dram = store_item_budget(store);
@@ -51,72 +52,75 @@ uint64_t store_hot_threshold(const struct store *store)
 				 (double)store->flash_capacity);
 }
 
-struct round {
+struct eviction {
 	struct store_context *context;
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint64_t now_ms;
 	uint32_t now_seconds, young_since_ms;
 	enum evict_how how;
-	bool inline_by_worker, thorough; /* thorough: every stripe, whatever it takes */
+	bool inline_by_worker, thorough; /* thorough: every stripe, however long it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
 
-static void evict_take_out(struct round *round, struct stripe *stripe, uint64_t hash, struct item *item)
+static void evict_take_out(struct eviction *round, struct stripe *stripe, uint64_t hash, struct item *item)
 {
+	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->context->store, stripe, hash, item);
 	item->next = round->garbage;
 	round->garbage = item;
 	round->freed += item_cost(item);
 }
 
-static void count_taken(const struct round *round, unsigned class, enum ctr counter, enum class_counter class_counter)
+static void evict_count(const struct eviction *round, unsigned class, enum ctr counter,
+			enum class_counter class_counter)
 {
 	ctr_add(counter, 1);
 	class_add(round->context->classes, class, class_counter, 1);
 }
 
-static void evict_count_dead(const struct round *round, const struct item *item)
+static void evict_count_dead(const struct eviction *round, const struct item *item)
 {
-	unsigned class = class_of(item_allocated_bytes(item));
+	unsigned class = size_class(item_allocated_bytes(item));
 
-	count_taken(round, class, CTR_reclaimed, CLASS_RECLAIMED);
+	evict_count(round, class, CTR_reclaimed, CLASS_RECLAIMED);
 	if (!(item->state & ITEM_FETCHED))
-		count_taken(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
+		evict_count(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
 }
 
-static void count_eviction(const struct round *round, const struct item *item)
+static void evict_count_evicted(const struct eviction *round, const struct item *item)
 {
-	unsigned class = class_of(item_allocated_bytes(item));
+	unsigned class = size_class(item_allocated_bytes(item));
 
-	count_taken(round, class, CTR_evictions, CLASS_EVICTED);
+	evict_count(round, class, CTR_evictions, CLASS_EVICTED);
 	if (!(item->state & ITEM_FETCHED))
-		count_taken(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
+		evict_count(round, class, CTR_evicted_unfetched, CLASS_EVICTED_UNFETCHED);
 	if (item_clock(item) > 0)
-		count_taken(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
+		evict_count(round, class, CTR_evicted_active, CLASS_EVICTED_ACTIVE);
 	if (round->inline_by_worker)
-		count_taken(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
+		evict_count(round, class, CTR_direct_reclaims, CLASS_DIRECT_RECLAIMS);
 	if (item->expiry != 0)
 		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
 	atomic_store_explicit(&round->context->store->classes->marks[class].evicted_time,
 			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
 }
 
-static void __attribute__((cold, noinline)) emit_eviction(const struct round *round, struct item *item)
+static void __attribute__((cold, noinline)) evict_emit_event(const struct eviction *round, struct item *item)
 {
 	char key[3 * STORE_KEY_MAX + 1];
 
 	events_emit(EVENT_EVICTIONS, "type=eviction key=%s fetch=%s ttl=%lld la=%u clsid=%u size=%u",
 		    events_key(item_key(item), item->key_length, key), item->state & ITEM_FETCHED ? "yes" : "no",
 		    item->expiry ? (long long)store_ttl(item->expiry, round->now_seconds) : -1ll,
-		    item_idle_seconds(&item->features, round->now_ms), class_of(item_allocated_bytes(item)),
+		    item_idle_seconds(&item->features, round->now_ms), size_class(item_allocated_bytes(item)),
 		    item->value_length);
 }
 
 /*
- * Among the last that were written, and so shortly ago that who set it may not have come to read it yet. What was written
- * in the mark's own millisecond is, too, unless that is this one: then a rush of sets would be spared whatever its size.
+ * Is the object among the last that were written, and so young that its client may not have read it yet? An object of
+ * the mark's own millisecond counts too, unless that is the present one: else a rush of sets of any size would be
+ * spared.
  */
-static bool is_young(const struct round *round, const struct item *item)
+static bool evict_spares_young(const struct eviction *round, const struct item *item)
 {
 	uint32_t written_ms = item->features.written_ms, now_ms = (uint32_t)round->now_ms;
 	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
@@ -126,7 +130,7 @@ static bool is_young(const struct round *round, const struct item *item)
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
-static void evict_visit(struct round *round, struct stripe *stripe, struct item *item)
+static void evict_visit(struct eviction *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
 
@@ -139,7 +143,7 @@ static void evict_visit(struct round *round, struct stripe *stripe, struct item 
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		evict_count_dead(round, item);
 		evict_take_out(round, stripe, hash, item);
-	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && is_young(round, item))) {
+	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && evict_spares_young(round, item))) {
 		return;
 	} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {
 		item_set_clock(item, item_clock(item) - 1);
@@ -148,16 +152,16 @@ static void evict_visit(struct round *round, struct stripe *stripe, struct item 
 
 		evict_take_out(round, stripe, hash, item);
 		if (!clean) { /* a clean copy's object is still on flash */
-			count_eviction(round, item);
+			evict_count_evicted(round, item);
 			if (events_on(EVENT_EVICTIONS))
-				emit_eviction(round, item);
+				evict_emit_event(round, item);
 			if (store->classifier)
 				clf_note_evicted(store->classifier, hash, round->now_ms);
 		}
 	}
 }
 
-static void evict_free_garbage(struct round *round)
+static void evict_free_garbage(struct eviction *round)
 {
 	while (round->garbage) {
 		struct item *item = round->garbage;
@@ -168,16 +172,16 @@ static void evict_free_garbage(struct round *round)
 	}
 }
 
-/* With more stripes than tags only as many have objects as there are tags. */
-static uint32_t stripes_in_use(const struct store *store)
+/* With more stripes than tags only as many stripes have objects as there are tags. */
+static uint32_t evict_stripes_in_use(const struct store *store)
 {
 	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
 									   : store->stripe_count;
 }
 
-/* Some buckets of the stripe under the hand. A plan takes all of many stripes in a row: among its objects the
-   hand finds nothing, and goes on somewhere else. */
-static void hand_advance(struct round *round)
+/* Visits some buckets of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
+   meets only such objects it goes on somewhere else. */
+static void evict_advance_hand(struct eviction *round)
 {
 	struct store_context *context = round->context;
 	struct store *store = context->store;
@@ -185,6 +189,7 @@ static void hand_advance(struct round *round)
 	uint64_t visited = round->visited, planned = round->planned;
 	uint32_t b = context->hand_bucket, buckets;
 
+	must(context->hand_stripe < store->stripe_count);
 	lock_acquire(&stripe->lock);
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
 		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
@@ -201,14 +206,14 @@ static void hand_advance(struct round *round)
 	buckets = stripe->mask + 1;
 	lock_release(&stripe->lock);
 	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
-		context->hand_stripe = (uint32_t)rng_below(&context->rng, stripes_in_use(store));
-		b = (uint32_t)rng_below(&context->rng, buckets); /* of that one: they are much alike */
+		context->hand_stripe = (uint32_t)rng_below(&context->rng, evict_stripes_in_use(store));
+		b = (uint32_t)rng_below(&context->rng, buckets); /* of the old stripe: all have about as many */
 	}
 	context->hand_bucket = b;
 	evict_free_garbage(round);
 }
 
-static void turn_hand(struct round *round, uint64_t visits)
+static void evict_turn_hand(struct eviction *round, uint64_t visits)
 {
 	struct store_context *context = round->context;
 	uint64_t now_us = clk_now_us(context->store->clock);
@@ -219,7 +224,7 @@ static void turn_hand(struct round *round, uint64_t visits)
 	round->now_seconds = store_now_seconds(context->store, now_us);
 	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
 	while (round->freed < round->want && round->visited < visits && stripes_seen <= context->store->stripe_count) {
-		hand_advance(round);
+		evict_advance_hand(round);
 		if (context->hand_stripe != last) {
 			last = context->hand_stripe;
 			stripes_seen++;
@@ -230,21 +235,21 @@ static void turn_hand(struct round *round, uint64_t visits)
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited)
 {
-	struct round round = { .context = context, .want = bytes, .how = how, .inline_by_worker = inline_by_worker };
+	struct eviction round = { .context = context, .want = bytes, .how = how, .inline_by_worker = inline_by_worker };
 
-	turn_hand(&round, visits);
+	evict_turn_hand(&round, visits);
 	*visited = round.visited;
 	return round.freed;
 }
 
-/* Before a set is refused: whatever is left anywhere. */
+/* The last attempt before a set is refused: visits all stripes. */
 static uint64_t evict_thoroughly(struct store_context *context, uint64_t bytes, enum evict_how how)
 {
-	struct round round = {
+	struct eviction round = {
 		.context = context, .want = bytes, .how = how, .inline_by_worker = true, .thorough = true
 	};
 
-	turn_hand(&round, UINT64_MAX);
+	evict_turn_hand(&round, UINT64_MAX);
 	return round.freed;
 }
 
@@ -256,8 +261,8 @@ bool mostly_candidates(const struct store *store)
 	return store->index && items > 0 && planned + candidate_total(store) > (uint64_t)items / 4 * 3;
 }
 
-/* Over the budget by no more than what a plan keeps from being evicted, holes and a slack? */
-static bool within_reason(const struct store *store, int64_t missing)
+/* Is no more missing than the planned items, which can't be evicted, the holes, and a slack? */
+static bool evict_within_reason(const struct store *store, int64_t missing)
 {
 	uint64_t planned = atomic_load_explicit(&store->planned_bytes, memory_order_relaxed);
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed);
@@ -265,32 +270,31 @@ static bool within_reason(const struct store *store, int64_t missing)
 	return missing <= (int64_t)(planned + excess + store_memory_limit(store) / 16);
 }
 
-static int64_t bytes_missing(const struct store_context *context, uint64_t bytes)
+static int64_t evict_bytes_missing(const struct store_context *context, uint64_t bytes)
 {
 	return (int64_t)bytes - (store_free_bytes(context->store) - context->item_bytes);
 }
 
 /*
- * The work of one set is bounded: a short look for something that is no candidate, a longer one for
- * something at zero, then whatever the hand meets but what was just written. It evicts for itself and a little more, not for
- * all that is missing, which may be held by values on their way to clients: those that don't read
- * could otherwise have everything evicted. Only when too much is missing all the same, the whole
- * table is gone through, and if that finds nothing the set is refused, as memcached does when no
- * memory can be had.
+ * The work of one set is bounded: a short look for objects that are no candidates, a longer one for objects at zero,
+ * then any object under the hand that was not written just now. A set evicts for itself and a little more, not for all
+ * that is missing. Values on their way to clients may hold that, and clients that don't read could otherwise have
+ * everything evicted. Only when too much is missing all the same does the set go through the whole table; if that
+ * finds too little it is refused, as memcached does without memory.
  */
 bool evict_inline(struct store_context *context, uint64_t bytes)
 {
 	struct store *store = context->store;
-	int64_t missing = bytes_missing(context, bytes);
+	int64_t missing = evict_bytes_missing(context, bytes);
 	uint64_t want, visits, visited, freed;
 
 	if (missing <= 0)
 		return true;
 	if (!store->config.evict) {
 		evict_dram(context, (uint64_t)missing, DEAD_VISITS, EVICT_DEAD, true, &visited);
-		return bytes_missing(context, bytes) <= 0;
+		return evict_bytes_missing(context, bytes) <= 0;
 	}
-	/* What would not fit into an empty cache evicts nothing. */
+	/* An object that would not fit into an empty cache evicts nothing. */
 	if (bytes > store_item_budget(store) + atomic_load(&store->excess_bytes))
 		return false;
 	if (store->index)
@@ -304,16 +308,16 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 		freed += evict_dram(context, want - freed, visits, EVICT_AT_ZERO, true, &visited);
 	if (freed < want)
 		freed += evict_dram(context, want - freed, visits, EVICT_ANY, true, &visited);
-	if (freed >= want || within_reason(store, bytes_missing(context, bytes)))
+	if (freed >= want || evict_within_reason(store, evict_bytes_missing(context, bytes)))
 		return true;
 	freed += evict_thoroughly(context, want - freed, EVICT_ANY);
 	if (freed < want)
 		freed += evict_thoroughly(context, want - freed, EVICT_ALL);
-	return freed >= want || within_reason(store, bytes_missing(context, bytes));
+	return freed >= want || evict_within_reason(store, evict_bytes_missing(context, bytes));
 }
 
-/* The hand visits as many flash objects as their share is, as long as that costs no more than DRAM's part. */
-static void turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
+/* The flash hand visits slots in proportion to the objects on flash, as long as that costs no more than DRAM's part. */
+static void evict_turn_flash_hand(struct store *store, uint64_t visited, uint64_t items)
 {
 	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), seen;
 	struct fidx_status status;
@@ -333,7 +337,7 @@ bool evict_excess_hot(struct store *store)
 
 	if (hot <= threshold + store->segment_bytes / 8)
 		return false;
-	/* A turn is bounded by the slots that it looks at: where few of them are in use, that are far more than it visits. */
+	/* A turn is bounded by the slots that it looks at; where few are in use, these are far more than it visits. */
 	for (unsigned turns = 0; hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {
 		(void)fidx_hand(store->index, HAND_VISITS_EXCESS, hot - threshold, &visited);
 		if (visited == 0)
@@ -346,9 +350,8 @@ bool evict_excess_hot(struct store *store)
 }
 
 /*
- * One round of the global hand, bounded: a batch of DRAM objects and as many flash objects as
- * their share is. Candidates are spared while there aren't enough of them for a segment and the
- * flash takes writes: they wait for it.
+ * One bounded round of the keeper's hands: a batch of objects in DRAM, and objects on flash in proportion. While the
+ * flash takes writes, candidates are spared until there are more than a segment needs.
  */
 bool evict_round(struct store_context *context, uint64_t want_free)
 {
@@ -363,8 +366,8 @@ bool evict_round(struct store_context *context, uint64_t want_free)
 				    spare ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, false, &visited);
 	context_settle(context);
 	if (store->index && visited > 0)
-		turn_flash_hand(store, visited, items);
-	/* What was visited in vain, more than once each, will be visited in vain again. */
+		evict_turn_flash_hand(store, visited, items);
+	/* After several vain visits to each object another one would be vain too. */
 	store->keeper->visited_in_vain = freed > 0 ? 0 : store->keeper->visited_in_vain + visited;
 	if (store->keeper->visited_in_vain < ROUNDS_IN_VAIN * items)
 		return freed > 0 || visited > 0;

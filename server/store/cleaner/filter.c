@@ -5,7 +5,6 @@
 #define ITEMS_AHEAD 10u
 #define STEP_OBJECTS 32u /* between looks at the time */
 
-/* Hashes of what is placed, for the filter. NULL when no filter is wanted or memory is out. */
 void *filter_make(struct store *store, const struct seg_plan *plan, const struct gathered *gathered, size_t *length)
 {
 	uint64_t *hashes;

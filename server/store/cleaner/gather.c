@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering the candidates of the next segment: the stripes that have some are walked in turn
- * until enough bytes are there; so the search costs work in proportion to what is written. What is
- * gathered is marked as planned and immutable from then on: a change replaces it.
+ * Gathering the candidates of the next segment: walks the stripes that have some, in turn, until there are enough
+ * bytes, so that the search costs in proportion to the write. A gathered item is marked as planned and immutable from
+ * then on: a change replaces it.
  */
 #include <stdlib.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
-#define BUCKETS_AHEAD 6u /* whose objects are being fetched into the cache meanwhile */
+#define BUCKETS_AHEAD 6u /* whose first objects are prefetched meanwhile */
 #define ITEMS_AHEAD 6u
 #define STEP_OBJECTS 64u /* released between two steps ... */
 #define STEP_RANKED 1024u /* ... and ranked */
 #define RANKS (1u << 16)
 
 /*
- * The groups that a segment of this many bytes is filled from. Small objects are most of what is
- * read: they share a segment with larger ones only when neither fills one (and the caller can't
- * wait), because each of their reads is as long as the segment's longest objects. Large objects
- * ride along with any group.
+ * The groups for a segment of so many bytes. Most reads are for small objects. Each read is as long as the segment's
+ * longest objects with a slot, so small objects share a segment with larger ones only when neither group fills one.
+ * Large objects ride along with any group.
  */
-unsigned choose_groups(const struct store *store, uint64_t bytes)
+unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
 {
 	uint64_t of[GROUPS];
 	unsigned ride = 1u << GROUP_LARGE, others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
@@ -41,7 +40,7 @@ unsigned choose_groups(const struct store *store, uint64_t bytes)
 		       : 0;
 }
 
-static bool set_room(struct store *store, struct gathered *out, uint32_t room)
+static bool gather_set_room(struct store *store, struct gathered *out, uint32_t room)
 {
 	struct seg_candidate *candidates = mem_realloc(out->candidates, room * sizeof(*candidates));
 
@@ -52,15 +51,13 @@ static bool set_room(struct store *store, struct gathered *out, uint32_t room)
 		out->entries = entries;
 	if (!candidates || !entries)
 		return false;
-	atomic_fetch_add_explicit(&store->plan_bytes,
-				  (uint64_t)(room - out->room) * (sizeof(*candidates) + sizeof(*entries)),
-				  memory_order_relaxed);
+	plan_bytes_add(store, (uint64_t)(room - out->room) * (sizeof(*candidates) + sizeof(*entries)));
 	out->room = room;
 	return true;
 }
 
-/* Room for as many as will be there, by the mean of those that wait: growing means copying. */
-static bool guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
+/* Makes room for as many as want_bytes will hold, by the candidates' mean size, because growing means copying. */
+static bool gather_guess_room(struct store *store, struct gathered *out, uint64_t want_bytes)
 {
 	int64_t count = atomic_load_explicit(&store->candidate_count, memory_order_relaxed);
 	uint64_t bytes = candidate_total(store), guess = 0;
@@ -69,7 +66,7 @@ static bool guess_room(struct store *store, struct gathered *out, uint64_t want_
 		guess = (uint64_t)((double)want_bytes / (double)bytes * (double)count);
 	if (count > 0 && guess > (uint64_t)count)
 		guess = (uint64_t)count;
-	return set_room(store, out, (uint32_t)(guess + guess / 16 + 1024));
+	return gather_set_room(store, out, (uint32_t)(guess + guess / 16 + 1024));
 }
 
 struct gather_round {
@@ -78,7 +75,7 @@ struct gather_round {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	unsigned groups, table;
-	struct candidate_sums taken; /* in this hold of a stripe: unmarked, not yet told to the store */
+	struct candidate_sums taken; /* unmarked in this hold of a stripe */
 };
 
 static void gather_add(struct gather_round *round, struct item *item, uint64_t hash, float score)
@@ -88,6 +85,7 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	struct plan_entry *entry = &out->entries[out->count];
 	struct fidx_key key;
 
+	must(out->count < out->room);
 	fidx_key_of(round->store->index, hash, &key);
 	candidate->item = item;
 	candidate->place = fidx_place_in(round->store->index, &key, round->table);
@@ -118,13 +116,13 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 	float score = clf_score(store->classifier, clf_app(store->classifier, item_key(item), item->key_length), hash,
 				&item->features, item_object_bytes(item), store_ttl(item->expiry, round->now_seconds));
 	if (score < 0)
-		return; /* the model has changed its mind */
+		return; /* by the present model it is no candidate */
 	item->state |= ITEM_PLANNED;
 	gather_add(round, item, hash, score);
 }
 
-/* Some buckets from b on, in one hold of the stripe. Where to go on; 0 after the last. Buckets that
-   double meanwhile put nothing that was not seen below b. */
+/* Visits some buckets from b on, in one hold of the stripe. Returns the next one, 0 after the last. Buckets that double
+   meanwhile move no unvisited object below b. */
 static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe, uint32_t b)
 {
 	struct gathered *out = round->out;
@@ -137,7 +135,8 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 		if (b + BUCKETS_AHEAD < end && stripe->buckets[b + BUCKETS_AHEAD])
 			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
 		for (struct item *item = stripe->buckets[b]; item; item = item->next)
-			if (out->count < out->room || set_room(round->store, out, out->room + out->room / 4 + 1024))
+			if (out->count < out->room ||
+			    gather_set_room(round->store, out, out->room + out->room / 4 + 1024))
 				gather_consider(round, stripe, item);
 	}
 	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
@@ -149,7 +148,7 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 
 /* ---- rank ------------------------------------------------------------------------------------ */
 
-/* Rises as the score falls. The upper half of a float tells scores apart that are 1 % apart. */
+/* A rank that rises as the score falls. The upper half of a float tells scores apart that differ by 1 %. */
 static uint32_t gather_rank(float score)
 {
 	uint32_t bits;
@@ -159,14 +158,16 @@ static uint32_t gather_rank(float score)
 	return RANKS - 1 - (bits >> 16);
 }
 
-/* Swaps everything to where to[] says it belongs, which ends as the identity. */
-static void permute(struct store *store, struct gathered *out, uint32_t *to)
+/* Moves candidate i to position to[i], for all i; to[] is the identity in the end. */
+static void gather_permute(struct store *store, struct gathered *out, uint32_t *to)
 {
 	for (uint32_t i = 0; i < out->count; i++) {
 		if (i % STEP_RANKED == 0)
 			pace_step(store);
 		while (to[i] != i) {
 			uint32_t j = to[i];
+
+			must(j < out->count);
 			struct seg_candidate candidate = out->candidates[j];
 			struct plan_entry entry = out->entries[j];
 
@@ -180,16 +181,16 @@ static void permute(struct store *store, struct gathered *out, uint32_t *to)
 	}
 }
 
-/* Best first: what finds no place is then what counts least. Equals stay as they came, neighbours in
-   memory. Without memory the order stays as it is. */
-static void rank(struct store *store, struct gathered *out)
+/* Best score first, so that the least valuable objects are the ones that don't fit. Equal ones keep their order, as
+   neighbours in memory. Without memory for the sort the order stays as it is. */
+static void gather_sort(struct store *store, struct gathered *out)
 {
 	uint64_t bytes = (out->count + (uint64_t)RANKS) * sizeof(uint32_t);
 	uint32_t *to = mem_alloc(bytes), *first, sum = 0;
 
 	if (!to)
 		return;
-	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_add(store, bytes);
 	first = to + out->count;
 	memset(first, 0, RANKS * sizeof(*first));
 	for (uint32_t i = 0; i < out->count; i++)
@@ -202,14 +203,14 @@ static void rank(struct store *store, struct gathered *out)
 	}
 	for (uint32_t i = 0; i < out->count; i++)
 		to[i] = first[gather_rank(out->entries[i].score)]++;
-	permute(store, out, to);
+	gather_permute(store, out, to);
 	mem_free(to);
-	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_sub(store, bytes);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
+void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
 {
 	struct cleaner *cleaner = store->cleaner;
 	struct gather_round round = { .store = store,
@@ -219,9 +220,11 @@ void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned 
 				      .groups = groups,
 				      .table = table };
 
+	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
+	must(cleaner->gather_stripe < store->stripe_count);
 	memset(out, 0, sizeof(*out));
 	out->table_id = fidx_table_id(store->index, table);
-	if (!guess_room(store, out, want_bytes))
+	if (!gather_guess_room(store, out, want_bytes))
 		return;
 	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {
 		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
@@ -232,15 +235,15 @@ void gather(struct store *store, unsigned groups, uint64_t want_bytes, unsigned 
 	}
 	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
 	if (out->count > 1)
-		rank(store, out);
+		gather_sort(store, out);
 }
 
-/* An object that stays in DRAM after all: a candidate again, if it is still the key's. */
 void planned_release(struct store *store, struct item *item)
 {
 	struct stripe *stripe = store_stripe(store, store_hash(store, item_key(item), item->key_length));
 
 	lock_acquire(&stripe->lock);
+	must(item->state & ITEM_PLANNED);
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED)
 		candidate_set(store, stripe, item);
@@ -248,7 +251,6 @@ void planned_release(struct store *store, struct item *item)
 	item_release(&store->cleaner->context, item);
 }
 
-/* Those that were committed are gone from the list by now. */
 void gathered_release(struct store *store, struct gathered *gathered)
 {
 	for (uint32_t i = 0; i < gathered->count; i++) {
@@ -259,9 +261,7 @@ void gathered_release(struct store *store, struct gathered *gathered)
 		if (i % STEP_OBJECTS == 0)
 			pace_step(store);
 	}
-	atomic_fetch_sub_explicit(&store->plan_bytes,
-				  gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)),
-				  memory_order_relaxed);
+	plan_bytes_sub(store, gathered->room * (sizeof(struct seg_candidate) + sizeof(struct plan_entry)));
 	atomic_store_explicit(&store->planned_bytes, 0, memory_order_relaxed);
 	mem_free(gathered->candidates);
 	mem_free(gathered->entries);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper: a thread for all that has to go on whatever the device does. It keeps DRAM free by eviction, hot
- * data below its threshold, resident memory within -m; it looks for the expired, moves small objects together, and does
- * what is due once a second. It never does I/O and never waits for the cleaner, which writes and reclaims segments.
+ * The keeper: a thread for all work that has to go on whatever the device does. It keeps some DRAM free by eviction,
+ * hot data below its threshold, and resident memory within -m; it finds expired objects, moves small objects together,
+ * and does the duties of each second. It never does I/O and never waits for the cleaner, which writes and reclaims
+ * segments.
  *
- * Each step is bounded, by objects and not by the size of the tables: some milliseconds at the most.
+ * Each step is bounded by objects, not by the size of the tables: some milliseconds at the most.
  */
 #include <math.h>
 
@@ -12,9 +13,9 @@
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define WATCH_MS 250
-#define WATCH_SHARE 64 /* of -m allocated since the last look */
-#define RATE_SMOOTHING 0.1 /* of a second's reading in the rates that are shown */
-#define BUDGET_HELD_UP 1.25 /* how much over the limit a held-up segment counts */
+#define WATCH_SHARE 64 /* of -m: so much allocated since the last look is a reason for another */
+#define RATE_SMOOTHING 0.1 /* the weight of a second's reading in the rates shown */
+#define BUDGET_HELD_UP 1.25 /* a held-up segment counts as so many times the limit */
 
 void keeper_init(struct store *store)
 {
@@ -31,6 +32,7 @@ void keeper_init(struct store *store)
 
 void keeper_fini(struct store *store)
 {
+	context_settle(&store->keeper->context);
 	background_fini(&store->keeper->background);
 }
 
@@ -42,10 +44,10 @@ static double keeper_smooth(double old, double reading)
 }
 
 /*
- * The token bucket keeps the limit whatever comes; the classifier's threshold is to rise so that
- * what goes through is the best. While the bucket held a segment up, more was wanted than allowed.
+ * The token bucket keeps the write limit by itself; the classifier's threshold rises with the demand, so that the best
+ * objects get through. If the bucket held a segment up, the demand was above the limit.
  */
-static void tick_budget(struct store *store, double flash_rate)
+static void keeper_tick_budget(struct store *store, double flash_rate)
 {
 	double limit = (double)store_write_limit(store);
 
@@ -54,7 +56,7 @@ static void tick_budget(struct store *store, double flash_rate)
 	clf_budget(store->classifier, flash_rate, limit);
 }
 
-static void tick_rates(struct store *store, double seconds)
+static void keeper_tick_rates(struct store *store, double seconds)
 {
 	struct keeper *keeper = store->keeper;
 	uint64_t flash = ctr_total(CTR_flash_bytes_written);
@@ -73,7 +75,7 @@ static void tick_rates(struct store *store, double seconds)
 	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
 			  status.filter_false_positive;
 	atomic_fetch_add_explicit(&keeper->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
-	tick_budget(store, flash_rate);
+	keeper_tick_budget(store, flash_rate);
 }
 
 void store_tick(struct store *store)
@@ -84,7 +86,7 @@ void store_tick(struct store *store)
 
 	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
 	if (now_ms > keeper->ticked_at_ms)
-		tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
+		keeper_tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
 	keeper->ticked_at_ms = now_ms;
 	windows_tick(&store->windows, &written);
 }
@@ -92,10 +94,10 @@ void store_tick(struct store *store)
 /* ---- the step -------------------------------------------------------------------------------- */
 
 /*
- * While a segment is being written that is about to free as much, eviction is for when that comes too late; otherwise
- * up to half of a segment's worth is kept free.
+ * Keeps up to half of a segment's worth free. A segment that is being written is about to free a segment's worth, so
+ * meanwhile eviction acts only when that would come too late.
  */
-static bool keep_free(struct store *store)
+static bool keeper_keep_free(struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store), least, want;
 
@@ -111,9 +113,9 @@ static bool keep_free(struct store *store)
 	return free_bytes < least && free_bytes < want && evict_round(&store->keeper->context, (uint64_t)want);
 }
 
-/* Resident memory is looked at four times a second, and sooner when much was allocated: a shift of
-   the sizes can cost as much again as it allocates. */
-static void do_duties(struct store *store, uint64_t now_ms)
+/* The keeper looks at resident memory four times a second, and sooner when much was allocated: a shift of sizes can
+   cost as much again as it allocates. */
+static void keeper_do_duties(struct store *store, uint64_t now_ms)
 {
 	struct keeper *keeper = store->keeper;
 	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
@@ -135,11 +137,11 @@ bool keeper_step(struct store *store)
 	uint64_t now_ms = clk_now_ms(store->clock);
 	bool busy;
 
-	do_duties(store, now_ms);
+	keeper_do_duties(store, now_ms);
 	busy = keeper_crawl(store, now_ms);
 	busy |= keeper_compact(store, now_ms);
 	busy |= store->index && store->config.evict && evict_excess_hot(store);
-	busy |= keep_free(store);
+	busy |= keeper_keep_free(store);
 	context_settle(&store->keeper->context);
 	return busy;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How fast the cleaner works. A segment has to be on flash before what clients set meanwhile has used up the
- * free memory, and until then there is time: it is worked on in steps of some ten microseconds with pauses in
- * between, so that workers hardly notice, even one that shares its CPU with the cleaner. How long the pauses
- * are follows from the demand for memory and from what the last segments took. Without time there are none.
+ * How fast the cleaner works. A segment has to be on flash before clients' sets have used up the free memory. Until
+ * then there is time, and the cleaner works in steps of some ten microseconds with pauses in between, so that workers
+ * hardly notice, even one that shares its CPU with the cleaner. The length of the pauses follows from the demand for
+ * memory and from the time that the last segments took. Without time there are no pauses.
  *
  *   |<------------- time until free memory is used up, at the present demand --------------->|
  *   |<- a quarter: work and its pauses ->|<- a quarter: the write, spread ->|     reserve      |
@@ -19,13 +19,13 @@
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define DEMAND_MS 100
-#define DEMAND_SMOOTHING 0.02 /* of a reading that is lower: falls to a third in five seconds */
+#define DEMAND_SMOOTHING 0.02 /* weight of a lower reading: falls to a third in five seconds */
 #define CYCLE_SMOOTHING 0.5 /* one disturbed cycle is forgotten within a few */
-#define SHARE_OF_TIME 4.0 /* work, and the write as well, take this part of the time that is left */
+#define SHARE_OF_TIME 4.0 /* work takes a part of the time left, one in so many, and so does the write */
 #define WRITE_MAX_MS 5000.0
 #define STEP_US 64
-#define DUTY_LEAST 0.1 /* of the time that is worked, however much time there is */
-#define FIRST_BYTES_PER_MS 50e3 /* of the first segment, until it is known: slow, so that it comes in time */
+#define DUTY_LEAST 0.1 /* the least part of the time that is worked */
+#define FIRST_BYTES_PER_MS 50e3 /* assumed for the first segment: slow, so that it comes in time */
 #define SLICE_NS 100000000ull
 
 static double pace_smooth(double old, double reading, double part)
@@ -33,7 +33,7 @@ static double pace_smooth(double old, double reading, double part)
 	return reading > old ? reading : old + part * (reading - old);
 }
 
-static double demand(const struct store *store)
+static double pace_demand(const struct store *store)
 {
 	return atomic_load_explicit(&store->cleaner->pace.demand, memory_order_relaxed);
 }
@@ -43,7 +43,7 @@ static double pace_cycle_ms(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->pace.cycle_ms, memory_order_relaxed);
 }
 
-/* What items would have grown by without keeper and cleaner. Objects that replace others are no demand. */
+/* Measures by how much items would have grown without keeper and cleaner. Objects that replace others are no demand. */
 void pace_observe(struct store *store, uint64_t now_ms)
 {
 	struct pace *pace = &store->cleaner->pace;
@@ -53,30 +53,30 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	if (now_ms < pace->observed_ms + DEMAND_MS)
 		return;
 	double reading = (double)(bytes - pace->observed_bytes) * 1000 / (double)(now_ms - pace->observed_ms);
-	atomic_store_explicit(&pace->demand, pace_smooth(demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
+	atomic_store_explicit(&pace->demand, pace_smooth(pace_demand(store), fmax(reading, 0), DEMAND_SMOOTHING),
 			      memory_order_relaxed);
 	pace->observed_bytes = bytes;
 	pace->observed_ms = now_ms;
 }
 
-/* Until free memory is used up. */
-static double time_left_ms(const struct store *store)
+/* The time until free memory is used up. */
+static double pace_time_left_ms(const struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store);
 
 	if (free_bytes <= 0)
 		return 0;
-	return demand(store) > 0 ? (double)free_bytes / demand(store) * 1000 : HUGE_VAL;
+	return pace_demand(store) > 0 ? (double)free_bytes / pace_demand(store) * 1000 : HUGE_VAL;
 }
 
 uint64_t pace_reserve(const struct store *store)
 {
-	return (uint64_t)(2 * demand(store) * pace_cycle_ms(store) / 1000);
+	return (uint64_t)(2 * pace_demand(store) * pace_cycle_ms(store) / 1000);
 }
 
 bool pace_hurry(const struct store *store)
 {
-	return time_left_ms(store) < 2 * pace_cycle_ms(store);
+	return pace_time_left_ms(store) < 2 * pace_cycle_ms(store);
 }
 
 void pace_init(struct store *store, uint64_t now_ms)
@@ -88,17 +88,17 @@ void pace_init(struct store *store, uint64_t now_ms)
 	atomic_init(&pace->cycle_ms, (double)store->segment_bytes / FIRST_BYTES_PER_MS);
 }
 
-/* The part of the time that is to be worked. */
-static double duty(const struct store *store)
+/* The part of the time to be worked, DUTY_LEAST .. 1. */
+static double pace_duty(const struct store *store)
 {
-	double left_ms = time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
+	double left_ms = pace_time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
 
 	return left_ms <= wanted ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* As the kernel has it; glibc of Debian 12 has neither the struct nor the call. */
+/* The kernel's struct sched_attr; glibc of Debian 12 has neither the struct nor the call. */
 struct scheduling {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -108,12 +108,12 @@ struct scheduling {
 };
 
 /*
- * A batch thread doesn't preempt others when it wakes, and one with a long slice is preempted at once by those
- * with shorter ones that wake (Linux 6.12 on; before, the runtime is ignored here). In a hurry the cleaner is a
- * thread as any other: where a worker never sleeps, it would have to wait for the end of the worker's slice
- * each time that it has waited for the device.
+ * A batch thread doesn't preempt others when it wakes, and waking threads with shorter slices preempt one with a long
+ * slice at once (since Linux 6.12; older kernels ignore the runtime here). In a hurry the cleaner is a thread like any
+ * other: beside a worker that never sleeps, a batch thread would wait for the end of the worker's slice after each
+ * wait for the device.
  */
-static void schedule(struct store *store, bool hurry)
+static void pace_schedule(struct store *store, bool hurry)
 {
 	struct scheduling scheduling = { .size = sizeof(scheduling),
 					 .policy = hurry ? SCHED_OTHER : SCHED_BATCH,
@@ -131,8 +131,8 @@ static void schedule(struct store *store, bool hurry)
 void pace_thread(struct store *store)
 {
 	store->cleaner->pace.hurried = true;
-	schedule(store, false);
-	(void)prctl(PR_SET_TIMERSLACK, 1000ul); /* pauses are as short as they are meant */
+	pace_schedule(store, false);
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul); /* so that pauses are as short as asked for */
 }
 
 /* ---- a segment's cycle ----------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ void pace_begin(struct store *store)
 
 	pace->began_us = pace->step_us = clk_now_us(store->clock);
 	pace->paused_us = 0;
-	schedule(store, duty(store) == 1);
+	pace_schedule(store, pace_duty(store) == 1);
 }
 
 void pace_end(struct store *store)
@@ -155,7 +155,7 @@ void pace_end(struct store *store)
 			      memory_order_relaxed);
 }
 
-static void paused(struct store *store, uint64_t since_us)
+static void pace_note_pause(struct store *store, uint64_t since_us)
 {
 	struct pace *pace = &store->cleaner->pace;
 
@@ -176,9 +176,10 @@ void pace_step(struct store *store)
 	worked_us = now_us - pace->step_us;
 	if (worked_us < STEP_US)
 		return;
-	double part = duty(store);
-	schedule(store, part == 1);
-	/* Most of a long step was somebody else's: without the CPU there is no work to rest from. */
+	double part = pace_duty(store);
+	must(part > 0 && part <= 1);
+	pace_schedule(store, part == 1);
+	/* During most of a long step other threads had the CPU, and the cleaner need not rest from their work. */
 	if (worked_us > 2 * STEP_US)
 		worked_us = 2 * STEP_US;
 	pause_us = (uint64_t)((double)worked_us * (1 / part - 1));
@@ -187,7 +188,7 @@ void pace_step(struct store *store)
 		return;
 	struct timespec pause = { .tv_nsec = (long)pause_us * 1000 };
 	nanosleep(&pause, NULL);
-	paused(store, now_us);
+	pace_note_pause(store, now_us);
 }
 
 void pace_plan_step(void *context)
@@ -197,15 +198,15 @@ void pace_plan_step(void *context)
 
 void pace_write(struct store *store, uint64_t began_ms, double part)
 {
-	double spread_ms = fmin(time_left_ms(store) / SHARE_OF_TIME, WRITE_MAX_MS);
+	double spread_ms = fmin(pace_time_left_ms(store) / SHARE_OF_TIME, WRITE_MAX_MS);
 	uint64_t now_us = clk_now_us(store->clock);
 	double early_ms = spread_ms * part - (double)(now_us / 1000 - began_ms);
 
-	if (demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
+	if (pace_demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
 		return;
 	seg_write_wait(store->segments);
 	early_ms -= (double)(clk_now_us(store->clock) - now_us) / 1000;
 	if (early_ms > 1)
 		cleaner_sleep(store, (unsigned)early_ms);
-	paused(store, now_us);
+	pace_note_pause(store, now_us);
 }

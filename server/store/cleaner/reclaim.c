@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oldest segment makes room. Its records are walked; an object is live only if a slot of its
- * pair with its tag, this segment and the function that leads to this very offset is there. What
- * was read while on flash (or every live one, as in the paper) goes back into DRAM with its CLOCK
- * value and features; all other slots are removed with it. Only when no slot names the segment any
- * more and no reader holds it may its first byte be overwritten: a slot must never lead to newer bytes.
+ * Reclaim: the oldest segment makes room. Its records are walked. An object is live only if its pair has a slot with
+ * its tag, this segment, and the function that leads to this very offset. An object that was read while on flash (or
+ * every live one, as in the paper) goes back into DRAM with its CLOCK value and features; the others lose their slots.
+ * Only when no slot names the segment and no reader has it pinned may its first byte be overwritten.
  *
- * While the walk goes on the segment stays readable: a get never finds a gap between flash and DRAM.
+ * The segment stays readable during the walk: a get never finds a gap between flash and DRAM.
  */
 #include <unistd.h>
 
@@ -17,7 +16,7 @@
 #define STEP_OBJECTS 32u
 #define PIN_WAITS_LOGGED 50
 
-struct walk {
+struct reclaim_walk {
 	struct store *store;
 	uint32_t segment;
 	uint64_t sequence, written_ms;
@@ -26,7 +25,8 @@ struct walk {
 	bool broken; /* a fault point */
 };
 
-static bool worth_keeping(const struct walk *walk, const struct fidx_match *match, const struct seg_record *record)
+static bool reclaim_worth_keeping(const struct reclaim_walk *walk, const struct fidx_match *match,
+				  const struct seg_record *record)
 {
 	const struct store *store = walk->store;
 
@@ -35,7 +35,7 @@ static bool worth_keeping(const struct walk *walk, const struct fidx_match *matc
 	return match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;
 }
 
-/* Stripe held: the object that a clean copy in DRAM stands for loses its slot; the copy lives on. */
+/* Stripe held: the slot behind a clean copy goes, and the copy becomes the object itself. */
 static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
 				  uint32_t now_seconds)
 {
@@ -47,7 +47,7 @@ static void copy_becomes_original(struct store *store, struct stripe *stripe, ui
 
 static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
-	struct walk *walk = context;
+	struct reclaim_walk *walk = context;
 	struct store *store = walk->store;
 	uint64_t hash = store_hash(store, record->key, record->key_length);
 	struct stripe *stripe = store_stripe(store, hash);
@@ -64,7 +64,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	fidx_key_of(store->index, hash, &key);
 	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
 		return true;
-	if (worth_keeping(walk, &match, record))
+	if (reclaim_worth_keeping(walk, &match, record))
 		item = item_from_record(&store->cleaner->context, record, walk->written_ms);
 
 	if (fault_fires(FAULT_store_reclaim_visit))
@@ -96,16 +96,17 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	return true;
 }
 
-static void clear_remaining(struct walk *walk, int result)
+static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 {
 	struct store *store = walk->store;
 	uint64_t left = fidx_segment_slots(store->index, walk->segment), swept;
 
 	fidx_segment_close(store->index, walk->segment);
 	if (result != FS_OK)
-		log_limited(LOG_LEVEL_WARN,
-			    "flash: segment %u was not read back whole (%s): the index is swept of its %llu slots",
-			    walk->segment, fs_strerror(result), (unsigned long long)left);
+		log_limited(
+			LOG_LEVEL_WARN,
+			"flash: segment %u could not be read back whole (%s); its %llu slots are swept from the index",
+			walk->segment, fs_strerror(result), (unsigned long long)left);
 	if (left == 0 && result == FS_OK)
 		return;
 	swept = fidx_sweep(store->index, walk->segment);
@@ -113,8 +114,8 @@ static void clear_remaining(struct walk *walk, int result)
 	ctr_add(CTR_flash_objects_dropped, swept);
 }
 
-/* Readers drain within a read's time; a stuck device holds the segment, never the workers. */
-static bool wait_for_readers(struct store *store, uint32_t segment)
+/* Readers leave within a read's time. A stuck device holds up the segment, never the workers. */
+static bool reclaim_wait_for_readers(struct store *store, uint32_t segment)
 {
 	for (int waits = 0;; waits++) {
 		if (seg_reclaim_end(store->segments, segment, PIN_WAIT_MS) == FS_OK)
@@ -129,10 +130,10 @@ static bool wait_for_readers(struct store *store, uint32_t segment)
 
 bool reclaim_segment(struct store *store, uint32_t segment)
 {
-	struct walk walk = { .store = store,
-			     .segment = segment,
-			     .written_ms = seg_written_at_ms(store->segments, segment),
-			     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
+	struct reclaim_walk walk = { .store = store,
+				     .segment = segment,
+				     .written_ms = seg_written_at_ms(store->segments, segment),
+				     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
 	uint64_t visited = 0;
 	int result;
 
@@ -141,11 +142,13 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	result = seg_walk(store->segments, segment, reclaim_visit, &walk, &visited);
 	if (walk.broken)
 		result = FS_ECORRUPT;
-	clear_remaining(&walk, result);
+	reclaim_clear_remaining(&walk, result);
+	must(fidx_segment_slots(store->index, segment) ==
+	     0); /* else the new segment's bytes would answer for old keys */
 	context_settle(&store->cleaner->context);
 	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);
-	if (!wait_for_readers(store, segment))
+	if (!reclaim_wait_for_readers(store, segment))
 		return false;
 	tables_tidy(store);
 	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Room for a segment: a place on flash, and a table of the index for its slots. */
+/* Room for a segment: a free segment on flash, and a table of the index for its slots. */
 #include <math.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
@@ -7,9 +7,9 @@
 #define ITEMS_AHEAD 10u
 #define STEP_OBJECTS 32u /* between looks at the time */
 
-/* ---- a place on flash ------------------------------------------------------------------------ */
+/* ---- on flash -------------------------------------------------------------------------------- */
 
-/* Under -M nothing that is there is given up: only a segment whose objects have all gone is written anew. */
+/* Under -M no object is given up: only a segment without live objects is written anew. */
 static bool may_reclaim(const struct store *store, uint32_t segment)
 {
 	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
@@ -33,16 +33,16 @@ bool room_on_flash(struct store *store, uint32_t *segment)
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-/* How many slots a segment of these candidates will take, at the most. */
-static uint64_t slots_of(const struct store *store, const struct gathered *gathered)
+/* The most slots that a segment of these candidates can take. */
+static uint64_t gathered_slots(const struct store *store, const struct gathered *gathered)
 {
 	double share = fmin((double)store->segment_bytes / (double)gathered->bytes, 1);
 
 	return (uint64_t)((double)(gathered->count - gathered->extents) * share);
 }
 
-/* Their places follow from the table. */
-static void place_anew(struct store *store, struct gathered *gathered, unsigned table)
+/* Computes the candidates' places for this table. */
+static void gathered_place_anew(struct store *store, struct gathered *gathered, unsigned table)
 {
 	for (uint32_t i = 0; i < gathered->count; i++) {
 		struct seg_candidate *candidate = &gathered->candidates[i];
@@ -60,18 +60,18 @@ static void place_anew(struct store *store, struct gathered *gathered, unsigned 
 }
 
 /*
- * A table for the slots. Where none has room and none is to be had, the oldest segments are reclaimed before their turn, as
- * if the flash were full: inserting into a full table is a long search for a place, and drops some object in the end.
+ * A table for the slots. If none has room and none can be added, the oldest segments are reclaimed before their turn,
+ * as if the flash were full: an insert into a full table is a long search, and drops some object in the end.
  */
 bool room_in_index(struct store *store, struct gathered *gathered)
 {
 	struct index_sizing *sizing = &store->cleaner->sizing;
 	uint32_t oldest;
 
-	while (!tables_choose(store, slots_of(store, gathered), &sizing->table))
+	while (!tables_choose(store, gathered_slots(store, gathered), &sizing->table))
 		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
 			return false;
 	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
-		place_anew(store, gathered, sizing->table);
+		gathered_place_anew(store, gathered, sizing->table);
 	return true;
 }

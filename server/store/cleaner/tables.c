@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How large the index is. How many objects the flash will hold follows from their size, which nobody knows beforehand:
- * --flash-object-size is a guess for the first table alone. From then on the segments tell: as many slots as the last
- * ones took, times the number of segments, is what is needed.
+ * How large the index is. The number of objects on flash follows from their size, which nobody knows beforehand:
+ * --flash-object-size is a guess for the first table alone. From then on the segments tell: the index needs as many
+ * slots as the last segments took, times the number of segments.
  *
  *   no table has room      a small one is replaced by one for all, a larger one gets a second beside it for the rest
  *   far too much room      one of the right size takes its place
  *
- * A table that is replaced gets no further segments, and is gone when its last one is reclaimed: a turn of the
- * flash later at the most. Until then both cost memory, which is taken off items first.
+ * A table that is replaced gets no further segments, and goes when its last segment is reclaimed: a turn of the flash
+ * later at the most. Until then both cost memory, which is taken off items first.
  *
- * The index has at most half of -m, a new table beside one that drains five eighths. Where that doesn't do, the oldest
- * segment is reclaimed before its turn, as if the flash were full: so it is too for what little is missing at the end.
+ * The index has at most half of -m, or five eighths while one table drains. Where that is too little, the oldest
+ * segment is reclaimed before its turn, as if the flash were full; so it is, too, for the few slots that are missing
+ * at the end.
  */
 #include <math.h>
 
@@ -22,33 +23,34 @@
 #define SLOT_BYTES sizeof(uint32_t)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * SLOT_BYTES)
 #define SMOOTHING (1.0 / 16) /* of one segment in objects_each */
-#define SEEN_LEAST 8u /* segments, or a sixteenth of all, before a table is replaced because it is far too large, ... */
+#define SEEN_LEAST 8u /* segments, or a sixteenth of all, before a far too large table is replaced ... */
 #define SEEN_SHARE 16u
-#define FAR_TOO_LARGE 0.7 /* of the slots are needed */
-#define SEEN_SHARE_SURE 2u /* ... half of all before one is that is a little too large */
+#define FAR_TOO_LARGE 0.7 /* of the slots needed: below this share they are far too many */
+#define SEEN_SHARE_SURE 2u /* ... and half of all before a slightly too large one is */
 #define TOO_LARGE 0.96
-#define TOO_SMALL 0.5 /* of what is needed is there: all of it in one table is better than two */
-#define MISSING_LEAST 0.03 /* of what is needed: for less no table is added */
-#define LOAD_ADDED 0.93 /* that a table beside others is sized for: the estimate may be off */
+#define TOO_SMALL 0.5 /* of the needed slots: with fewer, one table for all is better than two */
+#define MISSING_LEAST 0.03 /* of the needed slots: for less no table is added */
+#define LOAD_ADDED 0.93 /* share of used slots that a table beside others is sized for: the estimate may be off */
 #define SHARE_MOST 2u /* of -m: a half */
 #define SLICES 32u /* of -m, in which memory is taken off items */
 #define SLICE_WAITS 500u
 #define SLICE_WAIT_MS 2u
 #define READS_PER_MISS 0.01
 
-/* ---- what there is and what is needed -------------------------------------------------------- */
+/* ---- the tables, and the slots needed -------------------------------------------------------- */
 
 struct tables {
 	struct fidx_table table[FIDX_TABLES];
 	unsigned live;
-	uint64_t kept, all; /* slots: of those that don't drain, of all */
+	uint64_t kept, all; /* slots of the tables that don't drain, and of all */
 	uint32_t segments; /* that the flash has */
-	double objects; /* slots that the next segment may take */
+	double objects; /* slots that the next segment may need */
 	double needed; /* slots, for all segments */
 };
 
-static bool drains(const struct store *store, unsigned table)
+static bool table_drains(const struct store *store, unsigned table)
 {
+	must(table < FIDX_TABLES);
 	return store->cleaner->sizing.draining >> table & 1;
 }
 
@@ -66,9 +68,9 @@ static void tables_look(const struct store *store, uint64_t objects, struct tabl
 			continue;
 		out->live++;
 		out->all += out->table[t].slots;
-		out->kept += drains(store, t) ? 0 : out->table[t].slots;
+		out->kept += table_drains(store, t) ? 0 : out->table[t].slots;
 	}
-	/* By all that are on flash, or by the last ones where these have more. */
+	/* The mean of all segments on flash, or of the last ones if that is greater. */
 	if (segments.live > 0)
 		each = fmax(each, (double)segments.records_live / segments.live);
 	out->segments = segments.total;
@@ -82,13 +84,13 @@ static bool table_fits(const struct tables *tables, unsigned table)
 	return t->live && (double)t->used + tables->objects <= INDEX_LOAD_MOST * (double)t->slots;
 }
 
-/* The largest with room for the next segment, so that small ones run empty. FIDX_TABLES: none. */
-static unsigned roomiest(const struct store *store, const struct tables *tables, bool draining)
+/* The largest table with room for the next segment, so that small ones run empty; FIDX_TABLES: there is none. */
+static unsigned roomiest_table(const struct store *store, const struct tables *tables, bool draining)
 {
 	unsigned best = FIDX_TABLES;
 
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		if (drains(store, t) == draining && table_fits(tables, t) &&
+		if (table_drains(store, t) == draining && table_fits(tables, t) &&
 		    (best == FIDX_TABLES || tables->table[t].slots > tables->table[best].slots))
 			best = t;
 	return best;
@@ -107,7 +109,7 @@ void tables_note(struct store *store, uint64_t objects)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-static void account(struct store *store)
+static void tables_account(struct store *store)
 {
 	struct fidx_status status;
 
@@ -116,8 +118,8 @@ static void account(struct store *store)
 			      memory_order_relaxed);
 }
 
-/* The keeper evicts what a part of the new table takes, so that no set has to. */
-static void wait_for_free(struct store *store)
+/* Waits until the keeper has evicted a slice's worth, so that no set has to. */
+static void tables_wait_for_free(struct store *store)
 {
 	for (unsigned n = 0; n < SLICE_WAITS && store_free_bytes(store) < (int64_t)store->segment_bytes / 4; n++) {
 		if (!store->config.evict || background_is_stopping(&store->cleaner->background))
@@ -128,21 +130,22 @@ static void wait_for_free(struct store *store)
 	}
 }
 
-/* Takes so many bytes off items before they are used. */
+/* Takes so many bytes off the item budget, slice by slice, before the index uses them. */
 static void take_off_items(struct store *store, uint64_t bytes)
 {
 	uint64_t slice = store_memory_limit(store) / SLICES;
 
+	must(slice > 0);
 	for (uint64_t taken = 0; taken < bytes; taken += slice) {
 		atomic_fetch_add_explicit(&store->index_bytes, bytes - taken < slice ? bytes - taken : slice,
 					  memory_order_relaxed);
-		wait_for_free(store);
+		tables_wait_for_free(store);
 	}
 }
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
-/* Of strange keys, how many a filter of so many bits per key lets pass (flashindex.h). */
+/* The share of other keys that a filter of so many bits per key lets pass (flashindex.h). */
 static double filter_pass(unsigned bits)
 {
 	static const double few[] = { 1, 0.63, 0.39 };
@@ -150,7 +153,8 @@ static double filter_pass(unsigned bits)
 	return bits < sizeof(few) / sizeof(few[0]) ? few[bits] : pow(0.62, bits);
 }
 
-/* Reads per miss = occupied slots of two buckets in each table * 2^-tag * filter: the fewest bits that do. */
+/* Reads per miss = occupied slots of two buckets in each table * 2^-tag * filter. Sets the fewest bits that keep them
+   low. */
 static void set_filter_bits(struct store *store, unsigned tables)
 {
 	double matches = tables * FIDX_PAIR_SLOTS * INDEX_LOAD_MOST * ldexp(1, -(int)store->tag_bits);
@@ -166,7 +170,7 @@ static void set_filter_bits(struct store *store, unsigned tables)
 
 /* ---- another table --------------------------------------------------------------------------- */
 
-static void tell_full(struct store *store, const struct tables *tables)
+static void tables_tell_full(struct store *store, const struct tables *tables)
 {
 	struct index_sizing *sizing = &store->cleaner->sizing;
 
@@ -174,21 +178,21 @@ static void tell_full(struct store *store, const struct tables *tables)
 		return;
 	sizing->told_full = true;
 	log_notice(
-		"flash: the index has its half of -m, %.2f MiB, and covers %.0f %% of the flash with objects as they are; "
+		"flash: the index has its half of -m, %.2f MiB, and covers %.0f %% of the flash with objects of the present size; "
 		"-m %.0f would use all of it",
 		(double)(tables->all * SLOT_BYTES) / (1 << 20), 100 * (double)tables->all * INDEX_LOAD / tables->needed,
 		ceil(tables->needed / INDEX_LOAD * SLOT_BYTES * SHARE_MOST / (1 << 20)));
 }
 
-/* The tables that were there drain from now on. */
-static void drain_all(struct store *store, const struct tables *tables)
+/* All tables in this snapshot drain from now on. */
+static void tables_drain_all(struct store *store, const struct tables *tables)
 {
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
 		if (tables->table[t].live)
 			store->cleaner->sizing.draining |= 1u << t;
 }
 
-/* A table of so many slots, or of as many as the limit leaves, if those are least. False: it can't be. */
+/* Adds a table of so many slots, or of as many as the limit leaves if that is `least` or more. False: it could not. */
 static bool tables_add(struct store *store, const struct tables *tables, double slots, double least,
 		       uint64_t limit_bytes, unsigned *table)
 {
@@ -200,12 +204,12 @@ static bool tables_add(struct store *store, const struct tables *tables, double 
 	if (buckets > room)
 		buckets = room;
 	if ((double)buckets * FIDX_BUCKET_SLOTS < least) {
-		tell_full(store, tables);
+		tables_tell_full(store, tables);
 		return false;
 	}
 	take_off_items(store, buckets * BUCKET_BYTES);
 	int result = fidx_table_add(store->index, buckets, table);
-	account(store);
+	tables_account(store);
 	if (result != FS_OK) {
 		log_limited(LOG_LEVEL_WARN, "flash: no memory for a table of the index: %s", fs_strerror(result));
 		return false;
@@ -216,7 +220,7 @@ static bool tables_add(struct store *store, const struct tables *tables, double 
 	return true;
 }
 
-/* All tables are full. */
+/* All tables are full: adds one. */
 static bool tables_grow(struct store *store, const struct tables *tables, unsigned *table)
 {
 	double each = tables->objects, have = (double)tables->kept * INDEX_LOAD;
@@ -231,14 +235,14 @@ static bool tables_grow(struct store *store, const struct tables *tables, unsign
 	if (have < TOO_SMALL * tables->needed &&
 	    (double)(tables->all * SLOT_BYTES) + tables->needed / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
 	    tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
-		drain_all(store, tables);
+		tables_drain_all(store, tables);
 		return true;
 	}
 	return tables_add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
 }
 
-/* When all three are in use and more is needed, the smallest is to make room for a better one. */
-static void drain_smallest(struct store *store, const struct tables *tables)
+/* When all three tables are in use and more slots are needed, the smallest makes room for a better one. */
+static void tables_drain_smallest(struct store *store, const struct tables *tables)
 {
 	unsigned smallest = 0;
 
@@ -250,8 +254,8 @@ static void drain_smallest(struct store *store, const struct tables *tables)
 	store->cleaner->sizing.draining = 1u << smallest;
 }
 
-/* Is what there is far more than is needed, and known to be? */
-static bool too_large(const struct store *store, const struct tables *tables)
+/* Are there far more slots than needed, by enough segments to be sure? */
+static bool tables_too_large(const struct store *store, const struct tables *tables)
 {
 	uint32_t seen = store->cleaner->sizing.seen_since;
 	double share = tables->needed / INDEX_LOAD / (double)tables->kept;
@@ -262,15 +266,15 @@ static bool too_large(const struct store *store, const struct tables *tables)
 	       (share < TOO_LARGE && seen >= tables->segments / SEEN_SHARE_SURE && !store->cleaner->sizing.draining);
 }
 
-static bool shrink(struct store *store, const struct tables *tables)
+static bool tables_shrink(struct store *store, const struct tables *tables)
 {
 	uint64_t limit = store_memory_limit(store) / 8 * 5;
 	unsigned table;
 
-	if (!too_large(store, tables) ||
+	if (!tables_too_large(store, tables) ||
 	    !tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
 		return false;
-	drain_all(store, tables);
+	tables_drain_all(store, tables);
 	return true;
 }
 
@@ -282,12 +286,12 @@ bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
 	unsigned chosen;
 
 	tables_look(store, objects, &tables);
-	if (shrink(store, &tables))
+	if (tables_shrink(store, &tables))
 		tables_look(store, objects, &tables);
-	chosen = roomiest(store, &tables, false);
+	chosen = roomiest_table(store, &tables, false);
 	if (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {
-		chosen = roomiest(store, &tables, true); /* a last resort: it drains later */
-		drain_smallest(store, &tables);
+		chosen = roomiest_table(store, &tables, true); /* a last resort: it drains later */
+		tables_drain_smallest(store, &tables);
 	}
 	set_filter_bits(store, tables.live);
 	if (chosen == FIDX_TABLES)
@@ -302,12 +306,12 @@ void tables_tidy(struct store *store)
 
 	fidx_tables(store->index, tables);
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		if (tables[t].live && drains(store, t) && tables[t].segments == 0) {
+		if (tables[t].live && table_drains(store, t) && tables[t].segments == 0) {
 			log_info("flash: a table of the index with %.2f MiB is not needed any more",
 				 (double)(tables[t].slots * SLOT_BYTES) / (1 << 20));
 			fidx_table_drop(store->index, t);
 			store->cleaner->sizing.draining &= ~(1u << t);
 		}
 	(void)fidx_extents_reserve(store->index, 0);
-	account(store);
+	tables_account(store);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From DRAM to flash: gather (gather.c), find room on flash and in the index (room.c), plan, stream the segment out with
- * its filter (filter.c), and only when it is safely written commit it (commit.c).
+ * From DRAM to flash: gathers (gather.c), finds room on flash and in the index (room.c), plans, streams the segment
+ * out with its filter (filter.c), and commits it once it is safely written (commit.c).
  */
 #include <math.h>
 
@@ -21,14 +21,14 @@ struct segment_write {
 	uint64_t began_ms, issued;
 };
 
-static uint64_t filter_room(void *context, uint64_t n)
+static uint64_t write_filter_room(void *context, uint64_t n)
 {
 	const struct store *store = context;
 
 	return fidx_filter_length(store->index, n);
 }
 
-/* The candidate that is placed n-th. */
+/* Prefetches the candidate that is placed n-th, and its entry. */
 static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 {
 	if (n >= write->plan->count)
@@ -41,7 +41,7 @@ static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 		__builtin_prefetch((const char *)candidate->item + at);
 }
 
-static void fill_record(void *context, uint32_t n, struct seg_record *out)
+static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 {
 	const struct segment_write *write = context;
 	uint32_t candidate = write->plan->placed[n].candidate;
@@ -50,7 +50,9 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 		pace_step(write->store);
 	prefetch_number(write->plan, write->gathered, n + NUMBERS_AHEAD);
 	write_prefetch_record(write, n + ITEMS_AHEAD);
+	must(candidate < write->gathered->count);
 	struct item *item = write->gathered->candidates[candidate].item;
+	must(item->state & ITEM_PLANNED);
 	const struct plan_entry *entry = &write->gathered->entries[candidate];
 
 	memset(out, 0, sizeof(*out));
@@ -65,7 +67,7 @@ static void fill_record(void *context, uint32_t n, struct seg_record *out)
 	memcpy(out->features, &entry->features, sizeof(entry->features));
 }
 
-static void between_chunks(void *context, uint64_t bytes)
+static void write_between_chunks(void *context, uint64_t bytes)
 {
 	struct segment_write *write = context;
 	struct store *store = write->store;
@@ -77,8 +79,8 @@ static void between_chunks(void *context, uint64_t bytes)
 
 /* ---- the write ------------------------------------------------------------------------------- */
 
-/* The device is gone for now: run on from DRAM, and try again after a while. */
-static void writes_failed(struct store *store, int result)
+/* The device is gone for now: the store runs on from DRAM and tries again after a second. */
+static void write_note_failure(struct store *store, int result)
 {
 	struct cleaner *cleaner = store->cleaner;
 
@@ -94,7 +96,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	struct segment_write write = {
 		.store = store, .plan = plan, .gathered = gathered, .began_ms = clk_now_ms(store->clock)
 	};
-	const struct seg_writer_ops ops = { .record = fill_record, .pace = between_chunks };
+	const struct seg_writer_ops ops = { .record = write_fill_record, .pace = write_between_chunks };
 	size_t filter_length;
 	void *filter = filter_make(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
@@ -103,11 +105,11 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)written);
 	if (result != FS_OK) {
 		mem_free(filter);
-		writes_failed(store, result);
+		write_note_failure(store, result);
 		return false;
 	}
 	tables_note(store, plan->count - plan->extents);
-	/* Without room for all of them some stay in DRAM. */
+	/* Without room for all extents some objects stay in DRAM. */
 	if (plan->extents > 0)
 		(void)fidx_extents_reserve(store->index, plan->extents);
 	commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
@@ -118,21 +120,21 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	return true;
 }
 
-/* Planning takes memory in proportion to the candidates, the plan in proportion to what is placed. */
+/* Planning takes memory in proportion to the candidates; the plan, in proportion to the placed ones. */
 static int write_make_plan(struct store *store, const struct gathered *gathered, struct seg_plan *plan)
 {
 	uint64_t bytes = gathered->count * (uint64_t)SEG_PLAN_BYTES;
 	int result;
 
-	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+	plan_bytes_add(store, bytes);
 	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
-			       filter_room, store, plan);
-	atomic_fetch_sub_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
+			       write_filter_room, store, plan);
+	plan_bytes_sub(store, bytes);
 	return result;
 }
 
-/* A reclaimed segment and a gathered plan belong together: nothing is reclaimed for too little. */
-static bool plan_and_write(struct store *store, struct gathered *gathered)
+/* No segment is reclaimed for a plan that would not fill it. */
+static bool write_plan_and_segment(struct store *store, struct gathered *gathered)
 {
 	struct seg_plan plan;
 	uint64_t plan_bytes;
@@ -143,15 +145,16 @@ static bool plan_and_write(struct store *store, struct gathered *gathered)
 	    !room_in_index(store, gathered) || write_make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
-	atomic_fetch_add_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	plan_bytes_add(store, plan_bytes);
 	done = plan.count > 0 && write_planned(store, segment, &plan, gathered);
-	atomic_fetch_sub_explicit(&store->plan_bytes, plan_bytes, memory_order_relaxed);
+	plan_bytes_sub(store, plan_bytes);
 	seg_plan_fini(&plan);
 	return done;
 }
 
-/* Twice as many candidates as fit fill a segment best. When memory is short they are fewer, because most of
-   the work is in proportion to them, and three percent of a segment less than what would be evicted. */
+/* Twice as many candidates as fit fill a segment best. When memory is short fewer are gathered, because most of the
+   work is in proportion to them: a segment that is filled three percent less costs fewer objects than eviction in the
+   meantime. */
 bool write_segment(struct store *store, unsigned groups)
 {
 	uint64_t want = 2 * store->segment_bytes;
@@ -161,8 +164,8 @@ bool write_segment(struct store *store, unsigned groups)
 	pace_begin(store);
 	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;
-	gather(store, groups, want, store->cleaner->sizing.table, &gathered);
-	done = plan_and_write(store, &gathered);
+	gather_candidates(store, groups, want, store->cleaner->sizing.table, &gathered);
+	done = write_plan_and_segment(store, &gathered);
 	gathered_release(store, &gathered);
 	if (done)
 		pace_end(store);

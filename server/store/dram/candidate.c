@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Candidates for flash. An object is scored when it is read for the 1st, 2nd, 4th, 8th, ... time,
- * when it is set with a history, and when the crawler passes after the model changed. What
- * qualifies is marked and counted in its stripe and size group, so that the cleaner knows without
- * a search whether a segment could be filled, and looks only where candidates are.
+ * Candidates for flash are marked, and counted in their stripe and size group, so that the cleaner knows without a
+ * search whether they fill a segment, and looks only into stripes that have some. cleaner/score.c decides on the
+ * marks.
  */
 #include "server/store/dram/dram.h"
 #include "server/store/state/sizing.h"
@@ -33,17 +32,21 @@ static void candidate_account(struct store *store, const struct item *item, int 
 
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item)
 {
+	lock_assert_held(&stripe->lock);
 	if (item->state & ITEM_CANDIDATE)
 		return;
+	must(item->state & ITEM_LINKED && !(item->state & ITEM_PLANNED));
 	item->state |= ITEM_CANDIDATE;
 	stripe->candidates++;
+	must(stripe->candidates <= atomic_load_explicit(&stripe->count, memory_order_relaxed));
 	candidate_account(store, item, 1);
 }
 
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
 {
+	lock_assert_held(&stripe->lock);
+	must(item->state & ITEM_CANDIDATE && stripe->candidates > 0);
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
-	must(stripe->candidates > 0);
 	stripe->candidates--;
 	sums->bytes[item_group(store, item)] += seg_record_length(item->key_length, item->value_length);
 	sums->count++;
@@ -57,7 +60,8 @@ void candidate_settle(struct store *store, struct candidate_sums *sums)
 		if (sums->bytes[g])
 			atomic_fetch_sub_explicit(&store->candidate_bytes[g], (int64_t)sums->bytes[g],
 						  memory_order_relaxed);
-	atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	int64_t before = atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);
+	must(before >= sums->count);
 	*sums = (struct candidate_sums){ 0 };
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Size classes: what contexts have counted, added up. */
+/* Size classes: the sums over the contexts' blocks, and the ages that the crawler meets. */
 #include "server/store/dram/dram.h"
 
 _Static_assert(CLASS_LEAST_BYTES > sizeof(struct item), "no item is smaller than the first class");
 
 uint8_t class_table[CLASS_TABLE_BYTES / 8 + 1];
 
-static void __attribute__((constructor)) fill_class_table(void)
+static void __attribute__((constructor)) class_fill_table(void)
 {
 	for (uint32_t n = 1; n <= CLASS_TABLE_BYTES / 8; n++)
-		class_table[n] = (uint8_t)class_of_any(8 * n);
+		class_table[n] = (uint8_t)size_class_any(8 * n);
 }
 
 unsigned store_class_count(void)
@@ -17,7 +17,7 @@ unsigned store_class_count(void)
 	return CLASSES;
 }
 
-/* The inverse of class_of. */
+/* The inverse of size_class_any. */
 uint32_t store_class_bytes(unsigned class)
 {
 	must(class >= 1 && class <= CLASSES);
@@ -60,6 +60,7 @@ void classes_met(struct classes *classes, unsigned class, uint32_t accessed)
 	_Atomic uint32_t *so_far = &classes->marks[class].oldest_so_far;
 	uint32_t oldest = atomic_load_explicit(so_far, memory_order_relaxed);
 
+	must(class >= 1 && class <= CLASSES);
 	if (oldest == 0 || accessed < oldest)
 		atomic_store_explicit(so_far, accessed, memory_order_relaxed);
 }
@@ -75,7 +76,7 @@ void classes_new_pass(struct classes *classes)
 	}
 }
 
-static uint64_t age_of(const struct class_marks *marks, uint32_t now_seconds)
+static uint64_t class_age(const struct class_marks *marks, uint32_t now_seconds)
 {
 	uint32_t oldest = atomic_load_explicit(&marks->oldest, memory_order_relaxed);
 	uint32_t so_far = atomic_load_explicit(&marks->oldest_so_far, memory_order_relaxed);
@@ -87,7 +88,7 @@ static uint64_t age_of(const struct class_marks *marks, uint32_t now_seconds)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void sum_blocks(const struct classes *classes, unsigned class, uint64_t sum[CLASS_COUNTERS])
+static void class_sum_blocks(const struct classes *classes, unsigned class, uint64_t sum[CLASS_COUNTERS])
 {
 	const struct class_block *block = atomic_load_explicit(&classes->blocks, memory_order_acquire);
 
@@ -97,12 +98,12 @@ static void sum_blocks(const struct classes *classes, unsigned class, uint64_t s
 			sum[counter] += atomic_load_explicit(&block->value[class][counter], memory_order_relaxed);
 }
 
-static bool goes_down(int counter)
+static bool class_goes_down(int counter)
 {
 	return counter == CLASS_ITEMS || counter == CLASS_REQUESTED;
 }
 
-/* An item that is made here and freed there may be seen gone before it is seen made. */
+/* One thread may free an item that another made: a reader may see it gone before it sees it made. */
 static uint64_t class_sum_positive(uint64_t sum)
 {
 	return sum > INT64_MAX ? 0 : sum;
@@ -114,9 +115,9 @@ void store_get_class(struct store *store, unsigned class, struct store_class_sta
 	uint64_t sum[CLASS_COUNTERS];
 
 	must(class >= 1 && class <= CLASSES);
-	sum_blocks(classes, class, sum);
+	class_sum_blocks(classes, class, sum);
 	for (int counter = 0; counter < CLASS_COUNTERS; counter++)
-		if (!goes_down(counter))
+		if (!class_goes_down(counter))
 			sum[counter] -= atomic_load_explicit(&classes->zero[class][counter], memory_order_relaxed);
 	*out = (struct store_class_status){
 		.items = class_sum_positive(sum[CLASS_ITEMS]),
@@ -142,7 +143,8 @@ void store_get_class(struct store *store, unsigned class, struct store_class_sta
 		.evicted_time = atomic_load_explicit(&classes->marks[class].evicted_time, memory_order_relaxed),
 	};
 	if (out->items > 0)
-		out->age_seconds = age_of(&classes->marks[class], store_now_seconds(store, clk_now_us(store->clock)));
+		out->age_seconds =
+			class_age(&classes->marks[class], store_now_seconds(store, clk_now_us(store->clock)));
 }
 
 void store_reset_classes(struct store *store)
@@ -151,9 +153,9 @@ void store_reset_classes(struct store *store)
 	uint64_t sum[CLASS_COUNTERS];
 
 	for (unsigned class = 1; class <= CLASSES; class ++) {
-		sum_blocks(classes, class, sum);
+		class_sum_blocks(classes, class, sum);
 		for (int counter = 0; counter < CLASS_COUNTERS; counter++)
-			if (!goes_down(counter))
+			if (!class_goes_down(counter))
 				atomic_store_explicit(&classes->zero[class][counter], sum[counter],
 						      memory_order_relaxed);
 		atomic_store_explicit(&classes->marks[class].evicted_time, 0, memory_order_relaxed);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Size classes and what is counted for each: jemalloc's, so that what an item costs is its class's size. Sixteen bytes
+ * Size classes and their counters. The classes are jemalloc's, so that an item costs its class's size: sixteen bytes
  * apart up to 128, then four to each doubling.
  *
  *   class   1   2   3   4   5    6    7    8    9    10  ...  97
  *   bytes  64  80  96 112 128  160  192  224  256   320  ...  1 GiB
  *
- * Threads: each store_context adds to a block of its own, one writer for each, relaxed atomics; who asks adds the
- * blocks up and may be a few events behind. A block outlives its context, so that nothing is lost; they are
+ * Threads: each store_context adds to a block of its own, with relaxed atomics and one writer for each. A reader adds
+ * the blocks up and may be a few events behind. A block outlives its context, so that no count is lost. Blocks are
  * linked without a lock and freed with the store.
  */
 #ifndef FS_STORE_CLASSES_H
@@ -22,7 +22,7 @@
 
 /* The first eight, which requests count, share a line. */
 enum class_counter {
-	CLASS_ITEMS, /* this one and the next go down too, below 0 in a block: modulo 2^64 their sum is right */
+	CLASS_ITEMS, /* this and the next fall too, in one block below 0: modulo 2^64 the sum of all blocks is right */
 	CLASS_REQUESTED,
 	CLASS_GET_HITS,
 	CLASS_SETS,
@@ -52,12 +52,12 @@ struct class_block {
 
 _Static_assert(CLASS_COUNTERS <= 24, "a class's counters have their place");
 
-/* What the crawler and the hand say of a class; the last who comes wins. */
+/* Times of a class from the crawler and the eviction hands; the last writer wins. */
 struct class_marks {
 	_Atomic uint32_t evicted_time; /* seconds */
-	_Atomic uint32_t
-		oldest; /* last access, the store's seconds, of the longest idle one of the last pass; 0: none */
-	_Atomic uint32_t oldest_so_far; /* likewise, of the pass under way */
+	/* The last access, in the store's seconds, of the object that waited longest in the last pass; 0: none. */
+	_Atomic uint32_t oldest;
+	_Atomic uint32_t oldest_so_far; /* the same of the pass under way */
 };
 
 struct classes {
@@ -66,8 +66,8 @@ struct classes {
 	struct class_marks marks[CLASSES + 1];
 };
 
-/* The class of an allocation of this size: computed ... */
-static inline unsigned class_of_any(uint64_t bytes)
+/* The class of an allocation of so many bytes (>= 1), computed. */
+static inline unsigned size_class_any(uint64_t bytes)
 {
 	uint64_t last = bytes - 1;
 
@@ -79,16 +79,17 @@ static inline unsigned class_of_any(uint64_t bytes)
 	return 4 * doubling + (unsigned)(last >> (doubling - 2)) - 26; /* the shifted is 4 to 7 */
 }
 
-/* ... and looked up where it is small, as each command asks for it. In steps of eight bytes, within which no class
-   ends. */
+/* Classes of small allocations, in steps of eight bytes, within which no class ends. */
 #define CLASS_TABLE_BYTES 8192u
 extern uint8_t class_table[];
 
-static inline unsigned class_of(uint64_t bytes)
+/* The class of an allocation of so many bytes (>= 1): small ones by the table, because each command asks for one. */
+static inline unsigned size_class(uint64_t bytes)
 {
-	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : class_of_any(bytes);
+	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : size_class_any(bytes);
 }
 
+/* Adds n to a counter of a class (1 .. CLASSES) in the caller's own block. */
 static inline void class_add(struct class_block *block, unsigned class, enum class_counter counter, uint64_t n)
 {
 	_Atomic uint64_t *value = &block->value[class][counter];
@@ -96,12 +97,13 @@ static inline void class_add(struct class_block *block, unsigned class, enum cla
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
+/* Frees all blocks; no context is left. */
 void classes_fini(struct classes *classes);
-/* A block for a context that is made; never NULL. */
+/* A new block of zeros for a context; never NULL, freed by classes_fini. Any thread. */
 struct class_block *classes_attach(struct classes *classes);
-/* The crawler begins a new pass: what it has met in the last one counts from now on. */
+/* The crawler begins a new pass: the ages met in the last pass count from now on. Keeper. */
 void classes_new_pass(struct classes *classes);
-/* The crawler has met an object that was last accessed then, the store's seconds. */
+/* The crawler has met an object of this class whose last access was then, in the store's seconds. Keeper. */
 void classes_met(struct classes *classes, unsigned class, uint32_t accessed);
 
 #endif

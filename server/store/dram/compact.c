@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moving objects together. Eviction takes objects out here and there, so that the allocator's pages are left half empty
- * and hardly any becomes free. New objects of the same sizes fill them, but after -m was lowered there are none, and after
- * a shift of sizes they are others. Evicting until pages are empty would cost nearly all objects. Instead each small one
- * is moved to the lowest place that is free: what was spread over many pages lies in few then. Half of 3.2 million
- * objects of 300 bytes were left in 1015 MB, and in 527 MB after a pass of 0.27 us each.
+ * Compaction: moving objects together. Eviction takes objects out here and there, so that the allocator's pages are
+ * half empty and hardly any page becomes free. New objects of the same sizes would fill them; but after -m was lowered
+ * there are no new ones, and after a shift of sizes the new ones are of other sizes. Evicting until pages are empty
+ * would cost nearly all objects. Instead each small object moves to the lowest free address of its class, so that few
+ * pages hold what many held. Half of 3.2 million objects of 300 bytes were left in 1015 MB; after a pass of 0.27 us
+ * each they lay in 527 MB.
  *
- * After -m was lowered it waits for items to be within the new limit and moves all; for holes it starts at once, and
- * moves objects of the sparse classes alone.
+ * After -m was lowered, a pass waits until items are within the new limit and moves all small objects; for holes it
+ * starts at once and moves objects of the sparse classes alone.
  *
- * An object is moved under its stripe, while nobody but the table refers to it. The keeper's, in steps.
+ * The keeper moves an object under its stripe, while only the table refers to it. It does so in steps.
  */
 #include <stdlib.h>
 
@@ -17,12 +18,12 @@
 
 #define BUCKETS_PER_LOCK 16u
 #define STEP_OBJECTS 2048u /* between looks at other duties */
-#define CALM_SHARE 64 /* of -m, set during a pass */
-#define REST 8 /* times as long as the last pass took, before the next one for holes */
-#define WAIT_MS 30000u /* for items to be within the limit: values under way may hold it up */
+#define CALM_SHARE 64 /* of -m: a pass is calm if less was set during it */
+#define REST 8 /* times the last pass's length between it and the next one for holes */
+#define WAIT_MS 30000u /* until items are within the limit; values under way may keep them above */
 
-/* Nobody else has it, nor can get it without the stripe, which is held. */
-static bool movable(const struct compaction *compaction, const struct item *item)
+/* Stripe held: only the table refers to the item, and nobody can get a reference without the stripe. */
+static bool compaction_can_move(const struct compaction *compaction, const struct item *item)
 {
 	unsigned class = mem_class(item_allocated_bytes(item));
 
@@ -37,11 +38,11 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
 	for (; b < end; b++) {
 		for (struct item **link = &stripe->buckets[b]; *link; link = &(*link)->next) {
-			if (movable(compaction, *link))
+			if (compaction_can_move(compaction, *link))
 				*link = mem_move(*link, item_allocated_bytes(*link));
 			++*met;
 		}
-		++*met; /* empty chains take their time, too */
+		++*met; /* empty chains take time too */
 	}
 	if (end > stripe->mask && !crawl_is_in(store, compaction->stripe))
 		stripe_shrink(store, stripe);
@@ -50,11 +51,12 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 	return b < end ? b : 0;
 }
 
-/* number: of the one that was asked for; of the last such one, where holes ask. */
+/* number: the pass's, if it was asked for; the last such one's, if it begins because of holes. */
 static void compaction_begin(struct store *store, struct compaction *compaction, uint32_t number)
 {
 	bool sparse[MEM_CLASSES];
 
+	must(!compaction->running);
 	compaction->running = true;
 	compaction->began_ms = clk_now_ms(store->clock);
 	compaction->allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
@@ -64,15 +66,15 @@ static void compaction_begin(struct store *store, struct compaction *compaction,
 	compaction->stripe = compaction->bucket = 0;
 }
 
-/* The holes that a pass has left while hardly anything was set, or has gone, must be: some pages of each class are partly
-   used. */
-static void end(struct store *store, struct compaction *compaction)
+/* The holes that a calm pass leaves are unavoidable, because each class has some partly used pages. */
+static void compaction_end(struct store *store, struct compaction *compaction)
 {
 	uint64_t set = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed) - compaction->allocated;
 	int64_t grown = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) - compaction->item_bytes;
 	uint64_t calm = store_memory_limit(store) / CALM_SHARE, left;
 	bool sparse[MEM_CLASSES];
 
+	must(compaction->running);
 	compaction->running = compaction->waiting = false;
 	compaction->ended_ms = clk_now_ms(store->clock);
 	atomic_store(&compaction->done, compaction->started);
@@ -84,8 +86,8 @@ static void end(struct store *store, struct compaction *compaction)
 	ctr_add(CTR_memory_compactions, 1);
 }
 
-/* Is it time? Not before eviction has done its part. */
-static bool due(struct store *store, struct compaction *compaction, uint64_t now_ms)
+/* May the pass begin? Not before eviction has done its part, or WAIT_MS have passed. */
+static bool compaction_due(struct store *store, struct compaction *compaction, uint64_t now_ms)
 {
 	if (!compaction->waiting) {
 		compaction->waiting = true;
@@ -126,7 +128,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 	unsigned met = 0;
 
 	if (!compaction->running) {
-		if (!compaction_pending(store) || !due(store, compaction, now_ms))
+		if (!compaction_pending(store) || !compaction_due(store, compaction, now_ms))
 			return false;
 		memset(compaction->moves, true, sizeof(compaction->moves));
 		compaction_begin(store, compaction, atomic_load(&compaction->asked));
@@ -138,6 +140,6 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 			compaction->stripe++;
 	}
 	if (compaction->stripe == store->stripe_count)
-		end(store, compaction);
+		compaction_end(store, compaction);
 	return true;
 }

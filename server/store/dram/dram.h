@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects in DRAM, for the rooms above: items and the account of -m (memory.c), the tables of the stripes (table.c), which
- * objects are marked as candidates for flash (candidate.c), classes of sizes (classes.h), holes that are closed (compact.c).
+ * Objects in DRAM, for the rooms above: items (item.c), the account of -m (memory.c), the tables of the stripes
+ * (table.c), candidates for flash (candidate.c), size classes (classes.h), and compaction (compact.c). Nothing here
+ * does I/O.
  */
 #ifndef FS_STORE_DRAM_H
 #define FS_STORE_DRAM_H
@@ -10,83 +11,107 @@
 #include "server/store/dram/item.h"
 #include "server/store/state/state.h"
 
-/* ---- memory.c: items and the account of -m --------------------------------------------------- */
+/* ---- item.c: items ----------------------------------------------------------------------------- */
 
-void context_init(struct store_context *context, struct store *store, uint64_t seed);
-void context_settle(struct store_context *context); /* adds its batch to the store's account */
-
-/* A new item with one reference, not linked; NULL when the allocator fails. Takes no lock. */
+/* A new item with one reference, not linked, its value not filled; NULL when the allocator fails. item_release frees
+   it. value_length <= ITEM_VALUE_MAX. Its cost goes to the context's account. The context's thread; takes no lock. */
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length);
-/* The same with room for marks and an id of the client's, none yet. */
+/* The same with room for marks and for an id of the client's, all zero. */
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length);
+/* Drops a reference, and frees the item with the last one; it is neither linked nor planned then. The context's
+   thread, with or without a stripe held. */
 void item_release(struct store_context *context, struct item *item);
+/* An object on flash as a new item, like item_new, with the features of its record. packed_ms: when its segment was
+   written. NULL without memory. */
+struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms);
 
-/* The limit and what follows from it, by the configuration; what this room keeps for itself in the store. fini: no context
-   is left. */
+/* ---- memory.c: the account of -m --------------------------------------------------------------- */
+
+/* A context of the calling thread; the store has its stripes. */
+void context_init(struct store_context *context, struct store *store, uint64_t seed);
+/* Adds the context's batches to the store's account. The context's thread. */
+void context_settle(struct store_context *context);
+
+/* Sets -m from the configuration, and makes this room's own data in the store. */
 void memory_init(struct store *store);
+/* Frees them; no context is left. */
 void memory_fini(struct store *store);
-/* What items may cost now: -m less everything else that it pays for. */
+/* The bytes that items may cost now: -m without the other parts that it pays for, at least an eighth of it. Any
+   thread. */
 uint64_t store_item_budget(const struct store *store);
-/* Bytes that items may still take before workers evict; negative when over. */
+/* Bytes that items may still take before workers evict; negative above the budget. Any thread. */
 int64_t store_free_bytes(const struct store *store);
 /* Looks at resident memory and at the allocator's holes, and sets excess_bytes. Keeper. */
 void store_watch_memory(struct store *store);
-/* With this limit, what items must have at the least, and do they? */
+/* The bytes that items must have at least under this limit. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit);
+/* Would items have them? */
 bool memory_suffices(const struct store *store, uint64_t limit);
+/* All parts of -m together, in bytes. Any thread. */
 uint64_t store_used_bytes(const struct store *store);
-/* An object that lies on flash comes into DRAM as its record says; unlinked, NULL without memory. */
-struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms);
 
-/* ---- table.c: the DRAM table of one stripe (lock held) --------------------------------------- */
+/* ---- table.c: the DRAM table of one stripe (its lock held, unless said otherwise) -------------- */
 
-int stripes_init(struct store *store);
+/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. Before other threads start. */
+FS_MUST_CHECK int stripes_init(struct store *store);
+/* Frees stripes and items. All contexts are settled, and the table's reference of each item is its last. */
 void stripes_fini(struct store *store);
-void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count); /* see store_foresee */
-/* The chain of a stripe whose mask this is or was. The stripe is the tag; what chooses the chain must not depend on it
-   alone. */
+/* Brings stripes, chains and first items of these hashes into the cache: see store_foresee. Takes each lock that is
+   free. */
+void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count);
+/* The bucket of a hash in a stripe whose mask this is or was. All keys of a stripe share tag bits, so other bits of
+   the hash choose the bucket. */
 static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
 {
 	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
 }
-/* Keeper. Gives memory of the stripe's chains back where its objects have become few. Buckets have other numbers then: those of
-   the upper half are in the lower one. */
+/* Halves the buckets of a stripe that has few objects left, as often as that holds. Objects of the upper half are in
+   the lower half then, so no crawl may be in the stripe. Keeper. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
+/* The key's item; NULL: there is none. */
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
-/* Links an item that is not there. The table's reference is the one given. */
+/* Links an item whose key is not there. The table takes over the caller's reference. May double the buckets. */
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Takes it out; the table's reference passes to the caller. */
+/* Takes a linked item out; the table's reference passes to the caller. It is no candidate any more. */
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Puts new in the place of old (linked): links new, unlinks old. */
+/* Puts new in the place of old, both of one key: links new and unlinks old as above. */
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new);
 
-/* ---- candidate.c: which objects in DRAM are marked for flash (lock held) --------------------- */
+/* ---- candidate.c: marks of candidates in DRAM (the stripe's lock held, unless said otherwise) -- */
 
-/* The longest record that gets a slot; longer ones are large objects, with an extent. */
+/* The longest record in bytes that gets a slot; longer ones are large objects and get an extent. Any thread, no
+   lock. */
 uint64_t slot_record_max(const struct store *store);
+/* The item's size group, GROUP_SMALL .. GROUP_LARGE. No lock. */
 unsigned item_group(const struct store *store, const struct item *item);
+/* Marks a linked item that is in no plan; without effect on a marked one. */
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item);
+/* Takes the mark away; without effect on an unmarked item. */
 void candidate_clear(struct store *store, struct stripe *stripe, struct item *item);
-/* Many at once: unmarks a candidate and adds it to sums; settle takes them off the store's, no lock held. */
+/* Sums of candidate_unmark that candidate_settle has not yet subtracted from the store's. The caller's own. */
 struct candidate_sums {
 	uint64_t bytes[GROUPS];
 	int64_t count;
 };
+/* Takes the mark of a marked item away, one of many, and adds it to sums. */
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums);
+/* Subtracts sums from the store's and zeroes them. No lock. */
 void candidate_settle(struct store *store, struct candidate_sums *sums);
+/* Bytes of all candidates' records. Any thread, no lock. */
 uint64_t candidate_total(const struct store *store);
 
-/* ---- compact.c -------------------------------------------------------------------------------- */
+/* ---- compact.c: small items are moved together, so that the memory between them is free -------- */
 
-/* compact.c: once items are within -m, the small ones are moved together, so that the memory between them is free.
-   The keeper does so in steps; true: there is more to do at once. Asked for from any thread. While one is pending,
-   resident memory is over its limit for no reason to evict. compaction_thin: the keeper begins one of these classes, if
-   none is under way and the last one is some time ago, or it is urgent. */
+/* Asks for a pass over all classes, once items are within -m. Any thread. */
 void compaction_ask(struct store *store);
+/* Begins a pass over these sparse classes, if none is under way and the last one is some time ago, or it is urgent.
+   Keeper. */
 void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent);
+/* Is a pass that was asked for not finished? Resident memory above its limit is no reason to evict then. Any thread. */
 bool compaction_pending(const struct store *store);
+/* A step of the pass, some thousand objects, one stripe held at a time. True: there is more to do at once. Keeper. */
 bool keeper_compact(struct store *store, uint64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items are made and released here, and what they cost is added to their context's account. */
+/* Items are made and released here, and their cost is added to the context's account. */
 #include "server/store/dram/dram.h"
 
 /* memcached counts its own header of 48 and 8 bytes of CAS id against -I; ours is as large. */
@@ -10,21 +10,22 @@ bool store_too_large(const struct store *store, size_t key_length, uint64_t valu
 	return value_length + key_length + header > store->config.max_item_bytes;
 }
 
-static inline __attribute__((always_inline)) void count_in_class(struct store_context *context, size_t bytes, int sign)
+static inline __attribute__((always_inline)) void item_count_in_class(struct store_context *context, size_t bytes,
+								      int sign)
 {
-	unsigned class = class_of(bytes);
+	unsigned class = size_class(bytes);
 
 	class_add(context->classes, class, CLASS_ITEMS, (uint64_t)sign);
 	class_add(context->classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
 }
 
-static void account_made(struct store_context *context, size_t bytes)
+static void item_account_made(struct store_context *context, size_t bytes)
 {
 	struct store *store = context->store;
 	int64_t batch = atomic_load_explicit(&store->account_batch, memory_order_relaxed);
 	size_t cost = mem_cost(bytes);
 
-	count_in_class(context, bytes, 1);
+	item_count_in_class(context, bytes, 1);
 	context->item_bytes += (int64_t)cost;
 	context->allocated_bytes += cost;
 	if (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)
@@ -34,11 +35,11 @@ static void account_made(struct store_context *context, size_t bytes)
 		store->wake(store);
 }
 
-static void account_released(struct store_context *context, size_t bytes)
+static void item_account_released(struct store_context *context, size_t bytes)
 {
 	size_t cost = mem_cost(bytes);
 
-	count_in_class(context, bytes, -1);
+	item_count_in_class(context, bytes, -1);
 	context->item_bytes -= (int64_t)cost;
 	if (context->background)
 		context->released_bytes += cost;
@@ -65,7 +66,7 @@ static inline struct item *item_make(struct store_context *context, const char *
 	if (client_flags)
 		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
 	memcpy(item->data + item_prefix_bytes(item), key, key_length);
-	account_made(context, bytes);
+	item_account_made(context, bytes);
 	return item;
 }
 
@@ -81,15 +82,20 @@ struct item *item_new_extra(struct store_context *context, const char *key, size
 	return item_make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
 }
 
+/* Apart from item_release, so that the many releases that free nothing save no registers. */
+static __attribute__((noinline)) void item_free(struct store_context *context, struct item *item)
+{
+	size_t bytes = item_allocated_bytes(item);
+
+	must(!(item->state & (ITEM_LINKED | ITEM_PLANNED | ITEM_CANDIDATE)));
+	item_account_released(context, bytes);
+	mem_free_sized(item, bytes);
+}
+
 void item_release(struct store_context *context, struct item *item)
 {
-	size_t bytes;
-
-	if (!item_unref(item))
-		return;
-	bytes = item_allocated_bytes(item);
-	account_released(context, bytes);
-	mem_free_sized(item, bytes);
+	if (item_unref(item))
+		item_free(context, item);
 }
 
 struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms)

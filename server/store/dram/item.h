@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An object in DRAM: 48 bytes of header, then what only some have, key and value.
+ * An object in DRAM: 48 bytes of header, two fields that only some have, key and value.
  *
  *   0        8      16     20        24       28         46     47      48
  *   +--------+------+------+---------+--------+----------+------+-------+-----------+----------+-----+-------+
@@ -11,21 +11,21 @@
  *
  * With a table slot of 8 bytes at a load of about one, an object costs 56 bytes beside its data.
  *
- * What covers a field:
+ * Covered by:
  *   next, features, state, cas, expiry,   the key's stripe, once the item is linked; before that,
  *   extra                                 its maker alone
  *   refs                                  atomic: one for the table, one for each value being sent,
- *                                         one for a plan. Who drops the last one frees.
- *   lengths, flags, key, value            never change while anyone else may hold a reference,
- *                                         with one exception: incr in place, under the stripe, when
- *                                         the table's reference is the only one
+ *                                         one for a plan. The caller that drops the last one frees.
+ *   lengths, flags, key, value            constant while anyone else may hold a reference, with one
+ *                                         exception: incr in place, under the stripe, when the
+ *                                         table's reference is the only one
  *
- * Immutable in a plan: an item with ITEM_PLANNED is being written to flash by the cleaner, which
- * reads everything but next, features and state without the stripe. A change replaces the item.
+ * Immutable in a plan: the cleaner writes an item with ITEM_PLANNED to flash, and reads everything but next, features
+ * and state without the stripe. A change replaces the item.
  *
- * cas is always an id of ours: flush_all and what is newer go by it. A client that gave an id of its own
- * is shown that one (item_shown_cas). Flash knows neither such ids nor marks: an object that has some is
- * no candidate and no clean copy.
+ * cas is always an id of ours: flush_all, and the question which object is newer, go by it. A client that gave an id
+ * of its own is shown that one (item_shown_cas). Records on flash hold neither such ids nor marks: an object with one
+ * of them is no candidate and no clean copy.
  */
 #ifndef FS_STORE_ITEM_H
 #define FS_STORE_ITEM_H
@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "classifier/classifier.h"
 
 enum item_state {
@@ -43,7 +44,7 @@ enum item_state {
 	ITEM_LINKED = 1 << 2, /* in the DRAM table: the key's current value */
 	ITEM_CLEAN = 1 << 3, /* a copy for reading: the flash object and its slot stay */
 	ITEM_PLANNED = 1 << 4, /* in the cleaner's plan */
-	ITEM_CANDIDATE = 1 << 5, /* scored as worth flash; counted in its stripe */
+	ITEM_CANDIDATE = 1 << 5, /* a candidate for flash; counted in its stripe */
 	ITEM_FETCHED = 1 << 6 /* read since it was written */
 };
 
@@ -63,11 +64,11 @@ struct item {
 	char data[];
 };
 
-_Static_assert(sizeof(struct item) == 48, "item header and table slot are to stay within 56 bytes");
+_Static_assert(sizeof(struct item) == 48, "item header and table slot stay within 56 bytes");
 
 enum item_mark {
 	ITEM_STALE = 1 << 0, /* invalidated, and not set since */
-	ITEM_WIN_SENT = 1 << 1 /* somebody was told to make the value anew */
+	ITEM_WIN_SENT = 1 << 1 /* a client was told to make the value anew */
 };
 
 struct item_extra {
@@ -76,24 +77,25 @@ struct item_extra {
 	uint8_t unused[7];
 };
 
-_Static_assert(sizeof(struct item_extra) == 16, "what follows it stays aligned");
+_Static_assert(sizeof(struct item_extra) == 16, "the client flags behind it stay aligned");
 
-/* Times in the future by less than this are another thread's clock, not a wrap of 32 bits. */
+/* A time that lies less than this in the future comes from another thread's clock, not from a wrap of 32 bits. */
 #define ITEM_CLOCKS_APART_MS 60000u
 
-/* Between header and key. Without branches, as each look at a key asks for it. */
+/* Bytes between header and key. Without branches, because each comparison of a key needs it. */
 static inline size_t item_prefix_bytes(const struct item *item)
 {
 	return item->has_extra * sizeof(struct item_extra) + item->has_flags * sizeof(uint32_t);
 }
 
-/* Of an item that has_extra. */
+/* The marks of an item that has_extra. The stripe covers them. */
 static inline struct item_extra *item_extra(struct item *item)
 {
+	must(item->has_extra);
 	return (struct item_extra *)(void *)item->data;
 }
 
-/* Has it something that flash can't hold? */
+/* Has the item a mark or an id that a record on flash can't hold? */
 static inline bool item_marked(const struct item *item)
 {
 	const struct item_extra *extra = (const struct item_extra *)(const void *)item->data;
@@ -109,16 +111,19 @@ static inline uint64_t item_shown_cas(const struct item *item)
 	return __builtin_expect(item->has_extra, 0) && extra->shown_cas ? extra->shown_cas : item->cas;
 }
 
+/* key_length bytes, not terminated. */
 static inline const char *item_key(const struct item *item)
 {
 	return item->data + item_prefix_bytes(item);
 }
 
+/* value_length bytes. */
 static inline char *item_value(struct item *item)
 {
 	return item->data + item_prefix_bytes(item) + item->key_length;
 }
 
+/* The client's flags; 0 without any. */
 static inline uint32_t item_client_flags(const struct item *item)
 {
 	uint32_t flags = 0;
@@ -128,31 +133,31 @@ static inline uint32_t item_client_flags(const struct item *item)
 	return flags;
 }
 
-/* An item without extra. */
+/* Bytes of an item without extra. */
 static inline size_t item_bytes_for(size_t key_length, uint32_t client_flags, uint64_t value_length)
 {
 	return sizeof(struct item) + (client_flags ? sizeof(client_flags) : 0) + key_length + value_length;
 }
 
-/* What the allocator was asked for. */
+/* Bytes that the allocator was asked for. */
 static inline size_t item_allocated_bytes(const struct item *item)
 {
 	return sizeof(*item) + item_prefix_bytes(item) + item->key_length + item->value_length;
 }
 
-/* What it really spends on it. */
+/* Bytes that the allocator spends on it: its size class. */
 static inline size_t item_cost(const struct item *item)
 {
 	return mem_cost(item_allocated_bytes(item));
 }
 
-/* Key and value: what the application wrote. */
+/* Bytes of key and value: the application's part. */
 static inline uint32_t item_object_bytes(const struct item *item)
 {
 	return item->key_length + item->value_length;
 }
 
-/* Seconds since it was last read or written. */
+/* Seconds since the last read or write. */
 static inline uint32_t item_idle_seconds(const struct clf_features *features, uint64_t now_ms)
 {
 	uint32_t since = (uint32_t)now_ms - (features->reads ? features->last_read_ms : features->written_ms);
@@ -160,38 +165,48 @@ static inline uint32_t item_idle_seconds(const struct clf_features *features, ui
 	return since > UINT32_MAX - ITEM_CLOCKS_APART_MS ? 0 : since / 1000;
 }
 
+/* Is this the item's key? */
 static inline bool item_is(const struct item *item, const char *key, size_t key_length)
 {
 	return item->key_length == key_length && memcmp(item_key(item), key, key_length) == 0;
 }
 
+/* The CLOCK value, 0 .. 3. The stripe covers it. */
 static inline unsigned item_clock(const struct item *item)
 {
 	return item->state & ITEM_CLOCK;
 }
 
+/* Sets the CLOCK value, 0 .. 3. Stripe held, or its maker. */
 static inline void item_set_clock(struct item *item, unsigned clock)
 {
 	item->state = (uint8_t)((item->state & ~ITEM_CLOCK) | clock);
 }
 
-/* Header and the key's beginning on their way into the cache. */
+/* Asks for the cache lines of the header and of the key's beginning. */
 static inline void item_prefetch(const struct item *item)
 {
 	__builtin_prefetch(item);
 	__builtin_prefetch((const char *)item + 64);
 }
 
-/* The caller holds the stripe, or a reference. */
+/* Takes a reference. The caller holds the stripe, or has a reference already. */
 static inline void item_ref(struct item *item)
 {
-	atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+	uint32_t refs = atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+
+	must(refs > 0);
 }
 
-/* True when that was the last reference: the caller frees. */
+/* Drops a reference. True: it was the last one, and the caller frees. See item_release. */
 static inline bool item_unref(struct item *item)
 {
-	return atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel) == 1;
+	uint32_t refs = atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel);
+
+	if (refs == 1)
+		return true;
+	must(refs > 0);
+	return false;
 }
 
 #endif

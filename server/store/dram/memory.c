@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Items and the account of -m. Each context adds what its items cost to a batch of its own and
- * settles it with the store now and then, so that a set touches no line that all threads share.
- * The account is off by at most a batch for each thread.
+ * The account of -m. Each context adds its items' cost to a batch of its own and settles the batch with the store now
+ * and then, so that a set touches no cache line that all threads share. The account is off by at most a batch for each
+ * thread.
  */
 #include "base/resident.h"
 #include "server/store/dram/dram_internal.h"
 
-/* What the process may have beside -m before objects pay for it: programs and libraries, stacks, connections, holes. */
+/* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. */
 #define BESIDE_SHARE 16 /* of -m, and */
 #define BESIDE_BYTES (20u << 20)
-#define CHARGE_SHARE 4 /* of -m, that objects pay for this at the most */
-/* Holes in the allocator's pages that are worth moving objects: so much, and so much more than must be. */
+#define CHARGE_SHARE 4 /* of -m: the most that objects pay for bytes beyond these */
+/* Holes in the allocator's pages that are worth a pass: so many, and so many more than are unavoidable. */
 #define HOLES_SHARE 48 /* of -m, and */
 #define HOLES_BYTES (2u << 20)
-#define HOLES_MUST_SHARE 16 /* of -m, more than must be is never believed */
-#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from when on objects pay for them ... */
-#define PRESSED_BYTES (12u << 20) /* ... if that, and the same share of -m, is resident beside -m */
+#define HOLES_MUST_SHARE 16 /* of -m: more holes are never taken for unavoidable */
+#define HOLES_CHARGED(worth) ((worth) / 4 * 5) /* from so many on objects pay for holes ... */
+#define PRESSED_BYTES (12u << 20) /* ... if so many bytes, and the same share of -m, are resident beside -m */
 #define ACTIVE_SHARE 1024 /* of -m, set since the last look */
 #define HOLES_WEIGHT 8
-#define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* that objects pay for them at the most */
+#define HOLES_CHARGE(memory) ((memory) / 4 * 3) /* the most that objects pay for holes */
 #define RECENT_PART 64 /* of the item budget, for each mark of the time */
-#define BATCH_MOST (64u << 10) /* of a thread's account */
+#define BATCH_MOST (64u << 10) /* bytes of a thread's account */
 #define LEAST_MEMORY (1ull << 20)
 #define LEAST_SHARE 4 /* of -m */
 #define LEAST_SEGMENTS 2
 
 void context_init(struct store_context *context, struct store *store, uint64_t seed)
 {
+	must(store->stripe_count > 0);
 	memset(context, 0, sizeof(*context));
 	context->store = store;
 	context->classes = classes_attach(store->classes);
@@ -43,8 +44,8 @@ static int64_t memory_batch(const struct store_config *config, uint64_t limit)
 	return (int64_t)(batch < BATCH_MOST ? batch : BATCH_MOST);
 }
 
-/* The limit that was. */
-static uint64_t set_limit(struct store *store, uint64_t limit)
+/* Sets -m, and returns the limit before. */
+static uint64_t memory_set_limit(struct store *store, uint64_t limit)
 {
 	uint64_t before = atomic_exchange(&store->memory_limit, limit);
 	uint32_t now_ms = (uint32_t)clk_now_ms(store->clock);
@@ -61,7 +62,7 @@ void memory_init(struct store *store)
 {
 	store->classes = mem_must_zalloc(sizeof(*store->classes));
 	store->compaction = mem_must_zalloc(sizeof(*store->compaction));
-	(void)set_limit(store, store->config.memory_bytes);
+	(void)memory_set_limit(store, store->config.memory_bytes);
 }
 
 void memory_fini(struct store *store)
@@ -71,8 +72,8 @@ void memory_fini(struct store *store)
 	mem_free(store->compaction);
 }
 
-/* What of -m is not for items. */
-static uint64_t other_bytes(const struct store *store)
+/* The parts of -m that are not for items. */
+static uint64_t memory_other_bytes(const struct store *store)
 {
 	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
@@ -80,23 +81,25 @@ static uint64_t other_bytes(const struct store *store)
 	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
 }
 
-static uint64_t budget_beside(const struct store *store, uint64_t others)
+static uint64_t memory_budget_beside(const struct store *store, uint64_t others)
 {
 	uint64_t limit = store_memory_limit(store);
-	uint64_t least = limit / 8; /* whatever else happens, a cache keeps some room for objects */
+	uint64_t least = limit / 8; /* a cache always keeps some room for objects */
 
 	return others + least < limit ? limit - others : least;
 }
 
-/* Who comes first past a mark's bytes sets it. What items pay for holes makes the marks no closer. */
-static void note_recent(struct store *store, uint64_t allocated)
+/* The first thread past a mark's bytes sets it. The budget without excess_bytes keeps marks apart while items pay for
+   holes. */
+static void memory_note_recent(struct store *store, uint64_t allocated)
 {
 	struct recent *recent = &store->recent;
 	uint64_t due = atomic_load_explicit(&recent->due, memory_order_relaxed);
 
 	if (allocated < due ||
 	    !atomic_compare_exchange_strong(&recent->due, &due,
-					    allocated + budget_beside(store, other_bytes(store)) / RECENT_PART))
+					    allocated + memory_budget_beside(store, memory_other_bytes(store)) /
+								RECENT_PART))
 		return;
 	uint32_t n = atomic_fetch_add(&recent->count, 1) % RECENT_MARKS;
 	atomic_store_explicit(&recent->since_ms,
@@ -111,10 +114,10 @@ void context_settle(struct store_context *context)
 		context->item_bytes = 0;
 	}
 	if (context->allocated_bytes) {
-		note_recent(context->store,
-			    context->allocated_bytes + atomic_fetch_add_explicit(&context->store->allocated_bytes,
-										 context->allocated_bytes,
-										 memory_order_relaxed));
+		memory_note_recent(context->store,
+				   context->allocated_bytes +
+					   atomic_fetch_add_explicit(&context->store->allocated_bytes,
+								     context->allocated_bytes, memory_order_relaxed));
 		context->allocated_bytes = 0;
 	}
 	if (context->background && context->released_bytes) {
@@ -126,8 +129,8 @@ void context_settle(struct store_context *context)
 
 uint64_t store_item_budget(const struct store *store)
 {
-	return budget_beside(store,
-			     other_bytes(store) + atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
+	return memory_budget_beside(store, memory_other_bytes(store) +
+						   atomic_load_explicit(&store->excess_bytes, memory_order_relaxed));
 }
 
 int64_t store_free_bytes(const struct store *store)
@@ -139,15 +142,16 @@ uint64_t store_used_bytes(const struct store *store)
 {
 	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 
-	return (uint64_t)(items > 0 ? items : 0) + other_bytes(store);
+	return (uint64_t)(items > 0 ? items : 0) + memory_other_bytes(store);
 }
 
 /*
- * Objects of one size leave holes that those of another can't fill: after a shift of sizes they are moved together. While
- * holes come faster than that goes, and more is resident than should be, objects pay for them several times over, as
- * evicting one seldom empties a page; under -M, where none is evicted, they don't. Returns what they pay.
+ * Objects of one size leave holes that objects of another size can't fill; after a shift of sizes a pass of compaction
+ * moves objects together. While holes come faster than passes close them, and too much is resident, objects pay for
+ * holes several times over, because evicting one object seldom empties a page. Under -M nothing is evicted, and
+ * objects don't pay. Returns the bytes that they pay.
  */
-static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resident)
+static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_t resident)
 {
 	struct compaction *compaction = store->compaction;
 	bool sparse[MEM_CLASSES];
@@ -172,11 +176,11 @@ static uint64_t watch_holes(struct store *store, uint64_t memory, uint64_t resid
 }
 
 /*
- * The allocator keeps what eviction frees in partly used pages. New objects of the same size take these holes, so they
- * are no reason to evict: what a segment's commit has freed at once is filled by the next sets. But when objects change
- * their size the holes are of no use to the new ones, and resident memory grows until they are moved together
- * (compact.c). What it exceeds its limit by all the same comes off the item budget: taken at once, and given back
- * slowly, because the figure swings with each purge.
+ * The allocator keeps what eviction frees in partly used pages. New objects of the same size take these holes, so
+ * holes are no reason to evict: the next sets fill what a segment's commit has freed at once. When objects change
+ * their size, though, the new ones can't use the holes, and resident memory grows until objects are moved together
+ * (compact.c). The part above the limit comes off the item budget: at once when it rises, and slowly when it falls,
+ * because the figure swings with each purge.
  */
 void store_watch_memory(struct store *store)
 {
@@ -187,7 +191,7 @@ void store_watch_memory(struct store *store)
 	struct mem_figures heap;
 
 	if (resident > memory && resident_is_exact())
-		over = watch_holes(store, memory, resident);
+		over = memory_watch_holes(store, memory, resident);
 	if (resident > allowed) {
 		mem_figures(&heap);
 		if (heap.unused > (resident - allowed) / 2)
@@ -195,12 +199,12 @@ void store_watch_memory(struct store *store)
 		resident = resident_bytes();
 	}
 	if (resident == 0)
-		return; /* the kernel doesn't tell, for want of a descriptor */
+		return; /* unknown, for want of a descriptor */
 	atomic_store_explicit(&store->resident_bytes, resident, memory_order_relaxed);
 	if (resident > allowed && resident_is_exact())
 		over += resident - allowed < most ? resident - allowed : most;
 	if (compaction_pending(store))
-		over = 0; /* eviction and compaction are at it */
+		over = 0; /* eviction and compaction are at work on it */
 	if (over > HOLES_CHARGE(memory))
 		over = HOLES_CHARGE(memory);
 	if (resident < memory)
@@ -209,8 +213,7 @@ void store_watch_memory(struct store *store)
 	atomic_store_explicit(&store->excess_bytes, excess, memory_order_relaxed);
 }
 
-/* What items must have at least: a quarter of -m, or what the cleaner needs to fill a segment, to keep some of one free and to
-   spare some objects. */
+/* A quarter of -m, or what the cleaner needs to fill a segment, to keep part of one free, and to spare some objects. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit)
 {
 	uint64_t segments = store->segment_bytes * LEAST_SEGMENTS;
@@ -220,14 +223,14 @@ uint64_t memory_least_for_items(const struct store *store, uint64_t limit)
 
 bool memory_suffices(const struct store *store, uint64_t limit)
 {
-	return limit >= other_bytes(store) + memory_least_for_items(store, limit);
+	return limit >= memory_other_bytes(store) + memory_least_for_items(store, limit);
 }
 
 int store_set_memory_limit(struct store *store, uint64_t bytes)
 {
 	if (bytes < LEAST_MEMORY || (bytes < store->config.memory_bytes && !memory_suffices(store, bytes)))
 		return FS_ERANGE;
-	if (set_limit(store, bytes) > bytes && store->config.evict)
+	if (memory_set_limit(store, bytes) > bytes && store->config.evict)
 		compaction_ask(store);
 	return FS_OK;
 }

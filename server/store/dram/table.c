@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DRAM table: each key stripe has chains of its own, doubles them by itself, and halves them when eviction comes by. */
+/* The DRAM table: each key stripe has chains of its own, doubles their number as it fills, and halves it when an
+   eviction hand of the keeper comes by and few objects are left. */
 #include "server/store/dram/dram.h"
 
 #define STRIPE_MIN_BUCKETS 16u
@@ -8,7 +9,7 @@
 #define STRIPES_MIN 64u
 #define STRIPES_MAX 8192u
 
-static uint32_t bucket_of(const struct stripe *stripe, uint64_t hash)
+static uint32_t stripe_bucket_now(const struct stripe *stripe, uint64_t hash)
 {
 	return stripe_bucket(hash, atomic_load_explicit(&stripe->mask, memory_order_relaxed));
 }
@@ -42,24 +43,29 @@ int stripes_init(struct store *store)
 
 void stripes_fini(struct store *store)
 {
+	int64_t item_bytes = atomic_load(&store->item_bytes);
+
 	for (uint32_t i = 0; i < store->stripe_count; i++) {
 		struct stripe *stripe = &store->stripes[i];
 
+		must(stripe->frozen == 0);
 		for (uint32_t b = 0; b <= stripe->mask; b++) {
 			for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 				next = item->next;
+				item_bytes -= (int64_t)item_cost(item);
 				mem_free(item);
 			}
 		}
 		mem_free(stripe->buckets);
 		lock_fini(&stripe->lock);
 	}
+	must(item_bytes == 0);
 	mem_free(store->stripes);
 }
 
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
 {
-	struct item *item = stripe->buckets[bucket_of(stripe, hash)];
+	struct item *item = stripe->buckets[stripe_bucket_now(stripe, hash)];
 
 	while (item && !item_is(item, key, key_length))
 		item = item->next;
@@ -74,8 +80,8 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		const struct stripe *stripe = store_stripe(store, hashes[i]);
 		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
 
-		/* Their number may be another one by now: a hint, not an access. */
-		__builtin_prefetch(&buckets[bucket_of(stripe, hashes[i])]);
+		/* The mask may belong to another table by now, but a prefetch reads nothing. */
+		__builtin_prefetch(&buckets[stripe_bucket_now(stripe, hashes[i])]);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct stripe *stripe = store_stripe(store, hashes[i]);
@@ -84,27 +90,28 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		if (!lock_try(&stripe->lock))
 			continue;
 		/* Only its address is used, so it may be freed as soon as the stripe is released. */
-		item = (uintptr_t)stripe->buckets[bucket_of(stripe, hashes[i])];
+		item = (uintptr_t)stripe->buckets[stripe_bucket_now(stripe, hashes[i])];
 		lock_release(&stripe->lock);
 		__builtin_prefetch((const void *)item, 1);
 		__builtin_prefetch((const void *)(item + 64));
 	}
 }
 
-/* As many buckets as that, a power of two; without memory they stay as they are. */
+/* Makes so many buckets, a power of two; without memory they stay as they are. */
 static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t buckets)
 {
 	uint32_t old_buckets = stripe->mask + 1;
 	struct item **old = stripe->buckets;
 	struct item **new = mem_zalloc((uint64_t)buckets * sizeof(*new));
 
+	must((buckets & (buckets - 1)) == 0);
 	if (!new)
 		return;
 	stripe->buckets = new;
 	stripe->mask = buckets - 1;
 	for (uint32_t b = 0; b < old_buckets; b++) {
 		for (struct item *item = old[b], *next; item; item = next) {
-			uint32_t to = bucket_of(stripe, store_hash(store, item_key(item), item->key_length));
+			uint32_t to = stripe_bucket_now(stripe, store_hash(store, item_key(item), item->key_length));
 
 			next = item->next;
 			item->next = new[to];
@@ -132,19 +139,19 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed) + 1;
 
 	lock_assert_held(&stripe->lock);
-	must(!(item->state & ITEM_LINKED));
+	must(!(item->state & ITEM_LINKED) && !item->next);
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
 		stripe_resize(store, stripe, 2 * (stripe->mask + 1));
-	uint32_t b = bucket_of(stripe, hash);
+	uint32_t b = stripe_bucket_now(stripe, hash);
 	item->next = stripe->buckets[b];
 	stripe->buckets[b] = item;
 	item->state |= ITEM_LINKED;
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 }
 
-static struct item **find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
+static struct item **stripe_find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
 {
-	struct item **link = &stripe->buckets[bucket_of(stripe, hash)];
+	struct item **link = &stripe->buckets[stripe_bucket_now(stripe, hash)];
 
 	while (*link != item) {
 		must(*link);
@@ -153,8 +160,9 @@ static struct item **find_link(const struct stripe *stripe, uint64_t hash, const
 	return link;
 }
 
-static void unlinked(struct store *store, struct stripe *stripe, struct item *item)
+static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
 {
+	must(item->state & ITEM_LINKED);
 	item->next = NULL;
 	if (item->state & ITEM_CANDIDATE)
 		candidate_clear(store, stripe, item);
@@ -163,23 +171,24 @@ static void unlinked(struct store *store, struct stripe *stripe, struct item *it
 
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
-	struct item **link = find_link(stripe, hash, item);
+	struct item **link = stripe_find_link(stripe, hash, item);
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed);
 
 	lock_assert_held(&stripe->lock);
+	must(count > 0);
 	*link = item->next;
-	atomic_store_explicit(&stripe->count, atomic_load_explicit(&stripe->count, memory_order_relaxed) - 1,
-			      memory_order_relaxed);
-	unlinked(store, stripe, item);
+	atomic_store_explicit(&stripe->count, count - 1, memory_order_relaxed);
+	stripe_note_unlinked(store, stripe, item);
 }
 
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
 {
-	struct item **link = find_link(stripe, hash, old);
+	struct item **link = stripe_find_link(stripe, hash, old);
 
 	lock_assert_held(&stripe->lock);
 	must(!(new->state &ITEM_LINKED));
 	new->next = old->next;
 	*link = new;
 	new->state |= ITEM_LINKED;
-	unlinked(store, stripe, old);
+	stripe_note_unlinked(store, stripe, old);
 }

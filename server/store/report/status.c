@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures for stats and metrics: sums of counts that are kept anyway, never a walk. */
+/* Figures for stats and metrics: sums of counts that the rooms keep, never a walk over objects. */
 #include <math.h>
 
 #include "server/store/cleaner/cleaner.h"
 
-static uint64_t at_least_zero(int64_t n)
+static uint64_t status_at_least_zero(int64_t n)
 {
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-static void flash_status(struct store *store, struct store_status *out)
+static void status_of_flash(struct store *store, struct store_status *out)
 {
 	const struct fidx_status *index = &out->index;
 
@@ -23,7 +23,7 @@ static void flash_status(struct store *store, struct store_status *out)
 	out->staging_bytes = out->info.staging_bytes;
 	out->classifier_bytes = clf_memory_bytes(store->classifier);
 	out->curr_items += index->used + index->extents_used;
-	out->curr_bytes += at_least_zero(index->live_bytes);
+	out->curr_bytes += status_at_least_zero(index->live_bytes);
 	out->innocent_drops = (double)keeper_innocent_millionths(store) / 1e6;
 	uint64_t objects = index->used + index->extents_used;
 	if (objects)
@@ -38,7 +38,7 @@ void store_get_memory(struct store *store, struct store_memory *out)
 	struct seg_info info = { 0 };
 
 	*out = (struct store_memory){ .limit = store_memory_limit(store),
-				      .items = at_least_zero(atomic_load(&store->item_bytes)),
+				      .items = status_at_least_zero(atomic_load(&store->item_bytes)),
 				      .tables = atomic_load(&store->table_bytes),
 				      .stripes = store->stripe_count * sizeof(struct stripe),
 				      .plans = atomic_load(&store->plan_bytes),
@@ -69,7 +69,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->memory_used = store_used_bytes(store);
 	out->memory_resident = atomic_load(&store->resident_bytes);
 	out->dram_items = store_dram_items(store);
-	out->dram_bytes = at_least_zero(atomic_load(&store->item_bytes));
+	out->dram_bytes = status_at_least_zero(atomic_load(&store->item_bytes));
 	out->dram_table_bytes = atomic_load(&store->table_bytes);
 	out->dram_budget = store_item_budget(store);
 	out->hash_buckets = out->dram_table_bytes / sizeof(struct item *);
@@ -77,7 +77,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->curr_bytes = out->dram_bytes;
 	out->plan_bytes = atomic_load(&store->plan_bytes);
 	out->reader_bytes = atomic_load(&store->reader_bytes);
-	out->candidates = at_least_zero(atomic_load(&store->candidate_count));
+	out->candidates = status_at_least_zero(atomic_load(&store->candidate_count));
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
@@ -86,5 +86,5 @@ void store_get_status(struct store *store, struct store_status *out)
 	windows_read(&store->windows, &written, out->window);
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
 	if (store->index)
-		flash_status(store, out);
+		status_of_flash(store, out);
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A walk over all objects, for those who want to see them. In DRAM the objects of some buckets are copied under their
- * stripe and shown once it is released. On flash each segment is read through with large reads; an object is live if a
- * slot leads to its record, which also says that DRAM has no newer one: what changes an object clears its slots in the
- * same critical section. The segment is pinned while it is read and not while an object is shown: if it is reclaimed
- * meanwhile its objects have gone back to DRAM or are no more, and the walk goes on with the next one.
+ * A walk over all objects. In DRAM it copies the objects of some buckets under their stripe, and shows them once the
+ * stripe is released. On flash it reads each segment with large reads. An object is live if a slot leads to its
+ * record; then DRAM has no newer one, because a change of an object clears its slots in the same critical section. The
+ * segment is pinned while it is read, but not while an object is shown. If it is reclaimed meanwhile, its objects have
+ * gone back to DRAM or are gone, and the walk goes on with the next segment.
  */
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner.h"
 
 #define BUCKETS_PER_LOCK 64u
-/* Room for an ordinary hold's objects; grows where a bucket needs more. */
+/* Room for the copies of one hold; grows when a bucket needs more. */
 #ifdef FS_DEBUG
-#define COPIES_BYTES 512u /* so that tests see it full, and growing */
+#define COPIES_BYTES 512u /* small, so that tests see it full and growing */
 #else
 #define COPIES_BYTES (64u << 10)
 #endif
 #define FINE_SIZES (STORE_SIZE_FINE / STORE_SIZE_STEP)
 
-struct walk {
+struct object_walk {
 	struct store *store;
 	bool (*see)(void *context, const struct store_seen *object);
 	void *context;
@@ -30,13 +30,13 @@ struct walk {
 	bool pinned;
 };
 
-static void walk_show(struct walk *walk, const struct store_seen *object)
+static void walk_show(struct object_walk *walk, const struct store_seen *object)
 {
 	if (!walk->stopped && !walk->see(walk->context, object))
 		walk->stopped = true;
 }
 
-static void pause_if_due(struct walk *walk)
+static void walk_pause_if_due(struct object_walk *walk)
 {
 	if (walk->since_pause < STORE_CRAWL_BATCH)
 		return;
@@ -44,50 +44,51 @@ static void pause_if_due(struct walk *walk)
 	usleep(atomic_load_explicit(&walk->store->crawl_sleep_us, memory_order_relaxed));
 }
 
-/* The store's seconds as wall seconds. */
-static int64_t wall_of(const struct store *store, int64_t seconds)
+/* A time in the store's seconds as wall seconds. */
+static int64_t walk_wall_seconds(const struct store *store, int64_t seconds)
 {
 	return clk_wall_seconds() - store_now_seconds(store, clk_now_us(store->clock)) + seconds;
 }
 
-static int64_t wall_expiry(const struct store *store, uint32_t expiry)
+static int64_t walk_wall_expiry(const struct store *store, uint32_t expiry)
 {
-	return expiry ? wall_of(store, expiry) : -1;
+	return expiry ? walk_wall_seconds(store, expiry) : -1;
 }
 
 /* ---- the objects of a stripe ----------------------------------------------------------------- */
 
 /*
- * Where a scan of a stripe stands. Its buckets may double or halve between two holds; so that each object is met once,
- * what was in a bucket at the first hold, or would have been, is met together. After a doubling it is in the buckets whose
- * number has that many low bits in common, after a halving in one with others.
+ * The progress of a scan of a stripe. The stripe's buckets may double or halve between two holds. So that each object
+ * is met once, a scan meets all objects together that belong in one bucket by the mask of its first hold. After a
+ * doubling they are in the buckets whose numbers share that mask's low bits; after a halving they share a bucket with
+ * others.
  */
 struct scan {
 	const struct store *store;
 	struct stripe *stripe;
-	uint32_t bucket, mask; /* next one, and all, at the first hold */
+	uint32_t bucket, mask; /* the next bucket by the mask of the first hold; that mask */
 	bool begun;
 };
 
-/* item NULL: a bucket ends. False: no room, the bucket is to be met again. Stripe held. */
+/* Meets an item; NULL: the bucket ends. False: there is no room, and the bucket will be met again. Stripe held. */
 typedef bool meet_function(void *context, struct item *item);
 
-static bool is_of(const struct scan *scan, const struct item *item)
+static bool scan_has(const struct scan *scan, const struct item *item)
 {
 	return scan->stripe->mask >= scan->mask ||
 	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
 }
 
-static bool meet_bucket(const struct scan *scan, meet_function *meet, void *context)
+static bool walk_bucket(const struct scan *scan, meet_function *meet, void *context)
 {
 	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
 		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
-			if (is_of(scan, item) && !meet(context, item))
+			if (scan_has(scan, item) && !meet(context, item))
 				return false;
 	return meet(context, NULL);
 }
 
-/* Some buckets, in one hold of the stripe. False: that was all. */
+/* Scans some buckets in one hold of the stripe. False: those were the last. */
 static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 {
 	lock_acquire(&scan->stripe->lock);
@@ -96,7 +97,7 @@ static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 		scan->begun = true;
 	}
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && scan->bucket <= scan->mask; n++, scan->bucket++)
-		if (!meet_bucket(scan, meet, context))
+		if (!walk_bucket(scan, meet, context))
 			break;
 	lock_release(&scan->stripe->lock);
 	return scan->bucket <= scan->mask;
@@ -104,7 +105,7 @@ static bool scan_some(struct scan *scan, meet_function *meet, void *context)
 
 /* ---- DRAM ------------------------------------------------------------------------------------ */
 
-/* What is told of an item, copied. */
+/* The data of an item that see() gets. */
 struct copy {
 	uint64_t cas;
 	uint32_t expiry, idle_seconds, value_length, client_flags, bytes;
@@ -114,11 +115,11 @@ struct copy {
 };
 
 struct copies {
-	struct walk *walk;
+	struct object_walk *walk;
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	char *memory;
-	size_t room, used, kept; /* kept: of whole buckets */
+	size_t room, used, kept; /* kept: the copies of whole buckets */
 };
 
 static size_t copy_bytes(uint8_t key_length)
@@ -126,8 +127,8 @@ static size_t copy_bytes(uint8_t key_length)
 	return (sizeof(struct copy) + key_length + 7) & ~(size_t)7;
 }
 
-/* Is the object of a clean copy to be met on flash? A full index or a failed walk may have taken its slot. */
-static bool to_be_met_on_flash(struct store *store, const struct item *item)
+/* Will the walk meet the object of this clean copy on flash? A full index or a failed walk may have taken its slot. */
+static bool walk_meets_on_flash(struct store *store, const struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -139,7 +140,7 @@ static bool to_be_met_on_flash(struct store *store, const struct item *item)
 	return flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 }
 
-static bool copy_item(void *context, struct item *item)
+static bool walk_copy_item(void *context, struct item *item)
 {
 	struct copies *copies = context;
 	struct store *store = copies->walk->store;
@@ -150,7 +151,7 @@ static bool copy_item(void *context, struct item *item)
 	}
 	copies->walk->since_pause++;
 	if (!store_alive(store, item->expiry, item->cas, copies->now_seconds) ||
-	    (item->state & ITEM_CLEAN && copies->walk->flash && to_be_met_on_flash(store, item)))
+	    (item->state & ITEM_CLEAN && copies->walk->flash && walk_meets_on_flash(store, item)))
 		return true;
 	if (copies->room - copies->used < copy_bytes(item->key_length))
 		return false;
@@ -165,14 +166,15 @@ static bool copy_item(void *context, struct item *item)
 			       .fetched = item->state & ITEM_FETCHED };
 	memcpy(copy->key, item_key(item), item->key_length);
 	copies->used += copy_bytes(item->key_length);
+	must(copies->used <= copies->room);
 	return true;
 }
 
-static void show_copies(struct copies *copies)
+static void walk_show_copies(struct copies *copies)
 {
-	struct walk *walk = copies->walk;
+	struct object_walk *walk = copies->walk;
 	struct store *store = walk->store;
-	int64_t now = wall_of(store, copies->now_seconds);
+	int64_t now = walk_wall_seconds(store, copies->now_seconds);
 
 	for (size_t at = 0; at < copies->kept && !walk->stopped;) {
 		const struct copy *copy = (const struct copy *)(void *)(copies->memory + at);
@@ -182,16 +184,16 @@ static void show_copies(struct copies *copies)
 						      .fetched = copy->fetched,
 						      .value_length = copy->value_length,
 						      .client_flags = copy->client_flags,
-						      .expires = wall_expiry(store, copy->expiry),
+						      .expires = walk_wall_expiry(store, copy->expiry),
 						      .accessed = now - copy->idle_seconds,
 						      .cas = copy->cas,
-						      .class = class_of(copy->bytes),
+						      .class = size_class(copy->bytes),
 						      .bytes = copy->bytes });
 		at += copy_bytes(copy->key_length);
 	}
 }
 
-static bool copies_grow(struct copies *copies)
+static bool walk_grow_copies(struct copies *copies)
 {
 	char *memory = mem_realloc(copies->memory, 2 * copies->room);
 
@@ -204,7 +206,7 @@ static bool copies_grow(struct copies *copies)
 
 static int walk_stripe(struct copies *copies, struct stripe *stripe)
 {
-	struct walk *walk = copies->walk;
+	struct object_walk *walk = copies->walk;
 	struct scan scan = { .store = walk->store, .stripe = stripe };
 	bool more = true;
 
@@ -214,16 +216,16 @@ static int walk_stripe(struct copies *copies, struct stripe *stripe)
 		copies->now_ms = now_us / 1000;
 		copies->now_seconds = store_now_seconds(walk->store, now_us);
 		copies->used = copies->kept = 0;
-		more = scan_some(&scan, copy_item, copies);
-		if (copies->kept == 0 && copies->used > 0 && !copies_grow(copies))
+		more = scan_some(&scan, walk_copy_item, copies);
+		if (copies->kept == 0 && copies->used > 0 && !walk_grow_copies(copies))
 			return FS_ENOMEM;
-		show_copies(copies);
-		pause_if_due(walk);
+		walk_show_copies(copies);
+		walk_pause_if_due(walk);
 	}
 	return FS_OK;
 }
 
-static int walk_dram(struct walk *walk)
+static int walk_dram(struct object_walk *walk)
 {
 	struct store *store = walk->store;
 	struct copies copies = { .walk = walk, .memory = mem_alloc(COPIES_BYTES), .room = COPIES_BYTES };
@@ -237,7 +239,7 @@ static int walk_dram(struct walk *walk)
 
 /* ---- flash ----------------------------------------------------------------------------------- */
 
-static void show_record(struct walk *walk, const struct seg_record *record, const struct fidx_match *match)
+static void walk_show_record(struct object_walk *walk, const struct seg_record *record, const struct fidx_match *match)
 {
 	struct store *store = walk->store;
 	uint64_t bytes = item_bytes_for(record->key_length, record->client_flags, record->value_length);
@@ -253,22 +255,23 @@ static void show_record(struct walk *walk, const struct seg_record *record, cons
 					      .from_flash = true,
 					      .value_length = record->value_length,
 					      .client_flags = record->client_flags,
-					      .expires = wall_expiry(store, record->expiry),
+					      .expires = walk_wall_expiry(store, record->expiry),
 					      .accessed = clk_wall_seconds() - idle,
 					      .cas = record->cas,
-					      .class = class_of(bytes),
+					      .class = size_class(bytes),
 					      .bytes = (uint32_t)bytes });
 }
 
-/* The record lies in memory of the walk's, which stays when the segment goes. */
+/* The record lies in the walk's own memory, which stays when the segment goes. */
 static bool walk_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
-	struct walk *walk = context;
+	struct object_walk *walk = context;
 	struct store *store = walk->store;
 	struct fidx_key key;
 	struct fidx_match match;
 	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
 
+	must(walk->pinned);
 	walk->since_pause++;
 	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
 	bool live = store_alive(store, record->expiry, record->cas, now_seconds) &&
@@ -277,13 +280,13 @@ static bool walk_visit(void *context, uint64_t offset, bool is_extent, const str
 		return true;
 	seg_unpin(store->segments, walk->segment);
 	if (live)
-		show_record(walk, record, &match);
-	pause_if_due(walk);
+		walk_show_record(walk, record, &match);
+	walk_pause_if_due(walk);
 	walk->pinned = !walk->stopped && seg_pin(store->segments, walk->segment, walk->sequence);
 	return walk->pinned;
 }
 
-static int walk_segment(struct walk *walk, uint32_t segment)
+static int walk_segment(struct object_walk *walk, uint32_t segment)
 {
 	struct segments *segments = walk->store->segments;
 	uint64_t visited;
@@ -301,7 +304,7 @@ static int walk_segment(struct walk *walk, uint32_t segment)
 	return result;
 }
 
-static int walk_flash(struct walk *walk)
+static int walk_flash(struct object_walk *walk)
 {
 	struct seg_info info;
 	int result = FS_OK;
@@ -316,7 +319,7 @@ static int walk_flash(struct walk *walk)
 int store_walk(struct store *store, bool flash, bool (*see)(void *context, const struct store_seen *object),
 	       void *context)
 {
-	struct walk walk = { .store = store, .see = see, .context = context, .flash = flash && store->index };
+	struct object_walk walk = { .store = store, .see = see, .context = context, .flash = flash && store->index };
 	int result = walk_dram(&walk);
 
 	if (result == FS_OK && walk.flash && !walk.stopped)
@@ -333,7 +336,7 @@ struct sizes {
 	uint64_t coarse[CLASSES + 1]; /* above these */
 };
 
-static bool count_size(void *context, struct item *item)
+static bool walk_count_size(void *context, struct item *item)
 {
 	struct sizes *sizes = context;
 
@@ -343,7 +346,7 @@ static bool count_size(void *context, struct item *item)
 	if (bytes <= STORE_SIZE_FINE)
 		sizes->fine[(bytes + STORE_SIZE_STEP - 1) / STORE_SIZE_STEP]++;
 	else
-		sizes->coarse[class_of(bytes)]++;
+		sizes->coarse[size_class(bytes)]++;
 	return true;
 }
 
@@ -358,7 +361,7 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	for (uint32_t n = 0; n < store->stripe_count; n++) {
 		struct scan scan = { .store = store, .stripe = &store->stripes[n] };
 
-		while (scan_some(&scan, count_size, sizes))
+		while (scan_some(&scan, walk_count_size, sizes))
 			;
 	}
 	for (uint32_t n = 0; n <= FINE_SIZES; n++)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a command does to its key: one critical section of the key's stripe, the same code whether
- * the object lies in DRAM, was read from flash, or is not there. Whatever changes a value or its
- * expiry clears the key's slots before the stripe is released: nobody can see the new value, and
- * no command is answered, while flash still offers the old one.
+ * A command's effect on its key: one critical section of the key's stripe, the same code whether the object lies in
+ * DRAM, was read from flash, or is not there. A change of a value or its expiry clears the key's slots before the
+ * stripe is released: while flash still offers the old value nobody can see the new one, and no command is answered.
  */
 #include "server/store/request/action_internal.h"
 
@@ -13,7 +12,7 @@ void action_garbage(struct action *action, struct item *item)
 	action->garbage[action->garbage_count++] = item;
 }
 
-static bool remove_own(struct action *action)
+static bool action_remove_own(struct action *action)
 {
 	struct fidx *index = action->store->index;
 
@@ -28,7 +27,8 @@ unsigned action_clear_slots(struct action *action)
 {
 	if (!action->key)
 		return 0;
-	return store_proves_slots(action->store) ? remove_own(action) : fidx_clear(action->store->index, action->key);
+	return store_proves_slots(action->store) ? action_remove_own(action)
+						 : fidx_clear(action->store->index, action->key);
 }
 
 bool action_room_for(const struct action *action, size_t bytes)
@@ -38,6 +38,7 @@ bool action_room_for(const struct action *action, size_t bytes)
 
 void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
+	must(new != current->item);
 	new->cas = cas;
 	if (item_clock(new) == 0)
 		item_set_clock(new, 1);
@@ -78,53 +79,54 @@ static void (*const COMMANDS[])(struct action *, const struct current *) = {
 	[STORE_INCR] = apply_number,  [STORE_DECR] = apply_number, [STORE_DELETE] = apply_delete,
 };
 
-static void apply_extended(struct action *action, const struct current *current)
+static void apply_with_options(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 
-	extended_found(request, current, action->now_seconds, action->now_ms);
+	options_found(request, current, action->now_seconds, action->now_ms);
 	if (request->op == STORE_GET || request->op == STORE_GAT || request->op == STORE_TOUCH)
-		apply_read_extended(action, current);
+		apply_read_with_options(action, current);
 	else if (request->options.compare_cas && (request->op == STORE_SET || request->op == STORE_REPLACE))
 		apply_compared(action, current);
 	else
 		COMMANDS[request->op](action, current);
 }
 
-/* For the counts by size class, and for who watches: what comes of the objects is not known yet, but that they are
-   there. */
-static void note_objects(struct store_request *request, const struct current *current)
+/* Notes the sizes of the old and of the new object, for counts by size class and for watchers. The command comes
+   after, and may take the objects away. */
+static void action_note_objects(struct store_request *request, const struct current *current)
 {
 	request->class_brought = request->class_met = 0;
 	if (request->item) {
-		request->class_brought = (uint8_t)class_of(item_allocated_bytes(request->item));
+		request->class_brought = (uint8_t)size_class(item_allocated_bytes(request->item));
 		request->number = request->item->value_length;
 		request->expiry = request->item->expiry;
 	}
-	if (request->op < STORE_CAS && !request->extended)
+	if (request->op < STORE_CAS && !request->has_options)
 		return;
 	if (current->item)
-		request->class_met = (uint8_t)class_of(item_allocated_bytes(current->item));
+		request->class_met = (uint8_t)size_class(item_allocated_bytes(current->item));
 	else if (current->record)
-		request->class_met = (uint8_t)class_of(item_bytes_for(
+		request->class_met = (uint8_t)size_class(item_bytes_for(
 			current->record->key_length, current->record->client_flags, current->record->value_length));
 }
 
 void action_apply(struct action *action, const struct current *current)
 {
+	must((unsigned)action->request->op < sizeof(COMMANDS) / sizeof(COMMANDS[0]));
 	lock_assert_held(&action->stripe->lock);
 	if (action->request->op != STORE_GET)
-		note_objects(action->request, current);
-	if (__builtin_expect(action->request->extended, 0))
-		apply_extended(action, current);
+		action_note_objects(action->request, current);
+	if (__builtin_expect(action->request->has_options, 0))
+		apply_with_options(action, current);
 	else
 		COMMANDS[action->request->op](action, current);
 }
 
-/* A store that is refused for a reason of its own stays so. */
-static enum store_result refusal_of(const struct store_request *request)
+/* A set that was refused for a reason of its own keeps that reason. */
+static enum store_result action_refusal(const struct store_request *request)
 {
-	return request->extended && request->options.refused ? request->options.refused : STORE_NO_MEMORY;
+	return request->has_options && request->options.refused ? request->options.refused : STORE_NO_MEMORY;
 }
 
 void action_unread(struct action *action, const struct current *current)
@@ -132,8 +134,8 @@ void action_unread(struct action *action, const struct current *current)
 	bool changes = !current->item && request_needs_value(action->store, action->request);
 
 	if (changes && store_proves_slots(action->store)) {
-		note_objects(action->request, current);
-		action->request->result = refusal_of(action->request);
+		action_note_objects(action->request, current);
+		action->request->result = action_refusal(action->request);
 		return;
 	}
 	if (changes)
@@ -143,7 +145,7 @@ void action_unread(struct action *action, const struct current *current)
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-static bool takes_id(const struct store_request *request)
+static bool request_takes_id(const struct store_request *request)
 {
 	const struct store_options *options = &request->options;
 
@@ -151,9 +153,9 @@ static bool takes_id(const struct store_request *request)
 	case STORE_GET:
 	case STORE_GAT:
 	case STORE_TOUCH:
-		return request->extended && options->vivify;
+		return request->has_options && options->vivify;
 	case STORE_DELETE:
-		return request->extended && (options->invalidate || options->drop_value);
+		return request->has_options && (options->invalidate || options->drop_value);
 	default:
 		return true;
 	}
@@ -167,7 +169,7 @@ static bool takes_id(const struct store_request *request)
  */
 void action_begin(struct action *action)
 {
-	if (!takes_id(action->request))
+	if (!request_takes_id(action->request))
 		return;
 	action->cas = store_next_cas(action->store);
 	store_await_flush(action->store);

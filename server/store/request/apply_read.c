@@ -5,7 +5,7 @@
  */
 #include "server/store/request/action_internal.h"
 
-static inline void give_value(struct action *action, struct item *item)
+static inline void answer_with_value(struct action *action, struct item *item)
 {
 	struct store_value *value = &action->request->value;
 
@@ -20,20 +20,20 @@ static inline void give_value(struct action *action, struct item *item)
 	action->request->result = STORE_HIT;
 }
 
-/* The binary protocol answers a touch with them. */
-static void tell_touched(struct store_request *request, const struct item *item)
+/* The binary protocol answers a touch with flags and id. */
+static void answer_touched(struct store_request *request, const struct item *item)
 {
 	request->value.client_flags = item_client_flags(item);
 	request->value.cas = item_shown_cas(item);
 }
 
-static bool power_of_two(unsigned n)
+static bool is_power_of_two(unsigned n)
 {
 	return (n & (n - 1)) == 0;
 }
 
 /* CLOCK, LRU-like or MFU-like (paper, 4.3). */
-static void note_hit(struct action *action, struct item *item)
+static void item_note_hit(struct action *action, struct item *item)
 {
 	if (action->store->config.clock_mode == FIDX_CLOCK_LRU)
 		item_set_clock(item, 3);
@@ -41,22 +41,22 @@ static void note_hit(struct action *action, struct item *item)
 		item_set_clock(item, item_clock(item) + 1);
 }
 
-static void note_read(struct action *action, struct item *item)
+static void item_note_read(struct action *action, struct item *item)
 {
 	struct store *store = action->store;
 
 	item->state |= ITEM_FETCHED;
-	note_hit(action, item);
+	item_note_hit(action, item);
 	clf_features_read(&item->features, action->now_ms);
 	if (!store->classifier)
 		return;
 	clf_note_read(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
 		      store_ttl(item->expiry, action->now_seconds), action->now_ms);
-	if (power_of_two(item->features.reads))
+	if (is_power_of_two(item->features.reads))
 		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
 }
 
-static void note_missed(struct action *action)
+static void action_note_missed(struct action *action)
 {
 	if (action->store->classifier)
 		clf_note_missed(action->store->classifier, action->request->hash, action->now_ms);
@@ -65,20 +65,19 @@ static void note_missed(struct action *action)
 void apply_get(struct action *action, const struct current *current)
 {
 	if (!current->item) {
-		note_missed(action);
+		action_note_missed(action);
 		action->request->result = STORE_MISS;
 		return;
 	}
-	note_read(action, current->item);
-	give_value(action, current->item);
+	item_note_read(action, current->item);
+	answer_with_value(action, current->item);
 }
 
 /* ---- expiry ---------------------------------------------------------------------------------- */
 
 /*
- * The key's object in DRAM with a new expiry, changed so that nothing old is left: in place where
- * the cleaner isn't writing it, else by a copy. NULL without memory. The id stays, as touching is
- * no write.
+ * The key's object in DRAM with a new expiry, and no slot with the old one: changed in place, or by a copy while the
+ * cleaner writes it. NULL without memory. The id stays, because a touch is no write.
  */
 static struct item *item_touched(struct action *action, const struct current *current, uint32_t expiry)
 {
@@ -121,7 +120,7 @@ void apply_touch(struct action *action, const struct current *current)
 	action->request->result = STORE_MISS;
 	if (!current_present(current)) {
 		if (action->request->op == STORE_GAT)
-			note_missed(action);
+			action_note_missed(action);
 		return;
 	}
 	item = item_touched(action, current, action->request->expiry);
@@ -131,36 +130,35 @@ void apply_touch(struct action *action, const struct current *current)
 	}
 	action->request->result = STORE_TOUCHED;
 	item->state |= ITEM_FETCHED;
-	note_hit(action, item);
+	item_note_hit(action, item);
 	if (action->request->op == STORE_GAT) {
-		note_read(action, item);
-		give_value(action, item);
+		item_note_read(action, item);
+		answer_with_value(action, item);
 	} else {
-		tell_touched(action->request, item);
+		answer_touched(action->request, item);
 	}
 }
 
-/* ---- extended -------------------------------------------------------------------------------- */
+/* ---- with options ---------------------------------------------------------------------------- */
 
-static bool touches(const struct store_request *request)
+static bool request_touches(const struct store_request *request)
 {
 	return request->op != STORE_GET || request->options.touch;
 }
 
-/* Hit or touched, with what the op is answered with. */
-static void answer(struct action *action, struct item *item)
+/* Hit with the value, or touched with flags and id. */
+static void answer_read(struct action *action, struct item *item)
 {
 	if (action->request->op == STORE_TOUCH) {
 		action->request->result = STORE_TOUCHED;
-		tell_touched(action->request, item);
+		answer_touched(action->request, item);
 	} else {
-		give_value(action, item);
+		answer_with_value(action, item);
 	}
 }
 
-/* An empty object in place of an absent one. Whoever asked for it has won; the next ones learn that
-   somebody has. */
-static void vivify(struct action *action, const struct current *current)
+/* Puts an empty object where there was none. This caller has won it, and the next ones learn that another has. */
+static void vivify_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
@@ -168,34 +166,34 @@ static void vivify(struct action *action, const struct current *current)
 				    : item_new_extra(action->context, request->key, request->key_length, 0, 0, 0);
 
 	if (request->op != STORE_TOUCH)
-		note_missed(action);
+		action_note_missed(action);
 	if (!item) {
 		request->result = STORE_NO_MEMORY;
 		return;
 	}
 	item_extra(item)->marks = ITEM_WIN_SENT;
-	item_extra(item)->shown_cas = extended_own_cas(request);
-	item->expiry = extended_made(action, touches(request));
+	item_extra(item)->shown_cas = options_own_cas(request);
+	item->expiry = options_made(action, request_touches(request));
 	if (!request->options.keep_clock)
 		item->state |= ITEM_FETCHED;
 	clf_features_written(&item->features, action->now_ms);
 	action_put(action, current, item, action->cas);
 	ctr_add(CTR_total_items, 1);
 	request->found.won = request->made = true;
-	answer(action, item);
+	answer_read(action, item);
 }
 
-/* Is this caller to make the value anew? If so the object says from now on that somebody was told. */
-static bool wins(const struct action *action, uint32_t expiry)
+/* Is this caller to make the value anew? If so the object is marked with ITEM_WIN_SENT. */
+static bool request_wins(const struct action *action, uint32_t expiry)
 {
 	const struct store_request *request = action->request;
 
 	if (request->op == STORE_TOUCH || request->found.win_sent || request->options.uncounted)
 		return false;
-	return request->found.stale || extended_recaches(request, expiry, action->now_seconds);
+	return request->found.stale || options_recaches(request, expiry, action->now_seconds);
 }
 
-void apply_read_extended(struct action *action, const struct current *current)
+void apply_read_with_options(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 	struct current now = *current;
@@ -204,22 +202,22 @@ void apply_read_extended(struct action *action, const struct current *current)
 	request->result = STORE_MISS;
 	if (!current_present(current)) {
 		if (request->options.vivify)
-			vivify(action, current);
+			vivify_object(action, current);
 		else if (request->op != STORE_TOUCH)
-			note_missed(action);
+			action_note_missed(action);
 		return;
 	}
 	before = current_expiry(current);
-	if (touches(request) || now.record) {
-		uint32_t expiry = touches(request) ? request->expiry : before;
+	if (request_touches(request) || now.record) {
+		uint32_t expiry = request_touches(request) ? request->expiry : before;
 
 		now = (struct current){ .item = item_touched(action, current, expiry) };
-		if (now.item && touches(request) && !request->options.keep_clock)
+		if (now.item && request_touches(request) && !request->options.keep_clock)
 			now.item->state |= ITEM_FETCHED;
-		extended_expires(action, expiry);
+		options_expires(action, expiry);
 	}
-	if (now.item && wins(action, request->options.recache_first ? before : now.item->expiry)) {
-		now.item = extended_markable(action, &now);
+	if (now.item && request_wins(action, request->options.recache_first ? before : now.item->expiry)) {
+		now.item = options_markable(action, &now);
 		if (now.item) {
 			item_extra(now.item)->marks |= ITEM_WIN_SENT;
 			request->found.won = true;
@@ -230,8 +228,8 @@ void apply_read_extended(struct action *action, const struct current *current)
 		return;
 	}
 	if (request->op == STORE_TOUCH)
-		note_hit(action, now.item);
+		item_note_hit(action, now.item);
 	else if (!request->options.keep_clock && !request->options.uncounted)
-		note_read(action, now.item);
-	answer(action, now.item);
+		item_note_read(action, now.item);
+	answer_read(action, now.item);
 }

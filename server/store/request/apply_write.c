@@ -8,14 +8,14 @@ void apply_store(struct action *action, const struct current *current)
 	struct item *new = request->item;
 
 	request->item = NULL;
-	if (extended_own_cas(request))
+	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;
 	clf_features_written(&new->features, action->now_ms);
 	action_put(action, current, new, action->cas);
 	action_note_written(action, new);
 	ctr_add(CTR_total_items, 1);
-	if (request->extended)
-		extended_expires(action, new->expiry);
+	if (request->has_options)
+		options_expires(action, new->expiry);
 	request->number = new->value_length;
 	request->expiry = new->expiry;
 	request->result = STORE_STORED;
@@ -37,7 +37,7 @@ void apply_replace(struct action *action, const struct current *current)
 		apply_store(action, current);
 }
 
-/* Without ids (-C) none is the same. */
+/* Without ids (-C) no id compares as the same. */
 void apply_compared(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
@@ -53,8 +53,9 @@ void apply_compared(struct action *action, const struct current *current)
 		return;
 	if (cas == request->cas) {
 		apply_store(action, current);
-	} else if (request->extended && request->options.invalidate && cas > request->cas) {
-		/* Made of something older than what is there. Who was told to make it anew has not done so yet. */
+	} else if (request->has_options && request->options.invalidate && cas > request->cas) {
+		/* The new value comes from an older one than the present: it is stale. A client that was told to make
+		   the value anew has not done so yet. */
 		item_extra(request->item)->marks = ITEM_STALE | (request->found.win_sent ? ITEM_WIN_SENT : 0);
 		request->item->expiry = current_expiry(current);
 		apply_store(action, current);
@@ -63,13 +64,13 @@ void apply_compared(struct action *action, const struct current *current)
 
 /* ---- append, prepend ------------------------------------------------------------------------- */
 
-static struct item *join(struct action *action, const struct current *current)
+static struct item *join_piece(struct action *action, const struct current *current)
 {
 	const struct item *piece = action->request->item;
 	bool append = action->request->op == STORE_APPEND;
 	uint32_t length = current_length(current);
-	struct item *joined = extended_item(action, current_flags(current), current_expiry(current),
-					    (uint64_t)length + piece->value_length);
+	struct item *joined = options_item(action, current_flags(current), current_expiry(current),
+					   (uint64_t)length + piece->value_length);
 
 	if (!joined)
 		return NULL;
@@ -85,13 +86,13 @@ void apply_join(struct action *action, const struct current *current)
 
 	request->result = STORE_NOT_STORED;
 	if (!current_present(current)) {
-		if (request->extended && request->options.vivify) {
+		if (request->has_options && request->options.vivify) {
 			piece->expiry = request->options.vivify_expiry;
 			apply_store(action, current);
 		}
 		return;
 	}
-	if (action->store->config.cas && extended_differs(action, current)) {
+	if (action->store->config.cas && options_differs(action, current)) {
 		request->result = STORE_EXISTS;
 		return;
 	}
@@ -100,7 +101,7 @@ void apply_join(struct action *action, const struct current *current)
 		request->result = STORE_TOO_LARGE;
 		return;
 	}
-	joined = join(action, current);
+	joined = join_piece(action, current);
 	if (!joined) {
 		request->result = STORE_NO_MEMORY;
 		return;
@@ -112,8 +113,8 @@ void apply_join(struct action *action, const struct current *current)
 
 /* ---- delete ---------------------------------------------------------------------------------- */
 
-/* What is left of an object whose value is dropped; its id and marks are for the caller to give. */
-static struct item *emptied(struct action *action, const struct current *current)
+/* Replaces the object by one without a value; the caller gives it id and marks. */
+static struct item *empty_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
@@ -129,27 +130,28 @@ static struct item *emptied(struct action *action, const struct current *current
 }
 
 /* The object stays: stale, empty, or both. */
-static void invalidate(struct action *action, const struct current *current)
+static void invalidate_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
-	struct item *item = request->options.drop_value ? emptied(action, current) : extended_markable(action, current);
+	struct item *item =
+		request->options.drop_value ? empty_object(action, current) : options_markable(action, current);
 
 	if (!item) {
 		request->result = STORE_NO_MEMORY;
 		return;
 	}
 	item->cas = action->cas;
-	item_extra(item)->shown_cas = extended_own_cas(request);
+	item_extra(item)->shown_cas = options_own_cas(request);
 	item_extra(item)->marks = request->options.invalidate ? ITEM_STALE : 0;
 	if (request->options.touch && request->options.invalidate)
 		item->expiry = request->expiry;
-	extended_expires(action, item->expiry);
+	options_expires(action, item->expiry);
 	request->cas = item_shown_cas(item);
 	request->result = STORE_DELETED;
 }
 
-/* Of what flash has nothing is known but that it may be the key's. */
-static void delete_unseen(struct action *action)
+/* Flash was not read: its slots may be the key's. */
+static void delete_unseen_object(struct action *action)
 {
 	struct store_request *request = action->request;
 
@@ -165,15 +167,15 @@ static void delete_object(struct action *action, const struct current *current)
 
 	request->result = STORE_MISS;
 	if (!current_present(current)) {
-		delete_unseen(action);
+		delete_unseen_object(action);
 		return;
 	}
-	if (extended_differs(action, current)) {
+	if (options_differs(action, current)) {
 		request->result = STORE_EXISTS;
 		return;
 	}
-	if (request->extended && (request->options.invalidate || request->options.drop_value)) {
-		invalidate(action, current);
+	if (request->has_options && (request->options.invalidate || request->options.drop_value)) {
+		invalidate_object(action, current);
 		return;
 	}
 	if (!current->item || current->item->state & ITEM_CLEAN)
@@ -192,6 +194,6 @@ void apply_delete(struct action *action, const struct current *current)
 	struct store_request *request = action->request;
 
 	delete_object(action, current);
-	if (request->extended && request->options.refused)
+	if (request->has_options && request->options.refused)
 		request->result = request->options.refused;
 }

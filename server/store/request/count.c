@@ -2,7 +2,7 @@
 /* Hits, misses and commands, as memcached counts them. */
 #include "server/store/request/request_internal.h"
 
-/* What a result is to the counters. */
+/* The kinds of results that counters tell apart. */
 enum outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_DIFFERS, OUTCOME_OTHER };
 
 static const uint8_t OUTCOME_OF[] = {
@@ -35,20 +35,20 @@ static const struct op_counters OP_COUNTERS[] = {
 	[STORE_TOUCH] = { CTR_cmd_touch, { CTR_touch_hits, CTR_touch_misses, CTR_COUNT, CTR_COUNT }, CLASS_TOUCH_HITS },
 };
 
-static inline void count_one(enum ctr counter)
+static inline void count_counter(enum ctr counter)
 {
 	if (counter != CTR_COUNT)
 		ctr_add(counter, 1);
 }
 
-/* Of the object that the value is, in DRAM or as it would be there. */
+/* The class of the value's object, in DRAM or as it would be there. */
 static inline unsigned class_of_value(const struct store_request *request)
 {
 	const struct store_value *value = &request->value;
 
 	if (value->item)
-		return class_of((uint64_t)(value->data + value->length - (const char *)value->item));
-	return class_of(item_bytes_for(request->key_length, value->client_flags, value->length));
+		return size_class((uint64_t)(value->data + value->length - (const char *)value->item));
+	return size_class(item_bytes_for(request->key_length, value->client_flags, value->length));
 }
 
 static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
@@ -68,14 +68,14 @@ static void count_op(struct store_context *context, const struct store_request *
 {
 	enum outcome outcome = OUTCOME_OF[request->result];
 
-	count_one(OP_COUNTERS[op].command);
-	count_one(OP_COUNTERS[op].outcome[outcome]);
+	count_counter(OP_COUNTERS[op].command);
+	count_counter(OP_COUNTERS[op].outcome[outcome]);
 	count_classes(context, request, op, outcome);
 }
 
-/* Where an extended request doesn't count as the command that it is. */
-static __attribute__((cold, noinline)) void count_extended(struct store_context *context,
-							   const struct store_request *request, bool from_flash)
+/* A request with options doesn't always count as its command does: see struct store_options. */
+static __attribute__((cold, noinline)) void count_with_options(struct store_context *context,
+							       const struct store_request *request, bool from_flash)
 {
 	const struct store_options *options = &request->options;
 	bool hit = request->result == STORE_HIT, deleted = request->result == STORE_DELETED;
@@ -114,9 +114,9 @@ static inline void count_get(struct store_context *context, const struct store_r
 
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
 {
-	/* What most requests are first, without the table. */
-	if (__builtin_expect(request->extended, 0)) {
-		count_extended(context, request, from_flash);
+	/* The most frequent requests come first and don't need the table. */
+	if (__builtin_expect(request->has_options, 0)) {
+		count_with_options(context, request, from_flash);
 	} else if (request->op == STORE_GET) {
 		count_get(context, request, from_flash);
 	} else if (request->op == STORE_SET) {

@@ -17,9 +17,9 @@ void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned
 	stripes_foresee(store, hashes, count);
 }
 
-/* DRAM lacks the key, and its stripe is held: see lookup_start. */
-static inline enum lookup_answer look_on_flash(struct store_worker *worker, struct store_request *request,
-					       struct stripe *stripe, const struct fidx_key *key)
+/* DRAM lacks the key, and its stripe is held. The answers are those of lookup_start. */
+static inline enum lookup_answer execute_on_flash(struct store_worker *worker, struct store_request *request,
+						  struct stripe *stripe, const struct fidx_key *key)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -43,10 +43,11 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 				 .now_seconds = worker->now_seconds };
 	struct current current = { 0 };
 	struct fidx_key key;
-	/* What only reads, as most requests do, takes no id and leaves nothing behind, but an object that it found dead. */
-	bool reads = request->op == STORE_GET && __builtin_expect(!request->extended, 1), unread = false;
+	/* A plain GET, which most requests are, takes no id and leaves nothing behind except an object that it found
+	   dead. */
+	bool reads = request->op == STORE_GET && __builtin_expect(!request->has_options, 1), unread = false;
 
-	if (__builtin_expect(request->extended, 0) && !extended_prepare(&worker->context, request)) {
+	if (__builtin_expect(request->has_options, 0) && !options_prepare(&worker->context, request)) {
 		request->result = STORE_NO_MEMORY;
 		request->class_brought = 0;
 		count_result(&worker->context, request, false);
@@ -61,7 +62,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 		action_begin(&action);
 	current.item = action_find(&action);
 	if (!current.item && store->index && (request->op == STORE_GET || request_needs_value(store, request))) {
-		enum lookup_answer answer = look_on_flash(worker, request, stripe, &key);
+		enum lookup_answer answer = execute_on_flash(worker, request, stripe, &key);
 
 		if (answer == LOOKUP_STARTED) {
 			for (unsigned i = 0; i < action.garbage_count; i++)

@@ -2,19 +2,18 @@
 /*
  * Flash reads for one request.
  *
- *   lookup_start: will it be answered in time? pin every segment that a matching slot names (stripe held),
- *                 release the stripe
- *   read_next:    one aligned read for each, the youngest first, until the key is met (reads.h)
- *   on_read:      key and check compared; GET is answered from the buffer
- *   decide:       everything else: back under the stripe, is what was read still the whole truth?
- *                 then act, else read what is new, at most LOOKUP_ROUNDS_MAX times before the
- *                 stripe's commits wait
- *   give_up:      the answer can't come in time: a GET misses, a change acts as if flash had nothing, which it
- *                 makes true first
+ *   lookup_start: will the drive answer in time? If so, pins every segment that a matching slot names (stripe held),
+ *                 and releases the stripe
+ *   read_next:    one aligned read for each match, the youngest first, until the key is met (reads_internal.h)
+ *   on_read:      compares key and check; answers a GET from the buffer
+ *   decide:       for everything else: back under the stripe, is the record read still the whole truth? Then acts; else
+ *                 reads the new matches, at most LOOKUP_ROUNDS_MAX times before commits pass the stripe by
+ *   give_up:      the answer can't come in time: a GET misses; a change first clears the key's slots, and then acts as
+ *                 if flash had nothing
  *
- * Why a decision can trust what it read: inserts of slots that could match this key need the same
- * stripe (flashindex.h), so after the check and under the stripe no other record can be this key's.
- * Pins keep the segments from being overwritten from the lookup until each read is done.
+ * Why a decision can trust the record: an insert of a slot that could match this key needs the same stripe
+ * (flashindex.h), so after the check and under the stripe no other record can be this key's. Pins keep the segments
+ * from being overwritten from the lookup until each read is done.
  */
 #include "server/store/request/lookup_internal.h"
 
@@ -40,7 +39,7 @@ static void lookup_ask(struct store_lookup *lookup, uint64_t length)
 		lookup_make_ready(lookup);
 }
 
-static void drop_slot(struct store_lookup *lookup)
+static void lookup_drop_slot(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
 	struct stripe *stripe = store_stripe(store, lookup->key.hash);
@@ -49,12 +48,12 @@ static void drop_slot(struct store_lookup *lookup)
 	if (lookup->extent_read)
 		fidx_extent_remove(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
-		fidx_remove(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_remove(store->index, &lookup->key, lookup_match(lookup));
 	lock_release(&stripe->lock);
 }
 
-/* This place was not it. */
-static void read_on(struct store_lookup *lookup)
+/* The record is not the key's: goes on with the next match. */
+static void lookup_read_on(struct store_lookup *lookup)
 {
 	if (lookup->read)
 		reads_leave(lookup);
@@ -67,74 +66,73 @@ static void read_on(struct store_lookup *lookup)
 	lookup_read_next(lookup);
 }
 
-/* A frozen lookup has its stripe to thaw: it goes through decide. */
-static bool to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
+/* A frozen lookup goes through decide, because it has to thaw its stripe. */
+static bool lookup_to_be_decided(const struct store_lookup *lookup, const struct seg_record *record)
 {
 	return lookup_needs_value(lookup) &&
-	       (lookup->frozen || !extended_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
+	       (lookup->frozen || !options_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
 }
 
-static void found(struct store_lookup *lookup, const struct seg_record *record)
+static void lookup_found(struct store_lookup *lookup, const struct seg_record *record)
 {
 	struct store *store = lookup->worker->context.store;
 	uint64_t packed_ms = seg_written_at_ms(store->segments, lookup_segment(lookup));
 
 	if (!store_alive(store, record->expiry, record->cas, lookup->worker->now_seconds)) {
-		drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
-		read_on(lookup);
-	} else if (to_be_decided(lookup, record)) {
+		lookup_drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
+		lookup_read_on(lookup);
+	} else if (lookup_to_be_decided(lookup, record)) {
 		lookup_decide(lookup, record, packed_ms);
 	} else {
 		lookup_hit(lookup, record, packed_ms);
 	}
 }
 
-static bool is_key(const struct store_request *request, const struct seg_record *record)
+static bool lookup_is_key(const struct store_request *request, const struct seg_record *record)
 {
 	return record->key_length == request->key_length && memcmp(record->key, request->key, request->key_length) == 0;
 }
 
-static void met_other_key(struct store_lookup *lookup, const struct seg_record *record)
+static void lookup_met_other_key(struct store_lookup *lookup, const struct seg_record *record)
 {
 	struct store *store = lookup->worker->context.store;
 
 	ctr_add(CTR_false_matches, 1);
 	if (!lookup->extent_read)
-		fidx_learn(store->index, &lookup->match[lookup->at],
-			   store_hash(store, record->key, record->key_length));
-	read_on(lookup);
+		fidx_learn(store->index, lookup_match(lookup), store_hash(store, record->key, record->key_length));
+	lookup_read_on(lookup);
 }
 
 /*
- * The record is longer than what was read. Its header and key have not been checked, so that another key in it proves
- * nothing: a GET takes it for another's, which at worst is a miss; whoever must know reads all of it.
+ * The record is longer than the bytes read. Its header and key are unchecked, so a different key in them proves
+ * nothing: a GET takes the record for another key's, at worst a miss; a request that must know reads all of it.
  */
-static bool is_worth_the_rest(const struct store_lookup *lookup, const struct seg_record *record)
+static bool lookup_is_worth_the_rest(const struct store_lookup *lookup, const struct seg_record *record)
 {
-	return record->key_length == 0 || is_key(lookup->request, record) || lookup_needs_value(lookup);
+	return record->key_length == 0 || lookup_is_key(lookup->request, record) || lookup_needs_value(lookup);
 }
 
-static void met_short(struct store_lookup *lookup, const struct seg_record *record, uint64_t needed)
+static void lookup_met_short(struct store_lookup *lookup, const struct seg_record *record, uint64_t needed)
 {
-	if (is_worth_the_rest(lookup, record)) {
+	if (lookup_is_worth_the_rest(lookup, record)) {
 		reads_leave(lookup);
 		lookup_ask(lookup, needed);
 	} else {
 		ctr_add(CTR_false_matches, 1); /* unchecked bytes teach nothing */
-		read_on(lookup);
+		lookup_read_on(lookup);
 	}
 }
 
-static void met_corrupt(struct store_lookup *lookup)
+static void lookup_met_corrupt(struct store_lookup *lookup)
 {
 	ctr_add(CTR_flash_checksum_errors, 1);
 	seg_report_corrupt(lookup_segments(lookup), lookup_segment(lookup), lookup->position);
 	reads_distrust(lookup->read);
-	drop_slot(lookup);
-	read_on(lookup);
+	lookup_drop_slot(lookup);
+	lookup_read_on(lookup);
 }
 
-/* Bytes are there: what do they hold? */
+/* Bytes are there: looks at their record. */
 static void lookup_look(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
@@ -144,52 +142,54 @@ static void lookup_look(struct store_lookup *lookup)
 	int result = seg_record_read(store->segments, lookup_segment(lookup), lookup_sequence(lookup), lookup->position,
 				     read->bytes, read->available, &record, &needed);
 
-	/* No such record gets a slot: the length is not to be believed. */
+	/* A record of this length gets no slot: the length is wrong. */
 	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT && needed <= read->available)
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT)
-		met_short(lookup, &record, needed);
+		lookup_met_short(lookup, &record, needed);
 	else if (result != FS_OK)
-		met_corrupt(lookup);
-	else if (is_key(lookup->request, &record))
-		found(lookup, &record);
+		lookup_met_corrupt(lookup);
+	else if (lookup_is_key(lookup->request, &record))
+		lookup_found(lookup, &record);
 	else
-		met_other_key(lookup, &record);
+		lookup_met_other_key(lookup, &record);
 }
 
-/* A failed read is a miss (segments counted the error); what a command answers about an absent key must be true from
-   then on. */
-static void met_error(struct store_lookup *lookup, int result)
+/* A failed read is a miss (segments counted the error); a command's answer about an absent key must be true from then
+   on. */
+static void lookup_met_error(struct store_lookup *lookup, int result)
 {
 	if (result == FS_ELATE || result == FS_EOFFLINE || result == FS_ENOMEM) {
 		if (result == FS_ELATE)
 			ctr_add(CTR_flash_reads_shed, 1);
 		if (lookup->made)
-			lookup->reads--; /* it was never sent */
+			lookup_uncount_read(lookup); /* it was never sent */
 		lookup_give_up(lookup);
 		return;
 	}
 	if (lookup_needs_value(lookup))
-		drop_slot(lookup);
-	read_on(lookup);
+		lookup_drop_slot(lookup);
+	lookup_read_on(lookup);
 }
 
 void lookup_on_read(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
 
+	must(lookup->magic == LOOKUP_MAGIC && lookup->worker->magic == WORKER_MAGIC);
+	must(lookup->running && !lookup->ready && !lookup->waits);
 	if (lookup->unread) {
 		lookup_give_up(lookup);
 		return;
 	}
 	if (!lookup->extent_read)
-		fidx_touch_soon(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)
 		lookup_look(lookup);
 	else
-		met_error(lookup, lookup->read->read.result);
+		lookup_met_error(lookup, lookup->read->read.result);
 }
 
 void reads_done(struct store_lookup *lookup)
@@ -197,9 +197,9 @@ void reads_done(struct store_lookup *lookup)
 	lookup_on_read(lookup);
 }
 
-/* Where the next match leads. Extents know their key by all 64 bits of its hash: asked first, they are nearly always
-   right. False: there is none left. */
-static bool choose_next(struct store_lookup *lookup, uint64_t *length)
+/* Fills position and length of the next match's record. An extent comes first: it knows all 64 bits of its key's hash
+   and is nearly always right. False: no match is left. */
+static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 {
 	struct store *store = lookup->worker->context.store;
 
@@ -208,7 +208,7 @@ static bool choose_next(struct store_lookup *lookup, uint64_t *length)
 		lookup->position = lookup->extent.offset;
 		*length = lookup->extent.length;
 	} else if (lookup->at < lookup->matches) {
-		const struct fidx_match *match = &lookup->match[lookup->at];
+		const struct fidx_match *match = lookup_match(lookup);
 
 		lookup->position = seg_position(store->segments, match->segment, match->place, match->function);
 		*length = seg_read_length(store->segments, match->segment);
@@ -230,7 +230,7 @@ void lookup_read_next(struct store_lookup *lookup)
 {
 	uint64_t length;
 
-	if (choose_next(lookup, &length))
+	if (lookup_choose_next(lookup, &length))
 		lookup_ask(lookup, length);
 	else
 		lookup_exhausted(lookup);
@@ -238,15 +238,15 @@ void lookup_read_next(struct store_lookup *lookup)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* A part of the room for lookups is left to what has begun. */
+/* A quarter of the room for lookups is for commands that have begun. */
 static bool lookup_has_room(const struct store_worker *worker, bool begun)
 {
 	return worker->lookups < (begun ? worker->lookups_most : worker->lookups_most / 4 * 3);
 }
 
-/* A GET is refused sooner than a change, which would cost the object that it can't read. What others are reading, or
-   have read just now, costs the drive nothing. */
-static bool may_begin(const struct store_worker *worker, const struct store_request *request, bool shared)
+/* A GET is refused sooner than a change, because a change that is refused costs the object. A record that other
+   lookups are reading, or have just read, costs the drive nothing. */
+static bool lookup_may_begin(const struct store_worker *worker, const struct store_request *request, bool shared)
 {
 	struct store_fate *fate = request->fate;
 	bool begun = request_needs_value(worker->context.store, request) || (fate && fate->taken), admitted;
@@ -263,11 +263,11 @@ static bool may_begin(const struct store_worker *worker, const struct store_requ
 	return admitted;
 }
 
-static bool is_shared(struct store_lookup *lookup)
+static bool lookup_is_shared(struct store_lookup *lookup)
 {
 	uint64_t length;
 
-	return choose_next(lookup, &length) &&
+	return lookup_choose_next(lookup, &length) &&
 	       !reads_would_read(&lookup->worker->reads, &(struct reads_wanted){ .segment = lookup_segment(lookup),
 										 .sequence = lookup_sequence(lookup),
 										 .offset = lookup->position,
@@ -287,7 +287,7 @@ enum lookup_answer lookup_start(struct store_worker *worker, struct store_reques
 	lookup_pin(lookup, match, matches, extent);
 	if (lookup->matches == 0 && !lookup->has_extent) {
 		refused = LOOKUP_NOTHING;
-	} else if (may_begin(worker, request, is_shared(lookup))) {
+	} else if (lookup_may_begin(worker, request, lookup_is_shared(lookup))) {
 		lock_release(&stripe->lock);
 		lookup->request = request;
 		lookup->started_us = worker->now_us;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a lookup ends: a GET is answered from the read buffer, everything else is decided under the stripe, and what can't be
-   known in time is given up. */
+/* The ends of a lookup: a GET is answered from the read buffer, everything else is decided under the stripe, and a
+   request that flash can't answer in time is given up. */
 #include "server/store/request/lookup_internal.h"
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-/* Keeps those matches whose segments could be pinned; a segment that is gone took its slots along. */
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
 		const struct fidx_extent *extent)
 {
+	must(lookup->matches == 0 && !lookup->has_extent);
+	must(matches <= LOOKUP_FEW || lookup->match != lookup->few);
 	for (unsigned i = 0; i < matches; i++)
 		if (seg_pin(lookup_segments(lookup), match[i].segment, match[i].sequence))
 			lookup->match[lookup->matches++] = match[i];
@@ -20,6 +21,7 @@ void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, uns
 
 void lookup_unpin(struct store_lookup *lookup)
 {
+	must(lookup->at <= lookup->matches);
 	for (unsigned i = 0; i < lookup->matches; i++)
 		seg_unpin(lookup_segments(lookup), lookup->match[i].segment);
 	if (lookup->has_extent)
@@ -30,22 +32,23 @@ void lookup_unpin(struct store_lookup *lookup)
 
 /* ---- the end of a request -------------------------------------------------------------------- */
 
-static void thaw(struct store_lookup *lookup, struct stripe *stripe)
+static void lookup_thaw(struct store_lookup *lookup, struct stripe *stripe)
 {
 	if (lookup->frozen) {
+		lock_assert_held(&stripe->lock);
 		must(stripe->frozen > 0);
 		stripe->frozen--;
 		lookup->frozen = false;
 	}
 }
 
-static void count_reads(const struct store_lookup *lookup, bool found)
+static void lookup_count_reads(const struct store_lookup *lookup, bool found)
 {
 	ctr_add(found ? CTR_flash_lookups_hit : CTR_flash_lookups_miss, 1);
 	ctr_add(found ? CTR_flash_reads_on_hit : CTR_flash_reads_on_miss, lookup->reads);
 }
 
-/* Answers; the lookup is no more. */
+/* Answers the request and frees the lookup. */
 static void lookup_end(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
@@ -55,13 +58,14 @@ static void lookup_end(struct store_lookup *lookup)
 	lookup_unpin(lookup);
 	if (lookup->read)
 		reads_leave(lookup);
+	must(request->lookup == lookup && worker->pending > 0);
 	request->lookup = NULL;
 	worker->pending--;
 	lookup_free(lookup);
 	request->done(request);
 }
 
-static struct action action_of(struct store_lookup *lookup, struct stripe *stripe)
+static struct action lookup_action(struct store_lookup *lookup, struct stripe *stripe)
 {
 	struct store_worker *worker = lookup->worker;
 
@@ -76,17 +80,17 @@ static struct action action_of(struct store_lookup *lookup, struct stripe *strip
 
 /* ---- GET ------------------------------------------------------------------------------------- */
 
-static void touch_slot(struct store *store, struct store_lookup *lookup)
+static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 {
 	if (lookup->extent_read)
 		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
-		fidx_touch(store->index, &lookup->key, &lookup->match[lookup->at]);
+		fidx_touch(store->index, &lookup->key, lookup_match(lookup));
 }
 
-static bool read_on_flash(const struct store_lookup *lookup)
+static bool lookup_was_read_on_flash(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.read_on_flash : lookup->match[lookup->at].read_on_flash;
+	return lookup->extent_read ? lookup->extent.read_on_flash : lookup_match(lookup)->read_on_flash;
 }
 
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
@@ -94,7 +98,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	struct store_request *request = lookup->request;
 	struct store *store = lookup->worker->context.store;
 	uint32_t expiry = record->expiry;
-	bool quiet = request->extended && (request->options.keep_clock || request->options.uncounted);
+	bool quiet = request->has_options && (request->options.keep_clock || request->options.uncounted);
 
 	request->value = (struct store_value){ .data = record->value,
 					       .length = record->value_length,
@@ -103,14 +107,14 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 					       .from_flash = true,
 					       .read = reads_pass_on(lookup) };
 	request->result = STORE_HIT;
-	if (request->extended)
-		extended_found(request,
-			       &(struct current){ .record = record,
-						  .packed_ms = packed_ms,
-						  .read_on_flash = read_on_flash(lookup) },
-			       lookup->worker->now_seconds, lookup->worker->now_ms);
+	if (request->has_options)
+		options_found(request,
+			      &(struct current){ .record = record,
+						 .packed_ms = packed_ms,
+						 .read_on_flash = lookup_was_read_on_flash(lookup) },
+			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
-		touch_slot(store, lookup);
+		lookup_touch_slot(store, lookup);
 		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
 			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
 	}
@@ -118,7 +122,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))
 		lookup_promote(lookup, record, packed_ms);
 #endif
-	count_reads(lookup, true);
+	lookup_count_reads(lookup, true);
 	count_result(&lookup->worker->context, request, true);
 	lookup_end(lookup);
 }
@@ -127,14 +131,14 @@ void lookup_miss(struct store_lookup *lookup)
 {
 	lookup->request->result = STORE_MISS;
 	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
-	count_reads(lookup, false);
+	lookup_count_reads(lookup, false);
 	count_result(&lookup->worker->context, lookup->request, false);
 	lookup_end(lookup);
 }
 
 /* ---- read-modify-write ----------------------------------------------------------------------- */
 
-static bool was_read(const struct store_lookup *lookup, const struct fidx_match *match)
+static bool lookup_has_read(const struct store_lookup *lookup, const struct fidx_match *match)
 {
 	for (unsigned i = 0; i < lookup->matches; i++)
 		if (fidx_same(&lookup->match[i], match))
@@ -143,14 +147,14 @@ static bool was_read(const struct store_lookup *lookup, const struct fidx_match 
 }
 
 /*
- * Under the stripe, DRAM lacking the key: do the slots still say what was read? found: the slot
- * of the record must be there still; otherwise every match must be among those that were read.
+ * Under the stripe, with DRAM lacking the key: is the result of the reads still true? found: the slot of the record
+ * must be there still; otherwise every present match must be one that was read.
  */
-static bool still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
-		       unsigned *matches, struct fidx_extent *extent, bool *has_extent)
+static bool lookup_still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
+			      unsigned *matches, struct fidx_extent *extent, bool *has_extent)
 {
 	if (found && !lookup->extent_read) {
-		struct fidx_match own = lookup->match[lookup->at];
+		struct fidx_match own = *lookup_match(lookup);
 
 		if (fidx_find(store->index, &lookup->key, &own))
 			return true;
@@ -163,19 +167,21 @@ static bool still_true(struct store *store, struct store_lookup *lookup, bool fo
 	if (*has_extent && !same_extent)
 		return false;
 	for (unsigned i = 0; i < *matches; i++)
-		if (!was_read(lookup, &match[i]))
+		if (!lookup_has_read(lookup, &match[i]))
 			return false;
 	return true;
 }
 
-/* Another round: what matches now is pinned and read anew. Stripe held at the call. */
-static void again(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match, unsigned matches,
-		  const struct fidx_extent *extent)
+/* Another round: pins the present matches and reads anew. The stripe is held at the call, and released. */
+static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe, const struct fidx_match *match,
+			     unsigned matches, const struct fidx_extent *extent)
 {
 	bool room;
 
 	ctr_add(CTR_flash_revalidations, 1);
 	if (++lookup->rounds == LOOKUP_ROUNDS_MAX) {
+		must(!lookup->frozen);
+		lock_assert_held(&stripe->lock);
 		stripe->frozen++;
 		lookup->frozen = true;
 		ctr_add(CTR_flash_freezes, 1);
@@ -195,14 +201,13 @@ static void again(struct store_lookup *lookup, struct stripe *stripe, const stru
 		lookup_give_up(lookup);
 }
 
-/* record: what was found on flash, NULL when every match was another key's, dead or unreadable. */
 void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_worker *worker = lookup->worker;
 	struct store *store = worker->context.store;
 	struct store_request *request = lookup->request;
 	struct stripe *stripe = store_stripe(store, request->hash);
-	struct action action = action_of(lookup, stripe);
+	struct action action = lookup_action(lookup, stripe);
 	struct current current = { .packed_ms = packed_ms };
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -215,14 +220,14 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	if (record && !store_alive(store, record->expiry, record->cas, worker->now_seconds))
 		record = NULL; /* flushed since it was read */
 	if (!current.item) {
-		bool truth = still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
+		bool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
-		/* Frozen, no slot can have come; but one that the table of known collisions rejected may
-		   match again, as that table forgets. What was found is enough to know then. */
+		/* No slot can have come to a frozen stripe; but the table of known collisions forgets, so a slot that
+		   it rejected may match again. Then a record that was found is enough. */
 		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
-			if (truth) /* the fault: read the same again */
+			if (truth) /* the fault point: read the same again */
 				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
-			again(lookup, stripe, match, matches, has_extent ? &extent : NULL);
+			lookup_read_anew(lookup, stripe, match, matches, has_extent ? &extent : NULL);
 			for (unsigned i = 0; i < action.garbage_count; i++)
 				item_release(&worker->context, action.garbage[i]);
 			return;
@@ -230,15 +235,15 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 		if (truth)
 			current.record = record;
 		if (current.record) {
-			current.read_on_flash = read_on_flash(lookup);
+			current.read_on_flash = lookup_was_read_on_flash(lookup);
 			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
-			action.own_slot = lookup->extent_read ? NULL : &lookup->match[lookup->at];
+			action.own_slot = lookup->extent_read ? NULL : lookup_match(lookup);
 		}
 	}
 	action_apply(&action, &current);
-	thaw(lookup, stripe);
+	lookup_thaw(lookup, stripe);
 	lock_release(&stripe->lock);
-	count_reads(lookup, current.record != NULL);
+	lookup_count_reads(lookup, current.record != NULL);
 	count_result(&worker->context, request, current.record != NULL);
 	action_finish(&action);
 	lookup_end(lookup);
@@ -246,25 +251,24 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 
 /* ---- too late --------------------------------------------------------------------------------- */
 
-/* What flash holds of the key won't be known in time. */
 void lookup_give_up(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
 	struct store_worker *worker = lookup->worker;
 	struct stripe *stripe = store_stripe(worker->context.store, request->hash);
-	struct action action = action_of(lookup, stripe);
+	struct action action = lookup_action(lookup, stripe);
 	struct current current = { 0 };
 
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
-	/* A GET took effect when it looked at DRAM: what a later command of its connection has stored
+	/* A plain GET took effect when it looked at DRAM: an object that a later command of its connection has stored
 	   since is not its answer. */
 	if (lookup_needs_value(lookup))
 		current.item = action_find(&action);
 	action_unread(&action, &current);
-	thaw(lookup, stripe);
+	lookup_thaw(lookup, stripe);
 	lock_release(&stripe->lock);
-	count_reads(lookup, false);
+	lookup_count_reads(lookup, false);
 	count_result(&worker->context, request, false);
 	action_finish(&action);
 	lookup_end(lookup);

@@ -1,35 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lookup under way, and what the files that carry it out share: lookup.c (reads), lookup_pool.c (its memory and lists),
- * lookup_end.c (answers), promote.c. All of it belongs to the worker's thread; no stripe is held at a call unless it says so.
+ * A lookup under way. The files that carry it out share it: lookup.c (reads), lookup_pool.c (memory and lists),
+ * lookup_end.c (answers), promote.c. Everything here belongs to the worker's thread. No stripe is held at a call
+ * unless a comment says so, and nothing waits for the device.
  */
 #ifndef FS_STORE_LOOKUP_INTERNAL_H
 #define FS_STORE_LOOKUP_INTERNAL_H
 
 #include "server/store/request/action_internal.h"
 
+/* The store's segments. */
 static inline struct segments *lookup_segments(const struct store_lookup *lookup)
 {
 	return lookup->worker->context.store->segments;
 }
 
+/* The match that is being read, where it is no extent. */
+static inline struct fidx_match *lookup_match(struct store_lookup *lookup)
+{
+	must(lookup->at < lookup->matches);
+	return &lookup->match[lookup->at];
+}
+
 /* The segment that is being read, and its sequence number. */
-static inline uint32_t lookup_segment(const struct store_lookup *lookup)
+static inline uint32_t lookup_segment(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.segment : lookup->match[lookup->at].segment;
+	return lookup->extent_read ? lookup->extent.segment : lookup_match(lookup)->segment;
 }
 
-static inline uint64_t lookup_sequence(const struct store_lookup *lookup)
+static inline uint64_t lookup_sequence(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.sequence : lookup->match[lookup->at].sequence;
+	return lookup->extent_read ? lookup->extent.sequence : lookup_match(lookup)->sequence;
 }
 
+/* See request_needs_value. */
 static inline bool lookup_needs_value(const struct store_lookup *lookup)
 {
 	return request_needs_value(lookup->worker->context.store, lookup->request);
 }
 
-/* How long a request may wait for flash: --flash-read-timeout. */
+/* The read that the lookup began was never sent. */
+static inline void lookup_uncount_read(struct store_lookup *lookup)
+{
+	must(lookup->reads > 0);
+	lookup->reads--;
+}
+
+/* How long a request may wait for flash, in us: --flash-read-timeout. */
 static inline uint64_t timeout_us(const struct store_worker *worker)
 {
 	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed) * 1000ull;
@@ -37,43 +54,48 @@ static inline uint64_t timeout_us(const struct store_worker *worker)
 
 /* ---- lookup_pool.c --------------------------------------------------------------------------- */
 
-/* A lookup with room for that many matches, of which it has none yet. NULL: no memory. */
+/* A lookup without matches, with room for so many. NULL: no memory. The stripe may be held. */
 struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches);
+/* Back into the pool: the lookup is in no list, and has neither pins nor a read. The stripe may be held. */
 void lookup_free(struct store_lookup *lookup);
-/* Room for so many matches in a lookup that has none at the moment. False: no memory. */
-bool lookup_make_room(struct store_lookup *lookup, unsigned matches);
-/* Into the worker's list of running lookups, and out of it. */
+/* Makes room for so many matches in a lookup that has none at the moment. False: no memory. The stripe may be held. */
+FS_MUST_CHECK bool lookup_make_room(struct store_lookup *lookup, unsigned matches);
+/* Into the worker's list of running lookups, as the newest, and out of it. */
 void lookup_run(struct store_lookup *lookup);
 void lookup_unrun(struct store_lookup *lookup);
-/* The lookup's bytes are there already: the worker's next poll looks at them. take: the first of these; there is one. */
+/* A running lookup's bytes are there already: the worker's next poll looks at them. take: takes the first such lookup,
+   of which there is one at least, off the list. */
 void lookup_make_ready(struct store_lookup *lookup);
 struct store_lookup *lookup_take_ready(struct store_worker *worker);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 
-/* The read that the lookup waits for is done, or could not be begun. */
+/* The read that the lookup waits for is done, or could not be begun. May answer the request and free the lookup. */
 void lookup_on_read(struct store_lookup *lookup);
-/* Reads where the next match leads; after the last match the lookup ends. */
+/* Reads the record of the next match; after the last match answers the request and frees the lookup. */
 void lookup_read_next(struct store_lookup *lookup);
 
 /* ---- lookup_end.c ---------------------------------------------------------------------------- */
 
-/* Keeps those matches whose segments could be pinned: a segment that is gone took its slots along. extent may be NULL. */
+/* Keeps the matches whose segments it could pin: a segment that is gone took its slots along. The lookup has no pins
+   before. extent may be NULL. The stripe is held, so that no slot appears meanwhile. */
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
 		const struct fidx_extent *extent);
+/* Gives all pins back; the lookup has no matches then. The stripe may be held. */
 void lookup_unpin(struct store_lookup *lookup);
-/* Each of these answers the request and frees the lookup; decide may begin another round of reads instead.
-   record: what was found on flash; NULL: every match was another key's, dead or unreadable. */
+/* Each of these answers the request, calls its done, and frees the lookup; decide may begin another round of reads
+   instead. decide and give_up take the stripe. record: the key's record on flash, packed_ms: when its segment was
+   written; NULL: every match was another key's, dead or unreadable. */
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
 void lookup_miss(struct store_lookup *lookup);
 void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
-/* What flash holds of the key won't be known in time. */
+/* The key can't be read from flash in time: a GET misses, a change acts as action_unread says. */
 void lookup_give_up(struct store_lookup *lookup);
 
 /* ---- promote.c ------------------------------------------------------------------------------- */
 
 #ifdef FS_FAULTS
-/* Makes a clean copy of the record in DRAM, if the key has no object there. */
+/* Makes a clean copy of the record in DRAM, if the key has no object there and memory allows. Takes the stripe. */
 void lookup_promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
 #endif
 

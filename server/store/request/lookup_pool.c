@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker's lookups: the pool, the list of running ones, and the list of those whose bytes are there already. */
+/* A worker's lookups: the pool, the list of running ones, and the list of ready ones, whose bytes are there already. */
 #include "server/store/request/lookup_internal.h"
 
 #define LOOKUPS_IDLE_MOST 64u
 
 /* ---- the pool and the list of running ones --------------------------------------------------- */
 
-/* For so many matches, of which there are none at the moment. False: no memory. */
 bool lookup_make_room(struct store_lookup *lookup, unsigned matches)
 {
 	struct fidx_match *match;
@@ -23,6 +22,10 @@ void lookup_free(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->magic == LOOKUP_MAGIC);
+	must(!lookup->running && !lookup->ready && !lookup->read && !lookup->frozen);
+	must(lookup->matches == 0 && !lookup->has_extent);
+	lookup->magic = 0;
 	if (lookup->match != lookup->few)
 		mem_free(lookup->match);
 	if (worker->free_count >= LOOKUPS_IDLE_MOST) {
@@ -34,7 +37,6 @@ void lookup_free(struct store_lookup *lookup)
 	worker->free_count++;
 }
 
-/* Room for that many matches. NULL: no memory. */
 struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 {
 	struct store_lookup *lookup = worker->free;
@@ -48,6 +50,7 @@ struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 	if (!lookup)
 		return NULL;
 	memset(lookup, 0, offsetof(struct store_lookup, key));
+	lookup->magic = LOOKUP_MAGIC;
 	lookup->worker = worker;
 	lookup->match = lookup->few;
 	if (lookup_make_room(lookup, matches))
@@ -58,7 +61,7 @@ struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 
 void lookups_fini(struct store_worker *worker)
 {
-	must(worker->lookups == 0);
+	must(worker->lookups == 0 && !worker->ready_first);
 	while (worker->free) {
 		struct store_lookup *lookup = worker->free;
 
@@ -71,6 +74,8 @@ void lookup_run(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(!lookup->running);
+	lookup->running = true;
 	lookup->prev = worker->newest;
 	lookup->next = NULL;
 	if (worker->newest)
@@ -85,6 +90,8 @@ void lookup_unrun(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->running && worker->lookups > 0);
+	lookup->running = false;
 	if (lookup->prev)
 		lookup->prev->next = lookup->next;
 	else
@@ -96,13 +103,14 @@ void lookup_unrun(struct store_lookup *lookup)
 	worker->lookups--;
 }
 
-/* ---- those whose bytes are there already ----------------------------------------------------- */
+/* ---- ready ones ------------------------------------------------------------------------------ */
 
-/* done() is never called from store_execute: it is the next poll's turn. */
+/* The next poll looks at the bytes, because store_execute never calls done(). */
 void lookup_make_ready(struct store_lookup *lookup)
 {
 	struct store_worker *worker = lookup->worker;
 
+	must(lookup->running && !lookup->ready && !lookup->waits);
 	lookup->ready = true;
 	lookup->next_waiting = NULL;
 	if (worker->ready_last)
@@ -116,6 +124,7 @@ struct store_lookup *lookup_take_ready(struct store_worker *worker)
 {
 	struct store_lookup *lookup = worker->ready_first;
 
+	must(lookup && lookup->magic == LOOKUP_MAGIC && lookup->ready);
 	worker->ready_first = lookup->next_waiting;
 	if (!worker->ready_first)
 		worker->ready_last = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A GET that was answered from flash leaves a copy in DRAM. No rule asks for it yet: a fault point does, so that what a clean
- * copy is to all commands is tested.
+ * A GET that was answered from flash leaves a clean copy in DRAM. No rule asks for that; a fault point does, so that
+ * tests see each command meet a clean copy.
  */
 #ifdef FS_FAULTS
 #include "server/store/request/lookup_internal.h"
 
-/* A clean copy in DRAM: the slot stays, and any change of the copy clears it first, without knowing which it is. */
+/* The slot stays beside the copy. A change of the copy clears the key's slots first, without knowing which one it
+   is. */
 void lookup_promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
 {
 	struct store_worker *worker = lookup->worker;

@@ -5,7 +5,7 @@
 
 #define TABLE_LEAST 64u
 #define FREE_MOST 64u
-#define KEEP_LARGEST (64u << 10) /* longer records are rarely asked for by many at once, and push out many others */
+#define KEEP_LARGEST (64u << 10) /* bytes; longer records are seldom shared, and push out many others */
 
 void reads_init(struct reads *reads, struct segments *segments, struct seg_reader *reader, uint64_t kept_most)
 {
@@ -14,14 +14,15 @@ void reads_init(struct reads *reads, struct segments *segments, struct seg_reade
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static uint32_t place_of(const struct reads *reads, uint32_t segment, uint64_t offset)
+static uint32_t reads_bucket(const struct reads *reads, uint32_t segment, uint64_t offset)
 {
 	return (uint32_t)mix64(offset << 14 ^ segment) & reads->table_mask;
 }
 
 static struct flash_read *reads_find(const struct reads *reads, const struct reads_wanted *wanted)
 {
-	struct flash_read *read = reads->table ? reads->table[place_of(reads, wanted->segment, wanted->offset)] : NULL;
+	struct flash_read *read =
+		reads->table ? reads->table[reads_bucket(reads, wanted->segment, wanted->offset)] : NULL;
 
 	for (; read; read = read->chain)
 		if (read->read.segment == wanted->segment && read->read.offset == wanted->offset &&
@@ -32,40 +33,43 @@ static struct flash_read *reads_find(const struct reads *reads, const struct rea
 
 static void reads_list(struct reads *reads, struct flash_read *read)
 {
-	struct flash_read **place = &reads->table[place_of(reads, read->read.segment, read->read.offset)];
+	struct flash_read **head = &reads->table[reads_bucket(reads, read->read.segment, read->read.offset)];
 
-	read->chain = *place;
-	*place = read;
+	read->chain = *head;
+	*head = read;
 	read->listed = true;
 }
 
-static void unlist(struct reads *reads, struct flash_read *read)
+static void reads_unlist(struct reads *reads, struct flash_read *read)
 {
-	struct flash_read **link = &reads->table[place_of(reads, read->read.segment, read->read.offset)];
+	struct flash_read **link = &reads->table[reads_bucket(reads, read->read.segment, read->read.offset)];
 
 	if (!read->listed)
 		return;
-	while (*link != read)
+	while (*link != read) {
+		must(*link);
 		link = &(*link)->chain;
+	}
 	*link = read->chain;
 	read->listed = false;
 }
 
-/* Room in the table for one more. Without memory for a larger one the chains grow; without any it is false. */
-static bool grow_table(struct reads *reads)
+/* Makes room in the table for one more read. Without memory for a larger table the chains grow. False: there is no
+   table. */
+static bool reads_grow_table(struct reads *reads)
 {
-	uint32_t places = reads->table ? 2 * (reads->table_mask + 1) : TABLE_LEAST;
+	uint32_t buckets = reads->table ? 2 * (reads->table_mask + 1) : TABLE_LEAST;
 	struct flash_read **old = reads->table, **table;
-	uint32_t old_places = old ? reads->table_mask + 1 : 0;
+	uint32_t old_buckets = old ? reads->table_mask + 1 : 0;
 
 	if (old && reads->count <= reads->table_mask)
 		return true;
-	table = mem_zalloc(places * sizeof(struct flash_read *));
+	table = mem_zalloc(buckets * sizeof(struct flash_read *));
 	if (!table)
 		return old != NULL;
 	reads->table = table;
-	reads->table_mask = places - 1;
-	for (uint32_t i = 0; i < old_places; i++) {
+	reads->table_mask = buckets - 1;
+	for (uint32_t i = 0; i < old_buckets; i++) {
 		for (struct flash_read *read = old[i], *next; read; read = next) {
 			next = read->chain;
 			reads_list(reads, read);
@@ -77,7 +81,7 @@ static bool grow_table(struct reads *reads)
 
 /* ---- reads ----------------------------------------------------------------------------------- */
 
-static struct flash_read *take_free(struct reads *reads)
+static struct flash_read *reads_take_free(struct reads *reads)
 {
 	struct flash_read *read = reads->free;
 
@@ -89,10 +93,11 @@ static struct flash_read *take_free(struct reads *reads)
 	return read;
 }
 
-/* Nobody has it any more. */
-static void give_back(struct reads *reads, struct flash_read *read)
+/* No lookup and no value uses the read any more. */
+static void reads_give_back(struct reads *reads, struct flash_read *read)
 {
-	unlist(reads, read);
+	must(reads->count > 0 && !read->first);
+	reads_unlist(reads, read);
 	seg_read_release(reads->reader, &read->read);
 	reads->count--;
 	if (reads->free_count >= FREE_MOST) {
@@ -106,7 +111,7 @@ static void give_back(struct reads *reads, struct flash_read *read)
 
 /* ---- kept bytes ------------------------------------------------------------------------------ */
 
-static void unkeep(struct reads *reads, struct flash_read *read)
+static void reads_unkeep(struct reads *reads, struct flash_read *read)
 {
 	if (read->newer)
 		read->newer->older = read->older;
@@ -117,16 +122,17 @@ static void unkeep(struct reads *reads, struct flash_read *read)
 	else
 		reads->oldest = read->newer;
 	read->newer = read->older = NULL;
+	must(reads->kept_bytes >= read->read.buffer_bytes);
 	reads->kept_bytes -= read->read.buffer_bytes;
 }
 
-static void keep_within(struct reads *reads, uint64_t bytes)
+static void reads_keep_within(struct reads *reads, uint64_t bytes)
 {
 	while (reads->kept_bytes > bytes) {
 		struct flash_read *oldest = reads->oldest;
 
-		unkeep(reads, oldest);
-		give_back(reads, oldest);
+		reads_unkeep(reads, oldest);
+		reads_give_back(reads, oldest);
 	}
 }
 
@@ -140,10 +146,10 @@ static void reads_keep(struct reads *reads, struct flash_read *read)
 		reads->oldest = read;
 	reads->newest = read;
 	reads->kept_bytes += read->read.buffer_bytes;
-	keep_within(reads, reads->kept_most);
+	reads_keep_within(reads, reads->kept_most);
 }
 
-static void drop_user(struct flash_read *read)
+static void reads_drop_user(struct flash_read *read)
 {
 	struct reads *reads = read->reads;
 
@@ -153,13 +159,13 @@ static void drop_user(struct flash_read *read)
 	if (read->listed && read->read.result == FS_OK && read->read.buffer_bytes <= KEEP_LARGEST)
 		reads_keep(reads, read);
 	else
-		give_back(reads, read);
+		reads_give_back(reads, read);
 }
 
 void reads_stop(struct reads *reads)
 {
 	reads->kept_most = 0;
-	keep_within(reads, 0);
+	reads_keep_within(reads, 0);
 }
 
 void reads_fini(struct reads *reads)
@@ -178,6 +184,7 @@ void reads_fini(struct reads *reads)
 
 static void reads_wait_for(struct flash_read *read, struct store_lookup *lookup)
 {
+	must(!read->done && lookup->waits);
 	lookup->next_waiting = NULL;
 	if (read->last)
 		read->last->next_waiting = lookup;
@@ -191,11 +198,12 @@ static void reads_on_done(struct seg_read *seg_read)
 	struct flash_read *read = (struct flash_read *)(void *)seg_read;
 	struct reads *reads = read->reads;
 
+	must(!read->done);
 	seg_unpin(reads->segments, seg_read->segment);
 	read->done = true;
-	read->users++; /* until all have been told */
+	read->users++; /* until reads_done was called for all */
 	if (seg_read->result != FS_OK)
-		unlist(reads, read);
+		reads_unlist(reads, read);
 	ctr_add(CTR_flash_pages_read, seg_read->result == FS_OK ? seg_read->pages : 0);
 	while (read->first) {
 		struct store_lookup *lookup = read->first;
@@ -203,16 +211,17 @@ static void reads_on_done(struct seg_read *seg_read)
 		read->first = lookup->next_waiting;
 		if (!read->first)
 			read->last = NULL;
+		must(lookup->waits && lookup->read == read);
 		lookup->waits = false;
 		reads_done(lookup);
 	}
-	drop_user(read);
+	reads_drop_user(read);
 }
 
 /* Begins a read; NULL: no memory, or the segment is gone. */
 static struct flash_read *reads_begin(struct reads *reads, const struct reads_wanted *wanted)
 {
-	struct flash_read *read = grow_table(reads) ? take_free(reads) : NULL;
+	struct flash_read *read = reads_grow_table(reads) ? reads_take_free(reads) : NULL;
 
 	if (!read)
 		return NULL;
@@ -225,7 +234,7 @@ static struct flash_read *reads_begin(struct reads *reads, const struct reads_wa
 	read->reads = reads;
 	reads->count++;
 	if (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {
-		give_back(reads, read);
+		reads_give_back(reads, read);
 		return NULL;
 	}
 	reads_list(reads, read);
@@ -238,13 +247,14 @@ enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup, co
 {
 	struct flash_read *read = reads_find(reads, wanted);
 
+	must(!lookup->read && !lookup->waits);
 	*made = !read;
 	if (!read)
 		read = reads_begin(reads, wanted);
 	if (!read)
 		return READS_NONE;
 	if (read->done && read->users == 0)
-		unkeep(reads, read);
+		reads_unkeep(reads, read);
 	if (read->read.expires_ns < wanted->expires_ns)
 		read->read.expires_ns = wanted->expires_ns;
 	read->users++;
@@ -263,11 +273,12 @@ bool reads_would_read(const struct reads *reads, const struct reads_wanted *want
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-static void stop_waiting(struct flash_read *read, struct store_lookup *lookup)
+static void reads_stop_waiting(struct flash_read *read, struct store_lookup *lookup)
 {
 	struct store_lookup **link = &read->first, *before = NULL;
 
 	while (*link != lookup) {
+		must(*link);
 		before = *link;
 		link = &(*link)->next_waiting;
 	}
@@ -284,14 +295,14 @@ bool reads_leave(struct store_lookup *lookup)
 
 	lookup->read = NULL;
 	if (lookup->waits)
-		stop_waiting(read, lookup);
+		reads_stop_waiting(read, lookup);
 	if (read->users == 1 && !read->done && seg_read_cancel(reads->reader, &read->read)) {
 		ctr_add(CTR_flash_reads_cancelled, 1);
 		seg_unpin(reads->segments, read->read.segment);
-		give_back(reads, read);
+		reads_give_back(reads, read);
 		return true;
 	}
-	drop_user(read);
+	reads_drop_user(read);
 	return false;
 }
 
@@ -299,18 +310,20 @@ struct flash_read *reads_pass_on(struct store_lookup *lookup)
 {
 	struct flash_read *read = lookup->read;
 
+	must(read && read->done);
 	lookup->read = NULL;
 	return read;
 }
 
 void reads_release(struct flash_read *read)
 {
-	drop_user(read);
+	must(read->done);
+	reads_drop_user(read);
 }
 
 void reads_distrust(struct flash_read *read)
 {
-	unlist(read->reads, read);
+	reads_unlist(read->reads, read);
 }
 
 uint64_t reads_memory(const struct reads *reads)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of this room share: workers, lookups on flash, and which requests need them. */
+/* Shared by the files of this room: workers, lookups on flash, and the question which requests need one. All belong to
+   the worker's thread. */
 #ifndef FS_STORE_REQUEST_INTERNAL_H
 #define FS_STORE_REQUEST_INTERNAL_H
 
@@ -9,27 +10,33 @@
 /* Rounds of a read-modify-write whose slots changed, before commits have to wait for it. */
 #define LOOKUP_ROUNDS_MAX 3
 
-#define LOOKUP_FEW 4 /* matches that need no memory of their own: more are there once in thousands of lookups */
+#define LOOKUP_MAGIC 0x6c6f6f6bu /* "look" */
+#define WORKER_MAGIC 0x776f726bu /* "work" */
+
+#define LOOKUP_FEW 4 /* matches that need no memory of their own; one lookup in thousands has more */
 
 /* Flash reads for one request. Pooled per worker. */
 struct store_lookup {
-	struct store_lookup *next, *prev; /* the worker's list of running ones, oldest first; or of free ones */
-	struct store_lookup *next_waiting; /* for the same read */
+	struct store_lookup *next, *prev; /* in the worker's list of running ones, oldest first; or of free ones */
+	struct store_lookup *next_waiting; /* the next that waits for the same read, or is ready */
 	struct store_worker *worker;
 	struct store_request *request;
-	struct flash_read *read; /* what it waits for, or is looking at; NULL: neither */
+	struct flash_read *read; /* the read that it waits for, or looks at; NULL: neither */
 	uint64_t started_us;
-	uint64_t position; /* of the read under way */
-	unsigned matches, at, reads, rounds;
-	bool waits; /* for its read to be done */
-	bool ready; /* its read is done already: it is in the worker's list of these */
-	bool unread; /* ... or could not be begun */
+	uint64_t position; /* of the read under way, in its segment */
+	uint32_t magic; /* LOOKUP_MAGIC from lookup_new to lookup_free */
+	unsigned matches, at; /* pinned matches; the one that is being read */
+	unsigned reads, rounds; /* reads begun for it; rounds that ended without a decision */
+	bool running; /* it is in the worker's list of running ones */
+	bool waits; /* its read is not done */
+	bool ready; /* its read is done, or could not be begun: it is in the worker's list of ready ones */
+	bool unread; /* its read could not be begun */
 	bool made; /* its read was begun for it */
-	bool has_extent; /* an extent may be this key's ... */
-	bool extent_read; /* ... it is what is being read ... */
-	bool extent_done; /* ... it was read: not it */
-	bool frozen; /* this lookup holds its stripe's commits up */
-	/* Below, nothing is cleared for a new lookup: each is filled before it is looked at. */
+	bool has_extent; /* an extent, pinned, may be this key's ... */
+	bool extent_read; /* ... and is being read ... */
+	bool extent_done; /* ... or was read, and is another key's */
+	bool frozen; /* commits pass its stripe by until it is done */
+	/* A new lookup doesn't clear the fields below: each is filled before its first use. */
 	struct fidx_key key;
 	struct fidx_extent extent;
 	struct fidx_match *match; /* few, or memory of its own */
@@ -39,59 +46,63 @@ struct store_lookup {
 struct store_worker {
 	struct store_context context;
 	struct seg_reader *reader; /* NULL without flash */
+	uint32_t magic; /* WORKER_MAGIC as long as it is one */
 	int timer_fd;
 	bool timer_armed;
-	uint64_t timer_due_us; /* not to be read before */
-	uint64_t now_ms, now_us;
-	uint32_t now_seconds;
+	uint64_t timer_due_us; /* the timer has not fired before */
+	uint64_t now_ms, now_us; /* the clock at the top of the turn */
+	uint32_t now_seconds; /* the same as the store's seconds */
 	unsigned pending; /* requests not done */
 	struct reads reads;
-	uint64_t accounted_bytes; /* reads and lookups, as told to the store's account */
-	struct store_lookup *free;
+	uint64_t accounted_bytes; /* of reads and lookups, as last added to the store's account */
+	struct store_lookup *free; /* the pool, free_count of them */
 	unsigned free_count;
-	unsigned lookups, lookups_most; /* running; no more are begun */
+	unsigned lookups, lookups_most; /* running; how many may run */
 	struct store_lookup *oldest, *newest; /* running */
 	struct store_lookup *ready_first, *ready_last; /* chained by next_waiting */
 };
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 
-/* Under -M no object is given up, so that only a slot that was proved to be the key's own is removed. Else those that may be
-   its are cleared without a look, and once in a while one of them is another key's. */
+/* Under -M no object is given up, so a change removes only a slot that was proved to be its key's own. Otherwise it
+   clears every slot that may be its key's without reading; once in a while one of them is another key's. */
 static inline bool store_proves_slots(const struct store *store)
 {
 	return !store->config.evict;
 }
-/* Must it have read what flash holds before it acts? A plain GET is served from the read buffer; a SET, and a DELETE whose
-   answer nobody needs, clear slots without looking. */
+/* Must the request have read the key's record before it acts under the stripe? A plain GET is served from the read
+   buffer; a SET, and a DELETE whose answer nobody needs, clear slots without reading. */
 static inline bool request_needs_value(const struct store *store, const struct store_request *request)
 {
 	const struct store_options *options = &request->options;
 
 	if (request->op == STORE_GET)
-		return request->extended && (options->vivify || options->touch || options->recache);
+		return request->has_options && (options->vivify || options->touch || options->recache);
 	if (store_proves_slots(store))
 		return true;
 	if (request->op == STORE_SET)
-		return request->extended && options->compare_cas;
+		return request->has_options && options->compare_cas;
 	if (request->op == STORE_DELETE)
-		return !request->extended || !(options->blind || options->refused);
+		return !request->has_options || !(options->blind || options->refused);
 	return true;
 }
-/* Starts the flash reads of a request, the stripe being held. Of the answers only LOOKUP_STARTED releases it. */
 enum lookup_answer {
 	LOOKUP_STARTED,
 	LOOKUP_NOTHING, /* no segment could be pinned: nothing is on flash */
-	LOOKUP_REFUSED /* there is, but it can't be read in time, or not at all */
+	LOOKUP_REFUSED /* flash may hold the key, but it can't be read in time, or not at all */
 };
-enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request, struct stripe *stripe,
-				const struct fidx_key *key, const struct fidx_match *match, unsigned matches,
-				const struct fidx_extent *extent);
-/* The end of a worker's lookups. */
+/* Starts the flash reads of a request for these matches and this extent (or NULL). The stripe is held; LOOKUP_STARTED
+   alone releases it, and then the request's done comes from a later store_worker_poll. */
+FS_MUST_CHECK enum lookup_answer lookup_start(struct store_worker *worker, struct store_request *request,
+					      struct stripe *stripe, const struct fidx_key *key,
+					      const struct fidx_match *match, unsigned matches,
+					      const struct fidx_extent *extent);
+/* Frees the pool of a worker that has no running lookup. */
 void lookups_fini(struct store_worker *worker);
 
 /* ---- count.c: hits, misses and commands, as memcached counts them ---------------------------- */
 
+/* Counts a request that is done, by its result. No stripe is held. */
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash);
 
 #endif

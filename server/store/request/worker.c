@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker of the store: what one of the daemon's threads has of its own, and the objects that it makes room for. */
+/* A worker of the store: the part that each of the daemon's threads has for itself, and the objects that it makes. */
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "server/store/request/lookup_internal.h"
 
 #define READER_DEPTH 128
-/* Of a worker's share of -m: bytes from flash that are kept for who asks next, and what may wait for flash. */
+/* Parts of a worker's share of -m: bytes from flash that are kept for later lookups, and lookups that may run. */
 #define KEPT_SHARE 1024u
 #define KEPT_LEAST (32u << 10)
-#define IDLE_SHARE 64u /* bytes of buffers that wait for the next reads */
+#define IDLE_SHARE 64u /* bytes of idle buffers */
 #define IDLE_LEAST (64u << 10)
 #define LOOKUPS_SHARE 32u
 #define LOOKUPS_LEAST 2048u
@@ -21,6 +21,7 @@ int store_worker_create(struct store_worker **out, struct store *store)
 	static _Atomic uint64_t number;
 
 	context_init(&worker->context, store, store->config.seed + 1000 + atomic_fetch_add(&number, 1));
+	worker->magic = WORKER_MAGIC;
 	worker->timer_fd = -1;
 	store_worker_turn(worker);
 	*out = worker;
@@ -47,6 +48,7 @@ int store_worker_create(struct store_worker **out, struct store *store)
 
 void store_worker_destroy(struct store_worker *worker)
 {
+	must(worker->magic == WORKER_MAGIC && worker->pending == 0);
 	if (worker->reader) {
 		reads_stop(&worker->reads);
 		seg_reader_destroy(worker->reader);
@@ -56,6 +58,7 @@ void store_worker_destroy(struct store_worker *worker)
 	if (worker->timer_fd >= 0)
 		close(worker->timer_fd);
 	context_settle(&worker->context);
+	worker->magic = 0;
 	mem_free(worker);
 }
 
@@ -75,6 +78,7 @@ uint64_t store_worker_turn(struct store_worker *worker)
 	struct store *store = worker->context.store;
 	uint64_t now_ns = clk_now_ns(store->clock);
 
+	must(worker->magic == WORKER_MAGIC);
 	worker->now_us = now_ns / 1000;
 	worker->now_ms = worker->now_us / 1000;
 	worker->now_seconds = store_now_seconds(store, worker->now_us);
@@ -104,7 +108,7 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 	if (evict_inline(context, mem_cost(bytes)))
 		item = item_new(context, key, key_length, client_flags, expiry, value_length);
 	if (!item)
-		class_add(context->classes, class_of(bytes), CLASS_OUT_OF_MEMORY, 1);
+		class_add(context->classes, size_class(bytes), CLASS_OUT_OF_MEMORY, 1);
 	return item;
 }
 
@@ -129,8 +133,8 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 
 /* ---- time-outs and the event loop ------------------------------------------------------------ */
 
-/* One step of each: what becomes ready meanwhile is the next poll's. */
-static void poll_ready(struct store_worker *worker)
+/* Looks at each lookup that is ready now; one that becomes ready meanwhile waits for the next poll. */
+static void worker_poll_ready(struct store_worker *worker)
 {
 	struct store_lookup *last = worker->ready_last;
 
@@ -143,15 +147,16 @@ static void poll_ready(struct store_worker *worker)
 	}
 }
 
-static void time_out(struct store_lookup *lookup)
+static void worker_time_out(struct store_lookup *lookup)
 {
+	must(lookup->magic == LOOKUP_MAGIC);
 	ctr_add(CTR_flash_read_timeouts, 1);
 	if (reads_leave(lookup) && lookup->made)
-		lookup->reads--;
+		lookup_uncount_read(lookup);
 	lookup_give_up(lookup);
 }
 
-static void arm_timer(struct store_worker *worker)
+static void worker_arm_timer(struct store_worker *worker)
 {
 	uint64_t ns = timeout_us(worker) * 500;
 	struct itimerspec when = { 0 };
@@ -165,8 +170,8 @@ static void arm_timer(struct store_worker *worker)
 	}
 }
 
-/* What clients' requests for flash take is cache memory too. */
-static void account_reads(struct store_worker *worker)
+/* The memory of requests that read flash is cache memory too. */
+static void worker_account_reads(struct store_worker *worker)
 {
 	uint64_t bytes =
 		reads_memory(&worker->reads) + (worker->lookups + worker->free_count) * sizeof(struct store_lookup);
@@ -183,8 +188,8 @@ void store_worker_flush(struct store_worker *worker)
 	if (worker->reader) {
 		seg_reader_set_patience(worker->reader, timeout_us(worker) * 1000);
 		seg_reader_flush(worker->reader);
-		arm_timer(worker);
-		account_reads(worker);
+		worker_arm_timer(worker);
+		worker_account_reads(worker);
 	}
 	context_settle(&worker->context);
 }
@@ -196,11 +201,11 @@ void store_worker_poll(struct store_worker *worker)
 
 	if (!worker->reader)
 		return;
-	poll_ready(worker);
+	worker_poll_ready(worker);
 	seg_reader_poll(worker->reader);
 	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&
 	    read(worker->timer_fd, &fires, sizeof(fires)) == (ssize_t)sizeof(fires))
 		worker->timer_armed = false;
 	while (worker->oldest && !worker->oldest->ready && worker->now_us > worker->oldest->started_us + limit_us)
-		time_out(worker->oldest);
+		worker_time_out(worker->oldest);
 }

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 
 #define IDLE_MS 20
@@ -21,6 +22,7 @@ void background_init(struct background *background)
 
 void background_fini(struct background *background)
 {
+	must(!background->threaded);
 	pthread_cond_destroy(&background->cond);
 	lock_fini(&background->lock);
 }
@@ -41,6 +43,7 @@ static void *background_run(void *context)
 int background_start(struct background *background, const char *name, void (*begin)(void *context),
 		     bool (*step)(void *context), void *context)
 {
+	must(!background->threaded);
 	background->stop = false;
 	atomic_store(&background->stopping, false);
 	background->name = name;

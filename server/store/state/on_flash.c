@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the index says of a key, or of a record on flash. */
+/* Questions to the index about a key, or about a record on flash. */
 #include "server/store/state/state.h"
 
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
@@ -10,9 +10,9 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 	return *matches > 0 || *has_extent;
 }
 
-/* The slot of the record at this offset, if it is live: it names the function that leads there. */
-static bool find_slot(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		      uint64_t offset, struct fidx_match *match)
+/* Is there a slot of the key whose function leads to this offset? Fills match. */
+static bool slot_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+			 uint64_t offset, struct fidx_match *match)
 {
 	uint64_t place = fidx_place(store->index, key, segment);
 	unsigned f = seg_function_at(store->segments, segment, place, offset, 0);
@@ -45,5 +45,5 @@ bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, co
 		    uint64_t offset, bool is_extent, struct fidx_match *match)
 {
 	return is_extent ? extent_is_live(store, segment, sequence, key, offset, match)
-			 : find_slot(store, segment, sequence, key, offset, match);
+			 : slot_is_live(store, segment, sequence, key, offset, match);
 }

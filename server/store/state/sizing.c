@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of the flash a given memory can serve, in segments of which size. */
+/* How much of the flash a given memory can serve, and in segments of which size. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,55 +7,55 @@
 #include "server/store/state/sizing.h"
 
 #define SEGMENTS_WANTED_MAX 16000u
-#define SEGMENT_SHARE 8u /* of -m, that a segment may take by itself; an operator may choose a quarter */
+#define SEGMENT_SHARE 8u /* of -m: the largest default segment; an operator may choose a quarter */
 #define TABLE_SHARE 16u /* of -m, for the table of segments */
 #define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
 #define SEGMENT_MIB (1ull << 20)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
 #define EXTENTS_MOST (1u << 26)
 
-static uint64_t pages(uint64_t bytes)
+static uint64_t whole_pages(uint64_t bytes)
 {
 	return bytes / SEG_PAGE * SEG_PAGE;
 }
 
-/* So many that none gets too large by itself; fewer with so little memory that their table would be much of it. */
-static uint64_t segments_wanted(uint64_t memory)
+/* Enough segments that none gets too large; fewer where their table would be much of a small memory. */
+static uint64_t sizing_segments_wanted(uint64_t memory)
 {
 	uint64_t each = seg_region_bytes(2) - seg_region_bytes(1), most = memory / TABLE_SHARE / each;
 
 	return most < SEGMENTS_WANTED_MAX ? most : SEGMENTS_WANTED_MAX;
 }
 
-/* 512 MiB, or smaller for small set-ups: what is kept free and what waits for the flash are counted
-   in segments, and 1/32 of -m leaves DRAM to its objects (DECISIONS.md); at least 1 MiB, or 1/16 of -m. */
-static uint64_t default_segment(uint64_t flash, uint64_t memory)
+/* 512 MiB, or smaller for small set-ups: free memory and candidates are counted in segments, and 1/32 of -m leaves DRAM
+   to its objects (DECISIONS.md). At least 1 MiB, or 1/16 of -m. */
+static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory)
 {
 	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
 
 	if (size < SEGMENT_MIB)
 		size = memory / 16 < SEGMENT_MIB ? memory / 16 : SEGMENT_MIB;
-	if (size < flash / segments_wanted(memory))
-		size = flash / segments_wanted(memory) + SEG_PAGE;
+	if (size < flash / sizing_segments_wanted(memory))
+		size = flash / sizing_segments_wanted(memory) + SEG_PAGE;
 	if (size > memory / SEGMENT_SHARE)
-		size = memory / SEGMENT_SHARE; /* a small -m starts, and so does a small flash, with small segments */
+		size = memory / SEGMENT_SHARE; /* so that a small -m can start */
 	if (size > SEG_MAX_BYTES)
-		size = SEG_MAX_BYTES; /* what is beyond so many of these stays unused */
+		size = SEG_MAX_BYTES; /* flash beyond the most segments of this size stays unused */
 	if (size > flash / SEGMENTS_LEAST)
 		size = flash / SEGMENTS_LEAST;
-	return pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
+	return whole_pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
 }
 
-static uint64_t buckets_for(uint64_t flash, uint64_t object_bytes)
+static uint64_t sizing_buckets(uint64_t flash, uint64_t object_bytes)
 {
 	uint64_t slots = (uint64_t)((double)(flash / object_bytes) / INDEX_LOAD);
 
 	return slots / FIDX_BUCKET_SLOTS + 2;
 }
 
-static uint64_t memory_for_all(uint64_t flash, uint32_t object_bytes)
+static uint64_t sizing_memory_for_all(uint64_t flash, uint32_t object_bytes)
 {
-	uint64_t index = buckets_for(flash, object_bytes) * BUCKET_BYTES;
+	uint64_t index = sizing_buckets(flash, object_bytes) * BUCKET_BYTES;
 	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
 
 	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
@@ -66,22 +66,22 @@ uint64_t sizing_slot_record_max(uint64_t segment_bytes)
 	return segment_bytes / 64 < 64 << 10 ? segment_bytes / 64 : 64 << 10;
 }
 
-/* The first table is a guess, and the index grows: a quarter of -m at the most. The largest that any may be follows from
-   the smallest objects that there are. */
-static void size_index(const struct store_config *config, struct sizing *out)
+/* The first table is a guess, a quarter of -m at the most, because the index can grow. The smallest possible objects
+   determine the largest table. */
+static void sizing_index(const struct store_config *config, struct sizing *out)
 {
-	uint64_t first = buckets_for(out->flash_used, config->flash_object_bytes);
+	uint64_t first = sizing_buckets(out->flash_used, config->flash_object_bytes);
 	uint64_t quarter = config->memory_bytes / 4 / BUCKET_BYTES;
-	uint64_t most = buckets_for(out->flash_used, seg_record_length(1, 0));
+	uint64_t most = sizing_buckets(out->flash_used, seg_record_length(1, 0));
 	uint64_t large = out->flash_used / sizing_slot_record_max(out->segment_bytes);
 
 	out->buckets = first < quarter ? first : quarter;
 	out->buckets_most = most > UINT32_MAX ? UINT32_MAX : most < out->buckets ? out->buckets : most;
 	out->extents_most = large > EXTENTS_MOST ? EXTENTS_MOST : (uint32_t)large + 64;
-	out->memory_for_all = memory_for_all(out->flash_given, config->flash_object_bytes);
+	out->memory_for_all = sizing_memory_for_all(out->flash_given, config->flash_object_bytes);
 }
 
-static int flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
+static int sizing_flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
 {
 	int64_t given = config->flash_device ? (int64_t)config->flash_bytes
 					     : seg_flash_bytes(config->flash_path, config->flash_bytes);
@@ -94,8 +94,7 @@ static int flash_given(const struct store_config *config, uint64_t *bytes, char 
 		return (int)given;
 	}
 	if (given == 0) {
-		snprintf(reason, 256,
-			 "flash-path %.150s: is not there yet or empty: --flash-size must say how large it is to be",
+		snprintf(reason, 256, "flash-path %.150s: is missing or empty: --flash-size must give its size",
 			 config->flash_path);
 		return FS_ERANGE;
 	}
@@ -106,17 +105,17 @@ static int flash_given(const struct store_config *config, uint64_t *bytes, char 
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
 {
 	uint64_t memory = config->memory_bytes, given = 0, served;
-	int result = flash_given(config, &given, reason);
+	int result = sizing_flash_given(config, &given, reason);
 
 	if (result != FS_OK)
 		return result;
 	out->flash_given = out->flash_used = given;
 	served = config->segment_bytes ? memory / 4 * SEGMENTS_WANTED_MAX
-				       : memory / SEGMENT_SHARE * segments_wanted(memory);
+				       : memory / SEGMENT_SHARE * sizing_segments_wanted(memory);
 	if (out->flash_used > served)
 		out->flash_used = served;
-	out->segment_bytes =
-		config->segment_bytes ? pages(config->segment_bytes) : default_segment(out->flash_used, memory);
+	out->segment_bytes = config->segment_bytes ? whole_pages(config->segment_bytes)
+						   : sizing_default_segment(out->flash_used, memory);
 	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES ||
 	    out->segment_bytes > memory / 4) {
 		snprintf(reason, 256,
@@ -134,6 +133,6 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
 		return FS_ERANGE;
 	}
-	size_index(config, out);
+	sizing_index(config, out);
 	return FS_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all rooms of the store stand on: the store itself, stripes, contexts, time and conditions. It knows no room above:
- * what these keep for themselves hangs on pointers, and what is to be done above is called through wake.
+ * The ground of all rooms: the store itself, stripes, contexts, time and conditions. It knows no room above. A room's
+ * own data hangs on a pointer here, and the ground calls upwards through wake alone.
  *
  * Lock order: state (LOCK_STATE) -> key stripe -> index stripe -> segment table -> leaves.
  * At most one key stripe is held at a time. Nothing is logged and no I/O is done under one.
@@ -22,7 +22,7 @@
 #include "server/store/state/window.h"
 #include "server/store/store.h"
 
-/* Already expired: the store's seconds start above it. */
+/* An expiry that has always passed: the store's seconds start above it. */
 #define ITEM_EXPIRED_ALWAYS 1u
 
 /*
@@ -39,58 +39,59 @@ enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
  * lock but this one on a DRAM hit.
  */
 struct stripe {
-	struct lock lock; /* covers all below and the items linked here */
-	/* Written under the lock; read without it only to foresee, where a stale pair does no harm: */
+	struct lock lock; /* covers everything below and the items linked here */
+	/* Written under the lock. stripes_foresee alone reads them without it, and a stale pair does it no harm. */
 	struct item **_Atomic buckets;
 	_Atomic uint32_t mask; /* buckets - 1 */
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
-	uint32_t frozen; /* read-modify-writes that make commits of this stripe wait */
-	uint32_t candidates; /* linked items with ITEM_CANDIDATE that are not in a plan */
-	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's, without the lock */
+	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
+	uint32_t candidates; /* linked items with ITEM_CANDIDATE, none of which is in a plan */
+	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
 
-/* What a thread keeps for itself: accounts in batches, randomness, an eviction hand. */
+/* A thread's own share of the state: accounts in batches, randomness, an eviction hand. That thread alone touches
+   it. */
 struct store_context {
 	struct store *store;
-	struct class_block *classes; /* its own; freed with the store */
+	struct class_block *classes; /* this context's; freed with the store */
 	struct rng rng;
 	int64_t item_bytes; /* not yet added to the store's account */
-	uint64_t allocated_bytes; /* likewise: allocated, whatever was freed meanwhile */
-	bool background; /* the keeper's or the cleaner's: what it releases is told to the store */
-	uint64_t released_bytes; /* by it, not yet told */
-	uint32_t hand_stripe, hand_bucket; /* where its CLOCK hand stands */
+	uint64_t allocated_bytes; /* allocated and not yet added, regardless of what was freed meanwhile */
+	bool background; /* the keeper's or the cleaner's: the store counts the bytes that it releases */
+	uint64_t released_bytes; /* released and not yet added */
+	uint32_t hand_stripe, hand_bucket; /* the position of its CLOCK hand */
 };
 
 /*
- * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Objects that were written
- * since the mark before the last eighth are spared: memory.c. Any thread.
+ * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Eviction spares objects
+ * that were written since the mark before the last eighth (dram/memory.c sets the marks). Any thread.
  */
 #define RECENT_MARKS 8u
 struct recent {
 	_Atomic uint64_t due; /* allocated_bytes at the next mark */
 	_Atomic uint32_t count; /* of marks */
 	_Atomic uint32_t mark_ms[RECENT_MARKS];
-	_Atomic uint32_t since_ms; /* the oldest of these; the low bits of the clock's, as in clf_features */
+	_Atomic uint32_t since_ms; /* the oldest mark; the clock's low 32 bits, as in clf_features */
 };
 
-/* Where a crawl has left off; bucket 0: between two stripes. The keeper's. */
-struct crawl_place {
+/* The next bucket of a crawl; bucket 0: the crawl is between two stripes. The keeper's. */
+struct crawl_position {
 	uint32_t stripe, bucket;
 };
 
 #define CACHE_LINE 64
 
+/* Fields without a comment are constant after open. Atomics are written as said, and read by any thread. */
 struct store {
-	struct store_config
-		config; /* constant after open, as are all without a word; of what tuning has, the start's value */
+	struct store_config config; /* constant after open; of the values in tuning it has the start's */
 	struct {
 		_Atomic double hot_fraction;
 		_Atomic uint64_t flash_write_limit;
 		_Atomic uint32_t read_timeout_ms;
 		_Atomic int admission;
-	} tuning; /* struct store_tuning */
+	} tuning; /* struct store_tuning; any thread */
 	const struct clk *clock;
-	uint64_t origin_us; /* clock reading that is second STORE_SECOND_ZERO */
+	uint64_t origin_us; /* the clock's reading at the store's first second */
 	int64_t wall_origin;
 	uint64_t hash_seed;
 	uint32_t stripe_count;
@@ -100,52 +101,53 @@ struct store {
 	struct segments *segments;
 	struct clf *classifier; /* NULL without flash */
 	char flash_path[4096];
-	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is, or none was given */
+	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is used, or none was given */
 	unsigned tag_bits;
-	_Atomic unsigned filter_bits; /* that the next segment's filter gets for each key */
+	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
 	uint64_t segment_bytes, flash_capacity;
-	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: what -m gives beside items for good */
-	_Atomic uint64_t index_bytes; /* tables, extents and filters: these come and go. Written by the cleaner */
-	_Atomic uint64_t memory_limit; /* -m, as config.memory_bytes was at the start */
-	_Atomic int64_t account_batch;
+	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
+	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */
+	_Atomic uint64_t memory_limit; /* -m now; config.memory_bytes has the start's. Any thread */
+	_Atomic int64_t account_batch; /* how far a context's item_bytes may be off; follows from memory_limit */
 	struct classes *classes; /* dram/classes.h */
 
+	/* struct store_crawler; any thread */
 	_Atomic bool crawler_enabled;
 	_Atomic uint32_t crawl_sleep_us, crawl_to_crawl;
 
-	/* A line that each request reads, and that hardly ever changes: */
-	_Alignas(CACHE_LINE) _Atomic uint64_t flush_cas; /* objects with ids up to this are gone */
+	/* A cache line that each request reads, and that hardly ever changes: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t flush_cas; /* objects with ids up to this are gone; only rises */
 	_Atomic unsigned flushing; /* flushes between reading the newest id and publishing it */
-	_Atomic uint32_t flush_at; /* seconds of a pending flush_all, 0 = none */
-	_Atomic uint64_t cas_reserved; /* ids below may be given */
+	_Atomic uint32_t flush_at; /* the store's second of a pending flush_all, 0 = none */
+	_Atomic uint64_t cas_reserved; /* ids below may be given; the cleaner raises it */
 
-	/* One that each change writes: */
+	/* A line that each change writes: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;
 
-	/* What contexts write, in batches: */
-	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes; /* what items cost, plans' included */
+	/* A line that contexts write, in batches: */
+	_Alignas(CACHE_LINE) _Atomic int64_t item_bytes; /* the cost of all items, planned ones included */
 	_Atomic uint64_t allocated_bytes; /* by items since the start: how fast the allocator is driven */
 	_Atomic uint64_t released_bytes; /* of items, by the keeper and the cleaner since the start */
 	struct recent recent;
 
-	/* What a candidate more or less writes: */
-	_Alignas(CACHE_LINE) _Atomic int64_t candidate_bytes[GROUPS];
+	/* A line that each new or lost candidate writes: */
+	_Alignas(CACHE_LINE) _Atomic int64_t candidate_bytes[GROUPS]; /* of their records */
 	_Atomic int64_t candidate_count;
 
 	/* The other parts of -m, which change now and then: */
-	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes;
+	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes; /* chains of the stripes; any thread, under its stripe */
 	_Atomic uint64_t plan_bytes; /* of the plan itself ... */
-	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted */
-	_Atomic uint64_t excess_bytes; /* resident memory over its limit: off the budget */
-	_Atomic uint64_t reader_bytes;
-	_Atomic uint64_t resident_bytes; /* as last read */
+	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted. Both: the cleaner */
+	_Atomic uint64_t excess_bytes; /* resident memory over its limit, taken off the budget; the keeper */
+	_Atomic uint64_t reader_bytes; /* of the workers' reads and lookups; each adds its own */
+	_Atomic uint64_t resident_bytes; /* as last read; the keeper */
 
-	_Alignas(CACHE_LINE) struct windows windows; /* of what was written */
+	_Alignas(CACHE_LINE) struct windows windows; /* bytes written; a lock of its own */
 	struct compaction *compaction; /* dram/compact.c */
 	struct keeper *keeper; /* cleaner/keeper.c */
-	struct crawl_place crawl, pass; /* the crawl that was asked for; the one that goes on by itself */
+	struct crawl_position crawl, pass; /* the crawl that was asked for; the one that goes on by itself. Keeper */
 	struct cleaner *cleaner; /* cleaner/cleaner.c */
-	/* Memory is short, or work was asked for: keeper and cleaner are to look at once. Any thread, any lock held. */
+	/* Memory is short, or there is work: keeper and cleaner look at once. Any thread, any lock but a leaf held. */
 	void (*wake)(struct store *store);
 };
 
@@ -154,34 +156,38 @@ _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct 
 			       offsetof(struct store, cas_next) / CACHE_LINE &&
 		       offsetof(struct store, item_bytes) / CACHE_LINE !=
 			       offsetof(struct store, excess_bytes) / CACHE_LINE,
-	       "what each request writes lies apart from what each reads");
+	       "requests write to other cache lines than they read");
 
 /* ---- time.c and conditions --------------------------------------------------------------------- */
 
+/* A reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
 uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
+/* Does a pending flush_all whose second has come. Any thread; takes no lock. */
 void store_apply_due_flush(struct store *store, uint32_t now_seconds);
-/* What was written since the process began, for windows. */
+/* The bytes written since the process began, for windows. Any thread. */
 struct window_reading store_written(const struct store *store);
 
+/* --flash-write-limit now: bytes per second, 0: none. */
 static inline uint64_t store_write_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
 }
 
-/* Waits out a flush_all that is between two loads: see action_begin. */
+/* Waits until no flush_all is between its two loads: see action_begin in request/apply.c. */
 static inline void store_await_flush(const struct store *store)
 {
 	while (__builtin_expect(atomic_load(&store->flushing) != 0, 0))
 		sched_yield();
 }
 
-/* Is an object with this expiry and id still to be seen? */
+/* May a client still see an object with this expiry and id? */
 static inline bool store_alive(const struct store *store, uint32_t expiry, uint64_t cas, uint32_t now_seconds)
 {
 	return (expiry == 0 || expiry > now_seconds) &&
 	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
 }
 
+/* A new id, greater than all before. Any thread. */
 static inline uint64_t store_next_cas(struct store *store)
 {
 	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
@@ -190,11 +196,13 @@ static inline uint64_t store_next_cas(struct store *store)
 	return cas;
 }
 
+/* -m now, in bytes. */
 static inline uint64_t store_memory_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
 }
 
+/* The stripe of a key's hash. */
 static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 {
 	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
@@ -203,28 +211,30 @@ static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 	return &store->stripes[n];
 }
 
-/* Does a crawl go on within this stripe? Its chains are to keep their numbers then. Keeper. */
+/* Does a crawl go on within this stripe? Its buckets must keep their numbers then. Keeper. */
 static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
 {
 	return (store->crawl.bucket > 0 && store->crawl.stripe == stripe) ||
 	       (store->pass.bucket > 0 && store->pass.stripe == stripe);
 }
 
+/* Seconds left until this expiry; 0: none, or it never expires. */
 static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 {
 	return expiry > now_seconds ? expiry - now_seconds : 0;
 }
 
-/* ---- on_flash.c: what the index says -------------------------------------------------------------- */
+/* ---- on_flash.c: the index about a key or a record ------------------------------------------------- */
 
-/* Stripe held: is there anything on flash that may be this key's? */
+/* Is there anything on flash that may be this key's? Fills match, which has room for FIDX_MAX_MATCHES, and extent. No
+   I/O. For a decision the stripe is held; else the answer may be out of date. */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
 		    struct fidx_extent *extent, bool *has_extent);
-/* Is the record at this offset of a segment (pinned, or by the cleaner) live: does a slot or extent lead to it? Fills
-   match: as fidx_find does, of an extent too, but for the function. Any thread. */
+/* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; of
+   an extent all but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
 bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		    uint64_t offset, bool is_extent, struct fidx_match *match);
-/* The same of a record that is an extent's. */
+/* The same for a record that is an extent's. */
 bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		    uint64_t offset, struct fidx_match *match);
 

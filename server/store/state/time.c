@@ -29,7 +29,7 @@ uint32_t store_expiry(const struct store *store, int64_t exptime)
 
 /* ---- flush_all ------------------------------------------------------------------------------- */
 
-static void flush_now(struct store *store)
+static void store_flush_now(struct store *store)
 {
 	uint64_t mark, old;
 
@@ -46,7 +46,7 @@ void store_apply_due_flush(struct store *store, uint32_t now_seconds)
 	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
 
 	if (at != 0 && now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
-		flush_now(store);
+		store_flush_now(store);
 }
 
 void store_flush_all(struct store *store, int64_t exptime)
@@ -57,7 +57,7 @@ void store_flush_all(struct store *store, int64_t exptime)
 		return;
 	}
 	atomic_store(&store->flush_at, 0);
-	flush_now(store);
+	store_flush_now(store);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ uint64_t store_hash(const struct store *store, const char *key, size_t length)
 	return hash64(key, length, store->hash_seed);
 }
 
-/* ---- what was written --------------------------------------------------------------------------- */
+/* ---- bytes written ------------------------------------------------------------------------------ */
 
 struct window_reading store_written(const struct store *store)
 {

@@ -7,7 +7,7 @@
 
 #define MINUTE_MS 60000ull
 
-/* How long each is, and how often its totals are kept. */
+/* The length of each window, and the time between two readings that it keeps. */
 static const struct {
 	uint64_t span_ms, step_ms;
 } kinds[STORE_WINDOWS] = {
@@ -16,7 +16,7 @@ static const struct {
 	[STORE_WINDOW_1D] = { 24 * 60 * MINUTE_MS, 10 * MINUTE_MS },
 };
 
-static const struct window_reading *at(const struct window_ring *ring, unsigned number)
+static const struct window_reading *window_at(const struct window_ring *ring, unsigned number)
 {
 	return &ring->readings[(ring->first + number) % WINDOW_READINGS];
 }
@@ -27,8 +27,9 @@ static void window_keep(struct window_ring *ring, const struct window_reading *r
 	ring->readings[(ring->first + ring->count++) % WINDOW_READINGS] = *reading;
 }
 
-static void drop_first(struct window_ring *ring)
+static void window_drop_first(struct window_ring *ring)
 {
+	must(ring->count > 1);
 	ring->first = (ring->first + 1) % WINDOW_READINGS;
 	ring->count--;
 }
@@ -47,18 +48,18 @@ void windows_fini(struct windows *windows)
 	lock_fini(&windows->lock);
 }
 
-/* A window begins at the newest reading that is as old as this. Older ones are of no use any more. */
-static bool is_old(const struct window_reading *reading, unsigned kind, uint64_t now_ms)
+/* A window begins at its newest reading that is old in this sense; older ones have no use. */
+static bool window_is_old(const struct window_reading *reading, unsigned kind, uint64_t now_ms)
 {
 	return reading->now_ms + kinds[kind].span_ms - kinds[kind].step_ms <= now_ms;
 }
 
-static void tick(struct window_ring *ring, unsigned kind, const struct window_reading *now)
+static void window_tick(struct window_ring *ring, unsigned kind, const struct window_reading *now)
 {
-	if (now->now_ms < at(ring, ring->count - 1)->now_ms + kinds[kind].step_ms)
+	if (now->now_ms < window_at(ring, ring->count - 1)->now_ms + kinds[kind].step_ms)
 		return;
-	while (ring->count > 1 && is_old(at(ring, 1), kind, now->now_ms))
-		drop_first(ring);
+	while (ring->count > 1 && window_is_old(window_at(ring, 1), kind, now->now_ms))
+		window_drop_first(ring);
 	window_keep(ring, now);
 }
 
@@ -66,18 +67,18 @@ void windows_tick(struct windows *windows, const struct window_reading *now)
 {
 	lock_acquire(&windows->lock);
 	for (unsigned i = 0; i < STORE_WINDOWS; i++)
-		tick(&windows->rings[i], i, now);
+		window_tick(&windows->rings[i], i, now);
 	lock_release(&windows->lock);
 }
 
-/* Of the readings that are old enough the newest, or the start. */
-static const struct window_reading *beginning(const struct window_ring *ring, unsigned kind, uint64_t now_ms)
+/* The newest reading that is old enough, or else the oldest one. */
+static const struct window_reading *window_beginning(const struct window_ring *ring, unsigned kind, uint64_t now_ms)
 {
 	unsigned number = 0;
 
-	while (number + 1 < ring->count && is_old(at(ring, number + 1), kind, now_ms))
+	while (number + 1 < ring->count && window_is_old(window_at(ring, number + 1), kind, now_ms))
 		number++;
-	return at(ring, number);
+	return window_at(ring, number);
 }
 
 static uint64_t window_less(uint64_t a, uint64_t b)
@@ -89,7 +90,7 @@ void windows_read(struct windows *windows, const struct window_reading *now, str
 {
 	lock_acquire(&windows->lock);
 	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
-		const struct window_reading *since = beginning(&windows->rings[i], i, now->now_ms);
+		const struct window_reading *since = window_beginning(&windows->rings[i], i, now->now_ms);
 
 		/* A tick may have come between the caller's reading and here. */
 		out[i].flash_bytes = window_less(now->flash_bytes, since->flash_bytes);

@@ -9,7 +9,7 @@ bool start_asking(struct harness *h, unsigned worker, struct flight *f, const ch
 	struct store_request *request = &f->request;
 
 	flight_prepare(h, worker, f, asked.op, key);
-	request->extended = true;
+	request->has_options = true;
 	request->options = asked.options;
 	request->cas = asked.cas;
 	request->delta = asked.delta;

@@ -54,14 +54,14 @@ static void classes_ascend_and_each_holds_what_is_above_the_last(void **state)
 	for (unsigned class = 1; class <= store_class_count(); class ++) {
 		uint32_t bytes = store_class_bytes(class);
 
-		assert_int_equal(class_of(bytes), class);
+		assert_int_equal(size_class(bytes), class);
 		if (class < store_class_count())
-			assert_int_equal(class_of(bytes + 1ull), class + 1);
+			assert_int_equal(size_class(bytes + 1ull), class + 1);
 		if (class > 1)
 			assert_true(bytes > store_class_bytes(class - 1));
 	}
-	assert_int_equal(class_of(sizeof(struct item) + 1), 1);
-	assert_int_equal(class_of(1ull << 32), store_class_count());
+	assert_int_equal(size_class(sizeof(struct item) + 1), 1);
+	assert_int_equal(size_class(1ull << 32), store_class_count());
 }
 
 static void classes_are_the_allocators(void **state)
@@ -71,7 +71,7 @@ static void classes_are_the_allocators(void **state)
 	skip(); /* libc's are others */
 #endif
 	for (uint64_t bytes = sizeof(struct item) + 1; bytes <= 1ull << 30; bytes += bytes < 20000 ? 1 : bytes / 100)
-		assert_int_equal(mem_cost(bytes), store_class_bytes(class_of(bytes)));
+		assert_int_equal(mem_cost(bytes), store_class_bytes(size_class(bytes)));
 }
 
 /* ---- what is there now ----------------------------------------------------------------------- */
@@ -86,12 +86,12 @@ static void items_and_bytes_are_those_that_are_there(void **state)
 	set_sized(h, "a", 100, 0);
 	set_sized(h, "b", 112, 0);
 	set_sized(h, "c", 113, 0);
-	assert_int_equal(class_status(h, class_of(112)).items, 2);
-	assert_int_equal(class_status(h, class_of(112)).requested_bytes, 212);
-	assert_int_equal(class_status(h, class_of(113)).items, 1);
+	assert_int_equal(class_status(h, size_class(112)).items, 2);
+	assert_int_equal(class_status(h, size_class(112)).requested_bytes, 212);
+	assert_int_equal(class_status(h, size_class(113)).items, 1);
 	set_sized(h, "a", 200, 0);
-	assert_int_equal(class_status(h, class_of(112)).items, 1);
-	assert_int_equal(class_status(h, class_of(200)).requested_bytes, 200);
+	assert_int_equal(class_status(h, size_class(112)).items, 1);
+	assert_int_equal(class_status(h, size_class(200)).requested_bytes, 200);
 	run(h, STORE_DELETE, "a");
 	run(h, STORE_DELETE, "b");
 	run(h, STORE_DELETE, "c");
@@ -106,9 +106,9 @@ static void what_moves_to_flash_is_no_longer_there(void **state)
 
 	harness_open(h);
 	set_sized(h, "key", 1000, 0);
-	assert_int_equal(class_status(h, class_of(1000)).items, 1);
+	assert_int_equal(class_status(h, size_class(1000)).items, 1);
 	move(h, "key");
-	assert_int_equal(class_status(h, class_of(1000)).items, 0);
+	assert_int_equal(class_status(h, size_class(1000)).items, 0);
 	assert_int_equal(sums(h).items, store_dram_items(h->store));
 }
 
@@ -123,9 +123,9 @@ static void a_worker_that_ends_leaves_its_counts(void **state)
 	h->worker[1] = NULL;
 	store_worker_destroy(h->worker[0]);
 	assert_int_equal(store_worker_create(&h->worker[0], h->store), FS_OK);
-	assert_int_equal(class_status(h, class_of(100)).items, 1);
+	assert_int_equal(class_status(h, size_class(100)).items, 1);
 	run(h, STORE_DELETE, "a");
-	assert_int_equal(class_status(h, class_of(100)).items, 0);
+	assert_int_equal(class_status(h, size_class(100)).items, 0);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void commands_are_counted_in_the_class_of_their_object(void **state)
 	harness_open(h);
 	set(h, "number-key-1234", NUMBER);
 	run_each(h, "number-key-1234");
-	assert_counted(h, class_of(48 + 15 + 64), class_of(48 + 15 + 14));
+	assert_counted(h, size_class(48 + 15 + 64), size_class(48 + 15 + 14));
 	store_reset_classes(h->store);
 	for (unsigned class = 1; class <= store_class_count(); class ++) {
 		struct store_class_status status = class_status(h, class);
@@ -194,10 +194,10 @@ static void gets_from_flash_are_counted_in_the_class_that_it_would_have(void **s
 	move(h, "key");
 	for (unsigned n = 0; n < 5; n++)
 		assert_true(get(h, "key").from_flash);
-	assert_int_equal(class_status(h, class_of(48 + 4 + 3 + 1000)).get_hits, 5);
+	assert_int_equal(class_status(h, size_class(48 + 4 + 3 + 1000)).get_hits, 5);
 	assert_int_equal(ctr_sum(CTR_get_hits) - hits, 5);
 	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
-	assert_int_equal(class_status(h, class_of(48 + 4 + 3 + 1000)).delete_hits, 1);
+	assert_int_equal(class_status(h, size_class(48 + 4 + 3 + 1000)).delete_hits, 1);
 }
 
 /* ---- eviction, expiry, refusal --------------------------------------------------------------- */
@@ -221,17 +221,17 @@ static void evictions_are_counted_in_their_class(void **state)
 	sum = sums(h);
 	assert_true(sum.evicted > 1000);
 	assert_int_equal(sum.evicted, ctr_sum(CTR_evictions) - evictions);
-	assert_int_equal(sum.evicted, class_status(h, class_of(512)).evicted);
+	assert_int_equal(sum.evicted, class_status(h, size_class(512)).evicted);
 	assert_int_equal(sum.evicted_unfetched, sum.evicted);
 	assert_int_equal(sum.evicted_active, ctr_sum(CTR_evicted_active) - active);
 	assert_in_range(sum.evicted_nonzero, sum.evicted / 4, sum.evicted / 4 * 3);
 	assert_int_equal(sum.direct_reclaims, sum.evicted);
-	assert_in_range(class_status(h, class_of(512)).evicted_time, 1, 60);
+	assert_in_range(class_status(h, size_class(512)).evicted_time, 1, 60);
 	store_reset_classes(h->store);
 	sum = sums(h);
 	assert_int_equal(sum.evicted, 0);
 	assert_int_equal(sum.items, store_dram_items(h->store));
-	assert_int_equal(class_status(h, class_of(512)).evicted_time, 0);
+	assert_int_equal(class_status(h, size_class(512)).evicted_time, 0);
 }
 
 static void what_is_refused_is_counted(void **state)
@@ -247,7 +247,7 @@ static void what_is_refused_is_counted(void **state)
 	do
 		snprintf(key, sizeof(key), "key:%u", n++);
 	while (set_sized(h, key, 1000, 0).result == STORE_STORED);
-	assert_int_equal(class_status(h, class_of(1000)).out_of_memory, 1);
+	assert_int_equal(class_status(h, size_class(1000)).out_of_memory, 1);
 	assert_int_equal(sums(h).out_of_memory, 1);
 	assert_int_equal(sums(h).evicted, 0);
 }
@@ -256,7 +256,7 @@ static void the_crawler_counts_and_knows_who_waits_longest(void **state)
 {
 	struct harness *h = *state;
 	struct store_class_status status;
-	unsigned class = class_of(300);
+	unsigned class = size_class(300);
 
 	h->config.flash_path = NULL;
 	harness_open(h);

@@ -317,7 +317,7 @@ static void the_hand_gets_away_from_what_is_planned(void **state)
 	for (unsigned n = 0; n < 4000; n++)
 		assert_int_equal(store_sized(h, n, 100), STORE_STORED);
 	h->store->cleaner->gather_stripe = 0;
-	gather(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, 0, &plan);
+	gather_candidates(h->store, (1u << GROUPS) - 1, candidate_total(h->store) / 2, 0, &plan);
 	assert_true(plan.count > 1500);
 	context->hand_stripe = 1; /* among the planned ones */
 	context->hand_bucket = 0;

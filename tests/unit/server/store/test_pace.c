@@ -92,7 +92,7 @@ static uint64_t candidates_gathered(struct harness *h)
 	uint64_t before = candidate_total(h->store), gathered;
 	struct gathered out;
 
-	gather(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, 0, &out);
+	gather_candidates(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, 0, &out);
 	gathered = out.bytes;
 	assert_int_equal(candidate_total(h->store), before - gathered);
 	gathered_release(h->store, &out);
@@ -122,7 +122,7 @@ static void the_best_come_first(void **state)
 			snprintf(key, sizeof(key), "object:%u", n);
 			assert_int_equal(get(h, key).result, STORE_HIT);
 		}
-	gather(h->store, EVERY_GROUP, MIB(1), 0, &out);
+	gather_candidates(h->store, EVERY_GROUP, MIB(1), 0, &out);
 	assert_int_equal(out.count, 500);
 	for (uint32_t i = 1; i < out.count; i++) {
 		const struct item *item = out.candidates[i].item;

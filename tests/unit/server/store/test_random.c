@@ -122,7 +122,7 @@ static void settle(struct trial *t, unsigned n)
 
 	t->used[n] = false;
 	e->busy = false;
-	if (f->request.extended && (f->reply.result == STORE_HIT || f->reply.result == STORE_DELETED)) {
+	if (f->request.has_options && (f->reply.result == STORE_HIT || f->reply.result == STORE_DELETED)) {
 		settle_extended(t, f, e, next);
 		return;
 	}

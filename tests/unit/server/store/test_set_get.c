@@ -225,7 +225,7 @@ static enum store_result refuse(struct harness *h, const char *key, enum store_r
 	struct flight f;
 
 	flight_prepare(h, 0, &f, STORE_DELETE, key);
-	f.request.extended = true;
+	f.request.has_options = true;
 	f.request.options.refused = why;
 	flight_execute(h, &f);
 	return finish(h, &f).result;
@@ -258,7 +258,7 @@ static void a_delete_whose_answer_nobody_needs_reads_nothing(void **state)
 		struct flight f;
 
 		flight_prepare(h, 0, &f, STORE_DELETE, "k");
-		f.request.extended = f.request.options.blind = true;
+		f.request.has_options = f.request.options.blind = true;
 		assert_true(flight_execute(h, &f));
 		assert_int_equal(f.request.result, i == 0 ? STORE_DELETED : STORE_MISS);
 		assert_int_equal(where(h, "k"), NOWHERE);

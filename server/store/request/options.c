@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What meta and binary commands ask beyond the classic ones: marks, ids of the client's own, and what was
- * found. Marks and such ids lie in an item's extra, which an object gets by a copy when it needs it first.
+ * Options of meta and binary commands: marks, clients' own ids, and the object that was found. Marks and such ids lie
+ * in an item's extra; an object that first needs one gets it by a copy.
  */
 #include "server/store/request/action_internal.h"
 
 /* ---- room for marks -------------------------------------------------------------------------- */
 
-static struct item *copy_with_extra(struct store_context *context, struct item *item)
+static struct item *item_copy_with_extra(struct store_context *context, struct item *item)
 {
 	struct item *copy = item_new_extra(context, item_key(item), item->key_length, item_client_flags(item),
 					   item->expiry, item->value_length);
@@ -21,34 +21,34 @@ static struct item *copy_with_extra(struct store_context *context, struct item *
 	return copy;
 }
 
-bool extended_prepare(struct store_context *context, struct store_request *request)
+bool options_prepare(struct store_context *context, struct store_request *request)
 {
 	const struct store_options *options = &request->options;
 	struct item *item = request->item;
 
 	if (!item || !(options->own_cas || (options->invalidate && options->compare_cas)))
 		return true;
-	request->item = copy_with_extra(context, item);
+	request->item = item_copy_with_extra(context, item);
 	item_release(context, item);
 	return request->item != NULL;
 }
 
-struct item *extended_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length)
+struct item *options_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length)
 {
 	const struct store_request *request = action->request;
 	struct item *item;
 
 	if (!action_room_for(action, length))
 		return NULL;
-	if (!extended_own_cas(request))
+	if (!options_own_cas(request))
 		return item_new(action->context, request->key, request->key_length, client_flags, expiry, length);
 	item = item_new_extra(action->context, request->key, request->key_length, client_flags, expiry, length);
 	if (item)
-		item_extra(item)->shown_cas = extended_own_cas(request);
+		item_extra(item)->shown_cas = options_own_cas(request);
 	return item;
 }
 
-struct item *extended_markable(struct action *action, const struct current *current)
+struct item *options_markable(struct action *action, const struct current *current)
 {
 	struct item *item = current->item, *copy;
 
@@ -59,11 +59,11 @@ struct item *extended_markable(struct action *action, const struct current *curr
 	if (!action_room_for(action, current_length(current)))
 		return NULL;
 	if (item) {
-		copy = copy_with_extra(action->context, item);
+		copy = item_copy_with_extra(action->context, item);
 	} else {
 		struct item *plain = item_from_record(action->context, current->record, current->packed_ms);
 
-		copy = plain ? copy_with_extra(action->context, plain) : NULL;
+		copy = plain ? item_copy_with_extra(action->context, plain) : NULL;
 		if (plain)
 			item_release(action->context, plain);
 	}
@@ -74,23 +74,23 @@ struct item *extended_markable(struct action *action, const struct current *curr
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-bool extended_differs(const struct action *action, const struct current *current)
+bool options_differs(const struct action *action, const struct current *current)
 {
 	const struct store_request *request = action->request;
 
-	if (!request->extended || !request->options.compare_cas)
+	if (!request->has_options || !request->options.compare_cas)
 		return false;
 	return request->cas != (action->store->config.cas ? current_shown_cas(current) : 0);
 }
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- the object found ------------------------------------------------------------------------ */
 
-static int64_t seconds_left(uint32_t expiry, uint32_t now_seconds)
+static int64_t options_seconds_left(uint32_t expiry, uint32_t now_seconds)
 {
 	return expiry == 0 ? -1 : (int64_t)store_ttl(expiry, now_seconds);
 }
 
-void extended_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms)
+void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms)
 {
 	struct store_found *found = &request->found;
 	struct clf_features features;
@@ -107,7 +107,7 @@ void extended_found(struct store_request *request, const struct current *current
 		memcpy(&packed, current->record->features, sizeof(packed));
 		clf_features_unpack(&packed, current->packed_ms, &features);
 	}
-	found->ttl_seconds = found->ttl_before_seconds = seconds_left(current_expiry(current), now_seconds);
+	found->ttl_seconds = found->ttl_before_seconds = options_seconds_left(current_expiry(current), now_seconds);
 	found->idle_seconds = item_idle_seconds(&features, now_ms);
 	found->fetched = current_fetched(current);
 	if (current->item && current->item->has_extra) {
@@ -116,7 +116,7 @@ void extended_found(struct store_request *request, const struct current *current
 	}
 }
 
-uint32_t extended_made(struct action *action, bool touch)
+uint32_t options_made(struct action *action, bool touch)
 {
 	struct store_request *request = action->request;
 	const struct store_options *options = &request->options;
@@ -126,25 +126,25 @@ uint32_t extended_made(struct action *action, bool touch)
 		first = request->expiry;
 	else if (touch)
 		last = request->expiry;
-	extended_expires(action, last);
-	request->found.ttl_before_seconds = seconds_left(first, action->now_seconds);
+	options_expires(action, last);
+	request->found.ttl_before_seconds = options_seconds_left(first, action->now_seconds);
 	return last;
 }
 
-void extended_expires(struct action *action, uint32_t expiry)
+void options_expires(struct action *action, uint32_t expiry)
 {
-	action->request->found.ttl_seconds = seconds_left(expiry, action->now_seconds);
+	action->request->found.ttl_seconds = options_seconds_left(expiry, action->now_seconds);
 }
 
 /* ---- recache --------------------------------------------------------------------------------- */
 
-bool extended_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds)
+bool options_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds)
 {
 	return request->options.recache && expiry != 0 &&
 	       store_ttl(expiry, now_seconds) < request->options.recache_seconds;
 }
 
-bool extended_unchanged(const struct store_request *request, uint32_t expiry, uint32_t now_seconds)
+bool options_unchanged(const struct store_request *request, uint32_t expiry, uint32_t now_seconds)
 {
-	return request->op == STORE_GET && !request->options.touch && !extended_recaches(request, expiry, now_seconds);
+	return request->op == STORE_GET && !request->options.touch && !options_recaches(request, expiry, now_seconds);
 }
