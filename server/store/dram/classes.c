@@ -57,10 +57,12 @@ void classes_fini(struct classes *classes)
 
 void classes_met(struct classes *classes, unsigned class, uint32_t accessed)
 {
-	_Atomic uint32_t *so_far = &classes->marks[class].oldest_so_far;
-	uint32_t oldest = atomic_load_explicit(so_far, memory_order_relaxed);
+	_Atomic uint32_t *so_far;
+	uint32_t oldest;
 
 	must(class >= 1 && class <= CLASSES);
+	so_far = &classes->marks[class].oldest_so_far;
+	oldest = atomic_load_explicit(so_far, memory_order_relaxed);
 	if (oldest == 0 || accessed < oldest)
 		atomic_store_explicit(so_far, accessed, memory_order_relaxed);
 }
