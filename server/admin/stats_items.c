@@ -71,7 +71,7 @@ static void items_of(struct stats_out *out, unsigned class, const struct store_c
 
 void stats_items(const struct server *server, struct stats_out *out)
 {
-	for (unsigned class = 1; class <= store_class_count(); class ++) {
+	for (unsigned class = 1; class <= store_class_count(); ++class) {
 		struct store_class_status status;
 
 		store_get_class(server->store, class, &status);
@@ -109,7 +109,7 @@ void stats_slabs(const struct server *server, struct stats_out *out)
 	struct store_status store;
 	unsigned active = 0;
 
-	for (unsigned class = 1; class <= store_class_count(); class ++) {
+	for (unsigned class = 1; class <= store_class_count(); ++class) {
 		struct store_class_status status;
 
 		store_get_class(server->store, class, &status);

@@ -189,7 +189,7 @@ static void crawl_begin_asked(struct store *store)
 	crawl->begun = true;
 	store->crawl.stripe = store->crawl.bucket = 0;
 	crawl->due_us = 0;
-	for (unsigned class = 0; class <= CLASSES; class ++)
+	for (unsigned class = 0; class <= CLASSES; ++class)
 		crawl->left[class] = most ? most : UINT32_MAX;
 	ctr_add(CTR_lru_crawler_starts, 1);
 	if (events_on(EVENT_SYSEVENTS))

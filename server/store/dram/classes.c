@@ -69,7 +69,7 @@ void classes_met(struct classes *classes, unsigned class, uint32_t accessed)
 
 void classes_new_pass(struct classes *classes)
 {
-	for (unsigned class = 1; class <= CLASSES; class ++) {
+	for (unsigned class = 1; class <= CLASSES; ++class) {
 		struct class_marks *marks = &classes->marks[class];
 
 		atomic_store_explicit(&marks->oldest, atomic_load_explicit(&marks->oldest_so_far, memory_order_relaxed),
@@ -154,7 +154,7 @@ void store_reset_classes(struct store *store)
 	struct classes *classes = store->classes;
 	uint64_t sum[CLASS_COUNTERS];
 
-	for (unsigned class = 1; class <= CLASSES; class ++) {
+	for (unsigned class = 1; class <= CLASSES; ++class) {
 		class_sum_blocks(classes, class, sum);
 		for (int counter = 0; counter < CLASS_COUNTERS; counter++)
 			if (!class_goes_down(counter))

@@ -367,7 +367,7 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	for (uint32_t n = 0; n <= FINE_SIZES; n++)
 		if (sizes->fine[n])
 			see(context, n * STORE_SIZE_STEP, sizes->fine[n]);
-	for (unsigned class = 1; class <= CLASSES; class ++)
+	for (unsigned class = 1; class <= CLASSES; ++class)
 		if (sizes->coarse[class])
 			see(context, store_class_bytes(class), sizes->coarse[class]);
 	mem_free(sizes);

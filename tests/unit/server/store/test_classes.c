@@ -19,7 +19,7 @@ static struct store_class_status sums(struct harness *h)
 {
 	struct store_class_status sum = { 0 };
 
-	for (unsigned class = 1; class <= store_class_count(); class ++) {
+	for (unsigned class = 1; class <= store_class_count(); ++class) {
 		struct store_class_status one = class_status(h, class);
 
 		sum.items += one.items;
@@ -51,7 +51,7 @@ static void classes_ascend_and_each_holds_what_is_above_the_last(void **state)
 {
 	(void)state;
 	assert_in_range(store_class_count(), 50, 200);
-	for (unsigned class = 1; class <= store_class_count(); class ++) {
+	for (unsigned class = 1; class <= store_class_count(); ++class) {
 		uint32_t bytes = store_class_bytes(class);
 
 		assert_int_equal(size_class(bytes), class);
@@ -174,7 +174,7 @@ static void commands_are_counted_in_the_class_of_their_object(void **state)
 	run_each(h, "number-key-1234");
 	assert_counted(h, size_class(48 + 15 + 64), size_class(48 + 15 + 14));
 	store_reset_classes(h->store);
-	for (unsigned class = 1; class <= store_class_count(); class ++) {
+	for (unsigned class = 1; class <= store_class_count(); ++class) {
 		struct store_class_status status = class_status(h, class);
 
 		assert_int_equal(status.get_hits + status.set_count + status.delete_hits + status.incr_hits +
