@@ -57,7 +57,9 @@ static void act_on_planned(struct harness *h)
 static void in_place(struct harness *h, enum where place, enum phase phase)
 {
 	harness_open(h);
-	acting_cas = run_full(h, STORE_SET, "key", "10", 2, FLAGS, LIFE, 0).cas;
+	acting_cas =
+		run_full(h, .op = STORE_SET, .key = "key", .value = "10", .length = 2, .flags = FLAGS, .exptime = LIFE)
+			.cas;
 	acted = false;
 	if (place == PLANNED) {
 		while_planned(h, "key", phase, act_on_planned);
@@ -90,7 +92,8 @@ void in_every_absence(struct harness *h, void (*act)(struct harness *h, const ch
 	for (int why = 0; why < 6; why++) {
 		harness_open(h);
 		if (why > 0)
-			run_full(h, STORE_SET, "key", "old", 3, FLAGS, LIFE, 0);
+			run_full(h, .op = STORE_SET, .key = "key", .value = "old", .length = 3, .flags = FLAGS,
+				 .exptime = LIFE);
 		if (why % 2)
 			move(h, "key");
 		if (why == 1 || why == 2)

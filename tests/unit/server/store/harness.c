@@ -232,18 +232,18 @@ bool start(struct harness *h, unsigned worker, struct flight *f, enum store_op o
 	return flight_execute(h, f);
 }
 
-bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
-		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas)
+bool start_command(struct harness *h, unsigned worker, struct flight *f, const struct command *command)
 {
-	flight_prepare(h, worker, f, op, key);
-	f->request.cas = cas;
-	f->request.item = store_item_create(h->worker[worker], f->key, f->request.key_length, flags,
-					    store_expiry(h->store, exptime), length, &f->reply.result);
+	flight_prepare(h, worker, f, command->op, command->key);
+	f->request.cas = command->cas;
+	f->request.item =
+		store_item_create(h->worker[worker], f->key, f->request.key_length, command->flags,
+				  store_expiry(h->store, command->exptime), command->length, &f->reply.result);
 	if (!f->request.item) {
 		f->done = true;
 		return true;
 	}
-	memcpy(store_item_value(f->request.item), value, length);
+	memcpy(store_item_value(f->request.item), command->value, command->length);
 	return flight_execute(h, f);
 }
 
@@ -317,18 +317,17 @@ struct reply run(struct harness *h, enum store_op op, const char *key)
 	return finish(h, &f);
 }
 
-struct reply run_full(struct harness *h, enum store_op op, const char *key, const void *value, uint32_t length,
-		      uint32_t flags, int64_t exptime, uint64_t cas)
+struct reply run_command(struct harness *h, const struct command *command)
 {
 	struct flight f;
 
-	start_with(h, 0, &f, op, key, value, length, flags, exptime, cas);
+	start_command(h, 0, &f, command);
 	return finish(h, &f);
 }
 
 struct reply run_with(struct harness *h, enum store_op op, const char *key, const char *value)
 {
-	return run_full(h, op, key, value, (uint32_t)strlen(value), 0, 0, 0);
+	return run_full(h, .op = op, .key = key, .value = value, .length = (uint32_t)strlen(value));
 }
 
 struct reply run_number(struct harness *h, enum store_op op, const char *key, uint64_t delta)
@@ -447,7 +446,7 @@ static void fill_small(struct harness *h, uint64_t objects)
 
 		key[0] = (char)(0x80 + n % 127);
 		key[1] = (char)(0x80 + n / 127);
-		assert_int_equal(run_full(h, STORE_SET, key, "", 0, 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = "").result, STORE_STORED);
 	}
 }
 

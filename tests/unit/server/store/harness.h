@@ -101,6 +101,16 @@ void seconds_pass(struct harness *h, uint64_t seconds);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+/* A command; what is left out is 0. run_full(h, .op = STORE_SET, .key = "key", .value = "text", .length = 4) */
+struct command {
+	enum store_op op;
+	const char *key;
+	const void *value;
+	uint32_t length, flags;
+	int64_t exptime;
+	uint64_t cas;
+};
+
 /* True when it finished at once. */
 bool start(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key);
 bool start_delta(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
@@ -108,8 +118,8 @@ bool start_delta(struct harness *h, unsigned worker, struct flight *f, enum stor
 bool start_expiring(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
 		    int64_t exptime);
 /* With an object: value is copied. False too when the object was refused: then reply says why. */
-bool start_with(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key,
-		const void *value, uint32_t length, uint32_t flags, int64_t exptime, uint64_t cas);
+bool start_command(struct harness *h, unsigned worker, struct flight *f, const struct command *command);
+#define start_with(h, worker, f, ...) start_command(h, worker, f, &(struct command){ __VA_ARGS__ })
 /* For requests of the test's own making: f->request is to be filled in between. */
 void flight_prepare(struct harness *h, unsigned worker, struct flight *f, enum store_op op, const char *key);
 bool flight_execute(struct harness *h, struct flight *f);
@@ -122,8 +132,9 @@ void drain(struct harness *h, unsigned worker); /* until nothing is in flight */
 
 struct reply run(struct harness *h, enum store_op op, const char *key);
 struct reply run_with(struct harness *h, enum store_op op, const char *key, const char *value);
-struct reply run_full(struct harness *h, enum store_op op, const char *key, const void *value, uint32_t length,
-		      uint32_t flags, int64_t exptime, uint64_t cas);
+/* Runs it to its end. */
+struct reply run_command(struct harness *h, const struct command *command);
+#define run_full(h, ...) run_command(h, &(struct command){ __VA_ARGS__ })
 struct reply run_number(struct harness *h, enum store_op op, const char *key, uint64_t delta);
 struct reply run_expiry(struct harness *h, enum store_op op, const char *key, int64_t exptime);
 struct reply get(struct harness *h, const char *key);

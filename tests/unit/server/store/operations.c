@@ -31,7 +31,8 @@ static void act_touch(struct harness *h, struct subject *s)
 
 static void stored(struct harness *h, struct subject *s, enum store_op op, const char *value, uint64_t cas)
 {
-	struct reply reply = run_full(h, op, s->key, value, (uint32_t)strlen(value), 5, 0, cas);
+	struct reply reply = run_full(h, .op = op, .key = s->key, .value = value, .length = (uint32_t)strlen(value),
+				      .flags = 5, .cas = cas);
 
 	assert_int_equal(reply.result, STORE_STORED);
 	assert_true(reply.cas > s->cas);
@@ -69,8 +70,12 @@ static void act_cas(struct harness *h, struct subject *s)
 
 static void act_stale_cas(struct harness *h, struct subject *s)
 {
-	assert_int_equal(run_full(h, STORE_CAS, s->key, "new", 3, 0, 0, s->cas - 1).result, STORE_EXISTS);
-	assert_int_equal(run_full(h, STORE_CAS, s->key, "new", 3, 0, 0, s->cas + 1).result, STORE_EXISTS);
+	assert_int_equal(
+		run_full(h, .op = STORE_CAS, .key = s->key, .value = "new", .length = 3, .cas = s->cas - 1).result,
+		STORE_EXISTS);
+	assert_int_equal(
+		run_full(h, .op = STORE_CAS, .key = s->key, .value = "new", .length = 3, .cas = s->cas + 1).result,
+		STORE_EXISTS);
 }
 
 static void number(struct harness *h, struct subject *s, enum store_op op, uint64_t delta, uint64_t expected)
@@ -144,7 +149,8 @@ void subjects_make(struct harness *h, struct subject subjects[SUBJECTS], unsigne
 {
 	for (unsigned i = 0; i < SUBJECTS; i++) {
 		snprintf(subjects[i].key, sizeof(subjects[i].key), "s%u:%u", number_, i);
-		struct reply reply = run_full(h, STORE_SET, subjects[i].key, "10", 2, FLAGS, LIFE, 0);
+		struct reply reply = run_full(h, .op = STORE_SET, .key = subjects[i].key, .value = "10", .length = 2,
+					      .flags = FLAGS, .exptime = LIFE);
 		assert_int_equal(reply.result, STORE_STORED);
 		subjects[i].cas = reply.cas;
 	}

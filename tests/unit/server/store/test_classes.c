@@ -41,8 +41,8 @@ static struct store_class_status sums(struct harness *h)
 /* An item of just so many bytes. */
 static struct reply set_sized(struct harness *h, const char *key, uint32_t bytes, int64_t exptime)
 {
-	return run_full(h, STORE_SET, key, bytes_of, bytes - (uint32_t)sizeof(struct item) - (uint32_t)strlen(key), 0,
-			exptime, 0);
+	return run_full(h, .op = STORE_SET, .key = key, .value = bytes_of,
+			.length = bytes - (uint32_t)sizeof(struct item) - (uint32_t)strlen(key), .exptime = exptime);
 }
 
 /* ---- which there are ------------------------------------------------------------------------- */
@@ -138,11 +138,18 @@ static void run_each(struct harness *h, const char *key)
 	assert_int_equal(run_number(h, STORE_INCR, "absent", 1).result, STORE_MISS);
 	assert_int_equal(run(h, STORE_DELETE, "absent").result, STORE_MISS);
 	assert_int_equal(get(h, "absent").result, STORE_MISS);
-	assert_int_equal(run_full(h, STORE_CAS, key, digits, sizeof(digits) - 1, 0, 0, 12345).result, STORE_EXISTS);
-	assert_int_equal(run_full(h, STORE_ADD, key, digits, 14, 0, 0, 0).result, STORE_NOT_STORED);
+	assert_int_equal(
+		run_full(h, .op = STORE_CAS, .key = key, .value = digits, .length = sizeof(digits) - 1, .cas = 12345)
+			.result,
+		STORE_EXISTS);
+	assert_int_equal(run_full(h, .op = STORE_ADD, .key = key, .value = digits, .length = 14).result,
+			 STORE_NOT_STORED);
 	assert_int_equal(run_expiry(h, STORE_TOUCH, key, 0).result, STORE_TOUCHED);
 	assert_int_equal(run_expiry(h, STORE_GAT, key, 0).result, STORE_HIT);
-	assert_int_equal(run_full(h, STORE_CAS, key, digits + 50, 14, 0, 0, get(h, key).cas).result, STORE_STORED);
+	assert_int_equal(
+		run_full(h, .op = STORE_CAS, .key = key, .value = digits + 50, .length = 14, .cas = get(h, key).cas)
+			.result,
+		STORE_STORED);
 	assert_int_equal(run_number(h, STORE_INCR, key, 1).result, STORE_HIT);
 	assert_int_equal(run_number(h, STORE_DECR, key, 1).result, STORE_HIT);
 	assert_int_equal(run(h, STORE_DELETE, key).result, STORE_DELETED);
@@ -190,7 +197,9 @@ static void gets_from_flash_are_counted_in_the_class_that_it_would_have(void **s
 
 	harness_open(h);
 	hits = ctr_sum(CTR_get_hits);
-	assert_int_equal(run_full(h, STORE_SET, "key", bytes_of, 1000, 7, 0, 0).result, STORE_STORED);
+	assert_int_equal(
+		run_full(h, .op = STORE_SET, .key = "key", .value = bytes_of, .length = 1000, .flags = 7).result,
+		STORE_STORED);
 	move(h, "key");
 	for (unsigned n = 0; n < 5; n++)
 		assert_true(get(h, "key").from_flash);

@@ -155,7 +155,8 @@ static void check(struct harness *h, const struct counted *counted, bool on_flas
 
 	run(h, STORE_DELETE, "key");
 	if (!counted->absent)
-		asked.cas = run_full(h, STORE_SET, "key", "10", 2, 0, 100, 0).cas + counted->differs;
+		asked.cas = run_full(h, .op = STORE_SET, .key = "key", .value = "10", .length = 2, .exptime = 100).cas +
+			    counted->differs;
 	if (!counted->absent && on_flash)
 		move(h, "key");
 	for (unsigned i = 0; i < WATCHED_COUNT; i++)

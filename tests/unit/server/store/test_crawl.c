@@ -23,9 +23,12 @@ static void set_pairs(struct harness *h, unsigned count)
 
 	for (unsigned n = 0; n < count; n++) {
 		snprintf(key, sizeof(key), "expires:%u", n);
-		assert_int_equal(run_full(h, STORE_SET, key, "value", 5, 0, 10, 0).result, STORE_STORED);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = key, .value = "value", .length = 5, .exptime = 10).result,
+			STORE_STORED);
 		snprintf(key, sizeof(key), "stays:%u", n);
-		assert_int_equal(run_full(h, STORE_SET, key, "value", 5, 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = "value", .length = 5).result,
+				 STORE_STORED);
 	}
 }
 
@@ -106,8 +109,8 @@ static void to_crawl_limits_the_objects_of_a_class(void **state)
 
 	dram_only(h);
 	set_pairs(h, 500);
-	run_full(h, STORE_SET, "larger", "a value that is in a class of its own, longer than what the others have", 71,
-		 0, 0, 0);
+	run_full(h, .op = STORE_SET, .key = "larger",
+		 .value = "a value that is in a class of its own, longer than what the others have", .length = 71);
 	let_ten_seconds_pass(h);
 	set_crawler(h, false, 0, 100);
 	before = crawler(h);
@@ -189,7 +192,8 @@ static void set_values(struct harness *h, unsigned from, unsigned to, uint32_t b
 
 	for (unsigned n = from; n < to; n++) {
 		snprintf(key, sizeof(key), "object:%u", n);
-		assert_int_equal(run_full(h, STORE_SET, key, value, bytes, 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = value, .length = bytes).result,
+				 STORE_STORED);
 	}
 	for (unsigned i = 0; i < WORKERS; i++)
 		context_settle(&h->worker[i]->context);
@@ -265,7 +269,10 @@ static void what_is_left_is_moved_and_stays_what_it_was(void **state)
 	for (unsigned n = 0; n < 8000; n++) {
 		snprintf(key, sizeof(key), "object:%u", n);
 		memset(text, 'a' + (int)(n % 26), sizeof(text));
-		assert_int_equal(run_full(h, STORE_SET, key, text, sizeof(text), n, 0, 0).result, STORE_STORED);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = key, .value = text, .length = sizeof(text), .flags = n)
+				.result,
+			STORE_STORED);
 	}
 	request.hash = store_hash(h->store, request.key, request.key_length);
 	assert_true(store_execute(h->worker[0], &request));

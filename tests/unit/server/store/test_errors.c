@@ -134,7 +134,7 @@ static void a_change_that_timed_out_is_true_afterwards(void **state)
 	assert_missing(h, "key"); /* what was said to be absent does not come back */
 	set_on_flash(h, "key", "value");
 	fault_arm(FAULT_device_read_slow, FAULT_ALWAYS, 0);
-	assert_false(start_with(h, 0, &f, STORE_ADD, "key", "mine", 4, 0, 0, 0));
+	assert_false(start_with(h, 0, &f, .op = STORE_ADD, .key = "key", .value = "mine", .length = 4));
 	time_out(h, &f);
 	assert_int_equal(f.reply.result, STORE_STORED);
 	fault_disarm_all();
@@ -152,7 +152,7 @@ static void a_get_that_timed_out_does_not_answer_what_was_set_later(void **state
 	set_on_flash(h, "key", "value");
 	fault_arm(FAULT_device_read_slow, FAULT_ALWAYS, 0);
 	assert_false(start(h, 0, &f, STORE_GET, "key"));
-	start_with(h, 1, &other, STORE_SET, "key", "new", 3, 0, 0, 0);
+	start_with(h, 1, &other, .op = STORE_SET, .key = "key", .value = "new", .length = 3);
 	time_out(h, &f);
 	assert_int_equal(f.reply.result, STORE_MISS);
 	fault_disarm_all();

@@ -90,7 +90,8 @@ static void vivify(struct harness *h, const char *key)
 	assert_int_equal(reply.cas, cas);
 	assert_int_equal(run_with(h, STORE_ADD, key, "x").result, STORE_NOT_STORED);
 	assert_value(h, key, "");
-	assert_int_equal(run_full(h, STORE_CAS, key, "new", 3, 0, 0, cas).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_CAS, .key = key, .value = "new", .length = 3, .cas = cas).result,
+			 STORE_STORED);
 	assert_marks(h, key, false, false);
 	assert_value(h, key, "new");
 }
@@ -265,13 +266,13 @@ static void recache_and_touch(struct harness *h, const char *key, uint64_t cas)
 	assert_int_equal(reply.found.ttl_seconds, 60);
 	assert_int_equal(reply.cas, cas);
 	assert_marks(h, key, false, true);
-	run_full(h, STORE_SET, key, "for ever", 8, 0, 0, 0);
+	run_full(h, .op = STORE_SET, .key = key, .value = "for ever", .length = 8);
 	reply = ASK(h, key, .recache = true, .recache_seconds = UINT32_MAX);
 	assert_false(reply.found.won);
-	run_full(h, STORE_SET, key, "short", 5, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = key, .value = "short", .length = 5, .exptime = 10);
 	reply = ask(h, key, asked);
 	assert_true(reply.found.won);
-	run_full(h, STORE_SET, key, "short", 5, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = key, .value = "short", .length = 5, .exptime = 10);
 	asked.options.recache_seconds = 60;
 	assert_false(ask(h, key, asked).found.won); /* the touch came first */
 }
@@ -336,7 +337,7 @@ static void stale_until_set(struct harness *h, const char *key, uint64_t cas)
 	run_with(h, STORE_REPLACE, key, "x");
 	assert_marks(h, key, false, false);
 	ask(h, key, invalidate);
-	run_full(h, STORE_CAS, key, "y", 1, 0, 0, get(h, key).cas);
+	run_full(h, .op = STORE_CAS, .key = key, .value = "y", .length = 1, .cas = get(h, key).cas);
 	assert_marks(h, key, false, false);
 	ask(h, key, invalidate);
 	set(h, key, "z");

@@ -11,9 +11,13 @@ static void a_negative_exptime_is_now(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	assert_int_equal(run_full(h, STORE_SET, "key", "value", 5, 0, -1, 0).result, STORE_STORED);
+	assert_int_equal(
+		run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = -1).result,
+		STORE_STORED);
 	assert_missing(h, "key");
-	assert_int_equal(run_full(h, STORE_SET, "key", "value", 5, 0, INT64_MIN, 0).result, STORE_STORED);
+	assert_int_equal(
+		run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = INT64_MIN).result,
+		STORE_STORED);
 	assert_missing(h, "key");
 }
 
@@ -33,8 +37,8 @@ static void up_to_thirty_days_are_relative(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "short", "value", 5, 0, 1, 0);
-	run_full(h, STORE_SET, "long", "value", 5, 0, 30 * DAY, 0);
+	run_full(h, .op = STORE_SET, .key = "short", .value = "value", .length = 5, .exptime = 1);
+	run_full(h, .op = STORE_SET, .key = "long", .value = "value", .length = 5, .exptime = 30 * DAY);
 	assert_value(h, "short", "value");
 	seconds_pass(h, 1);
 	assert_missing(h, "short");
@@ -49,9 +53,10 @@ static void more_than_thirty_days_is_wall_clock_time(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "past", "value", 5, 0, 30 * DAY + 1, 0);
+	run_full(h, .op = STORE_SET, .key = "past", .value = "value", .length = 5, .exptime = 30 * DAY + 1);
 	assert_missing(h, "past");
-	run_full(h, STORE_SET, "future", "value", 5, 0, clk_wall_seconds() + 100, 0);
+	run_full(h, .op = STORE_SET, .key = "future", .value = "value", .length = 5,
+		 .exptime = clk_wall_seconds() + 100);
 	assert_value(h, "future", "value");
 	seconds_pass(h, 98);
 	assert_value(h, "future", "value");
@@ -65,7 +70,7 @@ static void an_expired_object_is_gone_on_flash_as_in_dram(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 100);
 	move(h, "key");
 	seconds_pass(h, 99);
 	assert_true(get(h, "key").from_flash);
@@ -81,7 +86,7 @@ static void the_crawler_frees_what_expired_in_dram(void **state)
 	harness_open(h);
 	for (int i = 0; i < 100; i++) {
 		snprintf(key, sizeof(key), "key:%d", i);
-		run_full(h, STORE_SET, key, "value", 5, 0, 10, 0);
+		run_full(h, .op = STORE_SET, .key = key, .value = "value", .length = 5, .exptime = 10);
 	}
 	seconds_pass(h, 10);
 	assert_int_equal(store_dram_items(h->store), 100);
@@ -230,9 +235,12 @@ static void ids_are_given_without_cas_too_but_none_is_the_same(void **state)
 	h->config.cas = false;
 	harness_open(h);
 	uint64_t last = highest_id(h, 0);
-	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, last + 99).result, STORE_EXISTS);
-	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, last).result, STORE_EXISTS);
-	assert_int_equal(run_full(h, STORE_CAS, "key", "new", 3, 0, 0, 0).result, STORE_EXISTS);
+	assert_int_equal(
+		run_full(h, .op = STORE_CAS, .key = "key", .value = "new", .length = 3, .cas = last + 99).result,
+		STORE_EXISTS);
+	assert_int_equal(run_full(h, .op = STORE_CAS, .key = "key", .value = "new", .length = 3, .cas = last).result,
+			 STORE_EXISTS);
+	assert_int_equal(run_full(h, .op = STORE_CAS, .key = "key", .value = "new", .length = 3).result, STORE_EXISTS);
 	store_flush_all(h->store, 0); /* works by ids */
 	assert_missing(h, "key");
 }

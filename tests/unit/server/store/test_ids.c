@@ -156,8 +156,10 @@ static void own_id(struct harness *h, const char *key, uint64_t cas)
 	asked.options.new_cas = 6; /* smaller, in place */
 	assert_int_equal(ask(h, key, asked).cas, 6);
 	assert_int_equal(get(h, key).cas, 6);
-	assert_int_equal(run_full(h, STORE_CAS, key, "c", 1, 0, 0, 7).result, STORE_EXISTS);
-	assert_int_equal(run_full(h, STORE_CAS, key, "5", 1, 0, 0, 6).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_CAS, .key = key, .value = "c", .length = 1, .cas = 7).result,
+			 STORE_EXISTS);
+	assert_int_equal(run_full(h, .op = STORE_CAS, .key = key, .value = "5", .length = 1, .cas = 6).result,
+			 STORE_STORED);
 	assert_true(get(h, key).cas > cas);
 	asked.op = STORE_APPEND;
 	asked.value = "0";

@@ -32,7 +32,8 @@ static void set_objects(struct harness *h, uint32_t count, uint32_t bytes)
 
 	for (uint32_t n = 0; n < count; n++) {
 		key_name(next_object++, key);
-		assert_int_equal(run_full(h, STORE_SET, key, value, bytes, 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = value, .length = bytes).result,
+				 STORE_STORED);
 		if (n % 400 == 399)
 			(void)write_segment(h->store, EVERY_GROUP);
 	}

@@ -183,7 +183,7 @@ static void what_expires_while_planned_is_missing_afterwards(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "k", "val", 3, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "k", .value = "val", .length = 3, .exptime = 10);
 	while_planned(h, "k", PHASE_WRITTEN, pass_ten_seconds);
 	assert_missing(h, "k");
 }

@@ -216,7 +216,7 @@ static void a_change_that_times_out_changes_nothing(void **state)
 
 		h->ram->hold = true;
 		if (brings)
-			assert_false(start_with(h, 0, &f, ops[i], "key", "new", 3, 0, 0, 0));
+			assert_false(start_with(h, 0, &f, .op = ops[i], .key = "key", .value = "new", .length = 3));
 		else
 			assert_false(start(h, 0, &f, ops[i], "key"));
 		seconds_pass(h, 2);
@@ -244,7 +244,7 @@ static enum store_result set_sized(struct harness *h, unsigned n, uint32_t bytes
 	char key[24];
 
 	name_and_value(n, bytes, key);
-	return run_full(h, STORE_SET, key, big, bytes, 0, 0, 0).result;
+	return run_full(h, .op = STORE_SET, .key = key, .value = big, .length = bytes).result;
 }
 
 static bool is_there(struct harness *h, unsigned n, uint32_t bytes)

@@ -13,7 +13,8 @@ static void store_some(struct harness *h, unsigned from, unsigned to, uint32_t l
 
 	for (unsigned n = from; n < to; n++) {
 		snprintf(key, sizeof(key), "object:%u", n);
-		assert_int_equal(run_full(h, STORE_SET, key, value, length, 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = value, .length = length).result,
+				 STORE_STORED);
 	}
 }
 
@@ -83,7 +84,7 @@ static void expired_objects_are_found_while_a_write_hangs(void **state)
 
 	start_with_hung_writes(h);
 	reclaimed = ctr_sum(CTR_crawler_reclaimed);
-	assert_int_equal(run_full(h, STORE_SET, "dies", "", 0, 0, 1, 0).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "dies", .value = "", .exptime = 1).result, STORE_STORED);
 	clk_scripted_advance(&h->clk, 2000000);
 	assert_true(store_crawl(h->store));
 	for (unsigned i = 0; i < WAIT_LOOKS && ctr_sum(CTR_crawler_reclaimed) == reclaimed; i++) {

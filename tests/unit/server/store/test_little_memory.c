@@ -10,7 +10,8 @@ static void store_sized(struct harness *h, const char *name, unsigned n, uint32_
 	char key[40];
 
 	snprintf(key, sizeof(key), "%s:%u", name, n);
-	assert_int_equal(run_full(h, STORE_SET, key, filler, length, 0, 0, 0).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = length).result,
+			 STORE_STORED);
 }
 
 static bool is_there(struct harness *h, const char *name, unsigned n)

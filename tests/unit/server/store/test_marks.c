@@ -26,7 +26,7 @@ static void make_stale(struct harness *h, const char *key)
 
 static void make_won(struct harness *h, const char *key)
 {
-	run_full(h, STORE_SET, key, "value", 5, 0, 100, 0);
+	run_full(h, .op = STORE_SET, .key = key, .value = "value", .length = 5, .exptime = 100);
 	assert_true(ask(h, key, RECACHE).found.won);
 }
 
@@ -135,7 +135,7 @@ static void an_object_marked_while_its_segment_is_written_is_not_committed(void 
 
 	harness_open(h);
 	for (enum phase phase = PHASE_GATHERED; phase <= PHASE_WRITTEN; phase++) {
-		run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+		run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 100);
 		while_planned(h, "key", phase, mark_planned);
 		assert_true(ctr_sum(CTR_flash_dead_on_commit) > dead_before);
 		assert_int_equal(where(h, "key"), DRAM);
@@ -215,7 +215,7 @@ static void of_two_reads_from_flash_at_once_one_wins(void **state)
 	struct flight a, b;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 100);
 	move(h, "key");
 	assert_false(start_asking(h, 0, &a, "key", RECACHE));
 	assert_false(start_asking(h, 1, &b, "key", RECACHE));
@@ -280,7 +280,7 @@ static void a_slow_recache_does_not_bring_back_what_was_flushed(void **state)
 	struct flight slow;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 100);
 	move(h, "key");
 	assert_false(start_asking(h, 1, &slow, "key", RECACHE));
 	store_flush_all(h->store, 0);
@@ -344,7 +344,7 @@ static void without_memory_an_object_on_flash_stays_as_it_is(void **state)
 
 	h->config.evict = false;
 	harness_open(h);
-	run_full(h, STORE_SET, "key", "value", 5, 0, 100, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 100);
 	move(h, "key");
 	do
 		snprintf(key, sizeof(key), "other:%u", stored++);

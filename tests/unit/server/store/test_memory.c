@@ -19,7 +19,7 @@ static enum store_result store_sized(struct harness *h, unsigned n, uint32_t len
 	char key[24];
 
 	snprintf(key, sizeof(key), "object:%u", n);
-	return run_full(h, STORE_SET, key, big, length, 0, 0, 0).result;
+	return run_full(h, .op = STORE_SET, .key = key, .value = big, .length = length).result;
 }
 
 /* Under -M: until the flash is full, and then DRAM. How many objects. */

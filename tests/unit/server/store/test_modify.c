@@ -14,7 +14,7 @@ static void assert_absent(struct harness *h, const struct operation *operation, 
 		      operation->op == STORE_APPEND || operation->op == STORE_PREPEND || operation->op == STORE_CAS;
 
 	if (object)
-		start_with(h, 0, &f, operation->op, key, "n", 1, 0, 0, 1);
+		start_with(h, 0, &f, .op = operation->op, .key = key, .value = "n", .length = 1, .cas = 1);
 	else
 		start(h, 0, &f, operation->op, key);
 	assert_int_equal(finish(h, &f).result, operation->when_absent);
@@ -54,7 +54,7 @@ static void each_command_on_an_expired_object(void **state)
 
 	harness_open(h);
 	for (unsigned n = 0; n < 2 * OPERATION_COUNT; n++) {
-		run_full(h, STORE_SET, "k", "old", 3, 0, 5, 0);
+		run_full(h, .op = STORE_SET, .key = "k", .value = "old", .length = 3, .exptime = 5);
 		if (n % 2)
 			move(h, "k");
 		seconds_pass(h, 5);
@@ -128,7 +128,8 @@ static void what_counts_as_a_number(void **state)
 
 	harness_open(h);
 	for (unsigned i = 0; i < 2 * sizeof(numbers) / sizeof(numbers[0]); i++) {
-		run_full(h, STORE_SET, "key", numbers[i / 2].value, numbers[i / 2].length, 0, 0, 0);
+		run_full(h, .op = STORE_SET, .key = "key", .value = numbers[i / 2].value,
+			 .length = numbers[i / 2].length);
 		if (i % 2)
 			move(h, "key");
 		struct reply reply = run_number(h, STORE_INCR, "key", 0);
@@ -146,10 +147,12 @@ static void joining_beyond_the_limit_leaves_the_object_as_it_is(void **state)
 	harness_open(h);
 	memset(half, 'h', sizeof(half));
 	for (int on_flash = 0; on_flash < 2; on_flash++) {
-		run_full(h, STORE_SET, "k", half, sizeof(half), 0, 0, 0);
+		run_full(h, .op = STORE_SET, .key = "k", .value = half, .length = sizeof(half));
 		if (on_flash)
 			move(h, "k");
-		assert_int_equal(run_full(h, STORE_APPEND, "k", half, sizeof(half), 0, 0, 0).result, STORE_TOO_LARGE);
+		assert_int_equal(
+			run_full(h, .op = STORE_APPEND, .key = "k", .value = half, .length = sizeof(half)).result,
+			STORE_TOO_LARGE);
 		assert_int_equal(get(h, "k").length, sizeof(half));
 	}
 }
@@ -292,7 +295,7 @@ static void an_expired_clean_copy_takes_its_slot_along_when_met(void **state)
 	if (!HAVE_FAULTS)
 		skip();
 	harness_open(h);
-	run_full(h, STORE_SET, "k", "val", 3, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "k", .value = "val", .length = 3, .exptime = 10);
 	move(h, "k");
 	make_clean_copy(h, "k");
 	seconds_pass(h, 10);

@@ -294,7 +294,7 @@ static void while_it_is_offline_gets_miss_at_once_and_changes_stay_true(void **s
 	assert_int_equal(f.reply.result, STORE_MISS);
 	assert_true(start(h, 0, &f, STORE_DELETE, "key:2"));
 	assert_int_equal(f.reply.result, STORE_MISS);
-	assert_true(start_with(h, 0, &f, STORE_ADD, "key:3", "new", 3, 0, 0, 0));
+	assert_true(start_with(h, 0, &f, .op = STORE_ADD, .key = "key:3", .value = "new", .length = 3));
 	assert_int_equal(f.reply.result, STORE_STORED);
 	seconds_pass(h, 1);
 	store_clean_step(h->store);

@@ -10,7 +10,9 @@ static void store_small(struct harness *h, unsigned from, unsigned to)
 
 	for (unsigned n = from; n < to; n++) {
 		snprintf(key, sizeof(key), "object:%u", n);
-		assert_int_equal(run_full(h, STORE_SET, key, value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = key, .value = value, .length = sizeof(value)).result,
+			STORE_STORED);
 	}
 	for (unsigned i = 0; i < WORKERS; i++)
 		context_settle(&h->worker[i]->context);

@@ -200,7 +200,8 @@ static bool start_storing(struct trial *t, unsigned n, enum store_op op, const c
 		next->length = make_value(&t->rng, t->key[n], value);
 	}
 	next->value_hash = hash64(value, next->length, 0);
-	return start_with(t->h, n % WORKERS, &t->flight[n], op, name, value, next->length, next->flags, exptime, cas);
+	return start_with(t->h, n % WORKERS, &t->flight[n], .op = op, .key = name, .value = value,
+			  .length = next->length, .flags = next->flags, .exptime = exptime, .cas = cas);
 }
 
 /* Appends to numbers only: their bytes can be made again. */
@@ -216,7 +217,7 @@ static bool start_joining(struct trial *t, unsigned n, const char *name)
 	next->length = e->length + 1;
 	next->stale = next->win_sent = false;
 	next->value_hash = hash_number(next->number, next->length);
-	return start_with(t->h, n % WORKERS, &t->flight[n], STORE_APPEND, name, "7", 1, 0, 0, 0);
+	return start_with(t->h, n % WORKERS, &t->flight[n], .op = STORE_APPEND, .key = name, .value = "7", .length = 1);
 }
 
 static bool start_counting(struct trial *t, unsigned n, enum store_op op, const char *name)

@@ -121,7 +121,7 @@ static void a_change_shares_the_read_of_a_get_and_leaves_it_its_bytes(void **sta
 	open_with(h, "key", "value");
 	before = reads(h);
 	assert_false(start(h, 0, &get, STORE_GET, "key"));
-	assert_false(start_with(h, 0, &append, STORE_APPEND, "key", "+", 1, 0, 0, 0));
+	assert_false(start_with(h, 0, &append, .op = STORE_APPEND, .key = "key", .value = "+", .length = 1));
 	assert_int_equal(finish(h, &append).result, STORE_STORED);
 	assert_string_equal(finish(h, &get).value, "value");
 	assert_int_equal(reads(h) - before, 1);
@@ -211,7 +211,9 @@ static void a_delete_reads_all_of_a_record_before_it_takes_it_for_anothers(void 
 	harness_use_ram(h);
 	harness_open(h);
 	do { /* until it lies over the end of a page, its key in the page that is read first */
-		assert_int_equal(run_full(h, STORE_SET, "long", value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = "long", .value = value, .length = sizeof(value)).result,
+			STORE_STORED);
 		move(h, "long");
 		at = place_on_device(h, "long", &match) + SEG_RECORD_HEADER;
 	} while (at % SEG_PAGE < SEG_PAGE - sizeof(value) || at % SEG_PAGE > SEG_PAGE - sizeof("long"));

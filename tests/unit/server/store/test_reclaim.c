@@ -156,7 +156,7 @@ static void what_expired_or_was_flushed_does_not_come_back(void **state)
 	store_flush_all(h->store, 0);
 	assert_true(reclaim_segment(h->store, segment));
 	assert_int_equal(where(h, "key"), NOWHERE);
-	run_full(h, STORE_SET, "key", "value", 5, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .exptime = 10);
 	move(h, "key");
 	segment = segment_of(h, "key");
 	while (fill_flash(h) != segment)
@@ -274,7 +274,7 @@ static void a_large_object_deleted_between_the_two_looks_does_not_come_back(void
 		skip();
 	h->config.reinsertion = STORE_REINSERT_LIVE;
 	harness_open(h);
-	run_full(h, STORE_SET, "key", value, sizeof(value), 0, 0, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = value, .length = sizeof(value));
 	move(h, "key");
 	while (fill_flash(h) != segment_of(h, "key"))
 		assert_true(write_one(h));
@@ -290,7 +290,7 @@ static void what_was_read_on_flash_comes_back_with_clock_and_features(void **sta
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "key", "value", 5, 42, 1000, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "value", .length = 5, .flags = 42, .exptime = 1000);
 	seconds_pass(h, 3);
 	get(h, "key");
 	seconds_pass(h, 3);
@@ -337,7 +337,7 @@ static void a_large_object_read_on_flash_comes_back(void **state)
 
 	harness_open(h);
 	memset(value, 'L', sizeof(value));
-	run_full(h, STORE_SET, "large", value, sizeof(value), 0, 0, 0);
+	run_full(h, .op = STORE_SET, .key = "large", .value = value, .length = sizeof(value));
 	move(h, "large");
 	uint32_t segment = segment_of(h, "large");
 	while (fill_flash(h) != segment)

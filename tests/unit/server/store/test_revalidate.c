@@ -20,7 +20,7 @@ static void one_round(struct harness *h, struct flight *f)
 
 static void start_append(struct harness *h, struct flight *slow)
 {
-	assert_false(start_with(h, 0, slow, STORE_APPEND, "key", "+", 1, 0, 0, 0));
+	assert_false(start_with(h, 0, slow, .op = STORE_APPEND, .key = "key", .value = "+", .length = 1));
 }
 
 static void by_other(struct harness *h, enum store_op op, const char *key, const char *value)
@@ -28,7 +28,7 @@ static void by_other(struct harness *h, enum store_op op, const char *key, const
 	struct flight f;
 
 	if (value)
-		start_with(h, 1, &f, op, key, value, (uint32_t)strlen(value), 0, 0, 0);
+		start_with(h, 1, &f, .op = op, .key = key, .value = value, .length = (uint32_t)strlen(value));
 	else
 		start(h, 1, &f, op, key);
 	finish(h, &f);
@@ -87,7 +87,7 @@ static void a_slow_append_does_not_bring_back_what_expired(void **state)
 
 	harness_open(h);
 	h->config.read_timeout_ms = 60000;
-	run_full(h, STORE_SET, "key", "old", 3, 0, 1, 0);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "old", .length = 3, .exptime = 1);
 	move(h, "key");
 	start_append(h, &slow);
 	seconds_pass(h, 1);
@@ -120,7 +120,7 @@ static void a_slow_cas_fails_on_what_was_set_meanwhile(void **state)
 	harness_open(h);
 	uint64_t cas = set(h, "key", "old").cas;
 	move(h, "key");
-	assert_false(start_with(h, 0, &slow, STORE_CAS, "key", "mine", 4, 0, 0, cas));
+	assert_false(start_with(h, 0, &slow, .op = STORE_CAS, .key = "key", .value = "mine", .length = 4, .cas = cas));
 	by_other(h, STORE_SET, "key", "new");
 	move(h, "key");
 	assert_int_equal(finish(h, &slow).result, STORE_EXISTS);
@@ -134,7 +134,7 @@ static void a_slow_add_stores_where_the_key_was_deleted_meanwhile(void **state)
 
 	harness_open(h);
 	set_on_flash(h, "key", "old");
-	assert_false(start_with(h, 0, &slow, STORE_ADD, "key", "mine", 4, 0, 0, 0));
+	assert_false(start_with(h, 0, &slow, .op = STORE_ADD, .key = "key", .value = "mine", .length = 4));
 	by_other(h, STORE_DELETE, "key", NULL);
 	assert_int_equal(finish(h, &slow).result, STORE_STORED);
 	assert_value(h, "key", "mine");
@@ -215,7 +215,7 @@ static void what_a_frozen_stripe_kept_from_flash_goes_there_later(void **state)
 	harness_open(h);
 	set_on_flash(h, "key", "old");
 	fault_arm(FAULT_store_revalidation_fails, FAULT_ALWAYS, 0);
-	assert_false(start_with(h, 0, &slow, STORE_ADD, "key", "mine", 4, 0, 0, 0));
+	assert_false(start_with(h, 0, &slow, .op = STORE_ADD, .key = "key", .value = "mine", .length = 4));
 	for (int round = 0; round < LOOKUP_ROUNDS_MAX; round++)
 		one_round(h, &slow);
 	fault_disarm_all();
@@ -303,7 +303,7 @@ static void a_slot_that_matches_again_while_frozen_is_read_too(void **state)
 	harness_open(h);
 	own = put_twins_on_flash(h, "key", other, sizeof(other));
 	fault_arm(FAULT_store_revalidation_fails, FAULT_ALWAYS, 0);
-	assert_false(start_with(h, 0, &slow, STORE_ADD, "key", "mine", 4, 0, 0, 0));
+	assert_false(start_with(h, 0, &slow, .op = STORE_ADD, .key = "key", .value = "mine", .length = 4));
 	for (int round = 0; round < LOOKUP_ROUNDS_MAX; round++)
 		one_round(h, &slow);
 	fault_disarm_all();

@@ -99,7 +99,8 @@ static void an_object_over_a_quarter_of_a_segment_stays_in_dram(void **state)
 
 	harness_open(h);
 	memset(value, 'v', sizeof(value));
-	assert_int_equal(run_full(h, STORE_SET, "big", value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "big", .value = value, .length = sizeof(value)).result,
+			 STORE_STORED);
 	for (int i = 0; i < 8; i++)
 		assert_true(write_one(h));
 	assert_int_equal(where(h, "big"), DRAM);
@@ -111,7 +112,7 @@ static void an_expired_flash_object_is_dropped_when_met(void **state)
 	struct harness *h = *state;
 
 	harness_open(h);
-	run_full(h, STORE_SET, "k", "val", 3, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "k", .value = "val", .length = 3, .exptime = 10);
 	move(h, "k");
 	seconds_pass(h, 9);
 	assert_value(h, "k", "val");
@@ -157,7 +158,7 @@ static void a_set_needs_no_flash_read(void **state)
 	harness_open(h);
 	set_on_flash(h, "k", "old");
 	uint64_t reads = ctr_sum(CTR_flash_reads);
-	assert_true(start_with(h, 0, &f, STORE_SET, "k", "new", 3, 0, 0, 0));
+	assert_true(start_with(h, 0, &f, .op = STORE_SET, .key = "k", .value = "new", .length = 3));
 	assert_int_equal(f.reply.result, STORE_STORED);
 	assert_int_equal(ctr_sum(CTR_flash_reads), reads);
 	assert_int_equal(store_worker_pending(h->worker[0]), 0);
@@ -172,7 +173,7 @@ static void after_a_set_no_flash_read_brings_the_old_value_back(void **state)
 	set_on_flash(h, "k", "old");
 	assert_false(start(h, 0, &slow, STORE_GET, "k"));
 	struct flight f;
-	assert_true(start_with(h, 1, &f, STORE_SET, "k", "new", 3, 0, 0, 0));
+	assert_true(start_with(h, 1, &f, .op = STORE_SET, .key = "k", .value = "new", .length = 3));
 	finish(h, &slow); /* it began before the set: either value is right for it */
 	assert_int_equal(slow.reply.result, STORE_HIT);
 	assert_value(h, "k", "new");
@@ -192,7 +193,7 @@ static void a_slow_get_promotes_nothing_that_was_overwritten(void **state)
 	set_on_flash(h, "k", "old");
 	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
 	assert_false(start(h, 0, &slow, STORE_GET, "k"));
-	start_with(h, 1, &f, STORE_SET, "k", "new", 3, 0, 0, 0);
+	start_with(h, 1, &f, .op = STORE_SET, .key = "k", .value = "new", .length = 3);
 	finish(h, &slow);
 	assert_value(h, "k", "new");
 	assert_false(start(h, 0, &slow, STORE_GET, "k") && slow.reply.from_flash);
@@ -341,7 +342,7 @@ static void large_objects_come_back_whole_from_their_extents(void **state)
 	harness_open(h);
 	for (size_t i = 0; i < sizeof(value); i++)
 		value[i] = (char)(i * 31 + i / 251);
-	run_full(h, STORE_SET, "large", value, sizeof(value), 9, 0, 0);
+	run_full(h, .op = STORE_SET, .key = "large", .value = value, .length = sizeof(value), .flags = 9);
 	move(h, "large");
 	struct reply reply = get(h, "large");
 	assert_true(reply.from_flash);

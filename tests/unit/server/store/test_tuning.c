@@ -105,7 +105,9 @@ static void values_change_beside_everything(void **state)
 	assert_int_equal(pthread_create(&changer, NULL, change, h), 0);
 	for (unsigned n = 0; n < 4 * CHANGES; n++) {
 		snprintf(key, sizeof(key), "key:%u", n % 500);
-		assert_int_equal(run_full(h, STORE_SET, key, value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = key, .value = value, .length = sizeof(value)).result,
+			STORE_STORED);
 		(void)get(h, key);
 		store_clean_step(h->store);
 		if (n % 100 == 0)

@@ -113,7 +113,7 @@ static void what_is_gone_is_not_shown(void **state)
 	harness_open(h);
 	set(h, "deleted", "value");
 	run(h, STORE_DELETE, "deleted");
-	run_full(h, STORE_SET, "expired", "value", 5, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "expired", .value = "value", .length = 5, .exptime = 10);
 	set(h, "kept", "value");
 	seconds_pass(h, 10);
 	walk(h);
@@ -131,7 +131,7 @@ static void what_is_gone_from_flash_is_not_shown(void **state)
 	harness_open(h);
 	set_on_flash(h, "deleted", "value");
 	run(h, STORE_DELETE, "deleted");
-	run_full(h, STORE_SET, "expired", "value", 5, 0, 10, 0);
+	run_full(h, .op = STORE_SET, .key = "expired", .value = "value", .length = 5, .exptime = 10);
 	move(h, "expired");
 	set_on_flash(h, "replaced", "old");
 	set_on_flash(h, "kept", "value");
@@ -213,7 +213,9 @@ static void an_object_is_shown_as_it_is(void **state)
 	uint64_t cas;
 
 	harness_open(h);
-	cas = run_full(h, STORE_SET, "key", "0123456789", 10, 77, 1000, 0).cas;
+	cas = run_full(h, .op = STORE_SET, .key = "key", .value = "0123456789", .length = 10, .flags = 77,
+		       .exptime = 1000)
+		      .cas;
 	set(h, "for ever", "");
 	seconds_pass(h, 100);
 	walk(h);
@@ -244,7 +246,9 @@ static void an_object_on_flash_is_shown_as_it_was(void **state)
 	uint64_t cas;
 
 	harness_open(h);
-	cas = run_full(h, STORE_SET, "key", "0123456789", 10, 77, 1000, 0).cas;
+	cas = run_full(h, .op = STORE_SET, .key = "key", .value = "0123456789", .length = 10, .flags = 77,
+		       .exptime = 1000)
+		      .cas;
 	seconds_pass(h, 100);
 	move(h, "key");
 	walk(h);
@@ -287,7 +291,8 @@ static void a_large_object_on_flash_is_shown(void **state)
 	static char value[KIB(8)];
 
 	harness_open(h);
-	assert_int_equal(run_full(h, STORE_SET, "large", value, sizeof(value), 0, 0, 0).result, STORE_STORED);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "large", .value = value, .length = sizeof(value)).result,
+			 STORE_STORED);
 	move(h, "large");
 	walk(h);
 	assert_true(seen_once("large")->from_flash);
@@ -422,11 +427,11 @@ static void sizes_are_counted_in_steps(void **state)
 	harness_open(h);
 	assert_int_equal(store_count_sizes(h->store, note_size, &rows), FS_OK);
 	assert_int_equal(rows.count, 0);
-	run_full(h, STORE_SET, "a", value, 64 - sizeof(struct item) - 1, 0, 0, 0);
-	run_full(h, STORE_SET, "b", value, 64 - sizeof(struct item), 0, 0, 0);
-	run_full(h, STORE_SET, "c", value, 96 - sizeof(struct item) - 1, 0, 0, 0);
-	run_full(h, STORE_SET, "gone", value, 0, 0, -1, 0);
-	run_full(h, STORE_SET, "d", value, STORE_SIZE_FINE, 0, 0, 0);
+	run_full(h, .op = STORE_SET, .key = "a", .value = value, .length = 64 - sizeof(struct item) - 1);
+	run_full(h, .op = STORE_SET, .key = "b", .value = value, .length = 64 - sizeof(struct item));
+	run_full(h, .op = STORE_SET, .key = "c", .value = value, .length = 96 - sizeof(struct item) - 1);
+	run_full(h, .op = STORE_SET, .key = "gone", .value = value, .exptime = -1);
+	run_full(h, .op = STORE_SET, .key = "d", .value = value, .length = STORE_SIZE_FINE);
 	assert_int_equal(store_count_sizes(h->store, note_size, &rows), FS_OK);
 	assert_int_equal(rows.count, 3);
 	assert_int_equal(rows.row[0].bytes, 64);
