@@ -94,9 +94,10 @@ all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
 programs := $(if $(server_objs),$(B)/flashield) $(addprefix $(B)/flashield-,$(tool_dirs))
-# The unit tests whose path contains TEST: "store/crawl" is server/store/test_crawl.
+# The unit tests whose path contains TEST, with or without the store's room: "store/crawl" is server/store/cleaner/test_crawl.
+without_room = $(subst /state/,/,$(subst /dram/,/,$(subst /cleaner/,/,$(subst /request/,/,$(subst /report/,/,$(1))))))
 unit_chosen := $(strip $(if $(TEST),$(foreach test,$(unit_tests),\
-	$(if $(findstring $(TEST),$(subst /test_,/,$(test)) $(test)),$(test))),$(unit_tests)))
+	$(if $(findstring $(TEST),$(subst /test_,/,$(test)) $(call without_room,$(subst /test_,/,$(test))) $(test)),$(test))),$(unit_tests)))
 # A sanitizer's runtime would have to come before it.
 preload := $(if $(filter release debug,$(VARIANT)),$(B)/slowdrive.so)
 model := $(if $(model_objs),$(B)/model_client)

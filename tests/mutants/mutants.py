@@ -276,7 +276,7 @@ mutant("late-reads-are-sent", "A read that would come too late is sent to the dr
        ("segments/reader.c", "read->expires_ns && read->expires_ns <= back_ns) {", "read->expires_ns && !back_ns) {"))
 
 mutant("timed-out-read-stays", "A read that nobody waits for any more stays in the reader's queue.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("segments/reader.c",
         "\tif (read->list != LIST_WAITING)\n\t\treturn false;",
         "\tif (read->list != LIST_WAITING || reader)\n\t\treturn false;"))
@@ -315,36 +315,36 @@ mutant("no-back-off", "A device that fails when it is tried is tried again at on
 # ---- server/store: what is on flash --------------------------------------------------------------
 
 mutant("reclaim-second-look", "A record that was live at the first look comes back although its key was deleted since.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\t\t      : fidx_find(store->index, &key, &match)) {",
         "\t\t      : match.sequence == walk->sequence) {"))
 
 mutant("reclaim-second-look-extent",
        "A large record that was live at the first look comes back although its key was deleted since.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\tif (is_extent ? extent_is_live(store, walk->segment, walk->sequence, &key, offset, &match)\n",
         "\tif (is_extent ? match.sequence == walk->sequence\n"))
 
 mutant("reclaim-takes-ghosts", "A ghost comes back into DRAM.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\tif (match->ghost || !store_alive(", "\tif (!store_alive("))
 
 mutant("reclaim-takes-all", "What was not read on flash comes back into DRAM.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
         "\treturn match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;",
         "\treturn true;"))
 
 mutant("reclaim-keeps-copy-clean",
        "A clean copy stays clean when its object on flash goes, and is lost with the next eviction.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there, walk->now_seconds);",
         "\t\t\t(void)copy_becomes_original;"))
 
 mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
-       "asan server/store/test_reclaim",
+       "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, match.clock);\n", ""))
 
 mutant("commit-what-was-replaced", "An object that was replaced while its segment was written goes into the index.",
@@ -424,25 +424,25 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
 # ---- server/store: reads of flash ----------------------------------------------------------------
 
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
         "\tstruct flash_read *read = reads_find(reads, wanted);\n\n\tmust",
         "\tstruct flash_read *read = lookup ? NULL : reads_find(reads, wanted);\n\n\tmust"))
 
 mutant("kept-for-ever", "What was read once is kept without a bound.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
         "\treads->kept_bytes += read->read.buffer_bytes;\n\treads_keep_within(reads, reads->kept_most);",
         "\treads->kept_bytes += read->read.buffer_bytes;"))
 
 mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
         "\treads_unlist(read->reads, read);\n}\n\nuint64_t reads_memory",
         "\t(void)read;\n}\n\nuint64_t reads_memory"))
 
 mutant("read-without-pin", "A read does not hold its segment once its request has timed out.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
         "\tif (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {\n",
         "\tif (!reads->segments) {\n"),
@@ -472,7 +472,7 @@ mutant("multiget-torn", "The later keys of a multiget are refused though its fir
 
 mutant("short-record-is-anothers",
        "Unchecked bytes of a long record count as another key's, and a delete answers that there is nothing.",
-       "asan server/store/test_reads",
+       "asan server/store/request/test_reads",
        ("server/store/request/lookup.c",
         "lookup_is_key(lookup->request, record) || lookup_needs_value(lookup);",
         "lookup_is_key(lookup->request, record);"))
@@ -576,7 +576,7 @@ mutant("invalidate-any-id", "A meta delete with an id that differs deletes.",
         "\tif (!request->has_options || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
 
 mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM without room for it.",
-       "asan server/store/test_memory",
+       "asan server/store/dram/test_memory",
        ("server/store/request/apply.c",
         "\treturn action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;",
         "\treturn action->store && bytes > 0;"))
@@ -613,18 +613,18 @@ mutant("noreply-is-not-blind", "A text delete with noreply reads flash.",
 # ---- server/store: memory and threads ------------------------------------------------------------
 
 mutant("account-leaks", "An object that goes stays in the account of -m.",
-       "asan server/store/test_memory",
+       "asan server/store/dram/test_memory",
        ("server/store/dram/item.c", "\tcontext->item_bytes -= (int64_t)cost;\n", ""))
 
 mutant("lookups-beside-the-budget", "What readers take is not taken off the memory for objects.",
-       "asan server/store/test_memory",
+       "asan server/store/dram/test_memory",
        ("server/store/dram/memory.c",
         "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +\n\t       "
         "atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);",
         "\t       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed);"))
 
 mutant("evicts-what-is-read", "Eviction takes objects whatever their CLOCK says.",
-       "asan server/store/test_memory",
+       "asan server/store/dram/test_memory",
        ("server/store/cleaner/evict.c",
         "} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {",
         "} else if (item_clock(item) > 3 && round->how < EVICT_ANY) {"))
@@ -636,7 +636,7 @@ mutant("evicts-what-is-planned", "Eviction takes objects that are being written.
         "\tif (item->state & ITEM_PLANNED && round->thorough) {\n\t\tround->planned++;"))
 
 mutant("excess-hot-unbounded", "The keeper makes ghosts until there are enough, however long that takes.",
-       "asan server/store/test_keeper",
+       "asan server/store/cleaner/test_keeper",
        ("server/store/cleaner/evict.c",
         "hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {",
         "hot > threshold; turns++) {"))
@@ -660,27 +660,27 @@ mutant("candidates-not-counted-off", "What was gathered is still counted as wait
         ""))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
-       "asan server/store/test_pace",
+       "asan server/store/cleaner/test_pace",
        ("server/store/cleaner/gather.c", "\treturn RANKS - 1 - (bits >> 16);", "\treturn bits >> 16;"))
 
 mutant("commit-in-one-piece", "All objects of a segment are committed without a step in between.",
-       "asan server/store/test_pace",
+       "asan server/store/cleaner/test_pace",
        ("server/store/cleaner/commit.c", "\t\t\tif (n % STEP_OBJECTS == 0)\n\t\t\t\tpace_step(store);\n", ""))
 
 mutant("reclaim-in-one-piece", "All records of a victim segment are looked at without a step in between.",
-       "asan server/store/test_pace",
+       "asan server/store/cleaner/test_pace",
        ("server/store/cleaner/reclaim.c", "\tif (walk->records % STEP_OBJECTS == 0)\n\t\tpace_step(store);\n", ""))
 
 mutant("pass-skips", "A pass of the crawler that stops in a stripe goes on with the next one.",
-       "asan server/store/test_keeper",
+       "asan server/store/cleaner/test_keeper",
        ("server/store/cleaner/crawl.c", "\tif (store->pass.bucket > 0)\n\t\treturn false;\n", "\tstore->pass.bucket = 0;\n"))
 
 mutant("pass-unbounded", "A pass of the crawler that is overdue is made in one step.",
-       "asan server/store/test_keeper",
+       "asan server/store/cleaner/test_keeper",
        ("server/store/cleaner/crawl.c", "\twhile (due > 0 && round.met < PASS_OBJECTS)", "\twhile (due > 0)"))
 
 mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, which a hung write stops.",
-       "asan server/store/test_keeper",
+       "asan server/store/cleaner/test_keeper",
        ("server/store/cleaner/keeper.c",
         "\treturn background_start(&store->keeper->background, \"keeper\", NULL, keeper_thread_step, store);",
         "\t(void)keeper_thread_step;\n\t(void)store;\n\treturn FS_OK;"),
@@ -689,7 +689,7 @@ mutant("keeper-in-the-cleaner", "Eviction and crawler are steps of the cleaner, 
         "cleaner_step(context) || busy;"))
 
 mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by itself.",
-       "asan server/store/test_keeper",
+       "asan server/store/cleaner/test_keeper",
        ("server/store/cleaner/cleaner.c", "now_ms <= cleaner_ms + patience_ms || seg_busy_ms(store->segments) > 0;",
         "cleaner_ms > 0 || seg_busy_ms(store->segments) > 0;"))
 

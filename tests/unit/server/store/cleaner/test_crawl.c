@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The crawler that can be asked and set, and -m that changes at run time. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 static struct store_crawler_status crawler(struct harness *h)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store_walk and store_count_sizes: each live object once, nothing else, and nothing held while it is shown. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define SEEN_MAX 20000u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The account of -m, and eviction by workers and by the cleaner. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 static char big[KIB(900)];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes on whatever the device does, and how much of it at a time. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How early the cleaner begins, how much it gathers, and what it does where the index is full. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define EVERY_GROUP ((1u << GROUPS) - 1)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Size classes: which there are, what is counted for each, and that a reset forgets it. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define NUMBER "0000000000000000000000000000000000000000000000000000000000000001"
 

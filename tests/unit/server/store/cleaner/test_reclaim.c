@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects of a segment whose place is needed return to DRAM or go. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 /* Until the next segment to be written is the oldest live one. */
 static uint32_t fill_flash(struct harness *h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flash reads are shared by all who want the same object, and what was read is kept for a while. */
-#include "harness.h"
 #include "segments/layout.h"
+#include "tests/unit/server/store/harness.h"
 
 #define CLIENTS 50
 
