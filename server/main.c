@@ -60,7 +60,7 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL,
 	       "the option's words stand in the order of the classifier's rules");
 
-static int complain(const char *reason, int exit_code)
+static int report_failed_start(const char *reason, int exit_code)
 {
 	if (log_to_journal())
 		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s",
@@ -112,7 +112,7 @@ static void on_stopping(void *context)
 	admin_stop(parts->server);
 }
 
-static void on_second(void *context)
+static void on_service_second(void *context)
 {
 	const struct server *server = ((const struct parts *)context)->server;
 	uint32_t patience_seconds = service_patience_seconds(server->service);
@@ -141,7 +141,7 @@ static void start_metrics(struct server *server)
 }
 
 /* When every thread but the workers runs, and nothing is left that only a start does. */
-static int confine(const struct conf *conf, char reason[256])
+static int confine_process(const struct conf *conf, char reason[256])
 {
 	if (conf->seccomp == CONF_SECCOMP_OFF)
 		return 0;
@@ -153,7 +153,8 @@ static int confine(const struct conf *conf, char reason[256])
 }
 
 /* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
-static int serve(const struct conf *conf, struct service *service, struct process *process, int argc, char **argv)
+static int serve_clients(const struct conf *conf, struct service *service, struct process *process, int argc,
+			 char **argv)
 {
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct net_setup setup = { .server = &server, .choose_protocol = proto_choose };
@@ -164,7 +165,7 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 					 .ready = on_ready,
 					 .reload = on_hangup,
 					 .stopping = on_stopping,
-					 .second = on_second,
+					 .second = on_service_second,
 					 .beats = service_patience_seconds(service) > 0 };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
@@ -172,7 +173,7 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	setup.inherited_count = service_sockets(service, &setup.inherited);
 	code = net_listen(&server.net, &setup, reason);
 	if (code != FS_OK)
-		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		return report_failed_start(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);
 	if (process->switch_user)
 		config.flash_owner = &owner;
@@ -180,33 +181,34 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	config.progress_context = service;
 	code = store_open(&server.store, &config, reason);
 	if (code != FS_OK) {
-		exit_code = complain(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		exit_code = report_failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 		goto out_net;
 	}
 	if (process_become_user(process, reason) != 0) {
-		exit_code = complain(reason, EX_OSERR);
+		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_store;
 	}
 	process_write_pid(process);
 	if (auth_open(&server.auth, conf, reason) != FS_OK) {
-		exit_code = complain(reason, EXIT_FAILURE);
+		exit_code = report_failed_start(reason, EXIT_FAILURE);
 		goto out_pid;
 	}
 	server.reload = reload_create(&server, argc, argv);
 	if (store_start(server.store) != FS_OK) {
-		exit_code = complain("can't start the cleaner", EX_OSERR);
+		exit_code = report_failed_start("can't start the cleaner", EX_OSERR);
 		goto out_reload;
 	}
 	if (admin_start(&server, reason) != FS_OK) {
-		exit_code = complain(reason, EX_OSERR);
+		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_started;
 	}
 	start_metrics(&server);
-	if (confine(conf, reason) != 0) {
-		exit_code = complain(reason, EX_OSERR);
+	if (confine_process(conf, reason) != 0) {
+		exit_code = report_failed_start(reason, EX_OSERR);
 		admin_stop(&server);
 	} else {
-		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
+		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS
+									   : report_failed_start(reason, EX_OSERR);
 	}
 	metrics_stop(server.metrics);
 out_started:
@@ -269,7 +271,7 @@ int main(int argc, char **argv)
 	}
 	process_use_large_pages(&conf, argv);
 	if (service_open(&service, reason) != FS_OK) {
-		exit_code = complain(reason, EX_USAGE);
+		exit_code = report_failed_start(reason, EX_USAGE);
 		goto out;
 	}
 	conf_log_notes(&conf);
@@ -284,7 +286,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
-		exit_code = serve(&conf, service, &process, argc, argv);
+		exit_code = serve_clients(&conf, service, &process, argc, argv);
 out:
 	service_close(service);
 	conf_free(&conf);

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int complain(char reason[256], const char *what)
+static int privileges_error(char reason[256], const char *what)
 {
 	snprintf(reason, 256, "%s: %m", what);
 	return -1;
@@ -60,11 +60,11 @@ int privileges_drop(char reason[256])
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return complain(reason, "can't give up new privileges");
+		return privileges_error(reason, "can't give up new privileges");
 	if (geteuid() == 0 || !has_capabilities())
 		return 0;
 	/* Clears the ambient ones too, as they are a part of those that are permitted and inheritable. */
 	if (syscall(SYS_capset, &head, none) != 0)
-		return complain(reason, "can't give up capabilities");
+		return privileges_error(reason, "can't give up capabilities");
 	return 0;
 }

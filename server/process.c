@@ -44,7 +44,7 @@ static _Noreturn void wait_for(pid_t child, int fd)
 	_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EX_OSERR);
 }
 
-static int detach(struct process *process)
+static int detach_from_parent(struct process *process)
 {
 	int pipe_fds[2];
 	pid_t child;
@@ -152,7 +152,7 @@ void process_use_large_pages(const struct conf *conf, char **argv)
 
 /* ---- user ------------------------------------------------------------------------------------ */
 
-static int find_user(struct process *process)
+static int find_run_user(struct process *process)
 {
 	const struct passwd *user;
 
@@ -194,13 +194,13 @@ int process_prepare(struct process *process, const struct conf *conf)
 	int exit_code;
 
 	*process = (struct process){ .conf = conf, .ready_fd = -1 };
-	exit_code = find_user(process);
+	exit_code = find_run_user(process);
 	if (exit_code == 0 && conf->coredumps && raise_limit(RLIMIT_CORE) == 0) {
 		fprintf(stderr, "failed to ensure corefile creation\n");
 		exit_code = EX_OSERR;
 	}
 	if (exit_code == 0 && conf->daemonize)
-		exit_code = detach(process);
+		exit_code = detach_from_parent(process);
 	return exit_code;
 }
 

@@ -211,7 +211,7 @@ static int allow_threads(scmp_filter_ctx filter)
 	return error;
 }
 
-static int set_up(scmp_filter_ctx filter)
+static int set_up_filter(scmp_filter_ctx filter)
 {
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 
@@ -234,7 +234,7 @@ bool seccomp_is_possible(void)
 int seccomp_install(char reason[256])
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int error = filter ? set_up(filter) : -ENOMEM;
+	int error = filter ? set_up_filter(filter) : -ENOMEM;
 
 	if (error == 0)
 		error = seccomp_load(filter);

@@ -58,7 +58,7 @@ struct entry {
 	char texts[7 + LOG_FIELDS_MOST][FIELD_BYTES];
 };
 
-static void add_piece(struct entry *entry, const char *name, const char *value)
+static void add_journal_piece(struct entry *entry, const char *name, const char *value)
 {
 	char *text = entry->texts[entry->count];
 	int length = snprintf(text, FIELD_BYTES, "%s=%s", name, value);
@@ -72,7 +72,7 @@ static void add_number(struct entry *entry, const char *name, uint64_t number)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, number);
-	add_piece(entry, name, text);
+	add_journal_piece(entry, name, text);
 }
 
 static void add_fields(struct entry *entry, const struct log_field *fields)
@@ -82,7 +82,7 @@ static void add_fields(struct entry *entry, const struct log_field *fields)
 	for (unsigned i = 0; i < LOG_FIELDS_MOST && fields[i].name; i++) {
 		snprintf(name, sizeof(name), "FLASHIELD_%s", fields[i].name);
 		if (fields[i].text)
-			add_piece(entry, name, fields[i].text);
+			add_journal_piece(entry, name, fields[i].text);
 		else
 			add_number(entry, name, fields[i].number);
 	}
@@ -98,14 +98,14 @@ static bool to_journal(const struct log_record *record)
 	if (access(JOURNAL_SOCKET, W_OK) != 0)
 		return false;
 	add_number(&entry, "PRIORITY", (uint64_t)record->priority);
-	add_piece(&entry, "SYSLOG_IDENTIFIER", IDENTIFIER);
-	add_piece(&entry, "CODE_FILE", record->place->file);
+	add_journal_piece(&entry, "SYSLOG_IDENTIFIER", IDENTIFIER);
+	add_journal_piece(&entry, "CODE_FILE", record->place->file);
 	add_number(&entry, "CODE_LINE", (uint64_t)record->place->line);
-	add_piece(&entry, "CODE_FUNC", record->place->function);
+	add_journal_piece(&entry, "CODE_FUNC", record->place->function);
 	if (pthread_getname_np(pthread_self(), thread, sizeof(thread)) == 0)
-		add_piece(&entry, "THREAD", thread);
+		add_journal_piece(&entry, "THREAD", thread);
 	if (record->event)
-		add_piece(&entry, "FLASHIELD_EVENT", record->event);
+		add_journal_piece(&entry, "FLASHIELD_EVENT", record->event);
 	if (record->fields)
 		add_fields(&entry, record->fields);
 	length = snprintf(message, sizeof(message), "MESSAGE=%s", record->text);
@@ -214,7 +214,7 @@ static bool would_wait(void)
 }
 
 /* False: the queue is full, later it may go. */
-static bool tell(struct service *service, const char *text)
+static bool tell_manager(struct service *service, const char *text)
 {
 	int sent = !service->notifies ? 0 : would_wait() ? -EAGAIN : sd_notify(0, text);
 
@@ -235,7 +235,7 @@ void service_progress(struct service *service, const char *what, uint64_t bytes,
 	service->progress_us = now_us;
 	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %.1f of %.1f GiB", EXTEND_US, what,
 		 (double)bytes / (1 << 30), (double)of_bytes / (1 << 30));
-	tell(service, text);
+	tell_manager(service, text);
 }
 
 void service_stage(struct service *service, const char *what)
@@ -245,7 +245,7 @@ void service_stage(struct service *service, const char *what)
 	if (!service->notifies)
 		return;
 	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s", EXTEND_US, what);
-	tell(service, text);
+	tell_manager(service, text);
 }
 
 /* The line of state as it is now. False: it is the same as before. */
@@ -281,7 +281,7 @@ void service_ready(struct service *service, const struct server *server)
 		return;
 	renew_status(service, server);
 	snprintf(text, sizeof(text), "READY=1\nMAINPID=%ld\nSTATUS=%s", (long)getpid(), service->status);
-	service->ready_owed = !tell(service, text);
+	service->ready_owed = !tell_manager(service, text);
 }
 
 void service_reloading(struct service *service)
@@ -294,13 +294,13 @@ void service_reloading(struct service *service)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=Reading the configuration again",
 		 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
-	tell(service, text);
+	tell_manager(service, text);
 }
 
 void service_stopping(struct service *service)
 {
 	if (service->notifies)
-		tell(service, "STOPPING=1\nSTATUS=Stopping");
+		tell_manager(service, "STOPPING=1\nSTATUS=Stopping");
 }
 
 void service_hand_over(pid_t child)
@@ -326,7 +326,7 @@ static void feed_watchdog(struct service *service)
 	if (now_us - service->fed_us + 1500000 < service->watchdog_us / 2 && service->fed_us != 0)
 		return;
 	service->fed_us = now_us;
-	tell(service, "WATCHDOG=1");
+	tell_manager(service, "WATCHDOG=1");
 }
 
 void service_second(struct service *service, const struct server *server, bool alive)
@@ -340,5 +340,5 @@ void service_second(struct service *service, const struct server *server, bool a
 	if (!service->notifies || ++service->seconds % STATUS_SECONDS != 0 || !renew_status(service, server))
 		return;
 	snprintf(text, sizeof(text), "STATUS=%s", service->status);
-	tell(service, text);
+	tell_manager(service, text);
 }

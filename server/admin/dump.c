@@ -41,7 +41,7 @@ struct dump {
 
 /* ---- asking, on a worker ---------------------------------------------------------------------- */
 
-static void take(void *context, struct loan *loan)
+static void take_dump_loan(void *context, struct loan *loan)
 {
 	struct dump *dump = context;
 	bool late;
@@ -68,7 +68,7 @@ int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const 
 	dump->all = classes == NULL;
 	if (classes)
 		memcpy(dump->classes, classes, sizeof(dump->classes));
-	if (conn_lend(conn, take, dump))
+	if (conn_lend(conn, take_dump_loan, dump))
 		return FS_OK;
 	atomic_store(&dump->busy, false);
 	return FS_EINVAL;
@@ -76,7 +76,7 @@ int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const 
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static bool wait_for_room(struct dump *dump, struct loan *loan, uint64_t since_ms)
+static bool wait_for_dump_room(struct dump *dump, struct loan *loan, uint64_t since_ms)
 {
 	struct pollfd fd = { .fd = loan_fd(loan), .events = POLLOUT };
 
@@ -86,7 +86,7 @@ static bool wait_for_room(struct dump *dump, struct loan *loan, uint64_t since_m
 }
 
 /* Everything in the buffer. False: the client is given up. */
-static bool flush(struct dump *dump, struct loan *loan)
+static bool flush_dump(struct dump *dump, struct loan *loan)
 {
 	uint64_t since_ms = clk_now_ms(clk_boot());
 	size_t at = 0;
@@ -98,7 +98,7 @@ static bool flush(struct dump *dump, struct loan *loan)
 			at += (size_t)sent;
 			since_ms = clk_now_ms(clk_boot());
 		} else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-			dump->broken = !wait_for_room(dump, loan, since_ms);
+			dump->broken = !wait_for_dump_room(dump, loan, since_ms);
 		} else {
 			dump->broken = true;
 		}
@@ -107,7 +107,7 @@ static bool flush(struct dump *dump, struct loan *loan)
 	return !dump->broken;
 }
 
-static bool is_plain(const char *key, unsigned length)
+static bool is_plain_key(const char *key, unsigned length)
 {
 	for (unsigned i = 0; i < length; i++)
 		if ((unsigned char)key[i] <= ' ' || key[i] == 0x7f)
@@ -115,7 +115,7 @@ static bool is_plain(const char *key, unsigned length)
 	return true;
 }
 
-static size_t base64(const char *bytes, unsigned length, char *out)
+static size_t write_base64(const char *bytes, unsigned length, char *out)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *at = out;
@@ -139,9 +139,9 @@ static int format_mg(char *out, const struct store_seen *object)
 	char text[(STORE_KEY_MAX + 2) / 3 * 4];
 	int length = object->key_length;
 
-	if (is_plain(object->key, object->key_length))
+	if (is_plain_key(object->key, object->key_length))
 		return snprintf(out, LINE_MAX_BYTES, "mg %.*s\r\n", length, object->key);
-	length = (int)base64(object->key, object->key_length, text);
+	length = (int)write_base64(object->key, object->key_length, text);
 	return snprintf(out, LINE_MAX_BYTES, "mg %.*s b\r\n", length, text);
 }
 
@@ -160,7 +160,7 @@ struct walk {
 	struct loan *loan;
 };
 
-static bool see(void *context, const struct store_seen *object)
+static bool dump_object(void *context, const struct store_seen *object)
 {
 	const struct walk *walk = context;
 	struct dump *dump = walk->dump;
@@ -170,7 +170,7 @@ static bool see(void *context, const struct store_seen *object)
 		return false;
 	if (!dump->all && (object->class >= DUMP_CLASSES || !dump->classes[object->class]))
 		return true;
-	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush(dump, walk->loan))
+	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush_dump(dump, walk->loan))
 		return false;
 	out = dump->buffer + dump->used;
 	dump->used += (size_t)(dump->form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
@@ -188,24 +188,24 @@ static void warn_of_gaps(struct dump *dump, int code)
 	log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
 }
 
-static void run(struct dump *dump, struct loan *loan)
+static void run_dump(struct dump *dump, struct loan *loan)
 {
 	struct walk walk = { dump, loan };
 	int code;
 
 	dump->used = 0;
 	dump->broken = false;
-	code = store_walk(dump->store, true, see, &walk);
+	code = store_walk(dump->store, true, dump_object, &walk);
 	if (code != FS_OK)
 		warn_of_gaps(dump, code);
 	if (!dump->broken && !atomic_load(&dump->stop)) {
 		const char *end = dump->form == DUMP_MG ? "EN\r\n" : "END\r\n";
 
 		if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES)
-			flush(dump, loan);
+			flush_dump(dump, loan);
 		memcpy(dump->buffer + dump->used, end, strlen(end));
 		dump->used += strlen(end);
-		flush(dump, loan);
+		flush_dump(dump, loan);
 	} else {
 		dump->broken = true;
 	}
@@ -227,7 +227,7 @@ static void *dump_main(void *context)
 		}
 		dump->loan = NULL;
 		lock_release(&dump->lock);
-		run(dump, loan);
+		run_dump(dump, loan);
 		broken = dump->broken;
 		atomic_store(&dump->busy, false); /* first: who has the last line may ask again */
 		loan_return(loan, broken);

@@ -74,34 +74,34 @@ static bool take_memory_limit(struct reload *reload)
 	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes) == FS_OK;
 }
 
-static bool is(const struct conf_option *option, size_t offset)
+static bool option_is(const struct conf_option *option, size_t offset)
 {
 	return option->offset == offset;
 }
 
 /* False when the daemon can't do it while it runs. */
-static bool take(struct reload *reload, const struct conf_option *option)
+static bool take_option(struct reload *reload, const struct conf_option *option)
 {
 	const struct conf *fresh = reload->fresh;
 
-	if (is(option, offsetof(struct conf, verbose)))
+	if (option_is(option, offsetof(struct conf, verbose)))
 		take_verbose(reload);
-	else if (is(option, offsetof(struct conf, memory_limit_bytes)))
+	else if (option_is(option, offsetof(struct conf, memory_limit_bytes)))
 		return take_memory_limit(reload);
-	else if (is(option, offsetof(struct conf, hot_fraction)))
+	else if (option_is(option, offsetof(struct conf, hot_fraction)))
 		reload->tuning.hot_fraction = fresh->hot_fraction;
-	else if (is(option, offsetof(struct conf, flash_write_limit)))
+	else if (option_is(option, offsetof(struct conf, flash_write_limit)))
 		reload->tuning.flash_write_limit = fresh->flash_write_limit;
-	else if (is(option, offsetof(struct conf, flash_read_timeout_us)))
+	else if (option_is(option, offsetof(struct conf, flash_read_timeout_us)))
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
-	else if (is(option, offsetof(struct conf, admission)))
+	else if (option_is(option, offsetof(struct conf, admission)))
 		reload->tuning.admission = (enum clf_admission)fresh->admission;
 	else
 		return false;
 	return true;
 }
 
-static const char *shown(const char *value)
+static const char *shown_value(const char *value)
 {
 	return *value ? value : "none";
 }
@@ -109,10 +109,11 @@ static const char *shown(const char *value)
 static void on_change(void *context, const struct conf_change *change)
 {
 	struct reload *reload = context;
-	const char *name = change->option->name, *before = shown(change->before), *after = shown(change->after);
+	const char *name = change->option->name, *before = shown_value(change->before),
+		   *after = shown_value(change->after);
 
 	reload->changes++;
-	if (change->reloadable && take(reload, change->option)) {
+	if (change->reloadable && take_option(reload, change->option)) {
 		log_event(LOG_LEVEL_NOTICE, "reload",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
 			  "%s: %s -> %s", name, before, after);

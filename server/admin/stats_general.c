@@ -35,7 +35,7 @@ struct source {
 /* Whole sections are missing in memcached's answer when an option switches their part off. */
 enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
 
-static bool shown(const struct source *from, enum section section)
+static bool section_is_shown(const struct source *from, enum section section)
 {
 	switch (section) {
 	case REFUSING:
@@ -59,12 +59,12 @@ static bool shown(const struct source *from, enum section section)
 
 /* ---- rows that are no plain number ------------------------------------------------------------- */
 
-static void number(struct stats_out *out, const char *name, uint64_t value)
+static void general_number(struct stats_out *out, const char *name, uint64_t value)
 {
 	stats_add(out, name, "%" PRIu64, value);
 }
 
-static void seconds(struct stats_out *out, const char *name, const struct timeval *time)
+static void timeval_row(struct stats_out *out, const char *name, const struct timeval *time)
 {
 	stats_add(out, name, "%ld.%06ld", (long)time->tv_sec, (long)time->tv_usec);
 }
@@ -81,12 +81,12 @@ static void show_libevent(const struct source *from, struct stats_out *out, cons
 
 static void show_user_time(const struct source *from, struct stats_out *out, const char *name)
 {
-	seconds(out, name, &from->usage.ru_utime);
+	timeval_row(out, name, &from->usage.ru_utime);
 }
 
 static void show_system_time(const struct source *from, struct stats_out *out, const char *name)
 {
-	seconds(out, name, &from->usage.ru_stime);
+	timeval_row(out, name, &from->usage.ru_stime);
 }
 
 /* ---- rows that are worked out -------------------------------------------------------------------- */
@@ -290,13 +290,13 @@ static void read_source(const struct server *server, struct source *from)
 
 #define ROW_COUNT(section, name) ROW_COUNT_AS(section, name, name)
 #define ROW_COUNT_AS(section, name, counter) \
-	if (shown(from, section)) \
-		number(out, #name, ctr_sum(CTR_##counter));
+	if (section_is_shown(from, section)) \
+		general_number(out, #name, ctr_sum(CTR_##counter));
 #define ROW_VALUE(section, name, expression) \
-	if (shown(from, section)) \
-		number(out, #name, (expression));
+	if (section_is_shown(from, section)) \
+		general_number(out, #name, (expression));
 #define ROW_SHOW(section, name, function) \
-	if (shown(from, section)) \
+	if (section_is_shown(from, section)) \
 		function(from, out, #name);
 #define ROW_NONE(section, name) ROW_VALUE(section, name, 0)
 

@@ -172,7 +172,7 @@ static bool dump_item(void *context, const struct store_seen *object)
 	return true;
 }
 
-static bool get_number(const char **text, unsigned *number)
+static bool get_class_number(const char **text, unsigned *number)
 {
 	unsigned long value;
 	char *end;
@@ -195,7 +195,7 @@ const char *stats_cachedump(const struct server *server, const char *words, stru
 		return "CLIENT_ERROR stats cachedump not allowed\r\n";
 	if (!*words || !strchr(words, ' '))
 		return "CLIENT_ERROR bad command line\r\n";
-	if (!get_number(&words, &dump.class) || !get_number(&words, &limit))
+	if (!get_class_number(&words, &dump.class) || !get_class_number(&words, &limit))
 		return "CLIENT_ERROR bad command line format\r\n";
 	if (dump.class == 0)
 		return STATS_END;

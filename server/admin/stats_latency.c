@@ -13,7 +13,7 @@
 /* Covers what the reset remembers. */
 static struct lock lock = LOCK_INITIALIZER(LOCK_LEAF);
 
-static void duration(struct stats_out *out, enum lat latency, const char *what, double ns)
+static void duration_row(struct stats_out *out, enum lat latency, const char *what, double ns)
 {
 	char name[64];
 
@@ -21,12 +21,13 @@ static void duration(struct stats_out *out, enum lat latency, const char *what, 
 	stats_add(out, name, "%.*f", ns < FINE_NS ? 3 : 0, ns / 1000);
 }
 
-static void quantile(struct stats_out *out, enum lat latency, const struct hist *hist, const char *what, double part)
+static void quantile_row(struct stats_out *out, enum lat latency, const struct hist *hist, const char *what,
+			 double part)
 {
-	duration(out, latency, what, (double)hist_quantile(hist, part));
+	duration_row(out, latency, what, (double)hist_quantile(hist, part));
 }
 
-static void rows(struct stats_out *out, enum lat latency, const struct hist *hist)
+static void latency_rows(struct stats_out *out, enum lat latency, const struct hist *hist)
 {
 	char name[64];
 
@@ -35,11 +36,11 @@ static void rows(struct stats_out *out, enum lat latency, const struct hist *his
 	/* So exact that, times count, it gives the sum: who polls gets the mean of the time between from two of them. */
 	snprintf(name, sizeof(name), "%s_mean_us", lat_info(latency)->name);
 	stats_add(out, name, "%.6f", hist_mean(hist) / 1000);
-	quantile(out, latency, hist, "p50", 0.5);
-	quantile(out, latency, hist, "p90", 0.9);
-	quantile(out, latency, hist, "p99", 0.99);
-	quantile(out, latency, hist, "p999", 0.999);
-	quantile(out, latency, hist, "max", 1);
+	quantile_row(out, latency, hist, "p50", 0.5);
+	quantile_row(out, latency, hist, "p90", 0.9);
+	quantile_row(out, latency, hist, "p99", 0.99);
+	quantile_row(out, latency, hist, "p999", 0.999);
+	quantile_row(out, latency, hist, "max", 1);
 }
 
 void stats_latency(const struct server *server, struct stats_out *out)
@@ -52,7 +53,7 @@ void stats_latency(const struct server *server, struct stats_out *out)
 		lock_acquire(&lock);
 		lat_read_since_reset(latency, hist);
 		lock_release(&lock);
-		rows(out, latency, hist);
+		latency_rows(out, latency, hist);
 	}
 	hist_destroy(hist);
 }

@@ -13,12 +13,12 @@
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-static void row(struct stats_out *out, const char *name, uint64_t bytes)
+static void memory_row(struct stats_out *out, const char *name, uint64_t bytes)
 {
 	stats_add(out, name, "%" PRIu64, bytes);
 }
 
-static uint64_t less(uint64_t bytes, uint64_t part)
+static uint64_t bytes_without(uint64_t bytes, uint64_t part)
 {
 	return bytes > part ? bytes - part : 0;
 }
@@ -28,10 +28,10 @@ static uint64_t less(uint64_t bytes, uint64_t part)
  * these was ever touched. So this is what the other parts leave of what is resident, and at the most what the allocator
  * counts: other parts that are too large, or too small by more, make a sum that is wrong.
  */
-static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
+static uint64_t allocators_share(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
-	uint64_t left = less(resident->all, others),
-		 most = less(heap->active, heap->allocated) + heap->metadata + heap->unused;
+	uint64_t left = bytes_without(resident->all, others),
+		 most = bytes_without(heap->active, heap->allocated) + heap->metadata + heap->unused;
 
 	return left < most ? left : most;
 }
@@ -67,21 +67,21 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ "readers", store.readers },
 		/* What is beside it: */
 		{ "connections", net.client_bytes },
-		{ "other", less(heap.allocated, store.heap + net.client_bytes) },
+		{ "other", bytes_without(heap.allocated, store.heap + net.client_bytes) },
 		{ "stacks", resident.stacks },
 		{ "files", resident.files },
 	};
 
-	row(out, "limit", store.limit);
-	row(out, "charged", store.charged);
+	memory_row(out, "limit", store.limit);
+	memory_row(out, "charged", store.charged);
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		row(out, parts[i].name, parts[i].bytes);
+		memory_row(out, parts[i].name, parts[i].bytes);
 		sum += parts[i].bytes;
 	}
-	sum = less(sum, untouched);
-	own = allocators(&heap, &resident, sum);
-	row(out, "allocator", own);
-	row(out, "untouched", untouched);
-	row(out, "sum", sum + own);
-	row(out, "resident", resident.all);
+	sum = bytes_without(sum, untouched);
+	own = allocators_share(&heap, &resident, sum);
+	memory_row(out, "allocator", own);
+	memory_row(out, "untouched", untouched);
+	memory_row(out, "sum", sum + own);
+	memory_row(out, "resident", resident.all);
 }

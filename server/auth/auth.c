@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "conf/conf.h"
 
-static bool digest(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, size_t length,
-		   unsigned char out[AUTH_DIGEST_BYTES])
+static bool digest_of(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, size_t length,
+		      unsigned char out[AUTH_DIGEST_BYTES])
 {
 	unsigned int written = AUTH_DIGEST_BYTES;
 
@@ -23,7 +23,7 @@ static bool digest(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, s
 bool auth_digest(const unsigned char key[AUTH_KEY_BYTES], const char *user, size_t user_length, const char *password,
 		 size_t password_length, struct auth_entry *out)
 {
-	return digest(key, user, user_length, out->user) && digest(key, password, password_length, out->password);
+	return digest_of(key, user, user_length, out->user) && digest_of(key, password, password_length, out->password);
 }
 
 bool auth_has_passwords(const struct auth *auth)

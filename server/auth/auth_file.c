@@ -32,7 +32,7 @@ static size_t count_lines(const char *text, size_t length)
 	return lines;
 }
 
-static bool read_line(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
+static bool read_entry(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
 {
 	const char *colon = memchr(line, ':', length);
 	size_t user;
@@ -58,7 +58,7 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		const char *stop = newline ? newline : end;
 
-		if (!read_line(line, (size_t)(stop - line), key, &out->entry[out->count])) {
+		if (!read_entry(line, (size_t)(stop - line), key, &out->entry[out->count])) {
 			snprintf(reason, 256,
 				 "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)", path,
 				 out->count + 1);

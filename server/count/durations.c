@@ -5,7 +5,7 @@
 #include "server/store/store.h"
 
 /* What a counter of this thread has gained since it was seen. */
-static inline uint64_t gained(const struct ctr_block *block, enum ctr counter, uint64_t *seen)
+static inline uint64_t gained_since(const struct ctr_block *block, enum ctr counter, uint64_t *seen)
 {
 	uint64_t now = atomic_load_explicit(&block->value[counter], memory_order_relaxed);
 	uint64_t gain = now - *seen;
@@ -24,9 +24,9 @@ static void record_late(struct durations *durations, uint64_t now_ns)
 void durations_sent(struct durations *durations, const struct store_worker *store)
 {
 	const struct ctr_block *block = ctr_own();
-	uint64_t hits = gained(block, CTR_dram_hits, &durations->dram_hits);
-	uint64_t misses = gained(block, CTR_get_misses, &durations->misses);
-	uint64_t sets = gained(block, CTR_cmd_set, &durations->sets);
+	uint64_t hits = gained_since(block, CTR_dram_hits, &durations->dram_hits);
+	uint64_t misses = gained_since(block, CTR_get_misses, &durations->misses);
+	uint64_t sets = gained_since(block, CTR_cmd_set, &durations->sets);
 	uint64_t now_ns, took_ns;
 
 	if (__builtin_expect((hits | misses | sets | durations->late_count) == 0, 0))
@@ -47,10 +47,10 @@ void durations_sent(struct durations *durations, const struct store_worker *stor
 void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns)
 {
 	const struct ctr_block *block = ctr_own();
-	uint64_t hits = gained(block, CTR_dram_hits, &durations->dram_hits);
-	uint64_t misses = gained(block, CTR_get_misses, &durations->misses);
-	uint64_t sets = gained(block, CTR_cmd_set, &durations->sets);
-	uint64_t flash_hits = gained(block, CTR_flash_hits, &durations->flash_hits);
+	uint64_t hits = gained_since(block, CTR_dram_hits, &durations->dram_hits);
+	uint64_t misses = gained_since(block, CTR_get_misses, &durations->misses);
+	uint64_t sets = gained_since(block, CTR_cmd_set, &durations->sets);
+	uint64_t flash_hits = gained_since(block, CTR_flash_hits, &durations->flash_hits);
 
 	if (hits + misses + sets + flash_hits == 0) /* a delete, a touch, ... */
 		return;

@@ -294,7 +294,7 @@ static const char *const op_names[] = {
 };
 
 /* memcached's words, and as words for what it has none. */
-static const char *status_of(enum store_result result)
+static const char *status_word(enum store_result result)
 {
 	switch (result) {
 	case STORE_STORED:
@@ -336,7 +336,7 @@ static void emit_mutation(const struct conn *conn, const struct store_request *r
 {
 	bool refused = is_refused_set(request);
 	const char *type = request->op == STORE_DELETE && !refused ? "item_delete" : "item_store";
-	const char *status = status_of(request->result), *command = op_names[refused ? STORE_SET : request->op];
+	const char *status = status_word(request->result), *command = op_names[refused ? STORE_SET : request->op];
 
 	if (refused || (request->op >= STORE_SET && request->op <= STORE_CAS))
 		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type,
@@ -346,7 +346,7 @@ static void emit_mutation(const struct conn *conn, const struct store_request *r
 			    status, command, told->ttl_seconds, told->class, conn_number(conn));
 }
 
-static void emit(const struct conn *conn, const struct store_request *request, enum app_counter kind)
+static void emit_events(const struct conn *conn, const struct store_request *request, enum app_counter kind)
 {
 	char key[3 * STORE_KEY_MAX + 1];
 	struct store_told told;
@@ -361,21 +361,21 @@ static void emit(const struct conn *conn, const struct store_request *request, e
 
 #define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS)
 
-static void __attribute__((cold, noinline)) tell(const struct conn *conn, const struct store_request *request)
+static void __attribute__((cold, noinline)) tell_request(const struct conn *conn, const struct store_request *request)
 {
 	enum app_counter kind = APP_COUNTER_OF[request->op];
 
 	if (observe_detail())
 		count_detail(request, kind);
 	if (events_on_any(WATCHED))
-		emit(conn, request, kind);
+		emit_events(conn, request, kind);
 }
 
 static inline void count_and_tell(struct prefix_row *row, const struct conn *conn, const struct store_request *request)
 {
 	count_app(row, request);
 	if (__builtin_expect(observe_detail(), 0) || events_on_any(WATCHED))
-		tell(conn, request);
+		tell_request(conn, request);
 }
 
 /* Keys without an application, long names, and names that are not at hand. */

@@ -37,7 +37,7 @@ static size_t utf8_length(const unsigned char *bytes, size_t left)
 }
 
 /* What would mean something else: the backslash of our own escapes, and what a line of text can't show. */
-static bool is_plain(unsigned char byte)
+static bool is_label_byte(unsigned char byte)
 {
 	return byte >= ' ' && byte != '\\' && byte != 0x7f;
 }
@@ -51,7 +51,7 @@ size_t label_escape(const char *name, size_t length, char out[LABEL_BYTES])
 	while (i < length) {
 		size_t character = utf8_length(bytes + i, length - i);
 
-		if (character > 1 || (character == 1 && is_plain(bytes[i]))) {
+		if (character > 1 || (character == 1 && is_label_byte(bytes[i]))) {
 			memcpy(out + written, bytes + i, character);
 			written += character;
 			i += character;

@@ -39,7 +39,7 @@ static const char *type_name(int type)
 
 /* ---- a socket -------------------------------------------------------------------------------- */
 
-static void set_option(int fd, int level, int option)
+static void set_listener_option(int fd, int level, int option)
 {
 	int on = 1;
 
@@ -89,11 +89,11 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 	if (fd < 0)
 		return -1;
 	set_mark(fd, net->server->conf);
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+	set_listener_option(fd, SOL_SOCKET, SO_REUSEADDR);
+	set_listener_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
+	set_listener_option(fd, IPPROTO_TCP, TCP_NODELAY);
 	if (info->ai_family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+		set_listener_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
 		return bind_add_listener(net, fd, transport, false) ? 0 : -1;
 	error = errno;

@@ -18,7 +18,7 @@ struct certificates {
 };
 
 /* memcached's form: what, the file, and the first cause that OpenSSL tells. */
-static int complain(char reason[256], const char *what, const char *file)
+static int certificates_error(char reason[256], const char *what, const char *file)
 {
 	char cause[160];
 
@@ -72,7 +72,7 @@ static void set_verification(SSL_CTX *context, int mode)
 	SSL_CTX_set_verify(context, modes[mode], NULL);
 }
 
-static void set_up(SSL_CTX *context, const struct conf *conf)
+static void set_up_context(SSL_CTX *context, const struct conf *conf)
 {
 	static const int versions[] = { TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION };
 
@@ -99,13 +99,13 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 		return FS_ERANGE;
 	}
 	if (SSL_CTX_use_certificate_chain_file(context, chain) != 1)
-		return complain(reason, "certificate chain", chain);
+		return certificates_error(reason, "certificate chain", chain);
 	if (SSL_CTX_use_PrivateKey_file(context, key, conf->ssl_keyformat) != 1)
-		return complain(reason, "key", key);
+		return certificates_error(reason, "key", key);
 	if (SSL_CTX_check_private_key(context) != 1)
-		return complain(reason, "key", key);
+		return certificates_error(reason, "key", key);
 	if (authorities && SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
-		return complain(reason, "CA certificate", authorities);
+		return certificates_error(reason, "CA certificate", authorities);
 	if (authorities && conf->ssl_verify_mode != 0) /* clients with several choose by these names */
 		SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(authorities));
 	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
@@ -128,7 +128,7 @@ static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, ch
 	}
 	if (serving)
 		SSL_CTX_set_default_passwd_cb(context, no_passphrase);
-	set_up(context, conf);
+	set_up_context(context, conf);
 	code = read_files(context, conf, reason);
 	if (code == FS_OK)
 		*out = context;

@@ -64,7 +64,7 @@ static void free_input(struct conn *conn)
 }
 
 /* Moves what is there into a buffer of another capacity. */
-static bool rebuffer(struct conn *conn, uint32_t capacity)
+static bool change_input_buffer(struct conn *conn, uint32_t capacity)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
@@ -89,7 +89,7 @@ static inline bool borrow_buffer(struct conn *conn)
 	return bytes != NULL;
 }
 
-static bool make_room(struct conn *conn)
+static bool make_input_room(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
@@ -104,7 +104,7 @@ static bool make_room(struct conn *conn)
 		input->end = length;
 		return true;
 	}
-	return rebuffer(conn, input->capacity * 2);
+	return change_input_buffer(conn, input->capacity * 2);
 }
 
 /* A buffer is borrowed for as long as there are bytes in it. */
@@ -118,7 +118,7 @@ static void shrink_input(struct conn *conn)
 		free_input(conn);
 	else if (input->capacity > CONN_BUFFER_BYTES && input->end - input->start < CONN_BUFFER_BYTES / 2 &&
 		 conn->session.state == SESSION_LINE)
-		rebuffer(conn, CONN_BUFFER_BYTES);
+		change_input_buffer(conn, CONN_BUFFER_BYTES);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -176,12 +176,12 @@ static ssize_t __attribute__((noinline)) receive_body(struct conn *conn)
 }
 
 /* Bytes read, 0 at the end of the stream, -1 with errno. */
-static ssize_t receive(struct conn *conn)
+static ssize_t receive_bytes(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	ssize_t got;
 
-	if (!make_room(conn)) {
+	if (!make_input_room(conn)) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -204,7 +204,7 @@ static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 	return true;
 }
 
-static enum conn_verdict parse(struct conn *conn)
+static enum conn_verdict run_input(struct conn *conn)
 {
 	struct input *input = &conn->input;
 
@@ -225,7 +225,7 @@ static enum conn_verdict parse(struct conn *conn)
 }
 
 /* For "stats conns". Seldom changes. */
-static void show(struct socket_conn *sock)
+static void show_state(struct socket_conn *sock)
 {
 	const struct conn *conn = &sock->conn;
 	uint8_t state = conn->blocked                            ? CONN_STATE_WRITE
@@ -238,7 +238,7 @@ static void show(struct socket_conn *sock)
 }
 
 /* What the connection waits for from here on. */
-static void settle(struct conn *conn, enum conn_verdict verdict)
+static void settle_conn(struct conn *conn, enum conn_verdict verdict)
 {
 	struct socket_conn *sock = sock_of(conn);
 
@@ -257,13 +257,13 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 		event_add(&sock->readable, NULL);
 		sock->reading = true;
 	}
-	show(sock);
+	show_state(sock);
 	shrink_input(conn);
 	conn_shrink_output(conn);
 }
 
 /* All is sent of one that receives no more: it goes, or is lent out. */
-static bool __attribute__((cold)) end_step(struct socket_conn *sock)
+static bool __attribute__((cold)) end_conn_step(struct socket_conn *sock)
 {
 	if (sock->loan && !sock->conn.failed) {
 		shrink_input(&sock->conn);
@@ -276,7 +276,7 @@ static bool __attribute__((cold)) end_step(struct socket_conn *sock)
 }
 
 /* Sends, goes on with what had to wait for that alone, and settles. False: the connection is gone. */
-static bool finish_step(struct conn *conn, enum conn_verdict verdict)
+static bool finish_conn_step(struct conn *conn, enum conn_verdict verdict)
 {
 	for (;;) {
 		if (verdict == CONN_CLOSE) {
@@ -287,11 +287,11 @@ static bool finish_step(struct conn *conn, enum conn_verdict verdict)
 			conn_flush(conn);
 		if (conn->wait != CONN_WAIT_OUTPUT || conn->failed || !conn_may_go(conn))
 			break;
-		verdict = parse(conn);
+		verdict = run_input(conn);
 	}
 	if (__builtin_expect(conn->failed || (conn->finishing && conn_output_empty(conn)), 0))
-		return end_step(sock_of(conn));
-	settle(conn, verdict);
+		return end_conn_step(sock_of(conn));
+	settle_conn(conn, verdict);
 	return true;
 }
 
@@ -310,7 +310,7 @@ static void stop_reading(struct socket_conn *sock)
 }
 
 /* It can't receive before it has sent: on_writable makes it ready, and settle reads again. */
-static void __attribute__((cold)) wait_for_room(struct socket_conn *sock)
+static void __attribute__((cold)) wait_until_writable(struct socket_conn *sock)
 {
 	event_add(&sock->writable, NULL);
 	event_del(&sock->readable);
@@ -321,12 +321,12 @@ static void __attribute__((cold)) wait_for_room(struct socket_conn *sock)
 static bool receive_some(struct socket_conn *sock)
 {
 	struct conn *conn = &sock->conn;
-	ssize_t got = receive(conn);
+	ssize_t got = receive_bytes(conn);
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		shrink_input(conn);
 		if (sock->more)
-			wait_for_room(sock);
+			wait_until_writable(sock);
 		return false;
 	}
 	atomic_store_explicit(&sock->active_seconds, conn->worker->now_seconds, memory_order_relaxed);
@@ -355,7 +355,7 @@ static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 		}
 		if (!receive_some(sock))
 			return;
-		stays = finish_step(&sock->conn, parse(&sock->conn));
+		stays = finish_conn_step(&sock->conn, run_input(&sock->conn));
 		/* The answer to a datagram leaves when its end is received. */
 		if (!stays || !sock->transport->datagram)
 			durations_sent(&worker->durations, worker->store);
@@ -366,7 +366,7 @@ static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 }
 
 /* Keys of all of them. A connection alone, with no room for two keys in its input, is not worth the look. */
-static void foresee(struct worker *worker, struct socket_conn *const *socks, unsigned count)
+static void foresee_keys(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	uint64_t hashes[CONN_FORESEEN];
 	unsigned foreseen = 0;
@@ -409,12 +409,12 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 	uint32_t rest = 0; /* a bit for each that has more, or stops reading */
 
 	must(count <= CONN_STEPS);
-	foresee(worker, socks, count);
+	foresee_keys(worker, socks, count);
 	for (unsigned i = 0; i < count; i++)
-		verdicts[i] = parse(&socks[i]->conn);
+		verdicts[i] = run_input(&socks[i]->conn);
 	worker->foreseen_count = 0; /* buffers move from here on */
 	for (unsigned i = 0; i < count; i++)
-		if (finish_step(&socks[i]->conn, verdicts[i]) && has_rest(socks[i]))
+		if (finish_conn_step(&socks[i]->conn, verdicts[i]) && has_rest(socks[i]))
 			rest |= 1u << i;
 	durations_sent(&worker->durations, worker->store);
 	for (; rest; rest &= rest - 1)
@@ -450,7 +450,7 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static void __attribute__((cold)) refuse(struct worker *worker, const struct opening *opening)
+static void __attribute__((cold)) refuse_opening(struct worker *worker, const struct opening *opening)
 {
 	struct socket_conn none = { .fd = opening->fd,
 				    .transport = opening->transport,
@@ -463,7 +463,7 @@ static void __attribute__((cold)) refuse(struct worker *worker, const struct ope
 }
 
 /* libevent watches nothing of an event without a descriptor, which is how a datagram's are. */
-static bool watch(struct socket_conn *sock, struct event_base *base)
+static bool watch_socket(struct socket_conn *sock, struct event_base *base)
 {
 	int fd = sock->transport->datagram ? -1 : sock->fd;
 
@@ -483,13 +483,14 @@ void conn_open(struct worker *worker, const struct opening *opening)
 		sock->conn.worker = worker;
 	}
 	if (!sock || (sock->transport->open && !sock->transport->open(sock))) {
-		refuse(worker, opening);
+		refuse_opening(worker, opening);
 		mem_free(sock);
 		return;
 	}
-	if (!watch(sock, worker->base)) {
+	if (!watch_socket(sock, worker->base)) {
 		event_del(&sock->readable);
-		refuse(worker, &(struct opening){ sock->fd, opening->listener, sock->transport, sock->transport_data });
+		refuse_opening(worker,
+			       &(struct opening){ sock->fd, opening->listener, sock->transport, sock->transport_data });
 		mem_free(sock);
 		return;
 	}

@@ -61,7 +61,7 @@ static bool parse_entry(const char *line, struct entry *out)
 }
 
 /* Do they collide? Any address does with each. */
-static bool collides(const struct entry *entry, const uint32_t address[4], unsigned port)
+static bool entry_collides(const struct entry *entry, const uint32_t address[4], unsigned port)
 {
 	static const uint32_t any[4];
 
@@ -79,7 +79,7 @@ static bool find_entry(const char *table, bool listening, const uint32_t address
 
 	while (file && !found && fgets(line, sizeof(line), file))
 		found = parse_entry(line, out) && (!listening || out->state == LISTENING) &&
-			collides(out, address, port);
+			entry_collides(out, address, port);
 	if (file)
 		fclose(file);
 	return found;
@@ -130,7 +130,7 @@ static bool has_socket(const char *pid, uint64_t inode)
 	return found;
 }
 
-static void read_line(const char *path, char *out, size_t size)
+static void read_first_line(const char *path, char *out, size_t size)
 {
 	FILE *file = fopen(path, "re");
 
@@ -148,7 +148,7 @@ static void find_unit(const char *pid, char *out, size_t size)
 	const char *unit;
 
 	snprintf(path, sizeof(path), "/proc/%.16s/cgroup", pid);
-	read_line(path, line, sizeof(line));
+	read_first_line(path, line, sizeof(line));
 	unit = strrchr(line, '/');
 	if (unit && strlen(unit) > 8 && strcmp(unit + strlen(unit) - 8, ".service") == 0)
 		snprintf(out, size, "%s", unit + 1);
@@ -192,7 +192,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 		return;
 	holder->pid = atol(pid);
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	read_line(path, holder->name, sizeof(holder->name));
+	read_first_line(path, holder->name, sizeof(holder->name));
 	find_unit(pid, holder->unit, sizeof(holder->unit));
 }
 
@@ -223,7 +223,7 @@ static int connect_to(const struct sockaddr *address)
 }
 
 /* The first line that answers to a question; false: none came in time. */
-static bool ask(int fd, const char *question, char *line, size_t size)
+static bool ask_port(int fd, const char *question, char *line, size_t size)
 {
 	uint64_t until_ms = clk_now_ms(clk_boot()) + ANSWER_MS;
 	size_t got = 0;
@@ -252,8 +252,9 @@ static void ask_version(struct holder *holder, const struct sockaddr *address)
 
 	if (fd < 0)
 		return;
-	if (ask(fd, "version\r\n", line, sizeof(line)) && sscanf(line, "VERSION %24[0-9A-Za-z._-]", version) == 1) {
-		bool ours = ask(fd, "stats flash\r\n", line, sizeof(line)) && strncmp(line, "STAT ", 5) == 0;
+	if (ask_port(fd, "version\r\n", line, sizeof(line)) &&
+	    sscanf(line, "VERSION %24[0-9A-Za-z._-]", version) == 1) {
+		bool ours = ask_port(fd, "stats flash\r\n", line, sizeof(line)) && strncmp(line, "STAT ", 5) == 0;
 
 		snprintf(holder->version, sizeof(holder->version), ours ? "flashield" : "memcached %s", version);
 	}
@@ -262,7 +263,7 @@ static void ask_version(struct holder *holder, const struct sockaddr *address)
 
 /* ---- together --------------------------------------------------------------------------------- */
 
-static void find_user(struct holder *holder)
+static void find_holder_user(struct holder *holder)
 {
 	const struct passwd *user = getpwuid(holder->uid);
 
@@ -272,7 +273,7 @@ static void find_user(struct holder *holder)
 		snprintf(holder->user, sizeof(holder->user), "%u", (unsigned)holder->uid);
 }
 
-static void describe(const struct holder *holder, char *out, size_t size)
+static void describe_holder(const struct holder *holder, char *out, size_t size)
 {
 	const char *comma = *holder->unit ? ", " : "";
 
@@ -294,10 +295,10 @@ bool holder_find(int type, const struct sockaddr *address, char *out, size_t siz
 	if (!find_socket(tcp, address, &entry))
 		return false;
 	holder.uid = (uid_t)entry.uid;
-	find_user(&holder);
+	find_holder_user(&holder);
 	find_process(&holder, entry.inode);
 	if (tcp && holder.pid == 0)
 		ask_version(&holder, address);
-	describe(&holder, out, size);
+	describe_holder(&holder, out, size);
 	return true;
 }

@@ -83,7 +83,7 @@ static void warn_of_want(int error)
 }
 
 /* Who expects TLS would not understand the line. */
-static void refuse(const struct listener *listener, int fd)
+static void refuse_client(const struct listener *listener, int fd)
 {
 	static const char text[] = "ERROR Too many open connections\r\n";
 
@@ -94,7 +94,7 @@ static void refuse(const struct listener *listener, int fd)
 	close(fd);
 }
 
-static void admit(struct net *net, const struct listener *listener, int fd)
+static void admit_client(struct net *net, const struct listener *listener, int fd)
 {
 	const struct opening opening = { .fd = fd, .listener = listener, .transport = listener->transport };
 	unsigned open = atomic_fetch_add(&net->connections, 1) + 1;
@@ -111,7 +111,7 @@ static void admit(struct net *net, const struct listener *listener, int fd)
 }
 
 /* With "-o no_maxconns_fast" clients beyond the limit wait in the kernel's queue until one closes. */
-static bool must_wait(const struct net *net)
+static bool clients_must_wait(const struct net *net)
 {
 	return !net->server->conf->maxconns_fast && at_limit(net);
 }
@@ -124,11 +124,11 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	atomic_store_explicit(&listener->active_seconds, atomic_load_explicit(&net->now_seconds, memory_order_relaxed),
 			      memory_order_relaxed);
-	if (must_wait(net)) {
+	if (clients_must_wait(net)) {
 		stop_accepting(net);
 		listen_resume(net);
 	}
-	for (unsigned i = 0; i < ACCEPTS && !must_wait(net); i++) {
+	for (unsigned i = 0; i < ACCEPTS && !clients_must_wait(net); i++) {
 		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (client < 0) {
@@ -139,9 +139,9 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 			return;
 		}
 		if (at_limit(net))
-			refuse(listener, client);
+			refuse_client(listener, client);
 		else
-			admit(net, listener, client);
+			admit_client(net, listener, client);
 	}
 }
 

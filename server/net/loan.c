@@ -98,7 +98,7 @@ void loan_return(struct loan *loan, bool close)
 
 /* ---- the worker again ------------------------------------------------------------------------ */
 
-static void take_back(struct worker *worker, struct socket_conn *sock, bool close)
+static void take_loan_back(struct worker *worker, struct socket_conn *sock, bool close)
 {
 	sock->loan = NULL;
 	sock->lent = false;
@@ -124,7 +124,7 @@ void loan_collect(struct worker *worker)
 	while (loan) {
 		struct loan *next = loan->next;
 
-		take_back(worker, loan->sock, loan->close);
+		take_loan_back(worker, loan->sock, loan->close);
 		mem_free(loan);
 		loan = next;
 	}

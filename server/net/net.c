@@ -46,7 +46,7 @@ static int take_signals(struct net *net)
 	return FS_OK;
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_main_wake(evutil_socket_t fd, short what, void *context)
 {
 	struct net *net = context;
 	uint64_t count;
@@ -77,7 +77,7 @@ void net_stop(struct net *net)
 
 static int listen_to_others(struct net *net)
 {
-	if (event_assign(&net->wake_event, net->base, net->wake_fd, EV_READ | EV_PERSIST, on_wake, net) != 0)
+	if (event_assign(&net->wake_event, net->base, net->wake_fd, EV_READ | EV_PERSIST, on_main_wake, net) != 0)
 		return FS_ENOMEM;
 	return event_add(&net->wake_event, NULL) == 0 ? FS_OK : FS_ENOMEM;
 }
@@ -112,7 +112,7 @@ int net_listen(struct net **out, const struct net_setup *setup, char reason[256]
 	return FS_OK;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *context)
+static void on_clock_second(evutil_socket_t fd, short what, void *context)
 {
 	struct net *net = context;
 
@@ -139,13 +139,13 @@ static int start_clock(struct net *net)
 {
 	const struct timeval second = { .tv_sec = 1 };
 
-	on_second(-1, 0, net);
-	if (event_assign(&net->second, net->base, -1, EV_PERSIST, on_second, net) != 0)
+	on_clock_second(-1, 0, net);
+	if (event_assign(&net->second, net->base, -1, EV_PERSIST, on_clock_second, net) != 0)
 		return FS_ENOMEM;
 	return event_add(&net->second, &second) == 0 ? FS_OK : FS_ENOMEM;
 }
 
-static int start(struct net *net)
+static int start_serving(struct net *net)
 {
 	unsigned count = (unsigned)net->server->conf->threads;
 	int code;
@@ -168,7 +168,7 @@ static int start(struct net *net)
 	return code == FS_OK ? listen_start(net) : code;
 }
 
-static void stop(struct net *net)
+static void end_serving(struct net *net)
 {
 	listen_stop(net);
 	for (unsigned i = 0; i < net->worker_count; i++)
@@ -196,7 +196,7 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 	int code;
 
 	net->hooks = hooks;
-	code = start(net);
+	code = start_serving(net);
 	if (code == FS_OK) {
 		if (hooks->ready)
 			hooks->ready(hooks->context);
@@ -207,7 +207,7 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 	}
 	if (hooks->stopping)
 		hooks->stopping(hooks->context);
-	stop(net);
+	end_serving(net);
 	return code;
 }
 

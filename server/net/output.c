@@ -15,13 +15,13 @@
 
 #define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
 
-static void hold(struct conn *conn, uint64_t bytes)
+static void hold_memory(struct conn *conn, uint64_t bytes)
 {
 	conn->output.held += bytes;
 	conn->worker->held += bytes;
 }
 
-static void let_go(struct conn *conn, uint64_t bytes)
+static void let_memory_go(struct conn *conn, uint64_t bytes)
 {
 	conn->output.held -= bytes;
 	conn->worker->held -= bytes;
@@ -29,14 +29,14 @@ static void let_go(struct conn *conn, uint64_t bytes)
 
 /* ---- output bytes ---------------------------------------------------------------------------- */
 
-static char *fail(struct conn *conn)
+static char *fail_output(struct conn *conn)
 {
 	conn->failed = true;
 	return conn->worker->scratch->sink;
 }
 
 /* Moves what waits to the front; positions in the stream stay what they are. */
-static void compact(struct output *output)
+static void compact_output(struct output *output)
 {
 	memmove(output->bytes, output->bytes + output->head, output->tail - output->head);
 	output->origin += output->head;
@@ -44,7 +44,7 @@ static void compact(struct output *output)
 	output->head = 0;
 }
 
-static bool grow(struct conn *conn)
+static bool grow_output(struct conn *conn)
 {
 	struct output *output = &conn->output;
 	uint32_t capacity = output->capacity * 2;
@@ -64,7 +64,7 @@ static bool grow(struct conn *conn)
 	}
 	if (!bytes)
 		return false;
-	hold(conn, capacity - output->capacity);
+	hold_memory(conn, capacity - output->capacity);
 	output->bytes = bytes;
 	output->capacity = capacity;
 	return true;
@@ -76,19 +76,19 @@ char *conn_make_room(struct conn *conn, uint32_t bytes)
 
 	must(bytes <= CONN_ROOM_BYTES);
 	if (conn->failed)
-		return fail(conn);
+		return fail_output(conn);
 	if (!output->bytes) {
 		output->bytes = worker_buffer_take(conn->worker);
 		if (!output->bytes)
-			return fail(conn);
+			return fail_output(conn);
 		output->capacity = CONN_BUFFER_BYTES;
-		hold(conn, CONN_BUFFER_BYTES);
+		hold_memory(conn, CONN_BUFFER_BYTES);
 	}
 	if (output->capacity - output->tail < bytes && output->head > output->capacity / 2)
-		compact(output);
+		compact_output(output);
 	while (output->capacity - output->tail < bytes)
-		if (!grow(conn))
-			return fail(conn);
+		if (!grow_output(conn))
+			return fail_output(conn);
 	return output->bytes + output->tail;
 }
 
@@ -102,7 +102,7 @@ static void free_output_bytes(struct conn *conn)
 		worker_gave(conn->worker, output->capacity);
 		mem_free(output->bytes);
 	}
-	let_go(conn, output->capacity);
+	let_memory_go(conn, output->capacity);
 	output->origin += output->tail;
 	output->bytes = NULL;
 	output->head = output->tail = output->capacity = 0;
@@ -126,10 +126,10 @@ static void hold_reply(struct conn *conn, struct reply *reply)
 	else if (reply->has_value)
 		bytes += value->length + (value->from_flash ? READ_BYTES : 0);
 	reply->held = (uint32_t)bytes;
-	hold(conn, bytes);
+	hold_memory(conn, bytes);
 }
 
-static void on_done(struct store_request *request);
+static void on_reply_done(struct store_request *request);
 
 struct reply *conn_reply_take(struct conn *conn)
 {
@@ -146,7 +146,7 @@ struct reply *conn_reply_take(struct conn *conn)
 			return NULL;
 		}
 		worker_took(worker, sizeof(*reply));
-		reply->request.done = on_done;
+		reply->request.done = on_reply_done;
 		reply->request.owner = reply;
 	}
 	reply->conn = conn;
@@ -215,15 +215,15 @@ bool conn_must_wait(const struct conn *conn, uint64_t hash)
 }
 
 /* An item's or flash buffer's bytes were sent, or nobody wants them any more. */
-static void finish(struct conn *conn, struct reply *reply)
+static void finish_reply(struct conn *conn, struct reply *reply)
 {
-	let_go(conn, reply->held);
+	let_memory_go(conn, reply->held);
 	if (reply->has_value)
 		store_value_release(conn->store, &reply->request.value);
 	conn_reply_give(conn, reply);
 }
 
-static void on_done(struct store_request *request)
+static void on_reply_done(struct store_request *request)
 {
 	struct reply *reply = request->owner;
 	struct conn *conn = reply->conn;
@@ -233,7 +233,7 @@ static void on_done(struct store_request *request)
 	conn->pending--;
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
-	let_go(conn, reply->held);
+	let_memory_go(conn, reply->held);
 	if (!conn->dead) /* what it is told has gone, but for its number */
 		observe(conn, request);
 	conn->protocol->compose(reply);
@@ -242,7 +242,7 @@ static void on_done(struct store_request *request)
 		conn->worker->flash_value_bytes +=
 			(int64_t)(reply->request.value.length - conn->worker->flash_value_bytes) / 8;
 	if (conn->dead) {
-		finish(conn, reply);
+		finish_reply(conn, reply);
 		if (conn->pending == 0)
 			conn_free(conn);
 		return;
@@ -258,7 +258,7 @@ void conn_drop_output(struct conn *conn)
 
 		conn->output.first = reply->next;
 		if (!reply->pending)
-			finish(conn, reply);
+			finish_reply(conn, reply);
 	}
 	conn->output.value_bytes = 0;
 	if (conn->output.bytes)
@@ -319,7 +319,7 @@ static void add_output(struct pieces *pieces, const struct output *output, uint3
 }
 
 /* What may be sent now, in order: up to the first reply that is pending. */
-static void gather(const struct conn *conn, struct pieces *pieces)
+static void gather_pieces(const struct conn *conn, struct pieces *pieces)
 {
 	const struct output *output = &conn->output;
 	uint32_t at = output->head;
@@ -348,7 +348,7 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 }
 
 /* So many of the output's bytes are behind us. */
-static void advance(struct output *output, size_t bytes)
+static void advance_output(struct output *output, size_t bytes)
 {
 	output->head += (uint32_t)bytes;
 	if (output->head == output->tail) {
@@ -358,7 +358,7 @@ static void advance(struct output *output, size_t bytes)
 }
 
 /* So many bytes, from the front, are written. Replies without any bytes left go with them. */
-static void consume(struct conn *conn, size_t bytes)
+static void consume_output(struct conn *conn, size_t bytes)
 {
 	struct output *output = &conn->output;
 
@@ -380,12 +380,12 @@ static void consume(struct conn *conn, size_t bytes)
 		bytes -= left;
 		output->value_bytes -= left;
 		output->first = reply->next;
-		finish(conn, reply);
+		finish_reply(conn, reply);
 	}
-	advance(output, bytes);
+	advance_output(output, bytes);
 }
 
-static bool sendable(const struct output *output)
+static bool output_is_sendable(const struct output *output)
 {
 	const struct reply *first = output->first;
 
@@ -417,7 +417,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 	ssize_t sent;
 	bool more;
 
-	gather(conn, &pieces);
+	gather_pieces(conn, &pieces);
 	message.msg_iovlen = pieces.count;
 	if (pieces.count == 0) /* silent ones: they are done with */
 		sent = 0;
@@ -429,7 +429,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 		sent = sendmsg(sock->fd, &message, MSG_NOSIGNAL);
 	more = note_sent(conn, sent, pieces.bytes);
 	if (sent >= 0)
-		consume(conn, (size_t)sent);
+		consume_output(conn, (size_t)sent);
 	return more;
 }
 
@@ -452,7 +452,7 @@ static inline bool flush_bytes(struct conn *conn)
 	bool more = note_sent(conn, sent, length);
 
 	if (sent >= 0)
-		advance(output, (size_t)sent);
+		advance_output(output, (size_t)sent);
 	return more;
 }
 
@@ -460,7 +460,7 @@ void conn_flush(struct conn *conn)
 {
 	bool more = !conn->blocked && !conn->failed;
 
-	while (more && sendable(&conn->output))
+	while (more && output_is_sendable(&conn->output))
 		more = __builtin_expect(conn->output.first != NULL, 0) ? flush_replies(conn) : flush_bytes(conn);
 }
 

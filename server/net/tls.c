@@ -75,7 +75,7 @@ static ssize_t explain_receive(struct socket_conn *sock, SSL *ssl, bool *more)
 }
 
 /* Fills one piece. False: SSL_read had nothing more. */
-static bool fill(SSL *ssl, const struct iovec *piece, size_t *total)
+static bool fill_from_tls(SSL *ssl, const struct iovec *piece, size_t *total)
 {
 	size_t at = 0, got;
 
@@ -100,7 +100,7 @@ static ssize_t tls_receive(struct socket_conn *sock, const struct iovec *pieces,
 	for (unsigned i = 0; i < count; i++) {
 		size_t before = total;
 
-		if (!fill(ssl, &pieces[i], &total)) {
+		if (!fill_from_tls(ssl, &pieces[i], &total)) {
 			if (total == 0)
 				return explain_receive(sock, ssl, more);
 			*more = SSL_get_error(ssl, 0) != SSL_ERROR_WANT_READ; /* told by the next call */
@@ -122,7 +122,7 @@ struct cursor {
 	size_t skip; /* of the first */
 };
 
-static void advance(struct cursor *at, size_t bytes)
+static void advance_cursor(struct cursor *at, size_t bytes)
 {
 	while (at->count > 0 && bytes >= at->pieces->iov_len - at->skip) {
 		bytes -= at->pieces->iov_len - at->skip;
@@ -150,7 +150,7 @@ static size_t next_record(struct cursor at, size_t wanted, char copy[RECORD_BYTE
 
 		memcpy(copy + length, (const char *)at.pieces->iov_base + at.skip, take);
 		length += take;
-		advance(&at, take);
+		advance_cursor(&at, take);
 	}
 	*out = copy;
 	return length;
@@ -183,12 +183,12 @@ static ssize_t tls_send(struct socket_conn *sock, const struct iovec *pieces, un
 	char *copy = sock->conn.worker->scratch->record;
 	const char *bytes;
 
-	advance(&at, 0); /* empty ones at the front */
+	advance_cursor(&at, 0); /* empty ones at the front */
 	ERR_clear_error();
 	while (total < TURN_BYTES && (length = next_record(at, wanted, copy, &bytes)) > 0) {
 		if (SSL_write_ex(ssl, bytes, length, &sent) != 1)
 			return total > 0 ? (ssize_t)total : explain_send(sock, ssl);
-		advance(&at, sent);
+		advance_cursor(&at, sent);
 		total += sent;
 	}
 	return (ssize_t)total;

@@ -51,20 +51,20 @@ struct datagram {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static uint64_t limit_of(const struct worker *worker)
+static uint64_t datagram_limit(const struct worker *worker)
 {
 	return worker->held_limit > LEAST_BYTES ? worker->held_limit : LEAST_BYTES;
 }
 
-static uint64_t size_of(const struct datagram *datagram)
+static uint64_t datagram_size(const struct datagram *datagram)
 {
 	return sizeof(struct socket_conn) + sizeof(*datagram) + datagram->request_length + datagram->answer_capacity;
 }
 
 static void datagram_free(struct datagram *datagram)
 {
-	datagram->socket->worker->datagram_bytes -= size_of(datagram);
-	worker_gave(datagram->socket->worker, size_of(datagram) - sizeof(struct socket_conn));
+	datagram->socket->worker->datagram_bytes -= datagram_size(datagram);
+	worker_gave(datagram->socket->worker, datagram_size(datagram) - sizeof(struct socket_conn));
 	mem_free(datagram->answer);
 	mem_free(datagram);
 }
@@ -78,7 +78,7 @@ struct batch {
 };
 
 /* The next datagrams of an answer. How many. */
-static unsigned fill(struct batch *batch, struct datagram *datagram)
+static unsigned fill_batch(struct batch *batch, struct datagram *datagram)
 {
 	uint64_t total = (datagram->answer_length + PAYLOAD_BYTES - 1) / PAYLOAD_BYTES;
 	unsigned count = 0;
@@ -113,7 +113,7 @@ static bool send_answer(struct datagram *datagram)
 	struct batch batch;
 
 	while (datagram->sent < datagram->answer_length) {
-		unsigned count = fill(&batch, datagram);
+		unsigned count = fill_batch(&batch, datagram);
 		int sent = sendmmsg(datagram->socket->fd, batch.messages, count, MSG_DONTWAIT);
 
 		if (sent > 0) {
@@ -183,7 +183,8 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	if (needed <= capacity)
 		return true;
 	capacity = capacity * 2 > needed ? capacity * 2 : needed;
-	if (needed > ANSWER_MOST || worker->datagram_bytes + capacity - datagram->answer_capacity > limit_of(worker))
+	if (needed > ANSWER_MOST ||
+	    worker->datagram_bytes + capacity - datagram->answer_capacity > datagram_limit(worker))
 		return false;
 	answer = mem_realloc(datagram->answer, capacity);
 	if (!answer)
@@ -246,7 +247,7 @@ const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void drop(struct udp_socket *socket, const char *why)
+static void drop_datagram(struct udp_socket *socket, const char *why)
 {
 	ctr_add(CTR_udp_requests_dropped, 1);
 	log_debug("<%d a datagram is dropped: %s", socket->fd, why);
@@ -289,8 +290,9 @@ static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *
 	datagram->peer_length = message->msg_namelen;
 	keep_local(datagram, message);
 	memcpy(datagram->request, bytes, length);
-	socket->worker->datagram_bytes += size_of(datagram);
-	worker_took(socket->worker, size_of(datagram) - sizeof(struct socket_conn)); /* that one counts for itself */
+	socket->worker->datagram_bytes += datagram_size(datagram);
+	worker_took(socket->worker,
+		    datagram_size(datagram) - sizeof(struct socket_conn)); /* that one counts for itself */
 	return datagram;
 }
 
@@ -308,29 +310,29 @@ static void refuse_parts(struct udp_socket *socket, struct msghdr *message, uint
 	udp_close(&none);
 }
 
-static void take(struct udp_socket *socket, struct msghdr *message, const char *bytes, size_t length)
+static void take_datagram(struct udp_socket *socket, struct msghdr *message, const char *bytes, size_t length)
 {
 	struct opening opening = { .fd = socket->fd, .transport = &transport_udp };
 	uint16_t header[HEADER_BYTES / 2], from = address_port(message->msg_name);
 
 	if (length <= HEADER_BYTES || (message->msg_flags & MSG_TRUNC)) {
-		drop(socket, "it has no header, or no request");
+		drop_datagram(socket, "it has no header, or no request");
 		return;
 	}
 	/* Two servers whose addresses somebody has put into one datagram would answer each other for ever. */
 	if (from == 0 || from == socket->port) {
-		drop(socket, "it seems to come from a server");
+		drop_datagram(socket, "it seems to come from a server");
 		return;
 	}
-	if (socket->worker->datagram_bytes + length > limit_of(socket->worker)) {
-		drop(socket, "answers hold too much memory");
+	if (socket->worker->datagram_bytes + length > datagram_limit(socket->worker)) {
+		drop_datagram(socket, "answers hold too much memory");
 		return;
 	}
 	memcpy(header, bytes, HEADER_BYTES);
 	if (be16toh(header[2]) != 1) {
 		if (be16toh(header[2]) > 1 && header[1] == 0)
 			refuse_parts(socket, message, be16toh(header[0]));
-		drop(socket, "it is not the only one of its request");
+		drop_datagram(socket, "it is not the only one of its request");
 		return;
 	}
 	opening.transport_data = datagram_make(socket, message, be16toh(header[0]), bytes + HEADER_BYTES,
@@ -338,7 +340,7 @@ static void take(struct udp_socket *socket, struct msghdr *message, const char *
 	if (opening.transport_data)
 		conn_open(socket->worker, &opening);
 	else
-		drop(socket, "memory is out");
+		drop_datagram(socket, "memory is out");
 }
 
 void udp_readable(evutil_socket_t fd, short what, void *context)
@@ -367,6 +369,6 @@ void udp_readable(evutil_socket_t fd, short what, void *context)
 
 		if (got < 0)
 			return;
-		take(socket, &message, bytes, (size_t)got);
+		take_datagram(socket, &message, bytes, (size_t)got);
 	}
 }

@@ -22,21 +22,21 @@
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static void set_option(int fd, int level, int option, int value)
+static void set_udp_option(int fd, int level, int option, int value)
 {
 	if (setsockopt(fd, level, option, &value, sizeof(value)) != 0)
 		log_warn("socket option %d of level %d can't be set: %m", option, level);
 }
 
 /* Answers leave from the address that was asked. */
-static void set_options(int fd, int family)
+static void set_udp_options(int fd, int family)
 {
 	if (family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set_udp_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 	else
-		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+		set_udp_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	set_udp_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	set_udp_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
 }
 
 /* The first socket of an address is bound without SO_REUSEPORT: so a port that anybody has is seen. It is set at once
@@ -48,13 +48,13 @@ static int open_socket(const struct sockaddr *address, socklen_t length, bool le
 	if (fd < 0)
 		return -1;
 	if (address->sa_family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_options(fd, address->sa_family);
+		set_udp_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set_udp_options(fd, address->sa_family);
 	if (!leads)
-		set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		set_udp_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (bind(fd, address, length) == 0) {
 		if (leads)
-			set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+			set_udp_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 		return fd;
 	}
 	error = errno;
@@ -63,7 +63,7 @@ static int open_socket(const struct sockaddr *address, socklen_t length, bool le
 	return -1;
 }
 
-static void append(struct net *net, struct udp_socket *socket)
+static void append_udp_socket(struct net *net, struct udp_socket *socket)
 {
 	struct udp_socket **end = &net->datagrams;
 
@@ -73,8 +73,8 @@ static void append(struct net *net, struct udp_socket *socket)
 	net->listener_count++;
 }
 
-static void init(struct udp_socket *socket, struct net *net, int fd, bool leads, const struct sockaddr *bound,
-		 socklen_t length)
+static void init_udp_socket(struct udp_socket *socket, struct net *net, int fd, bool leads,
+			    const struct sockaddr *bound, socklen_t length)
 {
 	socket->net = net;
 	socket->fd = fd;
@@ -104,8 +104,8 @@ int udp_bind(struct net *net, const struct addrinfo *info)
 			if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
 				log_warn("a UDP socket without a name: %m");
 		}
-		init(socket, net, fd, i == 0, (struct sockaddr *)&bound, length);
-		append(net, socket);
+		init_udp_socket(socket, net, fd, i == 0, (struct sockaddr *)&bound, length);
+		append_udp_socket(net, socket);
 	}
 	return 0;
 }
@@ -117,7 +117,7 @@ int udp_adopt(struct net *net, int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
 		return -1;
-	set_options(fd, bound.ss_family);
+	set_udp_options(fd, bound.ss_family);
 	for (int i = 0; i < net->server->conf->threads; i++) {
 		struct udp_socket *socket = mem_zalloc(sizeof(*socket));
 		int own = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -128,8 +128,8 @@ int udp_adopt(struct net *net, int fd)
 				close(own);
 			return -1;
 		}
-		init(socket, net, own, i == 0, (struct sockaddr *)&bound, length);
-		append(net, socket);
+		init_udp_socket(socket, net, own, i == 0, (struct sockaddr *)&bound, length);
+		append_udp_socket(net, socket);
 	}
 	return 0;
 }

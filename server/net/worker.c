@@ -25,13 +25,13 @@ static void close_all(struct worker *worker)
 }
 
 /* A fault point: what a watchdog is for. */
-static void hang(const struct worker *worker)
+static void hang_until_stopped(const struct worker *worker)
 {
 	while (!atomic_load(&worker->stopping))
 		usleep(1000);
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_worker_wake(evutil_socket_t fd, short what, void *context)
 {
 	struct worker *worker = context;
 	uint64_t count;
@@ -54,7 +54,7 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 	loan_collect(worker);
 	if (atomic_exchange_explicit(&worker->second_passed, false, memory_order_relaxed)) {
 		if (fault_fires(FAULT_net_worker_hangs))
-			hang(worker);
+			hang_until_stopped(worker);
 		sweep(worker);
 	}
 	if (atomic_load(&worker->stopping))
@@ -195,7 +195,7 @@ bool worker_give(struct worker *worker, const struct opening *opening)
 }
 
 /* flags: EV_ET or 0. */
-static int add_event(struct worker *worker, struct event *event, int fd, short flags, event_callback_fn callback)
+static int add_worker_event(struct worker *worker, struct event *event, int fd, short flags, event_callback_fn callback)
 {
 	if (event_assign(event, worker->base, fd, EV_READ | EV_PERSIST | flags, callback, worker) != 0)
 		return FS_ENOMEM;
@@ -210,8 +210,8 @@ static int add_store_events(struct worker *worker)
 
 	if (fds.completions < 0)
 		return FS_OK;
-	code = add_event(worker, &worker->store_event, fds.completions, EV_ET, on_store);
-	return code == FS_OK ? add_event(worker, &worker->store_timer, fds.timer, 0, on_store) : code;
+	code = add_worker_event(worker, &worker->store_event, fds.completions, EV_ET, on_store);
+	return code == FS_OK ? add_worker_event(worker, &worker->store_timer, fds.timer, 0, on_store) : code;
 }
 
 static int make_base(struct worker *worker)
@@ -263,7 +263,7 @@ int worker_init(struct worker *worker, struct net *net)
 	if (code == FS_OK)
 		code = store_worker_create(&worker->store, net->server->store);
 	if (code == FS_OK)
-		code = add_event(worker, &worker->wake_event, worker->wake_fd, 0, on_wake);
+		code = add_worker_event(worker, &worker->wake_event, worker->wake_fd, 0, on_worker_wake);
 	if (code == FS_OK)
 		code = add_store_events(worker);
 	return code;

@@ -33,7 +33,7 @@ static const struct handler {
 };
 
 /* Must this command wait for one before it? Then nothing of it may happen yet. */
-static bool must_wait(struct conn *conn, const struct binary_command *command)
+static bool packet_must_wait(struct conn *conn, const struct binary_command *command)
 {
 	if (conn->pending == 0)
 		return false;
@@ -57,7 +57,7 @@ static void __attribute__((cold, noinline)) log_packet(const struct conn *conn, 
  * What is wrong with a header is answered, and ends the connection but for an opcode that nobody knows: its body
  * is skipped. The header is used up.
  */
-static enum binary_step refuse(struct conn *conn, const struct binary_command *command, enum binary_error error)
+static enum binary_step refuse_header(struct conn *conn, const struct binary_command *command, enum binary_error error)
 {
 	if (error == BINARY_ERROR_MAGIC)
 		return BINARY_CLOSE;
@@ -81,7 +81,7 @@ static enum binary_step refuse(struct conn *conn, const struct binary_command *c
 }
 
 /* How much of a packet must be there before it is run: extras and key; of logging in, the value too. */
-static uint32_t needed(const struct binary_command *command)
+static uint32_t needed_bytes(const struct binary_command *command)
 {
 	uint32_t head = BINARY_HEADER_BYTES + command->extras_length + command->key_length;
 	bool exchange = command->id == BINARY_SASL_AUTH || command->id == BINARY_SASL_STEP;
@@ -105,7 +105,7 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 	error = binary_parse_header(bytes, &command);
 	if (error == BINARY_ERROR_NONE && !conn->authenticated && !(command.flags & BINARY_OPEN))
 		error = BINARY_ERROR_SHAPE; /* any but the first two */
-	if (error == BINARY_ERROR_NONE && there < needed(&command))
+	if (error == BINARY_ERROR_NONE && there < needed_bytes(&command))
 		return CONN_MORE;
 	if (conn->turns == 0)
 		return CONN_YIELD;
@@ -113,7 +113,7 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 		return CONN_WAIT;
 	if (error == BINARY_ERROR_NONE) {
 		binary_parse_extras(&command, bytes + BINARY_HEADER_BYTES);
-		if (must_wait(conn, &command))
+		if (packet_must_wait(conn, &command))
 			return CONN_WAIT;
 	}
 	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG, 0) && error != BINARY_ERROR_MAGIC)
@@ -121,7 +121,7 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 	conn->turns--;
 	input->start += BINARY_HEADER_BYTES;
 	if (__builtin_expect(error != BINARY_ERROR_NONE, 0)) {
-		*step = refuse(conn, &command, error);
+		*step = refuse_header(conn, &command, error);
 	} else {
 		input->start += command.extras_length + command.key_length;
 		*step = handlers[command.id].run(conn, &command);

@@ -12,7 +12,7 @@ static const uint8_t op_of[BINARY_IDS] = {
 };
 
 /* A reply for a request on the command's key, which is copied: the input may be gone before it is done. */
-static struct reply *new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
+static struct reply *binary_new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
 	struct binary_own *own;
@@ -39,7 +39,7 @@ static struct reply *new_request(struct conn *conn, const struct binary_command 
 	return reply;
 }
 
-static void execute(struct conn *conn, struct reply *reply)
+static void binary_execute(struct conn *conn, struct reply *reply)
 {
 	if (proto_execute(conn, reply)) {
 		binary_answer(conn, reply);
@@ -78,7 +78,7 @@ static void count_with(struct conn *conn, struct store_request *request, const s
 
 enum binary_step binary_key(struct conn *conn, const struct binary_command *command)
 {
-	struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+	struct reply *reply = binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
 	if (!reply)
 		return BINARY_CLOSE;
@@ -99,25 +99,27 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 	default:
 		break;
 	}
-	execute(conn, reply);
+	binary_execute(conn, reply);
 	return BINARY_NEXT;
 }
 
 /* ---- set, add, replace, append, prepend ------------------------------------------------------ */
 
 /* memcached counts in the text protocol alone what is too large or finds no memory. */
-static enum binary_step refuse_store(struct conn *conn, const struct binary_command *command, enum store_result why)
+static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command,
+					    enum store_result why)
 {
 	if (command->id == BINARY_SET) {
 		/* The client thinks of the old value as gone. */
-		struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+		struct reply *reply =
+			binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
 		if (!reply)
 			return BINARY_CLOSE;
 		reply->request.op = STORE_DELETE;
 		reply->request.extended = true;
 		reply->request.options = (struct store_options){ .refused = why };
-		execute(conn, reply);
+		binary_execute(conn, reply);
 	} else {
 		binary_put_status(conn, command,
 				  why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
@@ -154,8 +156,8 @@ enum binary_step binary_store(struct conn *conn, const struct binary_command *co
 	item = store_item_create(conn->store, command->key, command->key_length, command->client_flags,
 				 expiry_of(conn, command->exptime), command->value_length, &why);
 	if (!item)
-		return refuse_store(conn, command, why);
-	reply = new_request(conn, command, hash);
+		return binary_refuse_store(conn, command, why);
+	reply = binary_new_request(conn, command, hash);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return BINARY_CLOSE;
@@ -174,6 +176,6 @@ bool binary_store_go_on(struct conn *conn)
 		return false;
 	conn->session.state = SESSION_LINE;
 	conn->session.reply = NULL;
-	execute(conn, reply);
+	binary_execute(conn, reply);
 	return true;
 }

@@ -73,7 +73,7 @@ static const struct row {
 #undef BINARY_ROW
 };
 
-static bool fits(const struct shape *shape, const struct binary_command *command)
+static bool lengths_fit(const struct shape *shape, const struct binary_command *command)
 {
 	return (command->extras_length == shape->extras || command->extras_length == shape->extras_too) &&
 	       (command->key_length > 0 ? shape->key : !shape->key_needed) &&
@@ -104,7 +104,7 @@ enum binary_error binary_parse_header(const char *bytes, struct binary_command *
 		return BINARY_ERROR_KEY;
 	if (row->id == BINARY_NONE)
 		return BINARY_ERROR_UNKNOWN;
-	if (fits(&shapes[row->shape], out))
+	if (lengths_fit(&shapes[row->shape], out))
 		return BINARY_ERROR_NONE;
 	return row->shape == SHAPE_LEVEL ? BINARY_ERROR_UNKNOWN : BINARY_ERROR_SHAPE;
 }

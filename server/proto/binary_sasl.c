@@ -20,7 +20,7 @@ static void forget_user(struct conn *conn)
 }
 
 /* Without -S these are no commands. */
-static enum binary_step unknown(struct conn *conn, const struct binary_command *command)
+static enum binary_step answer_unknown(struct conn *conn, const struct binary_command *command)
 {
 	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
 	if (command->value_length > BINARY_BODY_MAX)
@@ -34,7 +34,7 @@ enum binary_step binary_sasl_list(struct conn *conn, const struct binary_command
 	const char *mechanisms;
 
 	if (!conn->server->auth || !auth_has_sasl(conn->server->auth))
-		return unknown(conn, command);
+		return answer_unknown(conn, command);
 	mechanisms = auth_sasl_mechanisms(conn->server->auth);
 	forget_user(conn);
 	if (!*mechanisms)
@@ -65,7 +65,7 @@ static void answer_ok(struct conn *conn, const struct binary_command *command)
 	binary_put(conn, command, BINARY_STATUS_OK, NULL, 0, text, sizeof(text) - 1);
 }
 
-static void exchange(struct conn *conn, const struct binary_command *command, const char *data)
+static void sasl_exchange(struct conn *conn, const struct binary_command *command, const char *data)
 {
 	char mechanism[MECHANISM_MAX + 1];
 	const char *challenge = NULL;
@@ -97,7 +97,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 	char *data = input->bytes + input->start;
 
 	if (!conn->server->auth || !auth_has_sasl(conn->server->auth))
-		return unknown(conn, command);
+		return answer_unknown(conn, command);
 	forget_user(conn);
 	if (command->value_length > BINARY_SASL_MAX) {
 		if (command->value_length > BINARY_BODY_MAX)
@@ -113,7 +113,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 	if (command->key_length > MECHANISM_MAX)
 		binary_put_status(conn, command, BINARY_STATUS_INVALID);
 	else
-		exchange(conn, command, data);
+		sasl_exchange(conn, command, data);
 	explicit_bzero(data, command->value_length);
 	return BINARY_NEXT;
 }

@@ -8,8 +8,8 @@ _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the 
 
 /* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
    never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
-static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
-				 enum store_op op)
+static struct reply *meta_new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
+				      enum store_op op)
 {
 	struct reply *reply = conn_reply_take(conn);
 	struct store_request *request;
@@ -50,7 +50,7 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 }
 
 /* The options that are the same for all commands. */
-static void set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
+static void meta_set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
 {
 	const struct store *store = conn->server->store;
 
@@ -69,13 +69,13 @@ static void set_options(struct conn *conn, struct store_request *request, const 
 	}
 }
 
-static void compare(struct store_request *request, const struct meta_command *meta)
+static void meta_compare(struct store_request *request, const struct meta_command *meta)
 {
 	request->options.compare_cas = true;
 	request->cas = meta->cas;
 }
 
-static enum text_step execute(struct conn *conn, struct reply *reply, bool changes)
+static enum text_step meta_execute(struct conn *conn, struct reply *reply, bool changes)
 {
 	if (proto_execute(conn, reply)) {
 		meta_answer(conn, reply);
@@ -91,14 +91,14 @@ static enum text_step execute(struct conn *conn, struct reply *reply, bool chang
 
 static enum text_step run_get(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
 	struct store_options *options;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
 	options = &reply->request.options;
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
 		options->recache = true;
 		options->recache_first = meta->recache_first;
@@ -106,12 +106,12 @@ static enum text_step run_get(struct conn *conn, const struct meta_command *meta
 			meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
 	}
 	options->keep_clock = meta_given(meta, 'u');
-	return execute(conn, reply, options->touch || options->vivify || options->recache);
+	return meta_execute(conn, reply, options->touch || options->vivify || options->recache);
 }
 
 static enum text_step run_debug(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DEBUG, STORE_GET);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_DEBUG, STORE_GET);
 
 	if (!reply)
 		return TEXT_CLOSE;
@@ -119,7 +119,7 @@ static enum text_step run_debug(struct conn *conn, const struct meta_command *me
 	meta_own(reply)->encoded = meta_given(meta, 'b');
 	reply->request.options.keep_clock = true;
 	reply->request.options.uncounted = true;
-	return execute(conn, reply, false);
+	return meta_execute(conn, reply, false);
 }
 
 /* ---- ms -------------------------------------------------------------------------------------- */
@@ -162,20 +162,20 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 				 store_expiry(conn->server->store, exptime), meta->value_length, &why);
 	if (!item)
 		return refuse_value(conn, meta, why);
-	reply = new_request(conn, meta, TEXT_KIND_META_SET, op);
+	reply = meta_new_request(conn, meta, TEXT_KIND_META_SET, op);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return TEXT_CLOSE;
 	}
 	set_own(reply, meta);
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	options = &reply->request.options;
 	options->touch = false;
 	options->vivify = joins && options->vivify;
 	reply->request.item = item;
 	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
-		compare(&reply->request, meta);
+		meta_compare(&reply->request, meta);
 	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
 	value_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
@@ -185,41 +185,41 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 
 static enum text_step run_delete(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DELETE, STORE_DELETE);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_DELETE, STORE_DELETE);
 	struct store_options *options;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	options = &reply->request.options;
 	options->vivify = false;
 	options->invalidate = meta_given(meta, 'I');
 	options->drop_value = meta_given(meta, 'x');
 	options->touch = options->touch && options->invalidate;
 	if (meta_given(meta, 'C'))
-		compare(&reply->request, meta);
+		meta_compare(&reply->request, meta);
 	/* Quiet, it is told neither that the key was there nor that it wasn't. */
 	options->blind = meta_given(meta, 'q') && !options->compare_cas && !options->invalidate && !options->drop_value;
-	return execute(conn, reply, true);
+	return meta_execute(conn, reply, true);
 }
 
 static enum text_step run_arithmetic(struct conn *conn, const struct meta_command *meta)
 {
 	struct reply *reply =
-		new_request(conn, meta, TEXT_KIND_META_ARITHMETIC, meta->mode == 'D' ? STORE_DECR : STORE_INCR);
+		meta_new_request(conn, meta, TEXT_KIND_META_ARITHMETIC, meta->mode == 'D' ? STORE_DECR : STORE_INCR);
 	struct store_request *request;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
 	request = &reply->request;
-	set_options(conn, request, meta);
+	meta_set_options(conn, request, meta);
 	request->delta = meta_given(meta, 'D') ? meta->delta : 1;
 	request->options.initial = meta_given(meta, 'J') ? meta->initial : 0;
 	if (meta_given(meta, 'C') && meta->cas != 0) /* as memcached: 0 compares nothing */
-		compare(request, meta);
-	return execute(conn, reply, true);
+		meta_compare(request, meta);
+	return meta_execute(conn, reply, true);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static const uint8_t kinds[128] = {
 #undef META_FLAG_KIND
 };
 
-static enum meta_error parse_number(struct meta_command *out, char flag, const char *token, size_t length)
+static enum meta_error parse_flag_number(struct meta_command *out, char flag, const char *token, size_t length)
 {
 	uint64_t flags;
 
@@ -92,7 +92,7 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 		out->mode = *token;
 		return META_ERROR_OK;
 	case META_NUMBER:
-		return parse_number(out, *word, token, length - 1);
+		return parse_flag_number(out, *word, token, length - 1);
 	default:
 		return META_ERROR_OK;
 	}
@@ -158,7 +158,7 @@ static enum meta_error parse_options(enum text_id id, const char *at, const char
 }
 
 /* ms: the length decides whether a data block follows that has to be passed over when a flag is wrong. */
-static enum meta_error parse_store(const char *at, const char *end, struct meta_command *out)
+static enum meta_error parse_meta_store(const char *at, const char *end, struct meta_command *out)
 {
 	enum meta_error error = META_ERROR_OK;
 	const char *word = NULL;
@@ -209,7 +209,7 @@ enum meta_error meta_parse(enum text_id id, const char *at, const char *end, str
 	out->key_length = (uint8_t)length;
 	if (id == TEXT_META_DEBUG)
 		return parse_debug(at, end, out);
-	error = id == TEXT_META_SET ? parse_store(at, end, out) : parse_options(id, at, end, out);
+	error = id == TEXT_META_SET ? parse_meta_store(at, end, out) : parse_options(id, at, end, out);
 	if (error == META_ERROR_OK && out->opaque_length > META_OPAQUE_MAX)
 		return META_ERROR_OPAQUE;
 	return error;

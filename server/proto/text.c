@@ -53,7 +53,7 @@ static const struct handler {
 
 /* Must this command wait for one before it? Then nothing of it may happen yet. gets ask for each
    of their keys. */
-static bool must_wait(struct conn *conn, const struct text_command *command)
+static bool line_must_wait(struct conn *conn, const struct text_command *command)
 {
 	if (conn->pending == 0)
 		return false;
@@ -93,7 +93,7 @@ static void __attribute__((cold, noinline)) log_command(const struct conn *conn,
 }
 
 /* The command starts: its line, without the line end, is used up. */
-static inline void begin(struct conn *conn, const char *line, size_t length, const char *newline)
+static inline void begin_command(struct conn *conn, const char *line, size_t length, const char *newline)
 {
 	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG || events_on(EVENT_RAWCMDS), 0))
 		log_command(conn, line, length);
@@ -116,14 +116,14 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		return text_auth_line(conn, line, length, newline);
 	error = text_parse(line, length, &command);
 	if (error == TEXT_ERROR_OK) {
-		if (must_wait(conn, &command))
+		if (line_must_wait(conn, &command))
 			return TEXT_WAIT;
-		begin(conn, line, length, newline);
+		begin_command(conn, line, length, newline);
 		if (handlers[command.id].run)
 			return handlers[command.id].run(conn, &command);
 		error = TEXT_ERROR_UNKNOWN;
 	} else {
-		begin(conn, line, length, newline);
+		begin_command(conn, line, length, newline);
 	}
 	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
 		log_debug("a client speaks HTTP: closed");
@@ -165,7 +165,7 @@ static enum conn_verdict verdict_of(enum text_step step)
 }
 
 /* One command's line. *step is TEXT_NEXT when it is done with. */
-static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
+static enum conn_verdict next_command_line(struct conn *conn, enum text_step *step)
 {
 	struct input *input = &conn->input;
 	uint32_t from = input->start + conn->session.scanned;
@@ -196,7 +196,7 @@ static enum conn_verdict text_input(struct conn *conn)
 
 		switch (conn->session.state) {
 		case SESSION_LINE:
-			verdict = next_line(conn, &step);
+			verdict = next_command_line(conn, &step);
 			if (step != TEXT_NEXT)
 				return verdict;
 			break;

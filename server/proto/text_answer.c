@@ -31,13 +31,13 @@ static const struct text by_result[] = {
 
 static const struct text too_large = TEXT(TEXT_TOO_LARGE);
 
-static bool is_get(const struct reply *reply)
+static bool text_is_get(const struct reply *reply)
 {
 	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
 }
 
 /* One digit or two is what flags and lengths mostly have. */
-static char *put_number(char *at, uint64_t number)
+static char *put_short_number(char *at, uint64_t number)
 {
 	if (number < 10) {
 		*at = (char)('0' + number);
@@ -47,7 +47,7 @@ static char *put_number(char *at, uint64_t number)
 }
 
 /* "VALUE <key> ..." at out: its length. Where out is the reply's text, the key may stand in its place already. */
-static uint16_t make_head(const struct reply *reply, char *out)
+static uint16_t make_value_head(const struct reply *reply, char *out)
 {
 	const struct store_value *value = &reply->request.value;
 	char *key = out + TEXT_HEAD, *at = key + reply->request.key_length;
@@ -56,12 +56,12 @@ static uint16_t make_head(const struct reply *reply, char *out)
 	if (reply->request.key != key)
 		memcpy(key, reply->request.key, reply->request.key_length);
 	*at++ = ' ';
-	at = put_number(at, value->client_flags);
+	at = put_short_number(at, value->client_flags);
 	*at++ = ' ';
-	at = put_number(at, value->length);
+	at = put_short_number(at, value->length);
 	if (reply->show_cas) {
 		*at++ = ' ';
-		at = put_number(at, reply->conn->server->conf->disable_cas ? 0 : value->cas);
+		at = put_short_number(at, reply->conn->server->conf->disable_cas ? 0 : value->cas);
 	}
 	*at++ = '\r';
 	*at++ = '\n';
@@ -78,13 +78,13 @@ static void answer_get(struct conn *conn, struct reply *reply)
 		return;
 	}
 	if (value->length > CONN_COPY_BYTES) {
-		reply->text_length = make_head(reply, reply->text);
+		reply->text_length = make_value_head(reply, reply->text);
 		reply->has_value = true;
 		conn_queue(conn, reply);
 		return;
 	}
 	at = conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
-	at += make_head(reply, at);
+	at += make_value_head(reply, at);
 	memcpy(at, value->data, value->length);
 	at += value->length;
 	*at++ = '\r';
@@ -122,7 +122,7 @@ void text_answer(struct conn *conn, struct reply *reply)
 		meta_answer(conn, reply);
 		return;
 	}
-	if (is_get(reply)) {
+	if (text_is_get(reply)) {
 		answer_get(conn, reply);
 		return;
 	}
@@ -140,10 +140,10 @@ void text_compose(struct reply *reply)
 		meta_compose(reply);
 		return;
 	}
-	if (!is_get(reply)) {
+	if (!text_is_get(reply)) {
 		reply->text_length = make_line(reply, reply->text);
 		return;
 	}
 	reply->has_value = reply->request.result == STORE_HIT;
-	reply->text_length = reply->has_value ? make_head(reply, reply->text) : 0;
+	reply->text_length = reply->has_value ? make_value_head(reply, reply->text) : 0;
 }

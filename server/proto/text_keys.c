@@ -15,7 +15,8 @@ static const uint8_t op_of[TEXT_COMMANDS] = {
 };
 
 /* A reply for a request on this key, which stays in the input as long as the request is not pending. */
-static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length, uint64_t hash)
+static struct reply *text_new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
+				      uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
 
@@ -42,7 +43,7 @@ static inline void keep_key(struct reply *reply)
 	reply->request.key = reply->text + TEXT_HEAD;
 }
 
-static void execute(struct conn *conn, struct reply *reply)
+static void text_execute(struct conn *conn, struct reply *reply)
 {
 	if (proto_execute(conn, reply)) {
 		text_answer(conn, reply);
@@ -66,13 +67,13 @@ static enum text_step get_key(struct conn *conn, const struct foreseen *key)
 		conn->wait = CONN_WAIT_REPLIES;
 		return TEXT_WAIT;
 	}
-	reply = new_request(conn, conn->session.op, key->key, key->length, key->hash);
+	reply = text_new_request(conn, conn->session.op, key->key, key->length, key->hash);
 	if (!reply)
 		return TEXT_CLOSE;
 	reply->request.expiry = conn->session.expiry;
 	reply->request.fate = &conn->session.fate;
 	reply->show_cas = conn->session.show_cas;
-	execute(conn, reply);
+	text_execute(conn, reply);
 	return TEXT_NEXT;
 }
 
@@ -162,7 +163,7 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why)
 {
-	struct reply *reply = new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
+	struct reply *reply = text_new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
 
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
 	text_skip_value(conn, value_length);
@@ -173,7 +174,7 @@ void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32
 	reply->request.extended = true;
 	reply->request.options = (struct store_options){ .refused = why };
 	reply->noreply = noreply;
-	execute(conn, reply);
+	text_execute(conn, reply);
 }
 
 static void put_refusal(struct conn *conn, enum store_result why)
@@ -184,7 +185,7 @@ static void put_refusal(struct conn *conn, enum store_result why)
 		conn_put_text(conn, TEXT_NO_MEMORY);
 }
 
-static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
+static void refuse_store_line(struct conn *conn, const struct text_command *command, enum store_result why)
 {
 	if (command->id == TEXT_SET) {
 		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply,
@@ -208,10 +209,10 @@ enum text_step text_store_begin(struct conn *conn, const struct text_command *co
 	item = store_item_create(conn->store, command->key, command->key_length, command->flags,
 				 store_expiry(store, command->exptime), command->value_length, &why);
 	if (!item) {
-		refuse_store(conn, command, why);
+		refuse_store_line(conn, command, why);
 		return TEXT_NEXT;
 	}
-	reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+	reply = text_new_request(conn, op_of[command->id], command->key, command->key_length, hash);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return TEXT_CLOSE;
@@ -237,7 +238,7 @@ bool text_store_go_on(struct conn *conn)
 	conn->session.state = SESSION_LINE;
 	conn->session.reply = NULL;
 	if (complete) {
-		execute(conn, reply);
+		text_execute(conn, reply);
 		return true;
 	}
 	ctr_add(CTR_cmd_set, 1); /* as memcached does */
@@ -254,7 +255,7 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 {
 	const struct store *store = conn->server->store;
 	uint64_t hash = conn_hash(conn, command->key, command->key_length);
-	struct reply *reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+	struct reply *reply = text_new_request(conn, op_of[command->id], command->key, command->key_length, hash);
 
 	if (!reply)
 		return TEXT_CLOSE;
@@ -265,6 +266,6 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 		reply->request.extended = true;
 		reply->request.options = (struct store_options){ .blind = true };
 	}
-	execute(conn, reply);
+	text_execute(conn, reply);
 	return TEXT_NEXT;
 }

@@ -61,7 +61,7 @@ bool text_word(const char **at, const char *end, const char **word, size_t *leng
 	return true;
 }
 
-static void split(const char *at, const char *end, struct words *words)
+static void split_words(const char *at, const char *end, struct words *words)
 {
 	words->count = 0;
 	while (words->count < MOST_WORDS &&
@@ -74,7 +74,7 @@ static bool word_is(const struct words *words, unsigned i, const char *text, siz
 	return words->word[i].length == length && memcmp(words->word[i].text, text, length) == 0;
 }
 
-static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out)
+static bool parse_digits(const char *text, size_t length, uint64_t most, uint64_t *out)
 {
 	uint64_t value = 0;
 
@@ -91,7 +91,7 @@ static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out
 	return true;
 }
 
-static bool is_blank(char c)
+static bool is_blank_byte(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -107,14 +107,14 @@ static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_
 	if (length == 0) /* there may be no text at all */
 		return false;
 	end = text + length;
-	while (text < end && is_blank(*text))
+	while (text < end && is_blank_byte(*text))
 		text++;
 	*minus = text < end && *text == '-';
 	if (text < end && (*text == '-' || *text == '+'))
 		text++;
-	for (stop = text; stop < end && !is_blank(*stop); stop++)
+	for (stop = text; stop < end && !is_blank_byte(*stop); stop++)
 		;
-	return digits(text, (size_t)(stop - text), UINT64_MAX, out);
+	return parse_digits(text, (size_t)(stop - text), UINT64_MAX, out);
 }
 
 bool text_unsigned(const char *text, size_t length, uint64_t *out)
@@ -122,7 +122,7 @@ bool text_unsigned(const char *text, size_t length, uint64_t *out)
 	uint64_t value;
 	bool minus;
 
-	if (digits(text, length, UINT64_MAX, out))
+	if (parse_digits(text, length, UINT64_MAX, out))
 		return true;
 	if (!loose_digits(text, length, &minus, &value))
 		return false;
@@ -135,7 +135,7 @@ bool text_signed(const char *text, size_t length, int64_t *out)
 	uint64_t value;
 	bool minus = false;
 
-	if (!digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
+	if (!parse_digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
 		return false;
 	if (value > (uint64_t)INT64_MAX + minus)
 		return false;
@@ -297,7 +297,7 @@ static enum text_error parse_expiry_keys(const char *at, const char *end, struct
 	return TEXT_ERROR_OK;
 }
 
-static enum text_error parse_store(const struct words *words, bool cas, struct text_command *out)
+static enum text_error parse_store_line(const struct words *words, bool cas, struct text_command *out)
 {
 	uint64_t flags;
 	int64_t length;
@@ -376,9 +376,9 @@ static enum text_error parse_words(const struct words *words, enum shape shape, 
 {
 	switch (shape) {
 	case STORE:
-		return parse_store(words, false, out);
+		return parse_store_line(words, false, out);
 	case STORE_CAS:
-		return parse_store(words, true, out);
+		return parse_store_line(words, true, out);
 	case DELTA:
 		if (parse_key(words, out) != TEXT_ERROR_OK)
 			return TEXT_ERROR_FORMAT;
@@ -424,7 +424,7 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 	if (row->shape == STORE && parse_plain_store(at, end, out))
 		return TEXT_ERROR_OK;
 	out->key = NULL;
-	split(at, end, &words);
+	split_words(at, end, &words);
 	if (words.count < row->least || words.count > row->most)
 		return TEXT_ERROR_UNKNOWN;
 	out->noreply = words.count > (row->shape == KEY) && word_is(&words, words.count - 1, "noreply", 7);
