@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS's certificates and settings: read at the start, read anew by refresh_certs. */
+/* TLS's certificates and settings. They are read at the start, and again by refresh_certs and SIGHUP. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 struct certificates {
 	const struct conf *conf;
 	struct lock lock;
-	SSL_CTX *context; /* covered by lock; sessions keep theirs alive */
+	SSL_CTX *context; /* covered by lock; each session keeps its own alive */
 	_Atomic uint64_t read_at;
 };
 
-/* memcached's form: what, the file, and the first cause that OpenSSL tells. */
+/* Makes the reason in memcached's form, with the file and the first cause that OpenSSL tells. */
 static int certificates_error(char reason[256], const char *what, const char *file)
 {
 	char cause[160];
@@ -28,7 +28,7 @@ static int certificates_error(char reason[256], const char *what, const char *fi
 	return FS_ERANGE;
 }
 
-/* Nobody is there to be asked for a passphrase once the daemon serves. */
+/* Once the daemon serves, there is no terminal that could be asked for a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *context)
 {
 	(void)out;
@@ -77,12 +77,12 @@ static void set_up_context(SSL_CTX *context, const struct conf *conf)
 	static const int versions[] = { TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION };
 
 	SSL_CTX_set_min_proto_version(context, versions[conf->ssl_min_version]);
-	/* Who ends without TLS's own farewell has said what he wanted: a command that was cut is not run. */
+	/* A client may end without TLS's close_notify: an incomplete command is not executed anyhow. */
 	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 					  SSL_MODE_RELEASE_BUFFERS);
 	if (conf->ssl_kernel_tls)
-		SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS); /* which needs the socket's bytes for itself */
+		SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS); /* it needs all bytes of the socket for itself */
 	else
 		SSL_CTX_set_read_ahead(context, 1);
 	set_sessions(context, conf);
@@ -106,7 +106,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 		return certificates_error(reason, "key", key);
 	if (authorities && SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
 		return certificates_error(reason, "CA certificate", authorities);
-	if (authorities && conf->ssl_verify_mode != 0) /* clients with several choose by these names */
+	if (authorities && conf->ssl_verify_mode != 0) /* clients with several certificates choose by these names */
 		SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(authorities));
 	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
 		snprintf(reason, 256, "Error setting the provided cipher(s): %.200s", conf->ssl_ciphers);
@@ -116,7 +116,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 	return FS_OK;
 }
 
-/* A terminal is asked for a key's passphrase at the start only. */
+/* serving: a key's passphrase can't be asked for on a terminal. */
 static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, char reason[256])
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());

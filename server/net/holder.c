@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who holds a port that is taken. The kernel's table of sockets tells the user to everybody. Which process it is can be
- * seen by root, and by who is that user; a service that may not look is told by the port itself what serves there.
+  * Finds the process that holds a port. The kernel's table of sockets tells everybody which user it is. Only root and that
+ * user can see which process it is. Where the daemon may not see it, it asks the port itself for its version.
  */
 #include "server/net/net_internal.h"
 
@@ -24,7 +24,7 @@
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
 #define ANSWER_MS 250 /* for each of two questions */
 
-/* What is known of it; empty: isn't. */
+/* What is known of the process; an empty text is not known. */
 struct holder {
 	uid_t uid;
 	long pid; /* 0: not known */
@@ -60,7 +60,7 @@ static bool parse_entry(const char *line, struct entry *out)
 	return true;
 }
 
-/* Do they collide? Any address does with each. */
+/* Does the entry's socket keep us from binding this address? The "any" address collides with each. */
 static bool entry_collides(const struct entry *entry, const uint32_t address[4], unsigned port)
 {
 	static const uint32_t any[4];
@@ -70,7 +70,7 @@ static bool entry_collides(const struct entry *entry, const uint32_t address[4],
 		memcmp(address, any, sizeof(any)) == 0);
 }
 
-/* A socket that has the port. */
+/* Finds a socket in a table that collides with the address. */
 static bool find_entry(const char *table, bool listening, const uint32_t address[4], unsigned port, struct entry *out)
 {
 	FILE *file = fopen(table, "re");
@@ -101,7 +101,7 @@ static bool find_socket(bool tcp, const struct sockaddr *address, struct entry *
 		return true;
 	if (six)
 		return false;
-	memset(words, 0xff, sizeof(words)); /* a socket of both families: no address, only "any" collides */
+	memset(words, 0xff, sizeof(words)); /* for sockets of both families: of these only "any" collides */
 	return find_entry(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", tcp, words, port, out);
 }
 
@@ -141,7 +141,7 @@ static void read_first_line(const char *path, char *out, size_t size)
 		fclose(file);
 }
 
-/* The last service, slice or scope in the path of its control group. */
+/* Writes the service that the path of the process's control group ends in, if it ends in one. */
 static void find_unit(const char *pid, char *out, size_t size)
 {
 	char path[64], line[512];
@@ -164,8 +164,8 @@ static bool belongs_to(const char *pid, uid_t uid)
 }
 
 /*
- * By the socket itself, where its process may be looked into. Else it may be the only one of its user, as a service's
- * mostly is; root has many, and of our own user's those that could be it are not all seen.
+  * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
+ * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look into.
  */
 static void find_process(struct holder *holder, uint64_t inode)
 {
@@ -206,7 +206,7 @@ static bool wait_until_ready(int fd, short events, uint64_t until_ms)
 	return now_ms < until_ms && poll(&ready, 1, (int)(until_ms - now_ms)) == 1;
 }
 
-/* To an address that means all of them, by the machine itself. */
+/* Returns a socket that connects to the address, or -1. */
 static int connect_to(const struct sockaddr *address)
 {
 	struct sockaddr_storage target = { 0 };
@@ -214,7 +214,7 @@ static int connect_to(const struct sockaddr *address)
 	socklen_t length = six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	memcpy(&target, address, length); /* "any" is taken for the machine itself by the kernel */
+	memcpy(&target, address, length); /* the kernel takes "any" as this machine */
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&target, length) != 0 && errno != EINPROGRESS) {
 		close(fd);
 		return -1;
@@ -222,7 +222,7 @@ static int connect_to(const struct sockaddr *address)
 	return fd;
 }
 
-/* The first line that answers to a question; false: none came in time. */
+/* Reads the first line of the answer to a question. False: none came in ANSWER_MS. */
 static bool ask_port(int fd, const char *question, char *line, size_t size)
 {
 	uint64_t until_ms = clk_now_ms(clk_boot()) + ANSWER_MS;
@@ -243,8 +243,8 @@ static bool ask_port(int fd, const char *question, char *line, size_t size)
 	return false;
 }
 
-/* "VERSION 1.6.18": memcached, or one of us, who has a report that memcached doesn't. Whatever it says, only what
-   a version can be is taken. */
+/* "VERSION 1.6.18" is the answer of memcached and of Flashield; only Flashield has "stats flash". Of the answer, only
+   characters that a version may have are taken. */
 static void ask_version(struct holder *holder, const struct sockaddr *address)
 {
 	char line[128], version[25];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sockets that a service manager has bound and handed over: they take the place of -l, -p, -U and -s. Each is looked
- * at first, as a unit's author may have meant another daemon, or another kind of service.
+  * Sockets that a service manager has bound and handed over. They take the place of -l, -p, -U and -s. Each is checked
+ * first, as the unit's author may have meant another daemon, or another kind of service.
  */
 #include "server/net/net_internal.h"
 
@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 
-/* FileDescriptorName= that choose, with -Z. */
+/* Values of FileDescriptorName= that choose between TLS and plain connections, with -Z. */
 #define NAME_TLS "tls"
 #define NAME_PLAIN "notls"
 
@@ -32,7 +32,7 @@ static int refuse_inherited(const struct net_socket *given, const char *why, cha
 	return FS_EINVAL;
 }
 
-/* -1: it isn't a socket, or has no such property. */
+/* Returns a socket option's value, or -1: it isn't a socket, or has no such option. */
 static int socket_property(int fd, int option)
 {
 	int value = -1;
@@ -41,7 +41,7 @@ static int socket_property(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
 }
 
-/* NULL: with what is asked for, it can't be served. */
+/* NULL: the name asks for something that can't be served, and *why says so. */
 static const struct transport *choose_transport(const struct net *net, const struct net_socket *given, int family,
 						const char **why)
 {
@@ -59,7 +59,7 @@ static void switch_socket_option_on(int fd, int level, int option)
 	int on = 1;
 
 	if (setsockopt(fd, level, option, &on, sizeof(on)) != 0)
-		log_warn("socket option %d of level %d can't be set: %m", option, level);
+		log_warn("can't set the socket option %d of level %d: %m", option, level);
 }
 
 static int adopt_stream(struct net *net, const struct net_socket *given, int family, char reason[256])
@@ -104,14 +104,14 @@ static int adopt_socket(struct net *net, const struct net_socket *given, char re
 		return refuse_inherited(given, errno == EBADF ? "there is no such descriptor" : "it isn't a socket",
 					reason);
 	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
-		return refuse_inherited(given, "it is neither of IPv4, IPv6 nor a UNIX socket", reason);
+		return refuse_inherited(given, "it is not of IPv4 or IPv6, nor a UNIX socket", reason);
 	if (flags < 0 || fcntl(given->fd, F_SETFL, flags | O_NONBLOCK) != 0)
 		return refuse_inherited(given, strerror(errno), reason);
 	if (type == SOCK_STREAM)
 		return adopt_stream(net, given, family, reason);
 	if (type == SOCK_DGRAM)
 		return adopt_datagram(net, given, family, reason);
-	return refuse_inherited(given, "it is neither a stream nor of datagrams", reason);
+	return refuse_inherited(given, "it is neither a stream socket nor one of datagrams", reason);
 }
 
 int inherited_open(struct net *net, char reason[256])
@@ -121,7 +121,7 @@ int inherited_open(struct net *net, char reason[256])
 	for (unsigned i = 0; i < net->inherited_count && code == FS_OK; i++)
 		code = adopt_socket(net, &net->inherited[i], reason);
 	if (code == FS_OK)
-		log_info("sockets handed over by the service manager: %u; -l, -p, -U and -s don't count",
+		log_info("the service manager has handed over %u sockets, which take the place of -l, -p, -U and -s",
 			 net->inherited_count);
 	return code;
 }

@@ -64,7 +64,7 @@ void net_wake(struct net *net)
 {
 	const uint64_t one = 1;
 
-	/* A full eventfd wakes just as well. */
+	/* A full eventfd wakes the main thread just as well. */
 	if (write(net->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -233,13 +233,12 @@ int net_refresh_certificates(struct net *net, char reason[256])
 	}
 	code = certificates_refresh(net->certificates, reason);
 	if (code == FS_OK)
-		log_notice("certificates were read again");
+		log_notice("certificates and keys were read again");
 	else
-		log_warn("certificates were not refreshed: %s", reason);
+		log_warn("certificates and keys stay as they were: %s", reason);
 	return code;
 }
 
-/* As memcached counts: each listening socket is a connection too, and one of them isn't shown. */
 uint64_t net_untouched(const struct net *net)
 {
 	uint64_t sum = 0;
@@ -251,7 +250,7 @@ uint64_t net_untouched(const struct net *net)
 
 void net_get_status(const struct net *net, struct net_status *out)
 {
-	unsigned fixed = net->listener_count;
+	unsigned fixed = net->listener_count; /* memcached counts them as connections, and shows one fewer */
 
 	*out = (struct net_status){
 		.connections = atomic_load(&net->connections) + fixed - 1,

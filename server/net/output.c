@@ -23,6 +23,7 @@ static void hold_memory(struct conn *conn, uint64_t bytes)
 
 static void let_memory_go(struct conn *conn, uint64_t bytes)
 {
+	must(conn->output.held >= bytes && conn->worker->held >= bytes);
 	conn->output.held -= bytes;
 	conn->worker->held -= bytes;
 }
@@ -35,9 +36,10 @@ static char *fail_output(struct conn *conn)
 	return conn->worker->scratch->sink;
 }
 
-/* Moves what waits to the front; positions in the stream stay what they are. */
+/* Moves the bytes that wait to the front of the buffer. Positions in the stream don't change. */
 static void compact_output(struct output *output)
 {
+	must(output->head <= output->tail && output->tail <= output->capacity);
 	memmove(output->bytes, output->bytes + output->head, output->tail - output->head);
 	output->origin += output->head;
 	output->tail -= output->head;
@@ -115,7 +117,8 @@ static uint32_t reply_bytes(const struct reply *reply)
 	return reply->text_length + (reply->has_value ? reply->request.value.length + reply->tail_length : 0);
 }
 
-/* The values of DRAM may be overwritten meanwhile: then only the reply keeps them. */
+/* Accounts for the memory of a reply. An item's value counts too: it may be overwritten meanwhile, and then only the reply
+   keeps it. */
 static void hold_reply(struct conn *conn, struct reply *reply)
 {
 	const struct store_value *value = &reply->request.value;
@@ -125,6 +128,7 @@ static void hold_reply(struct conn *conn, struct reply *reply)
 		bytes += (uint64_t)conn->worker->flash_value_bytes + READ_BYTES;
 	else if (reply->has_value)
 		bytes += value->length + (value->from_flash ? READ_BYTES : 0);
+	must(bytes <= UINT32_MAX);
 	reply->held = (uint32_t)bytes;
 	hold_memory(conn, bytes);
 }
@@ -137,6 +141,7 @@ struct reply *conn_reply_take(struct conn *conn)
 	struct reply *reply = worker->replies;
 
 	if (reply) {
+		must(worker->reply_count > 0);
 		worker->replies = reply->next;
 		worker->reply_count--;
 	} else {
@@ -183,6 +188,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 {
 	struct output *output = &conn->output;
 
+	must(reply->conn == conn && !conn->dead);
 	reply->position = output->origin + output->tail;
 	reply->sent = 0;
 	reply->next = NULL;
@@ -214,7 +220,7 @@ bool conn_must_wait(const struct conn *conn, uint64_t hash)
 	return false;
 }
 
-/* An item's or flash buffer's bytes were sent, or nobody wants them any more. */
+/* Gives back a reply, with its value, whose bytes were sent or will never be. */
 static void finish_reply(struct conn *conn, struct reply *reply)
 {
 	let_memory_go(conn, reply->held);
@@ -228,13 +234,14 @@ static void on_reply_done(struct store_request *request)
 	struct reply *reply = request->owner;
 	struct conn *conn = reply->conn;
 
+	must(reply->pending && conn->pending > 0 && (!reply->ordered || conn->ordered > 0));
 	durations_done(&conn->worker->durations, conn->store, reply->since_ns);
 	reply->pending = false;
 	conn->pending--;
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
 	let_memory_go(conn, reply->held);
-	if (!conn->dead) /* what it is told has gone, but for its number */
+	if (!conn->dead) /* of a dead connection observe() could read no more than its number */
 		observe(conn, request);
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);
@@ -267,18 +274,19 @@ void conn_drop_output(struct conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Short pieces are copied together: a hundred values of a multiget leave as one piece instead of 300, which
-   is cheaper for the kernel than the copy is. */
+/* Short pieces are copied together. So a hundred values of a multiget are one piece instead of 300; the kernel saves more by
+   that than the copy costs. */
 struct pieces {
 	struct iovec piece[PIECES];
 	unsigned count;
 	uint32_t copied;
 	size_t bytes;
-	char *copy; /* the worker's, of SCRATCH_COPY_BYTES */
+	char *copy; /* the worker's scratch, SCRATCH_COPY_BYTES */
 };
 
 static void add_reference(struct pieces *pieces, const char *bytes, size_t length)
 {
+	must(pieces->count < PIECES);
 	pieces->piece[pieces->count++] = (struct iovec){ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 }
 
@@ -295,7 +303,8 @@ static void add_copy(struct pieces *pieces, const char *bytes, size_t length)
 		add_reference(pieces, to, length);
 }
 
-/* Adds what is left of length bytes after those of *skip that were sent before. */
+/* Adds the bytes that were not sent before: *skip of them were, here and in the pieces that follow. Takes off *skip those of
+   this piece. */
 static void add_piece(struct pieces *pieces, const char *bytes, size_t length, size_t *skip)
 {
 	size_t cut = *skip < length ? *skip : length;
@@ -318,7 +327,7 @@ static void add_output(struct pieces *pieces, const struct output *output, uint3
 		add_piece(pieces, output->bytes + from, to - from, &skip);
 }
 
-/* What may be sent now, in order: up to the first reply that is pending. */
+/* Gathers the bytes that may be sent now, in order, up to the first reply that is pending. */
 static void gather_pieces(const struct conn *conn, struct pieces *pieces)
 {
 	const struct output *output = &conn->output;
@@ -347,9 +356,10 @@ static void gather_pieces(const struct conn *conn, struct pieces *pieces)
 		add_output(pieces, output, at, output->tail);
 }
 
-/* So many of the output's bytes are behind us. */
+/* So many bytes from the front of the output bytes are sent. */
 static void advance_output(struct output *output, size_t bytes)
 {
+	must(bytes <= output->tail - output->head);
 	output->head += (uint32_t)bytes;
 	if (output->head == output->tail) {
 		output->origin += output->tail;
@@ -357,7 +367,7 @@ static void advance_output(struct output *output, size_t bytes)
 	}
 }
 
-/* So many bytes, from the front, are written. Replies without any bytes left go with them. */
+/* So many bytes from the front, of output bytes and replies, are sent. Gives back replies that have none left. */
 static void consume_output(struct conn *conn, size_t bytes)
 {
 	struct output *output = &conn->output;
@@ -367,11 +377,13 @@ static void consume_output(struct conn *conn, size_t bytes)
 		uint32_t before = (uint32_t)(reply->position - output->origin) - output->head;
 		uint32_t left;
 
+		must(before <= output->tail - output->head);
 		if (bytes < before || (bytes == before && reply->pending))
 			break;
 		output->head += before;
 		bytes -= before;
 		left = reply_bytes(reply) - reply->sent;
+		must(reply->sent <= reply_bytes(reply) && output->value_bytes >= left);
 		if (bytes < left) {
 			reply->sent += (uint32_t)bytes;
 			output->value_bytes -= bytes;
@@ -394,7 +406,8 @@ static bool output_is_sendable(const struct output *output)
 	return !first->pending || first->position > output->origin + output->head;
 }
 
-/* What the socket took of what it was offered; -1: errno says why nothing. False: no more for now. */
+/* Notes that the socket took `sent` of the offered bytes, or that it failed with errno (-1). False: it takes no more for
+   now. */
 static inline bool note_sent(struct conn *conn, ssize_t sent, size_t offered)
 {
 	if (__builtin_expect(sent < 0, 0)) {
@@ -419,7 +432,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 
 	gather_pieces(conn, &pieces);
 	message.msg_iovlen = pieces.count;
-	if (pieces.count == 0) /* silent ones: they are done with */
+	if (pieces.count == 0) /* replies without bytes, of quiet commands */
 		sent = 0;
 	else if (!sock_is_plain(sock))
 		sent = sock->transport->send(sock, pieces.piece, pieces.count);
@@ -440,7 +453,7 @@ static ssize_t __attribute__((noinline)) send_otherwise(struct socket_conn *sock
 	return sock->transport->send(sock, &piece, 1);
 }
 
-/* Most answers: one piece, as it lies there. */
+/* Sends the output bytes, which are in one piece. Most answers are sent by this. */
 static inline bool flush_bytes(struct conn *conn)
 {
 	struct socket_conn *sock = (struct socket_conn *)conn;
@@ -460,6 +473,7 @@ void conn_flush(struct conn *conn)
 {
 	bool more = !conn->blocked && !conn->failed;
 
+	must(!sock_of(conn)->lent);
 	while (more && output_is_sendable(&conn->output))
 		more = __builtin_expect(conn->output.first != NULL, 0) ? flush_replies(conn) : flush_bytes(conn);
 }
@@ -469,8 +483,7 @@ bool conn_may_go_slow(struct conn *conn)
 	const struct output *output = &conn->output;
 	bool stuck = conn->blocked || (output->first && output->first->pending);
 
-	/* What it holds are ready answers, which go out next, or pending ones, which will: either way
-	   it is asked again. */
+	/* It holds ready answers, which are sent next, or pending ones, which will be. Either way it is asked again. */
 	if (__builtin_expect(conn->worker->held > conn->worker->held_limit, 0) && output->held > CONN_LEAST_BYTES &&
 	    !conn_output_empty(conn)) {
 		conn->wait = CONN_WAIT_OUTPUT;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UDP: each datagram is a connection of its own, that ends when it is answered.
+  * UDP: each datagram is a connection of its own, which ends when it is answered.
  *
  *   datagram |request id, sequence, total, 0|commands|      8 bytes and what TCP would carry
  *      -> conn_open -> receive(): the commands, then the end -> ... -> send() gathers -> close() frames and sends
  *
- * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1 (memcached 1.6 numbers each
- * value of a multiget as a message of its own, which nobody can put together again).
+  * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1. (memcached 1.6 numbers each value
+ * of a multiget as a message of its own; no client can put these together again.)
  *
- * What an answer's datagrams can't get into the socket's buffer waits until it is writable. Gathered answers of a
- * worker together are bounded; beyond the bound they, and new requests, are dropped and counted, as UDP may.
+ * Datagrams that don't fit into the socket's buffer wait until the socket is writable. The memory of a worker's requests and
+ * gathered answers is bounded. Beyond the bound, answers and new requests are dropped and counted, as UDP allows.
  *
- * Threads: the worker's that the socket belongs to.
+ * Threads: all functions run on the worker that the socket belongs to.
  */
 #include "server/net/net_internal.h"
 
@@ -27,10 +27,10 @@
 #define HEADER_BYTES 8u
 #define DATAGRAM_BYTES 1400u /* of an answer, header included */
 #define PAYLOAD_BYTES (DATAGRAM_BYTES - HEADER_BYTES)
-#define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* so many can be numbered */
+#define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* of an answer: more datagrams can't be numbered */
 #define RECEIVES 32u /* per event */
 #define SENDS 32u /* per system call */
-#define LEAST_BYTES (2u << 20) /* of all answers of a worker: a value of the usual -I goes */
+#define LEAST_BYTES (2u << 20) /* of all answers of a worker: room for a value of the usual -I */
 #define CONTROL_BYTES 64u /* which of our addresses a datagram came to */
 
 /* A request, and its answer so far. */
@@ -63,6 +63,7 @@ static uint64_t datagram_size(const struct datagram *datagram)
 
 static void datagram_free(struct datagram *datagram)
 {
+	must(datagram->socket->worker->datagram_bytes >= datagram_size(datagram));
 	datagram->socket->worker->datagram_bytes -= datagram_size(datagram);
 	worker_gave(datagram->socket->worker, datagram_size(datagram) - sizeof(struct socket_conn));
 	mem_free(datagram->answer);
@@ -77,7 +78,7 @@ struct batch {
 	uint16_t headers[SENDS][HEADER_BYTES / 2];
 };
 
-/* The next datagrams of an answer. How many. */
+/* Prepares the next datagrams of an answer, at most SENDS. Returns their number. */
 static unsigned fill_batch(struct batch *batch, struct datagram *datagram)
 {
 	uint64_t total = (datagram->answer_length + PAYLOAD_BYTES - 1) / PAYLOAD_BYTES;
@@ -107,7 +108,7 @@ static unsigned fill_batch(struct batch *batch, struct datagram *datagram)
 	return count;
 }
 
-/* False: the socket takes no more for now. True: all is sent, or can't be. */
+/* False: the socket takes no more for now. True: all is sent, or the rest can't be sent and is dropped. */
 static bool send_answer(struct datagram *datagram)
 {
 	struct batch batch;
@@ -136,6 +137,7 @@ void udp_writable(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
+	must(socket->worker);
 	worker_wake(socket->worker);
 	while ((datagram = TAILQ_FIRST(&socket->waiting)) && send_answer(datagram)) {
 		TAILQ_REMOVE(&socket->waiting, datagram, link);
@@ -170,7 +172,7 @@ static ssize_t udp_receive(struct socket_conn *sock, const struct iovec *pieces,
 		datagram->taken += part;
 		got += part;
 	}
-	*more = got > 0; /* the end is there to be received too */
+	*more = got > 0; /* the next call returns the end, 0 */
 	return got;
 }
 
@@ -179,6 +181,8 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	struct worker *worker = datagram->socket->worker;
 	uint64_t needed = datagram->answer_length + bytes, capacity = datagram->answer_capacity;
 	char *answer;
+
+	must(datagram->answer_length <= capacity);
 
 	if (needed <= capacity)
 		return true;
@@ -196,7 +200,7 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	return true;
 }
 
-/* Takes everything: what can't be kept spoils the answer, the rest of which is swallowed. */
+/* Takes everything. Bytes that there is no room for spoil the answer; the rest of it is thrown away. */
 static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
 {
 	struct datagram *datagram = sock->transport_data;
@@ -212,7 +216,7 @@ static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, un
 	return (ssize_t)bytes;
 }
 
-/* What is half answered, because the worker stops, would pass for a whole one. */
+/* Sends the answer. An incomplete one, as of a worker that stops, is dropped: the client would take it for a complete one. */
 static void udp_close(struct socket_conn *sock)
 {
 	struct datagram *datagram = sock->transport_data;
@@ -250,11 +254,11 @@ const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]
 static void drop_datagram(struct udp_socket *socket, const char *why)
 {
 	ctr_add(CTR_udp_requests_dropped, 1);
-	log_debug("<%d a datagram is dropped: %s", socket->fd, why);
+	log_debug("<%d a datagram was dropped: %s", socket->fd, why);
 }
 
-/* Which address of ours it came to, in the form in which sendmsg takes it; not by which interface the answer is to
-   leave, but where the address says nothing without it. */
+/* Keeps our address that the datagram came to, in the form that sendmsg takes. The interface is left to the routing, except
+   for link-local addresses, which need one. */
 static void keep_local(struct datagram *datagram, struct msghdr *message)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(message);
@@ -277,7 +281,7 @@ static void keep_local(struct datagram *datagram, struct msghdr *message)
 	memcpy(datagram->control, message->msg_control, message->msg_controllen);
 }
 
-/* One whose bytes are the request. NULL: memory is out. */
+/* Makes a datagram with a copy of the request. NULL: memory is out. */
 static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *message, uint16_t id, const char *bytes,
 				      uint32_t length)
 {
@@ -292,11 +296,11 @@ static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *
 	memcpy(datagram->request, bytes, length);
 	socket->worker->datagram_bytes += datagram_size(datagram);
 	worker_took(socket->worker,
-		    datagram_size(datagram) - sizeof(struct socket_conn)); /* that one counts for itself */
+		    datagram_size(datagram) - sizeof(struct socket_conn)); /* conn_open accounts for the connection */
 	return datagram;
 }
 
-/* Of a request in several datagrams, the first is told so, and the others are not. */
+/* Answers the first datagram of a request in several. The others are dropped without an answer. */
 static void refuse_parts(struct udp_socket *socket, struct msghdr *message, uint16_t id)
 {
 	static const char text[] = "SERVER_ERROR multi-packet request not supported\r\n";
@@ -316,10 +320,10 @@ static void take_datagram(struct udp_socket *socket, struct msghdr *message, con
 	uint16_t header[HEADER_BYTES / 2], from = address_port(message->msg_name);
 
 	if (length <= HEADER_BYTES || (message->msg_flags & MSG_TRUNC)) {
-		drop_datagram(socket, "it has no header, or no request");
+		drop_datagram(socket, "it has no header, has no request, or is too long");
 		return;
 	}
-	/* Two servers whose addresses somebody has put into one datagram would answer each other for ever. */
+	/* With a forged sender, two servers would answer each other for ever. */
 	if (from == 0 || from == socket->port) {
 		drop_datagram(socket, "it seems to come from a server");
 		return;
@@ -332,7 +336,7 @@ static void take_datagram(struct udp_socket *socket, struct msghdr *message, con
 	if (be16toh(header[2]) != 1) {
 		if (be16toh(header[2]) > 1 && header[1] == 0)
 			refuse_parts(socket, message, be16toh(header[0]));
-		drop_datagram(socket, "it is not the only one of its request");
+		drop_datagram(socket, "its request has more than one datagram");
 		return;
 	}
 	opening.transport_data = datagram_make(socket, message, be16toh(header[0]), bytes + HEADER_BYTES,
@@ -340,7 +344,7 @@ static void take_datagram(struct udp_socket *socket, struct msghdr *message, con
 	if (opening.transport_data)
 		conn_open(socket->worker, &opening);
 	else
-		drop_datagram(socket, "memory is out");
+		drop_datagram(socket, "out of memory");
 }
 
 void udp_readable(evutil_socket_t fd, short what, void *context)
