@@ -163,6 +163,7 @@ void conn_reply_give(struct conn *conn, struct reply *reply)
 {
 	struct worker *worker = conn->worker;
 
+	must(!reply->pending);
 	if (worker->reply_count >= SPARE_REPLIES) {
 		worker_gave(worker, sizeof(*reply));
 		mem_free(reply);

@@ -61,7 +61,7 @@ static bool binary_is_get(const struct reply *reply)
 	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
 }
 
-/* What the store's result means for the client. */
+/* The status that tells the client the store's result. */
 static enum binary_status binary_status_of(const struct store_request *request)
 {
 	switch (request->result) {
@@ -75,7 +75,7 @@ static enum binary_status binary_status_of(const struct store_request *request)
 		return BINARY_STATUS_EXISTS;
 	case STORE_NOT_NUMBER:
 		return BINARY_STATUS_NOT_NUMBER;
-	case STORE_TOO_LARGE: /* append, prepend: what memcached says of it; delete: what is left to do of a set */
+	case STORE_TOO_LARGE: /* append, prepend: memcached's answer; delete: that of a refused set */
 		return request->op == STORE_DELETE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NOT_STORED;
 	case STORE_NO_MEMORY:
 		return request->op == STORE_INCR || request->op == STORE_DECR ? BINARY_STATUS_NO_MEMORY_COUNTING
@@ -90,7 +90,7 @@ static uint64_t binary_shown_cas(const struct reply *reply, uint64_t cas)
 	return reply->conn->server->conf->disable_cas ? 0 : cas;
 }
 
-/* The key of a get lies in the reply's text already, where the answer wants it. */
+/* The key of a get is already in its position in the reply's text. */
 static uint16_t make_hit(const struct reply *reply, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
@@ -105,7 +105,7 @@ static uint16_t make_hit(const struct reply *reply, char *out)
 	return (uint16_t)(BINARY_HEAD_BYTES + key);
 }
 
-/* A miss names the key that is missing, if the client asked for names, instead of a text. */
+/* A miss has the key instead of a text, if the command's answers name the key. */
 static uint16_t make_miss(const struct reply *reply, enum binary_status status, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
@@ -121,7 +121,7 @@ static uint16_t make_miss(const struct reply *reply, enum binary_status status, 
 	return (uint16_t)(BINARY_HEADER_BYTES + key + text);
 }
 
-/* What succeeded and is no get: nothing, a number, or (touch) client flags. */
+/* The answer to a success that is no get: no body, a number, or (touch) client flags. */
 static uint16_t make_done(const struct reply *reply, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
@@ -145,7 +145,8 @@ static uint16_t make_done(const struct reply *reply, char *out)
 	return (uint16_t)(BINARY_HEADER_BYTES + body);
 }
 
-/* All but a value, at "out", which may be the reply's own text. At most REPLY_TEXT_BYTES; 0: nothing is said. */
+/* Writes the answer without the value, at most REPLY_TEXT_BYTES, into out, which may be the reply's own text. Returns its
+   length; 0: a quiet command has none. */
 static uint16_t make_packet(const struct reply *reply, char *out)
 {
 	enum binary_status status = binary_status_of(&reply->request);
@@ -186,6 +187,7 @@ void binary_compose(struct reply *reply)
 {
 	reply->has_value = packet_has_value(reply);
 	reply->text_length = make_packet(reply, reply->text);
+	must(reply->text_length <= REPLY_TEXT_BYTES);
 }
 
 _Static_assert(BINARY_HEAD_BYTES + BINARY_KEY_MAX <= REPLY_TEXT_BYTES, "a get's head fits");

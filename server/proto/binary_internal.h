@@ -17,7 +17,7 @@
 #define BINARY_HEAD_BYTES (BINARY_HEADER_BYTES + BINARY_FLAGS_BYTES) /* before the key in a reply's text */
 
 enum binary_step {
-	BINARY_NEXT,
+	BINARY_NEXT, /* go on with the next packet, or with what the session's state says */
 	BINARY_WAIT, /* conn->wait is set; nothing was consumed */
 	BINARY_CLOSE
 };
@@ -46,7 +46,7 @@ enum binary_step binary_verbosity(struct conn *conn, const struct binary_command
 enum binary_step binary_quit(struct conn *conn, const struct binary_command *command);
 
 /* Logging in (binary_sasl.c). The value of auth and step lies in the input behind the key, complete. */
-#define BINARY_SASL_MAX (64u << 10) /* bytes of it; what is longer is refused */
+#define BINARY_SASL_MAX (64u << 10) /* bytes of it; a longer one is refused */
 enum binary_step binary_sasl_list(struct conn *conn, const struct binary_command *command);
 enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_command *command);
 

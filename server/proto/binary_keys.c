@@ -11,7 +11,8 @@ static const uint8_t op_of[BINARY_IDS] = {
 	[BINARY_INCR] = STORE_INCR,     [BINARY_DECR] = STORE_DECR,
 };
 
-/* A reply for a request on the command's key, which is copied: the input may be gone before it is done. */
+/* Returns a reply for a request on the command's key. The key is copied, as the input may be gone before the request is
+   done. */
 static struct reply *binary_new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
@@ -55,7 +56,7 @@ static uint32_t expiry_of(const struct conn *conn, uint32_t exptime)
 	return store_expiry(conn->server->store, (int64_t)exptime);
 }
 
-/* delete, incr, decr, append and prepend act only on the object with the id that the client names, if it does. */
+/* If the client gives an id, delete, incr, decr, append and prepend act only on an object with that id. */
 static void compare_cas(struct store_request *request, const struct binary_command *command)
 {
 	if (command->cas == 0)
@@ -105,12 +106,12 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 
 /* ---- set, add, replace, append, prepend ------------------------------------------------------ */
 
-/* memcached counts in the text protocol alone what is too large or finds no memory. */
+/* As in memcached, only the text protocol counts values that are too large or find no memory. */
 static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command,
 					    enum store_result why)
 {
 	if (command->id == BINARY_SET) {
-		/* The client thinks of the old value as gone. */
+		/* The client takes the old value as replaced: it is deleted. */
 		struct reply *reply =
 			binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
@@ -131,8 +132,8 @@ static enum binary_step binary_refuse_store(struct conn *conn, const struct bina
 }
 
 /*
- * With an id, set, add and replace are all one: the object is replaced if its id is that one, so that each of
- * them may find it missing, and add may store. With -C there are no ids to compare, and none is.
+  * With an id, set, add and replace do the same: they replace the object if it has that id. Each of them may find it missing,
+ * and add may store. With -C there are no ids, and none is compared.
  */
 static void choose_store(struct conn *conn, struct reply *reply, const struct binary_command *command)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The binary protocol's parser: a header and what follows it, checked against the table of commands. */
+/* The binary protocol's parser: checks a header against the table of commands, and reads extras and key. */
 #include "server/proto/binary.h"
 
 #include <endian.h>
@@ -55,7 +55,7 @@ enum shape_id {
 };
 
 static const struct shape {
-	uint8_t extras, extras_too; /* lengths that are right */
+	uint8_t extras, extras_too; /* the lengths that are allowed */
 	bool key, key_needed, value;
 } shapes[] = {
 	[SHAPE_KEY] = { 0, 0, true, true, false },     [SHAPE_STORE] = { 8, 8, true, true, true },

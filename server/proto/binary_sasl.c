@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logging in by SASL: the mechanisms, and an exchange of two steps or more. A client that takes one is nobody
- * until it has succeeded, whoever it was before.
+  * Logging in by SASL: the mechanisms, and an exchange of one step or more. A client that begins an exchange is logged out
+ * until the exchange has succeeded.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void forget_user(struct conn *conn)
 	conn->user = NULL;
 }
 
-/* Without -S these are no commands. */
+/* Without -S these commands don't exist. */
 static enum binary_step answer_unknown(struct conn *conn, const struct binary_command *command)
 {
 	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
@@ -71,6 +71,7 @@ static void sasl_exchange(struct conn *conn, const struct binary_command *comman
 	const char *challenge = NULL;
 	size_t length = 0;
 
+	must(command->key_length <= MECHANISM_MAX);
 	memcpy(mechanism, command->key, command->key_length);
 	mechanism[command->key_length] = 0;
 	ctr_add(CTR_auth_cmds, 1);

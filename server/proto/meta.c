@@ -6,8 +6,8 @@
 
 _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
 
-/* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
-   never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
+/* Returns a reply for a request on this key. The key lies at the end of the reply's text. A head made at the text's beginning
+   never reaches it: the longest head has 380 bytes, or 384 with a key in base64, which has 186 bytes at most. */
 static struct reply *meta_new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
 				      enum store_op op)
 {
@@ -36,6 +36,7 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 {
 	struct meta_own *own = meta_own(reply);
 
+	must(meta->answer_count <= META_ANSWERS && meta->opaque_length <= META_OPAQUE_MAX);
 	own->answer_count = meta->answer_count;
 	memcpy(own->answers, meta->answers, sizeof(own->answers));
 	own->opaque_length = meta->opaque_length;
@@ -49,7 +50,7 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 	own->length = meta->value_length;
 }
 
-/* The options that are the same for all commands. */
+/* Sets the options of the request that all commands have in common. */
 static void meta_set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
 {
 	const struct store *store = conn->server->store;
@@ -133,14 +134,14 @@ static enum store_op op_of_mode(const struct meta_command *meta)
 		return STORE_APPEND;
 	case 'P':
 		return STORE_PREPEND;
-	case 'R': /* with an id to compare it is a set that says the same of a key that isn't there */
+	case 'R': /* with an id to compare, cas answers the same for a missing key */
 		return meta_given(meta, 'C') ? STORE_SET : STORE_REPLACE;
 	default:
 		return STORE_SET;
 	}
 }
 
-/* The value passes by. The client thinks of the old one as gone, whatever the mode was. */
+/* The value is thrown away. The old one is deleted, as the client takes it as replaced, whatever the mode was. */
 static enum text_step refuse_value(struct conn *conn, const struct meta_command *meta, enum store_result why)
 {
 	text_refuse_store(conn, meta->key, meta->key_length, meta->value_length, false, why);
@@ -151,7 +152,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 {
 	enum store_op op = op_of_mode(meta);
 	bool joins = op == STORE_APPEND || op == STORE_PREPEND;
-	/* What is joined keeps flags and expiry of what it joins; a piece that is to stand alone has those of N. */
+	/* append and prepend keep flags and expiry of the object. If they make an object (N), N has its expiry. */
 	int64_t exptime = meta_given(meta, joins ? 'N' : 'T') ? (joins ? meta->vivify_exptime : meta->exptime) : 0;
 	struct store_options *options;
 	enum store_result why;
@@ -173,7 +174,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 	options->touch = false;
 	options->vivify = joins && options->vivify;
 	reply->request.item = item;
-	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
+	/* memcached compares no id for an add, and no id 0 for append and prepend. */
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
 		meta_compare(&reply->request, meta);
 	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
@@ -199,7 +200,7 @@ static enum text_step run_delete(struct conn *conn, const struct meta_command *m
 	options->touch = options->touch && options->invalidate;
 	if (meta_given(meta, 'C'))
 		meta_compare(&reply->request, meta);
-	/* Quiet, it is told neither that the key was there nor that it wasn't. */
+	/* A quiet delete tells neither that the key was there nor that it wasn't. */
 	options->blind = meta_given(meta, 'q') && !options->compare_cas && !options->invalidate && !options->drop_value;
 	return meta_execute(conn, reply, true);
 }
@@ -217,7 +218,7 @@ static enum text_step run_arithmetic(struct conn *conn, const struct meta_comman
 	meta_set_options(conn, request, meta);
 	request->delta = meta_given(meta, 'D') ? meta->delta : 1;
 	request->options.initial = meta_given(meta, 'J') ? meta->initial : 0;
-	if (meta_given(meta, 'C') && meta->cas != 0) /* as memcached: 0 compares nothing */
+	if (meta_given(meta, 'C') && meta->cas != 0) /* memcached compares no id 0 */
 		meta_compare(request, meta);
 	return meta_execute(conn, reply, true);
 }

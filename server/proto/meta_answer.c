@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The meta commands' answers: a code, the flags that were asked for, and a value. */
+/* The meta commands' answers: a code, the flags that the command asked for, and a value. */
 #include "server/proto/meta_internal.h"
 
 #include "conf/conf.h"
 
-/* What memcached 1.6 adds to key and value in its sizes: header, the key's terminator, the value's line end; */
+/* memcached 1.6 adds these to key and value in its sizes: header, the key's terminator, the value's line end; */
 #define ITEM_BYTES (48u + 1u + 2u)
 #define ID_BYTES 8u /* but not with -C */
 #define FLAGS_BYTES 4u /* where there are any */
 
-/* By result; where a hit comes with a value it is "VA" instead. */
+/* The code of each result; a hit with a value has "VA" instead. */
 static const char codes[][3] = {
 	[STORE_HIT] = "HD",       [STORE_MISS] = "NF",    [STORE_STORED] = "HD",  [STORE_NOT_STORED] = "NS",
 	[STORE_EXISTS] = "EX",    [STORE_DELETED] = "HD", [STORE_TOUCHED] = "HD", [STORE_NOT_NUMBER] = "",
@@ -54,7 +54,7 @@ static char *put_ttl(char *at, struct reply *reply, bool before)
 	return ttl < 0 ? put_text(at, "-1") : put_flag_number(at, (uint64_t)ttl);
 }
 
-/* A flag of mg, whose object was found: its letter is there. */
+/* Appends what follows the letter of a flag of mg, whose object was found. */
 static char *put_get_flag(char *at, struct reply *reply, char flag, bool before)
 {
 	const struct store_request *request = &reply->request;
@@ -117,7 +117,7 @@ static char *put_flag(char *at, struct reply *reply, char flag)
 	return put_flag_number(at, stored || request->result == STORE_HIT ? meta_shown_cas(reply, request->cas) : 0);
 }
 
-/* Who is to make the value anew: W this client, Z another one; X says that it is stale. */
+/* W: this client is asked to make the value anew; Z: another one was; X: the value is stale. */
 static char *put_marks(char *at, const struct store_found *found)
 {
 	if (found->win_sent && !found->won)
@@ -129,7 +129,8 @@ static char *put_marks(char *at, const struct store_found *found)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* q leaves out what a client expects: a miss of mg, the success of the others, but of an ma that made its number. */
+/* q leaves out the expected answers: a miss of mg, and the success of the other commands, except of an ma that has made its
+   object. */
 static bool is_silent(struct reply *reply)
 {
 	enum store_result result = reply->request.result;
@@ -154,7 +155,7 @@ static uint16_t make_error(const struct reply *reply, char *out)
 	return (uint16_t)length;
 }
 
-/* The answer up to the value. ma's number is in it. */
+/* Writes the answer up to the value, or with ma's number, into out. Returns its length; 0: it is left out. */
 static uint16_t make_meta_head(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
@@ -197,7 +198,7 @@ static unsigned meta_class_of(uint32_t bytes)
 	return low;
 }
 
-/* me: sizes as memcached would count them, the class is ours. */
+/* me: the sizes are as memcached would count them; the class is our own. */
 static uint16_t make_debug(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
@@ -221,7 +222,7 @@ static uint16_t make_debug(struct reply *reply, char *out)
 	return (uint16_t)(put_text(at, "\r\n") - out);
 }
 
-/* The head; *value: the value follows it. One that doesn't is given back. */
+/* Writes the head into out, and returns its length. *value: the value follows; otherwise the value, if any, is released. */
 static uint16_t finish_head(struct reply *reply, char *out, bool *value)
 {
 	bool found = reply->request.op == STORE_GET && reply->request.result == STORE_HIT, debug;
@@ -229,6 +230,7 @@ static uint16_t finish_head(struct reply *reply, char *out, bool *value)
 
 	debug = reply->kind == TEXT_KIND_META_DEBUG;
 	length = debug ? make_debug(reply, out) : make_meta_head(reply, out);
+	must(length <= REPLY_TEXT_BYTES);
 	*value = found && !debug && meta_own(reply)->value;
 	if (found && !*value)
 		store_value_release(reply->conn->store, &reply->request.value);

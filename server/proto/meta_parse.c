@@ -68,7 +68,7 @@ static enum meta_error decode_key(struct meta_command *out)
 	return META_ERROR_OK;
 }
 
-/* A flag that is known, and wasn't there before. */
+/* Parses a flag that is known and wasn't given before. */
 static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind, const char *word, size_t length)
 {
 	const char *token = word + 1;
@@ -77,7 +77,7 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 	case META_OPAQUE:
 		out->opaque = token;
 		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
-		__attribute__((fallthrough)); /* it is answered, too */
+		__attribute__((fallthrough)); /* it is answered too */
 	case META_ANSWERED:
 		if (*word == 't')
 			out->made_ttl = meta_given(out, 'N') + meta_given(out, 'T');
@@ -98,7 +98,7 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 	}
 }
 
-/* An unknown flag or a second one of its kind ends the parsing; of bad tokens the last one is told. */
+/* False: an unknown flag, or a second one of its kind, ends the parsing. Of several bad tokens the last one is answered. */
 static bool parse_flag(struct meta_command *out, const char *word, size_t length, enum meta_error *error)
 {
 	unsigned char flag = (unsigned char)*word;
@@ -111,13 +111,13 @@ static bool parse_flag(struct meta_command *out, const char *word, size_t length
 	}
 	out->given |= meta_flag_bit(*word);
 	wrong = parse_token(out, kind, word, length);
-	/* A bad F is told where nothing else is. */
+	/* A bad F is answered only if no other token is bad. */
 	if (wrong != META_ERROR_OK && (wrong != META_ERROR_FORMAT || *error == META_ERROR_OK))
 		*error = wrong;
 	return true;
 }
 
-/* At most `most` flags. What is wrong with them is told in *error; false: there are more. */
+/* Parses at most `most` flags, and sets *error if one of them is wrong. False: there are more. */
 static bool parse_flags(const char *at, const char *end, unsigned most, struct meta_command *out,
 			enum meta_error *error)
 {
@@ -141,7 +141,7 @@ static bool parse_flags(const char *at, const char *end, unsigned most, struct m
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-/* mg, md, ma: what comes after the key. */
+/* mg, md, ma: parses the flags behind the key. */
 static enum meta_error parse_options(enum text_id id, const char *at, const char *end, struct meta_command *out)
 {
 	enum meta_error error = META_ERROR_OK;
@@ -157,7 +157,7 @@ static enum meta_error parse_options(enum text_id id, const char *at, const char
 	return out->mode == 'I' || out->mode == 'D' ? META_ERROR_OK : META_ERROR_MODE_ARITHMETIC;
 }
 
-/* ms: the length decides whether a data block follows that has to be passed over when a flag is wrong. */
+/* ms: with a valid length a data block follows, which must be skipped if a flag is wrong. */
 static enum meta_error parse_meta_store(const char *at, const char *end, struct meta_command *out)
 {
 	enum meta_error error = META_ERROR_OK;
@@ -179,7 +179,7 @@ static enum meta_error parse_meta_store(const char *at, const char *end, struct 
 	return memchr("SEAPR", out->mode, 5) ? META_ERROR_OK : META_ERROR_MODE_SET;
 }
 
-/* me: the one flag it takes is a second word "b". */
+/* me: its only flag is a second word "b". */
 static enum meta_error parse_debug(const char *at, const char *end, struct meta_command *out)
 {
 	const char *word;

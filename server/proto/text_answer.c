@@ -15,7 +15,7 @@ struct text {
 		literal, sizeof(literal) - 1 \
 	}
 
-/* By result. A hit of incr and decr is a number; misses and hits of gets have no line. */
+/* The line of each result. The answer to a hit of incr or decr is a number; hits and misses of gets have no line. */
 static const struct text by_result[] = {
 	[STORE_HIT] = TEXT(""),
 	[STORE_MISS] = TEXT("NOT_FOUND\r\n"),
@@ -25,7 +25,7 @@ static const struct text by_result[] = {
 	[STORE_DELETED] = TEXT("DELETED\r\n"),
 	[STORE_TOUCHED] = TEXT("TOUCHED\r\n"),
 	[STORE_NOT_NUMBER] = TEXT("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
-	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: what memcached says of it */
+	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: memcached's answer */
 	[STORE_NO_MEMORY] = TEXT(TEXT_NO_MEMORY),
 };
 
@@ -36,7 +36,7 @@ static bool text_is_get(const struct reply *reply)
 	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
 }
 
-/* One digit or two is what flags and lengths mostly have. */
+/* Fast for one digit or two, as flags and lengths mostly have. */
 static char *put_short_number(char *at, uint64_t number)
 {
 	if (number < 10) {
@@ -46,7 +46,8 @@ static char *put_short_number(char *at, uint64_t number)
 	return at + text_number(at, number);
 }
 
-/* "VALUE <key> ..." at out: its length. Where out is the reply's text, the key may stand in its place already. */
+/* Writes "VALUE <key> ..." into out, and returns its length. If out is the reply's text, the key may be in its position
+   already. */
 static uint16_t make_value_head(const struct reply *reply, char *out)
 {
 	const struct store_value *value = &reply->request.value;
@@ -95,13 +96,15 @@ static void answer_get(struct conn *conn, struct reply *reply)
 	conn_reply_give(conn, reply);
 }
 
-/* The line of a request that is no get; at most 70 bytes. */
+/* Writes the answer, at most 70 bytes, to a request that is no get. Returns its length. */
 static uint16_t make_line(const struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	const struct text *text = &by_result[request->result];
 
-	if (request->result == STORE_TOO_LARGE && request->op == STORE_DELETE) /* what is left to do of a set */
+	must((size_t)request->result < sizeof(by_result) / sizeof(by_result[0]));
+
+	if (request->result == STORE_TOO_LARGE && request->op == STORE_DELETE) /* the delete of a refused set */
 		text = &too_large;
 
 	if (reply->noreply)

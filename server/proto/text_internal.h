@@ -81,6 +81,9 @@ enum text_step text_quit(struct conn *conn, const struct text_command *command);
 bool text_is_noreply(const struct text_command *command, unsigned most);
 #define TEXT_WORDS_MOST 22 /* that memcached tells apart */
 
+/* Appends a line, with its line end, to the output. Returns TEXT_NEXT. */
+enum text_step text_say(struct conn *conn, const char *line);
+
 /* Commands to parts of memcached (text_tuning.c): each answers its command. */
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);
 enum text_step text_lru(struct conn *conn, const struct text_command *command);

@@ -4,7 +4,7 @@
 
 #include "base/metrics/counters.h"
 
-#define BLOCK_KEYS 16u /* of a multiget, looked ahead at together */
+#define BLOCK_KEYS 16u /* keys of a multiget that are looked ahead at together */
 
 static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_SET] = STORE_SET,       [TEXT_ADD] = STORE_ADD,         [TEXT_REPLACE] = STORE_REPLACE,
@@ -14,7 +14,7 @@ static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_BGET] = STORE_GET,      [TEXT_GAT] = STORE_GAT,         [TEXT_GATS] = STORE_GAT,
 };
 
-/* A reply for a request on this key, which stays in the input as long as the request is not pending. */
+/* Returns a reply for a request on this key. The key lies in the input, and may stay there while the request isn't pending. */
 static struct reply *text_new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
 				      uint64_t hash)
 {
@@ -36,7 +36,7 @@ static struct reply *text_new_request(struct conn *conn, enum store_op op, const
 	return reply;
 }
 
-/* The input may be gone before the request is done: the key moves to where the answer wants it. */
+/* The input may be gone before the request is done: copies the key to its position in the answer. */
 static inline void keep_key(struct reply *reply)
 {
 	memcpy(reply->text + TEXT_HEAD, reply->request.key, reply->request.key_length);
@@ -49,7 +49,7 @@ static void text_execute(struct conn *conn, struct reply *reply)
 		text_answer(conn, reply);
 		return;
 	}
-	/* That of a set is there already, and a meta command's has its own place in the reply. */
+	/* A set's key is there already, and a meta command keeps its key elsewhere in the reply. */
 	if (reply->request.key < reply->text || reply->request.key >= reply->text + sizeof(reply->text))
 		keep_key(reply);
 	reply->pending = true;
@@ -92,7 +92,8 @@ static bool count_key(struct conn *conn)
 	return true;
 }
 
-/* The next keys of the line. Those of a multiget are on their way from memory while the first are answered. */
+/* Finds the next keys of the line, at most BLOCK_KEYS, and returns their number. The memory that they need is on its way
+   while the first ones are answered. */
 static unsigned next_block(struct conn *conn, struct foreseen *block)
 {
 	const char *at = conn->input.bytes + conn->input.start, *end = conn->input.bytes + conn->session.keys_end;
@@ -110,7 +111,7 @@ static unsigned next_block(struct conn *conn, struct foreseen *block)
 	return count;
 }
 
-/* The line stays in the input, which is not read into meanwhile: it may take several turns. */
+/* It may take several turns. The line stays in the input, and nothing is received into that meanwhile. */
 enum text_step text_keys_go_on(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -135,6 +136,7 @@ enum text_step text_keys_go_on(struct conn *conn)
 			input->start = (uint32_t)(block[i].key + block[i].length - input->bytes);
 		}
 	} while (count == BLOCK_KEYS);
+	must(session->line_end <= input->end);
 	input->start = session->line_end;
 	session->state = SESSION_LINE;
 	conn_put_text(conn, "END\r\n");

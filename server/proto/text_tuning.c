@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text protocol's commands that look after memcached's parts: crawler, LRU, slabs, extstore. The crawler's act; the
- * others answer as memcached does with those parts switched off, and remember what they were told.
+  * The text protocol's commands for parts of memcached: crawler, LRU, slabs, extstore. The crawler's commands act. The others
+ * answer as memcached does with those parts switched off, and keep the figures that they are given (admin/tuning.h).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "server/proto/text_internal.h"
 
 #define WORDS_MAX 7u
-#define WORD_BYTES 32u /* of a longer one only the start is kept: it is no word of these commands */
+#define WORD_BYTES 32u /* of a longer one only the start is kept; no word of these commands is longer */
 #define CLASS_LIST_BYTES 1024u
 
 /* The words behind a command's name. */
@@ -50,7 +50,7 @@ static bool word_equals(const struct words *words, unsigned i, const char *text)
 	return i < words->count && strcmp(words->word[i], text) == 0;
 }
 
-/* Of more than 32 bits the lower ones, as memcached takes it. */
+/* Of a number of more than 32 bits memcached takes the lower ones. */
 static bool get_low_number(const char *text, uint32_t *out)
 {
 	uint64_t number;
@@ -70,15 +70,9 @@ static bool get_real(const char *text, double *out)
 	return end != text && (!*end || isspace((unsigned char)*end)) && errno == 0;
 }
 
-static enum text_step say(struct conn *conn, const char *line)
-{
-	conn_put(conn, line, (uint32_t)strlen(line));
-	return TEXT_NEXT;
-}
-
 static enum text_step say_unless_noreply(struct conn *conn, const struct text_command *command, const char *line)
 {
-	return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : say(conn, line);
+	return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : text_say(conn, line);
 }
 
 #define OK "OK\r\n"
@@ -88,7 +82,7 @@ static enum text_step say_unless_noreply(struct conn *conn, const struct text_co
 
 /* ---- lru_crawler ----------------------------------------------------------------------------- */
 
-/* "all", "hash" (*all), or numbers separated by commas. NULL, or what is wrong with them. */
+/* Reads "all", "hash" (both set *all), or numbers separated by commas. Returns NULL, or the error's line. */
 static const char *parse_classes(const struct words *words, bool *all, bool classes[DUMP_CLASSES])
 {
 	char list[CLASS_LIST_BYTES], *rest = list;
@@ -129,19 +123,19 @@ static enum text_step list_objects(struct conn *conn, const struct words *words,
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
-		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	if (conn->server->conf->disable_dumping)
-		return say(conn, "ERROR metadump not allowed\r\n");
+		return text_say(conn, "ERROR metadump not allowed\r\n");
 	wrong = parse_classes(words, &all, classes);
 	if (wrong)
-		return say(conn, wrong);
+		return text_say(conn, wrong);
 	switch (dump_begin(conn->server->dump, conn, form, all ? NULL : classes)) {
 	case FS_OK:
 		return TEXT_LEND;
 	case FS_EBUSY:
-		return say(conn, "BUSY currently processing crawler request\r\n");
+		return text_say(conn, "BUSY currently processing crawler request\r\n");
 	default:
-		return say(conn, "ERROR\r\n");
+		return text_say(conn, "ERROR\r\n");
 	}
 }
 
@@ -151,13 +145,13 @@ static enum text_step answer_crawl(struct conn *conn, const struct words *words)
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
-		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	wrong = parse_classes(words, &all, classes);
 	if (wrong)
-		return say(conn, wrong);
+		return text_say(conn, wrong);
 	if (!store_crawl(conn->server->store))
-		return say(conn, "BUSY currently processing crawler request\r\n");
-	return say(conn, OK);
+		return text_say(conn, "BUSY currently processing crawler request\r\n");
+	return text_say(conn, OK);
 }
 
 static enum text_step switch_crawler(struct conn *conn, bool on)
@@ -166,10 +160,10 @@ static enum text_step switch_crawler(struct conn *conn, bool on)
 
 	store_get_crawler(conn->server->store, &crawler);
 	if (on && crawler.enabled)
-		return say(conn, "ERROR failed to start lru crawler thread\r\n"); /* it runs already */
+		return text_say(conn, "ERROR failed to start lru crawler thread\r\n"); /* it runs already */
 	crawler.enabled = on;
 	store_set_crawler(conn->server->store, &crawler);
-	return say(conn, OK);
+	return text_say(conn, OK);
 }
 
 static enum text_step pace_crawler(struct conn *conn, const struct words *words)
@@ -178,16 +172,16 @@ static enum text_step pace_crawler(struct conn *conn, const struct words *words)
 	uint32_t number;
 
 	if (!get_low_number(words->word[1], &number))
-		return say(conn, FORMAT);
+		return text_say(conn, FORMAT);
 	store_get_crawler(conn->server->store, &crawler);
 	if (word_equals(words, 0, "tocrawl"))
 		crawler.to_crawl = number;
 	else if (number <= STORE_CRAWL_SLEEP_MAX_US)
 		crawler.sleep_us = number;
 	else
-		return say(conn, "CLIENT_ERROR sleep must be one second or less\r\n");
+		return text_say(conn, "CLIENT_ERROR sleep must be one second or less\r\n");
 	store_set_crawler(conn->server->store, &crawler);
-	return say(conn, OK);
+	return text_say(conn, OK);
 }
 
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command)
@@ -198,7 +192,7 @@ enum text_step text_lru_crawler(struct conn *conn, const struct text_command *co
 	if (words.count == 1 && (word_equals(&words, 0, "enable") || word_equals(&words, 0, "disable")))
 		return switch_crawler(conn, word_equals(&words, 0, "enable"));
 	if (words.count != 2)
-		return say(conn, ERROR);
+		return text_say(conn, ERROR);
 	if (word_equals(&words, 0, "metadump"))
 		return list_objects(conn, &words, DUMP_META);
 	if (word_equals(&words, 0, "mgdump"))
@@ -207,12 +201,12 @@ enum text_step text_lru_crawler(struct conn *conn, const struct text_command *co
 		return answer_crawl(conn, &words);
 	if (word_equals(&words, 0, "sleep") || word_equals(&words, 0, "tocrawl"))
 		return pace_crawler(conn, &words);
-	return say(conn, ERROR);
+	return text_say(conn, ERROR);
 }
 
 /* ---- lru, slabs ------------------------------------------------------------------------------- */
 
-/* "tune" is taken with the lists switched off, "mode" and "temp_ttl" are not. */
+/* memcached takes "tune" with its lists switched off, but neither "mode" nor "temp_ttl". */
 static const char *tune_lru(const struct words *words)
 {
 	uint32_t hot, warm;
@@ -266,10 +260,10 @@ enum text_step text_slabs(struct conn *conn, const struct text_command *command)
 
 	copy_words(command, &words);
 	if (words.count == 3 && word_equals(&words, 0, "reassign"))
-		return say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
+		return text_say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
 	if (words.count >= 2 && word_equals(&words, 0, "automove"))
 		return say_unless_noreply(conn, command, answer_automove(&words));
-	return say(conn, ERROR);
+	return text_say(conn, ERROR);
 }
 
 /* ---- extstore ---------------------------------------------------------------------------------- */
