@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon: start order, and its mirror image. */
+/* The daemon: the order in which its parts start, and stop in reverse. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static int report_failed_start(const char *reason, int exit_code)
 	return exit_code;
 }
 
-/* What the hooks of the network are called with. */
+/* The context of the network's hooks. */
 struct parts {
 	struct process *process;
 	struct server *server;
@@ -122,13 +122,13 @@ static void on_service_second(void *context)
 						 store_alive_within(server->store, patience_seconds)));
 }
 
-/* The flash file is being made. */
+/* Called while the flash file is being made. */
 static void on_progress(void *context, uint64_t bytes, uint64_t of_bytes)
 {
 	service_progress(context, "Making the flash file", bytes, of_bytes);
 }
 
-/* Who wants a cache gets it without figures too. */
+/* A metrics endpoint that fails to start is only a warning. */
 static void start_metrics(struct server *server)
 {
 	const char *address = server->conf->metrics_listen;
@@ -140,7 +140,7 @@ static void start_metrics(struct server *server)
 		log_info("http://%s/metrics is for Prometheus", address);
 }
 
-/* When every thread but the workers runs, and nothing is left that only a start does. */
+/* Called when all threads except the workers run, and nothing is left to do that only a start does. */
 static int confine_process(const struct conf *conf, char reason[256])
 {
 	if (conf->seccomp == CONF_SECCOMP_OFF)
@@ -152,7 +152,7 @@ static int confine_process(const struct conf *conf, char reason[256])
 	return seccomp_install(reason);
 }
 
-/* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
+/* Sockets and flash file are opened first, as that may need root. All the rest runs as the user. */
 static int serve_clients(const struct conf *conf, struct service *service, struct process *process, int argc,
 			 char **argv)
 {
@@ -212,9 +212,9 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 	}
 	metrics_stop(server.metrics);
 out_started:
-	service_stage(service, "Stopping: what is being written to flash is finished");
+	service_stage(service, "Stopping: writes to flash are being finished");
 	store_stop(server.store);
-	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
+	admin_destroy(&server); /* the cleaner and the trainer may emit events until here */
 out_reload:
 	reload_destroy(server.reload);
 	auth_close(server.auth);
@@ -227,8 +227,8 @@ out_net:
 	return exit_code;
 }
 
-/* Started with 0, 1 or 2 closed, the next file opened would get that number: a socket or the flash
-   file, and the log would be written into it. */
+/* If descriptor 0, 1 or 2 is closed at the start, the next file opened would get its number. That could be a socket or the
+   flash file, and the log would be written into it. */
 static bool fill_standard_files(void)
 {
 	int fd;
@@ -239,7 +239,7 @@ static bool fill_standard_files(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
-/* What is wrong with the options is for who typed them; in the journal, an error as any other. */
+/* Reads the options. Lines about errors are meant for the person who typed them, or, in the journal, are errors like any other. */
 static int load_options(struct conf *conf, int argc, char **argv)
 {
 	char *text = NULL, *rest = NULL;

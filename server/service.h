@@ -30,7 +30,7 @@ struct store_status;
 /*
  * Reads the service manager's variables of the environment, and removes those that aren't meant for children. Call it before
  * a fork: the sockets and the watchdog are meant for the process that was started. From here on log lines go to the
- * journal with their fields, if standard error is the journal. FS_OK: *out is the caller's. FS_ENOMEM. FS_EINVAL with a
+ * journal with their fields, if standard error is the journal. FS_OK: *out is the caller's. FS_EINVAL with a
  * reason: LISTEN_FDS or WATCHDOG_USEC make no sense.
  */
 FS_MUST_CHECK int service_open(struct service **out, char reason[256]);

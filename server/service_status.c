@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The line that "systemctl status" shows: how full, how good, and what doesn't work. */
+/* The line that "systemctl status" shows: how full the cache is, its hit ratio, and what doesn't work. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "server/service.h"
+
+#include "base/assert.h"
 #include "server/store/store.h"
 
-#define STALLED_MS 5000u /* a write that takes longer is told */
+#define STALLED_MS 5000u /* the line tells of a write that takes longer */
 
 struct line {
 	char *at;
-	size_t left; /* with the zero at the end */
+	size_t left; /* bytes, with the 0 at the end; 1 or more */
 };
 
 static void __attribute__((format(printf, 2, 3))) add_to_status_line(struct line *line, const char *format, ...)
@@ -19,6 +21,7 @@ static void __attribute__((format(printf, 2, 3))) add_to_status_line(struct line
 	va_list arguments;
 	int length;
 
+	must(line->left > 0);
 	va_start(arguments, format);
 	length = vsnprintf(line->at, line->left, format, arguments);
 	va_end(arguments);
@@ -45,7 +48,7 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		before = ", ";
 	}
 	if (figures->flash_wanted && !store->flash) {
-		add_to_status_line(line, "%sno flash, DRAM alone", before);
+		add_to_status_line(line, "%sno flash, objects are in DRAM only", before);
 		before = ", ";
 	}
 	if (store->flash && store->segments.retired > 0 && !store->segments.offline) {
@@ -53,7 +56,7 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		before = ", ";
 	}
 	if (!figures->accepting) {
-		add_to_status_line(line, "%sno further connections are taken (-c)", before);
+		add_to_status_line(line, "%sno further connections are accepted (-c)", before);
 		before = ", ";
 	}
 	if (*before == ',')

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/count/durations.h"
 
+#include "base/assert.h"
 #include "base/metrics/counters.h"
 #include "server/store/store.h"
 
-/* What a counter of this thread has gained since it was seen. */
+/* Returns by how much a counter of this thread has grown since *seen, and moves *seen to its value. */
 static inline uint64_t gained_since(const struct ctr_block *block, enum ctr counter, uint64_t *seen)
 {
 	uint64_t now = atomic_load_explicit(&block->value[counter], memory_order_relaxed);
@@ -56,6 +57,7 @@ void durations_done(struct durations *durations, const struct store_worker *stor
 		return;
 	if (durations->late_count == DURATIONS_LATE)
 		record_late(durations, store_worker_now_ns(store));
+	must(durations->late_count < DURATIONS_LATE);
 	durations->late[durations->late_count].since_ns = since_ns;
 	durations->late[durations->late_count++].kind = flash_hits ? LAT_flash_hit
 							: hits     ? LAT_dram_hit

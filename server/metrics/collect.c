@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What /metrics shows: each row of metrics.def has a function here that gives its samples, then come the counters. */
+/* The samples of /metrics: each row of metrics.def has a function here that gives its samples; the counters follow. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ _Static_assert((int)METRICS_GAUGE == METRIC_TYPE_GAUGE && (int)METRICS_COUNTER =
 		       (int)METRICS_HISTOGRAM == METRIC_TYPE_HISTOGRAM,
 	       "the sink's types are the table's");
 
-/* What the samples are made from, read once for all of them. */
+/* The figures that the samples are made from. They are read once for all of them. */
 struct source {
 	const struct server *server;
 	const struct conf *conf;
@@ -84,7 +84,7 @@ static void show_build_info(const struct source *from)
 	give_sample(from, METRIC_build_info, values, 1);
 }
 
-/* The labels are options: names as in the file, "-" being "_". */
+/* The labels are options. Their names are those of the configuration file, with "_" for "-". */
 struct settings {
 	const char *labels;
 	char text[LABELS_MAX][32];
@@ -128,7 +128,7 @@ static void show_cpu_seconds_total(const struct source *from)
 	give_one(from, METRIC_cpu_seconds_total, "system", timeval_seconds(&from->usage.ru_stime));
 }
 
-/* Kernels before 6.2 don't tell by the folder's size: there its entries are counted. */
+/* Since Linux 6.2 the folder's size is their number; before that its entries are counted. */
 static double open_files(void)
 {
 	struct stat status;
@@ -143,7 +143,7 @@ static double open_files(void)
 	for (const struct dirent *entry; (entry = readdir(folder));)
 		count += entry->d_name[0] != '.';
 	closedir(folder);
-	return count - 1; /* the one that this takes */
+	return count - 1; /* without the descriptor of this folder */
 }
 
 static double resident_memory(void)
@@ -307,7 +307,7 @@ static bool option_is_named(const struct observe_app *app, const char *name)
 	return app->name_length == strlen(name) && memcmp(app->name, name, app->name_length) == 0;
 }
 
-/* Requests without an application share a label with an application that really has that name. */
+/* Adds to the requests without an application those of an application whose name is their label. */
 static void add_namesake(struct observe_app *nameless)
 {
 	struct observe_app app;
@@ -376,7 +376,7 @@ static void show_application_written_bytes_total(const struct source *from)
 
 /* ---- durations ---------------------------------------------------------------------------------- */
 
-/* Buckets and count come from the same reading, so that no bucket has more than all. */
+/* Buckets and count come from the same snapshot, so that no bucket exceeds the count. */
 static void show_durations(const struct source *from, enum metric metric)
 {
 	uint64_t cumulative[LAT_BOUNDS];

@@ -12,7 +12,7 @@
 #define SURROGATES_LAST 0xdfffu
 #define UNICODE_LAST 0x10ffffu
 
-/* How long the character at bytes is; 0: it is none. Overlong forms and surrogates are none. */
+/* Returns the length of the UTF-8 character at bytes; 0: it is none. Overlong forms and surrogates are none. */
 static size_t utf8_length(const unsigned char *bytes, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -36,7 +36,7 @@ static size_t utf8_length(const unsigned char *bytes, size_t left)
 	return length;
 }
 
-/* What would mean something else: the backslash of our own escapes, and what a line of text can't show. */
+/* Not plain are the backslash, with which our escapes begin, and bytes that a line of text can't show. */
 static bool is_label_byte(unsigned char byte)
 {
 	return byte >= ' ' && byte != '\\' && byte != 0x7f;
@@ -60,6 +60,7 @@ size_t label_escape(const char *name, size_t length, char out[LABEL_BYTES])
 			i++;
 		}
 	}
+	must(written < LABEL_BYTES);
 	out[written] = 0;
 	return written;
 }

@@ -131,7 +131,7 @@ def test_notify_socket_that_is_not_there(open_folder):
             process.terminate()
         said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0
-    assert said.count("the service manager can't be told of our state: No such file or directory") == 1
+    assert said.count("can't tell the service manager the daemon's state: No such file or directory") == 1
 
 
 def connects(port):
