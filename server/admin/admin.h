@@ -51,10 +51,10 @@ void admin_shutdown(const struct server *server);
  */
 FS_MUST_CHECK int admin_refresh_certificates(const struct server *server, char reason[256]);
 
-/* Tells out one row with a formatted value, cut at 1023 bytes. */
+/* Gives out one row with a formatted value, cut at 1023 bytes. */
 void stats_add(struct stats_out *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The reports (stats_*.c): each tells out all its rows. */
+/* The reports (stats_*.c): each gives out all its rows. */
 void stats_general(const struct server *server, struct stats_out *out);
 void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/events.h"
 #include "base/lock.h"
@@ -26,15 +27,15 @@ struct dump {
 	pthread_t thread;
 	struct lock lock; /* covers job and stopping */
 	pthread_cond_t cond;
-	struct loan *loan; /* the job; NULL: none is waiting */
+	struct loan *loan; /* the dump to begin; NULL: none is waiting */
 	bool stopping;
 	_Atomic bool stop; /* the same, for the walk */
-	atomic_bool busy; /* from dump_begin to the last line */
-	/* Of the one under way: */
+	atomic_bool busy; /* from dump_begin until all lines are sent */
+	/* The dump under way. The worker sets it before the loan, then it is the dump thread's: */
 	enum dump_form form;
 	bool all, classes[DUMP_CLASSES];
-	uint64_t warned_ms; /* when the log was told last that some are lacking */
-	bool broken; /* the client went away, or takes nothing */
+	uint64_t warned_ms; /* when the last log line about a dump with gaps was written */
+	bool broken; /* the client has closed, or takes nothing */
 	size_t used;
 	char buffer[BUFFER_BYTES];
 };
@@ -85,12 +86,13 @@ static bool wait_for_dump_room(struct dump *dump, struct loan *loan, uint64_t si
 	return poll(&fd, 1, POLL_MS) >= 0 || errno == EINTR;
 }
 
-/* Everything in the buffer. False: the client is given up. */
+/* Sends everything in the buffer. False: the client is given up. */
 static bool flush_dump(struct dump *dump, struct loan *loan)
 {
 	uint64_t since_ms = clk_now_ms(clk_boot());
 	size_t at = 0;
 
+	must(dump->used <= BUFFER_BYTES);
 	while (at < dump->used && !dump->broken) {
 		ssize_t sent = loan_send(loan, dump->buffer + at, dump->used - at);
 
@@ -177,7 +179,7 @@ static bool dump_object(void *context, const struct store_seen *object)
 	return true;
 }
 
-/* A client may ask again and again: not each time is worth a line. */
+/* Clients may ask again and again: not each dump is worth a line. */
 static void warn_of_gaps(struct dump *dump, int code)
 {
 	uint64_t now_ms = clk_now_ms(clk_boot());
@@ -185,7 +187,7 @@ static void warn_of_gaps(struct dump *dump, int code)
 	if (dump->warned_ms != 0 && now_ms - dump->warned_ms < WARN_MS)
 		return;
 	dump->warned_ms = now_ms;
-	log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
+	log_warn("a dump of all keys is incomplete: %s", fs_strerror(code));
 }
 
 static void run_dump(struct dump *dump, struct loan *loan)
@@ -229,7 +231,8 @@ static void *dump_main(void *context)
 		lock_release(&dump->lock);
 		run_dump(dump, loan);
 		broken = dump->broken;
-		atomic_store(&dump->busy, false); /* first: who has the last line may ask again */
+		must(atomic_load(&dump->busy));
+		atomic_store(&dump->busy, false); /* first: a client that has read the last line may ask again */
 		loan_return(loan, broken);
 		lock_acquire(&dump->lock);
 	}

@@ -18,9 +18,9 @@ struct reload {
 	int argc;
 	char **argv;
 	struct conf
-		applied; /* the options as last read; its texts are those of server->conf, and of what can't change */
+		applied; /* the options as last read; its texts belong to server->conf, and to options that can't change */
 	_Atomic int verbose;
-	unsigned changes; /* of the reading under way */
+	unsigned changes; /* found by the reading under way */
 	struct store_tuning tuning;
 	const struct conf *fresh;
 };
@@ -79,7 +79,7 @@ static bool option_is(const struct conf_option *option, size_t offset)
 	return option->offset == offset;
 }
 
-/* False when the daemon can't do it while it runs. */
+/* Puts an option's new value into effect. False: that needs a restart. */
 static bool take_option(struct reload *reload, const struct conf_option *option)
 {
 	const struct conf *fresh = reload->fresh;
@@ -121,7 +121,7 @@ static void on_change(void *context, const struct conf_change *change)
 	} else if (change->reloadable) {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  "%s: %s -> %s is too far from what it started with, and needs a restart", name, before,
+			  "%s: %s -> %s is too far from the value at the start, and needs a restart", name, before,
 			  after);
 	} else {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
@@ -146,7 +146,7 @@ static void reload_options(struct reload *reload)
 		store_set_tuning(reload->server->store, &reload->tuning);
 		reload->fresh = NULL;
 		if (reload->changes == 0)
-			log_event(LOG_LEVEL_NOTICE, "reload", NULL, "options read again: none has changed");
+			log_event(LOG_LEVEL_NOTICE, "reload", NULL, "options were read again: none has changed");
 	}
 	conf_free(&fresh);
 }
@@ -158,7 +158,7 @@ static void reload_users(struct auth *auth)
 	char reason[256] = "";
 
 	if (auth_reload(auth, reason) == FS_OK)
-		log_notice("users read again");
+		log_notice("users were read again");
 	else
 		log_warn("users stay as they were: %s", reason);
 }
@@ -172,5 +172,5 @@ void reload_all(struct reload *reload)
 	if (server->auth)
 		reload_users(server->auth);
 	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)
-		return; /* told there, and the old ones stay */
+		return; /* net_refresh_certificates has logged the reason; the old ones stay */
 }

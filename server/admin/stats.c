@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which report "stats" asks for. */
+/* Chooses the report that "stats" asks for. */
 #include "server/admin/admin.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static const char *answer_sizes(const struct server *server, const char *words, 
 	return stats_sizes(server, atomic_load(&sizes_enabled) || server->conf->track_sizes, out);
 }
 
-/* memcached ends this answer without END. */
+/* As in memcached, this answer has no END. */
 static const char *switch_sizes(struct stats_out *out, bool on)
 {
 	atomic_store(&sizes_enabled, on);
@@ -105,7 +105,7 @@ static void no_rows(const struct server *server, struct stats_out *out)
 
 /* ---- which one ----------------------------------------------------------------------------------- */
 
-/* rows: a report of rows alone; else special, which says how the answer ends. */
+/* Either rows makes a report of rows only, which END follows; or special returns the line that ends the answer. */
 static const struct report {
 	const char *name;
 	void (*rows)(const struct server *server, struct stats_out *out);
@@ -117,7 +117,7 @@ static const struct report {
 	{ "items", stats_items, NULL },
 	{ "slabs", stats_slabs, NULL },
 	{ "conns", stats_conns, NULL },
-	{ "extstore", no_rows, NULL }, /* its pages; ours are in "stats segments" */
+	{ "extstore", no_rows, NULL }, /* memcached shows pages of its flash; ours are in "stats segments" */
 	{ "sizes", NULL, answer_sizes },
 	{ "sizes_enable", NULL, sizes_enable },
 	{ "sizes_disable", NULL, sizes_disable },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* "stats apps": what each application has asked for since the last "stats reset". */
+/* "stats apps": the requests of each application since the last "stats reset". */
 #include "server/admin/admin.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "base/events.h"
 #include "server/count/observe.h"
 
-#define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name whose bytes are all escaped */
+#define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name with each byte escaped */
 
 static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
 {

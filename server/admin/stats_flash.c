@@ -81,7 +81,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }
 
-/* Over windows of time, which "stats reset" doesn't touch; since the start while that is shorter. */
+/* These rows cover windows of time, or the time since the start while that is shorter. "stats reset" doesn't change them. */
 static void window_rows(const struct store_status *status, struct stats_out *out)
 {
 	static const char *const names[STORE_WINDOWS] = {
@@ -135,7 +135,7 @@ void stats_segments(const struct server *server, struct stats_out *out)
 	number_row(out, "record_bytes", status.segments.record_bytes_live);
 }
 
-/* The order is enum clf_feature's. */
+/* In the order of enum clf_feature. */
 static const char *const weight_names[CLF_FEATURES] = {
 	[CLF_READS] = "weight_reads",
 	[CLF_MEAN_GAP] = "weight_mean_gap",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats": memcached's names, exactly those that it has for the options given, in its order and forms. Exporters and
- * agents read them by name; what is ours alone is in "stats flash", "classifier", "segments" and "apps".
+  * "stats": exactly the rows that memcached has for the given options, in its order and forms, as exporters and agents read
+ * them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
  */
 #include "server/admin/admin.h"
 
@@ -20,7 +20,7 @@
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-/* What the rows are made from, read once for all of them. */
+/* The figures that the rows are made from. They are read once for all of them. */
 struct source {
 	const struct server *server;
 	const struct conf *conf;
@@ -32,7 +32,7 @@ struct source {
 	struct watch_status watch;
 };
 
-/* Whole sections are missing in memcached's answer when an option switches their part off. */
+/* memcached leaves out whole sections when an option switches their part off. */
 enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
 
 static bool section_is_shown(const struct source *from, enum section section)
@@ -113,7 +113,7 @@ static uint64_t flash_live_bytes(const struct source *from)
 	return from->store.index.live_bytes > 0 ? (uint64_t)from->store.index.live_bytes : 0;
 }
 
-/* Of the segments in use, what no live object has. */
+/* Bytes of the segments in use that no live object has. */
 static uint64_t flash_fragmented(const struct source *from)
 {
 	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = flash_live_bytes(from);
@@ -136,7 +136,7 @@ static uint64_t certificate_age(const struct source *from)
  *   COUNT_AS(section, name, counter)
  *   VALUE(section, name, expression)  of struct source *from
  *   SHOW(section, name, function)
- *   NONE(section, name)             what there is none of here: 0
+  *   NONE(section, name)             0: there is no such thing here
  */
 #define ROWS(COUNT, COUNT_AS, VALUE, SHOW, NONE) \
 	VALUE(ALWAYS, pid, (uint64_t)getpid()) \

@@ -8,9 +8,9 @@
 #include "base/lock.h"
 #include "base/metrics/latency.h"
 
-#define FINE_NS 10000u /* below, a whole microsecond is too coarse */
+#define FINE_NS 10000u /* below this a whole microsecond is too coarse */
 
-/* Covers what the reset remembers. */
+/* Covers the snapshots of the last reset. */
 static struct lock lock = LOCK_INITIALIZER(LOCK_LEAF);
 
 static void duration_row(struct stats_out *out, enum lat latency, const char *what, double ns)
@@ -33,7 +33,8 @@ static void latency_rows(struct stats_out *out, enum lat latency, const struct h
 
 	snprintf(name, sizeof(name), "%s_count", lat_info(latency)->name);
 	stats_add(out, name, "%" PRIu64, atomic_load_explicit(&hist->count, memory_order_relaxed));
-	/* So exact that, times count, it gives the sum: who polls gets the mean of the time between from two of them. */
+	/* The mean has so many digits that mean times count is the sum. A program that polls can compute the mean of the time
+	   between two answers. */
 	snprintf(name, sizeof(name), "%s_mean_us", lat_info(latency)->name);
 	stats_add(out, name, "%.6f", hist_mean(hist) / 1000);
 	quantile_row(out, latency, hist, "p50", 0.5);

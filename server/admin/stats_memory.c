@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats memory": what the process has of the machine's memory, part by part. The parts come from the modules' accounts
- * and from the allocator, their sum is checked against what the kernel says: "resident".
+  * "stats memory": the memory of the process, part by part. The parts come from the modules' accounts and from the allocator.
+ * Their sum is compared with "resident", the kernel's own figure.
  */
 #include "server/admin/admin.h"
 
@@ -24,9 +24,9 @@ static uint64_t bytes_without(uint64_t bytes, uint64_t part)
 }
 
 /*
- * What the allocator has for itself: holes, its records, and pages that it keeps for the next. It doesn't tell how much of
- * these was ever touched. So this is what the other parts leave of what is resident, and at the most what the allocator
- * counts: other parts that are too large, or too small by more, make a sum that is wrong.
+  * Returns the allocator's own memory: holes, its records, and pages that it keeps for later. It doesn't tell how many of these
+ * bytes are resident. So this is the resident memory without the other parts, at most as much as the allocator counts. If
+ * the other parts are too large, or too small by more than that, the sum is wrong.
  */
 static uint64_t allocators_share(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
@@ -53,7 +53,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		const char *name;
 		uint64_t bytes;
 	} parts[] = {
-		/* What -m pays for: */
+		/* These parts are within -m: */
 		{ "items", store.items },
 		{ "tables", store.tables },
 		{ "stripes", store.stripes },
@@ -65,7 +65,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ "plans", store.plans },
 		{ "staging", store.staging },
 		{ "readers", store.readers },
-		/* What is beside it: */
+		/* These are beside it: */
 		{ "connections", net.client_bytes },
 		{ "other", bytes_without(heap.allocated, store.heap + net.client_bytes) },
 		{ "stacks", resident.stacks },

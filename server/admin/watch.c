@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/events.h"
 #include "base/lock.h"
 #include "server/conn/conn.h"
@@ -24,7 +25,7 @@ struct watcher {
 	struct loan *loan;
 	unsigned streams;
 	bool gone;
-	uint64_t skipped; /* lines since the last one that it was given */
+	uint64_t skipped; /* lines that it missed since the last one that it got */
 	size_t head, tail; /* bytes that wait to be sent */
 	char buffer[];
 };
@@ -36,8 +37,8 @@ struct watch {
 	struct lock lock; /* covers joining and stopping */
 	struct watcher *joining;
 	bool stopping;
-	struct watcher *watchers; /* the thread's own */
-	atomic_uint count; /* with those that are on their way here */
+	struct watcher *watchers; /* the watch thread's */
+	atomic_uint count; /* watchers and those whose loan has not begun; at most WATCHERS_MAX stay */
 	_Atomic uint64_t sent, skipped;
 };
 
@@ -46,18 +47,20 @@ static void wake_watch_thread(const struct watch *watch)
 	uint64_t one = 1;
 
 	if (write(watch->wake_fd, &one, sizeof(one)) < 0)
-		return; /* full: it wakes all the same */
+		return; /* a full eventfd wakes the thread too */
 }
 
 /* ---- joining, on a worker ---------------------------------------------------------------------- */
 
 static void forget_watcher(struct watch *watch, struct watcher *watcher)
 {
+	unsigned before = atomic_fetch_sub(&watch->count, 1);
+
+	must(before > 0);
 	mem_free(watcher);
-	atomic_fetch_sub(&watch->count, 1);
 }
 
-/* The connection is ours; or it was closed before that could be. */
+/* The loan begins, or (NULL) the connection was closed before that. */
 static void take_watch_loan(void *context, struct loan *loan)
 {
 	struct watcher *watcher = context;
@@ -106,7 +109,8 @@ int watch_join(struct watch *watch, struct conn *conn, unsigned streams)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The answer to "watch" is theirs too. It is sent after want(): who has read it misses nothing that happens then. */
+/* Their buffers begin with the answer to "watch". It is sent after want_streams(), so that a client that has read it misses
+   no later event. */
 static void admit_watchers(struct watch *watch)
 {
 	static const char answer[] = "OK\r\n";
@@ -134,6 +138,7 @@ static void want_streams(const struct watch *watch)
 
 static bool append_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
 {
+	must(watcher->head <= watcher->tail && watcher->tail <= watch->buffer_bytes);
 	if (watch->buffer_bytes - watcher->tail < length && watcher->head > 0) {
 		memmove(watcher->buffer, watcher->buffer + watcher->head, watcher->tail - watcher->head);
 		watcher->tail -= watcher->head;
@@ -182,6 +187,7 @@ static void send_some(struct watcher *watcher)
 			watcher->gone = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
 			return;
 		}
+		must((size_t)sent <= watcher->tail - watcher->head);
 		watcher->head += (size_t)sent;
 	}
 	watcher->head = watcher->tail = 0;
@@ -204,7 +210,7 @@ static void dismiss_watcher(struct watch *watch, bool all)
 	}
 }
 
-/* Returns when there is something to do. */
+/* Returns when a watcher may be sent something, one joins, or events may be waiting. */
 static void sleep_until_due(const struct watch *watch)
 {
 	struct pollfd fds[1 + WATCHERS_MAX] = { { .fd = watch->wake_fd, .events = POLLIN } };
@@ -289,6 +295,7 @@ void watch_destroy(struct watch *watch)
 {
 	if (!watch)
 		return;
+	must(!watch->watchers && !watch->joining);
 	close(watch->wake_fd);
 	lock_fini(&watch->lock);
 	mem_free(watch);

@@ -44,7 +44,8 @@ bool auth_check(struct auth *auth, const char *user, size_t user_length, const c
 	if (!auth_digest(auth->key, user, user_length, password, password_length, &asked))
 		return false;
 	lock_acquire(&auth->lock);
-	for (size_t i = 0; i < auth->entries.count; i++) /* all of them, whichever it is */
+	for (size_t i = 0; i < auth->entries.count;
+	     i++) /* all entries, so that the time doesn't tell which one matches */
 		found |= CRYPTO_memcmp(&auth->entries.entry[i], &asked, sizeof(asked)) == 0;
 	lock_release(&auth->lock);
 	OPENSSL_cleanse(&asked, sizeof(asked));
@@ -91,7 +92,7 @@ int auth_open(struct auth **out, const struct conf *conf, char reason[256])
 		return FS_ENOMEM;
 	lock_init(&auth->lock, LOCK_LEAF);
 	if (RAND_bytes(auth->key, sizeof(auth->key)) != 1) {
-		snprintf(reason, 256, "no random bytes for the digests of passwords");
+		snprintf(reason, 256, "the system gives no random bytes, which the digests of passwords need");
 		code = FS_ESYS;
 	}
 	if (code == FS_OK && conf->auth_file)

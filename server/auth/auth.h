@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may use the cache: the password file of -Y (text protocol) and SASL (-S, binary protocol). Knows
- * neither connections nor objects: it is given names, secrets and SASL's bytes, and says yes or no.
+  * Authentication: the password file of -Y (text protocol) and SASL (-S, binary protocol). It knows neither connections nor
+ * objects: from names, secrets and SASL's bytes it decides whether a client may use the cache.
  *
- * Password file: lines "user:password", as memcached's -Y takes them. Replaced as a whole: a check sees the
- * old file or the new one. Names and passwords are compared in constant time, all entries each time.
+ * The password file has lines "user:password", as memcached's -Y takes them. A reload replaces all of it: a check sees the old
+ * file or the new one. Names and passwords are compared in constant time, with all entries each time.
  *
  * Threads: auth_check and the SASL functions from any thread (a SASL session from one at a time); open, reload
  * and close from the main thread. Secrets are wiped before their memory is freed.
@@ -30,7 +30,7 @@ void auth_close(struct auth *auth); /* NULL is nothing */
 /* SIGHUP: reads the password file again, if there is one. On an error the old entries stay. */
 FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
 
-/* Which of the two it has. */
+/* Return true if it has a password file, or SASL. Any thread. */
 bool auth_has_passwords(const struct auth *auth);
 bool auth_has_sasl(const struct auth *auth);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which may
- * be empty; the password is the rest of the line and may not. A carriage return before the line's end is no part
- * of it. Whatever else stands there, an empty line too, is an error: better none can log in than somebody unexpected.
+  * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which may be
+ * empty. The password is the rest of the line, and may not be empty. A carriage return at the line's end is no part of it.
+ * Any other line, even an empty one, is an error: it is better that nobody can log in than an unexpected user.
  */
 #include "server/auth/auth_internal.h"
 
@@ -70,7 +70,7 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 	return FS_OK;
 }
 
-/* All of the file, in one allocation. -1 with errno. */
+/* Reads all of the file into text, at most `most` bytes. Returns their number, or -1 with errno. */
 static ssize_t read_all(int fd, char *text, size_t most)
 {
 	size_t length = 0;
