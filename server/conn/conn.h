@@ -37,6 +37,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "server/conn/server.h"
 #include "server/conn/session.h"
@@ -210,11 +211,13 @@ static inline char *conn_room(struct conn *conn, uint32_t bytes)
 	return conn_make_room(conn, bytes);
 }
 
-/* The first bytes of conn_room's piece are output. */
+/* Appends the first bytes of conn_room's piece to the output. */
 static inline void conn_commit(struct conn *conn, uint32_t bytes)
 {
-	if (!conn->failed)
-		conn->output.tail += bytes;
+	if (conn->failed)
+		return;
+	debug_must(bytes <= conn->output.capacity - conn->output.tail);
+	conn->output.tail += bytes;
 }
 
 /* Appends a copy of length bytes (at most CONN_ROOM_BYTES) to the output. */

@@ -40,8 +40,10 @@ void observe(const struct conn *conn, const struct store_request *request);
 
 /* ---- stats detail ------------------------------------------------------------------------------ */
 
+/* Switches "stats detail" on or off. */
 void observe_switch_detail(bool on);
-bool observe_detail(void); /* is it on? */
+/* Returns true if it is on. */
+bool observe_detail(void);
 /* The line of the next prefix, "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns its length, or 0 after
    the last one. *at must be 0 at first, and is moved on. */
 unsigned observe_detail_line(unsigned *at, char out[512]);

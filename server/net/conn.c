@@ -411,7 +411,7 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 	enum conn_verdict verdicts[CONN_STEPS];
 	uint32_t rest = 0; /* a bit for each connection that has more, or stops reading */
 
-	must(count > 0 && count <= CONN_STEPS);
+	must(count <= CONN_STEPS);
 	foresee_keys(worker, socks, count);
 	for (unsigned i = 0; i < count; i++)
 		verdicts[i] = run_input(&socks[i]->conn);

@@ -124,6 +124,7 @@ enum conn_state {
 #undef CONN_STATE_ENUM
 };
 
+/* Is it a socket without TLS? Then workers make the system calls directly. */
 static inline bool sock_is_plain(const struct socket_conn *sock)
 {
 	return __builtin_expect(sock->transport == &transport_plain, 1);
@@ -345,7 +346,8 @@ static inline void worker_make_fresh(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
 
-	must(worker->fresh_count < CONN_STEPS && !sock->ready);
+	must(worker->fresh_count < CONN_STEPS);
+	debug_must(!sock->ready);
 	sock->ready = sock->fresh = true;
 	worker->fresh[worker->fresh_count++] = sock;
 }

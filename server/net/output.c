@@ -23,7 +23,8 @@ static void hold_memory(struct conn *conn, uint64_t bytes)
 
 static void let_memory_go(struct conn *conn, uint64_t bytes)
 {
-	must(conn->output.held >= bytes && conn->worker->held >= bytes);
+	must(conn->output.held >= bytes);
+	debug_must(conn->worker->held >= bytes);
 	conn->output.held -= bytes;
 	conn->worker->held -= bytes;
 }
@@ -141,7 +142,7 @@ struct reply *conn_reply_take(struct conn *conn)
 	struct reply *reply = worker->replies;
 
 	if (reply) {
-		must(worker->reply_count > 0);
+		debug_must(worker->reply_count > 0);
 		worker->replies = reply->next;
 		worker->reply_count--;
 	} else {
@@ -431,6 +432,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 	ssize_t sent;
 	bool more;
 
+	must(!sock->lent);
 	gather_pieces(conn, &pieces);
 	message.msg_iovlen = pieces.count;
 	if (pieces.count == 0) /* replies without bytes, of quiet commands */
@@ -474,7 +476,7 @@ void conn_flush(struct conn *conn)
 {
 	bool more = !conn->blocked && !conn->failed;
 
-	must(!sock_of(conn)->lent);
+	debug_must(!sock_of(conn)->lent);
 	while (more && output_is_sendable(&conn->output))
 		more = __builtin_expect(conn->output.first != NULL, 0) ? flush_replies(conn) : flush_bytes(conn);
 }

@@ -85,7 +85,6 @@ void worker_run_fresh(struct worker *worker)
 {
 	unsigned count = worker->fresh_count;
 
-	must(count <= CONN_STEPS);
 	worker->fresh_count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct socket_conn *sock = worker->fresh[i];

@@ -34,7 +34,8 @@ static inline bool proto_execute(struct conn *conn, struct reply *reply)
    protocol takes them back (session.reply), or value_abandon frees them. */
 static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t length)
 {
-	must(!conn->session.reply && conn->session.state != SESSION_BODY);
+	must(!conn->session.reply);
+	debug_must(conn->session.state != SESSION_BODY);
 	conn->session.reply = reply;
 	conn->session.state = SESSION_BODY;
 	conn->body = store_item_value(reply->request.item);

@@ -118,7 +118,7 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		if (line_must_wait(conn, &command))
 			return TEXT_WAIT;
 		begin_command(conn, line, length, newline);
-		must(command.id < TEXT_COMMANDS);
+		debug_must(command.id < TEXT_COMMANDS);
 		if (handlers[command.id].run)
 			return handlers[command.id].run(conn, &command);
 		error = TEXT_ERROR_UNKNOWN;
