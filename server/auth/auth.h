@@ -36,7 +36,8 @@ bool auth_has_sasl(const struct auth *auth);
 
 /* Returns true if there is such a user with this password. Takes a leaf lock, under which a reload swaps the entries; never waits for
    the file. */
-bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password, size_t password_length);
+FS_MUST_CHECK bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password,
+			      size_t password_length);
 
 /* ---- SASL ------------------------------------------------------------------------------------ */
 

@@ -50,7 +50,7 @@
 #define CONN_OUTPUT_BYTES (1u << 20) /* output that a slow reader may have waiting */
 #define CONN_PENDING 256u /* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
-#define CONN_LEAST_BYTES (32u << 10) /* what a connection may hold whatever others do */
+#define CONN_LEAST_BYTES (32u << 10) /* a connection may hold this much, whatever others hold */
 #define CONN_TOTAL_PART 8 /* all connections' answers together may hold this part of -m ... */
 #define CONN_SHARE_BYTES (64u << 10) /* so much of each connection's answers doesn't count for that */
 #define CONN_MOST_TIMES 4 /* ... and so many times that if they have large values */
@@ -61,7 +61,8 @@
 struct conn;
 struct worker;
 
-/* An answer that can't be output bytes: its request is pending, or its value is large. */
+/* An answer that can't be output bytes: its request is pending, or its value is large. The connection's worker uses it; while
+   the request is pending, the store does too. */
 struct reply {
 	struct store_request request;
 	struct conn *conn;
@@ -137,15 +138,15 @@ struct conn {
 	const struct protocol *protocol; /* NULL before the first byte */
 	struct worker *worker;
 	const struct server *server;
-	unsigned turns; /* commands left before others get their turn */
+	unsigned turns; /* commands that are left of its turn */
 	unsigned pending; /* replies whose request is not done */
 	unsigned ordered; /* of these, read-modify-writes ... */
 	uint64_t ordered_mask; /* ... a bit for each of their hashes */
-	char *body; /* where the value of a storage command goes ... */
-	uint32_t body_left; /* ... and how much is missing; read from the socket without a copy */
+	char *body; /* the position in its item where the rest of a storage command's value goes ... */
+	uint32_t body_left; /* ... and the bytes of it that are missing; they are received without a copy */
 	const struct listener *listener; /* the listener that it came in by; NULL: none (UDP) */
 	char *user; /* the name of the user who has logged in; NULL: nobody has. Freed with the connection */
-	bool authenticated; /* or doesn't have to be: commands are executed */
+	bool authenticated; /* commands are executed: the client has logged in, or doesn't have to */
 	uint8_t wait;
 	bool blocked; /* the socket takes no more */
 	bool failed; /* out of memory, or the peer is gone: close as soon as possible */
@@ -179,12 +180,12 @@ struct loan;
 
 /* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing has
    happened, and the protocol answers an error. */
-bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
+FS_MUST_CHECK bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
 
 /* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer doesn't
    read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of them, as TLS
    needs that. The thread that has the loan. */
-ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
+FS_MUST_CHECK ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 
 /* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's. */
 int loan_fd(const struct loan *loan);
@@ -199,7 +200,7 @@ void loan_return(struct loan *loan, bool close);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* The rest of conn_room: makes the buffer larger. */
+/* conn_room calls it if the buffer has no room: makes the buffer larger. Returns what conn_room does. */
 char *conn_make_room(struct conn *conn, uint32_t bytes);
 
 /* Returns room for so many bytes (at most CONN_ROOM_BYTES) in one piece at the end of the output; conn_commit takes what was
@@ -241,7 +242,7 @@ void conn_queue(struct conn *conn, struct reply *reply);
 /* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must wait. */
 bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
-/* The rest of conn_may_go. */
+/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go does. */
 bool conn_may_go_slow(struct conn *conn);
 
 /* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */

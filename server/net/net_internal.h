@@ -237,7 +237,7 @@ struct net {
 
 /* ---- connections (conn.c, output.c) ---------------------------------------------------------- */
 
-/* Opens a connection, which owns the descriptor and transport_data from here on. On failure the transport has closed them. */
+/* Opens a connection, which owns the descriptor and transport_data from here on. If memory is out, they are closed. */
 void conn_open(struct worker *worker, const struct opening *opening);
 /* Emits the connevents event of a connection that was opened, or is being closed. */
 void conn_tell(const struct conn *conn, bool opened) __attribute__((cold));
@@ -317,7 +317,7 @@ void worker_fini(struct worker *worker);
 /* Wakes the worker's loop. Any thread. */
 void worker_ring(struct worker *worker);
 /* Hands a connection to the worker. False: memory is out, and nothing was taken. Main thread; takes a leaf lock. */
-bool worker_give(struct worker *worker, const struct opening *opening);
+FS_MUST_CHECK bool worker_give(struct worker *worker, const struct opening *opening);
 
 /* Reads the store's clock and the coarse clock, once in each turn. */
 static inline void worker_wake(struct worker *worker)
@@ -447,7 +447,7 @@ void listen_raise_limit(const struct net *net);
 
 /* One accepted connection fewer is open. Wakes the main thread if it waits for that. Any thread. */
 void net_connection_closed(struct net *net);
-/* Wakes the main thread, which looks for work. Any thread. */
+/* Wakes the main thread, which looks whether it may accept again or must stop. Any thread. */
 void net_wake(struct net *net);
 
 /* ---- UDP (udp.c: datagrams; udp_listen.c: sockets) ------------------------------------------- */

@@ -280,7 +280,7 @@ def test_descriptors_that_can_not_be_served(tmp_path):
     with listening(socket.AF_UNIX, str(tmp_path / "d"), socket.SOCK_DGRAM) as datagrams:
         assert "datagrams of UNIX sockets aren't served" in refused(datagrams)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as packets:
-        assert "it is neither a stream nor of datagrams" in refused(packets)
+        assert "it is neither a stream socket nor one of datagrams" in refused(packets)
     with socket.socket(type=socket.SOCK_DGRAM) as unbound:
         assert "it isn't bound to a port" in refused(unbound)
     with listening() as good, listening() as named:
