@@ -227,8 +227,8 @@ out_net:
 	return exit_code;
 }
 
-/* If descriptor 0, 1 or 2 is closed at the start, the next file opened would get its number. That could be a socket or the
-   flash file, and the log would be written into it. */
+/* If descriptor 0, 1 or 2 is closed at the start, the next file opened would get its number. That could be a socket or
+   the flash file, and the log would be written into it. */
 static bool fill_standard_files(void)
 {
 	int fd;
@@ -239,7 +239,8 @@ static bool fill_standard_files(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
-/* Reads the options. Lines about errors are meant for the person who typed them, or, in the journal, are errors like any other. */
+/* Reads the options. Lines about errors are meant for the person who typed them, or, in the journal, are errors like
+   any other. */
 static int load_options(struct conf *conf, int argc, char **argv)
 {
 	char *text = NULL, *rest = NULL;

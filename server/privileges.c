@@ -17,8 +17,8 @@ static int privileges_error(char reason[256], const char *what)
 	return -1;
 }
 
-/* Empties the set of capabilities that an exec could give. Only a process with CAP_SETPCAP can; others don't need it, as the
-   daemon never calls exec. */
+/* Empties the set of capabilities that an exec could give. Only a process with CAP_SETPCAP can; others don't need it,
+   as the daemon never calls exec. */
 static void empty_bounding_set(void)
 {
 	for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -41,7 +41,8 @@ int privileges_become(const char *name, uid_t uid, gid_t gid, char reason[256])
 	return 0;
 }
 
-/* A service's filter of system calls may forbid the call that gives capabilities up, so that is only done if there are any. */
+/* A service's filter of system calls may forbid the call that gives capabilities up, so that is only done if there are
+   any. */
 static bool has_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -97,8 +97,9 @@ static rlim_t raise_limit(int resource)
 }
 
 /*
-  * Pages are locked when they are first used, so memory that is only reserved (stacks, room for growth) takes none.
- * Nothing is locked if there is a limit: the kernel would refuse later allocations beyond it, instead of not locking them.
+ * Pages are locked when they are first used, so memory that is only reserved (stacks, room for growth) takes none.
+ * Nothing is locked if there is a limit: the kernel would refuse later allocations beyond it, instead of not locking
+ * them.
  */
 static void lock_memory(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The daemon's process: background, user, limits, memory, pid file. It is done as in memcached, except that
+ * The daemon's process: background, user, limits, memory, pid file. It is done as in memcached, except that
  *
  *   - with -d the parent stays until the daemon serves, so that an error of the start is seen and sets the exit code;
  *   - -k locks pages when they are first used, not all at once, and raises the limit on locked memory where it may;
@@ -29,17 +29,17 @@ struct process {
 	char *pid_path; /* absolute; NULL when no pid file was written */
 };
 
-/* Fills *process: finds the user, and goes into the background (the parent does not return from here). Returns 0, or an exit
-   code of sysexits.h after the reason was written to standard error. */
+/* Fills *process: finds the user, and goes into the background (the parent does not return from here). Returns 0, or an
+   exit code of sysexits.h after the reason was written to standard error. */
 FS_MUST_CHECK int process_prepare(struct process *process, const struct conf *conf);
-/* -L: starts the program anew, once, with malloc's setting for large pages, which malloc reads only at its start. Returns if
-   there is nothing to do, or if that fails, which the log tells. argv is main's. */
+/* -L: starts the program anew, once, with malloc's setting for large pages, which malloc reads only at its start.
+   Returns if there is nothing to do, or if that fails, which the log tells. argv is main's. */
 void process_use_large_pages(const struct conf *conf, char **argv);
-/* Drops root and all capabilities for good (privileges.h). Raises the limits for -k and -r before that, and puts both into
-   effect. Returns 0, or -1 with a reason; memory that can't be locked is only a warning. */
+/* Drops root and all capabilities for good (privileges.h). Raises the limits for -k and -r before that, and puts both
+   into effect. Returns 0, or -1 with a reason; memory that can't be locked is only a warning. */
 FS_MUST_CHECK int process_become_user(struct process *process, char reason[256]);
-/* Writes the pid file. A file that can't be written, and one that names a running process and is replaced, are warnings in
-   the log, as in memcached. */
+/* Writes the pid file. A file that can't be written, and one that names a running process and is replaced, are warnings
+   in the log, as in memcached. */
 void process_write_pid(struct process *process);
 /* Removes the pid file if it still names this process. */
 void process_remove_pid(struct process *process);

@@ -14,8 +14,8 @@
 
 #include "base/sanitizer.h"
 
-/* The allowed calls. Some of them exist on some machines only, so they are looked up by name. The first ones are those of each
-   turn of a worker. */
+/* The allowed calls. Some of them exist on some machines only, so they are looked up by name. The first ones are those
+   of each turn of a worker. */
 static const char *const allowed[] = {
 	"epoll_wait",
 	"epoll_pwait",

@@ -191,8 +191,8 @@ unsigned service_sockets(const struct service *service, const struct net_socket 
 /* ---- what the service manager is told ----------------------------------------------------------- */
 
 /*
-  * sd_notify blocks while the manager's queue is full, and a manager that hangs must not stop the cache. So this asks the
- * socket first. Other errors (a malformed address, a missing socket) are left to sd_notify.
+ * sd_notify blocks while the manager's queue is full, and a manager that hangs must not stop the cache. So this asks
+ * the socket first. Other errors (a malformed address, a missing socket) are left to sd_notify.
  */
 static bool would_wait(void)
 {

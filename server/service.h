@@ -28,9 +28,9 @@ struct service;
 struct store_status;
 
 /*
- * Reads the service manager's variables of the environment, and removes those that aren't meant for children. Call it before
- * a fork: the sockets and the watchdog are meant for the process that was started. From here on log lines go to the
- * journal with their fields, if standard error is the journal. FS_OK: *out is the caller's. FS_EINVAL with a
+ * Reads the service manager's variables of the environment, and removes those that aren't meant for children. Call it
+ * before a fork: the sockets and the watchdog are meant for the process that was started. From here on log lines go to
+ * the journal with their fields, if standard error is the journal. FS_OK: *out is the caller's. FS_EINVAL with a
  * reason: LISTEN_FDS or WATCHDOG_USEC make no sense.
  */
 FS_MUST_CHECK int service_open(struct service **out, char reason[256]);
@@ -40,9 +40,9 @@ void service_close(struct service *service);
 /* ---- sockets handed over ---------------------------------------------------------------------- */
 
 /*
- * Sets *out to the array of the sockets that the service manager has bound, for net_listen, and returns their number, 0 for
- * NULL. The array and its names live as long as the service. A name is FileDescriptorName= of the unit; "" or "unknown"
- * where it has none. All descriptors are closed on exec; nothing else about them has been checked.
+ * Sets *out to the array of the sockets that the service manager has bound, for net_listen, and returns their number, 0
+ * for NULL. The array and its names live as long as the service. A name is FileDescriptorName= of the unit; "" or
+ * "unknown" where it has none. All descriptors are closed on exec; nothing else about them has been checked.
  */
 unsigned service_sockets(const struct service *service, const struct net_socket **out);
 
@@ -50,7 +50,8 @@ unsigned service_sockets(const struct service *service, const struct net_socket 
 
 /* None of these blocks: a message that the manager's queue has no room for is left out. */
 
-/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0: unknown. */
+/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0: unknown.
+   */
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes);
 /* The same for a step that doesn't know how far it is. */
 void service_stage(struct service *service, const char *what);
@@ -63,10 +64,11 @@ void service_stopping(struct service *service);
 /* -d: the parent, which the service manager takes for the daemon, names the child that serves. */
 void service_hand_over(pid_t child);
 
-/* Returns the seconds within which each worker must have come round for service_second's alive; 0: there is no watchdog. */
+/* Returns the seconds within which each worker must have come round for service_second's alive; 0: there is no
+   watchdog. */
 uint32_t service_patience_seconds(const struct service *service);
-/* Call it once a second: sends the line of state, and feeds the watchdog while alive. alive: main loop, workers and cleaner
-   do their work. */
+/* Call it once a second: sends the line of state, and feeds the watchdog while alive. alive: main loop, workers and
+   cleaner do their work. */
 void service_second(struct service *service, const struct server *server, bool alive);
 
 /* ---- the line of state (service_status.c) ------------------------------------------------------ */
@@ -78,8 +80,8 @@ struct service_figures {
 	bool accepting; /* fewer connections than -c are open */
 	uint64_t hits, gets; /* since the last line */
 };
-/* Writes the line, cut at size bytes, into out: "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash 12 %
-   full". If something doesn't work the line begins with "Degraded: " and that. Any thread. */
+/* Writes the line, cut at size bytes, into out: "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash
+   12 % full". If something doesn't work the line begins with "Degraded: " and that. Any thread. */
 void service_status_text(const struct service_figures *figures, char *out, size_t size);
 
 #endif

@@ -17,8 +17,7 @@ struct reload {
 	const struct server *server;
 	int argc;
 	char **argv;
-	struct conf
-		applied; /* the options as last read; its texts belong to server->conf, and to options that can't change */
+	struct conf applied; /* as last read; its texts belong to server->conf */
 	_Atomic int verbose;
 	unsigned changes; /* found by the reading under way */
 	struct store_tuning tuning;

@@ -81,7 +81,8 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }
 
-/* These rows cover windows of time, or the time since the start while that is shorter. "stats reset" doesn't change them. */
+/* These rows cover windows of time, or the time since the start while that is shorter. "stats reset" doesn't change
+   them. */
 static void window_rows(const struct store_status *status, struct stats_out *out)
 {
 	static const char *const names[STORE_WINDOWS] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * "stats": exactly the rows that memcached has for the given options, in its order and forms, as exporters and agents read
- * them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
+ * "stats": exactly the rows that memcached has for the given options, in its order and forms, as exporters and agents
+ * read them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
  */
 #include "server/admin/admin.h"
 
@@ -136,7 +136,7 @@ static uint64_t certificate_age(const struct source *from)
  *   COUNT_AS(section, name, counter)
  *   VALUE(section, name, expression)  of struct source *from
  *   SHOW(section, name, function)
-  *   NONE(section, name)             0: there is no such thing here
+ *   NONE(section, name)             0: there is no such thing here
  */
 #define ROWS(COUNT, COUNT_AS, VALUE, SHOW, NONE) \
 	VALUE(ALWAYS, pid, (uint64_t)getpid()) \
@@ -261,8 +261,8 @@ static uint64_t certificate_age(const struct source *from)
 	NONE(MAINTAINER, lru_bumps_dropped)
 
 /*
- * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". The place of
- * its row is memcached's, so no program can choose it. HIDDEN lists the counters that only /metrics shows.
+ * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". The
+ * place of its row is memcached's, so no program can choose it. HIDDEN lists the counters that only /metrics shows.
  */
 #define HIDDEN(COUNT) COUNT(ALWAYS, ssl_new_sessions)
 

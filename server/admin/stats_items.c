@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats items", "slabs", "sizes" and "cachedump": memcached's reports by slab class, made from the allocator's size classes.
-  * There is one list of objects, not four by temperature: the rows of the cold list cover all objects.
+ * "stats items", "slabs", "sizes" and "cachedump": memcached's reports by slab class, made from the allocator's size
+ * classes.
+ * There is one list of objects, not four by temperature: the rows of the cold list cover all objects.
  */
 #include "server/admin/admin.h"
 

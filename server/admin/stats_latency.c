@@ -33,8 +33,8 @@ static void latency_rows(struct stats_out *out, enum lat latency, const struct h
 
 	snprintf(name, sizeof(name), "%s_count", lat_info(latency)->name);
 	stats_add(out, name, "%" PRIu64, atomic_load_explicit(&hist->count, memory_order_relaxed));
-	/* The mean has so many digits that mean times count is the sum. A program that polls can compute the mean of the time
-	   between two answers. */
+	/* The mean has so many digits that mean times count is the sum. A program that polls can compute the mean of
+	   the time between two answers. */
 	snprintf(name, sizeof(name), "%s_mean_us", lat_info(latency)->name);
 	stats_add(out, name, "%.6f", hist_mean(hist) / 1000);
 	quantile_row(out, latency, hist, "p50", 0.5);

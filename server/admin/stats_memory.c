@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * "stats memory": the memory of the process, part by part. The parts come from the modules' accounts and from the allocator.
- * Their sum is compared with "resident", the kernel's own figure.
+ * "stats memory": the memory of the process, part by part. The parts come from the modules' accounts and from the
+ * allocator. Their sum is compared with "resident", the kernel's own figure.
  */
 #include "server/admin/admin.h"
 
@@ -24,9 +24,9 @@ static uint64_t bytes_without(uint64_t bytes, uint64_t part)
 }
 
 /*
-  * Returns the allocator's own memory: holes, its records, and pages that it keeps for later. It doesn't tell how many of these
- * bytes are resident. So this is the resident memory without the other parts, at most as much as the allocator counts. If
- * the other parts are too large, or too small by more than that, the sum is wrong.
+ * Returns the allocator's own memory: holes, its records, and pages that it keeps for later. It doesn't tell how many
+ * of these bytes are resident. So this is the resident memory without the other parts, at most as much as the allocator
+ * counts. If the other parts are too large, or too small by more than that, the sum is wrong.
  */
 static uint64_t allocators_share(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * "stats settings": the rows of memcached 1.6.18, in its order and forms, and then Flashield's own options.
+ * "stats settings": the rows of memcached 1.6.18, in its order and forms, and then Flashield's own options.
  *
- * An option that has no effect here is shown as it was given, for scripts that compare the settings with those they want.
- * Flashield's own options have their names of the configuration file, with "_" for "-", and their values as there.
+ * An option that has no effect here is shown as it was given, for scripts that compare the settings with those they
+ * want. Flashield's own options have their names of the configuration file, with "_" for "-", and their values as
+ * there.
  */
 #include "server/admin/admin.h"
 

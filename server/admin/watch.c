@@ -109,8 +109,8 @@ int watch_join(struct watch *watch, struct conn *conn, unsigned streams)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Their buffers begin with the answer to "watch". It is sent after want_streams(), so that a client that has read it misses
-   no later event. */
+/* Their buffers begin with the answer to "watch". It is sent after want_streams(), so that a client that has read it
+   misses no later event. */
 static void admit_watchers(struct watch *watch)
 {
 	static const char answer[] = "OK\r\n";

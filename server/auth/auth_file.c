@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which may be
- * empty. The password is the rest of the line, and may not be empty. A carriage return at the line's end is no part of it.
- * Any other line, even an empty one, is an error: it is better that nobody can log in than an unexpected user.
+ * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which
+ * may be empty. The password is the rest of the line, and may not be empty. A carriage return at the line's end is no
+ * part of it. Any other line, even an empty one, is an error: it is better that nobody can log in than an unexpected
+ * user.
  */
 #include "server/auth/auth_internal.h"
 

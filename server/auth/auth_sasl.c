@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * SASL by libsasl2, as an application called "memcached". /etc/sasl/memcached.conf or /etc/sasl2/memcached.conf names the
- * mechanisms and the store of passwords, unless the environment's SASL_CONF_PATH names another folder.
+ * SASL by libsasl2, as an application called "memcached". /etc/sasl/memcached.conf or /etc/sasl2/memcached.conf names
+ * the mechanisms and the store of passwords, unless the environment's SASL_CONF_PATH names another folder.
  */
 #include "server/auth/auth_internal.h"
 

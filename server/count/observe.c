@@ -23,8 +23,8 @@ enum app_counter {
 	APP_BYTES_READ,
 	APP_BYTES_WRITTEN,
 	APP_COUNTERS,
-	/* The kind of a get, whose result chooses one of these three. Gets and hits are sums of them, as a difference of two
-	   counts that are read one after the other could fall now and then. */
+	/* The kind of a get, whose result chooses one of these three. Gets and hits are sums of them, as a difference
+	   of two counts that are read one after the other could fall now and then. */
 	APP_GETS = APP_MISSES
 };
 _Static_assert(OBSERVE_NAME_MAX == PREFIX_NAME_MAX, "names are prefixes");
@@ -74,8 +74,8 @@ uint64_t observe_untouched(void)
 #define SEEN 16u /* applications that a thread finds without a look into the table */
 
 /*
-  * An application that this thread has counted for. It is found by the first START_BYTES of the key. A name of fewer bytes is
- * in them with its delimiter, so that no other name matches. Of a longer name the rest is compared too.
+ * An application that this thread has counted for. It is found by the first START_BYTES of the key. A name of fewer
+ * bytes is in them with its delimiter, so that no other name matches. Of a longer name the rest is compared too.
  */
 struct seen {
 	uint64_t start; /* zeros behind the delimiter; 0: the entry is empty */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The HTTP side of /metrics: prometheus-cpp's Exposer (civetweb's threads) asks for families, which collect.c gives.
+ * The HTTP side of /metrics: prometheus-cpp's Exposer (civetweb's threads) asks for families, which collect.c gives.
  * No exception leaves this file: the functions that C calls catch all of them.
  */
 #include "server/metrics/metrics.h"
@@ -33,8 +33,8 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/* A silent connection holds a thread until patience_ms is over. With 8 threads, 8 such connections a second delay no other
-   client for longer than that. */
+/* A silent connection holds a thread until patience_ms is over. With 8 threads, 8 such connections a second delay no
+   other client for longer than that. */
 constexpr const char *threads = "8";
 /* The time for a request to come, and for its answer to be taken. A stop may have to wait so long. */
 constexpr const char *patience_ms = "1000";
@@ -195,8 +195,8 @@ std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 /* ---- stopping ----------------------------------------------------------------------------------- */
 
 /*
-  * civetweb's thread that accepts notices that it must end when a client connects, or after 2 s. That is too long for a cache
- * that is being restarted. So this connects until the thread has ended.
+  * civetweb's thread that accepts notices that it must end when a client connects, or after 2 s. That is too long for a
+ * cache that is being restarted. So this connects until the thread has ended.
  */
 class Knocking
 {

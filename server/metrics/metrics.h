@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * /metrics for Prometheus, by prometheus-cpp, which only metrics.cc includes.
+ * /metrics for Prometheus, by prometheus-cpp, which only metrics.cc includes.
  *
  *   Prometheus --HTTP--> prometheus-cpp's threads --> metrics.cc --> collect.c --> counters, store_get_status, ...
  *
-  * collect.c gives all samples to a sink. It is C and needs no library, so that tests read the samples without HTTP.
+ * collect.c gives all samples to a sink. It is C and needs no library, so that tests read the samples without HTTP.
  *
- * Threads: scrapes run in the library's own threads, never in a worker, and several may run at a time. They read only what
- * any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms. All of that exists
- * before metrics_start, and until metrics_stop has returned.
+ * Threads: scrapes run in the library's own threads, never in a worker, and several may run at a time. They read only
+ * what any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms. All of that
+ * exists before metrics_start, and until metrics_stop has returned.
  */
 #ifndef FS_SERVER_METRICS_METRICS_H
 #define FS_SERVER_METRICS_METRICS_H
@@ -29,8 +29,8 @@ struct server;
    daemon can go on without. The threads block all signals. Main thread. */
 FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address,
 				char reason[256]);
-/* Waits for scrapes under way, 1 s at most, and frees all. NULL is nothing. Main thread, before anything that a scrape reads
-   is freed. */
+/* Waits for scrapes under way, 1 s at most, and frees all. NULL is nothing. Main thread, before anything that a scrape
+   reads is freed. */
 void metrics_stop(struct metrics *metrics);
 
 /* ---- samples (collect.c) ---------------------------------------------------------------------- */
@@ -43,15 +43,17 @@ struct metrics_sink {
 	void *context;
 	/* A family begins. type: enum metrics_type. */
 	void (*begin)(void *context, const char *name, int type, const char *help);
-	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each label. */
+	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each label.
+	   */
 	void (*sample)(void *context, const char *names, const char *const *values, double value);
-	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of them. */
+	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of them.
+	   */
 	void (*histogram)(void *context, const char *names, const char *const *values, const double *bounds_seconds,
 			  const uint64_t *cumulative, unsigned bounds, uint64_t count, double sum_seconds);
 };
 
-/* Calls the sink for each family, in the order of metrics.def, and then for the counters. Any thread; takes leaf locks and
-   reads /proc. */
+/* Calls the sink for each family, in the order of metrics.def, and then for the counters. Any thread; takes leaf locks
+   and reads /proc. */
 void metrics_collect(const struct server *server, const struct metrics_sink *sink);
 
 #ifdef __cplusplus

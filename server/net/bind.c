@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Binds the sockets that the options name: -p and -U on each of -l's addresses, or -s. An error has memcached's words, and
- * names the process that has the port.
+ * Binds the sockets that the options name: -p and -U on each of -l's addresses, or -s. An error has memcached's words,
+ * and names the process that has the port.
  */
 #include "server/net/net_internal.h"
 
@@ -132,8 +132,8 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 		 type_name(binding->type), address, holder);
 }
 
-/* Binds all addresses of a host; NULL: all interfaces. As in memcached, one address that can be bound is enough. The log has
-   a line about the others. */
+/* Binds all addresses of a host; NULL: all interfaces. As in memcached, one address that can be bound is enough. The
+   log has a line about the others. */
 static int bind_host(struct binding *binding, const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = binding->type }, *list;
@@ -176,7 +176,7 @@ static bool is_port(const char *text)
 }
 
 /*
-  * Binds one of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. Behind "notls:" its
+ * Binds one of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. Behind "notls:" its
  * connections are plain in spite of -Z.
  */
 static int bind_address(struct binding *binding, char *address, const char *port)

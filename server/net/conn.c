@@ -24,8 +24,8 @@ int conn_number(const struct conn *conn)
 
 /* ---- input buffer ---------------------------------------------------------------------------- */
 
-/* A buffer for a line of many keys. All such buffers of a worker together may take as much memory as its answers may. So
-   clients that begin long lines and don't end them take no memory beyond that. NULL: that much is taken. */
+/* A buffer for a line of many keys. All such buffers of a worker together may take as much memory as its answers may.
+   So clients that begin long lines and don't end them take no memory beyond that. NULL: that much is taken. */
 static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32_t capacity)
 {
 	uint64_t most = worker->held_limit > INPUT_LEAST_BYTES ? worker->held_limit : INPUT_LEAST_BYTES;
@@ -190,8 +190,9 @@ static ssize_t receive_bytes(struct conn *conn)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* All connections' answers together take too much memory. It comes back as they are sent, or as a sweep closes connections.
-   Meanwhile only connections go on that are in the middle of a value, or have answers of their own to wait for. */
+/* All connections' answers together take too much memory. It comes back as they are sent, or as a sweep closes
+   connections. Meanwhile only connections go on that are in the middle of a value, or have answers of their own to wait
+   for. */
 static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 {
 	if (conn->body_left > 0 || !conn_output_empty(conn))
@@ -272,8 +273,8 @@ static bool __attribute__((cold)) end_conn_step(struct socket_conn *sock)
 	return false;
 }
 
-/* Sends the answers, goes on with commands that waited for nothing else, and settles. False: the connection is closed or
-   lent. */
+/* Sends the answers, goes on with commands that waited for nothing else, and settles. False: the connection is closed
+   or lent. */
 static bool finish_conn_step(struct conn *conn, enum conn_verdict verdict)
 {
 	for (;;) {
@@ -307,8 +308,8 @@ static void stop_reading(struct socket_conn *sock)
 	}
 }
 
-/* TLS can't receive before it has sent. on_writable will make the connection ready, and settle_conn will watch for input
-   again. */
+/* TLS can't receive before it has sent. on_writable will make the connection ready, and settle_conn will watch for
+   input again. */
 static void __attribute__((cold)) wait_until_writable(struct socket_conn *sock)
 {
 	event_add(&sock->writable, NULL);
@@ -367,8 +368,8 @@ static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 	stop_reading(sock);
 }
 
-/* Looks ahead at the keys of all these connections. A single connection whose input has no room for two keys is not worth
-   the look. */
+/* Looks ahead at the keys of all these connections. A single connection whose input has no room for two keys is not
+   worth the look. */
 static void foresee_keys(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	uint64_t hashes[CONN_FORESEEN];
@@ -424,7 +425,8 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 		receive_rest(socks[__builtin_ctz(rest)]);
 }
 
-/* Receives. The commands are executed together with those of the other connections that are readable now (conn_step_all). */
+/* Receives. The commands are executed together with those of the other connections that are readable now
+   (conn_step_all). */
 static void on_readable(evutil_socket_t fd, short what, void *context)
 {
 	struct socket_conn *sock = context;

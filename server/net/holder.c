@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Finds the process that holds a port. The kernel's table of sockets tells everybody which user it is. Only root and that
- * user can see which process it is. Where the daemon may not see it, it asks the port itself for its version.
+ * Finds the process that holds a port. The kernel's table of sockets tells everybody which user it is. Only root and
+ * that user can see which process it is. Where the daemon may not see it, it asks the port itself for its version.
  */
 #include "server/net/net_internal.h"
 
@@ -164,8 +164,9 @@ static bool belongs_to(const char *pid, uid_t uid)
 }
 
 /*
-  * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
- * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look into.
+ * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
+ * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look
+ * into.
  */
 static void find_process(struct holder *holder, uint64_t inode)
 {

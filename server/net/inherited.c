@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Sockets that a service manager has bound and handed over. They take the place of -l, -p, -U and -s. Each is checked
+ * Sockets that a service manager has bound and handed over. They take the place of -l, -p, -U and -s. Each is checked
  * first, as the unit's author may have meant another daemon, or another kind of service.
  */
 #include "server/net/net_internal.h"

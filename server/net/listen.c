@@ -182,8 +182,8 @@ static bool write_ports(const struct net *net, FILE *file)
 	return !ferror(file);
 }
 
-/* MEMCACHED_PORT_FILENAME: a program that starts the daemon with "-p -1" learns the ports from this file. The file appears
-   complete, when clients can connect. */
+/* MEMCACHED_PORT_FILENAME: a program that starts the daemon with "-p -1" learns the ports from this file. The file
+   appears complete, when clients can connect. */
 static void write_port_file(const struct net *net)
 {
 	const char *path = getenv("MEMCACHED_PORT_FILENAME");
@@ -230,8 +230,8 @@ void listen_close(struct net *net)
 	net->unix_path = NULL;
 }
 
-/* The sockets were bound long before, so that a port in use is the first error of a start. They listen only now: clients that
-   connect while a large flash file is being made are refused, and don't wait. */
+/* The sockets were bound long before, so that a port in use is the first error of a start. They listen only now:
+   clients that connect while a large flash file is being made are refused, and don't wait. */
 int listen_start(struct net *net)
 {
 	uint32_t now_seconds = atomic_load(&net->now_seconds);

@@ -10,11 +10,11 @@
  *   connections that are ready again: had to give way, were blocked, or one of their replies is done
  *   store_worker_flush: the flash reads gathered in this turn start together
  *
- * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps: otherwise
- * it would stand still for as long as nothing happens.
+ * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps:
+ * otherwise it would stand still for as long as nothing happens.
  *
- * Threads: a function without a remark belongs to the worker's thread if it takes a worker or a connection, and else to the main
- * thread.
+ * Threads: a function without a remark belongs to the worker's thread if it takes a worker or a connection, and else to
+ * the main thread.
  */
 #ifndef FS_SERVER_NET_NET_INTERNAL_H
 #define FS_SERVER_NET_NET_INTERNAL_H
@@ -151,11 +151,12 @@ struct worker {
 	bool running; /* thread was started: net_serve's */
 	bool woken; /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is open. */
+	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is open.
+	   */
 	LIST_HEAD(, socket_conn) conns;
 	struct lock list_lock;
-	/* Connections that gave way get one turn, at the end of the worker's turn; otherwise they would have many turns to one
-	   of the others. */
+	/* Connections that gave way get one turn, at the end of the worker's turn; otherwise they would have many turns
+	   to one of the others. */
 	TAILQ_HEAD(ready_list, socket_conn) ready;
 	struct socket_conn
 		*fresh[CONN_STEPS]; /* have received in this turn; stepped as soon as there are enough of them */
@@ -167,7 +168,7 @@ struct worker {
 	unsigned buffer_count;
 	struct reply *replies;
 	unsigned reply_count;
-	int64_t flash_value_bytes; /* mean length of values from flash, by which those of pending replies are estimated */
+	int64_t flash_value_bytes; /* mean length of values from flash: an estimate for pending replies */
 	uint64_t held, held_limit; /* memory of all its connections' answers ... */
 	uint64_t held_most; /* ... beyond which no further request starts on any of them */
 	uint64_t input_bytes; /* of input buffers larger than the pooled ones */
@@ -273,12 +274,15 @@ void reply_free_all(struct worker *worker);
 
 /* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
 
-/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock. */
+/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock.
+   */
 struct certificates;
-/* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't be used. */
+/* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't
+   be used. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
-/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then. */
+/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then.
+   */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
 uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
 /* Makes a session with the present ones, which is the caller's. NULL: memory is out. */
@@ -295,8 +299,8 @@ void loan_collect(struct worker *worker);
 
 /* ---- connections that last too long (sweep.c) ----------------------------------------------------------- */
 
-/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks for
-   their beat. */
+/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks
+   for their beat. */
 void sweep_ring(struct net *net);
 /* Closes idle connections (-o idle_timeout), and those whose answers keep others from memory. */
 void sweep(struct worker *worker);
@@ -305,8 +309,9 @@ void sweep_feed(struct worker *worker);
 
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
-/* The first four belong to the main thread. worker_init expects a zeroed struct: it makes the loop, the store's worker and
-   the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was made. */
+/* The first four belong to the main thread. worker_init expects a zeroed struct: it makes the loop, the store's worker
+   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was made.
+   */
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 /* Starts the thread. FS_OK or FS_ESYS. */
 FS_MUST_CHECK int worker_start(struct worker *worker);
@@ -375,7 +380,8 @@ void worker_run_fresh(struct worker *worker);
 /* The same, and steps once each connection that was in the ready list at the call. */
 void worker_run_ready(struct worker *worker);
 
-/* worker_took and worker_gave add to client_bytes the memory that clients make a worker take, and subtract what it frees. */
+/* worker_took and worker_gave add to client_bytes the memory that clients make a worker take, and subtract what it
+   frees. */
 static inline void worker_took(struct worker *worker, uint64_t bytes)
 {
 	atomic_store_explicit(&worker->client_bytes,
@@ -416,8 +422,8 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
-/* Adds a bound socket to net's listeners, which own the descriptor from here on. local: a UNIX socket. Returns false, and
-   has closed the descriptor, if memory is out. */
+/* Adds a bound socket to net's listeners, which own the descriptor from here on. local: a UNIX socket. Returns false,
+   and has closed the descriptor, if memory is out. */
 FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
 /* Returns true if a service manager has handed sockets over: these are served, and none of the options'. */
 bool inherited_any(const struct net *net);
@@ -426,8 +432,8 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 /*
  * Finds the process that has a socket on this address, or on one that collides with it: "process 4711 (memcached), user
  * memcache, memcached.service"; without the right to see that, "memcached 1.6.18 (user memcache)" if the port answers
- * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is found.
- * Main thread, at the start: reads much of /proc, and talks to the port.
+ * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is
+ * found. Main thread, at the start: reads much of /proc, and talks to the port.
  */
 #define HOLDER_BYTES 128
 bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
@@ -470,8 +476,8 @@ struct udp_socket {
 /* Binds a socket for each worker to this address. 0, or -1 with errno. Main thread, like all that follows except where
    another thread is named. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
-/* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no second one
-   could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
+/* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no
+   second one could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_adopt(struct net *net, int fd);
 /* Returns true if there is a socket on this address, given as text. */
 bool udp_have(const struct net *net, const char *address);

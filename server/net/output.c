@@ -118,8 +118,8 @@ static uint32_t reply_bytes(const struct reply *reply)
 	return reply->text_length + (reply->has_value ? reply->request.value.length + reply->tail_length : 0);
 }
 
-/* Accounts for the memory of a reply. An item's value counts too: it may be overwritten meanwhile, and then only the reply
-   keeps it. */
+/* Accounts for the memory of a reply. An item's value counts too: it may be overwritten meanwhile, and then only the
+   reply keeps it. */
 static void hold_reply(struct conn *conn, struct reply *reply)
 {
 	const struct store_value *value = &reply->request.value;
@@ -276,8 +276,8 @@ void conn_drop_output(struct conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Short pieces are copied together. So a hundred values of a multiget are one piece instead of 300; the kernel saves more by
-   that than the copy costs. */
+/* Short pieces are copied together. So a hundred values of a multiget are one piece instead of 300; the kernel saves
+   more by that than the copy costs. */
 struct pieces {
 	struct iovec piece[PIECES];
 	unsigned count;
@@ -305,8 +305,8 @@ static void add_copy(struct pieces *pieces, const char *bytes, size_t length)
 		add_reference(pieces, to, length);
 }
 
-/* Adds the bytes that were not sent before: *skip of them were, here and in the pieces that follow. Takes off *skip those of
-   this piece. */
+/* Adds the bytes that were not sent before: *skip of them were, here and in the pieces that follow. Takes off *skip
+   those of this piece. */
 static void add_piece(struct pieces *pieces, const char *bytes, size_t length, size_t *skip)
 {
 	size_t cut = *skip < length ? *skip : length;
@@ -408,8 +408,8 @@ static bool output_is_sendable(const struct output *output)
 	return !first->pending || first->position > output->origin + output->head;
 }
 
-/* Notes that the socket took `sent` of the offered bytes, or that it failed with errno (-1). False: it takes no more for
-   now. */
+/* Notes that the socket took `sent` of the offered bytes, or that it failed with errno (-1). False: it takes no more
+   for now. */
 static inline bool note_sent(struct conn *conn, ssize_t sent, size_t offered)
 {
 	if (__builtin_expect(sent < 0, 0)) {

@@ -25,8 +25,8 @@ void sweep_ring(struct net *net)
 
 /* ---- idle connections ------------------------------------------------------------------------ */
 
-/* A connection that waits for flash, doesn't take its answers, or is lent is not idle. As in memcached, one of a UNIX socket
-   never is. */
+/* A connection that waits for flash, doesn't take its answers, or is lent is not idle. As in memcached, one of a UNIX
+   socket never is. */
 static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
 {
 	const struct conn *conn = &sock->conn;

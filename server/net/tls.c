@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * TLS as a transport. The handshake is part of the first reads: until it is done, receive() returns EAGAIN.
+ * TLS as a transport. The handshake is part of the first reads: until it is done, receive() returns EAGAIN.
  *
- *   receive   reads ahead of the record that it decrypts, so that a request costs one recv. *more tells of bytes left over
- *             in OpenSSL, as the socket doesn't
+  *   receive   reads ahead of the record that it decrypts, so that a request costs one recv. *more tells of bytes left
+ *             over in OpenSSL, as the socket doesn't
  *   send      sends a record at a time; short pieces are copied into one
  *
- * A record that OpenSSL could not send must be offered again, from the same byte on and no shorter. It is, as the output is
- * always sent from its front. Nothing is sent before the handshake is done.
+ * A record that OpenSSL could not send must be offered again, from the same byte on and no shorter. It is, as the
+ * output is always sent from its front. Nothing is sent before the handshake is done.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -135,8 +135,8 @@ static void advance_cursor(struct cursor *at, size_t bytes)
 	at->skip += bytes;
 }
 
-/* Sets *out to the bytes of the next record, which are those of one piece, or of short ones copied together. Returns their
-   number, 0 at the end. */
+/* Sets *out to the bytes of the next record, which are those of one piece, or of short ones copied together. Returns
+   their number, 0 at the end. */
 static size_t next_record(struct cursor at, size_t wanted, char copy[RECORD_BYTES], const char **out)
 {
 	size_t length = 0;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * UDP: each datagram is a connection of its own, which ends when it is answered.
+ * UDP: each datagram is a connection of its own, which ends when it is answered.
  *
  *   datagram |request id, sequence, total, 0|commands|      8 bytes and what TCP would carry
  *      -> conn_open -> receive(): the commands, then the end -> ... -> send() gathers -> close() frames and sends
  *
-  * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1. (memcached 1.6 numbers each value
- * of a multiget as a message of its own; no client can put these together again.)
+ * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1. (memcached 1.6 numbers each
+ * value of a multiget as a message of its own; no client can put these together again.)
  *
- * Datagrams that don't fit into the socket's buffer wait until the socket is writable. The memory of a worker's requests and
- * gathered answers is bounded. Beyond the bound, answers and new requests are dropped and counted, as UDP allows.
+ * Datagrams that don't fit into the socket's buffer wait until the socket is writable. The memory of a worker's
+ * requests and gathered answers is bounded. Beyond the bound, answers and new requests are dropped and counted, as UDP
+ * allows.
  *
  * Threads: all functions run on the worker that the socket belongs to.
  */
@@ -216,7 +217,8 @@ static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, un
 	return (ssize_t)bytes;
 }
 
-/* Sends the answer. An incomplete one, as of a worker that stops, is dropped: the client would take it for a complete one. */
+/* Sends the answer. An incomplete one, as of a worker that stops, is dropped: the client would take it for a complete
+   one. */
 static void udp_close(struct socket_conn *sock)
 {
 	struct datagram *datagram = sock->transport_data;
@@ -257,8 +259,8 @@ static void drop_datagram(struct udp_socket *socket, const char *why)
 	log_debug("<%d a datagram was dropped: %s", socket->fd, why);
 }
 
-/* Keeps our address that the datagram came to, in the form that sendmsg takes. The interface is left to the routing, except
-   for link-local addresses, which need one. */
+/* Keeps our address that the datagram came to, in the form that sendmsg takes. The interface is left to the routing,
+   except for link-local addresses, which need one. */
 static void keep_local(struct datagram *datagram, struct msghdr *message)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * UDP sockets: every worker has one of its own on each address (SO_REUSEPORT). The kernel spreads clients over them by
+ * UDP sockets: every worker has one of its own on each address (SO_REUSEPORT). The kernel spreads clients over them by
  * their port, and a datagram wakes one worker. With one socket for all workers it would wake each that sleeps.
  *
  * Threads: a socket belongs to its worker while the worker's thread runs; before and after, to the main thread.
@@ -39,8 +39,8 @@ static void set_udp_options(int fd, int family)
 	set_udp_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
 }
 
-/* Opens and binds a socket. The first one of an address, which leads, is bound without SO_REUSEPORT, so that a port in use is
-   an error. It gets the option after that, and the others can be bound beside it. -1 with errno. */
+/* Opens and binds a socket. The first one of an address, which leads, is bound without SO_REUSEPORT, so that a port in
+   use is an error. It gets the option after that, and the others can be bound beside it. -1 with errno. */
 static int open_socket(const struct sockaddr *address, socklen_t length, bool leads)
 {
 	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;

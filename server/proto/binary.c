@@ -54,8 +54,8 @@ static void __attribute__((cold, noinline)) log_packet(const struct conn *conn, 
 }
 
 /*
-  * Answers the error of a header, which is used up. It closes the connection, except after an unknown opcode, whose body is
- * skipped.
+ * Answers the error of a header, which is used up. It closes the connection, except after an unknown opcode, whose body
+ * is skipped.
  */
 static enum binary_step refuse_header(struct conn *conn, const struct binary_command *command, enum binary_error error)
 {
@@ -80,8 +80,8 @@ static enum binary_step refuse_header(struct conn *conn, const struct binary_com
 	return BINARY_NEXT;
 }
 
-/* Returns how many bytes of a packet must be in the input before it is run: header, extras and key; for logging in, the value
-   too. */
+/* Returns how many bytes of a packet must be in the input before it is run: header, extras and key; for logging in, the
+   value too. */
 static uint32_t needed_bytes(const struct binary_command *command)
 {
 	uint32_t head = BINARY_HEADER_BYTES + command->extras_length + command->key_length;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The binary protocol's layout, and a parser that is a pure function from bytes to a struct: it knows
+ * The binary protocol's layout, and a parser that is a pure function from bytes to a struct: it knows
  * neither connections nor the store. It refuses the packets that memcached 1.6.18 was seen to refuse.
  *
  *   byte  0      1       2       4       5         6        8       12      16    24
  *         magic  opcode  key     extras  datatype  vbucket  body    opaque  CAS   extras | key | value
  *                        length  length            /status  length          id    \_____ body ______/
  *
-  * All numbers are big-endian. Datatype and vbucket of a request are ignored.
+ * All numbers are big-endian. Datatype and vbucket of a request are ignored.
  *
  * Threads: any; nothing here has a state.
  */
@@ -158,8 +158,8 @@ struct binary_command {
 };
 
 /*
-  * Reads a header of BINARY_HEADER_BYTES into *out. Returns BINARY_ERROR_NONE, or the error. The fields of the header are set
- * unless it is BINARY_ERROR_MAGIC; value_length isn't with BINARY_ERROR_LENGTHS either. Without an error,
+ * Reads a header of BINARY_HEADER_BYTES into *out. Returns BINARY_ERROR_NONE, or the error. The fields of the header
+ * are set unless it is BINARY_ERROR_MAGIC; value_length isn't with BINARY_ERROR_LENGTHS either. Without an error,
  * extras_length + key_length is at most BINARY_KEY_MAX + 20.
  */
 enum binary_error binary_parse_header(const char *bytes, struct binary_command *out);

@@ -109,8 +109,8 @@ static bool starts_with(const char *key, uint32_t length, const char *word)
 }
 
 /*
-  * Is there a report of this name? As in memcached, only the first letters of "settings" and "reset" are compared, and all of
- * the others; only the text protocol has "cachedump".
+ * Is there a report of this name? As in memcached, only the first letters of "settings" and "reset" are compared, and
+ * all of the others; only the text protocol has "cachedump".
  */
 static bool find_report(const char *key, uint32_t *length)
 {

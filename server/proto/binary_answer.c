@@ -145,8 +145,8 @@ static uint16_t make_done(const struct reply *reply, char *out)
 	return (uint16_t)(BINARY_HEADER_BYTES + body);
 }
 
-/* Writes the answer without the value, at most REPLY_TEXT_BYTES, into out, which may be the reply's own text. Returns its
-   length; 0: a quiet command has none. */
+/* Writes the answer without the value, at most REPLY_TEXT_BYTES, into out, which may be the reply's own text. Returns
+   its length; 0: a quiet command has none. */
 static uint16_t make_packet(const struct reply *reply, char *out)
 {
 	enum binary_status status = binary_status_of(&reply->request);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the binary protocol: binary.c finds the packets in the input, binary_keys.c runs those on keys, binary_admin.c the
- * others, and binary_answer.c makes the answers.
+ * Inside the binary protocol: binary.c finds the packets in the input, binary_keys.c runs those on keys, binary_admin.c
+ * the others, and binary_answer.c makes the answers.
  *
- * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of binary_stat and
- * the helpers of libsasl2.
+ * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of binary_stat
+ * and the helpers of libsasl2.
  */
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
@@ -55,7 +55,8 @@ unsigned binary_foresee(const struct conn *conn, struct foreseen *out, unsigned 
 
 /* Appends an answer of this status to the output, with the text of an error or without a body. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
-/* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is large. */
+/* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is
+   large. */
 void binary_make_header(char *out, const struct binary_command *command, enum binary_status status, uint16_t key_length,
 			uint32_t body_length);
 /* Appends an answer with key and value, at most CONN_ROOM_BYTES together with the header. */

@@ -132,8 +132,8 @@ static enum binary_step binary_refuse_store(struct conn *conn, const struct bina
 }
 
 /*
-  * With an id, set, add and replace do the same: they replace the object if it has that id. Each of them may find it missing,
- * and add may store. With -C there are no ids, and none is compared.
+ * With an id, set, add and replace do the same: they replace the object if it has that id. Each of them may find it
+ * missing, and add may store. With -C there are no ids, and none is compared.
  */
 static void choose_store(struct conn *conn, struct reply *reply, const struct binary_command *command)
 {

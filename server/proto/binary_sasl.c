@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Logging in by SASL: the mechanisms, and an exchange of one step or more. A client that begins an exchange is logged out
- * until the exchange has succeeded.
+ * Logging in by SASL: the mechanisms, and an exchange of one step or more. A client that begins an exchange is logged
+ * out until the exchange has succeeded.
  */
 #include <string.h>
 

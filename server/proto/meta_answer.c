@@ -129,8 +129,8 @@ static char *put_marks(char *at, const struct store_found *found)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* q leaves out the expected answers: a miss of mg, and the success of the other commands, except of an ma that has made its
-   object. */
+/* q leaves out the expected answers: a miss of mg, and the success of the other commands, except of an ma that has made
+   its object. */
 static bool is_silent(struct reply *reply)
 {
 	enum store_result result = reply->request.result;
@@ -222,7 +222,8 @@ static uint16_t make_debug(struct reply *reply, char *out)
 	return (uint16_t)(put_text(at, "\r\n") - out);
 }
 
-/* Writes the head into out, and returns its length. *value: the value follows; otherwise the value, if any, is released. */
+/* Writes the head into out, and returns its length. *value: the value follows; otherwise the value, if any, is
+   released. */
 static uint16_t finish_head(struct reply *reply, char *out, bool *value)
 {
 	bool found = reply->request.op == STORE_GET && reply->request.result == STORE_HIT, debug;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Inside the meta commands, which are part of the text protocol: meta_parse.c reads their lines, meta.c makes
+ * Inside the meta commands, which are part of the text protocol: meta_parse.c reads their lines, meta.c makes
  * requests of them, meta_answer.c makes the answers.
  *
  * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks.
@@ -21,7 +21,7 @@ struct meta_own {
 	bool value; /* v: the value, or ma's number, is sent */
 	bool encoded; /* b: the key is answered in base64 */
 	bool before; /* t comes before T: the old time to live is answered */
-	uint8_t made; /* t of an object that this command made: 0 before N and T, 1 between them, 2 behind all that are given */
+	uint8_t made; /* t of an object that this command made: 0 before N and T, 1 between them, 2 behind them */
 	uint32_t length; /* ms: of the value that was sent */
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");

@@ -98,7 +98,8 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 	}
 }
 
-/* False: an unknown flag, or a second one of its kind, ends the parsing. Of several bad tokens the last one is answered. */
+/* False: an unknown flag, or a second one of its kind, ends the parsing. Of several bad tokens the last one is
+   answered. */
 static bool parse_flag(struct meta_command *out, const char *word, size_t length, enum meta_error *error)
 {
 	unsigned char flag = (unsigned char)*word;

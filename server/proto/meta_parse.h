@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The meta commands' parser: a pure function from a line to a struct. It knows neither connections nor the store.
- * Specification: protocol.txt of memcached. Error lines and their order are those that 1.6.18 was seen to answer; the flags E
- * and x, s with ms, and N with append and prepend are those that releases up to 1.6.45 added.
+ * The meta commands' parser: a pure function from a line to a struct. It knows neither connections nor the store.
+ * Specification: protocol.txt of memcached. Error lines and their order are those that 1.6.18 was seen to answer; the
+ * flags E and x, s with ms, and N with append and prepend are those that releases up to 1.6.45 added.
  *
  *   mg <key> <flag>*     ms <key> <bytes> <flag>*     md <key> <flag>*     ma <key> <flag>*     me <key> [b]
  *
-  * A flag is a letter and, right behind it, its token. mg, ms, md and ma take all flags; one that has no meaning for the
+ * A flag is a letter and, right behind it, its token. mg, ms, md and ma take all flags; one that has no meaning for the
  * command changes nothing.
  *
  * Threads: any; nothing here has a state.
@@ -100,8 +100,8 @@ enum meta_error {
 /* The line that answers an error, line end included; "" for OK. Constant text. */
 const char *meta_error_answer(enum meta_error error);
 
-/* Pointers lead into the line; the one of a key in base64 leads into the struct itself. A token's field is set if its flag was
-   given. */
+/* Pointers lead into the line; the one of a key in base64 leads into the struct itself. A token's field is set if its
+   flag was given. */
 struct meta_command {
 	const char *key;
 	const char *opaque; /* O: without the letter */
@@ -139,18 +139,18 @@ static inline bool meta_given(const struct meta_command *command, char flag)
 }
 
 /*
- * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or the
- * error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay in its
- * place as long as its key is used.
+ * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or
+ * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay
+ * in its place as long as its key is used.
  */
 enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
-/* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a terminator. Returns
-   its length. */
+/* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a
+   terminator. Returns its length. */
 unsigned meta_encode_key(const char *key, unsigned length, char *out);
 
-/* Decodes the base64 of a key, at most TEXT_KEY_MAX bytes, into out[META_DECODED_MAX]. Returns the key's length, or 0 if it is no
-   key. As memcached does, it passes over characters that don't belong, and ends with the first padding. */
+/* Decodes the base64 of a key, at most TEXT_KEY_MAX bytes, into out[META_DECODED_MAX]. Returns the key's length, or 0
+   if it is no key. As memcached does, it passes over characters that don't belong, and ends with the first padding. */
 unsigned meta_decode_key(const char *text, size_t length, char *out);
 
 #endif

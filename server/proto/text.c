@@ -67,8 +67,8 @@ static bool line_must_wait(struct conn *conn, const struct text_command *command
 	return true;
 }
 
-/* Is this a line of HTTP, from a browser or from a server that was tricked into a request? Its body must not be taken for
-   commands. */
+/* Is this a line of HTTP, from a browser or from a server that was tricked into a request? Its body must not be taken
+   for commands. */
 static bool is_http(const char *line, size_t length)
 {
 	const char *last = memrchr(line, ' ', length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The text protocol before the client has logged in (-Y). The only command is a "set" whose value is "user password"; its key,
- * flags and exptime are ignored.
+ * The text protocol before the client has logged in (-Y). The only command is a "set" whose value is "user password";
+ * its key, flags and exptime are ignored.
  */
 #include <string.h>
 

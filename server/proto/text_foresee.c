@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * Looks ahead at the keys of the commands in the input. It is a rough scan of the most frequent commands, as it must be much
- * cheaper than the cache misses that it hides. It ends at the first text that it doesn't understand. A word that it takes
- * for a key by mistake costs only time: the parser decides.
+ * Looks ahead at the keys of the commands in the input. It is a rough scan of the most frequent commands, as it must be
+ * much cheaper than the cache misses that it hides. It ends at the first text that it doesn't understand. A word that
+ * it takes for a key by mistake costs only time: the parser decides.
  */
 #include "server/proto/text_internal.h"
 
@@ -51,8 +51,8 @@ static uint64_t next_number(const char *space)
 	return number;
 }
 
-/* Finds the key of a get with one key, a set, an mg or an ms. Moves *at to the next command, or to NULL if that isn't in the
-   input. */
+/* Finds the key of a get with one key, a set, an mg or an ms. Moves *at to the next command, or to NULL if that isn't
+   in the input. */
 static bool foresee_line(const char **at, const char *end, const char **key, size_t *length)
 {
 	const char *limit = end - *at > LINE_BYTES ? *at + LINE_BYTES : end, *stop;

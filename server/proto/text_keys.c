@@ -14,7 +14,8 @@ static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_BGET] = STORE_GET,      [TEXT_GAT] = STORE_GAT,         [TEXT_GATS] = STORE_GAT,
 };
 
-/* Returns a reply for a request on this key. The key lies in the input, and may stay there while the request isn't pending. */
+/* Returns a reply for a request on this key. The key lies in the input, and may stay there while the request isn't
+   pending. */
 static struct reply *text_new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
 				      uint64_t hash)
 {
@@ -92,8 +93,8 @@ static bool count_key(struct conn *conn)
 	return true;
 }
 
-/* Finds the next keys of the line, at most BLOCK_KEYS, and returns their number. The memory that they need is on its way
-   while the first ones are answered. */
+/* Finds the next keys of the line, at most BLOCK_KEYS, and returns their number. The memory that they need is on its
+   way while the first ones are answered. */
 static unsigned next_block(struct conn *conn, struct foreseen *block)
 {
 	const char *at = conn->input.bytes + conn->input.start, *end = conn->input.bytes + conn->session.keys_end;

@@ -97,8 +97,8 @@ static bool is_blank_byte(char c)
 }
 
 /*
-  * Reads numbers in forms that no client writes but memcached takes, as strtoull does: blanks before the number, a sign, and
- * anything behind a blank that follows the number.
+ * Reads numbers in forms that no client writes but memcached takes, as strtoull does: blanks before the number, a sign,
+ * and anything behind a blank that follows the number.
  */
 static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_t length, bool *minus, uint64_t *out)
 {
@@ -187,8 +187,8 @@ unsigned text_number(char *out, uint64_t number)
 
 /* ---- the command word ------------------------------------------------------------------------ */
 
-/* Returns the first word, if it has at most eight bytes, as a number, its first byte lowest. *bytes is its length, or 9 and
-   more if it is longer. */
+/* Returns the first word, if it has at most eight bytes, as a number, its first byte lowest. *bytes is its length, or 9
+   and more if it is longer. */
 static uint64_t first_word(const char *line, size_t length, size_t *bytes)
 {
 	const uint64_t ones = 0x0101010101010101ull;
@@ -332,8 +332,8 @@ static const char *plain_number(const char *at, const char *end, uint32_t *numbe
 	return digit > at + 1 ? digit : NULL;
 }
 
-/* Parses, in one pass, a storage command as clients write it: " key flags exptime bytes" and nothing else. False: the words
-   must be looked at one by one. */
+/* Parses, in one pass, a storage command as clients write it: " key flags exptime bytes" and nothing else. False: the
+   words must be looked at one by one. */
 static bool parse_plain_store(const char *at, const char *end, struct text_command *out)
 {
 	const char *space, *rest;

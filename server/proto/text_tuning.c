@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
-  * The text protocol's commands for parts of memcached: crawler, LRU, slabs, extstore. The crawler's commands act. The others
- * answer as memcached does with those parts switched off, and keep the figures that they are given (admin/tuning.h).
+ * The text protocol's commands for parts of memcached: crawler, LRU, slabs, extstore. The crawler's commands act. The
+ * others answer as memcached does with those parts switched off, and keep the figures that they are given
+ * (admin/tuning.h).
  */
 #include <ctype.h>
 #include <errno.h>

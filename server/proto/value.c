@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Throws away the value of a refused storage command. (The header has the functions that receive one, as each set needs them.) */
+/* Throws away the value of a refused storage command. (The header has the functions that receive one, as each set needs
+   them.) */
 #include "server/proto/proto_internal.h"
 
 void value_skip(struct conn *conn, uint64_t bytes)
