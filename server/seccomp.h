@@ -3,7 +3,7 @@
  * --seccomp: allows the system calls that the daemon needs while it serves, and no others. Any other call ends the
  * process by SIGSYS (with a core where -r and the system allow one), as only foreign code in the process would make it.
  *
-  *   ended     execve, fork, ptrace, mount, bpf, a socket that isn't UNIX or IP, a signal to another process, ...
+ *   ended     execve, fork, ptrace, mount, bpf, a socket that isn't UNIX or IP, a signal to another process, ...
  *   an error  calls that libraries try but don't need: clone3 (ENOSYS: threads are made by clone), a netlink socket
  *   allowed   files, sockets, threads, memory, time; epoll, aio
  *

@@ -171,7 +171,7 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
  * connection:
  *
  *   1. The protocol calls conn_lend() when nothing is pending, and returns CONN_LEND.
-  *   2. When all earlier answers are sent, the worker's thread calls take(). It hands the loan to a thread of its
+ *   2. When all earlier answers are sent, the worker's thread calls take(). It hands the loan to a thread of its
  *      own and returns. If the connection has been closed before that, take() gets NULL.
  *   3. Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted.
  *

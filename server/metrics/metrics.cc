@@ -195,7 +195,7 @@ std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 /* ---- stopping ----------------------------------------------------------------------------------- */
 
 /*
-  * civetweb's thread that accepts notices that it must end when a client connects, or after 2 s. That is too long for a
+ * civetweb's thread that accepts notices that it must end when a client connects, or after 2 s. That is too long for a
  * cache that is being restarted. So this connects until the thread has ended.
  */
 class Knocking

@@ -2,7 +2,7 @@
 /*
  * TLS as a transport. The handshake is part of the first reads: until it is done, receive() returns EAGAIN.
  *
-  *   receive   reads ahead of the record that it decrypts, so that a request costs one recv. *more tells of bytes left
+ *   receive   reads ahead of the record that it decrypts, so that a request costs one recv. *more tells of bytes left
  *             over in OpenSSL, as the socket doesn't
  *   send      sends a record at a time; short pieces are copied into one
  *
