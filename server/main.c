@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon: start order, and its mirror image. */
+/* The daemon: the order in which its parts start, and stop in reverse. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL,
 	       "the option's words stand in the order of the classifier's rules");
 
-static int complain(const char *reason, int exit_code)
+static int report_failed_start(const char *reason, int exit_code)
 {
 	if (log_to_journal())
 		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s",
@@ -70,7 +70,7 @@ static int complain(const char *reason, int exit_code)
 	return exit_code;
 }
 
-/* What the hooks of the network are called with. */
+/* The context of the network's hooks. */
 struct parts {
 	struct process *process;
 	struct server *server;
@@ -112,7 +112,7 @@ static void on_stopping(void *context)
 	admin_stop(parts->server);
 }
 
-static void on_second(void *context)
+static void on_service_second(void *context)
 {
 	const struct server *server = ((const struct parts *)context)->server;
 	uint32_t patience_seconds = service_patience_seconds(server->service);
@@ -122,13 +122,13 @@ static void on_second(void *context)
 						 store_alive_within(server->store, patience_seconds)));
 }
 
-/* The flash file is being made. */
+/* Called while the flash file is being made. */
 static void on_progress(void *context, uint64_t bytes, uint64_t of_bytes)
 {
 	service_progress(context, "Making the flash file", bytes, of_bytes);
 }
 
-/* Who wants a cache gets it without figures too. */
+/* A metrics endpoint that fails to start is only a warning. */
 static void start_metrics(struct server *server)
 {
 	const char *address = server->conf->metrics_listen;
@@ -140,8 +140,8 @@ static void start_metrics(struct server *server)
 		log_info("http://%s/metrics is for Prometheus", address);
 }
 
-/* When every thread but the workers runs, and nothing is left that only a start does. */
-static int confine(const struct conf *conf, char reason[256])
+/* Called when all threads except the workers run, and nothing is left to do that only a start does. */
+static int confine_process(const struct conf *conf, char reason[256])
 {
 	if (conf->seccomp == CONF_SECCOMP_OFF)
 		return 0;
@@ -152,8 +152,9 @@ static int confine(const struct conf *conf, char reason[256])
 	return seccomp_install(reason);
 }
 
-/* Sockets and flash file are opened first, as that may need root; what follows runs as the user. */
-static int serve(const struct conf *conf, struct service *service, struct process *process, int argc, char **argv)
+/* Sockets and flash file are opened first, as that may need root. All the rest runs as the user. */
+static int serve_clients(const struct conf *conf, struct service *service, struct process *process, int argc,
+			 char **argv)
 {
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct net_setup setup = { .server = &server, .choose_protocol = proto_choose };
@@ -164,7 +165,7 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 					 .ready = on_ready,
 					 .reload = on_hangup,
 					 .stopping = on_stopping,
-					 .second = on_second,
+					 .second = on_service_second,
 					 .beats = service_patience_seconds(service) > 0 };
 	char reason[256] = "";
 	int exit_code = EX_OSERR, code;
@@ -172,7 +173,7 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	setup.inherited_count = service_sockets(service, &setup.inherited);
 	code = net_listen(&server.net, &setup, reason);
 	if (code != FS_OK)
-		return complain(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		return report_failed_start(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 	store_config_from(conf, &config);
 	if (process->switch_user)
 		config.flash_owner = &owner;
@@ -180,39 +181,40 @@ static int serve(const struct conf *conf, struct service *service, struct proces
 	config.progress_context = service;
 	code = store_open(&server.store, &config, reason);
 	if (code != FS_OK) {
-		exit_code = complain(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		exit_code = report_failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
 		goto out_net;
 	}
 	if (process_become_user(process, reason) != 0) {
-		exit_code = complain(reason, EX_OSERR);
+		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_store;
 	}
 	process_write_pid(process);
 	if (auth_open(&server.auth, conf, reason) != FS_OK) {
-		exit_code = complain(reason, EXIT_FAILURE);
+		exit_code = report_failed_start(reason, EXIT_FAILURE);
 		goto out_pid;
 	}
 	server.reload = reload_create(&server, argc, argv);
 	if (store_start(server.store) != FS_OK) {
-		exit_code = complain("can't start the cleaner", EX_OSERR);
+		exit_code = report_failed_start("can't start the cleaner", EX_OSERR);
 		goto out_reload;
 	}
 	if (admin_start(&server, reason) != FS_OK) {
-		exit_code = complain(reason, EX_OSERR);
+		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_started;
 	}
 	start_metrics(&server);
-	if (confine(conf, reason) != 0) {
-		exit_code = complain(reason, EX_OSERR);
+	if (confine_process(conf, reason) != 0) {
+		exit_code = report_failed_start(reason, EX_OSERR);
 		admin_stop(&server);
 	} else {
-		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS : complain(reason, EX_OSERR);
+		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS
+									   : report_failed_start(reason, EX_OSERR);
 	}
 	metrics_stop(server.metrics);
 out_started:
-	service_stage(service, "Stopping: what is being written to flash is finished");
+	service_stage(service, "Stopping: writes to flash are being finished");
 	store_stop(server.store);
-	admin_destroy(&server); /* the cleaner and the trainer have emitted events until now */
+	admin_destroy(&server); /* the cleaner and the trainer may emit events until here */
 out_reload:
 	reload_destroy(server.reload);
 	auth_close(server.auth);
@@ -225,8 +227,8 @@ out_net:
 	return exit_code;
 }
 
-/* Started with 0, 1 or 2 closed, the next file opened would get that number: a socket or the flash
-   file, and the log would be written into it. */
+/* If descriptor 0, 1 or 2 is closed at the start, the next file opened would get its number. That could be a socket or
+   the flash file, and the log would be written into it. */
 static bool fill_standard_files(void)
 {
 	int fd;
@@ -237,7 +239,8 @@ static bool fill_standard_files(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
-/* What is wrong with the options is for who typed them; in the journal, an error as any other. */
+/* Reads the options. Lines about errors are meant for the person who typed them, or, in the journal, are errors like
+   any other. */
 static int load_options(struct conf *conf, int argc, char **argv)
 {
 	char *text = NULL, *rest = NULL;
@@ -269,7 +272,7 @@ int main(int argc, char **argv)
 	}
 	process_use_large_pages(&conf, argv);
 	if (service_open(&service, reason) != FS_OK) {
-		exit_code = complain(reason, EX_USAGE);
+		exit_code = report_failed_start(reason, EX_USAGE);
 		goto out;
 	}
 	conf_log_notes(&conf);
@@ -284,7 +287,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a flash file over the limit is an error to report */
 	exit_code = process_prepare(&process, &conf);
 	if (exit_code == 0)
-		exit_code = serve(&conf, service, &process, argc, argv);
+		exit_code = serve_clients(&conf, service, &process, argc, argv);
 out:
 	service_close(service);
 	conf_free(&conf);

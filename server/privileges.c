@@ -11,13 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int complain(char reason[256], const char *what)
+static int privileges_error(char reason[256], const char *what)
 {
 	snprintf(reason, 256, "%s: %m", what);
 	return -1;
 }
 
-/* What an exec could give at most. Only who may set capabilities may; nobody else needs to, as there is no exec. */
+/* Empties the set of capabilities that an exec could give. Only a process with CAP_SETPCAP can; others don't need it,
+   as the daemon never calls exec. */
 static void empty_bounding_set(void)
 {
 	for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -40,7 +41,8 @@ int privileges_become(const char *name, uid_t uid, gid_t gid, char reason[256])
 	return 0;
 }
 
-/* A service's filter of system calls may forbid to give up what isn't there. */
+/* A service's filter of system calls may forbid the call that gives capabilities up, so that is only done if there are
+   any. */
 static bool has_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -60,11 +62,11 @@ int privileges_drop(char reason[256])
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return complain(reason, "can't give up new privileges");
+		return privileges_error(reason, "can't give up new privileges");
 	if (geteuid() == 0 || !has_capabilities())
 		return 0;
-	/* Clears the ambient ones too, as they are a part of those that are permitted and inheritable. */
+	/* This clears the ambient capabilities too: they are always among the permitted and the inheritable ones. */
 	if (syscall(SYS_capset, &head, none) != 0)
-		return complain(reason, "can't give up capabilities");
+		return privileges_error(reason, "can't give up capabilities");
 	return 0;
 }

@@ -25,7 +25,7 @@
 
 /* ---- background ------------------------------------------------------------------------------ */
 
-/* The parent: waits for the daemon's word, or for its end. Does not return. */
+/* The parent waits until the daemon serves or has ended. Does not return. */
 static _Noreturn void wait_for(pid_t child, int fd)
 {
 	char word;
@@ -44,7 +44,7 @@ static _Noreturn void wait_for(pid_t child, int fd)
 	_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EX_OSERR);
 }
 
-static int detach(struct process *process)
+static int detach_from_parent(struct process *process)
 {
 	int pipe_fds[2];
 	pid_t child;
@@ -72,33 +72,34 @@ void process_detach_done(struct process *process)
 	if (null_fd >= 0) {
 		dup2(null_fd, STDIN_FILENO);
 		dup2(null_fd, STDOUT_FILENO);
-		if (process->conf->verbose == 0) /* who asked for more wants to see it */
+		if (process->conf->verbose == 0) /* with -v the log stays on standard error */
 			dup2(null_fd, STDERR_FILENO);
 		close(null_fd);
 	}
 	if (write(process->ready_fd, "", 1) != 1)
-		fprintf(stderr, "the parent process has gone\n");
+		fprintf(stderr, "the parent process has ended\n");
 	close(process->ready_fd);
 	process->ready_fd = -1;
 }
 
 /* ---- limits and memory ------------------------------------------------------------------------ */
 
-/* As far as it goes: without bound, else up to the hard limit. The soft limit that it has then. */
+/* Raises a soft limit to infinity, or else to the hard limit. Returns the soft limit that is in force then. */
 static rlim_t raise_limit(int resource)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	if (setrlimit(resource, &limit) != 0 && getrlimit(resource, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(resource, &limit); /* the caller sees what it is */
+		(void)setrlimit(resource, &limit); /* the caller judges by the limit in force */
 	}
 	return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 /*
- * Pages are locked when they are first used: what is reserved only (stacks, room for growth) takes no memory.
- * With a limit, memory that is asked for later would be refused instead of not being locked: so nothing is.
+ * Pages are locked when they are first used, so memory that is only reserved (stacks, room for growth) takes none.
+ * Nothing is locked if there is a limit: the kernel would refuse later allocations beyond it, instead of not locking
+ * them.
  */
 static void lock_memory(void)
 {
@@ -152,7 +153,7 @@ void process_use_large_pages(const struct conf *conf, char **argv)
 
 /* ---- user ------------------------------------------------------------------------------------ */
 
-static int find_user(struct process *process)
+static int find_run_user(struct process *process)
 {
 	const struct passwd *user;
 
@@ -176,14 +177,14 @@ static int find_user(struct process *process)
 int process_become_user(struct process *process, char reason[256])
 {
 	if (process->conf->lock_memory)
-		raise_limit(RLIMIT_MEMLOCK); /* while it is root that asks */
+		raise_limit(RLIMIT_MEMLOCK); /* while the process is still root */
 	if (process->switch_user && privileges_become(process->conf->user, process->uid, process->gid, reason) != 0)
 		return -1;
 	if (process->conf->lock_memory)
-		lock_memory(); /* where the limit is none, so that no capability is needed for it later */
+		lock_memory(); /* after the limit was raised, so that this needs no capability */
 	if (privileges_drop(reason) != 0)
 		return -1;
-	/* The kernel dumps no process that was root until it is told that it may. */
+	/* The kernel writes no core of a process that was root, unless the process allows it. */
 	if (process->conf->coredumps && prctl(PR_SET_DUMPABLE, 1) != 0)
 		log_warn("-r: core dumps can't be allowed: %m");
 	return 0;
@@ -194,19 +195,19 @@ int process_prepare(struct process *process, const struct conf *conf)
 	int exit_code;
 
 	*process = (struct process){ .conf = conf, .ready_fd = -1 };
-	exit_code = find_user(process);
+	exit_code = find_run_user(process);
 	if (exit_code == 0 && conf->coredumps && raise_limit(RLIMIT_CORE) == 0) {
 		fprintf(stderr, "failed to ensure corefile creation\n");
 		exit_code = EX_OSERR;
 	}
 	if (exit_code == 0 && conf->daemonize)
-		exit_code = detach(process);
+		exit_code = detach_from_parent(process);
 	return exit_code;
 }
 
 /* ---- pid file -------------------------------------------------------------------------------- */
 
-/* The process that a pid file tells, 0 if there is none. */
+/* Returns the process that a pid file names, or 0 if there is no such file. */
 static pid_t pid_in(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -220,7 +221,7 @@ static pid_t pid_in(const char *path)
 	return (pid_t)pid;
 }
 
-/* Written beside and renamed, so that nobody reads half of it. */
+/* Writes the pid file under another name and renames it, so that nobody reads half of it. */
 static bool write_beside(const char *path, const char *beside)
 {
 	FILE *file = fopen(beside, "we");
@@ -248,7 +249,7 @@ void process_write_pid(struct process *process)
 		return;
 	other = pid_in(path);
 	if (other > 0 && other != getpid() && (kill(other, 0) == 0 || errno == EPERM))
-		log_warn("the pid file %s told a process that runs, %ld; it tells this one now", path, (long)other);
+		log_warn("the pid file %s named the running process %ld; it names this one now", path, (long)other);
 	snprintf(beside, sizeof(beside), "%s.tmp", path);
 	if (write_beside(path, beside))
 		process->pid_path = realpath(path, NULL);

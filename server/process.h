@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a daemon does with its process: background, user, limits, memory, pid file. All as memcached does it, but
- * for these: with -d the parent stays until the daemon serves, so that what goes wrong at the
- * start is seen and is the exit code; -k locks pages when they are used, instead of all at once, and raises
- * the limit on locked memory where it may; a pid file that tells another by now is not removed.
+ * The daemon's process: background, user, limits, memory, pid file. It is done as in memcached, except that
  *
- * Threads: the main thread, before others start, but for process_remove_pid.
+ *   - with -d the parent stays until the daemon serves, so that an error of the start is seen and sets the exit code;
+ *   - -k locks pages when they are first used, not all at once, and raises the limit on locked memory where it may;
+ *   - a pid file that names another process by now is not removed.
+ *
+ * Threads: the main thread. All functions except process_detach_done and process_remove_pid are called before other
+ * threads start.
  */
 #ifndef FS_SERVER_PROCESS_H
 #define FS_SERVER_PROCESS_H
@@ -13,31 +15,35 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/error.h"
+
 struct conf;
 
+/* The main thread's. */
 struct process {
 	const struct conf *conf;
-	bool switch_user;
+	bool switch_user; /* the process is root, and becomes uid and gid */
 	uid_t uid;
 	gid_t gid;
-	int ready_fd; /* -d: told when the daemon serves; else -1 */
-	char *pid_path; /* absolute; NULL when none was written */
+	int ready_fd; /* -d: the parent reads from it that the daemon serves; else -1 */
+	char *pid_path; /* absolute; NULL when no pid file was written */
 };
 
-/* Finds the user and goes into the background (the parent does not return from here). 0 or an exit
-   code, the reason having been told on standard error. */
-int process_prepare(struct process *process, const struct conf *conf);
-/* -L: starts the program anew, once, with malloc told to use large pages, which it only takes at the start. Returns
-   when there is nothing to do, or it can't be done (said in the log). argv is main's. */
+/* Fills *process: finds the user, and goes into the background (the parent does not return from here). Returns 0, or an
+   exit code of sysexits.h after the reason was written to standard error. */
+FS_MUST_CHECK int process_prepare(struct process *process, const struct conf *conf);
+/* -L: starts the program anew, once, with malloc's setting for large pages, which malloc reads only at its start.
+   Returns if there is nothing to do, or if that fails, which the log tells. argv is main's. */
 void process_use_large_pages(const struct conf *conf, char **argv);
-/* Drops root, and what capabilities there are, for good (privileges.h); -k and -r come into effect, whose limits were raised before. 0 or -1 with a reason; that memory can't
-   be locked is only a warning. */
-int process_become_user(struct process *process, char reason[256]);
-/* Like memcached, goes on without a pid file that can't be written, and over one of a living process; each is a
-   warning in the log. */
+/* Drops root and all capabilities for good (privileges.h). Raises the limits for -k and -r before that, and puts both
+   into effect. Returns 0, or -1 with a reason; memory that can't be locked is only a warning. */
+FS_MUST_CHECK int process_become_user(struct process *process, char reason[256]);
+/* Writes the pid file. A file that can't be written, and one that names a running process and is replaced, are warnings
+   in the log, as in memcached. */
 void process_write_pid(struct process *process);
+/* Removes the pid file if it still names this process. */
 void process_remove_pid(struct process *process);
-/* -d: lets the parent go, with exit code 0, and closes standard input and output. */
+/* -d: lets the parent exit with code 0, and closes standard input and output. */
 void process_detach_done(struct process *process);
 
 #endif

@@ -14,7 +14,8 @@
 
 #include "base/sanitizer.h"
 
-/* By name, as some exist on some machines only. The first ones are those of each turn of a worker. */
+/* The allowed calls. Some of them exist on some machines only, so they are looked up by name. The first ones are those
+   of each turn of a worker. */
 static const char *const allowed[] = {
 	"epoll_wait",
 	"epoll_pwait",
@@ -155,7 +156,7 @@ static int allow_by_name(scmp_filter_ctx filter)
 
 		if (call >= 0)
 			error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
-		if (error == 0 && call >= 0 && i < UINT8_MAX) /* earlier ones are looked at earlier */
+		if (error == 0 && call >= 0 && i < UINT8_MAX) /* the filter checks calls in the order of this table */
 			error = seccomp_syscall_priority(filter, call, (uint8_t)(UINT8_MAX - i));
 	}
 	return error;
@@ -175,7 +176,7 @@ static int allow_sockets(scmp_filter_ctx filter)
 		error = allow_if(filter, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0));
 	if (error == 0)
 		error = allow_if(filter, SCMP_SYS(socketpair), SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));
-	if (error == 0) /* by which resolvers look for interfaces */
+	if (error == 0) /* resolvers look for interfaces by it */
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 					 SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0));
 	return error;
@@ -191,7 +192,7 @@ static int allow_controls(scmp_filter_ctx filter)
 	return error;
 }
 
-/* Threads but no processes: of clone3 the filter can't see the flags, so that glibc is sent to clone. */
+/* Allows threads but no processes. The filter can't see the flags of clone3, so that fails and glibc uses clone. */
 static int allow_threads(scmp_filter_ctx filter)
 {
 	int error = allow_if(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
@@ -202,20 +203,20 @@ static int allow_threads(scmp_filter_ctx filter)
 		error = allow_if(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 	if (error == 0)
 		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME, 0));
-	if (error == 0) /* for lines in the journal */
+	if (error == 0) /* log lines in the journal need it */
 		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME, 0));
 	if (error == 0)
 		error = allow_if(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_TIMERSLACK, 0));
-	if (error == 0) /* the cleaner's own: its pauses and its priority */
+	if (error == 0) /* the cleaner sets its own pauses and priority */
 		error = allow_if(filter, SCMP_SYS(sched_setattr), SCMP_A0(SCMP_CMP_EQ, 0, 0));
 	return error;
 }
 
-static int set_up(scmp_filter_ctx filter)
+static int set_up_filter(scmp_filter_ctx filter)
 {
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 
-	if (error == 0) /* the processor's own guesses are no way out of a filter that reads no memory */
+	if (error == 0) /* a filter that reads no memory needs no protection from speculative execution */
 		error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	if (error == 0)
 		error = allow_by_name(filter);
@@ -234,13 +235,13 @@ bool seccomp_is_possible(void)
 int seccomp_install(char reason[256])
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int error = filter ? set_up(filter) : -ENOMEM;
+	int error = filter ? set_up_filter(filter) : -ENOMEM;
 
 	if (error == 0)
 		error = seccomp_load(filter);
 	seccomp_release(filter);
 	if (error == 0)
 		return 0;
-	snprintf(reason, 256, "the filter of system calls (--seccomp) can't be installed: %s", strerror(-error));
+	snprintf(reason, 256, "can't install the filter of system calls (--seccomp): %s", strerror(-error));
 	return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Beside the journal's part of base/log.h, the only file that sees libsystemd. */
+/* The service manager's protocol. Only this file includes libsystemd. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "server/service.h"
 
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
@@ -30,20 +31,20 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define IDENTIFIER "flashield"
-#define FIELD_BYTES 512 /* of one of an event's */
+#define FIELD_BYTES 512 /* of one field of a journal entry */
 #define STATUS_SECONDS 10u /* between two lines of state */
-#define EXTEND_US 120000000u /* what a step that goes on asks for */
-#define PROGRESS_US 1000000u /* between two words about it */
-#define WATCHDOG_LEAST_US 2000000u /* it is fed once a second at the most */
+#define EXTEND_US 120000000u /* the time that a step which goes on asks for */
+#define PROGRESS_US 1000000u /* between two messages about it */
+#define WATCHDOG_LEAST_US 2000000u /* the watchdog is fed once a second at most */
 
 struct service {
 	struct net_socket *sockets;
 	char **names; /* of sd_listen_fds_with_names */
 	unsigned count;
 	bool notifies; /* there is a NOTIFY_SOCKET */
-	bool complained; /* that it doesn't answer */
-	bool ready_owed; /* it did not take the word that we are ready: it is told again */
-	uint64_t watchdog_us; /* 0: none */
+	bool complained; /* the log has a line that the service manager can't be told */
+	bool ready_owed; /* READY=1 was not taken, and is sent again */
+	uint64_t watchdog_us; /* the service manager's patience; 0: no watchdog */
 	uint64_t fed_us, progress_us; /* boot clock */
 	uint32_t seconds; /* of service_second */
 	uint64_t hits, gets; /* at the last line of state */
@@ -58,10 +59,13 @@ struct entry {
 	char texts[7 + LOG_FIELDS_MOST][FIELD_BYTES];
 };
 
-static void add_piece(struct entry *entry, const char *name, const char *value)
+static void add_journal_piece(struct entry *entry, const char *name, const char *value)
 {
 	char *text = entry->texts[entry->count];
-	int length = snprintf(text, FIELD_BYTES, "%s=%s", name, value);
+	int length;
+
+	must((size_t)entry->count < sizeof(entry->texts) / sizeof(entry->texts[0]));
+	length = snprintf(text, FIELD_BYTES, "%s=%s", name, value);
 
 	entry->pieces[entry->count].iov_base = text;
 	entry->pieces[entry->count++].iov_len = length < FIELD_BYTES ? (size_t)length : FIELD_BYTES - 1;
@@ -72,7 +76,7 @@ static void add_number(struct entry *entry, const char *name, uint64_t number)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, number);
-	add_piece(entry, name, text);
+	add_journal_piece(entry, name, text);
 }
 
 static void add_fields(struct entry *entry, const struct log_field *fields)
@@ -82,13 +86,13 @@ static void add_fields(struct entry *entry, const struct log_field *fields)
 	for (unsigned i = 0; i < LOG_FIELDS_MOST && fields[i].name; i++) {
 		snprintf(name, sizeof(name), "FLASHIELD_%s", fields[i].name);
 		if (fields[i].text)
-			add_piece(entry, name, fields[i].text);
+			add_journal_piece(entry, name, fields[i].text);
 		else
 			add_number(entry, name, fields[i].number);
 	}
 }
 
-/* The library says that all is well when nobody listens: hence the look before. */
+/* The library reports success when nobody listens, so the socket is looked for first. */
 static bool to_journal(const struct log_record *record)
 {
 	struct entry entry = { .count = 0 };
@@ -98,14 +102,14 @@ static bool to_journal(const struct log_record *record)
 	if (access(JOURNAL_SOCKET, W_OK) != 0)
 		return false;
 	add_number(&entry, "PRIORITY", (uint64_t)record->priority);
-	add_piece(&entry, "SYSLOG_IDENTIFIER", IDENTIFIER);
-	add_piece(&entry, "CODE_FILE", record->origin->file);
+	add_journal_piece(&entry, "SYSLOG_IDENTIFIER", IDENTIFIER);
+	add_journal_piece(&entry, "CODE_FILE", record->origin->file);
 	add_number(&entry, "CODE_LINE", (uint64_t)record->origin->line);
-	add_piece(&entry, "CODE_FUNC", record->origin->function);
+	add_journal_piece(&entry, "CODE_FUNC", record->origin->function);
 	if (pthread_getname_np(pthread_self(), thread, sizeof(thread)) == 0)
-		add_piece(&entry, "THREAD", thread);
+		add_journal_piece(&entry, "THREAD", thread);
 	if (record->event)
-		add_piece(&entry, "FLASHIELD_EVENT", record->event);
+		add_journal_piece(&entry, "FLASHIELD_EVENT", record->event);
 	if (record->fields)
 		add_fields(&entry, record->fields);
 	length = snprintf(message, sizeof(message), "MESSAGE=%s", record->text);
@@ -144,7 +148,7 @@ static int take_watchdog(struct service *service, char reason[256])
 	if (found == 0)
 		service->watchdog_us = 0;
 	if (found > 0 && service->watchdog_us < WATCHDOG_LEAST_US)
-		log_warn("WatchdogSec= is too short: it is fed once a second");
+		log_warn("WatchdogSec= is too short: the watchdog is fed once a second");
 	return FS_OK;
 }
 
@@ -187,8 +191,8 @@ unsigned service_sockets(const struct service *service, const struct net_socket 
 /* ---- what the service manager is told ----------------------------------------------------------- */
 
 /*
- * sd_notify waits where the manager's queue is full, and a manager that hangs must not take the cache with it: we look before.
- * What we can't judge (an address that is none, a socket that has gone) is left to sd_notify and its error.
+ * sd_notify blocks while the manager's queue is full, and a manager that hangs must not stop the cache. So this asks
+ * the socket first. Other errors (a malformed address, a missing socket) are left to sd_notify.
  */
 static bool would_wait(void)
 {
@@ -213,14 +217,14 @@ static bool would_wait(void)
 	return full;
 }
 
-/* False: the queue is full, later it may go. */
-static bool tell(struct service *service, const char *text)
+/* False: the queue is full; a later call may succeed. */
+static bool tell_manager(struct service *service, const char *text)
 {
 	int sent = !service->notifies ? 0 : would_wait() ? -EAGAIN : sd_notify(0, text);
 
 	if (sent < 0 && !service->complained) {
 		service->complained = true;
-		log_warn("the service manager can't be told of our state: %s", strerror(-sent));
+		log_warn("can't tell the service manager the daemon's state: %s", strerror(-sent));
 	}
 	return sent != -EAGAIN;
 }
@@ -235,7 +239,7 @@ void service_progress(struct service *service, const char *what, uint64_t bytes,
 	service->progress_us = now_us;
 	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %.1f of %.1f GiB", EXTEND_US, what,
 		 (double)bytes / (1 << 30), (double)of_bytes / (1 << 30));
-	tell(service, text);
+	tell_manager(service, text);
 }
 
 void service_stage(struct service *service, const char *what)
@@ -245,10 +249,10 @@ void service_stage(struct service *service, const char *what)
 	if (!service->notifies)
 		return;
 	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s", EXTEND_US, what);
-	tell(service, text);
+	tell_manager(service, text);
 }
 
-/* The line of state as it is now. False: it is the same as before. */
+/* Makes the line of state anew. False: it is the same as before. */
 static bool renew_status(struct service *service, const struct server *server)
 {
 	uint64_t hits = ctr_total(CTR_get_hits), gets = hits + ctr_total(CTR_get_misses);
@@ -281,7 +285,7 @@ void service_ready(struct service *service, const struct server *server)
 		return;
 	renew_status(service, server);
 	snprintf(text, sizeof(text), "READY=1\nMAINPID=%ld\nSTATUS=%s", (long)getpid(), service->status);
-	service->ready_owed = !tell(service, text);
+	service->ready_owed = !tell_manager(service, text);
 }
 
 void service_reloading(struct service *service)
@@ -294,13 +298,13 @@ void service_reloading(struct service *service)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=Reading the configuration again",
 		 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
-	tell(service, text);
+	tell_manager(service, text);
 }
 
 void service_stopping(struct service *service)
 {
 	if (service->notifies)
-		tell(service, "STOPPING=1\nSTATUS=Stopping");
+		tell_manager(service, "STOPPING=1\nSTATUS=Stopping");
 }
 
 void service_hand_over(pid_t child)
@@ -308,7 +312,7 @@ void service_hand_over(pid_t child)
 	char text[64];
 
 	snprintf(text, sizeof(text), "MAINPID=%ld\nREADY=1", (long)child);
-	(void)sd_notify(0, text); /* the child complains, if there is something to complain about */
+	(void)sd_notify(0, text); /* the child logs an error of its own messages */
 }
 
 uint32_t service_patience_seconds(const struct service *service)
@@ -318,7 +322,7 @@ uint32_t service_patience_seconds(const struct service *service)
 	return service->watchdog_us == 0 ? 0 : seconds < 2 ? 2 : seconds;
 }
 
-/* At half of the time, in whole seconds: a little earlier rather than later. */
+/* Feeds it when half of its time is over; rounding makes that a little earlier. */
 static void feed_watchdog(struct service *service)
 {
 	uint64_t now_us = clk_now_us(clk_boot());
@@ -326,7 +330,7 @@ static void feed_watchdog(struct service *service)
 	if (now_us - service->fed_us + 1500000 < service->watchdog_us / 2 && service->fed_us != 0)
 		return;
 	service->fed_us = now_us;
-	tell(service, "WATCHDOG=1");
+	tell_manager(service, "WATCHDOG=1");
 }
 
 void service_second(struct service *service, const struct server *server, bool alive)
@@ -340,5 +344,5 @@ void service_second(struct service *service, const struct server *server, bool a
 	if (!service->notifies || ++service->seconds % STATUS_SECONDS != 0 || !renew_status(service, server))
 		return;
 	snprintf(text, sizeof(text), "STATUS=%s", service->status);
-	tell(service, text);
+	tell_manager(service, text);
 }

@@ -28,50 +28,60 @@ struct service;
 struct store_status;
 
 /*
- * Reads the environment, and takes from it what isn't for children; before a fork, as the sockets and the watchdog are
- * the process's that was started. Log lines go to the journal with their fields from here on, where standard error is the
- * journal. FS_EINVAL with a reason: LISTEN_FDS or WATCHDOG_USEC make no sense.
+ * Reads the service manager's variables of the environment, and removes those that aren't meant for children. Call it
+ * before a fork: the sockets and the watchdog are meant for the process that was started. From here on log lines go to
+ * the journal with their fields, if standard error is the journal. FS_OK: *out is the caller's. FS_EINVAL with a
+ * reason: LISTEN_FDS or WATCHDOG_USEC make no sense.
  */
 FS_MUST_CHECK int service_open(struct service **out, char reason[256]);
-void service_close(struct service *service); /* NULL is nothing; the sockets are whose they were given to */
+/* Frees it; NULL is nothing. The sockets stay open: they belong to the network. */
+void service_close(struct service *service);
 
 /* ---- sockets handed over ---------------------------------------------------------------------- */
 
 /*
- * The sockets that the service manager has bound, for net_listen. Returns their number, 0 for NULL. *out is their array; it and
- * the names in it live as long as the service. A name is FileDescriptorName= of the unit, "" or "unknown" where it has none. All
- * descriptors are closed on exec; nothing else is known of them.
+ * Sets *out to the array of the sockets that the service manager has bound, for net_listen, and returns their number, 0
+ * for NULL. The array and its names live as long as the service. A name is FileDescriptorName= of the unit; "" or
+ * "unknown" where it has none. All descriptors are closed on exec; nothing else about them has been checked.
  */
 unsigned service_sockets(const struct service *service, const struct net_socket **out);
 
-/* ---- what the service manager is told ---------------------------------------------------------- */
+/* ---- messages to the service manager ----------------------------------------------------------- */
 
-/* A step of the start or of the stop that may take minutes goes on: it gets another two. of_bytes 0: unknown. */
+/* None of these blocks: a message that the manager's queue has no room for is left out. */
+
+/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0: unknown.
+   */
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes);
-/* The same for a step that can't tell how far it is. */
+/* The same for a step that doesn't know how far it is. */
 void service_stage(struct service *service, const char *what);
+/* Clients are served, for the first time or after a reload. Told again by service_second until the manager takes it. */
 void service_ready(struct service *service, const struct server *server);
+/* SIGHUP: the configuration is being read again. */
 void service_reloading(struct service *service);
+/* Clients are served no more. */
 void service_stopping(struct service *service);
 /* -d: the parent, which the service manager takes for the daemon, names the child that serves. */
 void service_hand_over(pid_t child);
 
-/* Seconds within which the workers must have come round for service_second's alive; 0: nobody asks. */
+/* Returns the seconds within which each worker must have come round for service_second's alive; 0: there is no
+   watchdog. */
 uint32_t service_patience_seconds(const struct service *service);
-/* Once a second. alive: main loop, workers and cleaner do their work; while they don't, the watchdog isn't fed. */
+/* Call it once a second: sends the line of state, and feeds the watchdog while alive. alive: main loop, workers and
+   cleaner do their work. */
 void service_second(struct service *service, const struct server *server, bool alive);
 
 /* ---- the line of state (service_status.c) ------------------------------------------------------ */
 
-/* What it is made from. */
+/* The figures that the line is made from. */
 struct service_figures {
 	const struct store_status *store;
 	bool flash_wanted; /* --flash-path */
-	bool accepting; /* not at -c */
+	bool accepting; /* fewer connections than -c are open */
 	uint64_t hits, gets; /* since the last line */
 };
-/* "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash 12 % full"; first, after "Degraded: ", what doesn't
-   work. One line, cut at size. */
+/* Writes the line, cut at size bytes, into out: "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash
+   12 % full". If something doesn't work the line begins with "Degraded: " and that. Any thread. */
 void service_status_text(const struct service_figures *figures, char *out, size_t size);
 
 #endif

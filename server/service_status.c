@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The line that "systemctl status" shows: how full, how good, and what doesn't work. */
+/* The line that "systemctl status" shows: how full the cache is, its hit ratio, and what doesn't work. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "server/service.h"
+
+#include "base/assert.h"
 #include "server/store/store.h"
 
-#define STALLED_MS 5000u /* a write that takes longer is told */
+#define STALLED_MS 5000u /* the line tells of a write that takes longer */
 
 struct line {
 	char *at;
-	size_t left; /* with the zero at the end */
+	size_t left; /* bytes, with the 0 at the end; 1 or more */
 };
 
-static void __attribute__((format(printf, 2, 3))) add(struct line *line, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add_to_status_line(struct line *line, const char *format, ...)
 {
 	va_list arguments;
 	int length;
 
+	must(line->left > 0);
 	va_start(arguments, format);
 	length = vsnprintf(line->at, line->left, format, arguments);
 	va_end(arguments);
@@ -36,28 +39,28 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 	const char *before = "Degraded: ";
 
 	if (store->flash && store->segments.offline) {
-		add(line, "%sflash offline: %s", before, store->segments.offline_reason);
+		add_to_status_line(line, "%sflash offline: %s", before, store->segments.offline_reason);
 		before = ", ";
 	}
 	if (store->flash && store->segments.busy_ms >= STALLED_MS) {
-		add(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before,
-		    store->segments.busy_ms / 1000);
+		add_to_status_line(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before,
+				   store->segments.busy_ms / 1000);
 		before = ", ";
 	}
 	if (figures->flash_wanted && !store->flash) {
-		add(line, "%sno flash, DRAM alone", before);
+		add_to_status_line(line, "%sno flash, objects are in DRAM only", before);
 		before = ", ";
 	}
 	if (store->flash && store->segments.retired > 0 && !store->segments.offline) {
-		add(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
+		add_to_status_line(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
 		before = ", ";
 	}
 	if (!figures->accepting) {
-		add(line, "%sno further connections are taken (-c)", before);
+		add_to_status_line(line, "%sno further connections are accepted (-c)", before);
 		before = ", ";
 	}
 	if (*before == ',')
-		add(line, "; ");
+		add_to_status_line(line, "; ");
 }
 
 void service_status_text(const struct service_figures *figures, char *out, size_t size)
@@ -66,14 +69,15 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 	struct line line = { out, size };
 
 	add_troubles(&line, figures);
-	add(&line, "%" PRIu64 " objects", store->curr_items);
+	add_to_status_line(&line, "%" PRIu64 " objects", store->curr_items);
 	if (store->flash) {
 		uint64_t dram = store->dram_items < store->curr_items ? store->dram_items : store->curr_items;
 
-		add(&line, ", %" PRIu64 " in DRAM and %" PRIu64 " on flash", dram, store->curr_items - dram);
+		add_to_status_line(&line, ", %" PRIu64 " in DRAM and %" PRIu64 " on flash", dram,
+				   store->curr_items - dram);
 	}
 	if (figures->gets > 0)
-		add(&line, "; hit ratio %.1f %%", 100.0 * (double)figures->hits / (double)figures->gets);
+		add_to_status_line(&line, "; hit ratio %.1f %%", 100.0 * (double)figures->hits / (double)figures->gets);
 	if (store->flash && !store->segments.offline && store->segments.total > 0)
-		add(&line, "; flash %.0f %% full", 100.0 * store->segments.live / store->segments.total);
+		add_to_status_line(&line, "; flash %.0f %% full", 100.0 * store->segments.live / store->segments.total);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports and commands for the operator: "stats" and its kin, and what acts on the daemon as a whole. Names and meanings are
- * memcached's where it has them, with the flash counted in. Flashield's own figures are in reports of their own.
+ * Reports and commands for the operator: "stats" and its kin, and what acts on the daemon as a whole. Names and
+ * meanings are memcached's where it has them, with the flash counted in. Flashield's own figures are in reports of
+ * their own.
  *
- * Threads: any, except where a function says otherwise. Reports may take leaf locks and read /proc: they are not for the
- * hot path.
+ * Threads: any, except where a function says otherwise. Reports may take leaf locks and read /proc: they are not for
+ * the hot path.
  */
 #ifndef FS_SERVER_ADMIN_ADMIN_H
 #define FS_SERVER_ADMIN_ADMIN_H
@@ -18,8 +19,8 @@
 /* The receiver of a report's rows: a protocol, which gives them its form. Texts live until the call returns. */
 struct stats_out {
 	void (*row)(struct stats_out *out, const char *name, const char *value);
-	/* Takes a line of a report that isn't made of rows ("cachedump", "detail dump"), line end included. NULL: such lines
-	   are left out. */
+	/* Takes a line of a report that isn't made of rows ("cachedump", "detail dump"), line end included. NULL: such
+	   lines are left out. */
 	void (*line)(struct stats_out *out, const char *line, size_t length);
 	void *context;
 };
@@ -27,8 +28,8 @@ struct stats_out {
 #define STATS_END "END\r\n"
 
 /*
- * Starts counting by application, and the threads of watch and dump; sets server->watch and server->dump. FS_OK, or FS_ESYS
- * or FS_ENOMEM with a reason; call admin_destroy then too. Main thread, before the workers start.
+ * Starts counting by application, and the threads of watch and dump; sets server->watch and server->dump. FS_OK, or
+ * FS_ESYS or FS_ENOMEM with a reason; call admin_destroy then too. Main thread, before the workers start.
  */
 FS_MUST_CHECK int admin_start(struct server *server, char reason[256]);
 /* Gives all loans back and lends no more. Main thread, while the workers still run. */
@@ -37,8 +38,8 @@ void admin_stop(struct server *server);
 void admin_destroy(struct server *server);
 
 /*
- * Makes the report that the words in [words, end) ask for ("" is the general one), row by row. Returns the line that ends the
- * answer, line end included: END, RESET, OK, or an error. It is constant text.
+ * Makes the report that the words in [words, end) ask for ("" is the general one), row by row. Returns the line that
+ * ends the answer, line end included: END, RESET, OK, or an error. It is constant text.
  */
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out);
 
@@ -51,16 +52,17 @@ void admin_shutdown(const struct server *server);
  */
 FS_MUST_CHECK int admin_refresh_certificates(const struct server *server, char reason[256]);
 
-/* Tells out one row with a formatted value, cut at 1023 bytes. */
+/* Gives out one row with a formatted value, cut at 1023 bytes. */
 void stats_add(struct stats_out *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The reports (stats_*.c): each tells out all its rows. */
+/* The reports (stats_*.c): each gives out all its rows. */
 void stats_general(const struct server *server, struct stats_out *out);
 void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);
 void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
-/* For each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals below 10. */
+/* For each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals
+   below 10. */
 void stats_latency(const struct server *server, struct stats_out *out);
 void stats_memory(const struct server *server, struct stats_out *out);
 /* "stats reset": stats_latency begins anew. /metrics is not affected. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/events.h"
 #include "base/lock.h"
@@ -26,22 +27,22 @@ struct dump {
 	pthread_t thread;
 	struct lock lock; /* covers job and stopping */
 	pthread_cond_t cond;
-	struct loan *loan; /* the job; NULL: none is waiting */
+	struct loan *loan; /* the dump to begin; NULL: none is waiting */
 	bool stopping;
 	_Atomic bool stop; /* the same, for the walk */
-	atomic_bool busy; /* from dump_begin to the last line */
-	/* Of the one under way: */
+	atomic_bool busy; /* from dump_begin until all lines are sent */
+	/* The dump under way. The worker sets it before the loan, then it is the dump thread's: */
 	enum dump_form form;
 	bool all, classes[DUMP_CLASSES];
-	uint64_t warned_ms; /* when the log was told last that some are lacking */
-	bool broken; /* the client went away, or takes nothing */
+	uint64_t warned_ms; /* when the last log line about a dump with gaps was written */
+	bool broken; /* the client has closed, or takes nothing */
 	size_t used;
 	char buffer[BUFFER_BYTES];
 };
 
 /* ---- asking, on a worker ---------------------------------------------------------------------- */
 
-static void take(void *context, struct loan *loan)
+static void take_dump_loan(void *context, struct loan *loan)
 {
 	struct dump *dump = context;
 	bool late;
@@ -68,7 +69,7 @@ int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const 
 	dump->all = classes == NULL;
 	if (classes)
 		memcpy(dump->classes, classes, sizeof(dump->classes));
-	if (conn_lend(conn, take, dump))
+	if (conn_lend(conn, take_dump_loan, dump))
 		return FS_OK;
 	atomic_store(&dump->busy, false);
 	return FS_EINVAL;
@@ -76,7 +77,7 @@ int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const 
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static bool wait_for_room(struct dump *dump, struct loan *loan, uint64_t since_ms)
+static bool wait_for_dump_room(struct dump *dump, struct loan *loan, uint64_t since_ms)
 {
 	struct pollfd fd = { .fd = loan_fd(loan), .events = POLLOUT };
 
@@ -85,12 +86,13 @@ static bool wait_for_room(struct dump *dump, struct loan *loan, uint64_t since_m
 	return poll(&fd, 1, POLL_MS) >= 0 || errno == EINTR;
 }
 
-/* Everything in the buffer. False: the client is given up. */
-static bool flush(struct dump *dump, struct loan *loan)
+/* Sends everything in the buffer. False: the client is given up. */
+static bool flush_dump(struct dump *dump, struct loan *loan)
 {
 	uint64_t since_ms = clk_now_ms(clk_boot());
 	size_t at = 0;
 
+	must(dump->used <= BUFFER_BYTES);
 	while (at < dump->used && !dump->broken) {
 		ssize_t sent = loan_send(loan, dump->buffer + at, dump->used - at);
 
@@ -98,7 +100,7 @@ static bool flush(struct dump *dump, struct loan *loan)
 			at += (size_t)sent;
 			since_ms = clk_now_ms(clk_boot());
 		} else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-			dump->broken = !wait_for_room(dump, loan, since_ms);
+			dump->broken = !wait_for_dump_room(dump, loan, since_ms);
 		} else {
 			dump->broken = true;
 		}
@@ -107,7 +109,7 @@ static bool flush(struct dump *dump, struct loan *loan)
 	return !dump->broken;
 }
 
-static bool is_plain(const char *key, unsigned length)
+static bool is_plain_key(const char *key, unsigned length)
 {
 	for (unsigned i = 0; i < length; i++)
 		if ((unsigned char)key[i] <= ' ' || key[i] == 0x7f)
@@ -115,7 +117,7 @@ static bool is_plain(const char *key, unsigned length)
 	return true;
 }
 
-static size_t base64(const char *bytes, unsigned length, char *out)
+static size_t write_base64(const char *bytes, unsigned length, char *out)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *at = out;
@@ -139,9 +141,9 @@ static int format_mg(char *out, const struct store_seen *object)
 	char text[(STORE_KEY_MAX + 2) / 3 * 4];
 	int length = object->key_length;
 
-	if (is_plain(object->key, object->key_length))
+	if (is_plain_key(object->key, object->key_length))
 		return snprintf(out, LINE_MAX_BYTES, "mg %.*s\r\n", length, object->key);
-	length = (int)base64(object->key, object->key_length, text);
+	length = (int)write_base64(object->key, object->key_length, text);
 	return snprintf(out, LINE_MAX_BYTES, "mg %.*s b\r\n", length, text);
 }
 
@@ -160,7 +162,7 @@ struct walk {
 	struct loan *loan;
 };
 
-static bool see(void *context, const struct store_seen *object)
+static bool dump_object(void *context, const struct store_seen *object)
 {
 	const struct walk *walk = context;
 	struct dump *dump = walk->dump;
@@ -170,14 +172,14 @@ static bool see(void *context, const struct store_seen *object)
 		return false;
 	if (!dump->all && (object->class >= DUMP_CLASSES || !dump->classes[object->class]))
 		return true;
-	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush(dump, walk->loan))
+	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush_dump(dump, walk->loan))
 		return false;
 	out = dump->buffer + dump->used;
 	dump->used += (size_t)(dump->form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
 	return true;
 }
 
-/* A client may ask again and again: not each time is worth a line. */
+/* Clients may ask again and again: not each dump is worth a line. */
 static void warn_of_gaps(struct dump *dump, int code)
 {
 	uint64_t now_ms = clk_now_ms(clk_boot());
@@ -185,27 +187,27 @@ static void warn_of_gaps(struct dump *dump, int code)
 	if (dump->warned_ms != 0 && now_ms - dump->warned_ms < WARN_MS)
 		return;
 	dump->warned_ms = now_ms;
-	log_warn("a dump of all keys lacks some of them: %s", fs_strerror(code));
+	log_warn("a dump of all keys is incomplete: %s", fs_strerror(code));
 }
 
-static void run(struct dump *dump, struct loan *loan)
+static void run_dump(struct dump *dump, struct loan *loan)
 {
 	struct walk walk = { dump, loan };
 	int code;
 
 	dump->used = 0;
 	dump->broken = false;
-	code = store_walk(dump->store, true, see, &walk);
+	code = store_walk(dump->store, true, dump_object, &walk);
 	if (code != FS_OK)
 		warn_of_gaps(dump, code);
 	if (!dump->broken && !atomic_load(&dump->stop)) {
 		const char *end = dump->form == DUMP_MG ? "EN\r\n" : "END\r\n";
 
 		if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES)
-			flush(dump, loan);
+			flush_dump(dump, loan);
 		memcpy(dump->buffer + dump->used, end, strlen(end));
 		dump->used += strlen(end);
-		flush(dump, loan);
+		flush_dump(dump, loan);
 	} else {
 		dump->broken = true;
 	}
@@ -227,9 +229,10 @@ static void *dump_main(void *context)
 		}
 		dump->loan = NULL;
 		lock_release(&dump->lock);
-		run(dump, loan);
+		run_dump(dump, loan);
 		broken = dump->broken;
-		atomic_store(&dump->busy, false); /* first: who has the last line may ask again */
+		must(atomic_load(&dump->busy));
+		atomic_store(&dump->busy, false); /* first: a client that has read the last line may ask again */
 		loan_return(loan, broken);
 		lock_acquire(&dump->lock);
 	}

@@ -38,8 +38,8 @@ void dump_destroy(struct dump *dump);
 
 /*
  * Sends this connection, of which nothing is pending, the objects of these classes (by store_class_bytes; NULL: all).
- * FS_OK: the protocol returns CONN_LEND. FS_EBUSY: another dump is under way. FS_EINVAL: such a connection can't be lent
- * (UDP). Takes a leaf lock.
+ * FS_OK: the protocol returns CONN_LEND. FS_EBUSY: another dump is under way. FS_EINVAL: such a connection can't be
+ * lent (UDP). Takes a leaf lock.
  */
 FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form,
 			     const bool classes[DUMP_CLASSES]);

@@ -17,10 +17,9 @@ struct reload {
 	const struct server *server;
 	int argc;
 	char **argv;
-	struct conf
-		applied; /* the options as last read; its texts are those of server->conf, and of what can't change */
+	struct conf applied; /* as last read; its texts belong to server->conf */
 	_Atomic int verbose;
-	unsigned changes; /* of the reading under way */
+	unsigned changes; /* found by the reading under way */
 	struct store_tuning tuning;
 	const struct conf *fresh;
 };
@@ -74,34 +73,34 @@ static bool take_memory_limit(struct reload *reload)
 	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes) == FS_OK;
 }
 
-static bool is(const struct conf_option *option, size_t offset)
+static bool option_is(const struct conf_option *option, size_t offset)
 {
 	return option->offset == offset;
 }
 
-/* False when the daemon can't do it while it runs. */
-static bool take(struct reload *reload, const struct conf_option *option)
+/* Puts an option's new value into effect. False: that needs a restart. */
+static bool take_option(struct reload *reload, const struct conf_option *option)
 {
 	const struct conf *fresh = reload->fresh;
 
-	if (is(option, offsetof(struct conf, verbose)))
+	if (option_is(option, offsetof(struct conf, verbose)))
 		take_verbose(reload);
-	else if (is(option, offsetof(struct conf, memory_limit_bytes)))
+	else if (option_is(option, offsetof(struct conf, memory_limit_bytes)))
 		return take_memory_limit(reload);
-	else if (is(option, offsetof(struct conf, hot_fraction)))
+	else if (option_is(option, offsetof(struct conf, hot_fraction)))
 		reload->tuning.hot_fraction = fresh->hot_fraction;
-	else if (is(option, offsetof(struct conf, flash_write_limit)))
+	else if (option_is(option, offsetof(struct conf, flash_write_limit)))
 		reload->tuning.flash_write_limit = fresh->flash_write_limit;
-	else if (is(option, offsetof(struct conf, flash_read_timeout_us)))
+	else if (option_is(option, offsetof(struct conf, flash_read_timeout_us)))
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
-	else if (is(option, offsetof(struct conf, admission)))
+	else if (option_is(option, offsetof(struct conf, admission)))
 		reload->tuning.admission = (enum clf_admission)fresh->admission;
 	else
 		return false;
 	return true;
 }
 
-static const char *shown(const char *value)
+static const char *shown_value(const char *value)
 {
 	return *value ? value : "none";
 }
@@ -109,10 +108,11 @@ static const char *shown(const char *value)
 static void on_change(void *context, const struct conf_change *change)
 {
 	struct reload *reload = context;
-	const char *name = change->option->name, *before = shown(change->before), *after = shown(change->after);
+	const char *name = change->option->name, *before = shown_value(change->before),
+		   *after = shown_value(change->after);
 
 	reload->changes++;
-	if (change->reloadable && take(reload, change->option)) {
+	if (change->reloadable && take_option(reload, change->option)) {
 		log_event(LOG_LEVEL_NOTICE, "reload",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
 			  "%s: %s -> %s", name, before, after);
@@ -120,7 +120,7 @@ static void on_change(void *context, const struct conf_change *change)
 	} else if (change->reloadable) {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  "%s: %s -> %s is too far from what it started with, and needs a restart", name, before,
+			  "%s: %s -> %s is too far from the value at the start, and needs a restart", name, before,
 			  after);
 	} else {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
@@ -145,7 +145,7 @@ static void reload_options(struct reload *reload)
 		store_set_tuning(reload->server->store, &reload->tuning);
 		reload->fresh = NULL;
 		if (reload->changes == 0)
-			log_event(LOG_LEVEL_NOTICE, "reload", NULL, "options read again: none has changed");
+			log_event(LOG_LEVEL_NOTICE, "reload", NULL, "options were read again: none has changed");
 	}
 	conf_free(&fresh);
 }
@@ -157,7 +157,7 @@ static void reload_users(struct auth *auth)
 	char reason[256] = "";
 
 	if (auth_reload(auth, reason) == FS_OK)
-		log_notice("users read again");
+		log_notice("users were read again");
 	else
 		log_warn("users stay as they were: %s", reason);
 }
@@ -171,5 +171,5 @@ void reload_all(struct reload *reload)
 	if (server->auth)
 		reload_users(server->auth);
 	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)
-		return; /* told there, and the old ones stay */
+		return; /* net_refresh_certificates has logged the reason; the old ones stay */
 }

@@ -2,10 +2,10 @@
 /*
  * SIGHUP: reads options, users and certificates again.
  *
- * Options with CONF_RELOAD take their new value at once. struct conf stays constant, as all threads read it: each new value
- * goes into an atomic of the part that it concerns (the log, the store). A file that can't be used changes nothing. Any
- * other option that has changed is named, as one that needs a restart. Users and certificates that can't be used leave
- * the old ones in use. The log has a line for each change.
+ * Options with CONF_RELOAD take their new value at once. struct conf stays constant, as all threads read it: each new
+ * value goes into an atomic of the part that it concerns (the log, the store). A file that can't be used changes
+ * nothing. Any other option that has changed is named, as one that needs a restart. Users and certificates that can't
+ * be used leave the old ones in use. The log has a line for each change.
  *
  * A value that a client has set meanwhile ("verbosity", "cache_memlimit") stays, unless the file's value has changed.
  *
@@ -18,7 +18,8 @@
 
 struct reload;
 
-/* The caller owns the result. argc and argv are main's; both they and the server must outlive it. Aborts when memory is out. */
+/* The caller owns the result. argc and argv are main's; both they and the server must outlive it. Aborts when memory is
+   out. */
 struct reload *reload_create(const struct server *server, int argc, char **argv);
 void reload_destroy(struct reload *reload); /* NULL is nothing */
 /* Reads all again. Blocks on files. */

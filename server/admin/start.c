@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting and stopping what stands behind the reports. */
+/* Starts and stops the parts behind the reports: counting by application, and the threads of watch and dump. */
 #include <stdio.h>
 
 #include "base/events.h"
@@ -12,7 +12,7 @@
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-/* As the options say; "lru_crawler" changes it later. */
+/* Sets the crawler up as the options say; "lru_crawler" may change that later. */
 static void start_crawler(const struct server *server)
 {
 	const struct store_crawler crawler = { .enabled = server->conf->lru_crawler,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which report "stats" asks for. */
+/* Chooses the report that "stats" asks for. */
 #include "server/admin/admin.h"
 
 #include <stdarg.h>
@@ -24,7 +24,7 @@ void stats_add(struct stats_out *out, const char *name, const char *format, ...)
 	out->row(out, name, value);
 }
 
-static const char *reset(const struct server *server, const char *words, struct stats_out *out)
+static const char *answer_reset(const struct server *server, const char *words, struct stats_out *out)
 {
 	(void)words;
 	(void)out;
@@ -39,13 +39,13 @@ static const char *reset(const struct server *server, const char *words, struct 
 
 static atomic_bool sizes_enabled;
 
-static const char *sizes(const struct server *server, const char *words, struct stats_out *out)
+static const char *answer_sizes(const struct server *server, const char *words, struct stats_out *out)
 {
 	(void)words;
 	return stats_sizes(server, atomic_load(&sizes_enabled) || server->conf->track_sizes, out);
 }
 
-/* memcached ends this answer without END. */
+/* As in memcached, this answer has no END. */
 static const char *switch_sizes(struct stats_out *out, bool on)
 {
 	atomic_store(&sizes_enabled, on);
@@ -86,7 +86,7 @@ static bool starts_with_word(const char *words, const char *word)
 	return strncmp(words, word, length) == 0 && (!words[length] || words[length] == ' ');
 }
 
-static const char *detail(const struct server *server, const char *words, struct stats_out *out)
+static const char *answer_detail(const struct server *server, const char *words, struct stats_out *out)
 {
 	(void)server;
 	if (starts_with_word(words, "dump"))
@@ -105,7 +105,7 @@ static void no_rows(const struct server *server, struct stats_out *out)
 
 /* ---- which one ----------------------------------------------------------------------------------- */
 
-/* rows: a report of rows alone; else special, which says how the answer ends. */
+/* Either rows makes a report of rows only, which END follows; or special returns the line that ends the answer. */
 static const struct report {
 	const char *name;
 	void (*rows)(const struct server *server, struct stats_out *out);
@@ -113,15 +113,15 @@ static const struct report {
 } reports[] = {
 	{ "", stats_general, NULL },
 	{ "settings", stats_settings, NULL },
-	{ "reset", NULL, reset },
+	{ "reset", NULL, answer_reset },
 	{ "items", stats_items, NULL },
 	{ "slabs", stats_slabs, NULL },
 	{ "conns", stats_conns, NULL },
-	{ "extstore", no_rows, NULL }, /* its pages; ours are in "stats segments" */
-	{ "sizes", NULL, sizes },
+	{ "extstore", no_rows, NULL }, /* memcached shows pages of its flash; ours are in "stats segments" */
+	{ "sizes", NULL, answer_sizes },
 	{ "sizes_enable", NULL, sizes_enable },
 	{ "sizes_disable", NULL, sizes_disable },
-	{ "detail", NULL, detail },
+	{ "detail", NULL, answer_detail },
 	{ "cachedump", NULL, stats_cachedump },
 	{ "flash", stats_flash, NULL },
 	{ "classifier", stats_classifier, NULL },

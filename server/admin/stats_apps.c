@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* "stats apps": what each application has asked for since the last "stats reset". */
+/* "stats apps": the requests of each application since the last "stats reset". */
 #include "server/admin/admin.h"
 
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 #include "base/events.h"
 #include "server/count/observe.h"
 
-#define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name whose bytes are all escaped */
+#define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name with each byte escaped */
 
-static void row(struct stats_out *out, const char *app, const char *name, uint64_t value)
+static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
 {
 	char text[NAME_BYTES + 32];
 
@@ -18,20 +18,20 @@ static void row(struct stats_out *out, const char *app, const char *name, uint64
 	stats_add(out, text, "%" PRIu64, value);
 }
 
-static void rows(struct stats_out *out, const char *name, const struct observe_app *app)
+static void app_rows(struct stats_out *out, const char *name, const struct observe_app *app)
 {
 	uint64_t hits = app->dram_hits + app->flash_hits;
 
-	row(out, name, "get_count", hits + app->misses);
-	row(out, name, "get_hits", hits);
-	row(out, name, "flash_hits", app->flash_hits);
-	row(out, name, "set_count", app->sets);
-	row(out, name, "delete_count", app->deletes);
-	row(out, name, "other_count", app->others);
-	row(out, name, "value_bytes_read", app->read_bytes);
-	row(out, name, "bytes_written", app->written_bytes);
-	row(out, name, "dram_hits", app->dram_hits);
-	row(out, name, "get_misses", app->misses);
+	app_row(out, name, "get_count", hits + app->misses);
+	app_row(out, name, "get_hits", hits);
+	app_row(out, name, "flash_hits", app->flash_hits);
+	app_row(out, name, "set_count", app->sets);
+	app_row(out, name, "delete_count", app->deletes);
+	app_row(out, name, "other_count", app->others);
+	app_row(out, name, "value_bytes_read", app->read_bytes);
+	app_row(out, name, "bytes_written", app->written_bytes);
+	app_row(out, name, "dram_hits", app->dram_hits);
+	app_row(out, name, "get_misses", app->misses);
 }
 
 void stats_apps(const struct server *server, struct stats_out *out)
@@ -48,6 +48,6 @@ void stats_apps(const struct server *server, struct stats_out *out)
 			return;
 		if (i > 0)
 			events_key(app.name, app.name_length, name);
-		rows(out, name, &app);
+		app_rows(out, name, &app);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include "server/net/net.h"
 
-static void row(struct stats_out *out, int fd, const char *name, const char *value)
+static void conn_row(struct stats_out *out, int fd, const char *name, const char *value)
 {
 	char full[48];
 
@@ -15,22 +15,22 @@ static void row(struct stats_out *out, int fd, const char *name, const char *val
 	stats_add(out, full, "%s", value);
 }
 
-static void see(void *context, const struct net_conn_status *conn)
+static void see_conn_row(void *context, const struct net_conn_status *conn)
 {
 	struct stats_out *out = context;
 	char seconds[16];
 
 	if (strncmp(conn->address, "udp", 3) == 0)
-		row(out, conn->fd, "UDP", "UDP");
-	row(out, conn->fd, "addr", conn->address);
+		conn_row(out, conn->fd, "UDP", "UDP");
+	conn_row(out, conn->fd, "addr", conn->address);
 	if (conn->listen_address)
-		row(out, conn->fd, "listen_addr", conn->listen_address);
-	row(out, conn->fd, "state", conn->state);
+		conn_row(out, conn->fd, "listen_addr", conn->listen_address);
+	conn_row(out, conn->fd, "state", conn->state);
 	snprintf(seconds, sizeof(seconds), "%u", conn->idle_seconds);
-	row(out, conn->fd, "secs_since_last_cmd", seconds);
+	conn_row(out, conn->fd, "secs_since_last_cmd", seconds);
 }
 
 void stats_conns(const struct server *server, struct stats_out *out)
 {
-	net_each_connection(server->net, see, out);
+	net_each_connection(server->net, see_conn_row, out);
 }

@@ -8,32 +8,32 @@
 #include "conf/version.h"
 #include "server/store/store.h"
 
-static void number(struct stats_out *out, const char *name, uint64_t value)
+static void number_row(struct stats_out *out, const char *name, uint64_t value)
 {
 	stats_add(out, name, "%" PRIu64, value);
 }
 
-static void real(struct stats_out *out, const char *name, double value)
+static void real_row(struct stats_out *out, const char *name, double value)
 {
 	stats_add(out, name, "%.6f", value);
 }
 
-static void counters(struct stats_out *out, enum ctr_group group)
+static void counter_rows(struct stats_out *out, enum ctr_group group)
 {
 	for (enum ctr counter = 0; counter < CTR_COUNT; counter++) {
 		const struct ctr_info *info = ctr_info(counter);
 
 		if (info->group == group)
-			number(out, info->name, ctr_sum(counter));
+			number_row(out, info->name, ctr_sum(counter));
 	}
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double share_row(uint64_t part, uint64_t whole)
 {
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static uint64_t not_negative(int64_t value)
+static uint64_t flash_not_negative(int64_t value)
 {
 	return value > 0 ? (uint64_t)value : 0;
 }
@@ -43,45 +43,46 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	const struct fidx_status *index = &status->index;
 	uint64_t objects = index->used + index->extents_used;
 
-	number(out, "flash_items", objects - (index->ghosts < objects ? index->ghosts : objects));
-	number(out, "flash_ghosts", index->ghosts);
-	number(out, "flash_live_bytes", not_negative(index->live_bytes));
-	number(out, "flash_hot_bytes", status->hot_bytes);
-	number(out, "flash_hot_threshold_bytes", status->hot_threshold_bytes);
-	number(out, "index_slots", index->slots);
-	number(out, "index_slots_used", index->used);
-	real(out, "index_load", share(index->used, index->slots));
-	number(out, "index_bytes", index->index_bytes);
-	number(out, "index_other_bytes", index->other_bytes);
-	number(out, "extent_entries", index->extents);
-	number(out, "extent_entries_used", index->extents_used);
-	number(out, "filter_bytes", index->filter_bytes);
-	real(out, "filter_false_positive", index->filter_false_positive);
-	number(out, "filter_bits", status->filter_bits);
-	number(out, "tag_bits", status->tag_bits);
-	real(out, "dram_bytes_per_flash_item", status->dram_bytes_per_flash_item);
-	real(out, "innocent_drops", status->innocent_drops);
+	number_row(out, "flash_items", objects - (index->ghosts < objects ? index->ghosts : objects));
+	number_row(out, "flash_ghosts", index->ghosts);
+	number_row(out, "flash_live_bytes", flash_not_negative(index->live_bytes));
+	number_row(out, "flash_hot_bytes", status->hot_bytes);
+	number_row(out, "flash_hot_threshold_bytes", status->hot_threshold_bytes);
+	number_row(out, "index_slots", index->slots);
+	number_row(out, "index_slots_used", index->used);
+	real_row(out, "index_load", share_row(index->used, index->slots));
+	number_row(out, "index_bytes", index->index_bytes);
+	number_row(out, "index_other_bytes", index->other_bytes);
+	number_row(out, "extent_entries", index->extents);
+	number_row(out, "extent_entries_used", index->extents_used);
+	number_row(out, "filter_bytes", index->filter_bytes);
+	real_row(out, "filter_false_positive", index->filter_false_positive);
+	number_row(out, "filter_bits", status->filter_bits);
+	number_row(out, "tag_bits", status->tag_bits);
+	real_row(out, "dram_bytes_per_flash_item", status->dram_bytes_per_flash_item);
+	real_row(out, "innocent_drops", status->innocent_drops);
 }
 
 static void segment_rows(const struct store_status *status, struct stats_out *out)
 {
 	const struct seg_status *segments = &status->segments;
 
-	number(out, "segments_total", segments->total);
-	number(out, "segments_used", segments->live);
-	number(out, "segments_free", segments->free);
-	number(out, "segments_retired", segments->retired);
-	number(out, "segment_bytes", status->info.segment_bytes);
-	real(out, "segment_fill", segments->fill);
-	number(out, "segment_residence_ms", segments->residence_ms);
-	number(out, "flash_bytes", status->info.flash_bytes);
-	number(out, "flash_direct_io", status->info.direct);
-	number(out, "flash_waited_ms", segments->busy_ms);
-	number(out, "flash_offline", segments->offline);
+	number_row(out, "segments_total", segments->total);
+	number_row(out, "segments_used", segments->live);
+	number_row(out, "segments_free", segments->free);
+	number_row(out, "segments_retired", segments->retired);
+	number_row(out, "segment_bytes", status->info.segment_bytes);
+	real_row(out, "segment_fill", segments->fill);
+	number_row(out, "segment_residence_ms", segments->residence_ms);
+	number_row(out, "flash_bytes", status->info.flash_bytes);
+	number_row(out, "flash_direct_io", status->info.direct);
+	number_row(out, "flash_waited_ms", segments->busy_ms);
+	number_row(out, "flash_offline", segments->offline);
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }
 
-/* Over windows of time, which "stats reset" doesn't touch; since the start while that is shorter. */
+/* These rows cover windows of time, or the time since the start while that is shorter. "stats reset" doesn't change
+   them. */
 static void window_rows(const struct store_status *status, struct stats_out *out)
 {
 	static const char *const names[STORE_WINDOWS] = {
@@ -93,9 +94,9 @@ static void window_rows(const struct store_status *status, struct stats_out *out
 	double allowed = (double)status->write_limit * recent->seconds;
 
 	for (unsigned i = 0; i < STORE_WINDOWS; i++)
-		real(out, names[i], share(status->window[i].flash_bytes, status->window[i].app_bytes));
-	number(out, "flash_write_limit", status->write_limit);
-	real(out, "flash_write_budget_used", allowed > 0 ? (double)recent->flash_bytes / allowed : 0);
+		real_row(out, names[i], share_row(status->window[i].flash_bytes, status->window[i].app_bytes));
+	number_row(out, "flash_write_limit", status->write_limit);
+	real_row(out, "flash_write_budget_used", allowed > 0 ? (double)recent->flash_bytes / allowed : 0);
 }
 
 void stats_flash(const struct server *server, struct stats_out *out)
@@ -104,24 +105,24 @@ void stats_flash(const struct server *server, struct stats_out *out)
 
 	store_get_status(server->store, &status);
 	stats_add(out, "flashield_version", "%s", FS_VERSION);
-	number(out, "memory_used", status.memory_used);
-	number(out, "memory_resident", status.memory_resident);
-	number(out, "dram_items", status.dram_items);
-	number(out, "dram_bytes", status.dram_bytes);
-	number(out, "dram_budget", status.dram_budget);
-	number(out, "flash_enabled", status.flash);
+	number_row(out, "memory_used", status.memory_used);
+	number_row(out, "memory_resident", status.memory_resident);
+	number_row(out, "dram_items", status.dram_items);
+	number_row(out, "dram_bytes", status.dram_bytes);
+	number_row(out, "dram_budget", status.dram_budget);
+	number_row(out, "flash_enabled", status.flash);
 	stats_add(out, "flash_unused_reason", "%s", status.without_flash ? status.without_flash : "none");
 	index_rows(&status, out);
 	segment_rows(&status, out);
-	real(out, "clwa", share(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));
-	real(out, "flash_write_rate", status.write_rate);
+	real_row(out, "clwa", share_row(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));
+	real_row(out, "flash_write_rate", status.write_rate);
 	window_rows(&status, out);
-	number(out, "candidates", status.candidates);
-	number(out, "candidate_bytes", status.candidate_bytes);
-	number(out, "plan_bytes", status.plan_bytes);
-	number(out, "staging_bytes", status.staging_bytes);
-	number(out, "reader_bytes", status.reader_bytes);
-	counters(out, CTR_GROUP_FLASH);
+	number_row(out, "candidates", status.candidates);
+	number_row(out, "candidate_bytes", status.candidate_bytes);
+	number_row(out, "plan_bytes", status.plan_bytes);
+	number_row(out, "staging_bytes", status.staging_bytes);
+	number_row(out, "reader_bytes", status.reader_bytes);
+	counter_rows(out, CTR_GROUP_FLASH);
 }
 
 void stats_segments(const struct server *server, struct stats_out *out)
@@ -130,12 +131,12 @@ void stats_segments(const struct server *server, struct stats_out *out)
 
 	store_get_status(server->store, &status);
 	segment_rows(&status, out);
-	number(out, "newest_sequence", status.segments.newest_sequence);
-	number(out, "records", status.segments.records_live);
-	number(out, "record_bytes", status.segments.record_bytes_live);
+	number_row(out, "newest_sequence", status.segments.newest_sequence);
+	number_row(out, "records", status.segments.records_live);
+	number_row(out, "record_bytes", status.segments.record_bytes_live);
 }
 
-/* The order is enum clf_feature's. */
+/* In the order of enum clf_feature. */
 static const char *const weight_names[CLF_FEATURES] = {
 	[CLF_READS] = "weight_reads",
 	[CLF_MEAN_GAP] = "weight_mean_gap",
@@ -156,22 +157,22 @@ void stats_classifier(const struct server *server, struct stats_out *out)
 	store_get_status(server->store, &status);
 	stats_add(out, "model", "%s", model->model_in_use ? "svm" : "none");
 	stats_add(out, "reason", "%s", model->reason[0] ? model->reason : "no model has been trained yet");
-	number(out, "model_age_ms", model->model_age_ms);
-	number(out, "model_samples", model->model_samples);
-	number(out, "samples_waiting", model->samples_waiting);
-	number(out, "tracked_keys", model->tracked_keys);
-	real(out, "precision", model->precision);
-	real(out, "recall", model->recall);
-	real(out, "positive_share", model->positive_share);
-	real(out, "admitted_share", model->admitted_share);
-	real(out, "read_once_share", model->read_once_share);
-	real(out, "read_once_precision", model->read_once_precision);
-	real(out, "read_once_recall", model->read_once_recall);
-	real(out, "second_hit_share", model->second_hit_share);
-	real(out, "threshold", model->threshold);
-	real(out, "bias", model->bias);
+	number_row(out, "model_age_ms", model->model_age_ms);
+	number_row(out, "model_samples", model->model_samples);
+	number_row(out, "samples_waiting", model->samples_waiting);
+	number_row(out, "tracked_keys", model->tracked_keys);
+	real_row(out, "precision", model->precision);
+	real_row(out, "recall", model->recall);
+	real_row(out, "positive_share", model->positive_share);
+	real_row(out, "admitted_share", model->admitted_share);
+	real_row(out, "read_once_share", model->read_once_share);
+	real_row(out, "read_once_precision", model->read_once_precision);
+	real_row(out, "read_once_recall", model->read_once_recall);
+	real_row(out, "second_hit_share", model->second_hit_share);
+	real_row(out, "threshold", model->threshold);
+	real_row(out, "bias", model->bias);
 	for (unsigned i = 0; i < CLF_FEATURES; i++)
-		real(out, weight_names[i], model->weight[i]);
-	number(out, "horizon_ms", model->horizon_ms);
-	counters(out, CTR_GROUP_CLASSIFIER);
+		real_row(out, weight_names[i], model->weight[i]);
+	number_row(out, "horizon_ms", model->horizon_ms);
+	counter_rows(out, CTR_GROUP_CLASSIFIER);
 }

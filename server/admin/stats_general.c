@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats": memcached's names, exactly those that it has for the options given, in its order and forms. Exporters and
- * agents read them by name; what is ours alone is in "stats flash", "classifier", "segments" and "apps".
+ * "stats": exactly the rows that memcached has for the given options, in its order and forms, as exporters and agents
+ * read them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
  */
 #include "server/admin/admin.h"
 
@@ -20,7 +20,7 @@
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-/* What the rows are made from, read once for all of them. */
+/* The figures that the rows are made from. They are read once for all of them. */
 struct source {
 	const struct server *server;
 	const struct conf *conf;
@@ -32,10 +32,10 @@ struct source {
 	struct watch_status watch;
 };
 
-/* Whole sections are missing in memcached's answer when an option switches their part off. */
+/* memcached leaves out whole sections when an option switches their part off. */
 enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
 
-static bool shown(const struct source *from, enum section section)
+static bool section_is_shown(const struct source *from, enum section section)
 {
 	switch (section) {
 	case REFUSING:
@@ -59,12 +59,12 @@ static bool shown(const struct source *from, enum section section)
 
 /* ---- rows that are no plain number ------------------------------------------------------------- */
 
-static void number(struct stats_out *out, const char *name, uint64_t value)
+static void general_number(struct stats_out *out, const char *name, uint64_t value)
 {
 	stats_add(out, name, "%" PRIu64, value);
 }
 
-static void seconds(struct stats_out *out, const char *name, const struct timeval *time)
+static void timeval_row(struct stats_out *out, const char *name, const struct timeval *time)
 {
 	stats_add(out, name, "%ld.%06ld", (long)time->tv_sec, (long)time->tv_usec);
 }
@@ -81,12 +81,12 @@ static void show_libevent(const struct source *from, struct stats_out *out, cons
 
 static void show_user_time(const struct source *from, struct stats_out *out, const char *name)
 {
-	seconds(out, name, &from->usage.ru_utime);
+	timeval_row(out, name, &from->usage.ru_utime);
 }
 
 static void show_system_time(const struct source *from, struct stats_out *out, const char *name)
 {
-	seconds(out, name, &from->usage.ru_stime);
+	timeval_row(out, name, &from->usage.ru_stime);
 }
 
 /* ---- rows that are worked out -------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static uint64_t flash_live_bytes(const struct source *from)
 	return from->store.index.live_bytes > 0 ? (uint64_t)from->store.index.live_bytes : 0;
 }
 
-/* Of the segments in use, what no live object has. */
+/* Bytes of the segments in use that no live object has. */
 static uint64_t flash_fragmented(const struct source *from)
 {
 	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = flash_live_bytes(from);
@@ -136,7 +136,7 @@ static uint64_t certificate_age(const struct source *from)
  *   COUNT_AS(section, name, counter)
  *   VALUE(section, name, expression)  of struct source *from
  *   SHOW(section, name, function)
- *   NONE(section, name)             what there is none of here: 0
+ *   NONE(section, name)             0: there is no such thing here
  */
 #define ROWS(COUNT, COUNT_AS, VALUE, SHOW, NONE) \
 	VALUE(ALWAYS, pid, (uint64_t)getpid()) \
@@ -261,8 +261,8 @@ static uint64_t certificate_age(const struct source *from)
 	NONE(MAINTAINER, lru_bumps_dropped)
 
 /*
- * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". The place of
- * its row is memcached's, so no program can choose it. HIDDEN lists the counters that only /metrics shows.
+ * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". The
+ * place of its row is memcached's, so no program can choose it. HIDDEN lists the counters that only /metrics shows.
  */
 #define HIDDEN(COUNT) COUNT(ALWAYS, ssl_new_sessions)
 
@@ -290,13 +290,13 @@ static void read_source(const struct server *server, struct source *from)
 
 #define ROW_COUNT(section, name) ROW_COUNT_AS(section, name, name)
 #define ROW_COUNT_AS(section, name, counter) \
-	if (shown(from, section)) \
-		number(out, #name, ctr_sum(CTR_##counter));
+	if (section_is_shown(from, section)) \
+		general_number(out, #name, ctr_sum(CTR_##counter));
 #define ROW_VALUE(section, name, expression) \
-	if (shown(from, section)) \
-		number(out, #name, (expression));
+	if (section_is_shown(from, section)) \
+		general_number(out, #name, (expression));
 #define ROW_SHOW(section, name, function) \
-	if (shown(from, section)) \
+	if (section_is_shown(from, section)) \
 		function(from, out, #name);
 #define ROW_NONE(section, name) ROW_VALUE(section, name, 0)
 

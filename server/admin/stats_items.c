@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats items", "slabs", "sizes" and "cachedump": memcached's reports by slab class, made from the allocator's size classes.
- * There is one list of objects, not four by temperature: what is said of the cold one is said of all.
+ * "stats items", "slabs", "sizes" and "cachedump": memcached's reports by slab class, made from the allocator's size
+ * classes.
+ * There is one list of objects, not four by temperature: the rows of the cold list cover all objects.
  */
 #include "server/admin/admin.h"
 
@@ -16,8 +17,8 @@
 #include "conf/conf.h"
 #include "server/store/store.h"
 
-#define PAGE_BYTES (1u << 20) /* what "stats slabs" takes for a page */
-#define CACHEDUMP_BYTES (2u << 20) /* memcached's bound of an answer */
+#define PAGE_BYTES (1u << 20) /* a page in "stats slabs" */
+#define CACHEDUMP_BYTES (2u << 20) /* memcached's bound on an answer */
 
 static void class_row(struct stats_out *out, const char *prefix, unsigned class, const char *name, uint64_t value)
 {
@@ -82,7 +83,7 @@ void stats_items(const struct server *server, struct stats_out *out)
 
 /* ---- slabs -------------------------------------------------------------------------------------- */
 
-/* The allocator has no pages of one class for us alone: as many as the objects would fill. */
+/* The allocator's pages don't belong to one class of ours, so the rows show as many as the objects would fill. */
 static void slab_of(struct stats_out *out, unsigned class, const struct store_class_status *of)
 {
 	uint64_t bytes = store_class_bytes(class), per_page = bytes < PAGE_BYTES ? PAGE_BYTES / bytes : 1;
@@ -133,7 +134,7 @@ static void size_row(void *context, uint32_t bytes, uint64_t objects)
 	stats_add(context, row, "%" PRIu64, objects);
 }
 
-/* Counted when asked, so there is nothing that "sizes_enable" must switch on but the answer itself. */
+/* Sizes are counted when this is asked for. So "sizes_enable" switches on nothing but the answer. */
 const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out)
 {
 	if (!enabled) {
@@ -172,7 +173,7 @@ static bool dump_item(void *context, const struct store_seen *object)
 	return true;
 }
 
-static bool get_number(const char **text, unsigned *number)
+static bool get_class_number(const char **text, unsigned *number)
 {
 	unsigned long value;
 	char *end;
@@ -182,7 +183,7 @@ static bool get_number(const char **text, unsigned *number)
 	if (end == *text || (*end && *end != ' ') || **text == '-' || errno != 0)
 		return false;
 	*text = end + strspn(end, " ");
-	*number = (unsigned)value; /* of more than 32 bits the lower ones, as memcached */
+	*number = (unsigned)value; /* as memcached: the lower 32 bits */
 	return true;
 }
 
@@ -195,7 +196,7 @@ const char *stats_cachedump(const struct server *server, const char *words, stru
 		return "CLIENT_ERROR stats cachedump not allowed\r\n";
 	if (!*words || !strchr(words, ' '))
 		return "CLIENT_ERROR bad command line\r\n";
-	if (!get_number(&words, &dump.class) || !get_number(&words, &limit))
+	if (!get_class_number(&words, &dump.class) || !get_class_number(&words, &limit))
 		return "CLIENT_ERROR bad command line format\r\n";
 	if (dump.class == 0)
 		return STATS_END;

@@ -8,12 +8,12 @@
 #include "base/lock.h"
 #include "base/metrics/latency.h"
 
-#define FINE_NS 10000u /* below, a whole microsecond is too coarse */
+#define FINE_NS 10000u /* below this a whole microsecond is too coarse */
 
-/* Covers what the reset remembers. */
+/* Covers the snapshots of the last reset. */
 static struct lock lock = LOCK_INITIALIZER(LOCK_LEAF);
 
-static void duration(struct stats_out *out, enum lat latency, const char *what, double ns)
+static void duration_row(struct stats_out *out, enum lat latency, const char *what, double ns)
 {
 	char name[64];
 
@@ -21,25 +21,27 @@ static void duration(struct stats_out *out, enum lat latency, const char *what, 
 	stats_add(out, name, "%.*f", ns < FINE_NS ? 3 : 0, ns / 1000);
 }
 
-static void quantile(struct stats_out *out, enum lat latency, const struct hist *hist, const char *what, double part)
+static void quantile_row(struct stats_out *out, enum lat latency, const struct hist *hist, const char *what,
+			 double part)
 {
-	duration(out, latency, what, (double)hist_quantile(hist, part));
+	duration_row(out, latency, what, (double)hist_quantile(hist, part));
 }
 
-static void rows(struct stats_out *out, enum lat latency, const struct hist *hist)
+static void latency_rows(struct stats_out *out, enum lat latency, const struct hist *hist)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s_count", lat_info(latency)->name);
 	stats_add(out, name, "%" PRIu64, atomic_load_explicit(&hist->count, memory_order_relaxed));
-	/* So exact that, times count, it gives the sum: who polls gets the mean of the time between from two of them. */
+	/* The mean has so many digits that mean times count is the sum. A program that polls can compute the mean of
+	   the time between two answers. */
 	snprintf(name, sizeof(name), "%s_mean_us", lat_info(latency)->name);
 	stats_add(out, name, "%.6f", hist_mean(hist) / 1000);
-	quantile(out, latency, hist, "p50", 0.5);
-	quantile(out, latency, hist, "p90", 0.9);
-	quantile(out, latency, hist, "p99", 0.99);
-	quantile(out, latency, hist, "p999", 0.999);
-	quantile(out, latency, hist, "max", 1);
+	quantile_row(out, latency, hist, "p50", 0.5);
+	quantile_row(out, latency, hist, "p90", 0.9);
+	quantile_row(out, latency, hist, "p99", 0.99);
+	quantile_row(out, latency, hist, "p999", 0.999);
+	quantile_row(out, latency, hist, "max", 1);
 }
 
 void stats_latency(const struct server *server, struct stats_out *out)
@@ -52,7 +54,7 @@ void stats_latency(const struct server *server, struct stats_out *out)
 		lock_acquire(&lock);
 		lat_read_since_reset(latency, hist);
 		lock_release(&lock);
-		rows(out, latency, hist);
+		latency_rows(out, latency, hist);
 	}
 	hist_destroy(hist);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats memory": what the process has of the machine's memory, part by part. The parts come from the modules' accounts
- * and from the allocator, their sum is checked against what the kernel says: "resident".
+ * "stats memory": the memory of the process, part by part. The parts come from the modules' accounts and from the
+ * allocator. Their sum is compared with "resident", the kernel's own figure.
  */
 #include "server/admin/admin.h"
 
@@ -13,25 +13,25 @@
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-static void row(struct stats_out *out, const char *name, uint64_t bytes)
+static void memory_row(struct stats_out *out, const char *name, uint64_t bytes)
 {
 	stats_add(out, name, "%" PRIu64, bytes);
 }
 
-static uint64_t less(uint64_t bytes, uint64_t part)
+static uint64_t bytes_without(uint64_t bytes, uint64_t part)
 {
 	return bytes > part ? bytes - part : 0;
 }
 
 /*
- * What the allocator has for itself: holes, its records, and pages that it keeps for the next. It doesn't tell how much of
- * these was ever touched. So this is what the other parts leave of what is resident, and at the most what the allocator
- * counts: other parts that are too large, or too small by more, make a sum that is wrong.
+ * Returns the allocator's own memory: holes, its records, and pages that it keeps for later. It doesn't tell how many
+ * of these bytes are resident. So this is the resident memory without the other parts, at most as much as the allocator
+ * counts. If the other parts are too large, or too small by more than that, the sum is wrong.
  */
-static uint64_t allocators(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
+static uint64_t allocators_share(const struct mem_figures *heap, const struct resident *resident, uint64_t others)
 {
-	uint64_t left = less(resident->all, others),
-		 most = less(heap->active, heap->allocated) + heap->metadata + heap->unused;
+	uint64_t left = bytes_without(resident->all, others),
+		 most = bytes_without(heap->active, heap->allocated) + heap->metadata + heap->unused;
 
 	return left < most ? left : most;
 }
@@ -53,7 +53,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		const char *name;
 		uint64_t bytes;
 	} parts[] = {
-		/* What -m pays for: */
+		/* These parts are within -m: */
 		{ "items", store.items },
 		{ "tables", store.tables },
 		{ "stripes", store.stripes },
@@ -65,23 +65,23 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ "plans", store.plans },
 		{ "staging", store.staging },
 		{ "readers", store.readers },
-		/* What is beside it: */
+		/* These are beside it: */
 		{ "connections", net.client_bytes },
-		{ "other", less(heap.allocated, store.heap + net.client_bytes) },
+		{ "other", bytes_without(heap.allocated, store.heap + net.client_bytes) },
 		{ "stacks", resident.stacks },
 		{ "files", resident.files },
 	};
 
-	row(out, "limit", store.limit);
-	row(out, "charged", store.charged);
+	memory_row(out, "limit", store.limit);
+	memory_row(out, "charged", store.charged);
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		row(out, parts[i].name, parts[i].bytes);
+		memory_row(out, parts[i].name, parts[i].bytes);
 		sum += parts[i].bytes;
 	}
-	sum = less(sum, untouched);
-	own = allocators(&heap, &resident, sum);
-	row(out, "allocator", own);
-	row(out, "untouched", untouched);
-	row(out, "sum", sum + own);
-	row(out, "resident", resident.all);
+	sum = bytes_without(sum, untouched);
+	own = allocators_share(&heap, &resident, sum);
+	memory_row(out, "allocator", own);
+	memory_row(out, "untouched", untouched);
+	memory_row(out, "sum", sum + own);
+	memory_row(out, "resident", resident.all);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats settings": memcached 1.6.18's names in its order, and in its forms, then the options that it hasn't.
+ * "stats settings": the rows of memcached 1.6.18, in its order and forms, and then Flashield's own options.
  *
- * What has no effect here is shown as it was given, so that scripts which compare it with what they want set
- * are content. Our own options follow with their names in the file, "-" being "_", and their values as there.
+ * An option that has no effect here is shown as it was given, for scripts that compare the settings with those they
+ * want. Flashield's own options have their names of the configuration file, with "_" for "-", and their values as
+ * there.
  */
 #include "server/admin/admin.h"
 
@@ -37,9 +38,9 @@ enum form {
 	FORM_CHAR, /* char */
 	FORM_TEXT, /* char *; "NULL" when there is none */
 	FORM_POINTER, /* char *; "(null)", as printf has it, when there is none */
-	FORM_GIVEN, /* char *: was it given? */
+	FORM_GIVEN, /* char *: yes if it was given */
 	FORM_COMPUTED, /* by a function */
-	FORM_CONSTANT /* what memcached has, and we don't */
+	FORM_CONSTANT /* memcached has it, Flashield doesn't */
 };
 
 struct row {
@@ -62,7 +63,7 @@ static void show_verbosity(const struct source *from, struct stats_out *out, con
 	enum log_level level = log_level();
 	int verbosity = level > LOG_LEVEL_NOTICE ? (int)level - LOG_LEVEL_NOTICE : 0;
 
-	/* -vvv is -vv here, but is shown as it was given, as long as no client has lowered it. */
+	/* -vvv acts as -vv here. It is shown as it was given, as long as no client has lowered the level. */
 	if (level == LOG_LEVEL_DEBUG && from->conf->verbose > verbosity)
 		verbosity = from->conf->verbose;
 	stats_add(out, name, "%d", verbosity);
@@ -73,7 +74,7 @@ static void show_evictions(const struct source *from, struct stats_out *out, con
 	stats_add(out, name, "%s", from->conf->disable_evictions ? "off" : "on");
 }
 
-/* memcached reads an interface of its own with one thread, all of them else. */
+/* memcached serves UDP with one thread if UDP has an interface of its own, otherwise with all. */
 static void show_udp_threads(const struct source *from, struct stats_out *out, const char *name)
 {
 	bool several = from->conf->listen && strchr(from->conf->listen, ',');
@@ -99,7 +100,7 @@ static void show_hash(const struct source *from, struct stats_out *out, const ch
 	stats_add(out, name, "%s", words[from->conf->hash_algorithm]);
 }
 
-/* OpenSSL's bits, as memcached shows them: asked for, required, only once. */
+/* OpenSSL's bits as memcached shows them: a certificate is asked for, required, asked for only once. */
 static void show_verify_mode(const struct source *from, struct stats_out *out, const char *name)
 {
 	static const int bits[] = { 0, 1, 1 | 2, 1 | 2 | 4 };
@@ -247,7 +248,7 @@ static void show_field(struct stats_out *out, const struct row *row, const void 
 	}
 }
 
-/* Has memcached this option too? Its row is above then. */
+/* Does memcached have this option too? Then its row is among memcached's. */
 static bool is_memcacheds(const struct conf_option *option)
 {
 	if (option->letter)
@@ -273,7 +274,7 @@ static void show_option(void *context, const struct conf_option *option, const c
 
 void stats_settings(const struct server *server, struct stats_out *out)
 {
-	struct conf now = *server->conf; /* what it points to stays the options' */
+	struct conf now = *server->conf; /* its texts belong to server->conf */
 	struct source from = { .conf = &now };
 	struct store_crawler crawler;
 

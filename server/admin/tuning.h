@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Figures that memcached lets an operator change while it runs, by "lru", "slabs" and "extstore". They have no meaning here,
- * as there are neither slabs nor LRU lists. The commands answer all the same, and "stats settings" shows what they have
- * set. At first the figures are those of the options.
+ * Figures that memcached lets an operator change while it runs, by "lru", "slabs" and "extstore". They have no meaning
+ * here, as there are neither slabs nor LRU lists. The commands answer all the same, and "stats settings" shows what
+ * they have set. At first the figures are those of the options.
  *
  * Threads: any; each field is an atomic of its own.
  */

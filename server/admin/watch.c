@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/events.h"
 #include "base/lock.h"
 #include "server/conn/conn.h"
@@ -24,7 +25,7 @@ struct watcher {
 	struct loan *loan;
 	unsigned streams;
 	bool gone;
-	uint64_t skipped; /* lines since the last one that it was given */
+	uint64_t skipped; /* lines that it missed since the last one that it got */
 	size_t head, tail; /* bytes that wait to be sent */
 	char buffer[];
 };
@@ -36,36 +37,38 @@ struct watch {
 	struct lock lock; /* covers joining and stopping */
 	struct watcher *joining;
 	bool stopping;
-	struct watcher *watchers; /* the thread's own */
-	atomic_uint count; /* with those that are on their way here */
+	struct watcher *watchers; /* the watch thread's */
+	atomic_uint count; /* watchers and those whose loan has not begun; at most WATCHERS_MAX stay */
 	_Atomic uint64_t sent, skipped;
 };
 
-static void wake(const struct watch *watch)
+static void wake_watch_thread(const struct watch *watch)
 {
 	uint64_t one = 1;
 
 	if (write(watch->wake_fd, &one, sizeof(one)) < 0)
-		return; /* full: it wakes all the same */
+		return; /* a full eventfd wakes the thread too */
 }
 
 /* ---- joining, on a worker ---------------------------------------------------------------------- */
 
-static void forget(struct watch *watch, struct watcher *watcher)
+static void forget_watcher(struct watch *watch, struct watcher *watcher)
 {
+	unsigned before = atomic_fetch_sub(&watch->count, 1);
+
+	must(before > 0);
 	mem_free(watcher);
-	atomic_fetch_sub(&watch->count, 1);
 }
 
-/* The connection is ours; or it was closed before that could be. */
-static void take(void *context, struct loan *loan)
+/* The loan begins, or (NULL) the connection was closed before that. */
+static void take_watch_loan(void *context, struct loan *loan)
 {
 	struct watcher *watcher = context;
 	struct watch *watch = watcher->watch;
 	bool late;
 
 	if (!loan) {
-		forget(watch, watcher);
+		forget_watcher(watch, watcher);
 		return;
 	}
 	watcher->loan = loan;
@@ -78,9 +81,9 @@ static void take(void *context, struct loan *loan)
 	lock_release(&watch->lock);
 	if (late) {
 		loan_return(loan, true);
-		forget(watch, watcher);
+		forget_watcher(watch, watcher);
 	} else {
-		wake(watch);
+		wake_watch_thread(watch);
 	}
 }
 
@@ -98,16 +101,17 @@ int watch_join(struct watch *watch, struct conn *conn, unsigned streams)
 		return FS_ENOMEM;
 	}
 	*watcher = (struct watcher){ .watch = watch, .streams = streams };
-	if (conn_lend(conn, take, watcher))
+	if (conn_lend(conn, take_watch_loan, watcher))
 		return FS_OK;
-	forget(watch, watcher);
+	forget_watcher(watch, watcher);
 	return FS_EINVAL;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The answer to "watch" is theirs too. It is sent after want(): who has read it misses nothing that happens then. */
-static void admit(struct watch *watch)
+/* Their buffers begin with the answer to "watch". It is sent after want_streams(), so that a client that has read it
+   misses no later event. */
+static void admit_watchers(struct watch *watch)
 {
 	static const char answer[] = "OK\r\n";
 	struct watcher *watcher;
@@ -123,7 +127,7 @@ static void admit(struct watch *watch)
 	lock_release(&watch->lock);
 }
 
-static void want(const struct watch *watch)
+static void want_streams(const struct watch *watch)
 {
 	unsigned streams = 0;
 
@@ -132,8 +136,9 @@ static void want(const struct watch *watch)
 	events_want(streams);
 }
 
-static bool append(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+static bool append_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
 {
+	must(watcher->head <= watcher->tail && watcher->tail <= watch->buffer_bytes);
 	if (watch->buffer_bytes - watcher->tail < length && watcher->head > 0) {
 		memmove(watcher->buffer, watcher->buffer + watcher->head, watcher->tail - watcher->head);
 		watcher->tail -= watcher->head;
@@ -146,17 +151,17 @@ static bool append(struct watch *watch, struct watcher *watcher, const char *lin
 	return true;
 }
 
-static void give(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+static void give_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
 {
 	char note[64];
 	int note_length;
 
 	if (watcher->skipped > 0) {
 		note_length = snprintf(note, sizeof(note), "skipped=%" PRIu64 "\n", watcher->skipped);
-		if (append(watch, watcher, note, (size_t)note_length))
+		if (append_line(watch, watcher, note, (size_t)note_length))
 			watcher->skipped = 0;
 	}
-	if (watcher->skipped == 0 && append(watch, watcher, line, length)) {
+	if (watcher->skipped == 0 && append_line(watch, watcher, line, length)) {
 		atomic_fetch_add(&watch->sent, 1);
 	} else {
 		watcher->skipped++;
@@ -164,13 +169,13 @@ static void give(struct watch *watch, struct watcher *watcher, const char *line,
 	}
 }
 
-static void see(void *context, enum event_stream stream, const char *line, size_t length)
+static void see_line(void *context, enum event_stream stream, const char *line, size_t length)
 {
 	struct watch *watch = context;
 
 	for (struct watcher *w = watch->watchers; w; w = w->next)
 		if (w->streams >> stream & 1)
-			give(watch, w, line, length);
+			give_line(watch, w, line, length);
 }
 
 static void send_some(struct watcher *watcher)
@@ -182,12 +187,13 @@ static void send_some(struct watcher *watcher)
 			watcher->gone = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
 			return;
 		}
+		must((size_t)sent <= watcher->tail - watcher->head);
 		watcher->head += (size_t)sent;
 	}
 	watcher->head = watcher->tail = 0;
 }
 
-static void dismiss(struct watch *watch, bool all)
+static void dismiss_watcher(struct watch *watch, bool all)
 {
 	struct watcher **link = &watch->watchers;
 
@@ -200,11 +206,11 @@ static void dismiss(struct watch *watch, bool all)
 		}
 		*link = watcher->next;
 		loan_return(watcher->loan, true);
-		forget(watch, watcher);
+		forget_watcher(watch, watcher);
 	}
 }
 
-/* Returns when there is something to do. */
+/* Returns when a watcher may be sent something, one joins, or events may be waiting. */
 static void sleep_until_due(const struct watch *watch)
 {
 	struct pollfd fds[1 + WATCHERS_MAX] = { { .fd = watch->wake_fd, .events = POLLIN } };
@@ -236,20 +242,20 @@ static void *watch_main(void *context)
 
 	while (!told_to_stop(watch)) {
 		sleep_until_due(watch);
-		admit(watch);
-		want(watch);
-		if (events_drain(see, watch) < 0)
+		admit_watchers(watch);
+		want_streams(watch);
+		if (events_drain(see_line, watch) < 0)
 			atomic_fetch_add(&watch->skipped, 1);
 		for (struct watcher *w = watch->watchers; w; w = w->next) {
 			send_some(w);
 			w->gone = w->gone || loan_peer_gone(w->loan);
 		}
-		dismiss(watch, false);
-		want(watch);
+		dismiss_watcher(watch, false);
+		want_streams(watch);
 	}
-	admit(watch);
+	admit_watchers(watch);
 	events_want(0);
-	dismiss(watch, true);
+	dismiss_watcher(watch, true);
 	return NULL;
 }
 
@@ -281,7 +287,7 @@ void watch_stop(struct watch *watch)
 	lock_acquire(&watch->lock);
 	watch->stopping = true;
 	lock_release(&watch->lock);
-	wake(watch);
+	wake_watch_thread(watch);
 	pthread_join(watch->thread, NULL);
 }
 
@@ -289,6 +295,7 @@ void watch_destroy(struct watch *watch)
 {
 	if (!watch)
 		return;
+	must(!watch->watchers && !watch->joining);
 	close(watch->wake_fd);
 	lock_fini(&watch->lock);
 	mem_free(watch);

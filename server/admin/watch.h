@@ -4,11 +4,11 @@
  *
  *   worker: watch_join --conn_lend--> watch thread: drain events every 20 ms --> each watcher's buffer --> loan_send
  *
- * A watcher that reads too slowly has its lines skipped once its buffer (-o watcher_logbuf_size) is full, and is told how
- * many. What it sends is ignored. It watches until it closes.
+ * A watcher that reads too slowly has its lines skipped once its buffer (-o watcher_logbuf_size) is full, and is told
+ * how many. What it sends is ignored. It watches until it closes.
  *
- * Threads: start, stop and destroy belong to the main thread, watch_join to the connection's worker, the status to any. The
- * watch thread sleeps while nobody watches.
+ * Threads: start, stop and destroy belong to the main thread, watch_join to the connection's worker, the status to any.
+ * The watch thread sleeps while nobody watches.
  */
 #ifndef FS_SERVER_ADMIN_WATCH_H
 #define FS_SERVER_ADMIN_WATCH_H
@@ -31,9 +31,9 @@ void watch_stop(struct watch *watch);
 void watch_destroy(struct watch *watch);
 
 /*
- * From now on this connection, of which nothing is pending, watches these streams (bits of enum event_stream). FS_OK: the
- * protocol returns CONN_LEND; the watch thread answers OK as soon as all later events will be told. FS_EFULL: there are
- * WATCHERS_MAX watchers. FS_EINVAL: such a connection can't be lent (UDP). FS_ENOMEM. Takes a leaf lock.
+ * From now on this connection, of which nothing is pending, watches these streams (bits of enum event_stream). FS_OK:
+ * the protocol returns CONN_LEND; the watch thread answers OK as soon as all later events will be told. FS_EFULL: there
+ * are WATCHERS_MAX watchers. FS_EINVAL: such a connection can't be lent (UDP). FS_ENOMEM. Takes a leaf lock.
  */
 FS_MUST_CHECK int watch_join(struct watch *watch, struct conn *conn, unsigned streams);
 

@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "conf/conf.h"
 
-static bool digest(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, size_t length,
-		   unsigned char out[AUTH_DIGEST_BYTES])
+static bool digest_of(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, size_t length,
+		      unsigned char out[AUTH_DIGEST_BYTES])
 {
 	unsigned int written = AUTH_DIGEST_BYTES;
 
@@ -23,7 +23,7 @@ static bool digest(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, s
 bool auth_digest(const unsigned char key[AUTH_KEY_BYTES], const char *user, size_t user_length, const char *password,
 		 size_t password_length, struct auth_entry *out)
 {
-	return digest(key, user, user_length, out->user) && digest(key, password, password_length, out->password);
+	return digest_of(key, user, user_length, out->user) && digest_of(key, password, password_length, out->password);
 }
 
 bool auth_has_passwords(const struct auth *auth)
@@ -44,7 +44,8 @@ bool auth_check(struct auth *auth, const char *user, size_t user_length, const c
 	if (!auth_digest(auth->key, user, user_length, password, password_length, &asked))
 		return false;
 	lock_acquire(&auth->lock);
-	for (size_t i = 0; i < auth->entries.count; i++) /* all of them, whichever it is */
+	for (size_t i = 0; i < auth->entries.count;
+	     i++) /* all entries, so that the time doesn't tell which one matches */
 		found |= CRYPTO_memcmp(&auth->entries.entry[i], &asked, sizeof(asked)) == 0;
 	lock_release(&auth->lock);
 	OPENSSL_cleanse(&asked, sizeof(asked));
@@ -91,7 +92,7 @@ int auth_open(struct auth **out, const struct conf *conf, char reason[256])
 		return FS_ENOMEM;
 	lock_init(&auth->lock, LOCK_LEAF);
 	if (RAND_bytes(auth->key, sizeof(auth->key)) != 1) {
-		snprintf(reason, 256, "no random bytes for the digests of passwords");
+		snprintf(reason, 256, "the system gives no random bytes, which the digests of passwords need");
 		code = FS_ESYS;
 	}
 	if (code == FS_OK && conf->auth_file)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may use the cache: the password file of -Y (text protocol) and SASL (-S, binary protocol). Knows
- * neither connections nor objects: it is given names, secrets and SASL's bytes, and says yes or no.
+ * Authentication: the password file of -Y (text protocol) and SASL (-S, binary protocol). It knows neither connections
+ * nor objects: from names, secrets and SASL's bytes it decides whether a client may use the cache.
  *
- * Password file: lines "user:password", as memcached's -Y takes them. Replaced as a whole: a check sees the
- * old file or the new one. Names and passwords are compared in constant time, all entries each time.
+ * The password file has lines "user:password", as memcached's -Y takes them. A reload replaces all of it: a check sees
+ * the old file or the new one. Names and passwords are compared in constant time, with all entries each time.
  *
  * Threads: auth_check and the SASL functions from any thread (a SASL session from one at a time); open, reload
  * and close from the main thread. Secrets are wiped before their memory is freed.
@@ -22,21 +22,22 @@
 struct auth;
 struct conf;
 
-/* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; NULL if no option
-   asks. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it can't be read. */
+/* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; NULL if
+   no option asks. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it can't be read. */
 FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
 void auth_close(struct auth *auth); /* NULL is nothing */
 
 /* SIGHUP: reads the password file again, if there is one. On an error the old entries stay. */
 FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
 
-/* Which of the two it has. */
+/* Return true if it has a password file, or SASL. Any thread. */
 bool auth_has_passwords(const struct auth *auth);
 bool auth_has_sasl(const struct auth *auth);
 
-/* Returns true if there is such a user with this password. Takes a leaf lock, under which a reload swaps the entries; never waits for
-   the file. */
-bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password, size_t password_length);
+/* Returns true if there is such a user with this password. Takes a leaf lock, under which a reload swaps the entries;
+   never waits for the file. */
+FS_MUST_CHECK bool auth_check(struct auth *auth, const char *user, size_t user_length, const char *password,
+			      size_t password_length);
 
 /* ---- SASL ------------------------------------------------------------------------------------ */
 
@@ -51,9 +52,10 @@ struct auth_sasl; /* one connection's exchange */
 /* The mechanisms, separated by blanks; "" without any. Valid until auth_close. */
 const char *auth_sasl_mechanisms(const struct auth *auth);
 /*
- * One step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data is the answer to
- * a challenge. *sasl is made if it is NULL, and is the caller's. *challenge belongs to the session and lives until its next
- * step. May block, on libsasl2's files and helpers (saslauthd). AUTH_SASL_REFUSED also when memory is out.
+ * One step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data is
+ * the answer to a challenge. *sasl is made if it is NULL, and is the caller's. *challenge belongs to the session and
+ * lives until its next step. May block, on libsasl2's files and helpers (saslauthd). AUTH_SASL_REFUSED also when memory
+ * is out.
  */
 enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
 				     const char *data, size_t length, const char **challenge, size_t *challenge_length);

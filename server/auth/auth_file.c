@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which may
- * be empty; the password is the rest of the line and may not. A carriage return before the line's end is no part
- * of it. Whatever else stands there, an empty line too, is an error: better none can log in than somebody unexpected.
+ * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which
+ * may be empty. The password is the rest of the line, and may not be empty. A carriage return at the line's end is no
+ * part of it. Any other line, even an empty one, is an error: it is better that nobody can log in than an unexpected
+ * user.
  */
 #include "server/auth/auth_internal.h"
 
@@ -32,7 +33,7 @@ static size_t count_lines(const char *text, size_t length)
 	return lines;
 }
 
-static bool read_line(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
+static bool read_entry(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
 {
 	const char *colon = memchr(line, ':', length);
 	size_t user;
@@ -58,7 +59,7 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		const char *stop = newline ? newline : end;
 
-		if (!read_line(line, (size_t)(stop - line), key, &out->entry[out->count])) {
+		if (!read_entry(line, (size_t)(stop - line), key, &out->entry[out->count])) {
 			snprintf(reason, 256,
 				 "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)", path,
 				 out->count + 1);
@@ -70,7 +71,7 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 	return FS_OK;
 }
 
-/* All of the file, in one allocation. -1 with errno. */
+/* Reads all of the file into text, at most `most` bytes. Returns their number, or -1 with errno. */
 static ssize_t read_all(int fd, char *text, size_t most)
 {
 	size_t length = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SASL by libsasl2, as an application called "memcached": /etc/sasl/memcached.conf or /etc/sasl2/memcached.conf
- * say which mechanisms there are and where passwords are kept, unless the environment's SASL_CONF_PATH names another folder.
+ * SASL by libsasl2, as an application called "memcached". /etc/sasl/memcached.conf or /etc/sasl2/memcached.conf names
+ * the mechanisms and the store of passwords, unless the environment's SASL_CONF_PATH names another folder.
  */
 #include "server/auth/auth_internal.h"
 
@@ -20,11 +20,11 @@
 
 struct auth_sasl {
 	sasl_conn_t *conn;
-	bool started; /* by a mechanism that libsasl2 took */
+	bool started; /* libsasl2 has accepted a mechanism */
 	char user[USER_MAX];
 };
 
-static char hostname[256]; /* the realm of users without one; set once, before other threads start */
+static char hostname[256]; /* the realm of user names without one; set once, before other threads start */
 
 /* ---- what libsasl2 calls --------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static void mutex_free(void *mutex)
 	mem_free(mutex);
 }
 
-/* Levels above SASL_LOG_DEBUG are traces, in which secrets may be. */
+/* Levels above SASL_LOG_DEBUG are traces, which may contain secrets. */
 static int on_log(void *context, int level, const char *text)
 {
 	(void)context;
@@ -75,7 +75,7 @@ static void choose_folder(void)
 	char folder[] = "/etc/sasl";
 
 	if (getenv("SASL_CONF_PATH"))
-		return; /* libsasl2 looks at it itself */
+		return; /* libsasl2 reads the variable itself */
 	if (access("/etc/sasl/" APPLICATION ".conf", R_OK) == 0)
 		sasl_set_path(SASL_PATH_TYPE_CONFIG, folder);
 }
@@ -128,7 +128,7 @@ int auth_sasl_open(struct auth *auth, char reason[256])
 	if (code != FS_OK)
 		snprintf(reason, 256, "SASL: out of memory");
 	else if (!*auth->mechanisms)
-		log_warn("SASL: no mechanism is offered: nobody can log in");
+		log_warn("SASL: no mechanism is offered, so nobody can log in");
 	return code;
 }
 
@@ -168,7 +168,7 @@ static bool note_user(struct auth_sasl *sasl)
 	return true;
 }
 
-/* One that has begun is not gone on with: libsasl2 keeps what the first mechanism left. */
+/* An exchange that has begun is never reused: libsasl2 would keep the state of its first mechanism. */
 static bool begin_anew(struct auth_sasl **sasl)
 {
 	auth_sasl_free(*sasl);

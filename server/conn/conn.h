@@ -5,8 +5,8 @@
  *   recv -> input [start, end) -> protocol->input() -> store_execute -+-> output bytes ---+-> send
  *                                                                     +-> queue of replies +
  *
- * Answers. A protocol appends an answer to the output bytes if it knows the answer at once. An answer that it does not know
- * yet (a flash read is under way), or that is too large to copy, is a reply: it stands in the queue and names its
+ * Answers. A protocol appends an answer to the output bytes if it knows the answer at once. An answer that it does not
+ * know yet (a flash read is under way), or that is too large to copy, is a reply: it stands in the queue and names its
  * place in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end in,
  * and a hit in DRAM costs neither a reply nor an allocation:
  *
@@ -16,13 +16,13 @@
  * Values of more than CONN_COPY_BYTES are sent from where they lie (item or flash read buffer) and are released once
  * they are written. Shorter values of DRAM are copied into the output bytes.
  *
- * Back-pressure. A protocol asks conn_may_go() before each key. The answer is no while the output is too long or too many
- * requests are in flight. input() then returns CONN_WAIT, and is called again when that has changed. Nothing is read from
- * the socket meanwhile. Beside the bounds of each connection there is a bound on the memory of all answers of a worker's
- * connections. Beyond it each connection may hold CONN_LEAST_BYTES and one value, so it goes on as its own
+ * Back-pressure. A protocol asks conn_may_go() before each key. The answer is no while the output is too long or too
+ * many requests are in flight. input() then returns CONN_WAIT, and is called again when that has changed. Nothing is
+ * read from the socket meanwhile. Beside the bounds of each connection there is a bound on the memory of all answers of
+ * a worker's connections. Beyond it each connection may hold CONN_LEAST_BYTES and one value, so it goes on as its own
  * answers leave: it always has an event to wait for, and none waits for another. When such values together reach
- * CONN_MOST_TIMES the bound, no connection starts a request, and a connection that has not taken its
- * answers for ten seconds is closed (net/sweep.c).
+ * CONN_MOST_TIMES the bound, no connection starts a request, and a connection that has not taken its answers for ten
+ * seconds is closed (net/sweep.c).
  *
  * server/net implements these functions; a protocol needs no more of the network than this header.
  *
@@ -37,6 +37,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "server/conn/server.h"
 #include "server/conn/session.h"
@@ -49,7 +50,7 @@
 #define CONN_OUTPUT_BYTES (1u << 20) /* output that a slow reader may have waiting */
 #define CONN_PENDING 256u /* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
-#define CONN_LEAST_BYTES (32u << 10) /* what a connection may hold whatever others do */
+#define CONN_LEAST_BYTES (32u << 10) /* a connection may hold this much, whatever others hold */
 #define CONN_TOTAL_PART 8 /* all connections' answers together may hold this part of -m ... */
 #define CONN_SHARE_BYTES (64u << 10) /* so much of each connection's answers doesn't count for that */
 #define CONN_MOST_TIMES 4 /* ... and so many times that if they have large values */
@@ -60,7 +61,8 @@
 struct conn;
 struct worker;
 
-/* An answer that can't be output bytes: its request is pending, or its value is large. */
+/* An answer that can't be output bytes: its request is pending, or its value is large. The connection's worker uses it;
+   while the request is pending, the store does too. */
 struct reply {
 	struct store_request request;
 	struct conn *conn;
@@ -104,8 +106,8 @@ struct protocol {
 	const char *name;
 	/* Executes the commands in the input, and returns why it stopped. */
 	enum conn_verdict (*input)(struct conn *conn);
-	/* Finds keys that the commands in the input name, in their order, as far as that is cheap. Fills at most `most` of them
-	   and returns their number. Changes nothing: a wrong key only costs time. */
+	/* Finds keys that the commands in the input name, in their order, as far as that is cheap. Fills at most `most`
+	   of them and returns their number. Changes nothing: a wrong key only costs time. */
 	unsigned (*foresee)(const struct conn *conn, struct foreseen *out, unsigned most);
 	/* The request of a pending reply is done: makes the reply's text from the result, and sets has_value if a value
 	   follows. The connection may be dead. */
@@ -136,15 +138,15 @@ struct conn {
 	const struct protocol *protocol; /* NULL before the first byte */
 	struct worker *worker;
 	const struct server *server;
-	unsigned turns; /* commands left before others get their turn */
+	unsigned turns; /* commands that are left of its turn */
 	unsigned pending; /* replies whose request is not done */
 	unsigned ordered; /* of these, read-modify-writes ... */
 	uint64_t ordered_mask; /* ... a bit for each of their hashes */
-	char *body; /* where the value of a storage command goes ... */
-	uint32_t body_left; /* ... and how much is missing; read from the socket without a copy */
+	char *body; /* the position in its item where the rest of a storage command's value goes ... */
+	uint32_t body_left; /* ... and the bytes of it that are missing; they are received without a copy */
 	const struct listener *listener; /* the listener that it came in by; NULL: none (UDP) */
 	char *user; /* the name of the user who has logged in; NULL: nobody has. Freed with the connection */
-	bool authenticated; /* or doesn't have to be: commands are executed */
+	bool authenticated; /* commands are executed: the client has logged in, or doesn't have to */
 	uint8_t wait;
 	bool blocked; /* the socket takes no more */
 	bool failed; /* out of memory, or the peer is gone: close as soon as possible */
@@ -158,51 +160,53 @@ int conn_number(const struct conn *conn);
    "unix:/path". */
 const char *conn_peer(const struct conn *conn, char out[128]);
 
-/* store_hash of a key of length bytes in the input. The hash that looking ahead has computed is taken where there is one, so
-   ask for each key once, in the order of the commands. */
+/* store_hash of a key of length bytes in the input. The hash that looking ahead has computed is taken where there is
+   one, so ask for each key once, in the order of the commands. */
 uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
 
 /* ---- loans: a connection belongs to another thread for a while (net/loan.c) -------------------- */
 
 /*
- * "watch" and "lru_crawler metadump" write for so long that no worker should wait for them. The worker lends the connection:
+ * "watch" and "lru_crawler metadump" write for so long that no worker should wait for them. The worker lends the
+ * connection:
  *
  *   1. The protocol calls conn_lend() when nothing is pending, and returns CONN_LEND.
- *   2. When all earlier answers are sent, take() is called on the worker's thread. It hands the loan to a thread of its own
- *      and returns. If the connection has been closed before that, take() gets NULL.
+ *   2. When all earlier answers are sent, the worker's thread calls take(). It hands the loan to a thread of its
+ *      own and returns. If the connection has been closed before that, take() gets NULL.
  *   3. Until loan_return the worker neither reads, nor sends, nor closes the connection, which stays counted.
  *
  * All loans must be back before the workers stop (net_serve calls the stopping hook for that).
  */
 struct loan;
 
-/* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing has
-   happened, and the protocol answers an error. */
-bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
+/* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing
+   has happened, and the protocol answers an error. */
+FS_MUST_CHECK bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
 
-/* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer doesn't
-   read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of them, as TLS
-   needs that. The thread that has the loan. */
-ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
+/* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer
+   doesn't read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of
+   them, as TLS needs that. The thread that has the loan. */
+FS_MUST_CHECK ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 
-/* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's. */
+/* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's.
+   */
 int loan_fd(const struct loan *loan);
 
-/* Returns true if the peer has closed at least its sending side, or the connection is broken. Bytes that it has sent meanwhile
-   stay for the worker. The thread that has the loan. */
+/* Returns true if the peer has closed at least its sending side, or the connection is broken. Bytes that it has sent
+   meanwhile stay for the worker. The thread that has the loan. */
 bool loan_peer_gone(struct loan *loan);
 
-/* Gives the connection back to its worker, which closes it if close is set. The loan is gone. Any thread; takes a leaf lock
-   of the worker. */
+/* Gives the connection back to its worker, which closes it if close is set. The loan is gone. Any thread; takes a leaf
+   lock of the worker. */
 void loan_return(struct loan *loan, bool close);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* The rest of conn_room: makes the buffer larger. */
+/* conn_room calls it if the buffer has no room: makes the buffer larger. Returns what conn_room does. */
 char *conn_make_room(struct conn *conn, uint32_t bytes);
 
-/* Returns room for so many bytes (at most CONN_ROOM_BYTES) in one piece at the end of the output; conn_commit takes what was
-   written into it. Never NULL: when memory is out, the connection fails and the bytes go nowhere. */
+/* Returns room for so many bytes (at most CONN_ROOM_BYTES) in one piece at the end of the output; conn_commit takes
+   what was written into it. Never NULL: when memory is out, the connection fails and the bytes go nowhere. */
 static inline char *conn_room(struct conn *conn, uint32_t bytes)
 {
 	if (__builtin_expect(conn->output.capacity - conn->output.tail >= bytes, 1))
@@ -210,11 +214,13 @@ static inline char *conn_room(struct conn *conn, uint32_t bytes)
 	return conn_make_room(conn, bytes);
 }
 
-/* The first bytes of conn_room's piece are output. */
+/* Appends the first bytes of conn_room's piece to the output. */
 static inline void conn_commit(struct conn *conn, uint32_t bytes)
 {
-	if (!conn->failed)
-		conn->output.tail += bytes;
+	if (conn->failed)
+		return;
+	debug_must(bytes <= conn->output.capacity - conn->output.tail);
+	conn->output.tail += bytes;
 }
 
 /* Appends a copy of length bytes (at most CONN_ROOM_BYTES) to the output. */
@@ -226,8 +232,8 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns it
-   until conn_queue or conn_reply_give. NULL: memory is out, and the connection fails. */
+/* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns
+   it until conn_queue or conn_reply_give. NULL: memory is out, and the connection fails. */
 struct reply *conn_reply_take(struct conn *conn);
 /* The reply is needed no more: frees it. Its item and value must have been given back. */
 void conn_reply_give(struct conn *conn, struct reply *reply);
@@ -235,10 +241,12 @@ void conn_reply_give(struct conn *conn, struct reply *reply);
 /* Puts a reply at the end of the output, with a pending request or complete. The queue owns it from here on. */
 void conn_queue(struct conn *conn, struct reply *reply);
 
-/* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must wait. */
+/* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must
+   wait. */
 bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
-/* The rest of conn_may_go. */
+/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go does.
+   */
 bool conn_may_go_slow(struct conn *conn);
 
 /* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */

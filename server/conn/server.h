@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of the daemon: one struct, by which a connection, a report and a scrape reach them. main() fills it before any
- * other thread starts; it is constant from then on.
+ * The parts of the daemon: one struct, by which a connection, a report and a scrape reach them. main() fills it before
+ * any other thread starts; it is constant from then on.
  */
 #ifndef FS_SERVER_CONN_SERVER_H
 #define FS_SERVER_CONN_SERVER_H

@@ -17,21 +17,21 @@ enum session_state {
 	SESSION_LINE, /* a command starts */
 	SESSION_KEYS, /* in the keys of a multiget; the line stays in the input until the last one */
 	SESSION_BODY, /* a value is being read into its item */
-	SESSION_SWALLOW, /* a value that nobody wants is being skipped */
+	SESSION_SWALLOW, /* the value of a refused command is being skipped */
 	SESSION_TOKEN /* text: user and password of -Y come next */
 };
 
 struct session {
-	uint8_t state;
-	uint8_t op; /* KEYS: GET or GAT */
+	uint8_t state; /* enum session_state */
+	uint8_t op; /* KEYS: enum store_op, GET or GAT */
 	bool show_cas; /* KEYS: gets, gats */
 	uint8_t keys; /* KEYS: how many since one of them counted as a command */
 	struct store_fate fate; /* KEYS: what the flash reads of all its keys share */
 	uint32_t expiry; /* KEYS: of gat, as the store's seconds */
 	uint32_t scanned; /* LINE: bytes of the input that are known to hold no line end */
-	uint32_t keys_end; /* KEYS: where they end, from the start of the buffer ... */
-	uint32_t line_end; /* ... and where the next command starts */
-	uint64_t swallow; /* SWALLOW: bytes to go; TOKEN: of the token */
+	uint32_t keys_end; /* KEYS: the end of the keys, from the start of the buffer ... */
+	uint32_t line_end; /* ... and the start of the next command */
+	uint64_t swallow; /* SWALLOW: bytes that are left; TOKEN: the length of the token */
 	struct reply *reply; /* BODY: the command, with its item */
 	struct auth_sasl *sasl; /* binary: the exchange, once one has begun */
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/count/durations.h"
 
+#include "base/assert.h"
 #include "base/metrics/counters.h"
 #include "server/store/store.h"
 
-/* What a counter of this thread has gained since it was seen. */
-static inline uint64_t gained(const struct ctr_block *block, enum ctr counter, uint64_t *seen)
+/* Returns by how much a counter of this thread has grown since *seen, and moves *seen to its value. */
+static inline uint64_t gained_since(const struct ctr_block *block, enum ctr counter, uint64_t *seen)
 {
 	uint64_t now = atomic_load_explicit(&block->value[counter], memory_order_relaxed);
 	uint64_t gain = now - *seen;
@@ -24,9 +25,9 @@ static void record_late(struct durations *durations, uint64_t now_ns)
 void durations_sent(struct durations *durations, const struct store_worker *store)
 {
 	const struct ctr_block *block = ctr_own();
-	uint64_t hits = gained(block, CTR_dram_hits, &durations->dram_hits);
-	uint64_t misses = gained(block, CTR_get_misses, &durations->misses);
-	uint64_t sets = gained(block, CTR_cmd_set, &durations->sets);
+	uint64_t hits = gained_since(block, CTR_dram_hits, &durations->dram_hits);
+	uint64_t misses = gained_since(block, CTR_get_misses, &durations->misses);
+	uint64_t sets = gained_since(block, CTR_cmd_set, &durations->sets);
 	uint64_t now_ns, took_ns;
 
 	if (__builtin_expect((hits | misses | sets | durations->late_count) == 0, 0))
@@ -47,15 +48,16 @@ void durations_sent(struct durations *durations, const struct store_worker *stor
 void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns)
 {
 	const struct ctr_block *block = ctr_own();
-	uint64_t hits = gained(block, CTR_dram_hits, &durations->dram_hits);
-	uint64_t misses = gained(block, CTR_get_misses, &durations->misses);
-	uint64_t sets = gained(block, CTR_cmd_set, &durations->sets);
-	uint64_t flash_hits = gained(block, CTR_flash_hits, &durations->flash_hits);
+	uint64_t hits = gained_since(block, CTR_dram_hits, &durations->dram_hits);
+	uint64_t misses = gained_since(block, CTR_get_misses, &durations->misses);
+	uint64_t sets = gained_since(block, CTR_cmd_set, &durations->sets);
+	uint64_t flash_hits = gained_since(block, CTR_flash_hits, &durations->flash_hits);
 
 	if (hits + misses + sets + flash_hits == 0) /* a delete, a touch, ... */
 		return;
 	if (durations->late_count == DURATIONS_LATE)
 		record_late(durations, store_worker_now_ns(store));
+	must(durations->late_count < DURATIONS_LATE);
 	durations->late[durations->late_count].since_ns = since_ns;
 	durations->late[durations->late_count++].kind = flash_hits ? LAT_flash_hit
 							: hits     ? LAT_dram_hit

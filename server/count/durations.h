@@ -6,10 +6,10 @@
  *      |                         |   last time is recorded with that one duration
  *   since_ns ------------------> durations_sent
  *
- * A worker records the requests that its counters dram_hits, get_misses and cmd_set count, whatever protocol and transport
- * they came by. A batch begins with the turn of the worker, or when the batch before it in the same turn was sent. A request
- * that waited for a flash read is recorded by itself (durations_done), with the time since its batch began, when the answers
- * of the turn in which it was done are sent.
+ * A worker records the requests that its counters dram_hits, get_misses and cmd_set count, whatever protocol and
+ * transport they came by. A batch begins with the turn of the worker, or when the batch before it in the same turn was
+ * sent. A request that waited for a flash read is recorded by itself (durations_done), with the time since its batch
+ * began, when the answers of the turn in which it was done are sent.
  *
  * Threads: the worker's.
  */
@@ -35,7 +35,8 @@ struct durations {
 	} late[DURATIONS_LATE]; /* done, and about to be sent */
 };
 
-/* All answers to what was executed since the last call are sent: records their durations. Reads the clock if there were any. */
+/* All answers to what was executed since the last call are sent: records their durations. Reads the clock if there were
+   any. */
 void durations_sent(struct durations *durations, const struct store_worker *store);
 /* A request that was received at since_ns (of the store's clock) has just been done, and the store has counted it. */
 void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns);

@@ -12,7 +12,7 @@
 #include "server/conn/conn.h"
 #include "server/count/prefixes.h"
 
-/* By application. */
+/* The counters of an application. */
 enum app_counter {
 	APP_MISSES,
 	APP_DRAM_HITS,
@@ -23,14 +23,14 @@ enum app_counter {
 	APP_BYTES_READ,
 	APP_BYTES_WRITTEN,
 	APP_COUNTERS,
-	/* As the kind of a command; its result says which of the three it is. They are counted apart, and added up to gets and
-	   hits: a difference of two counts, read one after the other, would go back now and then. */
+	/* The kind of a get, whose result chooses one of these three. Gets and hits are sums of them, as a difference
+	   of two counts that are read one after the other could fall now and then. */
 	APP_GETS = APP_MISSES
 };
 _Static_assert(OBSERVE_NAME_MAX == PREFIX_NAME_MAX, "names are prefixes");
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
 
-/* By prefix, as "stats detail" has them. */
+/* The counters of a prefix, as "stats detail" shows them. */
 enum detail_counter { DETAIL_GET, DETAIL_HIT, DETAIL_SET, DETAIL_DELETE };
 
 #define EACH_BYTE 0x0101010101010101ull
@@ -41,7 +41,7 @@ static struct {
 	bool by_user;
 	char app_delimiter, detail_delimiter;
 	uint64_t app_delimiters; /* eight of them */
-	unsigned life; /* how many there have been before this one, and it: threads may outlive one */
+	unsigned life; /* counts calls of observe_init: threads may outlive the tables */
 } observed;
 
 void observe_init(const struct conf *conf)
@@ -71,22 +71,21 @@ uint64_t observe_untouched(void)
 /* ---- the application of a request -------------------------------------------------------------- */
 
 #define START_BYTES 8u
-#define SEEN 16u /* names that a thread keeps at hand */
+#define SEEN 16u /* applications that a thread finds without a look into the table */
 
 /*
- * An application that this thread has counted for. It is found by what the key starts with: for a name of less than
- * START_BYTES, the name and its delimiter, which no other name has; for a longer one its first bytes, and then the
- * rest is compared.
+ * An application that this thread has counted for. It is found by the first START_BYTES of the key. A name of fewer
+ * bytes is in them with its delimiter, so that no other name matches. Of a longer name the rest is compared too.
  */
 struct seen {
-	uint64_t start; /* zeros behind the delimiter; 0: nothing seen here */
+	uint64_t start; /* zeros behind the delimiter; 0: the entry is empty */
 	const char *name;
 	size_t length;
 	struct prefix_row *row;
 };
 
 static _Thread_local struct {
-	unsigned life; /* observed.life that all below is of */
+	unsigned life; /* observed.life when the fields below were set */
 	struct prefix_row *none; /* counts requests without an application */
 	struct seen seen[SEEN];
 } own;
@@ -98,7 +97,7 @@ static void __attribute__((cold, noinline)) begin_life(void)
 	own.life = observed.life;
 }
 
-/* The key's first bytes, the first one lowest; zeros behind a short key. */
+/* Returns the key's first bytes, the first one lowest, with zeros behind a short key. */
 static inline uint64_t start_of(const char *key, size_t length)
 {
 	uint64_t start = 0;
@@ -112,13 +111,13 @@ static inline uint64_t start_of(const char *key, size_t length)
 	return start;
 }
 
-/* The lowest bit that is set is the highest one of the lowest byte that is 0. Returns 0 if none is. */
+/* The lowest bit set in the result is the highest bit of the lowest byte that is 0. Returns 0 if no byte is 0. */
 static inline uint64_t zero_byte(uint64_t bytes)
 {
 	return (bytes - EACH_BYTE) & ~bytes & (EACH_BYTE << 7);
 }
 
-/* A key's start, up to its delimiter where that is in it: the name is a short one. */
+/* Returns the key's start, cut behind the delimiter if that is in it; *is_short tells that. */
 static inline uint64_t cut_start(const struct store_request *request, bool *is_short)
 {
 	uint64_t start = start_of(request->key, request->key_length);
@@ -128,13 +127,13 @@ static inline uint64_t cut_start(const struct store_request *request, bool *is_s
 	return end ? start & (end ^ (end - 1)) : start;
 }
 
-/* Where the application is at hand, if it is. */
+/* The only entry that may hold the application with this start. */
 static inline struct seen *seen_for(uint64_t start)
 {
 	return &own.seen[start * 0x9e3779b97f4a7c15ull >> 60];
 }
 
-/* Is this, whose start is the key's, the whole of what stands before the delimiter? */
+/* Is this name, which starts like the key, all of the key before the delimiter? */
 static bool is_long_name(const struct seen *seen, const char *key, size_t length)
 {
 	return seen->length >= START_BYTES && seen->length < length && key[seen->length] == observed.app_delimiter &&
@@ -168,14 +167,14 @@ static struct prefix_row *row_of_user(const char *user)
 
 /* ---- what applications have asked for ---------------------------------------------------------- */
 
-/* Which of an application's counters a request is. */
+/* The counter of an application that a request belongs to. */
 static const uint8_t APP_COUNTER_OF[] = {
 	[STORE_GET] = APP_GETS,       [STORE_GAT] = APP_GETS,    [STORE_SET] = APP_SETS,    [STORE_ADD] = APP_SETS,
 	[STORE_REPLACE] = APP_SETS,   [STORE_CAS] = APP_SETS,    [STORE_APPEND] = APP_SETS, [STORE_PREPEND] = APP_SETS,
 	[STORE_DELETE] = APP_DELETES, [STORE_INCR] = APP_OTHERS, [STORE_DECR] = APP_OTHERS, [STORE_TOUCH] = APP_OTHERS,
 };
 
-/* What is left to do of a set that was refused: no delete of the client's. */
+/* Is this the delete that follows from a refused set? It is no delete of the client's. */
 static inline bool is_refused_set(const struct store_request *request)
 {
 	return request->op == STORE_DELETE && request->has_options && request->options.refused;
@@ -243,7 +242,7 @@ bool observe_detail(void)
 	return atomic_load_explicit(&observed.detail, memory_order_relaxed);
 }
 
-/* As memcached: a key without the delimiter has no prefix, and is not counted. */
+/* As in memcached, a key without the delimiter has no prefix and is not counted. */
 static void count_detail(const struct store_request *request, enum app_counter kind)
 {
 	static const uint8_t counter_of[] = {
@@ -293,8 +292,8 @@ static const char *const op_names[] = {
 	[STORE_INCR] = "incr",       [STORE_DECR] = "decr",     [STORE_DELETE] = "delete",   [STORE_TOUCH] = "touch",
 };
 
-/* memcached's words, and as words for what it has none. */
-static const char *status_of(enum store_result result)
+/* The results in memcached's words; those that memcached doesn't have are words too. */
+static const char *status_word(enum store_result result)
 {
 	switch (result) {
 	case STORE_STORED:
@@ -317,7 +316,7 @@ static const char *status_of(enum store_result result)
 	}
 }
 
-/* memcached's line for a fetch, and whence it came. */
+/* memcached's line for a fetch, with the place where the value was found behind it. */
 static void emit_fetch(const struct conn *conn, const struct store_request *request, const struct store_told *told,
 		       const char *key)
 {
@@ -330,13 +329,13 @@ static void emit_fetch(const struct conn *conn, const struct store_request *requ
 						: "dram");
 }
 
-/* memcached's line for what stores a value. It has none for the others. */
+/* memcached's line for a command that stores a value; ours for a delete. */
 static void emit_mutation(const struct conn *conn, const struct store_request *request, const struct store_told *told,
 			  const char *key)
 {
 	bool refused = is_refused_set(request);
 	const char *type = request->op == STORE_DELETE && !refused ? "item_delete" : "item_store";
-	const char *status = status_of(request->result), *command = op_names[refused ? STORE_SET : request->op];
+	const char *status = status_word(request->result), *command = op_names[refused ? STORE_SET : request->op];
 
 	if (refused || (request->op >= STORE_SET && request->op <= STORE_CAS))
 		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type,
@@ -346,7 +345,7 @@ static void emit_mutation(const struct conn *conn, const struct store_request *r
 			    status, command, told->ttl_seconds, told->class, conn_number(conn));
 }
 
-static void emit(const struct conn *conn, const struct store_request *request, enum app_counter kind)
+static void emit_events(const struct conn *conn, const struct store_request *request, enum app_counter kind)
 {
 	char key[3 * STORE_KEY_MAX + 1];
 	struct store_told told;
@@ -361,24 +360,24 @@ static void emit(const struct conn *conn, const struct store_request *request, e
 
 #define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS)
 
-static void __attribute__((cold, noinline)) tell(const struct conn *conn, const struct store_request *request)
+static void __attribute__((cold, noinline)) tell_request(const struct conn *conn, const struct store_request *request)
 {
 	enum app_counter kind = APP_COUNTER_OF[request->op];
 
 	if (observe_detail())
 		count_detail(request, kind);
 	if (events_on_any(WATCHED))
-		emit(conn, request, kind);
+		emit_events(conn, request, kind);
 }
 
 static inline void count_and_tell(struct prefix_row *row, const struct conn *conn, const struct store_request *request)
 {
 	count_app(row, request);
 	if (__builtin_expect(observe_detail(), 0) || events_on_any(WATCHED))
-		tell(conn, request);
+		tell_request(conn, request);
 }
 
-/* Keys without an application, long names, and names that are not at hand. */
+/* Counts keys without an application, long names, and names that own.seen doesn't hold. */
 static void __attribute__((noinline))
 observe_any(const struct conn *conn, const struct store_request *request, uint64_t start, bool is_short)
 {
@@ -390,7 +389,7 @@ observe_any(const struct conn *conn, const struct store_request *request, uint64
 	count_and_tell(row, conn, request);
 }
 
-/* It comes with each request: what most of them need goes without a call. */
+/* It runs for each request: the path of most of them makes no call. */
 void observe(const struct conn *conn, const struct store_request *request)
 {
 	bool is_short;

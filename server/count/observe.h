@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counting per request, beside the store's own counters: "stats apps", "stats detail", and the events of "watch fetchers"
- * and "watch mutations".
+ * Counting per request, beside the store's own counters: "stats apps", "stats detail", and the events of "watch
+ * fetchers" and "watch mutations".
  *
  *   store_execute or its done() --> observe(conn, request) --+--> the application's counters      always
  *                                                            +--> the prefix's counters           stats detail on
  *                                                            +--> events                          somebody watches
  *
- * The application of a request is the part of its key before the first delimiter, or, with --app-source=user, the user who
- * has logged in.
+ * The application of a request is the part of its key before the first delimiter, or, with --app-source=user, the user
+ * who has logged in.
  *
  * Threads: observe() runs on the worker of the connection, takes no lock for an application that the thread knows, and
  * a leaf lock for a new one. observe_init and observe_fini run alone. All other functions from any thread.
@@ -40,19 +40,21 @@ void observe(const struct conn *conn, const struct store_request *request);
 
 /* ---- stats detail ------------------------------------------------------------------------------ */
 
+/* Switches "stats detail" on or off. */
 void observe_switch_detail(bool on);
-bool observe_detail(void); /* is it on? */
-/* The line of the next prefix, "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns its length, or 0 after
-   the last one. *at must be 0 at first, and is moved on. */
+/* Returns true if it is on. */
+bool observe_detail(void);
+/* The line of the next prefix, "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns its length, or 0
+   after the last one. *at must be 0 at first, and is moved on. */
 unsigned observe_detail_line(unsigned *at, char out[512]);
 
 /* ---- applications ------------------------------------------------------------------------------ */
 
 /* What the requests of an application have been. */
 struct observe_app {
-	/* It comes from clients' keys, so it may have any byte except the delimiter, or it is a user's name: escape it before it is
-	   shown. No 0 ends it. It lives until observe_fini. It is empty for requests without an application and for those
-	   of applications beyond the first APPS_MAX. */
+	/* It comes from clients' keys, so it may have any byte except the delimiter, or it is a user's name: escape it
+	   before it is shown. No 0 ends it. It lives until observe_fini. It is empty for requests without an
+	   application and for those of applications beyond the first APPS_MAX. */
 	const char *name;
 	size_t name_length; /* 0 .. OBSERVE_NAME_MAX bytes */
 	uint64_t dram_hits, flash_hits, misses; /* of get and gat */
@@ -63,8 +65,8 @@ struct observe_app {
 	uint64_t written_bytes; /* key and value bytes of what the sets stored */
 };
 
-/* The counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the order in which they
-   came. Returns false if there is no such index. */
+/* The counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the order in which
+   they came. Returns false if there is no such index. */
 bool observe_app(unsigned index, struct observe_app *out);
 /* The same, but since the last observe_reset. */
 bool observe_app_since_reset(unsigned index, struct observe_app *out);

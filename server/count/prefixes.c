@@ -10,8 +10,8 @@
 #include "base/lock.h"
 #include "base/resident.h"
 
-#define BLOCKS_MAX 512u /* threads that count; more than -t may be */
-#define ROWS 64u /* of a thread's counters, made together */
+#define BLOCKS_MAX 512u /* threads that count; more than -t allows */
+#define ROWS 64u /* rows of a thread's counters that are allocated together */
 
 struct name {
 	uint64_t hash;
@@ -82,7 +82,7 @@ void prefixes_destroy(struct prefixes *prefixes)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Its number, or 0 and the empty slot where the search has ended. */
+/* Returns the name's number; or 0, and sets *slot to the empty slot where the search has ended. */
 static unsigned look_up(struct prefixes *prefixes, const char *text, size_t length, uint64_t hash, uint32_t *slot)
 {
 	for (*slot = (uint32_t)hash & prefixes->mask;; *slot = (*slot + 1) & prefixes->mask) {
@@ -151,7 +151,10 @@ unsigned prefixes_count(const struct prefixes *prefixes)
 
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length)
 {
-	const struct name *name = number > 0 ? atomic_load(&prefixes->names[number]) : NULL;
+	const struct name *name;
+
+	must(number <= prefixes->most);
+	name = number > 0 ? atomic_load(&prefixes->names[number]) : NULL;
 
 	*length = name ? name->length : 0;
 	return name ? name->text : "";
@@ -163,6 +166,8 @@ static struct prefix_row *__attribute__((cold, noinline)) make_rows(struct prefi
 {
 	struct block *block;
 	struct prefix_row *rows;
+
+	must(number <= prefixes->most);
 
 	if (own_thread == 0)
 		own_thread = 1 + atomic_fetch_add(&threads, 1) % BLOCKS_MAX;
@@ -226,7 +231,7 @@ void prefixes_reset(struct prefixes *prefixes)
 {
 	unsigned count = atomic_load_explicit(&prefixes->count, memory_order_acquire);
 
-	/* A name that comes now begins with nothing anyhow. */
+	/* A name that is added now begins at 0 anyhow. */
 	for (unsigned number = 0; number <= count; number++)
 		for (unsigned i = 0; i < PREFIX_COUNTERS; i++)
 			atomic_store_explicit(&prefixes->zero[number * PREFIX_COUNTERS + i],

@@ -8,7 +8,8 @@
  *
  * A name keeps its number until the end. When all numbers are given, further names share number 0.
  *
- * Threads: any. Finding a name takes no lock; a new one is added under a leaf lock. Each thread counts in a block of its own.
+ * Threads: any. Finding a name takes no lock; a new one is added under a leaf lock. Each thread counts in a block of
+ * its own.
  */
 #ifndef FS_SERVER_COUNT_PREFIXES_H
 #define FS_SERVER_COUNT_PREFIXES_H
@@ -33,12 +34,12 @@ struct prefixes *prefixes_create(unsigned most);
 /* Frees it, when no thread counts in it any more. NULL is nothing. */
 void prefixes_destroy(struct prefixes *prefixes);
 
-/* Returns the number of a name of 0 .. PREFIX_NAME_MAX bytes, 1 or more, and adds the name if it is new. Returns 0 if there are
-   too many names, or memory is out. Takes a leaf lock to add one, and none to find one. */
+/* Returns the number of a name of 0 .. PREFIX_NAME_MAX bytes, 1 or more, and adds the name if it is new. Returns 0 if
+   there are too many names, or memory is out. Takes a leaf lock to add one, and none to find one. */
 unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t length);
 
-/* The calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time; aborts when memory is
-   out. */
+/* The calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time; aborts when
+   memory is out. */
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
 
 /* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of the calling thread's own row. */
@@ -53,7 +54,8 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 unsigned prefixes_count(const struct prefixes *prefixes);
 /* The bytes of its tables that are not resident yet: they are made for the most names that there may be. */
 uint64_t prefixes_untouched(const struct prefixes *prefixes);
-/* The name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until prefixes_destroy. */
+/* The name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
+   prefixes_destroy. */
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length);
 /* The sums over all threads since the last reset. */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);

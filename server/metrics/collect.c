@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What /metrics shows: each row of metrics.def has a function here that gives its samples, then come the counters. */
+/* The samples of /metrics: each row of metrics.def has a function here that gives its samples; the counters follow. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ _Static_assert((int)METRICS_GAUGE == METRIC_TYPE_GAUGE && (int)METRICS_COUNTER =
 		       (int)METRICS_HISTOGRAM == METRIC_TYPE_HISTOGRAM,
 	       "the sink's types are the table's");
 
-/* What the samples are made from, read once for all of them. */
+/* The figures that the samples are made from. They are read once for all of them. */
 struct source {
 	const struct server *server;
 	const struct conf *conf;
@@ -43,34 +43,34 @@ struct source {
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
-static void give(const struct source *from, enum metric metric, const char *const *values, double value)
+static void give_sample(const struct source *from, enum metric metric, const char *const *values, double value)
 {
 	from->sink->sample(from->sink->context, metric_info(metric)->labels, values, value);
 }
 
-static void one(const struct source *from, enum metric metric, const char *label, double value)
+static void give_one(const struct source *from, enum metric metric, const char *label, double value)
 {
-	give(from, metric, &label, value);
+	give_sample(from, metric, &label, value);
 }
 
 /* VALUE(name, expression): a metric without labels; MODEL: of the one model. Of struct source *from. */
 #define VALUE(name, expression) \
 	static void show_##name(const struct source *from) \
 	{ \
-		give(from, METRIC_##name, NULL, expression); \
+		give_sample(from, METRIC_##name, NULL, expression); \
 	}
 #define MODEL(name, expression) \
 	static void show_##name(const struct source *from) \
 	{ \
-		one(from, METRIC_##name, MODEL_COMMON, expression); \
+		give_one(from, METRIC_##name, MODEL_COMMON, expression); \
 	}
 
-static double share(double part, double whole)
+static double ratio_of(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
 }
 
-static double not_negative(int64_t value)
+static double gauge_not_negative(int64_t value)
 {
 	return value > 0 ? (double)value : 0;
 }
@@ -81,10 +81,10 @@ static void show_build_info(const struct source *from)
 {
 	const char *const values[] = { FS_VERSION, from->conf->compat_version };
 
-	give(from, METRIC_build_info, values, 1);
+	give_sample(from, METRIC_build_info, values, 1);
 }
 
-/* The labels are options: names as in the file, "-" being "_". */
+/* The labels are options. Their names are those of the configuration file, with "_" for "-". */
 struct settings {
 	const char *labels;
 	char text[LABELS_MAX][32];
@@ -114,21 +114,21 @@ static void show_config_info(const struct source *from)
 	for (unsigned i = 0; i < LABELS_MAX; i++)
 		values[i] = settings.text[i];
 	conf_describe(from->conf, keep_setting, &settings);
-	give(from, METRIC_config_info, values, 1);
+	give_sample(from, METRIC_config_info, values, 1);
 }
 
-static double seconds(const struct timeval *time)
+static double timeval_seconds(const struct timeval *time)
 {
 	return (double)time->tv_sec + (double)time->tv_usec / 1e6;
 }
 
 static void show_cpu_seconds_total(const struct source *from)
 {
-	one(from, METRIC_cpu_seconds_total, "user", seconds(&from->usage.ru_utime));
-	one(from, METRIC_cpu_seconds_total, "system", seconds(&from->usage.ru_stime));
+	give_one(from, METRIC_cpu_seconds_total, "user", timeval_seconds(&from->usage.ru_utime));
+	give_one(from, METRIC_cpu_seconds_total, "system", timeval_seconds(&from->usage.ru_stime));
 }
 
-/* Kernels before 6.2 don't tell by the folder's size: there its entries are counted. */
+/* Since Linux 6.2 the folder's size is their number; before that its entries are counted. */
 static double open_files(void)
 {
 	struct stat status;
@@ -143,7 +143,7 @@ static double open_files(void)
 	for (const struct dirent *entry; (entry = readdir(folder));)
 		count += entry->d_name[0] != '.';
 	closedir(folder);
-	return count - 1; /* the one that this takes */
+	return count - 1; /* without the descriptor of this folder */
 }
 
 static double resident_memory(void)
@@ -186,21 +186,22 @@ static void show_memory_part_bytes(const struct source *from)
 	};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		one(from, METRIC_memory_part_bytes, parts[i].part, (double)parts[i].bytes);
+		give_one(from, METRIC_memory_part_bytes, parts[i].part, (double)parts[i].bytes);
 }
 
 static void show_items(const struct source *from)
 {
 	const struct fidx_status *index = &from->store.index;
 
-	one(from, METRIC_items, "dram", (double)from->store.dram_items);
-	one(from, METRIC_items, "flash", not_negative((int64_t)(index->used + index->extents_used - index->ghosts)));
+	give_one(from, METRIC_items, "dram", (double)from->store.dram_items);
+	give_one(from, METRIC_items, "flash",
+		 gauge_not_negative((int64_t)(index->used + index->extents_used - index->ghosts)));
 }
 
 static void show_item_bytes(const struct source *from)
 {
-	one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
-	one(from, METRIC_item_bytes, "flash", not_negative(from->store.index.hot_bytes));
+	give_one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
+	give_one(from, METRIC_item_bytes, "flash", gauge_not_negative(from->store.index.hot_bytes));
 }
 
 VALUE(dram_budget_bytes, (double)from->store.dram_budget)
@@ -217,7 +218,7 @@ VALUE(hot_bytes, (double)from->store.hot_bytes)
 VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
 VALUE(index_slots, (double)from->store.index.slots)
 VALUE(index_slots_used, (double)from->store.index.used)
-VALUE(index_load_ratio, share((double)from->store.index.used, (double)from->store.index.slots))
+VALUE(index_load_ratio, ratio_of((double)from->store.index.used, (double)from->store.index.slots))
 VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
 VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
 
@@ -225,11 +226,11 @@ static void show_segments(const struct source *from)
 {
 	const struct seg_status *segments = &from->store.segments;
 
-	one(from, METRIC_segments, "live", segments->live);
-	one(from, METRIC_segments, "free", segments->free);
-	one(from, METRIC_segments, "retired", segments->retired);
-	one(from, METRIC_segments, "other",
-	    not_negative((int64_t)segments->total - segments->live - segments->free - segments->retired));
+	give_one(from, METRIC_segments, "live", segments->live);
+	give_one(from, METRIC_segments, "free", segments->free);
+	give_one(from, METRIC_segments, "retired", segments->retired);
+	give_one(from, METRIC_segments, "other",
+		 gauge_not_negative((int64_t)segments->total - segments->live - segments->free - segments->retired));
 }
 
 VALUE(segment_size_bytes, (double)from->store.info.segment_bytes)
@@ -248,14 +249,14 @@ static const char *const window_names[STORE_WINDOWS] = {
 
 static double window_rate(const struct store_window *window)
 {
-	return share((double)window->flash_bytes, window->seconds);
+	return ratio_of((double)window->flash_bytes, window->seconds);
 }
 
 static void show_rates(const struct source *from, enum metric metric, double divisor)
 {
-	one(from, metric, "10s", share(from->store.write_rate, divisor));
+	give_one(from, metric, "10s", ratio_of(from->store.write_rate, divisor));
 	for (unsigned i = 0; i < STORE_WINDOWS; i++)
-		one(from, metric, window_names[i], share(window_rate(&from->store.window[i]), divisor));
+		give_one(from, metric, window_names[i], ratio_of(window_rate(&from->store.window[i]), divisor));
 }
 
 VALUE(flash_write_limit_bytes_per_second, (double)from->store.write_limit)
@@ -275,8 +276,8 @@ static void show_clwa_ratio(const struct source *from)
 	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
 		const struct store_window *window = &from->store.window[i];
 
-		one(from, METRIC_clwa_ratio, window_names[i],
-		    window->app_bytes ? (double)window->flash_bytes / (double)window->app_bytes : NAN);
+		give_one(from, METRIC_clwa_ratio, window_names[i],
+			 window->app_bytes ? (double)window->flash_bytes / (double)window->app_bytes : NAN);
 	}
 }
 
@@ -301,18 +302,18 @@ VALUE(sampled_keys, (double)from->store.classifier.tracked_keys)
 
 /* ---- applications ------------------------------------------------------------------------------- */
 
-static bool is_named(const struct observe_app *app, const char *name)
+static bool option_is_named(const struct observe_app *app, const char *name)
 {
 	return app->name_length == strlen(name) && memcmp(app->name, name, app->name_length) == 0;
 }
 
-/* Requests without an application share a label with an application that really has that name. */
+/* Adds to the requests without an application those of an application whose name is their label. */
 static void add_namesake(struct observe_app *nameless)
 {
 	struct observe_app app;
 
 	for (unsigned i = 1; observe_app(i, &app); i++) {
-		if (!is_named(&app, NO_APPLICATION))
+		if (!option_is_named(&app, NO_APPLICATION))
 			continue;
 		nameless->dram_hits += app.dram_hits;
 		nameless->flash_hits += app.flash_hits;
@@ -332,7 +333,7 @@ static void each_app(const struct source *from,
 		if (i == 0) {
 			add_namesake(&app);
 			show(from, NO_APPLICATION, &app);
-		} else if (!is_named(&app, NO_APPLICATION)) {
+		} else if (!option_is_named(&app, NO_APPLICATION)) {
 			label_escape(app.name, app.name_length, label);
 			show(from, label, &app);
 		}
@@ -341,19 +342,21 @@ static void each_app(const struct source *from,
 
 static void show_gets_of(const struct source *from, const char *label, const struct observe_app *app)
 {
-	give(from, METRIC_application_gets_total, (const char *const[]){ label, "dram_hit" }, (double)app->dram_hits);
-	give(from, METRIC_application_gets_total, (const char *const[]){ label, "flash_hit" }, (double)app->flash_hits);
-	give(from, METRIC_application_gets_total, (const char *const[]){ label, "miss" }, (double)app->misses);
+	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "dram_hit" },
+		    (double)app->dram_hits);
+	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "flash_hit" },
+		    (double)app->flash_hits);
+	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "miss" }, (double)app->misses);
 }
 
 static void show_sets_of(const struct source *from, const char *label, const struct observe_app *app)
 {
-	one(from, METRIC_application_sets_total, label, (double)app->sets);
+	give_one(from, METRIC_application_sets_total, label, (double)app->sets);
 }
 
 static void show_written_of(const struct source *from, const char *label, const struct observe_app *app)
 {
-	one(from, METRIC_application_written_bytes_total, label, (double)app->written_bytes);
+	give_one(from, METRIC_application_written_bytes_total, label, (double)app->written_bytes);
 }
 
 static void show_application_gets_total(const struct source *from)
@@ -373,7 +376,7 @@ static void show_application_written_bytes_total(const struct source *from)
 
 /* ---- durations ---------------------------------------------------------------------------------- */
 
-/* Buckets and count come from the same reading, so that no bucket has more than all. */
+/* Buckets and count come from the same snapshot, so that no bucket exceeds the count. */
 static void show_durations(const struct source *from, enum metric metric)
 {
 	uint64_t cumulative[LAT_BOUNDS];

@@ -12,7 +12,7 @@
 #define SURROGATES_LAST 0xdfffu
 #define UNICODE_LAST 0x10ffffu
 
-/* How long the character at bytes is; 0: it is none. Overlong forms and surrogates are none. */
+/* Returns the length of the UTF-8 character at bytes; 0: it is none. Overlong forms and surrogates are none. */
 static size_t utf8_length(const unsigned char *bytes, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -36,8 +36,8 @@ static size_t utf8_length(const unsigned char *bytes, size_t left)
 	return length;
 }
 
-/* What would mean something else: the backslash of our own escapes, and what a line of text can't show. */
-static bool is_plain(unsigned char byte)
+/* Not plain are the backslash, with which our escapes begin, and bytes that a line of text can't show. */
+static bool is_label_byte(unsigned char byte)
 {
 	return byte >= ' ' && byte != '\\' && byte != 0x7f;
 }
@@ -51,7 +51,7 @@ size_t label_escape(const char *name, size_t length, char out[LABEL_BYTES])
 	while (i < length) {
 		size_t character = utf8_length(bytes + i, length - i);
 
-		if (character > 1 || (character == 1 && is_plain(bytes[i]))) {
+		if (character > 1 || (character == 1 && is_label_byte(bytes[i]))) {
 			memcpy(out + written, bytes + i, character);
 			written += character;
 			i += character;
@@ -60,6 +60,7 @@ size_t label_escape(const char *name, size_t length, char out[LABEL_BYTES])
 			i++;
 		}
 	}
+	must(written < LABEL_BYTES);
 	out[written] = 0;
 	return written;
 }

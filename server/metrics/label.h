@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Label values from bytes of clients: keys may have any, label values have to be UTF-8.
+ * Label values made from clients' bytes: keys may have any bytes, but label values must be UTF-8.
  *
  * Threads: any.
  */
@@ -13,8 +13,9 @@
 #define LABEL_BYTES (4 * LABEL_NAME_MAX + 1)
 
 /*
- * Characters of valid UTF-8 stay; control characters, backslashes and bytes that are no UTF-8 become \xNN. Different
- * names stay different. At most LABEL_NAME_MAX bytes of name; out is ended by a 0. Returns its length.
+ * Writes a name of length bytes (at most LABEL_NAME_MAX) as a label value, with a 0 behind it, into out, and returns
+ * its length. Characters of valid UTF-8 stay; control characters, backslashes and bytes that are no UTF-8 become \xNN.
+ * Different names give different label values.
  */
 size_t label_escape(const char *name, size_t length, char out[LABEL_BYTES]);
 

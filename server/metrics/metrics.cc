@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The HTTP side of /metrics: prometheus-cpp's Exposer (civetweb's threads) asks for families, which collect.c tells.
- * No exception leaves this file: what C calls catches all.
+ * The HTTP side of /metrics: prometheus-cpp's Exposer (civetweb's threads) asks for families, which collect.c gives.
+ * No exception leaves this file: the functions that C calls catch all of them.
  */
 #include "server/metrics/metrics.h"
 
@@ -33,9 +33,10 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/* Connections that say nothing hold a thread each until patience is over: 8 such a second keep nobody waiting longer than that. */
+/* A silent connection holds a thread until patience_ms is over. With 8 threads, 8 such connections a second delay no
+   other client for longer than that. */
 constexpr const char *threads = "8";
-/* Both for a request to come and for its answer to be taken. A stop may have to wait for it. */
+/* The time for a request to come, and for its answer to be taken. A stop may have to wait so long. */
 constexpr const char *patience_ms = "1000";
 /* civetweb's number for IPv6 in mg_check_feature. */
 constexpr unsigned feature_ipv6 = 8;
@@ -44,7 +45,7 @@ constexpr unsigned feature_ipv6 = 8;
 
 struct Scrape {
 	std::vector<MetricFamily> families;
-	bool failed = false; /* no memory: then nothing is shown */
+	bool failed = false; /* out of memory: the scrape gets nothing */
 };
 
 MetricType type_of(int type)
@@ -59,7 +60,7 @@ MetricType type_of(int type)
 	}
 }
 
-/* Between here and the library are frames of C, which an exception can't pass. */
+/* An exception can't pass the frames of C between here and the library. */
 template <typename Step> void guarded(void *context, Step step) noexcept
 {
 	Scrape *scrape = static_cast<Scrape *>(context);
@@ -148,14 +149,14 @@ class Figures final : public prometheus::Collectable
 
 /* ---- starting ----------------------------------------------------------------------------------- */
 
-/* What civetweb had to say first in a start that fails; it speaks in the thread that starts it. */
+/* civetweb's first message in a start that fails. It comes in the thread that starts civetweb. */
 thread_local char first_message[200];
 
 int keep_first_message(const struct mg_connection *, const char *message)
 {
 	if (!first_message[0])
 		std::snprintf(first_message, sizeof(first_message), "%s", message);
-	return 1; /* and no file of its own */
+	return 1; /* civetweb writes no file of its own */
 }
 
 /* Threads inherit the mask: signals are the main thread's. */
@@ -194,8 +195,8 @@ std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 /* ---- stopping ----------------------------------------------------------------------------------- */
 
 /*
- * The thread of civetweb's that accepts learns that it is to end when somebody connects, or after 2 s: too long for a
- * cache that is to be started again. So somebody connects until it has ended.
+ * civetweb's thread that accepts notices that it must end when a client connects, or after 2 s. That is too long for a
+ * cache that is being restarted. So this connects until the thread has ended.
  */
 class Knocking
 {
@@ -207,7 +208,7 @@ class Knocking
 		try {
 			thread_ = std::thread([this, address] { knock(address); });
 		} catch (...) {
-			return; /* then it takes its time */
+			return; /* the stop takes up to 2 s then */
 		}
 	}
 	~Knocking()
@@ -248,7 +249,7 @@ class Knocking
 		if (fd < 0)
 			return;
 		(void)!connect(fd, to->ai_addr,
-			       to->ai_addrlen); /* when nobody listens any more it isn't needed either */
+			       to->ai_addrlen); /* it fails when nobody listens any more; then it isn't needed */
 		close(fd);
 	}
 
@@ -261,7 +262,7 @@ class Knocking
 struct metrics {
 	std::string address;
 	std::shared_ptr<Figures> figures;
-	std::unique_ptr<prometheus::Exposer> exposer; /* goes first */
+	std::unique_ptr<prometheus::Exposer> exposer; /* destroyed first */
 };
 
 int metrics_start(struct metrics **out, const struct server *server, const char *address, char reason[256])
@@ -286,7 +287,7 @@ int metrics_start(struct metrics **out, const struct server *server, const char 
 	} catch (const std::exception &failure) {
 		std::snprintf(reason, 256, "%s: %s", address, first_message[0] ? first_message : failure.what());
 	} catch (...) {
-		std::snprintf(reason, 256, "%s: it can't be served", address);
+		std::snprintf(reason, 256, "%s: the address can't be served", address);
 	}
 	return FS_ESYS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the options to bound sockets: -p and -U on each of -l's addresses, or -s. What can't be bound is told in
- * memcached's words, and with who has the port.
+ * Binds the sockets that the options name: -p and -U on each of -l's addresses, or -s. An error has memcached's words,
+ * and names the process that has the port.
  */
 #include "server/net/net_internal.h"
 
@@ -24,7 +24,7 @@
 
 #define NOTLS "notls:"
 
-/* What is being bound, and why the last of it could not be. */
+/* The socket that is being bound, and the reason why the last one could not be. */
 struct binding {
 	struct net *net;
 	int type; /* SOCK_STREAM or SOCK_DGRAM */
@@ -39,12 +39,12 @@ static const char *type_name(int type)
 
 /* ---- a socket -------------------------------------------------------------------------------- */
 
-static void set_option(int fd, int level, int option)
+static void set_listener_option(int fd, int level, int option)
 {
 	int on = 1;
 
 	if (setsockopt(fd, level, option, &on, sizeof(on)) != 0)
-		log_warn("socket option %d of level %d can't be set: %m", option, level);
+		log_warn("can't set the socket option %d of level %d: %m", option, level);
 }
 
 bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local)
@@ -71,13 +71,13 @@ bool bind_add_listener(struct net *net, int fd, const struct transport *transpor
 	return true;
 }
 
-/* sock_cookie_id: what the sockets send carries the mark, by which a packet filter knows it. */
+/* -o sock_cookie_id: packets of the sockets carry the mark, by which a packet filter knows them. */
 static void set_mark(int fd, const struct conf *conf)
 {
 	uint32_t mark = (uint32_t)conf->sock_cookie_id;
 
 	if (mark != 0 && setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)) != 0)
-		log_warn("sock_cookie_id can't be set: %m");
+		log_warn("can't set the mark of -o sock_cookie_id: %m");
 }
 
 /* 0, or -1 with errno. */
@@ -89,11 +89,11 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 	if (fd < 0)
 		return -1;
 	set_mark(fd, net->server->conf);
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+	set_listener_option(fd, SOL_SOCKET, SO_REUSEADDR);
+	set_listener_option(fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
+	set_listener_option(fd, IPPROTO_TCP, TCP_NODELAY);
 	if (info->ai_family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+		set_listener_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
 		return bind_add_listener(net, fd, transport, false) ? 0 : -1;
 	error = errno;
@@ -104,7 +104,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Named twice, as by "-l 127.0.0.1 -l localhost"? */
+/* Is the address bound already, as by "-l 127.0.0.1 -l localhost"? */
 static bool have_it(const struct net *net, int type, const struct addrinfo *info)
 {
 	char address[NET_ADDRESS_BYTES];
@@ -132,8 +132,8 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 		 type_name(binding->type), address, holder);
 }
 
-/* All addresses that a host has. host NULL: all interfaces. Of several, some may be missing or taken, as in
-   memcached, where one with only IPv6 left starts too; but it is said. */
+/* Binds all addresses of a host; NULL: all interfaces. As in memcached, one address that can be bound is enough. The
+   log has a line about the others. */
 static int bind_host(struct binding *binding, const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = binding->type }, *list;
@@ -163,12 +163,11 @@ static int bind_host(struct binding *binding, const char *host, const char *port
 	}
 	freeaddrinfo(list);
 	if (bound > 0 && failed > 0)
-		log_warn("not all addresses of %s port %s can be listened on: %s", host ? host : "*", port,
-			 binding->cause);
+		log_warn("can't listen on all addresses of %s port %s: %s", host ? host : "*", port, binding->cause);
 	return bound > 0 ? FS_OK : FS_ESYS;
 }
 
-/* getaddrinfo would take 70000 for 4464. */
+/* getaddrinfo would take 70000 as 4464. */
 static bool is_port(const char *text)
 {
 	size_t length = strspn(text, "0123456789");
@@ -177,7 +176,7 @@ static bool is_port(const char *text)
 }
 
 /*
- * One of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. After "notls:" its
+ * Binds one of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. Behind "notls:" its
  * connections are plain in spite of -Z.
  */
 static int bind_address(struct binding *binding, char *address, const char *port)
@@ -220,7 +219,7 @@ static int bind_address(struct binding *binding, char *address, const char *port
 
 /* ---- the options ----------------------------------------------------------------------------- */
 
-/* Those of -l, all for one of the two ports. A port within -l is for both. */
+/* Binds the addresses of -l for one of -p and -U. A port within -l is for both. */
 static int bind_list(struct binding *binding, const char *addresses, const char *port)
 {
 	char *list = strdup(addresses), *rest = NULL;
@@ -251,7 +250,7 @@ static int bind_port(struct net *net, int type, int port, char reason[256])
 	return code;
 }
 
-/* It is the user's who serves, for whom memcached makes it. Only root can give it away, or has to. */
+/* The UNIX socket belongs to the user who serves, as in memcached. Only root can give it away, and only root must. */
 static bool give_to_user(const struct conf *conf)
 {
 	const struct passwd *user = geteuid() == 0 && conf->user ? getpwnam(conf->user) : NULL;

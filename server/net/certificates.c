@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS's certificates and settings: read at the start, read anew by refresh_certs. */
+/* TLS's certificates and settings. They are read at the start, and again by refresh_certs and SIGHUP. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 struct certificates {
 	const struct conf *conf;
 	struct lock lock;
-	SSL_CTX *context; /* covered by lock; sessions keep theirs alive */
+	SSL_CTX *context; /* covered by lock; each session keeps its own alive */
 	_Atomic uint64_t read_at;
 };
 
-/* memcached's form: what, the file, and the first cause that OpenSSL tells. */
-static int complain(char reason[256], const char *what, const char *file)
+/* Makes the reason in memcached's form, with the file and the first cause that OpenSSL tells. */
+static int certificates_error(char reason[256], const char *what, const char *file)
 {
 	char cause[160];
 
@@ -28,7 +28,7 @@ static int complain(char reason[256], const char *what, const char *file)
 	return FS_ERANGE;
 }
 
-/* Nobody is there to be asked for a passphrase once the daemon serves. */
+/* Once the daemon serves, there is no terminal that could be asked for a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *context)
 {
 	(void)out;
@@ -72,17 +72,17 @@ static void set_verification(SSL_CTX *context, int mode)
 	SSL_CTX_set_verify(context, modes[mode], NULL);
 }
 
-static void set_up(SSL_CTX *context, const struct conf *conf)
+static void set_up_context(SSL_CTX *context, const struct conf *conf)
 {
 	static const int versions[] = { TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION };
 
 	SSL_CTX_set_min_proto_version(context, versions[conf->ssl_min_version]);
-	/* Who ends without TLS's own farewell has said what he wanted: a command that was cut is not run. */
+	/* A client may end without TLS's close_notify: an incomplete command is not executed anyhow. */
 	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 					  SSL_MODE_RELEASE_BUFFERS);
 	if (conf->ssl_kernel_tls)
-		SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS); /* which needs the socket's bytes for itself */
+		SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS); /* it needs all bytes of the socket for itself */
 	else
 		SSL_CTX_set_read_ahead(context, 1);
 	set_sessions(context, conf);
@@ -99,14 +99,14 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 		return FS_ERANGE;
 	}
 	if (SSL_CTX_use_certificate_chain_file(context, chain) != 1)
-		return complain(reason, "certificate chain", chain);
+		return certificates_error(reason, "certificate chain", chain);
 	if (SSL_CTX_use_PrivateKey_file(context, key, conf->ssl_keyformat) != 1)
-		return complain(reason, "key", key);
+		return certificates_error(reason, "key", key);
 	if (SSL_CTX_check_private_key(context) != 1)
-		return complain(reason, "key", key);
+		return certificates_error(reason, "key", key);
 	if (authorities && SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
-		return complain(reason, "CA certificate", authorities);
-	if (authorities && conf->ssl_verify_mode != 0) /* clients with several choose by these names */
+		return certificates_error(reason, "CA certificate", authorities);
+	if (authorities && conf->ssl_verify_mode != 0) /* clients with several certificates choose by these names */
 		SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(authorities));
 	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
 		snprintf(reason, 256, "Error setting the provided cipher(s): %.200s", conf->ssl_ciphers);
@@ -116,7 +116,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 	return FS_OK;
 }
 
-/* A terminal is asked for a key's passphrase at the start only. */
+/* serving: a key's passphrase can't be asked for on a terminal. */
 static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, char reason[256])
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -128,7 +128,7 @@ static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, ch
 	}
 	if (serving)
 		SSL_CTX_set_default_passwd_cb(context, no_passphrase);
-	set_up(context, conf);
+	set_up_context(context, conf);
 	code = read_files(context, conf, reason);
 	if (code == FS_OK)
 		*out = context;

@@ -17,11 +17,6 @@
 #define RECEIVES 16u /* of one connection in a turn */
 #define INPUT_LEAST_BYTES (2u * CONN_INPUT_MAX_BYTES) /* one connection may always send its longest line */
 
-static struct socket_conn *sock_of(struct conn *conn)
-{
-	return (struct socket_conn *)conn;
-}
-
 int conn_number(const struct conn *conn)
 {
 	return ((const struct socket_conn *)conn)->fd;
@@ -29,8 +24,8 @@ int conn_number(const struct conn *conn)
 
 /* ---- input buffer ---------------------------------------------------------------------------- */
 
-/* For lines of many keys. All of a worker's connections together may have no more of these than their answers may
-   hold: who begins such lines and doesn't end them takes no memory beyond that. NULL: none left. */
+/* A buffer for a line of many keys. All such buffers of a worker together may take as much memory as its answers may.
+   So clients that begin long lines and don't end them take no memory beyond that. NULL: that much is taken. */
 static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32_t capacity)
 {
 	uint64_t most = worker->held_limit > INPUT_LEAST_BYTES ? worker->held_limit : INPUT_LEAST_BYTES;
@@ -40,13 +35,14 @@ static char *__attribute__((cold)) take_long_input(struct worker *worker, uint32
 		worker->input_bytes += capacity;
 		worker_took(worker, capacity);
 	} else {
-		log_limited(LOG_LEVEL_INFO, "a connection is closed: no memory for a long line");
+		log_limited(LOG_LEVEL_INFO, "a connection was closed: there is no memory for its long line");
 	}
 	return bytes;
 }
 
 static void __attribute__((cold)) free_long_input(struct conn *conn)
 {
+	must(conn->worker->input_bytes >= conn->input.capacity);
 	conn->worker->input_bytes -= conn->input.capacity;
 	worker_gave(conn->worker, conn->input.capacity);
 	mem_free(conn->input.bytes);
@@ -63,8 +59,8 @@ static void free_input(struct conn *conn)
 	*input = (struct input){ 0 };
 }
 
-/* Moves what is there into a buffer of another capacity. */
-static bool rebuffer(struct conn *conn, uint32_t capacity)
+/* Moves the input's bytes into a buffer of another capacity, which has room for them. False: memory is out. */
+static bool change_input_buffer(struct conn *conn, uint32_t capacity)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
@@ -73,13 +69,14 @@ static bool rebuffer(struct conn *conn, uint32_t capacity)
 
 	if (!bytes)
 		return false;
+	must(length <= capacity);
 	memcpy(bytes, input->bytes + input->start, length);
 	free_input(conn);
 	*input = (struct input){ .bytes = bytes, .end = length, .capacity = capacity };
 	return true;
 }
 
-/* The first one. */
+/* Takes the first buffer. */
 static inline bool borrow_buffer(struct conn *conn)
 {
 	char *bytes = worker_buffer_take(conn->worker);
@@ -89,7 +86,7 @@ static inline bool borrow_buffer(struct conn *conn)
 	return bytes != NULL;
 }
 
-static bool make_room(struct conn *conn)
+static bool make_input_room(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	uint32_t length = input->end - input->start;
@@ -104,10 +101,10 @@ static bool make_room(struct conn *conn)
 		input->end = length;
 		return true;
 	}
-	return rebuffer(conn, input->capacity * 2);
+	return change_input_buffer(conn, input->capacity * 2);
 }
 
-/* A buffer is borrowed for as long as there are bytes in it. */
+/* A buffer is borrowed only as long as there are bytes in it. */
 static void shrink_input(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -118,7 +115,7 @@ static void shrink_input(struct conn *conn)
 		free_input(conn);
 	else if (input->capacity > CONN_BUFFER_BYTES && input->end - input->start < CONN_BUFFER_BYTES / 2 &&
 		 conn->session.state == SESSION_LINE)
-		rebuffer(conn, CONN_BUFFER_BYTES);
+		change_input_buffer(conn, CONN_BUFFER_BYTES);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -130,7 +127,7 @@ static ssize_t __attribute__((noinline)) receive_otherwise(struct socket_conn *s
 	return sock->transport->receive(sock, &piece, 1, &sock->more);
 }
 
-/* What comes goes into the buffer. Sets sock->more, as does the next one. */
+/* Receives into the buffer. Sets sock->more, as receive_body does. */
 static ssize_t receive_input(struct conn *conn)
 {
 	struct socket_conn *sock = sock_of(conn);
@@ -150,7 +147,7 @@ static ssize_t receive_input(struct conn *conn)
 	return got;
 }
 
-/* A value goes straight into its item; what follows it, into the buffer. */
+/* Receives a value straight into its item, and the bytes behind it into the buffer. */
 static ssize_t __attribute__((noinline)) receive_body(struct conn *conn)
 {
 	struct socket_conn *sock = sock_of(conn);
@@ -175,13 +172,13 @@ static ssize_t __attribute__((noinline)) receive_body(struct conn *conn)
 	return got;
 }
 
-/* Bytes read, 0 at the end of the stream, -1 with errno. */
-static ssize_t receive(struct conn *conn)
+/* Returns the number of bytes read, 0 at the end of the stream, or -1 with errno. */
+static ssize_t receive_bytes(struct conn *conn)
 {
 	struct input *input = &conn->input;
 	ssize_t got;
 
-	if (!make_room(conn)) {
+	if (!make_input_room(conn)) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -193,8 +190,9 @@ static ssize_t receive(struct conn *conn)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* All connections' answers together take too much. What holds it is being sent, or is closed by a sweep;
-   only what is half-way goes on: the value of a set, and what has answers of its own to wait for. */
+/* All connections' answers together take too much memory. It comes back as they are sent, or as a sweep closes
+   connections. Meanwhile only connections go on that are in the middle of a value, or have answers of their own to wait
+   for. */
 static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 {
 	if (conn->body_left > 0 || !conn_output_empty(conn))
@@ -204,7 +202,7 @@ static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 	return true;
 }
 
-static enum conn_verdict parse(struct conn *conn)
+static enum conn_verdict run_input(struct conn *conn)
 {
 	struct input *input = &conn->input;
 
@@ -224,8 +222,8 @@ static enum conn_verdict parse(struct conn *conn)
 	return conn->protocol->input(conn);
 }
 
-/* For "stats conns". Seldom changes. */
-static void show(struct socket_conn *sock)
+/* Sets the state that "stats conns" shows. It seldom changes. */
+static void show_state(struct socket_conn *sock)
 {
 	const struct conn *conn = &sock->conn;
 	uint8_t state = conn->blocked                            ? CONN_STATE_WRITE
@@ -237,8 +235,8 @@ static void show(struct socket_conn *sock)
 		atomic_store_explicit(&sock->state, state, memory_order_relaxed);
 }
 
-/* What the connection waits for from here on. */
-static void settle(struct conn *conn, enum conn_verdict verdict)
+/* Has the loop watch for the events that the connection waits for from here on. */
+static void settle_conn(struct conn *conn, enum conn_verdict verdict)
 {
 	struct socket_conn *sock = sock_of(conn);
 
@@ -257,13 +255,13 @@ static void settle(struct conn *conn, enum conn_verdict verdict)
 		event_add(&sock->readable, NULL);
 		sock->reading = true;
 	}
-	show(sock);
+	show_state(sock);
 	shrink_input(conn);
 	conn_shrink_output(conn);
 }
 
-/* All is sent of one that receives no more: it goes, or is lent out. */
-static bool __attribute__((cold)) end_step(struct socket_conn *sock)
+/* A connection that receives no more has sent all: it is closed, or lent. */
+static bool __attribute__((cold)) end_conn_step(struct socket_conn *sock)
 {
 	if (sock->loan && !sock->conn.failed) {
 		shrink_input(&sock->conn);
@@ -275,8 +273,9 @@ static bool __attribute__((cold)) end_step(struct socket_conn *sock)
 	return false;
 }
 
-/* Sends, goes on with what had to wait for that alone, and settles. False: the connection is gone. */
-static bool finish_step(struct conn *conn, enum conn_verdict verdict)
+/* Sends the answers, goes on with commands that waited for nothing else, and settles. False: the connection is closed
+   or lent. */
+static bool finish_conn_step(struct conn *conn, enum conn_verdict verdict)
 {
 	for (;;) {
 		if (verdict == CONN_CLOSE) {
@@ -287,11 +286,11 @@ static bool finish_step(struct conn *conn, enum conn_verdict verdict)
 			conn_flush(conn);
 		if (conn->wait != CONN_WAIT_OUTPUT || conn->failed || !conn_may_go(conn))
 			break;
-		verdict = parse(conn);
+		verdict = run_input(conn);
 	}
 	if (__builtin_expect(conn->failed || (conn->finishing && conn_output_empty(conn)), 0))
-		return end_step(sock_of(conn));
-	settle(conn, verdict);
+		return end_conn_step(sock_of(conn));
+	settle_conn(conn, verdict);
 	return true;
 }
 
@@ -300,7 +299,7 @@ static bool may_receive(const struct socket_conn *sock)
 	return sock->conn.wait == CONN_WAIT_NONE && !sock->ready && !sock->conn.finishing;
 }
 
-/* Nobody reads for now: without this the loop would spin. */
+/* Stops watching for input that would not be received now: the loop would spin. */
 static void stop_reading(struct socket_conn *sock)
 {
 	if (sock->reading && (sock->conn.wait != CONN_WAIT_NONE || sock->conn.finishing)) {
@@ -309,8 +308,9 @@ static void stop_reading(struct socket_conn *sock)
 	}
 }
 
-/* It can't receive before it has sent: on_writable makes it ready, and settle reads again. */
-static void __attribute__((cold)) wait_for_room(struct socket_conn *sock)
+/* TLS can't receive before it has sent. on_writable will make the connection ready, and settle_conn will watch for
+   input again. */
+static void __attribute__((cold)) wait_until_writable(struct socket_conn *sock)
 {
 	event_add(&sock->writable, NULL);
 	event_del(&sock->readable);
@@ -321,12 +321,15 @@ static void __attribute__((cold)) wait_for_room(struct socket_conn *sock)
 static bool receive_some(struct socket_conn *sock)
 {
 	struct conn *conn = &sock->conn;
-	ssize_t got = receive(conn);
+	ssize_t got;
+
+	must(!sock->lent);
+	got = receive_bytes(conn);
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		shrink_input(conn);
 		if (sock->more)
-			wait_for_room(sock);
+			wait_until_writable(sock);
 		return false;
 	}
 	atomic_store_explicit(&sock->active_seconds, conn->worker->now_seconds, memory_order_relaxed);
@@ -340,8 +343,8 @@ static inline bool has_rest(const struct socket_conn *sock)
 	return __builtin_expect(sock->more || sock->conn.wait != CONN_WAIT_NONE || sock->conn.finishing, 0);
 }
 
-/* A socket that filled all the room there was has more: a large value, or a long pipeline. After some of it
-   others get their turn. */
+/* A socket that filled all the room may have more: a large value, or a long pipeline. After RECEIVES of them other
+   connections get their turn. */
 static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
@@ -355,8 +358,8 @@ static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 		}
 		if (!receive_some(sock))
 			return;
-		stays = finish_step(&sock->conn, parse(&sock->conn));
-		/* The answer to a datagram leaves when its end is received. */
+		stays = finish_conn_step(&sock->conn, run_input(&sock->conn));
+		/* The answer to a datagram is sent when the end of the datagram is received. */
 		if (!stays || !sock->transport->datagram)
 			durations_sent(&worker->durations, worker->store);
 		if (!stays)
@@ -365,8 +368,9 @@ static void __attribute__((noinline)) receive_rest(struct socket_conn *sock)
 	stop_reading(sock);
 }
 
-/* Keys of all of them. A connection alone, with no room for two keys in its input, is not worth the look. */
-static void foresee(struct worker *worker, struct socket_conn *const *socks, unsigned count)
+/* Looks ahead at the keys of all these connections. A single connection whose input has no room for two keys is not
+   worth the look. */
+static void foresee_keys(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	uint64_t hashes[CONN_FORESEEN];
 	unsigned foreseen = 0;
@@ -406,28 +410,30 @@ _Static_assert(CONN_STEPS <= 32, "a bit for each");
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count)
 {
 	enum conn_verdict verdicts[CONN_STEPS];
-	uint32_t rest = 0; /* a bit for each that has more, or stops reading */
+	uint32_t rest = 0; /* a bit for each connection that has more, or stops reading */
 
 	must(count <= CONN_STEPS);
-	foresee(worker, socks, count);
+	foresee_keys(worker, socks, count);
 	for (unsigned i = 0; i < count; i++)
-		verdicts[i] = parse(&socks[i]->conn);
+		verdicts[i] = run_input(&socks[i]->conn);
 	worker->foreseen_count = 0; /* buffers move from here on */
 	for (unsigned i = 0; i < count; i++)
-		if (finish_step(&socks[i]->conn, verdicts[i]) && has_rest(socks[i]))
+		if (finish_conn_step(&socks[i]->conn, verdicts[i]) && has_rest(socks[i]))
 			rest |= 1u << i;
 	durations_sent(&worker->durations, worker->store);
 	for (; rest; rest &= rest - 1)
 		receive_rest(socks[__builtin_ctz(rest)]);
 }
 
-/* What came in is executed with that of the others that are readable now (conn_step_all). */
+/* Receives. The commands are executed together with those of the other connections that are readable now
+   (conn_step_all). */
 static void on_readable(evutil_socket_t fd, short what, void *context)
 {
 	struct socket_conn *sock = context;
 
 	(void)fd;
 	(void)what;
+	must(sock->magic == SOCKET_CONN_MAGIC);
 	worker_wake(sock->conn.worker);
 	if (!may_receive(sock))
 		stop_reading(sock);
@@ -443,6 +449,7 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
+	must(sock->magic == SOCKET_CONN_MAGIC && !sock->lent);
 	sock->conn.blocked = false;
 	worker_wake(sock->conn.worker);
 	worker_make_ready(sock);
@@ -450,20 +457,20 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static void __attribute__((cold)) refuse(struct worker *worker, const struct opening *opening)
+static void __attribute__((cold)) refuse_opening(struct worker *worker, const struct opening *opening)
 {
 	struct socket_conn none = { .fd = opening->fd,
 				    .transport = opening->transport,
 				    .transport_data = opening->transport_data };
 
-	log_limited(LOG_LEVEL_WARN, "connection refused: out of memory");
+	log_limited(LOG_LEVEL_WARN, "a connection was refused: there is no memory for it");
 	none.transport->close(&none);
 	if (opening->listener)
 		net_connection_closed(worker->net);
 }
 
-/* libevent watches nothing of an event without a descriptor, which is how a datagram's are. */
-static bool watch(struct socket_conn *sock, struct event_base *base)
+/* A datagram's events have no descriptor, so that libevent never watches for them. */
+static bool watch_socket(struct socket_conn *sock, struct event_base *base)
 {
 	int fd = sock->transport->datagram ? -1 : sock->fd;
 
@@ -477,19 +484,21 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	struct socket_conn *sock = mem_zalloc(sizeof(*sock));
 
 	if (sock) {
+		sock->magic = SOCKET_CONN_MAGIC;
 		sock->fd = opening->fd;
 		sock->transport = opening->transport;
 		sock->transport_data = opening->transport_data;
 		sock->conn.worker = worker;
 	}
 	if (!sock || (sock->transport->open && !sock->transport->open(sock))) {
-		refuse(worker, opening);
+		refuse_opening(worker, opening);
 		mem_free(sock);
 		return;
 	}
-	if (!watch(sock, worker->base)) {
+	if (!watch_socket(sock, worker->base)) {
 		event_del(&sock->readable);
-		refuse(worker, &(struct opening){ sock->fd, opening->listener, sock->transport, sock->transport_data });
+		refuse_opening(worker,
+			       &(struct opening){ sock->fd, opening->listener, sock->transport, sock->transport_data });
 		mem_free(sock);
 		return;
 	}
@@ -504,7 +513,7 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	LIST_INSERT_HEAD(&worker->conns, sock, link);
 	worker->held_most += CONN_SHARE_BYTES;
 	lock_release(&worker->list_lock);
-	if (sock->transport->datagram) { /* no event will say that it has come */
+	if (sock->transport->datagram) { /* no event will tell of it */
 		sock->more = true;
 		worker_make_ready(sock);
 	}
@@ -514,8 +523,12 @@ void conn_open(struct worker *worker, const struct opening *opening)
 
 void conn_free(struct conn *conn)
 {
-	worker_gave(conn->worker, sizeof(struct socket_conn));
-	mem_free(sock_of(conn));
+	struct socket_conn *sock = sock_of(conn);
+
+	must(sock->magic == SOCKET_CONN_MAGIC && conn->dead && conn->pending == 0);
+	worker_gave(conn->worker, sizeof(*sock));
+	sock->magic = SOCKET_CONN_FREED;
+	mem_free(sock);
 }
 
 void conn_kill(struct conn *conn)
@@ -523,6 +536,7 @@ void conn_kill(struct conn *conn)
 	struct socket_conn *sock = sock_of(conn);
 	struct worker *worker = conn->worker;
 
+	must(sock->magic == SOCKET_CONN_MAGIC && !conn->dead && !sock->lent);
 	if (events_on(EVENT_CONNEVENTS))
 		conn_tell(conn, false);
 	event_del(&sock->readable);
@@ -531,6 +545,7 @@ void conn_kill(struct conn *conn)
 		loan_forget(sock);
 	lock_acquire(&worker->list_lock);
 	LIST_REMOVE(sock, link);
+	must(worker->held_most >= CONN_SHARE_BYTES);
 	worker->held_most -= CONN_SHARE_BYTES;
 	lock_release(&worker->list_lock);
 	sock->transport->close(sock);

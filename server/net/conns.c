@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is connected: addresses as text, and the list that "stats conns" shows. */
+/* Addresses as text, the events of "watch connevents", and the list that "stats conns" shows. */
 #include "server/net/net_internal.h"
 
 #include <netdb.h>
@@ -98,22 +98,24 @@ static const char *const state_words[] = {
 #undef CONN_STATE_WORD
 };
 
-/* The worker closes its connections under its list's lock: the descriptor is still the connection's. */
+/* The caller holds the worker's list_lock, without which the worker closes none: the descriptor is the connection's. */
 static void see_conn(const struct socket_conn *sock, uint32_t now_seconds,
 		     void (*see)(void *context, const struct net_conn_status *conn), void *context)
 {
 	char address[NET_ADDRESS_BYTES], listen_address[NET_ADDRESS_BYTES];
 	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
+	uint8_t state = atomic_load_explicit(&sock->state, memory_order_relaxed);
 	struct net_conn_status status = {
 		.fd = sock->fd,
 		.address = address,
 		.listen_address = listen_address,
-		.state = state_words[atomic_load_explicit(&sock->state, memory_order_relaxed)],
+		.state = state < sizeof(state_words) / sizeof(state_words[0]) ? state_words[state] : "",
 		.idle_seconds = now_seconds > active ? now_seconds - active : 0,
 	};
 	struct sockaddr_storage bound;
 	socklen_t length = sizeof(bound);
 
+	must(*status.state && sock->magic == SOCKET_CONN_MAGIC);
 	peer_text(sock->fd, sock->conn.listener, "tcp", address);
 	if (getsockname(sock->fd, (struct sockaddr *)&bound, &length) == 0)
 		address_text(listen_address, "tcp", (struct sockaddr *)&bound, length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who holds a port that is taken. The kernel's table of sockets tells the user to everybody. Which process it is can be
- * seen by root, and by who is that user; a service that may not look is told by the port itself what serves there.
+ * Finds the process that holds a port. The kernel's table of sockets tells everybody which user it is. Only root and
+ * that user can see which process it is. Where the daemon may not see it, it asks the port itself for its version.
  */
 #include "server/net/net_internal.h"
 
@@ -24,7 +24,7 @@
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
 #define ANSWER_MS 250 /* for each of two questions */
 
-/* What is known of it; empty: isn't. */
+/* What is known of the process; an empty text is not known. */
 struct holder {
 	uid_t uid;
 	long pid; /* 0: not known */
@@ -60,8 +60,8 @@ static bool parse_entry(const char *line, struct entry *out)
 	return true;
 }
 
-/* Do they collide? Any address does with each. */
-static bool collides(const struct entry *entry, const uint32_t address[4], unsigned port)
+/* Does the entry's socket keep us from binding this address? The "any" address collides with each. */
+static bool entry_collides(const struct entry *entry, const uint32_t address[4], unsigned port)
 {
 	static const uint32_t any[4];
 
@@ -70,7 +70,7 @@ static bool collides(const struct entry *entry, const uint32_t address[4], unsig
 		memcmp(address, any, sizeof(any)) == 0);
 }
 
-/* A socket that has the port. */
+/* Finds a socket in a table that collides with the address. */
 static bool find_entry(const char *table, bool listening, const uint32_t address[4], unsigned port, struct entry *out)
 {
 	FILE *file = fopen(table, "re");
@@ -79,7 +79,7 @@ static bool find_entry(const char *table, bool listening, const uint32_t address
 
 	while (file && !found && fgets(line, sizeof(line), file))
 		found = parse_entry(line, out) && (!listening || out->state == LISTENING) &&
-			collides(out, address, port);
+			entry_collides(out, address, port);
 	if (file)
 		fclose(file);
 	return found;
@@ -101,7 +101,7 @@ static bool find_socket(bool tcp, const struct sockaddr *address, struct entry *
 		return true;
 	if (six)
 		return false;
-	memset(words, 0xff, sizeof(words)); /* a socket of both families: no address, only "any" collides */
+	memset(words, 0xff, sizeof(words)); /* for sockets of both families: of these only "any" collides */
 	return find_entry(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", tcp, words, port, out);
 }
 
@@ -130,7 +130,7 @@ static bool has_socket(const char *pid, uint64_t inode)
 	return found;
 }
 
-static void read_line(const char *path, char *out, size_t size)
+static void read_first_line(const char *path, char *out, size_t size)
 {
 	FILE *file = fopen(path, "re");
 
@@ -141,14 +141,14 @@ static void read_line(const char *path, char *out, size_t size)
 		fclose(file);
 }
 
-/* The last service, slice or scope in the path of its control group. */
+/* Writes the service that the path of the process's control group ends in, if it ends in one. */
 static void find_unit(const char *pid, char *out, size_t size)
 {
 	char path[64], line[512];
 	const char *unit;
 
 	snprintf(path, sizeof(path), "/proc/%.16s/cgroup", pid);
-	read_line(path, line, sizeof(line));
+	read_first_line(path, line, sizeof(line));
 	unit = strrchr(line, '/');
 	if (unit && strlen(unit) > 8 && strcmp(unit + strlen(unit) - 8, ".service") == 0)
 		snprintf(out, size, "%s", unit + 1);
@@ -164,8 +164,9 @@ static bool belongs_to(const char *pid, uid_t uid)
 }
 
 /*
- * By the socket itself, where its process may be looked into. Else it may be the only one of its user, as a service's
- * mostly is; root has many, and of our own user's those that could be it are not all seen.
+ * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
+ * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look
+ * into.
  */
 static void find_process(struct holder *holder, uint64_t inode)
 {
@@ -192,7 +193,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 		return;
 	holder->pid = atol(pid);
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	read_line(path, holder->name, sizeof(holder->name));
+	read_first_line(path, holder->name, sizeof(holder->name));
 	find_unit(pid, holder->unit, sizeof(holder->unit));
 }
 
@@ -206,7 +207,7 @@ static bool wait_until_ready(int fd, short events, uint64_t until_ms)
 	return now_ms < until_ms && poll(&ready, 1, (int)(until_ms - now_ms)) == 1;
 }
 
-/* To an address that means all of them, by the machine itself. */
+/* Returns a socket that connects to the address, or -1. */
 static int connect_to(const struct sockaddr *address)
 {
 	struct sockaddr_storage target = { 0 };
@@ -214,7 +215,7 @@ static int connect_to(const struct sockaddr *address)
 	socklen_t length = six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	memcpy(&target, address, length); /* "any" is taken for the machine itself by the kernel */
+	memcpy(&target, address, length); /* the kernel takes "any" as this machine */
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&target, length) != 0 && errno != EINPROGRESS) {
 		close(fd);
 		return -1;
@@ -222,8 +223,8 @@ static int connect_to(const struct sockaddr *address)
 	return fd;
 }
 
-/* The first line that answers to a question; false: none came in time. */
-static bool ask(int fd, const char *question, char *line, size_t size)
+/* Reads the first line of the answer to a question. False: none came in ANSWER_MS. */
+static bool ask_port(int fd, const char *question, char *line, size_t size)
 {
 	uint64_t until_ms = clk_now_ms(clk_boot()) + ANSWER_MS;
 	size_t got = 0;
@@ -243,8 +244,8 @@ static bool ask(int fd, const char *question, char *line, size_t size)
 	return false;
 }
 
-/* "VERSION 1.6.18": memcached, or one of us, who has a report that memcached doesn't. Whatever it says, only what
-   a version can be is taken. */
+/* "VERSION 1.6.18" is the answer of memcached and of Flashield; only Flashield has "stats flash". Of the answer, only
+   characters that a version may have are taken. */
 static void ask_version(struct holder *holder, const struct sockaddr *address)
 {
 	char line[128], version[25];
@@ -252,8 +253,9 @@ static void ask_version(struct holder *holder, const struct sockaddr *address)
 
 	if (fd < 0)
 		return;
-	if (ask(fd, "version\r\n", line, sizeof(line)) && sscanf(line, "VERSION %24[0-9A-Za-z._-]", version) == 1) {
-		bool ours = ask(fd, "stats flash\r\n", line, sizeof(line)) && strncmp(line, "STAT ", 5) == 0;
+	if (ask_port(fd, "version\r\n", line, sizeof(line)) &&
+	    sscanf(line, "VERSION %24[0-9A-Za-z._-]", version) == 1) {
+		bool ours = ask_port(fd, "stats flash\r\n", line, sizeof(line)) && strncmp(line, "STAT ", 5) == 0;
 
 		snprintf(holder->version, sizeof(holder->version), ours ? "flashield" : "memcached %s", version);
 	}
@@ -262,7 +264,7 @@ static void ask_version(struct holder *holder, const struct sockaddr *address)
 
 /* ---- together --------------------------------------------------------------------------------- */
 
-static void find_user(struct holder *holder)
+static void find_holder_user(struct holder *holder)
 {
 	const struct passwd *user = getpwuid(holder->uid);
 
@@ -272,7 +274,7 @@ static void find_user(struct holder *holder)
 		snprintf(holder->user, sizeof(holder->user), "%u", (unsigned)holder->uid);
 }
 
-static void describe(const struct holder *holder, char *out, size_t size)
+static void describe_holder(const struct holder *holder, char *out, size_t size)
 {
 	const char *comma = *holder->unit ? ", " : "";
 
@@ -294,10 +296,10 @@ bool holder_find(int type, const struct sockaddr *address, char *out, size_t siz
 	if (!find_socket(tcp, address, &entry))
 		return false;
 	holder.uid = (uid_t)entry.uid;
-	find_user(&holder);
+	find_holder_user(&holder);
 	find_process(&holder, entry.inode);
 	if (tcp && holder.pid == 0)
 		ask_version(&holder, address);
-	describe(&holder, out, size);
+	describe_holder(&holder, out, size);
 	return true;
 }

@@ -29,9 +29,11 @@ static bool at_limit(const struct net *net)
 	return atomic_load(&net->connections) >= (unsigned)net->server->conf->conn_limit;
 }
 
-/* Until a connection closes. One that did so just now has not seen that we wait: hence the second look. */
+/* Accepts no more until a connection closes. One that closed just now has not seen `waiting`, so the caller looks again
+   (listen_resume). */
 static void stop_accepting(struct net *net)
 {
+	must(net->accepting);
 	for (struct listener *l = net->listeners; l; l = l->next)
 		event_del(&l->event);
 	net->accepting = false;
@@ -54,7 +56,8 @@ void listen_resume(struct net *net)
 	atomic_fetch_add(&net->not_accepting_us, clk_now_us(clk_boot()) - net->stopped_us);
 }
 
-/* Without descriptors or memory: what is short may be others' too, so that time alone can help. */
+/* Descriptors or memory are out. Other processes may have them, so only a later attempt can tell whether there are some
+   again. */
 static void wait_for_want(struct net *net)
 {
 	const struct timeval retry = { .tv_usec = RETRY_MS * 1000 };
@@ -70,7 +73,7 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 	listen_resume(context);
 }
 
-/* Tried again ten times a second: not each time is worth a line. */
+/* Accepting is tried ten times a second: not each failure is worth a line. */
 static void warn_of_want(int error)
 {
 	static uint64_t warned_us; /* the main thread's */
@@ -82,23 +85,26 @@ static void warn_of_want(int error)
 	log_warn("no more connections for now: accept4(): %s", strerror(error));
 }
 
-/* Who expects TLS would not understand the line. */
-static void refuse(const struct listener *listener, int fd)
+/* A client that expects TLS would not understand the line. */
+static void refuse_client(const struct listener *listener, int fd)
 {
 	static const char text[] = "ERROR Too many open connections\r\n";
 
 	ctr_add(CTR_rejected_connections, 1);
 	if (listener->transport == &transport_plain &&
 	    send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_debug("a refused connection could not be told so");
+		log_debug("a connection was refused, and the line that says so could not be sent: %m");
 	close(fd);
 }
 
-static void admit(struct net *net, const struct listener *listener, int fd)
+static void admit_client(struct net *net, const struct listener *listener, int fd)
 {
 	const struct opening opening = { .fd = fd, .listener = listener, .transport = listener->transport };
 	unsigned open = atomic_fetch_add(&net->connections, 1) + 1;
-	struct worker *worker = &net->workers[net->next_worker];
+	struct worker *worker;
+
+	must(net->next_worker < net->worker_count);
+	worker = &net->workers[net->next_worker];
 
 	if (open > atomic_load(&net->connection_peak))
 		atomic_store(&net->connection_peak, open);
@@ -111,7 +117,7 @@ static void admit(struct net *net, const struct listener *listener, int fd)
 }
 
 /* With "-o no_maxconns_fast" clients beyond the limit wait in the kernel's queue until one closes. */
-static bool must_wait(const struct net *net)
+static bool clients_must_wait(const struct net *net)
 {
 	return !net->server->conf->maxconns_fast && at_limit(net);
 }
@@ -124,11 +130,11 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	atomic_store_explicit(&listener->active_seconds, atomic_load_explicit(&net->now_seconds, memory_order_relaxed),
 			      memory_order_relaxed);
-	if (must_wait(net)) {
+	if (clients_must_wait(net)) {
 		stop_accepting(net);
 		listen_resume(net);
 	}
-	for (unsigned i = 0; i < ACCEPTS && !must_wait(net); i++) {
+	for (unsigned i = 0; i < ACCEPTS && !clients_must_wait(net); i++) {
 		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (client < 0) {
@@ -139,15 +145,17 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 			return;
 		}
 		if (at_limit(net))
-			refuse(listener, client);
+			refuse_client(listener, client);
 		else
-			admit(net, listener, client);
+			admit_client(net, listener, client);
 	}
 }
 
 void net_connection_closed(struct net *net)
 {
-	atomic_fetch_sub(&net->connections, 1);
+	unsigned before = atomic_fetch_sub(&net->connections, 1);
+
+	must(before > 0);
 	if (__builtin_expect(atomic_load(&net->waiting), 0))
 		net_wake(net);
 }
@@ -159,7 +167,7 @@ static const char *family_name(int family)
 	return family == AF_INET6 ? "INET6" : "INET";
 }
 
-/* An error stays with the stream. */
+/* The stream remembers an error until write_ports looks at it. */
 static void write_udp(void *context, int family, unsigned port)
 {
 	fprintf(context, "UDP %s: %u\n", family_name(family), port);
@@ -174,8 +182,8 @@ static bool write_ports(const struct net *net, FILE *file)
 	return !ferror(file);
 }
 
-/* MEMCACHED_PORT_FILENAME: who starts us with "-p -1" learns the ports from it. It appears at once, with all in it,
-   when clients are listened for. */
+/* MEMCACHED_PORT_FILENAME: a program that starts the daemon with "-p -1" learns the ports from this file. The file
+   appears complete, when clients can connect. */
 static void write_port_file(const struct net *net)
 {
 	const char *path = getenv("MEMCACHED_PORT_FILENAME");
@@ -186,7 +194,7 @@ static void write_port_file(const struct net *net)
 	if (!path || net->server->conf->unix_socket)
 		return;
 	if ((size_t)snprintf(made, sizeof(made), "%s.lck", path) >= sizeof(made)) {
-		log_warn("the name in MEMCACHED_PORT_FILENAME is too long");
+		log_warn("the file name in MEMCACHED_PORT_FILENAME is too long");
 		return;
 	}
 	file = fopen(made, "we");
@@ -222,8 +230,8 @@ void listen_close(struct net *net)
 	net->unix_path = NULL;
 }
 
-/* Bound long before, so that a port in use is seen first of all; but who connects while a large
-   flash file is being made is refused, not kept waiting. */
+/* The sockets were bound long before, so that a port in use is the first error of a start. They listen only now:
+   clients that connect while a large flash file is being made are refused, and don't wait. */
 int listen_start(struct net *net)
 {
 	uint32_t now_seconds = atomic_load(&net->now_seconds);

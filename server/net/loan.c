@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loans (conn.h): a connection that a thread of its own writes to for a while.
+ * Loans (conn/conn.h): another thread writes to a connection for a while.
  *
- *   conn_lend     finishing: nothing more is read, and what was answered is sent
- *   loan_take     nothing is left: out of the loop's and the lists' sight, but for the list of all
- *   loan_return   into the worker's queue, from any thread
- *   loan_collect  the worker has it again, as if it had just come
+ *   conn_lend     the connection is finishing: nothing more is read, and its answers are sent
+ *   loan_take     all is sent: the connection leaves the loop and the worker's lists, except for the list of all
+ *   loan_return   any thread puts it into the worker's queue
+ *   loan_collect  the worker has it again, as if it had just been opened
  */
 #include "server/net/net_internal.h"
 
@@ -15,25 +15,37 @@
 #include "base/assert.h"
 #include "base/metrics/counters.h"
 
+#define LOAN_MAGIC 0x6c6f616eu /* "loan" */
+#define LOAN_FREED 0x676f6e65u /* "gone" */
+
+/* The worker's until take() is called, then the borrower's until loan_return. */
 struct loan {
+	uint32_t magic; /* LOAN_MAGIC; checked when the borrower brings it back */
 	struct socket_conn *sock;
 	void (*take)(void *context, struct loan *loan);
 	void *context;
-	struct loan *next; /* in the worker's queue */
+	struct loan *next; /* in the worker's queue; covered by the worker's lock */
 	bool close;
 };
 
+static void free_loan(struct loan *loan)
+{
+	must(loan->magic == LOAN_MAGIC);
+	loan->magic = LOAN_FREED;
+	mem_free(loan);
+}
+
 bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context)
 {
-	struct socket_conn *sock = (struct socket_conn *)conn;
+	struct socket_conn *sock = sock_of(conn);
 
-	must(!sock->loan && conn->pending == 0);
+	must(!sock->loan && !sock->lent && conn->pending == 0);
 	if (sock->transport->datagram)
 		return false;
 	sock->loan = mem_alloc(sizeof(*sock->loan));
 	if (!sock->loan)
 		return false;
-	*sock->loan = (struct loan){ .sock = sock, .take = take, .context = context };
+	*sock->loan = (struct loan){ .magic = LOAN_MAGIC, .sock = sock, .take = take, .context = context };
 	conn->finishing = true;
 	return true;
 }
@@ -42,6 +54,7 @@ void loan_take(struct socket_conn *sock)
 {
 	struct loan *loan = sock->loan;
 
+	must(loan && !sock->lent && sock->conn.pending == 0 && conn_output_empty(&sock->conn));
 	event_del(&sock->readable);
 	event_del(&sock->writable);
 	sock->reading = false;
@@ -55,9 +68,10 @@ void loan_forget(struct socket_conn *sock)
 {
 	struct loan *loan = sock->loan;
 
+	must(loan && !sock->lent);
 	sock->loan = NULL;
 	loan->take(loan->context, NULL);
-	mem_free(loan);
+	free_loan(loan);
 }
 
 /* ---- the borrower's thread ------------------------------------------------------------------- */
@@ -65,7 +79,10 @@ void loan_forget(struct socket_conn *sock)
 ssize_t loan_send(struct loan *loan, const char *bytes, size_t length)
 {
 	const struct iovec piece = { (void *)(uintptr_t)bytes, length };
-	ssize_t sent = loan->sock->transport->send(loan->sock, &piece, 1);
+	ssize_t sent;
+
+	must(loan->magic == LOAN_MAGIC && loan->sock->lent);
+	sent = loan->sock->transport->send(loan->sock, &piece, 1);
 
 	if (sent > 0)
 		ctr_add(CTR_bytes_written, (uint64_t)sent);
@@ -88,18 +105,20 @@ void loan_return(struct loan *loan, bool close)
 {
 	struct worker *worker = loan->sock->conn.worker;
 
+	must(loan->magic == LOAN_MAGIC && loan->sock->lent);
 	loan->close = close;
 	lock_acquire(&worker->lock);
 	loan->next = worker->returned;
 	worker->returned = loan;
-	worker_ring(worker); /* under the lock: a worker that has taken it back may end, and its descriptor be closed */
+	worker_ring(worker); /* under the lock: once the worker has the loan it may end, and close its wake_fd */
 	lock_release(&worker->lock);
 }
 
 /* ---- the worker again ------------------------------------------------------------------------ */
 
-static void take_back(struct worker *worker, struct socket_conn *sock, bool close)
+static void take_loan_back(struct worker *worker, struct socket_conn *sock, bool close)
 {
+	must(sock->magic == SOCKET_CONN_MAGIC && sock->lent && sock->loan);
 	sock->loan = NULL;
 	sock->lent = false;
 	sock->conn.finishing = false;
@@ -108,7 +127,7 @@ static void take_back(struct worker *worker, struct socket_conn *sock, bool clos
 		return;
 	}
 	atomic_store_explicit(&sock->state, CONN_STATE_NEW_COMMAND, memory_order_relaxed);
-	sock->more = true; /* no event tells of what TLS has decrypted before */
+	sock->more = true; /* no event tells of bytes that TLS has already decrypted */
 	atomic_store_explicit(&sock->active_seconds, worker->now_seconds, memory_order_relaxed);
 	worker_make_ready(sock);
 }
@@ -124,8 +143,9 @@ void loan_collect(struct worker *worker)
 	while (loan) {
 		struct loan *next = loan->next;
 
-		take_back(worker, loan->sock, loan->close);
-		mem_free(loan);
+		must(loan->sock->loan == loan);
+		take_loan_back(worker, loan->sock, loan->close);
+		free_loan(loan);
 		loan = next;
 	}
 }

@@ -46,7 +46,7 @@ static int take_signals(struct net *net)
 	return FS_OK;
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_main_wake(evutil_socket_t fd, short what, void *context)
 {
 	struct net *net = context;
 	uint64_t count;
@@ -64,7 +64,7 @@ void net_wake(struct net *net)
 {
 	const uint64_t one = 1;
 
-	/* A full eventfd wakes just as well. */
+	/* A full eventfd wakes the main thread just as well. */
 	if (write(net->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -77,7 +77,7 @@ void net_stop(struct net *net)
 
 static int listen_to_others(struct net *net)
 {
-	if (event_assign(&net->wake_event, net->base, net->wake_fd, EV_READ | EV_PERSIST, on_wake, net) != 0)
+	if (event_assign(&net->wake_event, net->base, net->wake_fd, EV_READ | EV_PERSIST, on_main_wake, net) != 0)
 		return FS_ENOMEM;
 	return event_add(&net->wake_event, NULL) == 0 ? FS_OK : FS_ENOMEM;
 }
@@ -112,7 +112,7 @@ int net_listen(struct net **out, const struct net_setup *setup, char reason[256]
 	return FS_OK;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *context)
+static void on_clock_second(evutil_socket_t fd, short what, void *context)
 {
 	struct net *net = context;
 
@@ -139,13 +139,13 @@ static int start_clock(struct net *net)
 {
 	const struct timeval second = { .tv_sec = 1 };
 
-	on_second(-1, 0, net);
-	if (event_assign(&net->second, net->base, -1, EV_PERSIST, on_second, net) != 0)
+	on_clock_second(-1, 0, net);
+	if (event_assign(&net->second, net->base, -1, EV_PERSIST, on_clock_second, net) != 0)
 		return FS_ENOMEM;
 	return event_add(&net->second, &second) == 0 ? FS_OK : FS_ENOMEM;
 }
 
-static int start(struct net *net)
+static int start_serving(struct net *net)
 {
 	unsigned count = (unsigned)net->server->conf->threads;
 	int code;
@@ -168,7 +168,7 @@ static int start(struct net *net)
 	return code == FS_OK ? listen_start(net) : code;
 }
 
-static void stop(struct net *net)
+static void end_serving(struct net *net)
 {
 	listen_stop(net);
 	for (unsigned i = 0; i < net->worker_count; i++)
@@ -196,7 +196,7 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 	int code;
 
 	net->hooks = hooks;
-	code = start(net);
+	code = start_serving(net);
 	if (code == FS_OK) {
 		if (hooks->ready)
 			hooks->ready(hooks->context);
@@ -207,7 +207,7 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 	}
 	if (hooks->stopping)
 		hooks->stopping(hooks->context);
-	stop(net);
+	end_serving(net);
 	return code;
 }
 
@@ -233,13 +233,12 @@ int net_refresh_certificates(struct net *net, char reason[256])
 	}
 	code = certificates_refresh(net->certificates, reason);
 	if (code == FS_OK)
-		log_notice("certificates were read again");
+		log_notice("certificates and keys were read again");
 	else
-		log_warn("certificates were not refreshed: %s", reason);
+		log_warn("certificates and keys stay as they were: %s", reason);
 	return code;
 }
 
-/* As memcached counts: each listening socket is a connection too, and one of them isn't shown. */
 uint64_t net_untouched(const struct net *net)
 {
 	uint64_t sum = 0;
@@ -251,7 +250,7 @@ uint64_t net_untouched(const struct net *net)
 
 void net_get_status(const struct net *net, struct net_status *out)
 {
-	unsigned fixed = net->listener_count;
+	unsigned fixed = net->listener_count; /* memcached counts them as connections, and shows one fewer */
 
 	*out = (struct net_status){
 		.connections = atomic_load(&net->connections) + fixed - 1,

@@ -34,8 +34,8 @@ struct net_socket {
 struct net_setup {
 	const struct server *server; /* its store may still be missing; net_serve needs it */
 	/*
-	 * The protocol of a connection whose first byte is this one. NULL: none, and the connection is closed. Called by
-	 * the workers, once for each connection. It may be NULL if net_serve is never called.
+	 * The protocol of a connection whose first byte is this one. NULL: none, and the connection is closed. Called
+	 * by the workers, once for each connection. It may be NULL if net_serve is never called.
 	 */
 	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first);
 	const struct net_socket *inherited; /* these are served instead of the options' sockets, if there are any */
@@ -63,9 +63,9 @@ struct net_hooks {
 };
 
 /*
- * Starts the workers, calls ready(), and serves until a signal or net_stop asks to stop. Before it returns, all connections
- * are closed, all their flash reads are done and the workers have ended. FS_OK, or a code with the reason when the workers
- * could not be started. Main thread.
+ * Starts the workers, calls ready(), and serves until a signal or net_stop asks to stop. Before it returns, all
+ * connections are closed, all their flash reads are done and the workers have ended. FS_OK, or a code with the reason
+ * when the workers could not be started. Main thread.
  */
 FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256]);
 
@@ -73,16 +73,16 @@ FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char
 void net_stop(struct net *net);
 /* Returns true if each worker has come round within so many seconds. Only in second(), with beats. */
 bool net_alive(const struct net *net, uint32_t within_seconds);
-/* Reads certificates and keys again; connections that are open keep theirs. FS_OK, or a code with the reason: the old ones stay
-   in use then. Any thread; blocks on files and takes a leaf lock. */
+/* Reads certificates and keys again; connections that are open keep theirs. FS_OK, or a code with the reason: the old
+   ones stay in use then. Any thread; blocks on files and takes a leaf lock. */
 FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);
 
 /* Closes the listening sockets and frees everything, after net_serve. NULL is nothing. Main thread. */
 void net_close(struct net *net);
 
 struct net_status {
-	/* As memcached counts them: listening sockets are included, a UDP socket once for each worker; of the open ones one
-	   fewer is shown. */
+	/* As memcached counts them: listening sockets are included, a UDP socket once for each worker; of the open ones
+	   one fewer is shown. */
 	unsigned connections; /* open now */
 	unsigned connection_peak; /* most at one time: their memory may be kept */
 	bool accepting;
@@ -94,7 +94,8 @@ struct net_status {
 };
 /* Any thread; takes no lock except a leaf for certificates_at. */
 void net_get_status(const struct net *net, struct net_status *out);
-/* The bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the hot path. */
+/* The bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the hot
+   path. */
 uint64_t net_untouched(const struct net *net);
 
 /* A listening socket or a connection, for "stats conns". Texts live until see() returns. */
@@ -102,12 +103,12 @@ struct net_conn_status {
 	int fd;
 	const char *address, *listen_address; /* "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/path", "udp:...";
 						      listen_address: NULL for a listening socket itself */
-	const char *
-		state; /* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch */
+	/* memcached's words: conn_listening, conn_read, conn_swallow, conn_nread, conn_mwrite, conn_watch */
+	const char *state;
 	uint32_t idle_seconds; /* since its last command */
 };
-/* Calls see() for each listening socket and each connection. Any thread. It holds a leaf lock of a worker meanwhile, so see()
-   must be short and take no lock. */
+/* Calls see() for each listening socket and each connection. Any thread. It holds a leaf lock of a worker meanwhile, so
+   see() must be short and take no lock. */
 void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn),
 			 void *context);
 

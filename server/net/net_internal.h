@@ -10,11 +10,11 @@
  *   connections that are ready again: had to give way, were blocked, or one of their replies is done
  *   store_worker_flush: the flash reads gathered in this turn start together
  *
- * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps: otherwise
- * it would stand still for as long as nothing happens.
+ * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps:
+ * otherwise it would stand still for as long as nothing happens.
  *
- * Threads: a function without a remark belongs to the worker's thread if it takes a worker or a connection, and else to the main
- * thread.
+ * Threads: a function without a remark belongs to the worker's thread if it takes a worker or a connection, and else to
+ * the main thread.
  */
 #ifndef FS_SERVER_NET_NET_INTERNAL_H
 #define FS_SERVER_NET_NET_INTERNAL_H
@@ -28,6 +28,7 @@
 #include <sys/uio.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/lock.h"
 #include "server/conn/conn.h"
 #include "server/count/durations.h"
@@ -74,25 +75,39 @@ struct opening {
 	void *transport_data; /* UDP: its datagram */
 };
 
+#define SOCKET_CONN_MAGIC 0x736f636bu /* "sock": an open connection, or a dead one with pending replies */
+#define SOCKET_CONN_FREED 0x64656164u /* "dead": its memory was given back */
+
+/* Belongs to its worker's thread, except for the two atomics, and for transport and transport_data while it is lent. */
 struct socket_conn {
 	struct conn conn; /* first: the two pointers are one */
+	uint32_t magic; /* SOCKET_CONN_MAGIC; checked when libevent or a loan brings the connection back */
 	const struct transport *transport;
 	void *transport_data; /* TLS: its SSL; UDP: the datagram and the answer so far */
-	struct loan *loan; /* asked for, or away (loan.c) */
-	LIST_ENTRY(socket_conn) link; /* all of the worker */
+	struct loan *loan; /* a loan that was asked for, or has begun (loan.c); else NULL */
+	LIST_ENTRY(socket_conn) link; /* in the worker's conns */
 	TAILQ_ENTRY(socket_conn) ready_link;
 	struct event readable, writable;
 	/* For "stats conns", which other threads ask for: */
 	_Atomic uint32_t active_seconds; /* net's coarse clock when it last sent something */
 	_Atomic uint8_t state; /* enum conn_state */
-	uint32_t blocked_seconds; /* when it began to have answers that the socket didn't take; 0: hasn't */
+	uint32_t blocked_seconds; /* since when the socket has not taken all its answers; 0: it takes them */
 	int fd;
 	bool ready; /* in the worker's ready list, or ... */
-	bool fresh; /* ... (ready too) among those which have just received */
+	bool fresh; /* ... (ready too) in the worker's fresh[] */
 	bool more; /* there may be more than the socket says (struct transport) */
-	bool reading; /* readable is added */
-	bool lent; /* away: the worker doesn't touch it */
+	bool reading; /* readable is added to the loop */
+	bool lent; /* another thread has it: the worker neither reads, nor sends, nor closes it */
 };
+
+/* The socket's side of a connection. Aborts if it isn't one that is still allocated. */
+static inline struct socket_conn *sock_of(struct conn *conn)
+{
+	struct socket_conn *sock = (struct socket_conn *)conn;
+
+	debug_must(sock->magic == SOCKET_CONN_MAGIC);
+	return sock;
+}
 
 /* The states of a connection in "stats conns", in memcached's words. STATE(ID, word) */
 #define CONN_STATE_TABLE(STATE) \
@@ -109,19 +124,20 @@ enum conn_state {
 #undef CONN_STATE_ENUM
 };
 
+/* Is it a socket without TLS? Then workers make the system calls directly. */
 static inline bool sock_is_plain(const struct socket_conn *sock)
 {
 	return __builtin_expect(sock->transport == &transport_plain, 1);
 }
 
-/* Buffers of clients' values that would be on the thread's stack, but stacks are in core dumps (base/alloc.h). The
-   worker's thread alone uses them, each within one function's call. */
+/* Buffers for clients' values. They are not on the thread's stack, as stacks are in core dumps (base/alloc.h). Only the
+   worker's thread uses them, each within one function's call. */
 #define SCRATCH_COPY_BYTES (64u << 10) /* of short pieces, in one sendmsg */
 #define SCRATCH_RECORD_BYTES 16384u /* the most that TLS sends as one */
 #define SCRATCH_DATAGRAM_BYTES 65536u /* no datagram is longer */
 struct scratch {
 	char copy[SCRATCH_COPY_BYTES], record[SCRATCH_RECORD_BYTES], datagram[SCRATCH_DATAGRAM_BYTES];
-	char sink[CONN_ROOM_BYTES]; /* for what there is no memory for */
+	char sink[CONN_ROOM_BYTES]; /* takes output that there is no memory for */
 };
 
 struct worker {
@@ -135,14 +151,15 @@ struct worker {
 	bool running; /* thread was started: net_serve's */
 	bool woken; /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	LIST_HEAD(, socket_conn)
-	conns; /* changed under list_lock, and read by other threads under it; a member's
-					   descriptor is open */
+	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is open.
+	   */
+	LIST_HEAD(, socket_conn) conns;
 	struct lock list_lock;
-	/* Those that received in this turn are stepped when there are enough of them; those that gave way
-	   only at the turn's end, once: or they would have many turns to one of the others. */
+	/* Connections that gave way get one turn, at the end of the worker's turn; otherwise they would have many turns
+	   to one of the others. */
 	TAILQ_HEAD(ready_list, socket_conn) ready;
-	struct socket_conn *fresh[CONN_STEPS];
+	struct socket_conn
+		*fresh[CONN_STEPS]; /* have received in this turn; stepped as soon as there are enough of them */
 	unsigned ready_count, fresh_count;
 	struct durations durations;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
@@ -151,14 +168,14 @@ struct worker {
 	unsigned buffer_count;
 	struct reply *replies;
 	unsigned reply_count;
-	int64_t flash_value_bytes; /* mean length of values that came late: what pending ones may be */
+	int64_t flash_value_bytes; /* mean length of values from flash: an estimate for pending replies */
 	uint64_t held, held_limit; /* memory of all its connections' answers ... */
 	uint64_t held_most; /* ... beyond which no further request starts on any of them */
 	uint64_t input_bytes; /* of input buffers larger than the pooled ones */
-	atomic_bool starving; /* some connection waits for that; read by the main thread */
+	atomic_bool starving; /* a connection waits for held to fall to held_most; read by the main thread */
 	uint32_t swept_seconds; /* when idle connections were last looked for */
 	uint64_t datagram_bytes; /* memory of UDP requests and their answers */
-	_Atomic uint64_t client_bytes; /* memory of all of that together, and of connections; read by any thread */
+	_Atomic uint64_t client_bytes; /* memory of connections, buffers, replies and datagrams; read by any thread */
 
 	/* From the main thread: */
 	int wake_fd;
@@ -167,9 +184,9 @@ struct worker {
 		struct opening *openings;
 		unsigned count, capacity;
 	} queue;
-	struct loan *returned; /* from any thread, covered by lock too */
-	atomic_bool second_passed; /* from the main thread: worker_sweep is due */
-	_Atomic uint32_t beat_seconds; /* net's coarse clock when it last saw that; read by the main thread */
+	struct loan *returned; /* by any thread; covered by lock too */
+	atomic_bool second_passed; /* set by the main thread: sweep() is due */
+	_Atomic uint32_t beat_seconds; /* net's coarse clock at the last sweep(); read by the main thread */
 	atomic_bool stopping;
 };
 
@@ -204,7 +221,8 @@ struct net {
 	struct event wake_event;
 	int wake_fd; /* net_wake's */
 	atomic_bool stop_asked;
-	atomic_bool waiting; /* not accepting until a connection closes: who closes one wakes the main thread */
+	atomic_bool
+		waiting; /* not accepting until a connection closes; a worker that closes one wakes the main thread */
 	struct worker *workers;
 	unsigned worker_count, next_worker;
 	int tcp_port;
@@ -220,7 +238,7 @@ struct net {
 
 /* ---- connections (conn.c, output.c) ---------------------------------------------------------- */
 
-/* Opens a connection, which owns the descriptor and transport_data from here on. On failure the transport has closed them. */
+/* Opens a connection, which owns the descriptor and transport_data from here on. If memory is out, they are closed. */
 void conn_open(struct worker *worker, const struct opening *opening);
 /* Emits the connevents event of a connection that was opened, or is being closed. */
 void conn_tell(const struct conn *conn, bool opened) __attribute__((cold));
@@ -229,10 +247,10 @@ void conn_kill(struct conn *conn);
 /* Frees a dead connection that nothing is pending for. */
 void conn_free(struct conn *conn);
 /*
- * Gives connections of one worker their turn, out of its ready list: executes what is in their input, sends,
- * and finds out what each waits for. In three passes over all of them, so that what the commands will touch
- * is on its way from memory meanwhile, and the same code runs for one after the other: 32 connections at
- * most, for a bounded wait of the first one's answer. Some of them may be gone afterwards.
+ * Gives count connections of one worker, 1 .. CONN_STEPS, their turn: executes the commands in their input, sends the
+ * answers, and finds out what each connection waits for. It makes three passes over all of them. So the memory that the
+ * commands will touch is on its way meanwhile, and the same code runs for one connection after the other. CONN_STEPS
+ * bounds the time that the first one's answer waits. Some of the connections may be freed afterwards.
  */
 void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsigned count);
 
@@ -256,12 +274,15 @@ void reply_free_all(struct worker *worker);
 
 /* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
 
-/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock. */
+/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock.
+   */
 struct certificates;
-/* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't be used. */
+/* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't
+   be used. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
-/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then. */
+/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then.
+   */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
 uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
 /* Makes a session with the present ones, which is the caller's. NULL: memory is out. */
@@ -278,8 +299,8 @@ void loan_collect(struct worker *worker);
 
 /* ---- connections that last too long (sweep.c) ----------------------------------------------------------- */
 
-/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks for
-   their beat. */
+/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks
+   for their beat. */
 void sweep_ring(struct net *net);
 /* Closes idle connections (-o idle_timeout), and those whose answers keep others from memory. */
 void sweep(struct worker *worker);
@@ -288,14 +309,22 @@ void sweep_feed(struct worker *worker);
 
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
+/* The first four belong to the main thread. worker_init expects a zeroed struct: it makes the loop, the store's worker
+   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was made.
+   */
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
+/* Starts the thread. FS_OK or FS_ESYS. */
 FS_MUST_CHECK int worker_start(struct worker *worker);
-void worker_stop(struct worker *worker); /* main thread; returns when the worker's thread has ended */
-void worker_ring(struct worker *worker); /* wakes it; any thread */
+/* Closes the connections and ends the thread. Blocks until all loans are back and no flash read is pending. */
+void worker_stop(struct worker *worker);
+/* Frees all, when the thread has ended or was never started. */
 void worker_fini(struct worker *worker);
+/* Wakes the worker's loop. Any thread. */
+void worker_ring(struct worker *worker);
 /* Hands a connection to the worker. False: memory is out, and nothing was taken. Main thread; takes a leaf lock. */
-bool worker_give(struct worker *worker, const struct opening *opening);
+FS_MUST_CHECK bool worker_give(struct worker *worker, const struct opening *opening);
 
+/* Reads the store's clock and the coarse clock, once in each turn. */
 static inline void worker_wake(struct worker *worker)
 {
 	if (!worker->woken) {
@@ -305,27 +334,33 @@ static inline void worker_wake(struct worker *worker)
 	}
 }
 
+/* Puts a connection, which isn't lent, at the end of the ready list, unless it is ready already. */
 static inline void worker_make_ready(struct socket_conn *sock)
 {
 	if (!sock->ready) {
+		must(!sock->lent);
 		sock->ready = true;
 		TAILQ_INSERT_TAIL(&sock->conn.worker->ready, sock, ready_link);
 		sock->conn.worker->ready_count++;
 	}
 }
 
-/* It has received. The caller runs worker_run_fresh when there are CONN_STEPS of them. */
+/* Adds a connection that has received, and isn't ready, to fresh[]. The caller runs worker_run_fresh when there are
+   CONN_STEPS of them. */
 static inline void worker_make_fresh(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
 
+	must(worker->fresh_count < CONN_STEPS);
+	debug_must(!sock->ready);
 	sock->ready = sock->fresh = true;
 	worker->fresh[worker->fresh_count++] = sock;
 }
 
-/* One that goes away before its step. */
+/* Takes a connection that goes away before its step out of fresh[]. It must be there. */
 void worker_unmake_fresh(struct socket_conn *sock) __attribute__((cold));
 
+/* Takes a connection out of the ready list or fresh[], if it is in one of them. */
 static inline void worker_unmake_ready(struct socket_conn *sock)
 {
 	struct worker *worker = sock->conn.worker;
@@ -333,17 +368,20 @@ static inline void worker_unmake_ready(struct socket_conn *sock)
 	if (sock->fresh) {
 		worker_unmake_fresh(sock);
 	} else if (sock->ready) {
+		must(worker->ready_count > 0);
 		TAILQ_REMOVE(&worker->ready, sock, ready_link);
 		worker->ready_count--;
 	}
 	sock->ready = sock->fresh = false;
 }
 
-/* Step the connections that have received, and all that are ready by now. */
+/* Steps the connections in fresh[], which is empty afterwards. */
 void worker_run_fresh(struct worker *worker);
+/* The same, and steps once each connection that was in the ready list at the call. */
 void worker_run_ready(struct worker *worker);
 
-/* Account for memory that clients make a worker take, and that it gives back. */
+/* worker_took and worker_gave add to client_bytes the memory that clients make a worker take, and subtract what it
+   frees. */
 static inline void worker_took(struct worker *worker, uint64_t bytes)
 {
 	atomic_store_explicit(&worker->client_bytes,
@@ -356,7 +394,7 @@ static inline void worker_gave(struct worker *worker, uint64_t bytes)
 	worker_took(worker, -bytes);
 }
 
-/* A buffer of CONN_BUFFER_BYTES. NULL: memory is out. */
+/* Returns a buffer of CONN_BUFFER_BYTES, for worker_buffer_give. NULL: memory is out. */
 static inline char *worker_buffer_take(struct worker *worker)
 {
 	char *buffer;
@@ -369,6 +407,7 @@ static inline char *worker_buffer_take(struct worker *worker)
 	return buffer;
 }
 
+/* Keeps a buffer for the next worker_buffer_take, or frees it when SPARE_BUFFERS are kept. */
 static inline void worker_buffer_give(struct worker *worker, char *buffer)
 {
 	if (__builtin_expect(worker->buffer_count < SPARE_BUFFERS, 1)) {
@@ -383,7 +422,8 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
-/* The list owns the descriptor from here on; it is closed on failure. local: a UNIX socket. */
+/* Adds a bound socket to net's listeners, which own the descriptor from here on. local: a UNIX socket. Returns false,
+   and has closed the descriptor, if memory is out. */
 FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
 /* Returns true if a service manager has handed sockets over: these are served, and none of the options'. */
 bool inherited_any(const struct net *net);
@@ -392,24 +432,28 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 /*
  * Finds the process that has a socket on this address, or on one that collides with it: "process 4711 (memcached), user
  * memcache, memcached.service"; without the right to see that, "memcached 1.6.18 (user memcache)" if the port answers
- * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is found.
- * Main thread, at the start: reads much of /proc, and talks to the port.
+ * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is
+ * found. Main thread, at the start: reads much of /proc, and talks to the port.
  */
 #define HOLDER_BYTES 128
 bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
+/* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
+/* Closes the listening sockets and removes the UNIX socket's file. */
 void listen_close(struct net *net);
+/* Listens and accepts, and writes the port file (MEMCACHED_PORT_FILENAME). FS_OK, FS_ENOMEM, or FS_ESYS with errno. */
 FS_MUST_CHECK int listen_start(struct net *net);
+/* Accepts no more. */
 void listen_stop(struct net *net);
-/* Goes on accepting if there is room. Main thread. */
+/* Goes on accepting if there is room. */
 void listen_resume(struct net *net);
 /* Raises RLIMIT_NOFILE for the connection limit. */
 void listen_raise_limit(const struct net *net);
 
-/* A connection is gone. */
+/* One accepted connection fewer is open. Wakes the main thread if it waits for that. Any thread. */
 void net_connection_closed(struct net *net);
-/* Wakes the main thread, which looks for work. Any thread. */
+/* Wakes the main thread, which looks whether it may accept again or must stop. Any thread. */
 void net_wake(struct net *net);
 
 /* ---- UDP (udp.c: datagrams; udp_listen.c: sockets) ------------------------------------------- */
@@ -429,21 +473,24 @@ struct udp_socket {
 	char address[NET_ADDRESS_BYTES];
 };
 
-/* A socket for each worker on this address. 0, or -1 with errno. */
+/* Binds a socket for each worker to this address. 0, or -1 with errno. Main thread, like all that follows except where
+   another thread is named. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
-/* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no second one
-   could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
+/* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no
+   second one could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
 FS_MUST_CHECK int udp_adopt(struct net *net, int fd);
 /* Returns true if there is a socket on this address, given as text. */
 bool udp_have(const struct net *net, const char *address);
-/* Main thread, before the workers' threads start and after they have ended. */
+/* Gives each socket to its worker's loop, before the workers' threads start. FS_OK or FS_ENOMEM. */
 FS_MUST_CHECK int udp_start(struct net *net);
+/* Takes the sockets from the loops and drops the answers that wait, after the workers' threads have ended. */
 void udp_stop(struct net *net);
+/* Closes and frees the sockets. */
 void udp_close_all(struct net *net);
-/* libevent's callbacks, context a socket. */
+/* libevent's callbacks, on the socket's worker: context is the struct udp_socket. */
 void udp_readable(evutil_socket_t fd, short what, void *context);
 void udp_writable(evutil_socket_t fd, short what, void *context);
-/* Drops the answers that wait. */
+/* Drops the answers that wait. The socket's worker, or the main thread when the workers have ended. */
 void udp_forget(struct udp_socket *socket);
 /* Writes the sender's address of the datagram that this connection is into out, and returns out. */
 const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]);
@@ -455,8 +502,10 @@ void udp_each(const struct net *net, uint32_t now_seconds,
 
 /* ---- addresses as text (conns.c) ------------------------------------------------------------- */
 
-/* "tcp:127.0.0.1:4711", "tcp6:[::1]:4711"; without the prefix (""), "127.0.0.1:4711"; "unix:/path". */
+/* Writes an address into out: "tcp:127.0.0.1:4711", "tcp6:[::1]:4711"; without the prefix (""), "127.0.0.1:4711";
+   "unix:/path". Any thread. */
 void address_text(char out[NET_ADDRESS_BYTES], const char *prefix, const struct sockaddr *address, socklen_t length);
-uint16_t address_port(const struct sockaddr *address); /* 0: it has none */
+/* Returns the port, or 0 if the address has none. Any thread. */
+uint16_t address_port(const struct sockaddr *address);
 
 #endif

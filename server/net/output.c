@@ -15,36 +15,39 @@
 
 #define READ_BYTES 4096u /* by which a flash read's buffer is longer than the value */
 
-static void hold(struct conn *conn, uint64_t bytes)
+static void hold_memory(struct conn *conn, uint64_t bytes)
 {
 	conn->output.held += bytes;
 	conn->worker->held += bytes;
 }
 
-static void let_go(struct conn *conn, uint64_t bytes)
+static void let_memory_go(struct conn *conn, uint64_t bytes)
 {
+	must(conn->output.held >= bytes);
+	debug_must(conn->worker->held >= bytes);
 	conn->output.held -= bytes;
 	conn->worker->held -= bytes;
 }
 
 /* ---- output bytes ---------------------------------------------------------------------------- */
 
-static char *fail(struct conn *conn)
+static char *fail_output(struct conn *conn)
 {
 	conn->failed = true;
 	return conn->worker->scratch->sink;
 }
 
-/* Moves what waits to the front; positions in the stream stay what they are. */
-static void compact(struct output *output)
+/* Moves the bytes that wait to the front of the buffer. Positions in the stream don't change. */
+static void compact_output(struct output *output)
 {
+	must(output->head <= output->tail && output->tail <= output->capacity);
 	memmove(output->bytes, output->bytes + output->head, output->tail - output->head);
 	output->origin += output->head;
 	output->tail -= output->head;
 	output->head = 0;
 }
 
-static bool grow(struct conn *conn)
+static bool grow_output(struct conn *conn)
 {
 	struct output *output = &conn->output;
 	uint32_t capacity = output->capacity * 2;
@@ -64,7 +67,7 @@ static bool grow(struct conn *conn)
 	}
 	if (!bytes)
 		return false;
-	hold(conn, capacity - output->capacity);
+	hold_memory(conn, capacity - output->capacity);
 	output->bytes = bytes;
 	output->capacity = capacity;
 	return true;
@@ -76,19 +79,19 @@ char *conn_make_room(struct conn *conn, uint32_t bytes)
 
 	must(bytes <= CONN_ROOM_BYTES);
 	if (conn->failed)
-		return fail(conn);
+		return fail_output(conn);
 	if (!output->bytes) {
 		output->bytes = worker_buffer_take(conn->worker);
 		if (!output->bytes)
-			return fail(conn);
+			return fail_output(conn);
 		output->capacity = CONN_BUFFER_BYTES;
-		hold(conn, CONN_BUFFER_BYTES);
+		hold_memory(conn, CONN_BUFFER_BYTES);
 	}
 	if (output->capacity - output->tail < bytes && output->head > output->capacity / 2)
-		compact(output);
+		compact_output(output);
 	while (output->capacity - output->tail < bytes)
-		if (!grow(conn))
-			return fail(conn);
+		if (!grow_output(conn))
+			return fail_output(conn);
 	return output->bytes + output->tail;
 }
 
@@ -102,7 +105,7 @@ static void free_output_bytes(struct conn *conn)
 		worker_gave(conn->worker, output->capacity);
 		mem_free(output->bytes);
 	}
-	let_go(conn, output->capacity);
+	let_memory_go(conn, output->capacity);
 	output->origin += output->tail;
 	output->bytes = NULL;
 	output->head = output->tail = output->capacity = 0;
@@ -115,7 +118,8 @@ static uint32_t reply_bytes(const struct reply *reply)
 	return reply->text_length + (reply->has_value ? reply->request.value.length + reply->tail_length : 0);
 }
 
-/* The values of DRAM may be overwritten meanwhile: then only the reply keeps them. */
+/* Accounts for the memory of a reply. An item's value counts too: it may be overwritten meanwhile, and then only the
+   reply keeps it. */
 static void hold_reply(struct conn *conn, struct reply *reply)
 {
 	const struct store_value *value = &reply->request.value;
@@ -125,11 +129,12 @@ static void hold_reply(struct conn *conn, struct reply *reply)
 		bytes += (uint64_t)conn->worker->flash_value_bytes + READ_BYTES;
 	else if (reply->has_value)
 		bytes += value->length + (value->from_flash ? READ_BYTES : 0);
+	must(bytes <= UINT32_MAX);
 	reply->held = (uint32_t)bytes;
-	hold(conn, bytes);
+	hold_memory(conn, bytes);
 }
 
-static void on_done(struct store_request *request);
+static void on_reply_done(struct store_request *request);
 
 struct reply *conn_reply_take(struct conn *conn)
 {
@@ -137,6 +142,7 @@ struct reply *conn_reply_take(struct conn *conn)
 	struct reply *reply = worker->replies;
 
 	if (reply) {
+		debug_must(worker->reply_count > 0);
 		worker->replies = reply->next;
 		worker->reply_count--;
 	} else {
@@ -146,7 +152,7 @@ struct reply *conn_reply_take(struct conn *conn)
 			return NULL;
 		}
 		worker_took(worker, sizeof(*reply));
-		reply->request.done = on_done;
+		reply->request.done = on_reply_done;
 		reply->request.owner = reply;
 	}
 	reply->conn = conn;
@@ -158,6 +164,7 @@ void conn_reply_give(struct conn *conn, struct reply *reply)
 {
 	struct worker *worker = conn->worker;
 
+	must(!reply->pending);
 	if (worker->reply_count >= SPARE_REPLIES) {
 		worker_gave(worker, sizeof(*reply));
 		mem_free(reply);
@@ -183,6 +190,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 {
 	struct output *output = &conn->output;
 
+	must(reply->conn == conn && !conn->dead);
 	reply->position = output->origin + output->tail;
 	reply->sent = 0;
 	reply->next = NULL;
@@ -214,27 +222,28 @@ bool conn_must_wait(const struct conn *conn, uint64_t hash)
 	return false;
 }
 
-/* An item's or flash buffer's bytes were sent, or nobody wants them any more. */
-static void finish(struct conn *conn, struct reply *reply)
+/* Gives back a reply, with its value, whose bytes were sent or will never be. */
+static void finish_reply(struct conn *conn, struct reply *reply)
 {
-	let_go(conn, reply->held);
+	let_memory_go(conn, reply->held);
 	if (reply->has_value)
 		store_value_release(conn->store, &reply->request.value);
 	conn_reply_give(conn, reply);
 }
 
-static void on_done(struct store_request *request)
+static void on_reply_done(struct store_request *request)
 {
 	struct reply *reply = request->owner;
 	struct conn *conn = reply->conn;
 
+	must(reply->pending && conn->pending > 0 && (!reply->ordered || conn->ordered > 0));
 	durations_done(&conn->worker->durations, conn->store, reply->since_ns);
 	reply->pending = false;
 	conn->pending--;
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
-	let_go(conn, reply->held);
-	if (!conn->dead) /* what it is told has gone, but for its number */
+	let_memory_go(conn, reply->held);
+	if (!conn->dead) /* of a dead connection observe() could read no more than its number */
 		observe(conn, request);
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);
@@ -242,7 +251,7 @@ static void on_done(struct store_request *request)
 		conn->worker->flash_value_bytes +=
 			(int64_t)(reply->request.value.length - conn->worker->flash_value_bytes) / 8;
 	if (conn->dead) {
-		finish(conn, reply);
+		finish_reply(conn, reply);
 		if (conn->pending == 0)
 			conn_free(conn);
 		return;
@@ -258,7 +267,7 @@ void conn_drop_output(struct conn *conn)
 
 		conn->output.first = reply->next;
 		if (!reply->pending)
-			finish(conn, reply);
+			finish_reply(conn, reply);
 	}
 	conn->output.value_bytes = 0;
 	if (conn->output.bytes)
@@ -267,18 +276,19 @@ void conn_drop_output(struct conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Short pieces are copied together: a hundred values of a multiget leave as one piece instead of 300, which
-   is cheaper for the kernel than the copy is. */
+/* Short pieces are copied together. So a hundred values of a multiget are one piece instead of 300; the kernel saves
+   more by that than the copy costs. */
 struct pieces {
 	struct iovec piece[PIECES];
 	unsigned count;
 	uint32_t copied;
 	size_t bytes;
-	char *copy; /* the worker's, of SCRATCH_COPY_BYTES */
+	char *copy; /* the worker's scratch, SCRATCH_COPY_BYTES */
 };
 
 static void add_reference(struct pieces *pieces, const char *bytes, size_t length)
 {
+	must(pieces->count < PIECES);
 	pieces->piece[pieces->count++] = (struct iovec){ .iov_base = (void *)(uintptr_t)bytes, .iov_len = length };
 }
 
@@ -295,7 +305,8 @@ static void add_copy(struct pieces *pieces, const char *bytes, size_t length)
 		add_reference(pieces, to, length);
 }
 
-/* Adds what is left of length bytes after those of *skip that were sent before. */
+/* Adds the bytes that were not sent before: *skip of them were, here and in the pieces that follow. Takes off *skip
+   those of this piece. */
 static void add_piece(struct pieces *pieces, const char *bytes, size_t length, size_t *skip)
 {
 	size_t cut = *skip < length ? *skip : length;
@@ -318,8 +329,8 @@ static void add_output(struct pieces *pieces, const struct output *output, uint3
 		add_piece(pieces, output->bytes + from, to - from, &skip);
 }
 
-/* What may be sent now, in order: up to the first reply that is pending. */
-static void gather(const struct conn *conn, struct pieces *pieces)
+/* Gathers the bytes that may be sent now, in order, up to the first reply that is pending. */
+static void gather_pieces(const struct conn *conn, struct pieces *pieces)
 {
 	const struct output *output = &conn->output;
 	uint32_t at = output->head;
@@ -347,9 +358,10 @@ static void gather(const struct conn *conn, struct pieces *pieces)
 		add_output(pieces, output, at, output->tail);
 }
 
-/* So many of the output's bytes are behind us. */
-static void advance(struct output *output, size_t bytes)
+/* So many bytes from the front of the output bytes are sent. */
+static void advance_output(struct output *output, size_t bytes)
 {
+	must(bytes <= output->tail - output->head);
 	output->head += (uint32_t)bytes;
 	if (output->head == output->tail) {
 		output->origin += output->tail;
@@ -357,8 +369,8 @@ static void advance(struct output *output, size_t bytes)
 	}
 }
 
-/* So many bytes, from the front, are written. Replies without any bytes left go with them. */
-static void consume(struct conn *conn, size_t bytes)
+/* So many bytes from the front, of output bytes and replies, are sent. Gives back replies that have none left. */
+static void consume_output(struct conn *conn, size_t bytes)
 {
 	struct output *output = &conn->output;
 
@@ -367,11 +379,13 @@ static void consume(struct conn *conn, size_t bytes)
 		uint32_t before = (uint32_t)(reply->position - output->origin) - output->head;
 		uint32_t left;
 
+		must(before <= output->tail - output->head);
 		if (bytes < before || (bytes == before && reply->pending))
 			break;
 		output->head += before;
 		bytes -= before;
 		left = reply_bytes(reply) - reply->sent;
+		must(reply->sent <= reply_bytes(reply) && output->value_bytes >= left);
 		if (bytes < left) {
 			reply->sent += (uint32_t)bytes;
 			output->value_bytes -= bytes;
@@ -380,12 +394,12 @@ static void consume(struct conn *conn, size_t bytes)
 		bytes -= left;
 		output->value_bytes -= left;
 		output->first = reply->next;
-		finish(conn, reply);
+		finish_reply(conn, reply);
 	}
-	advance(output, bytes);
+	advance_output(output, bytes);
 }
 
-static bool sendable(const struct output *output)
+static bool output_is_sendable(const struct output *output)
 {
 	const struct reply *first = output->first;
 
@@ -394,7 +408,8 @@ static bool sendable(const struct output *output)
 	return !first->pending || first->position > output->origin + output->head;
 }
 
-/* What the socket took of what it was offered; -1: errno says why nothing. False: no more for now. */
+/* Notes that the socket took `sent` of the offered bytes, or that it failed with errno (-1). False: it takes no more
+   for now. */
 static inline bool note_sent(struct conn *conn, ssize_t sent, size_t offered)
 {
 	if (__builtin_expect(sent < 0, 0)) {
@@ -417,9 +432,10 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 	ssize_t sent;
 	bool more;
 
-	gather(conn, &pieces);
+	must(!sock->lent);
+	gather_pieces(conn, &pieces);
 	message.msg_iovlen = pieces.count;
-	if (pieces.count == 0) /* silent ones: they are done with */
+	if (pieces.count == 0) /* replies without bytes, of quiet commands */
 		sent = 0;
 	else if (!sock_is_plain(sock))
 		sent = sock->transport->send(sock, pieces.piece, pieces.count);
@@ -429,7 +445,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 		sent = sendmsg(sock->fd, &message, MSG_NOSIGNAL);
 	more = note_sent(conn, sent, pieces.bytes);
 	if (sent >= 0)
-		consume(conn, (size_t)sent);
+		consume_output(conn, (size_t)sent);
 	return more;
 }
 
@@ -440,7 +456,7 @@ static ssize_t __attribute__((noinline)) send_otherwise(struct socket_conn *sock
 	return sock->transport->send(sock, &piece, 1);
 }
 
-/* Most answers: one piece, as it lies there. */
+/* Sends the output bytes, which are in one piece. Most answers are sent by this. */
 static inline bool flush_bytes(struct conn *conn)
 {
 	struct socket_conn *sock = (struct socket_conn *)conn;
@@ -452,7 +468,7 @@ static inline bool flush_bytes(struct conn *conn)
 	bool more = note_sent(conn, sent, length);
 
 	if (sent >= 0)
-		advance(output, (size_t)sent);
+		advance_output(output, (size_t)sent);
 	return more;
 }
 
@@ -460,7 +476,8 @@ void conn_flush(struct conn *conn)
 {
 	bool more = !conn->blocked && !conn->failed;
 
-	while (more && sendable(&conn->output))
+	debug_must(!sock_of(conn)->lent);
+	while (more && output_is_sendable(&conn->output))
 		more = __builtin_expect(conn->output.first != NULL, 0) ? flush_replies(conn) : flush_bytes(conn);
 }
 
@@ -469,8 +486,7 @@ bool conn_may_go_slow(struct conn *conn)
 	const struct output *output = &conn->output;
 	bool stuck = conn->blocked || (output->first && output->first->pending);
 
-	/* What it holds are ready answers, which go out next, or pending ones, which will: either way
-	   it is asked again. */
+	/* It holds ready answers, which are sent next, or pending ones, which will be. Either way it is asked again. */
 	if (__builtin_expect(conn->worker->held > conn->worker->held_limit, 0) && output->held > CONN_LEAST_BYTES &&
 	    !conn_output_empty(conn)) {
 		conn->wait = CONN_WAIT_OUTPUT;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that last too long: idle ones, and ones that don't read while others wait for memory. */
+/* Connections that last too long: idle ones, and ones that don't take their answers while others wait for memory. */
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
 #include "server/net/net_internal.h"
 
 #define STUCK_SECONDS 10u
-#define SWEEPS 10u /* in an idle timeout ... */
-#define SWEEP_MOST 60u /* ... and one in so many seconds at least */
+#define SWEEPS 10u /* for each idle timeout ... */
+#define SWEEP_MOST 60u /* ... and at most so many seconds between two */
 
 void sweep_ring(struct net *net)
 {
@@ -25,7 +25,8 @@ void sweep_ring(struct net *net)
 
 /* ---- idle connections ------------------------------------------------------------------------ */
 
-/* Who waits for flash, doesn't take its answers, or is away, is not idle; nor are UNIX sockets, in memcached. */
+/* A connection that waits for flash, doesn't take its answers, or is lent is not idle. As in memcached, one of a UNIX
+   socket never is. */
 static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
 {
 	const struct conn *conn = &sock->conn;
@@ -44,7 +45,7 @@ static void close_idle(struct worker *worker, uint32_t timeout_seconds)
 		if (!is_idle(sock, timeout_seconds))
 			continue;
 		ctr_add(CTR_idle_kicks, 1);
-		log_debug("<%d idle: closed", sock->fd);
+		log_debug("<%d was idle and is closed", sock->fd);
 		conn_kill(&sock->conn);
 	}
 }
@@ -62,8 +63,8 @@ static bool idle_is_due(struct worker *worker, uint32_t timeout_seconds)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Closed until half of the memory is there again: were it just enough for one, the next of many who don't read
-   would take it at once, and who reads would wait for all of them. */
+/* Closes connections until half of the memory is there again. If it were just enough for one answer, the next of many
+   clients that don't read would take it at once, and the clients that read would wait for all of them. */
 static void close_stuck(struct worker *worker)
 {
 	struct socket_conn *sock, *next;
@@ -74,8 +75,8 @@ static void close_stuck(struct worker *worker)
 		    worker->now_seconds - sock->blocked_seconds < STUCK_SECONDS)
 			continue;
 		log_limited(LOG_LEVEL_INFO,
-			    "<%d doesn't take its answers, %llu bytes, while others wait for memory: closed", sock->fd,
-			    (unsigned long long)sock->conn.output.held);
+			    "<%d is closed: it doesn't take its answers, %llu bytes, while others wait for memory",
+			    sock->fd, (unsigned long long)sock->conn.output.held);
 		conn_kill(&sock->conn);
 	}
 }

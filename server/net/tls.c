@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS as a transport. The handshake is part of the first reads: until it is done, receive() has nothing.
+ * TLS as a transport. The handshake is part of the first reads: until it is done, receive() returns EAGAIN.
  *
- *   receive   reads ahead of the record it decrypts, so that a request costs one recv; what is left over
- *             in OpenSSL is told by *more, as the socket doesn't
- *   send      a record at a time; short pieces are copied into one
+ *   receive   reads ahead of the record that it decrypts, so that a request costs one recv. *more tells of bytes left
+ *             over in OpenSSL, as the socket doesn't
+ *   send      sends a record at a time; short pieces are copied into one
  *
- * OpenSSL wants a record that it could not send to be offered again: from the same byte on, and no shorter.
- * The output is sent from its front, so it is. Nothing is ever sent before the handshake is done.
+ * A record that OpenSSL could not send must be offered again, from the same byte on and no shorter. It is, as the
+ * output is always sent from its front. Nothing is sent before the handshake is done.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -38,7 +38,7 @@ static bool tls_open(struct socket_conn *sock)
 
 static void __attribute__((cold)) note_failure(const struct socket_conn *sock, SSL *ssl)
 {
-	char cause[160] = "the peer has gone";
+	char cause[160] = "the client has closed the connection";
 
 	if (ERR_peek_error() != 0)
 		ERR_error_string_n(ERR_peek_error(), cause, sizeof(cause));
@@ -48,11 +48,11 @@ static void __attribute__((cold)) note_failure(const struct socket_conn *sock, S
 	} else {
 		log_limited(LOG_LEVEL_INFO, "<%d TLS failed: %s", sock->fd, cause);
 	}
-	SSL_set_quiet_shutdown(ssl, 1); /* no farewell after an error */
+	SSL_set_quiet_shutdown(ssl, 1); /* no close_notify after an error */
 	ERR_clear_error();
 }
 
-/* Why nothing was received: 0 or -1, errno and *more as struct transport says. */
+/* Finds out why nothing was received. Returns 0 or -1, with errno and *more as struct transport says. */
 static ssize_t explain_receive(struct socket_conn *sock, SSL *ssl, bool *more)
 {
 	switch (SSL_get_error(ssl, 0)) {
@@ -74,8 +74,8 @@ static ssize_t explain_receive(struct socket_conn *sock, SSL *ssl, bool *more)
 	}
 }
 
-/* Fills one piece. False: SSL_read had nothing more. */
-static bool fill(SSL *ssl, const struct iovec *piece, size_t *total)
+/* Fills one piece, and adds its bytes to *total. False: SSL_read had nothing more. */
+static bool fill_from_tls(SSL *ssl, const struct iovec *piece, size_t *total)
 {
 	size_t at = 0, got;
 
@@ -95,12 +95,13 @@ static ssize_t tls_receive(struct socket_conn *sock, const struct iovec *pieces,
 	SSL *ssl = sock->transport_data;
 	size_t total = 0;
 
+	must(ssl);
 	*more = false;
 	ERR_clear_error();
 	for (unsigned i = 0; i < count; i++) {
 		size_t before = total;
 
-		if (!fill(ssl, &pieces[i], &total)) {
+		if (!fill_from_tls(ssl, &pieces[i], &total)) {
 			if (total == 0)
 				return explain_receive(sock, ssl, more);
 			*more = SSL_get_error(ssl, 0) != SSL_ERROR_WANT_READ; /* told by the next call */
@@ -109,7 +110,7 @@ static ssize_t tls_receive(struct socket_conn *sock, const struct iovec *pieces,
 		if (total - before < pieces[i].iov_len)
 			break;
 	}
-	/* A full record is seldom the last of what is being sent. */
+	/* Behind a full record more mostly follows. */
 	*more = total >= RECORD_BYTES || SSL_has_pending(ssl);
 	return (ssize_t)total;
 }
@@ -122,9 +123,10 @@ struct cursor {
 	size_t skip; /* of the first */
 };
 
-static void advance(struct cursor *at, size_t bytes)
+static void advance_cursor(struct cursor *at, size_t bytes)
 {
 	while (at->count > 0 && bytes >= at->pieces->iov_len - at->skip) {
+		must(at->skip <= at->pieces->iov_len);
 		bytes -= at->pieces->iov_len - at->skip;
 		at->skip = 0;
 		at->pieces++;
@@ -133,7 +135,8 @@ static void advance(struct cursor *at, size_t bytes)
 	at->skip += bytes;
 }
 
-/* The bytes of the next record: as they lie there, or short ones copied together. 0 at the end. */
+/* Sets *out to the bytes of the next record, which are those of one piece, or of short ones copied together. Returns
+   their number, 0 at the end. */
 static size_t next_record(struct cursor at, size_t wanted, char copy[RECORD_BYTES], const char **out)
 {
 	size_t length = 0;
@@ -150,7 +153,7 @@ static size_t next_record(struct cursor at, size_t wanted, char copy[RECORD_BYTE
 
 		memcpy(copy + length, (const char *)at.pieces->iov_base + at.skip, take);
 		length += take;
-		advance(&at, take);
+		advance_cursor(&at, take);
 	}
 	*out = copy;
 	return length;
@@ -169,7 +172,7 @@ static ssize_t explain_send(struct socket_conn *sock, SSL *ssl)
 		errno = EAGAIN;
 		return -1;
 	}
-	/* WANT_READ too: the peer has begun to say something about the session and doesn't end. */
+	/* WANT_READ too: OpenSSL needs the end of a message of the peer before it can send. */
 	note_failure(sock, ssl);
 	errno = ECONNRESET;
 	return -1;
@@ -183,12 +186,12 @@ static ssize_t tls_send(struct socket_conn *sock, const struct iovec *pieces, un
 	char *copy = sock->conn.worker->scratch->record;
 	const char *bytes;
 
-	advance(&at, 0); /* empty ones at the front */
+	advance_cursor(&at, 0); /* passes over empty pieces at the front */
 	ERR_clear_error();
 	while (total < TURN_BYTES && (length = next_record(at, wanted, copy, &bytes)) > 0) {
 		if (SSL_write_ex(ssl, bytes, length, &sent) != 1)
 			return total > 0 ? (ssize_t)total : explain_send(sock, ssl);
-		advance(&at, sent);
+		advance_cursor(&at, sent);
 		total += sent;
 	}
 	return (ssize_t)total;
@@ -200,7 +203,7 @@ static void tls_close(struct socket_conn *sock)
 
 	if (ssl) {
 		if (SSL_is_init_finished(ssl))
-			SSL_shutdown(ssl); /* the farewell; nobody waits for its answer */
+			SSL_shutdown(ssl); /* sends close_notify; its answer is not waited for */
 		SSL_free(ssl);
 		ERR_clear_error();
 	}

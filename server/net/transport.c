@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain sockets as a transport: for who doesn't make the calls directly, as workers do. */
+/* Plain sockets as a transport. Workers make these system calls directly; loans come here. */
 #include "server/net/net_internal.h"
 
 #include <sys/socket.h>

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UDP: each datagram is a connection of its own, that ends when it is answered.
+ * UDP: each datagram is a connection of its own, which ends when it is answered.
  *
  *   datagram |request id, sequence, total, 0|commands|      8 bytes and what TCP would carry
  *      -> conn_open -> receive(): the commands, then the end -> ... -> send() gathers -> close() frames and sends
  *
- * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1 (memcached 1.6 numbers each
- * value of a multiget as a message of its own, which nobody can put together again).
+ * An answer is one message: datagrams of at most 1400 bytes, numbered from 0 to total - 1. (memcached 1.6 numbers each
+ * value of a multiget as a message of its own; no client can put these together again.)
  *
- * What an answer's datagrams can't get into the socket's buffer waits until it is writable. Gathered answers of a
- * worker together are bounded; beyond the bound they, and new requests, are dropped and counted, as UDP may.
+ * Datagrams that don't fit into the socket's buffer wait until the socket is writable. The memory of a worker's
+ * requests and gathered answers is bounded. Beyond the bound, answers and new requests are dropped and counted, as UDP
+ * allows.
  *
- * Threads: the worker's that the socket belongs to.
+ * Threads: all functions run on the worker that the socket belongs to.
  */
 #include "server/net/net_internal.h"
 
@@ -27,10 +28,10 @@
 #define HEADER_BYTES 8u
 #define DATAGRAM_BYTES 1400u /* of an answer, header included */
 #define PAYLOAD_BYTES (DATAGRAM_BYTES - HEADER_BYTES)
-#define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* so many can be numbered */
+#define ANSWER_MOST ((uint64_t)UINT16_MAX * PAYLOAD_BYTES) /* of an answer: more datagrams can't be numbered */
 #define RECEIVES 32u /* per event */
 #define SENDS 32u /* per system call */
-#define LEAST_BYTES (2u << 20) /* of all answers of a worker: a value of the usual -I goes */
+#define LEAST_BYTES (2u << 20) /* of all answers of a worker: room for a value of the usual -I */
 #define CONTROL_BYTES 64u /* which of our addresses a datagram came to */
 
 /* A request, and its answer so far. */
@@ -51,20 +52,21 @@ struct datagram {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static uint64_t limit_of(const struct worker *worker)
+static uint64_t datagram_limit(const struct worker *worker)
 {
 	return worker->held_limit > LEAST_BYTES ? worker->held_limit : LEAST_BYTES;
 }
 
-static uint64_t size_of(const struct datagram *datagram)
+static uint64_t datagram_size(const struct datagram *datagram)
 {
 	return sizeof(struct socket_conn) + sizeof(*datagram) + datagram->request_length + datagram->answer_capacity;
 }
 
 static void datagram_free(struct datagram *datagram)
 {
-	datagram->socket->worker->datagram_bytes -= size_of(datagram);
-	worker_gave(datagram->socket->worker, size_of(datagram) - sizeof(struct socket_conn));
+	must(datagram->socket->worker->datagram_bytes >= datagram_size(datagram));
+	datagram->socket->worker->datagram_bytes -= datagram_size(datagram);
+	worker_gave(datagram->socket->worker, datagram_size(datagram) - sizeof(struct socket_conn));
 	mem_free(datagram->answer);
 	mem_free(datagram);
 }
@@ -77,8 +79,8 @@ struct batch {
 	uint16_t headers[SENDS][HEADER_BYTES / 2];
 };
 
-/* The next datagrams of an answer. How many. */
-static unsigned fill(struct batch *batch, struct datagram *datagram)
+/* Prepares the next datagrams of an answer, at most SENDS. Returns their number. */
+static unsigned fill_batch(struct batch *batch, struct datagram *datagram)
 {
 	uint64_t total = (datagram->answer_length + PAYLOAD_BYTES - 1) / PAYLOAD_BYTES;
 	unsigned count = 0;
@@ -107,13 +109,13 @@ static unsigned fill(struct batch *batch, struct datagram *datagram)
 	return count;
 }
 
-/* False: the socket takes no more for now. True: all is sent, or can't be. */
+/* False: the socket takes no more for now. True: all is sent, or the rest can't be sent and is dropped. */
 static bool send_answer(struct datagram *datagram)
 {
 	struct batch batch;
 
 	while (datagram->sent < datagram->answer_length) {
-		unsigned count = fill(&batch, datagram);
+		unsigned count = fill_batch(&batch, datagram);
 		int sent = sendmmsg(datagram->socket->fd, batch.messages, count, MSG_DONTWAIT);
 
 		if (sent > 0) {
@@ -136,6 +138,7 @@ void udp_writable(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
+	must(socket->worker);
 	worker_wake(socket->worker);
 	while ((datagram = TAILQ_FIRST(&socket->waiting)) && send_answer(datagram)) {
 		TAILQ_REMOVE(&socket->waiting, datagram, link);
@@ -170,7 +173,7 @@ static ssize_t udp_receive(struct socket_conn *sock, const struct iovec *pieces,
 		datagram->taken += part;
 		got += part;
 	}
-	*more = got > 0; /* the end is there to be received too */
+	*more = got > 0; /* the next call returns the end, 0 */
 	return got;
 }
 
@@ -180,10 +183,13 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	uint64_t needed = datagram->answer_length + bytes, capacity = datagram->answer_capacity;
 	char *answer;
 
+	must(datagram->answer_length <= capacity);
+
 	if (needed <= capacity)
 		return true;
 	capacity = capacity * 2 > needed ? capacity * 2 : needed;
-	if (needed > ANSWER_MOST || worker->datagram_bytes + capacity - datagram->answer_capacity > limit_of(worker))
+	if (needed > ANSWER_MOST ||
+	    worker->datagram_bytes + capacity - datagram->answer_capacity > datagram_limit(worker))
 		return false;
 	answer = mem_realloc(datagram->answer, capacity);
 	if (!answer)
@@ -195,7 +201,7 @@ static bool make_answer_room(struct datagram *datagram, size_t bytes)
 	return true;
 }
 
-/* Takes everything: what can't be kept spoils the answer, the rest of which is swallowed. */
+/* Takes everything. Bytes that there is no room for spoil the answer; the rest of it is thrown away. */
 static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, unsigned count)
 {
 	struct datagram *datagram = sock->transport_data;
@@ -211,7 +217,8 @@ static ssize_t udp_send(struct socket_conn *sock, const struct iovec *pieces, un
 	return (ssize_t)bytes;
 }
 
-/* What is half answered, because the worker stops, would pass for a whole one. */
+/* Sends the answer. An incomplete one, as of a worker that stops, is dropped: the client would take it for a complete
+   one. */
 static void udp_close(struct socket_conn *sock)
 {
 	struct datagram *datagram = sock->transport_data;
@@ -246,14 +253,14 @@ const char *udp_peer(const struct socket_conn *sock, char out[NET_ADDRESS_BYTES]
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void drop(struct udp_socket *socket, const char *why)
+static void drop_datagram(struct udp_socket *socket, const char *why)
 {
 	ctr_add(CTR_udp_requests_dropped, 1);
-	log_debug("<%d a datagram is dropped: %s", socket->fd, why);
+	log_debug("<%d a datagram was dropped: %s", socket->fd, why);
 }
 
-/* Which address of ours it came to, in the form in which sendmsg takes it; not by which interface the answer is to
-   leave, but where the address says nothing without it. */
+/* Keeps our address that the datagram came to, in the form that sendmsg takes. The interface is left to the routing,
+   except for link-local addresses, which need one. */
 static void keep_local(struct datagram *datagram, struct msghdr *message)
 {
 	struct cmsghdr *control = CMSG_FIRSTHDR(message);
@@ -276,7 +283,7 @@ static void keep_local(struct datagram *datagram, struct msghdr *message)
 	memcpy(datagram->control, message->msg_control, message->msg_controllen);
 }
 
-/* One whose bytes are the request. NULL: memory is out. */
+/* Makes a datagram with a copy of the request. NULL: memory is out. */
 static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *message, uint16_t id, const char *bytes,
 				      uint32_t length)
 {
@@ -289,12 +296,13 @@ static struct datagram *datagram_make(struct udp_socket *socket, struct msghdr *
 	datagram->peer_length = message->msg_namelen;
 	keep_local(datagram, message);
 	memcpy(datagram->request, bytes, length);
-	socket->worker->datagram_bytes += size_of(datagram);
-	worker_took(socket->worker, size_of(datagram) - sizeof(struct socket_conn)); /* that one counts for itself */
+	socket->worker->datagram_bytes += datagram_size(datagram);
+	worker_took(socket->worker,
+		    datagram_size(datagram) - sizeof(struct socket_conn)); /* conn_open accounts for the connection */
 	return datagram;
 }
 
-/* Of a request in several datagrams, the first is told so, and the others are not. */
+/* Answers the first datagram of a request in several. The others are dropped without an answer. */
 static void refuse_parts(struct udp_socket *socket, struct msghdr *message, uint16_t id)
 {
 	static const char text[] = "SERVER_ERROR multi-packet request not supported\r\n";
@@ -308,29 +316,29 @@ static void refuse_parts(struct udp_socket *socket, struct msghdr *message, uint
 	udp_close(&none);
 }
 
-static void take(struct udp_socket *socket, struct msghdr *message, const char *bytes, size_t length)
+static void take_datagram(struct udp_socket *socket, struct msghdr *message, const char *bytes, size_t length)
 {
 	struct opening opening = { .fd = socket->fd, .transport = &transport_udp };
 	uint16_t header[HEADER_BYTES / 2], from = address_port(message->msg_name);
 
 	if (length <= HEADER_BYTES || (message->msg_flags & MSG_TRUNC)) {
-		drop(socket, "it has no header, or no request");
+		drop_datagram(socket, "it has no header, has no request, or is too long");
 		return;
 	}
-	/* Two servers whose addresses somebody has put into one datagram would answer each other for ever. */
+	/* With a forged sender, two servers would answer each other for ever. */
 	if (from == 0 || from == socket->port) {
-		drop(socket, "it seems to come from a server");
+		drop_datagram(socket, "it seems to come from a server");
 		return;
 	}
-	if (socket->worker->datagram_bytes + length > limit_of(socket->worker)) {
-		drop(socket, "answers hold too much memory");
+	if (socket->worker->datagram_bytes + length > datagram_limit(socket->worker)) {
+		drop_datagram(socket, "answers hold too much memory");
 		return;
 	}
 	memcpy(header, bytes, HEADER_BYTES);
 	if (be16toh(header[2]) != 1) {
 		if (be16toh(header[2]) > 1 && header[1] == 0)
 			refuse_parts(socket, message, be16toh(header[0]));
-		drop(socket, "it is not the only one of its request");
+		drop_datagram(socket, "its request has more than one datagram");
 		return;
 	}
 	opening.transport_data = datagram_make(socket, message, be16toh(header[0]), bytes + HEADER_BYTES,
@@ -338,7 +346,7 @@ static void take(struct udp_socket *socket, struct msghdr *message, const char *
 	if (opening.transport_data)
 		conn_open(socket->worker, &opening);
 	else
-		drop(socket, "memory is out");
+		drop_datagram(socket, "out of memory");
 }
 
 void udp_readable(evutil_socket_t fd, short what, void *context)
@@ -367,6 +375,6 @@ void udp_readable(evutil_socket_t fd, short what, void *context)
 
 		if (got < 0)
 			return;
-		take(socket, &message, bytes, (size_t)got);
+		take_datagram(socket, &message, bytes, (size_t)got);
 	}
 }

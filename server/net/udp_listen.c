@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * UDP sockets: every worker has one of its own on each address (SO_REUSEPORT). The kernel spreads clients over them by
- * their port, and a datagram wakes one worker; with one socket for all it would wake each that sleeps.
+ * their port, and a datagram wakes one worker. With one socket for all workers it would wake each that sleeps.
  *
- * Threads: a socket belongs to its worker once that has started; before and after, to the main thread.
+ * Threads: a socket belongs to its worker while the worker's thread runs; before and after, to the main thread.
  */
 #include "server/net/net_internal.h"
 
@@ -18,29 +18,29 @@
 #include "base/log.h"
 #include "conf/conf.h"
 
-#define BUFFER_BYTES (8 << 20) /* asked of the kernel for a socket; it gives what it allows */
+#define BUFFER_BYTES (8 << 20) /* of a socket, asked of the kernel, which may allow less */
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static void set_option(int fd, int level, int option, int value)
+static void set_udp_option(int fd, int level, int option, int value)
 {
 	if (setsockopt(fd, level, option, &value, sizeof(value)) != 0)
-		log_warn("socket option %d of level %d can't be set: %m", option, level);
+		log_warn("can't set the socket option %d of level %d: %m", option, level);
 }
 
-/* Answers leave from the address that was asked. */
-static void set_options(int fd, int family)
+/* Among them: the kernel tells our address that a datagram came to, from which the answer must leave. */
+static void set_udp_options(int fd, int family)
 {
 	if (family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set_udp_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 	else
-		set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+		set_udp_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	set_udp_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	set_udp_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
 }
 
-/* The first socket of an address is bound without SO_REUSEPORT: so a port that anybody has is seen. It is set at once
-   afterwards, and the others join. -1 with errno. */
+/* Opens and binds a socket. The first one of an address, which leads, is bound without SO_REUSEPORT, so that a port in
+   use is an error. It gets the option after that, and the others can be bound beside it. -1 with errno. */
 static int open_socket(const struct sockaddr *address, socklen_t length, bool leads)
 {
 	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
@@ -48,13 +48,13 @@ static int open_socket(const struct sockaddr *address, socklen_t length, bool le
 	if (fd < 0)
 		return -1;
 	if (address->sa_family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_options(fd, address->sa_family);
+		set_udp_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set_udp_options(fd, address->sa_family);
 	if (!leads)
-		set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		set_udp_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (bind(fd, address, length) == 0) {
 		if (leads)
-			set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+			set_udp_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 		return fd;
 	}
 	error = errno;
@@ -63,7 +63,7 @@ static int open_socket(const struct sockaddr *address, socklen_t length, bool le
 	return -1;
 }
 
-static void append(struct net *net, struct udp_socket *socket)
+static void append_udp_socket(struct net *net, struct udp_socket *socket)
 {
 	struct udp_socket **end = &net->datagrams;
 
@@ -73,8 +73,8 @@ static void append(struct net *net, struct udp_socket *socket)
 	net->listener_count++;
 }
 
-static void init(struct udp_socket *socket, struct net *net, int fd, bool leads, const struct sockaddr *bound,
-		 socklen_t length)
+static void init_udp_socket(struct udp_socket *socket, struct net *net, int fd, bool leads,
+			    const struct sockaddr *bound, socklen_t length)
 {
 	socket->net = net;
 	socket->fd = fd;
@@ -99,13 +99,13 @@ int udp_bind(struct net *net, const struct addrinfo *info)
 			mem_free(socket);
 			return -1;
 		}
-		if (i == 0) { /* its port is what the others are to have, if any was asked for */
+		if (i == 0) { /* the others get its port, which the kernel may have chosen */
 			length = sizeof(bound);
 			if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
-				log_warn("a UDP socket without a name: %m");
+				log_warn("can't read the port of a UDP socket: %m");
 		}
-		init(socket, net, fd, i == 0, (struct sockaddr *)&bound, length);
-		append(net, socket);
+		init_udp_socket(socket, net, fd, i == 0, (struct sockaddr *)&bound, length);
+		append_udp_socket(net, socket);
 	}
 	return 0;
 }
@@ -117,7 +117,7 @@ int udp_adopt(struct net *net, int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
 		return -1;
-	set_options(fd, bound.ss_family);
+	set_udp_options(fd, bound.ss_family);
 	for (int i = 0; i < net->server->conf->threads; i++) {
 		struct udp_socket *socket = mem_zalloc(sizeof(*socket));
 		int own = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -128,8 +128,8 @@ int udp_adopt(struct net *net, int fd)
 				close(own);
 			return -1;
 		}
-		init(socket, net, own, i == 0, (struct sockaddr *)&bound, length);
-		append(net, socket);
+		init_udp_socket(socket, net, own, i == 0, (struct sockaddr *)&bound, length);
+		append_udp_socket(net, socket);
 	}
 	return 0;
 }

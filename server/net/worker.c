@@ -12,7 +12,7 @@
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* But for those that are away: the worker stays until they are back. */
+/* Closes all connections except those that are lent: the worker stays until they are back. */
 static void close_all(struct worker *worker)
 {
 	struct socket_conn *sock, *next;
@@ -24,14 +24,14 @@ static void close_all(struct worker *worker)
 	}
 }
 
-/* A fault point: what a watchdog is for. */
-static void hang(const struct worker *worker)
+/* A fault point: the watchdog of a service manager must notice such a worker. */
+static void hang_until_stopped(const struct worker *worker)
 {
 	while (!atomic_load(&worker->stopping))
 		usleep(1000);
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_worker_wake(evutil_socket_t fd, short what, void *context)
 {
 	struct worker *worker = context;
 	uint64_t count;
@@ -54,7 +54,7 @@ static void on_wake(evutil_socket_t fd, short what, void *context)
 	loan_collect(worker);
 	if (atomic_exchange_explicit(&worker->second_passed, false, memory_order_relaxed)) {
 		if (fault_fires(FAULT_net_worker_hangs))
-			hang(worker);
+			hang_until_stopped(worker);
 		sweep(worker);
 	}
 	if (atomic_load(&worker->stopping))
@@ -71,7 +71,8 @@ static void on_store(evutil_socket_t fd, short what, void *context)
 	store_worker_poll(worker->store);
 }
 
-/* What flash has answered since, without asking the kernel: those answers leave with this turn's others. */
+/* Takes the flash reads that have completed meanwhile, without asking the kernel, so that their answers leave in this
+   turn too. */
 static void poll_store(struct worker *worker)
 {
 	if (store_worker_pending(worker->store) == 0)
@@ -100,14 +101,16 @@ void worker_unmake_fresh(struct socket_conn *sock)
 	struct worker *worker = sock->conn.worker;
 	unsigned at = 0;
 
-	while (worker->fresh[at] != sock)
+	must(worker->fresh_count <= CONN_STEPS);
+	while (at < worker->fresh_count && worker->fresh[at] != sock)
 		at++;
+	must(at < worker->fresh_count);
 	worker->fresh_count--;
 	for (; at < worker->fresh_count; at++)
 		worker->fresh[at] = worker->fresh[at + 1];
 }
 
-/* So many from the front of the ready list get one turn: as many together as conn_step_all takes. */
+/* Gives each of the first `left` connections of the ready list one turn, CONN_STEPS of them together. */
 static void run_ready(struct worker *worker, unsigned left)
 {
 	struct socket_conn *socks[CONN_STEPS];
@@ -119,6 +122,7 @@ static void run_ready(struct worker *worker, unsigned left)
 		while (count < CONN_STEPS && left > 0) {
 			struct socket_conn *sock = TAILQ_FIRST(&worker->ready);
 
+			must(sock && sock->magic == SOCKET_CONN_MAGIC);
 			worker_unmake_ready(sock);
 			sock->conn.turns = worker->turns;
 			socks[count++] = sock;
@@ -134,7 +138,7 @@ void worker_run_ready(struct worker *worker)
 
 	if (__builtin_expect(atomic_load_explicit(&worker->starving, memory_order_relaxed), 0))
 		sweep_feed(worker);
-	ready = worker->ready_count; /* without those of the others that give way now */
+	ready = worker->ready_count; /* without the fresh connections that give way below */
 	worker_run_fresh(worker);
 	if (ready > 0)
 		run_ready(worker, ready);
@@ -166,7 +170,7 @@ void worker_ring(struct worker *worker)
 {
 	uint64_t one = 1;
 
-	/* A full eventfd wakes just as well. */
+	/* A full eventfd wakes the worker just as well. */
 	if (write(worker->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -195,7 +199,7 @@ bool worker_give(struct worker *worker, const struct opening *opening)
 }
 
 /* flags: EV_ET or 0. */
-static int add_event(struct worker *worker, struct event *event, int fd, short flags, event_callback_fn callback)
+static int add_worker_event(struct worker *worker, struct event *event, int fd, short flags, event_callback_fn callback)
 {
 	if (event_assign(event, worker->base, fd, EV_READ | EV_PERSIST | flags, callback, worker) != 0)
 		return FS_ENOMEM;
@@ -210,8 +214,8 @@ static int add_store_events(struct worker *worker)
 
 	if (fds.completions < 0)
 		return FS_OK;
-	code = add_event(worker, &worker->store_event, fds.completions, EV_ET, on_store);
-	return code == FS_OK ? add_event(worker, &worker->store_timer, fds.timer, 0, on_store) : code;
+	code = add_worker_event(worker, &worker->store_event, fds.completions, EV_ET, on_store);
+	return code == FS_OK ? add_worker_event(worker, &worker->store_timer, fds.timer, 0, on_store) : code;
 }
 
 static int make_base(struct worker *worker)
@@ -220,7 +224,7 @@ static int make_base(struct worker *worker)
 
 	if (!config)
 		return FS_ENOMEM;
-	/* One thread per base, and no timers: neither locks nor the time are needed in it. */
+	/* A base has one thread and no timers, so it needs neither locks nor the time. */
 	event_config_require_features(config, EV_FEATURE_ET);
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
 	worker->base = event_base_new_with_config(config);
@@ -228,7 +232,7 @@ static int make_base(struct worker *worker)
 	return worker->base ? FS_OK : FS_ENOMEM;
 }
 
-/* One connection may always have its full output, and the largest value. */
+/* The limits let a single connection always have its full output and the largest value. */
 static void set_limits(struct worker *worker, const struct conf *conf)
 {
 	uint64_t total =
@@ -256,14 +260,14 @@ int worker_init(struct worker *worker, struct net *net)
 	TAILQ_INIT(&worker->ready);
 	if (worker->wake_fd < 0)
 		return FS_ESYS;
-	worker->scratch = mem_alloc(sizeof(*worker->scratch)); /* its pages are taken as they are used */
+	worker->scratch = mem_alloc(sizeof(*worker->scratch)); /* its pages become resident as they are used */
 	if (!worker->scratch)
 		return FS_ENOMEM;
 	code = make_base(worker);
 	if (code == FS_OK)
 		code = store_worker_create(&worker->store, net->server->store);
 	if (code == FS_OK)
-		code = add_event(worker, &worker->wake_event, worker->wake_fd, 0, on_wake);
+		code = add_worker_event(worker, &worker->wake_event, worker->wake_fd, 0, on_worker_wake);
 	if (code == FS_OK)
 		code = add_store_events(worker);
 	return code;
@@ -293,6 +297,8 @@ void worker_stop(struct worker *worker)
 
 void worker_fini(struct worker *worker)
 {
+	must(!worker->running && LIST_EMPTY(&worker->conns) && worker->held == 0);
+	debug_must(worker->input_bytes == 0 && worker->datagram_bytes == 0);
 	for (unsigned i = 0; i < worker->queue.count; i++)
 		close(worker->queue.openings[i].fd);
 	mem_free(worker->queue.openings);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The binary protocol: finds the packets in the input and hands them to what executes them. */
+/* The binary protocol: finds the packets in the input and hands them to their handlers. */
 #include "server/auth/auth.h"
 #include "server/proto/binary_internal.h"
 
 #include "base/log.h"
 
-/* A barrier takes effect after all that came before it, and is seen by all that comes after. */
+/* A barrier waits for all commands before it, and all commands after it see its effect. */
 static const struct handler {
 	enum binary_step (*run)(struct conn *conn, const struct binary_command *command);
 	bool barrier;
@@ -32,8 +32,8 @@ static const struct handler {
 	[BINARY_SASL_STEP] = { binary_sasl_exchange, true },
 };
 
-/* Must this command wait for one before it? Then nothing of it may happen yet. */
-static bool must_wait(struct conn *conn, const struct binary_command *command)
+/* Must this command wait for one before it? Then it has no effect yet. */
+static bool packet_must_wait(struct conn *conn, const struct binary_command *command)
 {
 	if (conn->pending == 0)
 		return false;
@@ -46,7 +46,7 @@ static bool must_wait(struct conn *conn, const struct binary_command *command)
 	return true;
 }
 
-/* -vv */
+/* For -vv. */
 static void __attribute__((cold, noinline)) log_packet(const struct conn *conn, const struct binary_command *command)
 {
 	log_debug("<%d binary opcode 0x%02x, key of %u bytes, value of %u", conn_number(conn), command->opcode,
@@ -54,10 +54,10 @@ static void __attribute__((cold, noinline)) log_packet(const struct conn *conn, 
 }
 
 /*
- * What is wrong with a header is answered, and ends the connection but for an opcode that nobody knows: its body
- * is skipped. The header is used up.
+ * Answers the error of a header, which is used up. It closes the connection, except after an unknown opcode, whose body
+ * is skipped.
  */
-static enum binary_step refuse(struct conn *conn, const struct binary_command *command, enum binary_error error)
+static enum binary_step refuse_header(struct conn *conn, const struct binary_command *command, enum binary_error error)
 {
 	if (error == BINARY_ERROR_MAGIC)
 		return BINARY_CLOSE;
@@ -80,8 +80,9 @@ static enum binary_step refuse(struct conn *conn, const struct binary_command *c
 	return BINARY_NEXT;
 }
 
-/* How much of a packet must be there before it is run: extras and key; of logging in, the value too. */
-static uint32_t needed(const struct binary_command *command)
+/* Returns how many bytes of a packet must be in the input before it is run: header, extras and key; for logging in, the
+   value too. */
+static uint32_t needed_bytes(const struct binary_command *command)
 {
 	uint32_t head = BINARY_HEADER_BYTES + command->extras_length + command->key_length;
 	bool exchange = command->id == BINARY_SASL_AUTH || command->id == BINARY_SASL_STEP;
@@ -89,7 +90,7 @@ static uint32_t needed(const struct binary_command *command)
 	return exchange && command->value_length <= BINARY_SASL_MAX ? head + command->value_length : head;
 }
 
-/* One packet's head. *step is BINARY_NEXT when it is done with. */
+/* Runs the next packet's command. *step is BINARY_NEXT when it is done with the packet's head. */
 static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 {
 	struct input *input = &conn->input;
@@ -104,8 +105,8 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 	bytes = input->bytes + input->start;
 	error = binary_parse_header(bytes, &command);
 	if (error == BINARY_ERROR_NONE && !conn->authenticated && !(command.flags & BINARY_OPEN))
-		error = BINARY_ERROR_SHAPE; /* any but the first two */
-	if (error == BINARY_ERROR_NONE && there < needed(&command))
+		error = BINARY_ERROR_SHAPE; /* refuse_header answers this one by AUTH */
+	if (error == BINARY_ERROR_NONE && there < needed_bytes(&command))
 		return CONN_MORE;
 	if (conn->turns == 0)
 		return CONN_YIELD;
@@ -113,7 +114,7 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 		return CONN_WAIT;
 	if (error == BINARY_ERROR_NONE) {
 		binary_parse_extras(&command, bytes + BINARY_HEADER_BYTES);
-		if (must_wait(conn, &command))
+		if (packet_must_wait(conn, &command))
 			return CONN_WAIT;
 	}
 	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG, 0) && error != BINARY_ERROR_MAGIC)
@@ -121,9 +122,11 @@ static enum conn_verdict next_packet(struct conn *conn, enum binary_step *step)
 	conn->turns--;
 	input->start += BINARY_HEADER_BYTES;
 	if (__builtin_expect(error != BINARY_ERROR_NONE, 0)) {
-		*step = refuse(conn, &command, error);
+		*step = refuse_header(conn, &command, error);
 	} else {
+		must(command.id > BINARY_NONE && command.id < BINARY_IDS && handlers[command.id].run);
 		input->start += command.extras_length + command.key_length;
+		must(input->start <= input->end);
 		*step = handlers[command.id].run(conn, &command);
 	}
 	return CONN_CLOSE;
@@ -145,6 +148,7 @@ static enum conn_verdict binary_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		default:
+			must(conn->session.state == SESSION_LINE);
 			verdict = next_packet(conn, &step);
 			if (step != BINARY_NEXT)
 				return verdict;

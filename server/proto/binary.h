@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The binary protocol's layout, and a parser that is a pure function from bytes to a struct: it knows
- * neither connections nor the store. What it judges an error is what memcached 1.6.18 was seen to refuse.
+ * neither connections nor the store. It refuses the packets that memcached 1.6.18 was seen to refuse.
  *
  *   byte  0      1       2       4       5         6        8       12      16    24
  *         magic  opcode  key     extras  datatype  vbucket  body    opaque  CAS   extras | key | value
  *                        length  length            /status  length          id    \_____ body ______/
  *
- * All numbers are big-endian. Datatype and vbucket of a request are not looked at.
+ * All numbers are big-endian. Datatype and vbucket of a request are ignored.
+ *
+ * Threads: any; nothing here has a state.
  */
 #ifndef FS_SERVER_PROTO_BINARY_H
 #define FS_SERVER_PROTO_BINARY_H
@@ -20,7 +22,7 @@
 #define BINARY_MAGIC_REQUEST 0x80u
 #define BINARY_MAGIC_ANSWER 0x81u
 #define BINARY_KEY_MAX 250u
-#define BINARY_BODY_MAX ((uint32_t)INT32_MAX) /* of what is skipped or stored: a longer one ends the connection */
+#define BINARY_BODY_MAX ((uint32_t)INT32_MAX) /* a longer body ends the connection */
 #define BINARY_NO_CREATE UINT32_MAX /* as exptime of incr and decr: an absent key stays absent */
 
 /*
@@ -37,9 +39,9 @@
  *   EMPTY   none | none | none
  *   SASL    none | 1 .. 250: a mechanism | any
  */
-#define BINARY_QUIET 1u /* no answer but an error; of a get, none but a hit */
+#define BINARY_QUIET 1u /* only errors are answered; of a get, only a hit */
 #define BINARY_WITH_KEY 2u /* the answer names the key */
-#define BINARY_OPEN 4u /* may be asked by who has not authenticated */
+#define BINARY_OPEN 4u /* allowed before the client has logged in */
 
 #define BINARY_COMMAND_TABLE(COMMAND) \
 	COMMAND(0x00, GET, KEY, 0) \
@@ -104,7 +106,7 @@ enum binary_id {
 	BINARY_IDS
 };
 
-/* STATUS(ID, number, the text that goes with it). Those with the same number are told apart by their text. */
+/* STATUS(ID, number, text of the answer). Rows with the same number differ in their text. */
 #define BINARY_STATUS_TABLE(STATUS) \
 	STATUS(OK, 0x00, "") \
 	STATUS(NOT_FOUND, 0x01, "Not found") \
@@ -127,14 +129,14 @@ enum binary_status {
 		BINARY_STATUSES
 };
 
-/* What a header can be wrong with, in the order in which it is found. */
+/* The errors of a header, in the order in which they are looked for. */
 enum binary_error {
 	BINARY_ERROR_NONE,
 	BINARY_ERROR_MAGIC, /* no packet begins here */
-	BINARY_ERROR_LENGTHS, /* extras and key are longer than the body: where the next packet begins is unknown */
-	BINARY_ERROR_KEY, /* longer than BINARY_KEY_MAX */
-	BINARY_ERROR_UNKNOWN, /* no such opcode; or a verbosity that isn't one, as memcached 1.6 knows none at all */
-	BINARY_ERROR_SHAPE /* not the extras, key and value that the command has */
+	BINARY_ERROR_LENGTHS, /* extras and key are longer than the body: the start of the next packet is unknown */
+	BINARY_ERROR_KEY, /* the key is longer than BINARY_KEY_MAX */
+	BINARY_ERROR_UNKNOWN, /* no such opcode; also a malformed verbosity, as memcached 1.6 has no such command */
+	BINARY_ERROR_SHAPE /* extras, key or value are not as the command's shape has them */
 };
 
 struct binary_command {
@@ -150,23 +152,23 @@ struct binary_command {
 	/* By binary_parse_extras, those that the command's shape has: */
 	const char *key; /* in the body; NULL without one */
 	uint32_t client_flags;
-	uint32_t exptime; /* unsigned: what looks negative lies in the year 2106 */
+	uint32_t exptime; /* unsigned: a number with the highest bit set is a time up to the year 2106 */
 	uint32_t level;
 	uint64_t delta, initial;
 };
 
 /*
- * Reads a header of BINARY_HEADER_BYTES. Whatever it returns, but for BINARY_ERROR_MAGIC, the fields of the
- * header are set; value_length not for BINARY_ERROR_LENGTHS. Without an error, extras_length + key_length is at
- * most BINARY_KEY_MAX + 20.
+ * Reads a header of BINARY_HEADER_BYTES into *out. Returns BINARY_ERROR_NONE, or the error. The fields of the header
+ * are set unless it is BINARY_ERROR_MAGIC; value_length isn't with BINARY_ERROR_LENGTHS either. Without an error,
+ * extras_length + key_length is at most BINARY_KEY_MAX + 20.
  */
 enum binary_error binary_parse_header(const char *bytes, struct binary_command *out);
 
-/* Reads extras and key of a command whose header had no error from the first extras_length + key_length bytes
-   of its body. */
+/* Reads extras and key of a command, whose header had no error, from the first extras_length + key_length bytes of its
+   body. command->key points into body. */
 void binary_parse_extras(struct binary_command *command, const char *body);
 
-/* Big-endian numbers. */
+/* binary_get* read a big-endian number at `at`, binary_put* write one there; `at` needs no alignment. */
 uint32_t binary_get32(const char *at);
 uint64_t binary_get64(const char *at);
 void binary_put16(char *at, uint16_t number);

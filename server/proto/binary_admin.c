@@ -24,7 +24,7 @@ enum binary_step binary_version(struct conn *conn, const struct binary_command *
 
 enum binary_step binary_flush(struct conn *conn, const struct binary_command *command)
 {
-	if (conn->server->conf->disable_flush_all) { /* what memcached says of it */
+	if (conn->server->conf->disable_flush_all) { /* memcached's answer */
 		binary_put_status(conn, command, BINARY_STATUS_AUTH);
 		return BINARY_NEXT;
 	}
@@ -53,7 +53,7 @@ enum binary_step binary_quit(struct conn *conn, const struct binary_command *com
 struct stat_rows {
 	struct conn *conn;
 	const struct binary_command *command;
-	char *text; /* lines that are no rows: one packet takes them all */
+	char *text; /* lines that are no rows; one packet has all of them */
 	size_t length, capacity;
 	bool failed; /* out of memory for them */
 };
@@ -86,7 +86,7 @@ static void stat_line(struct stats_out *out, const char *line, size_t length)
 	rows->length += length;
 }
 
-/* "detail dump": the lines of the text protocol, as the value of a row. */
+/* "detail dump": one packet has the text protocol's lines as its value. */
 static void put_text(const struct stat_rows *rows)
 {
 	static const char name[] = "detailed";
@@ -109,8 +109,8 @@ static bool starts_with(const char *key, uint32_t length, const char *word)
 }
 
 /*
- * Is there such a report, as memcached names them here? Of settings and reset it looks at no more than these letters, of
- * others at all; a cachedump it gives to the text protocol alone.
+ * Is there a report of this name? As in memcached, only the first letters of "settings" and "reset" are compared, and
+ * all of the others; only the text protocol has "cachedump".
  */
 static bool find_report(const char *key, uint32_t *length)
 {
@@ -125,7 +125,7 @@ static bool find_report(const char *key, uint32_t *length)
 	return !memchr(key, ' ', *length) && !memchr(key, 0, *length) && !starts_with(key, *length, "cachedump");
 }
 
-/* A row for each figure, and a packet without any at the end. */
+/* The answer is a packet for each row, and an empty one at the end. */
 enum binary_step binary_stat(struct conn *conn, const struct binary_command *command)
 {
 	struct stat_rows rows = { .conn = conn, .command = command };

@@ -56,13 +56,13 @@ void binary_put_status(struct conn *conn, const struct binary_command *command, 
 
 /* ---- requests on keys ------------------------------------------------------------------------ */
 
-static bool is_get(const struct reply *reply)
+static bool binary_is_get(const struct reply *reply)
 {
 	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
 }
 
-/* What the store's result means for the client. */
-static enum binary_status status_of(const struct store_request *request)
+/* The status that tells the client the store's result. */
+static enum binary_status binary_status_of(const struct store_request *request)
 {
 	switch (request->result) {
 	case STORE_MISS:
@@ -75,7 +75,7 @@ static enum binary_status status_of(const struct store_request *request)
 		return BINARY_STATUS_EXISTS;
 	case STORE_NOT_NUMBER:
 		return BINARY_STATUS_NOT_NUMBER;
-	case STORE_TOO_LARGE: /* append, prepend: what memcached says of it; delete: what is left to do of a set */
+	case STORE_TOO_LARGE: /* append, prepend: memcached's answer; delete: that of a refused set */
 		return request->op == STORE_DELETE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NOT_STORED;
 	case STORE_NO_MEMORY:
 		return request->op == STORE_INCR || request->op == STORE_DECR ? BINARY_STATUS_NO_MEMORY_COUNTING
@@ -85,12 +85,12 @@ static enum binary_status status_of(const struct store_request *request)
 	}
 }
 
-static uint64_t shown_cas(const struct reply *reply, uint64_t cas)
+static uint64_t binary_shown_cas(const struct reply *reply, uint64_t cas)
 {
 	return reply->conn->server->conf->disable_cas ? 0 : cas;
 }
 
-/* The key of a get lies in the reply's text already, where the answer wants it. */
+/* The key of a get is already in its position in the reply's text. */
 static uint16_t make_hit(const struct reply *reply, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
@@ -98,21 +98,21 @@ static uint16_t make_hit(const struct reply *reply, char *out)
 	uint16_t key = own->with_key ? reply->request.key_length : 0;
 
 	put_header(out, own->opcode, own->opaque, BINARY_STATUS_OK, BINARY_FLAGS_BYTES, key,
-		   BINARY_FLAGS_BYTES + key + value->length, shown_cas(reply, value->cas));
+		   BINARY_FLAGS_BYTES + key + value->length, binary_shown_cas(reply, value->cas));
 	binary_put32(out + BINARY_HEADER_BYTES, value->client_flags);
 	if (key > 0 && out != reply->text)
 		memcpy(out + BINARY_HEAD_BYTES, reply->text + BINARY_HEAD_BYTES, key);
 	return (uint16_t)(BINARY_HEAD_BYTES + key);
 }
 
-/* A miss names the key that is missing, if the client asked for names, instead of a text. */
+/* A miss has the key instead of a text, if the command's answers name the key. */
 static uint16_t make_miss(const struct reply *reply, enum binary_status status, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
 	uint16_t key = own->with_key ? reply->request.key_length : 0;
 	uint16_t text = key > 0 ? 0 : statuses[status].length;
 
-	if (reply->noreply && is_get(reply) && status == BINARY_STATUS_NOT_FOUND)
+	if (reply->noreply && binary_is_get(reply) && status == BINARY_STATUS_NOT_FOUND)
 		return 0;
 	if (key > 0)
 		memmove(out + BINARY_HEADER_BYTES, reply->text + BINARY_HEAD_BYTES, key);
@@ -121,7 +121,7 @@ static uint16_t make_miss(const struct reply *reply, enum binary_status status, 
 	return (uint16_t)(BINARY_HEADER_BYTES + key + text);
 }
 
-/* What succeeded and is no get: nothing, a number, or (touch) client flags. */
+/* The answer to a success that is no get: no body, a number, or (touch) client flags. */
 static uint16_t make_done(const struct reply *reply, char *out)
 {
 	const struct binary_own *own = (const void *)reply->own;
@@ -141,23 +141,24 @@ static uint16_t make_done(const struct reply *reply, char *out)
 		body = sizeof(uint64_t);
 		binary_put64(out + BINARY_HEADER_BYTES, request->number);
 	}
-	put_header(out, own->opcode, own->opaque, BINARY_STATUS_OK, extras, 0, body, shown_cas(reply, cas));
+	put_header(out, own->opcode, own->opaque, BINARY_STATUS_OK, extras, 0, body, binary_shown_cas(reply, cas));
 	return (uint16_t)(BINARY_HEADER_BYTES + body);
 }
 
-/* All but a value, at "out", which may be the reply's own text. At most REPLY_TEXT_BYTES; 0: nothing is said. */
-static uint16_t make(const struct reply *reply, char *out)
+/* Writes the answer without the value, at most REPLY_TEXT_BYTES, into out, which may be the reply's own text. Returns
+   its length; 0: a quiet command has none. */
+static uint16_t make_packet(const struct reply *reply, char *out)
 {
-	enum binary_status status = status_of(&reply->request);
+	enum binary_status status = binary_status_of(&reply->request);
 
 	if (status != BINARY_STATUS_OK)
 		return make_miss(reply, status, out);
-	return is_get(reply) ? make_hit(reply, out) : make_done(reply, out);
+	return binary_is_get(reply) ? make_hit(reply, out) : make_done(reply, out);
 }
 
-static bool has_value(const struct reply *reply)
+static bool packet_has_value(const struct reply *reply)
 {
-	return is_get(reply) && reply->request.result == STORE_HIT;
+	return binary_is_get(reply) && reply->request.result == STORE_HIT;
 }
 
 void binary_answer(struct conn *conn, struct reply *reply)
@@ -166,14 +167,14 @@ void binary_answer(struct conn *conn, struct reply *reply)
 	uint32_t length;
 	char *out;
 
-	if (has_value(reply) && value->length > CONN_COPY_BYTES) {
+	if (packet_has_value(reply) && value->length > CONN_COPY_BYTES) {
 		binary_compose(reply);
 		conn_queue(conn, reply);
 		return;
 	}
 	out = conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES);
-	length = make(reply, out);
-	if (has_value(reply)) {
+	length = make_packet(reply, out);
+	if (packet_has_value(reply)) {
 		memcpy(out + length, value->data, value->length);
 		length += value->length;
 		store_value_release(conn->store, value);
@@ -184,8 +185,9 @@ void binary_answer(struct conn *conn, struct reply *reply)
 
 void binary_compose(struct reply *reply)
 {
-	reply->has_value = has_value(reply);
-	reply->text_length = make(reply, reply->text);
+	reply->has_value = packet_has_value(reply);
+	reply->text_length = make_packet(reply, reply->text);
+	must(reply->text_length <= REPLY_TEXT_BYTES);
 }
 
 _Static_assert(BINARY_HEAD_BYTES + BINARY_KEY_MAX <= REPLY_TEXT_BYTES, "a get's head fits");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking ahead: which keys do the packets that lie in the input name? A packet's place follows from the lengths
- * in the one before it. What is no proper packet ends the look; the parser decides what is wrong with it.
+ * Looks ahead at the keys of the packets in the input. The start of a packet follows from the lengths in the one before
+ * it. The look ends at the first malformed packet; the parser will answer that.
  */
 #include "server/proto/binary_internal.h"
 

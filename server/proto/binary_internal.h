@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the binary protocol: binary.c finds the packets in the input, binary_keys.c runs those on keys, binary_admin.c the
- * others, and binary_answer.c makes the answers.
+ * Inside the binary protocol: binary.c finds the packets in the input, binary_keys.c runs those on keys, binary_admin.c
+ * the others, and binary_answer.c makes the answers.
  *
- * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of binary_stat and
- * the helpers of libsasl2.
+ * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks, except the reports of binary_stat
+ * and the helpers of libsasl2.
  */
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
@@ -17,7 +17,7 @@
 #define BINARY_HEAD_BYTES (BINARY_HEADER_BYTES + BINARY_FLAGS_BYTES) /* before the key in a reply's text */
 
 enum binary_step {
-	BINARY_NEXT,
+	BINARY_NEXT, /* go on with the next packet, or with what the session's state says */
 	BINARY_WAIT, /* conn->wait is set; nothing was consumed */
 	BINARY_CLOSE
 };
@@ -46,7 +46,7 @@ enum binary_step binary_verbosity(struct conn *conn, const struct binary_command
 enum binary_step binary_quit(struct conn *conn, const struct binary_command *command);
 
 /* Logging in (binary_sasl.c). The value of auth and step lies in the input behind the key, complete. */
-#define BINARY_SASL_MAX (64u << 10) /* bytes of it; what is longer is refused */
+#define BINARY_SASL_MAX (64u << 10) /* bytes of it; a longer one is refused */
 enum binary_step binary_sasl_list(struct conn *conn, const struct binary_command *command);
 enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_command *command);
 
@@ -55,7 +55,8 @@ unsigned binary_foresee(const struct conn *conn, struct foreseen *out, unsigned 
 
 /* Appends an answer of this status to the output, with the text of an error or without a body. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
-/* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is large. */
+/* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is
+   large. */
 void binary_make_header(char *out, const struct binary_command *command, enum binary_status status, uint16_t key_length,
 			uint32_t body_length);
 /* Appends an answer with key and value, at most CONN_ROOM_BYTES together with the header. */

@@ -11,8 +11,9 @@ static const uint8_t op_of[BINARY_IDS] = {
 	[BINARY_INCR] = STORE_INCR,     [BINARY_DECR] = STORE_DECR,
 };
 
-/* A reply for a request on the command's key, which is copied: the input may be gone before it is done. */
-static struct reply *new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
+/* Returns a reply for a request on the command's key. The key is copied, as the input may be gone before the request is
+   done. */
+static struct reply *binary_new_request(struct conn *conn, const struct binary_command *command, uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
 	struct binary_own *own;
@@ -39,7 +40,7 @@ static struct reply *new_request(struct conn *conn, const struct binary_command 
 	return reply;
 }
 
-static void execute(struct conn *conn, struct reply *reply)
+static void binary_execute(struct conn *conn, struct reply *reply)
 {
 	if (proto_execute(conn, reply)) {
 		binary_answer(conn, reply);
@@ -55,7 +56,7 @@ static uint32_t expiry_of(const struct conn *conn, uint32_t exptime)
 	return store_expiry(conn->server->store, (int64_t)exptime);
 }
 
-/* delete, incr, decr, append and prepend act only on the object with the id that the client names, if it does. */
+/* If the client gives an id, delete, incr, decr, append and prepend act only on an object with that id. */
 static void compare_cas(struct store_request *request, const struct binary_command *command)
 {
 	if (command->cas == 0)
@@ -78,7 +79,7 @@ static void count_with(struct conn *conn, struct store_request *request, const s
 
 enum binary_step binary_key(struct conn *conn, const struct binary_command *command)
 {
-	struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+	struct reply *reply = binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
 	if (!reply)
 		return BINARY_CLOSE;
@@ -99,25 +100,27 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 	default:
 		break;
 	}
-	execute(conn, reply);
+	binary_execute(conn, reply);
 	return BINARY_NEXT;
 }
 
 /* ---- set, add, replace, append, prepend ------------------------------------------------------ */
 
-/* memcached counts in the text protocol alone what is too large or finds no memory. */
-static enum binary_step refuse_store(struct conn *conn, const struct binary_command *command, enum store_result why)
+/* As in memcached, only the text protocol counts values that are too large or find no memory. */
+static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command,
+					    enum store_result why)
 {
 	if (command->id == BINARY_SET) {
-		/* The client thinks of the old value as gone. */
-		struct reply *reply = new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+		/* The client takes the old value as replaced: it is deleted. */
+		struct reply *reply =
+			binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
 		if (!reply)
 			return BINARY_CLOSE;
 		reply->request.op = STORE_DELETE;
 		reply->request.has_options = true;
 		reply->request.options = (struct store_options){ .refused = why };
-		execute(conn, reply);
+		binary_execute(conn, reply);
 	} else {
 		binary_put_status(conn, command,
 				  why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
@@ -129,8 +132,8 @@ static enum binary_step refuse_store(struct conn *conn, const struct binary_comm
 }
 
 /*
- * With an id, set, add and replace are all one: the object is replaced if its id is that one, so that each of
- * them may find it missing, and add may store. With -C there are no ids to compare, and none is.
+ * With an id, set, add and replace do the same: they replace the object if it has that id. Each of them may find it
+ * missing, and add may store. With -C there are no ids, and none is compared.
  */
 static void choose_store(struct conn *conn, struct reply *reply, const struct binary_command *command)
 {
@@ -154,8 +157,8 @@ enum binary_step binary_store(struct conn *conn, const struct binary_command *co
 	item = store_item_create(conn->store, command->key, command->key_length, command->client_flags,
 				 expiry_of(conn, command->exptime), command->value_length, &why);
 	if (!item)
-		return refuse_store(conn, command, why);
-	reply = new_request(conn, command, hash);
+		return binary_refuse_store(conn, command, why);
+	reply = binary_new_request(conn, command, hash);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return BINARY_CLOSE;
@@ -174,6 +177,6 @@ bool binary_store_go_on(struct conn *conn)
 		return false;
 	conn->session.state = SESSION_LINE;
 	conn->session.reply = NULL;
-	execute(conn, reply);
+	binary_execute(conn, reply);
 	return true;
 }

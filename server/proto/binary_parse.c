@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The binary protocol's parser: a header and what follows it, checked against the table of commands. */
+/* The binary protocol's parser: checks a header against the table of commands, and reads extras and key. */
 #include "server/proto/binary.h"
 
 #include <endian.h>
@@ -55,7 +55,7 @@ enum shape_id {
 };
 
 static const struct shape {
-	uint8_t extras, extras_too; /* lengths that are right */
+	uint8_t extras, extras_too; /* the lengths that are allowed */
 	bool key, key_needed, value;
 } shapes[] = {
 	[SHAPE_KEY] = { 0, 0, true, true, false },     [SHAPE_STORE] = { 8, 8, true, true, true },
@@ -73,7 +73,7 @@ static const struct row {
 #undef BINARY_ROW
 };
 
-static bool fits(const struct shape *shape, const struct binary_command *command)
+static bool lengths_fit(const struct shape *shape, const struct binary_command *command)
 {
 	return (command->extras_length == shape->extras || command->extras_length == shape->extras_too) &&
 	       (command->key_length > 0 ? shape->key : !shape->key_needed) &&
@@ -104,7 +104,7 @@ enum binary_error binary_parse_header(const char *bytes, struct binary_command *
 		return BINARY_ERROR_KEY;
 	if (row->id == BINARY_NONE)
 		return BINARY_ERROR_UNKNOWN;
-	if (fits(&shapes[row->shape], out))
+	if (lengths_fit(&shapes[row->shape], out))
 		return BINARY_ERROR_NONE;
 	return row->shape == SHAPE_LEVEL ? BINARY_ERROR_UNKNOWN : BINARY_ERROR_SHAPE;
 }

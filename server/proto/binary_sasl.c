@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logging in by SASL: the mechanisms, and an exchange of two steps or more. A client that takes one is nobody
- * until it has succeeded, whoever it was before.
+ * Logging in by SASL: the mechanisms, and an exchange of one step or more. A client that begins an exchange is logged
+ * out until the exchange has succeeded.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void forget_user(struct conn *conn)
 	conn->user = NULL;
 }
 
-/* Without -S these are no commands. */
-static enum binary_step unknown(struct conn *conn, const struct binary_command *command)
+/* Without -S these commands don't exist. */
+static enum binary_step answer_unknown(struct conn *conn, const struct binary_command *command)
 {
 	binary_put_status(conn, command, BINARY_STATUS_UNKNOWN);
 	if (command->value_length > BINARY_BODY_MAX)
@@ -34,7 +34,7 @@ enum binary_step binary_sasl_list(struct conn *conn, const struct binary_command
 	const char *mechanisms;
 
 	if (!conn->server->auth || !auth_has_sasl(conn->server->auth))
-		return unknown(conn, command);
+		return answer_unknown(conn, command);
 	mechanisms = auth_sasl_mechanisms(conn->server->auth);
 	forget_user(conn);
 	if (!*mechanisms)
@@ -65,12 +65,13 @@ static void answer_ok(struct conn *conn, const struct binary_command *command)
 	binary_put(conn, command, BINARY_STATUS_OK, NULL, 0, text, sizeof(text) - 1);
 }
 
-static void exchange(struct conn *conn, const struct binary_command *command, const char *data)
+static void sasl_exchange(struct conn *conn, const struct binary_command *command, const char *data)
 {
 	char mechanism[MECHANISM_MAX + 1];
 	const char *challenge = NULL;
 	size_t length = 0;
 
+	must(command->key_length <= MECHANISM_MAX);
 	memcpy(mechanism, command->key, command->key_length);
 	mechanism[command->key_length] = 0;
 	ctr_add(CTR_auth_cmds, 1);
@@ -97,7 +98,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 	char *data = input->bytes + input->start;
 
 	if (!conn->server->auth || !auth_has_sasl(conn->server->auth))
-		return unknown(conn, command);
+		return answer_unknown(conn, command);
 	forget_user(conn);
 	if (command->value_length > BINARY_SASL_MAX) {
 		if (command->value_length > BINARY_BODY_MAX)
@@ -113,7 +114,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 	if (command->key_length > MECHANISM_MAX)
 		binary_put_status(conn, command, BINARY_STATUS_INVALID);
 	else
-		exchange(conn, command, data);
+		sasl_exchange(conn, command, data);
 	explicit_bzero(data, command->value_length);
 	return BINARY_NEXT;
 }

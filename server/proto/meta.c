@@ -6,10 +6,11 @@
 
 _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
 
-/* A reply for a request on this key. The key lies at the end of the text: a head that is made at its beginning
-   never reaches it (the longest one is 380 bytes, and 384 with a key in base64, which is 186 long at most). */
-static struct reply *new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
-				 enum store_op op)
+/* Returns a reply for a request on this key. The key lies at the end of the reply's text. A head made at the text's
+   beginning never reaches it: the longest head has 380 bytes, or 384 with a key in base64, which has 186 bytes at most.
+   */
+static struct reply *meta_new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
+				      enum store_op op)
 {
 	struct reply *reply = conn_reply_take(conn);
 	struct store_request *request;
@@ -36,6 +37,7 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 {
 	struct meta_own *own = meta_own(reply);
 
+	must(meta->answer_count <= META_ANSWERS && meta->opaque_length <= META_OPAQUE_MAX);
 	own->answer_count = meta->answer_count;
 	memcpy(own->answers, meta->answers, sizeof(own->answers));
 	own->opaque_length = meta->opaque_length;
@@ -49,8 +51,8 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 	own->length = meta->value_length;
 }
 
-/* The options that are the same for all commands. */
-static void set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
+/* Sets the options of the request that all commands have in common. */
+static void meta_set_options(struct conn *conn, struct store_request *request, const struct meta_command *meta)
 {
 	const struct store *store = conn->server->store;
 
@@ -69,13 +71,13 @@ static void set_options(struct conn *conn, struct store_request *request, const 
 	}
 }
 
-static void compare(struct store_request *request, const struct meta_command *meta)
+static void meta_compare(struct store_request *request, const struct meta_command *meta)
 {
 	request->options.compare_cas = true;
 	request->cas = meta->cas;
 }
 
-static enum text_step execute(struct conn *conn, struct reply *reply, bool changes)
+static enum text_step meta_execute(struct conn *conn, struct reply *reply, bool changes)
 {
 	if (proto_execute(conn, reply)) {
 		meta_answer(conn, reply);
@@ -91,14 +93,14 @@ static enum text_step execute(struct conn *conn, struct reply *reply, bool chang
 
 static enum text_step run_get(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
 	struct store_options *options;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
 	options = &reply->request.options;
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
 		options->recache = true;
 		options->recache_first = meta->recache_first;
@@ -106,12 +108,12 @@ static enum text_step run_get(struct conn *conn, const struct meta_command *meta
 			meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
 	}
 	options->keep_clock = meta_given(meta, 'u');
-	return execute(conn, reply, options->touch || options->vivify || options->recache);
+	return meta_execute(conn, reply, options->touch || options->vivify || options->recache);
 }
 
 static enum text_step run_debug(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DEBUG, STORE_GET);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_DEBUG, STORE_GET);
 
 	if (!reply)
 		return TEXT_CLOSE;
@@ -119,7 +121,7 @@ static enum text_step run_debug(struct conn *conn, const struct meta_command *me
 	meta_own(reply)->encoded = meta_given(meta, 'b');
 	reply->request.options.keep_clock = true;
 	reply->request.options.uncounted = true;
-	return execute(conn, reply, false);
+	return meta_execute(conn, reply, false);
 }
 
 /* ---- ms -------------------------------------------------------------------------------------- */
@@ -133,14 +135,14 @@ static enum store_op op_of_mode(const struct meta_command *meta)
 		return STORE_APPEND;
 	case 'P':
 		return STORE_PREPEND;
-	case 'R': /* with an id to compare it is a set that says the same of a key that isn't there */
+	case 'R': /* with an id to compare, cas answers the same for a missing key */
 		return meta_given(meta, 'C') ? STORE_SET : STORE_REPLACE;
 	default:
 		return STORE_SET;
 	}
 }
 
-/* The value passes by. The client thinks of the old one as gone, whatever the mode was. */
+/* The value is thrown away. The old one is deleted, as the client takes it as replaced, whatever the mode was. */
 static enum text_step refuse_value(struct conn *conn, const struct meta_command *meta, enum store_result why)
 {
 	text_refuse_store(conn, meta->key, meta->key_length, meta->value_length, false, why);
@@ -151,7 +153,7 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 {
 	enum store_op op = op_of_mode(meta);
 	bool joins = op == STORE_APPEND || op == STORE_PREPEND;
-	/* What is joined keeps flags and expiry of what it joins; a piece that is to stand alone has those of N. */
+	/* append and prepend keep flags and expiry of the object. If they make an object (N), N has its expiry. */
 	int64_t exptime = meta_given(meta, joins ? 'N' : 'T') ? (joins ? meta->vivify_exptime : meta->exptime) : 0;
 	struct store_options *options;
 	enum store_result why;
@@ -162,20 +164,20 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 				 store_expiry(conn->server->store, exptime), meta->value_length, &why);
 	if (!item)
 		return refuse_value(conn, meta, why);
-	reply = new_request(conn, meta, TEXT_KIND_META_SET, op);
+	reply = meta_new_request(conn, meta, TEXT_KIND_META_SET, op);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return TEXT_CLOSE;
 	}
 	set_own(reply, meta);
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	options = &reply->request.options;
 	options->touch = false;
 	options->vivify = joins && options->vivify;
 	reply->request.item = item;
-	/* memcached compares nothing for an add, and no id 0 where pieces are joined. */
+	/* memcached compares no id for an add, and no id 0 for append and prepend. */
 	if (meta_given(meta, 'C') && op != STORE_ADD && (!joins || meta->cas != 0))
-		compare(&reply->request, meta);
+		meta_compare(&reply->request, meta);
 	options->invalidate = meta_given(meta, 'I') && op == STORE_SET && meta_given(meta, 'C') && meta->cas != 0;
 	value_begin(conn, reply, meta->value_length);
 	return TEXT_NEXT;
@@ -185,41 +187,41 @@ static enum text_step run_set(struct conn *conn, const struct meta_command *meta
 
 static enum text_step run_delete(struct conn *conn, const struct meta_command *meta)
 {
-	struct reply *reply = new_request(conn, meta, TEXT_KIND_META_DELETE, STORE_DELETE);
+	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_DELETE, STORE_DELETE);
 	struct store_options *options;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
-	set_options(conn, &reply->request, meta);
+	meta_set_options(conn, &reply->request, meta);
 	options = &reply->request.options;
 	options->vivify = false;
 	options->invalidate = meta_given(meta, 'I');
 	options->drop_value = meta_given(meta, 'x');
 	options->touch = options->touch && options->invalidate;
 	if (meta_given(meta, 'C'))
-		compare(&reply->request, meta);
-	/* Quiet, it is told neither that the key was there nor that it wasn't. */
+		meta_compare(&reply->request, meta);
+	/* A quiet delete tells neither that the key was there nor that it wasn't. */
 	options->blind = meta_given(meta, 'q') && !options->compare_cas && !options->invalidate && !options->drop_value;
-	return execute(conn, reply, true);
+	return meta_execute(conn, reply, true);
 }
 
 static enum text_step run_arithmetic(struct conn *conn, const struct meta_command *meta)
 {
 	struct reply *reply =
-		new_request(conn, meta, TEXT_KIND_META_ARITHMETIC, meta->mode == 'D' ? STORE_DECR : STORE_INCR);
+		meta_new_request(conn, meta, TEXT_KIND_META_ARITHMETIC, meta->mode == 'D' ? STORE_DECR : STORE_INCR);
 	struct store_request *request;
 
 	if (!reply)
 		return TEXT_CLOSE;
 	set_own(reply, meta);
 	request = &reply->request;
-	set_options(conn, request, meta);
+	meta_set_options(conn, request, meta);
 	request->delta = meta_given(meta, 'D') ? meta->delta : 1;
 	request->options.initial = meta_given(meta, 'J') ? meta->initial : 0;
-	if (meta_given(meta, 'C') && meta->cas != 0) /* as memcached: 0 compares nothing */
-		compare(request, meta);
-	return execute(conn, reply, true);
+	if (meta_given(meta, 'C') && meta->cas != 0) /* memcached compares no id 0 */
+		meta_compare(request, meta);
+	return meta_execute(conn, reply, true);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

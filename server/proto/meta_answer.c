@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The meta commands' answers: a code, the flags that were asked for, and a value. */
+/* The meta commands' answers: a code, the flags that the command asked for, and a value. */
 #include "server/proto/meta_internal.h"
 
 #include "conf/conf.h"
 
-/* What memcached 1.6 adds to key and value in its sizes: header, the key's terminator, the value's line end; */
+/* memcached 1.6 adds these to key and value in its sizes: header, the key's terminator, the value's line end; */
 #define ITEM_BYTES (48u + 1u + 2u)
 #define ID_BYTES 8u /* but not with -C */
 #define FLAGS_BYTES 4u /* where there are any */
 
-/* By result; where a hit comes with a value it is "VA" instead. */
+/* The code of each result; a hit with a value has "VA" instead. */
 static const char codes[][3] = {
 	[STORE_HIT] = "HD",       [STORE_MISS] = "NF",    [STORE_STORED] = "HD",  [STORE_NOT_STORED] = "NS",
 	[STORE_EXISTS] = "EX",    [STORE_DELETED] = "HD", [STORE_TOUCHED] = "HD", [STORE_NOT_NUMBER] = "",
 	[STORE_TOO_LARGE] = "NS", [STORE_NO_MEMORY] = "",
 };
 
-static char *put(char *at, const char *text, unsigned length)
+static char *put_bytes(char *at, const char *text, unsigned length)
 {
 	memcpy(at, text, length);
 	return at + length;
 }
 
-#define put_text(at, literal) put((at), (literal), sizeof(literal) - 1)
+#define put_text(at, literal) put_bytes((at), (literal), sizeof(literal) - 1)
 
-static char *put_number(char *at, uint64_t number)
+static char *put_flag_number(char *at, uint64_t number)
 {
 	return at + text_number(at, number);
 }
@@ -33,10 +33,10 @@ static char *put_key(char *at, const struct store_request *request, bool encoded
 {
 	if (encoded)
 		return at + meta_encode_key(request->key, request->key_length, at);
-	return put(at, request->key, request->key_length);
+	return put_bytes(at, request->key, request->key_length);
 }
 
-static uint64_t shown_cas(const struct reply *reply, uint64_t cas)
+static uint64_t meta_shown_cas(const struct reply *reply, uint64_t cas)
 {
 	return reply->conn->server->conf->disable_cas ? 0 : cas;
 }
@@ -51,25 +51,25 @@ static char *put_ttl(char *at, struct reply *reply, bool before)
 
 	if (__builtin_expect(reply->request.made, 0))
 		ttl = made == 0 ? -1 : made == 1 ? found->ttl_before_seconds : found->ttl_seconds;
-	return ttl < 0 ? put_text(at, "-1") : put_number(at, (uint64_t)ttl);
+	return ttl < 0 ? put_text(at, "-1") : put_flag_number(at, (uint64_t)ttl);
 }
 
-/* A flag of mg, whose object was found: its letter is there. */
+/* Appends what follows the letter of a flag of mg, whose object was found. */
 static char *put_get_flag(char *at, struct reply *reply, char flag, bool before)
 {
 	const struct store_request *request = &reply->request;
 
 	switch (flag) {
 	case 'c':
-		return put_number(at, shown_cas(reply, request->value.cas));
+		return put_flag_number(at, meta_shown_cas(reply, request->value.cas));
 	case 'f':
-		return put_number(at, request->value.client_flags);
+		return put_flag_number(at, request->value.client_flags);
 	case 'h':
-		return put_number(at, request->found.fetched);
+		return put_flag_number(at, request->found.fetched);
 	case 'l':
-		return put_number(at, request->found.idle_seconds);
+		return put_flag_number(at, request->found.idle_seconds);
 	case 's':
-		return put_number(at, request->value.length);
+		return put_flag_number(at, request->value.length);
 	default:
 		return put_ttl(at, reply, before);
 	}
@@ -103,7 +103,7 @@ static char *put_flag(char *at, struct reply *reply, char flag)
 		return own->encoded ? put_text(at, " b") : at;
 	}
 	if (flag == 'O')
-		return put(put_text(at, " O"), own->opaque, own->opaque_length);
+		return put_bytes(put_text(at, " O"), own->opaque, own->opaque_length);
 	if (!has_answer(reply, flag))
 		return at;
 	*at++ = ' ';
@@ -113,11 +113,11 @@ static char *put_flag(char *at, struct reply *reply, char flag)
 	if (flag == 't')
 		return put_ttl(at, reply, own->before);
 	if (flag == 's')
-		return put_number(at, stored ? request->number : own->length);
-	return put_number(at, stored || request->result == STORE_HIT ? shown_cas(reply, request->cas) : 0);
+		return put_flag_number(at, stored ? request->number : own->length);
+	return put_flag_number(at, stored || request->result == STORE_HIT ? meta_shown_cas(reply, request->cas) : 0);
 }
 
-/* Who is to make the value anew: W this client, Z another one; X says that it is stale. */
+/* W: this client is asked to make the value anew; Z: another one was; X: the value is stale. */
 static char *put_marks(char *at, const struct store_found *found)
 {
 	if (found->win_sent && !found->won)
@@ -129,7 +129,8 @@ static char *put_marks(char *at, const struct store_found *found)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* q leaves out what a client expects: a miss of mg, the success of the others, but of an ma that made its number. */
+/* q leaves out the expected answers: a miss of mg, and the success of the other commands, except of an ma that has made
+   its object. */
 static bool is_silent(struct reply *reply)
 {
 	enum store_result result = reply->request.result;
@@ -154,8 +155,8 @@ static uint16_t make_error(const struct reply *reply, char *out)
 	return (uint16_t)length;
 }
 
-/* The answer up to the value. ma's number is in it. */
-static uint16_t make_head(struct reply *reply, char *out)
+/* Writes the answer up to the value, or with ma's number, into out. Returns its length; 0: it is left out. */
+static uint16_t make_meta_head(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	const struct meta_own *own = meta_own(reply);
@@ -169,20 +170,20 @@ static uint16_t make_head(struct reply *reply, char *out)
 	if (!*code)
 		return make_error(reply, out);
 	if (hit && own->value)
-		at = put_number(put_text(at, "VA "), length);
+		at = put_flag_number(put_text(at, "VA "), length);
 	else
-		at = put(at, reply->kind == TEXT_KIND_META_GET && !hit ? "EN" : code, 2);
+		at = put_bytes(at, reply->kind == TEXT_KIND_META_GET && !hit ? "EN" : code, 2);
 	for (unsigned i = 0; i < own->answer_count; i++)
 		at = put_flag(at, reply, own->answers[i]);
 	if (hit && reply->kind == TEXT_KIND_META_GET)
 		at = put_marks(at, &request->found);
 	at = put_text(at, "\r\n");
 	if (number)
-		at = put_text(put(at, digits, length), "\r\n");
+		at = put_text(put_bytes(at, digits, length), "\r\n");
 	return (uint16_t)(at - out);
 }
 
-static unsigned class_of(uint32_t bytes)
+static unsigned meta_class_of(uint32_t bytes)
 {
 	unsigned low = 1, high = store_class_count();
 
@@ -197,7 +198,7 @@ static unsigned class_of(uint32_t bytes)
 	return low;
 }
 
-/* me: sizes as memcached would count them, the class is ours. */
+/* me: the sizes are as memcached would count them; the class is our own. */
 static uint16_t make_debug(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
@@ -212,23 +213,25 @@ static uint16_t make_debug(struct reply *reply, char *out)
 		bytes += ID_BYTES;
 	at = put_key(put_text(out, "ME "), request, meta_own(reply)->encoded);
 	at = put_text(at, " exp=-");
-	at = put_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);
-	at = put_number(put_text(at, " la="), request->found.idle_seconds);
-	at = put_number(put_text(at, " cas="), shown_cas(reply, request->value.cas));
+	at = put_flag_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);
+	at = put_flag_number(put_text(at, " la="), request->found.idle_seconds);
+	at = put_flag_number(put_text(at, " cas="), meta_shown_cas(reply, request->value.cas));
 	at = request->found.fetched ? put_text(at, " fetch=yes cls=") : put_text(at, " fetch=no cls=");
-	at = put_number(at, class_of(bytes));
-	at = put_number(put_text(at, " size="), bytes);
+	at = put_flag_number(at, meta_class_of(bytes));
+	at = put_flag_number(put_text(at, " size="), bytes);
 	return (uint16_t)(put_text(at, "\r\n") - out);
 }
 
-/* The head; *value: the value follows it. One that doesn't is given back. */
-static uint16_t finish(struct reply *reply, char *out, bool *value)
+/* Writes the head into out, and returns its length. *value: the value follows; otherwise the value, if any, is
+   released. */
+static uint16_t finish_head(struct reply *reply, char *out, bool *value)
 {
 	bool found = reply->request.op == STORE_GET && reply->request.result == STORE_HIT, debug;
 	uint16_t length;
 
 	debug = reply->kind == TEXT_KIND_META_DEBUG;
-	length = debug ? make_debug(reply, out) : make_head(reply, out);
+	length = debug ? make_debug(reply, out) : make_meta_head(reply, out);
+	must(length <= REPLY_TEXT_BYTES);
 	*value = found && !debug && meta_own(reply)->value;
 	if (found && !*value)
 		store_value_release(reply->conn->store, &reply->request.value);
@@ -242,7 +245,7 @@ void meta_answer(struct conn *conn, struct reply *reply)
 		reply->request.op == STORE_GET && reply->request.result == STORE_HIT && value->length > CONN_COPY_BYTES;
 	char *out = large ? reply->text : conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
 	bool has_value;
-	char *at = out + finish(reply, out, &has_value);
+	char *at = out + finish_head(reply, out, &has_value);
 
 	if (large) {
 		reply->text_length = (uint16_t)(at - out);
@@ -251,7 +254,7 @@ void meta_answer(struct conn *conn, struct reply *reply)
 		return;
 	}
 	if (has_value)
-		at = put_text(put(at, value->data, value->length), "\r\n");
+		at = put_text(put_bytes(at, value->data, value->length), "\r\n");
 	conn_commit(conn, (uint32_t)(at - out));
 	if (has_value)
 		store_value_release(conn->store, &reply->request.value);
@@ -260,5 +263,5 @@ void meta_answer(struct conn *conn, struct reply *reply)
 
 void meta_compose(struct reply *reply)
 {
-	reply->text_length = finish(reply, reply->text, &reply->has_value);
+	reply->text_length = finish_head(reply, reply->text, &reply->has_value);
 }

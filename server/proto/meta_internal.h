@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside the meta commands, which are part of the text protocol: meta_parse.c reads their lines, meta.c makes
- * requests of them, meta_answer.c the answers. All on the connection's worker.
+ * requests of them, meta_answer.c makes the answers.
+ *
+ * Threads: all of it runs on the connection's worker; nothing takes a lock or blocks.
  */
 #ifndef FS_SERVER_PROTO_META_INTERNAL_H
 #define FS_SERVER_PROTO_META_INTERNAL_H
@@ -18,12 +20,13 @@ struct meta_own {
 	bool quiet;
 	bool value; /* v: the value, or ma's number, is sent */
 	bool encoded; /* b: the key is answered in base64 */
-	bool before; /* t comes before T: it is the old time to live that is answered */
-	uint8_t made; /* the same of an object that was made: 0 it has none yet, 1 the first of two counts, 2 the last */
+	bool before; /* t comes before T: the old time to live is answered */
+	uint8_t made; /* t of an object that this command made: 0 before N and T, 1 between them, 2 behind them */
 	uint32_t length; /* ms: of the value that was sent */
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");
 
+/* The meta command's part of a reply. */
 static inline struct meta_own *meta_own(struct reply *reply)
 {
 	return (struct meta_own *)reply->own;

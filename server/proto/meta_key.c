@@ -4,7 +4,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The digit's six bits; -1: no digit. */
+/* Returns the digit's six bits, or -1: it is no digit. */
 static int digit_value(char digit)
 {
 	if (digit >= 'A' && digit <= 'Z')
@@ -36,7 +36,7 @@ unsigned meta_encode_key(const char *key, unsigned length, char *out)
 	return (unsigned)(at - out);
 }
 
-/* How many characters count; those that are neither digits nor padding are passed over. */
+/* Returns how many characters count. Those that are neither digits nor padding don't. */
 static size_t count_digits(const char *text, size_t length)
 {
 	size_t count = 0;
@@ -46,7 +46,7 @@ static size_t count_digits(const char *text, size_t length)
 	return count;
 }
 
-/* The next four characters that count: their bits, and how many of them pad. */
+/* Returns the bits of the next four characters that count. *padding: how many of them pad. */
 static uint32_t next_group(const char **at, unsigned *padding)
 {
 	uint32_t group = 0;

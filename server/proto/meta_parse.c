@@ -27,7 +27,7 @@ static const uint8_t kinds[128] = {
 #undef META_FLAG_KIND
 };
 
-static enum meta_error parse_number(struct meta_command *out, char flag, const char *token, size_t length)
+static enum meta_error parse_flag_number(struct meta_command *out, char flag, const char *token, size_t length)
 {
 	uint64_t flags;
 
@@ -68,7 +68,7 @@ static enum meta_error decode_key(struct meta_command *out)
 	return META_ERROR_OK;
 }
 
-/* A flag that is known, and wasn't there before. */
+/* Parses a flag that is known and wasn't given before. */
 static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind, const char *word, size_t length)
 {
 	const char *token = word + 1;
@@ -77,7 +77,7 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 	case META_OPAQUE:
 		out->opaque = token;
 		out->opaque_length = length - 1 > META_OPAQUE_MAX ? META_OPAQUE_MAX + 1 : (uint8_t)(length - 1);
-		__attribute__((fallthrough)); /* it is answered, too */
+		__attribute__((fallthrough)); /* it is answered too */
 	case META_ANSWERED:
 		if (*word == 't')
 			out->made_ttl = meta_given(out, 'N') + meta_given(out, 'T');
@@ -92,13 +92,14 @@ static enum meta_error parse_token(struct meta_command *out, enum meta_kind kind
 		out->mode = *token;
 		return META_ERROR_OK;
 	case META_NUMBER:
-		return parse_number(out, *word, token, length - 1);
+		return parse_flag_number(out, *word, token, length - 1);
 	default:
 		return META_ERROR_OK;
 	}
 }
 
-/* An unknown flag or a second one of its kind ends the parsing; of bad tokens the last one is told. */
+/* False: an unknown flag, or a second one of its kind, ends the parsing. Of several bad tokens the last one is
+   answered. */
 static bool parse_flag(struct meta_command *out, const char *word, size_t length, enum meta_error *error)
 {
 	unsigned char flag = (unsigned char)*word;
@@ -111,13 +112,13 @@ static bool parse_flag(struct meta_command *out, const char *word, size_t length
 	}
 	out->given |= meta_flag_bit(*word);
 	wrong = parse_token(out, kind, word, length);
-	/* A bad F is told where nothing else is. */
+	/* A bad F is answered only if no other token is bad. */
 	if (wrong != META_ERROR_OK && (wrong != META_ERROR_FORMAT || *error == META_ERROR_OK))
 		*error = wrong;
 	return true;
 }
 
-/* At most `most` flags. What is wrong with them is told in *error; false: there are more. */
+/* Parses at most `most` flags, and sets *error if one of them is wrong. False: there are more. */
 static bool parse_flags(const char *at, const char *end, unsigned most, struct meta_command *out,
 			enum meta_error *error)
 {
@@ -141,7 +142,7 @@ static bool parse_flags(const char *at, const char *end, unsigned most, struct m
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-/* mg, md, ma: what comes after the key. */
+/* mg, md, ma: parses the flags behind the key. */
 static enum meta_error parse_options(enum text_id id, const char *at, const char *end, struct meta_command *out)
 {
 	enum meta_error error = META_ERROR_OK;
@@ -157,8 +158,8 @@ static enum meta_error parse_options(enum text_id id, const char *at, const char
 	return out->mode == 'I' || out->mode == 'D' ? META_ERROR_OK : META_ERROR_MODE_ARITHMETIC;
 }
 
-/* ms: the length decides whether a data block follows that has to be passed over when a flag is wrong. */
-static enum meta_error parse_store(const char *at, const char *end, struct meta_command *out)
+/* ms: with a valid length a data block follows, which must be skipped if a flag is wrong. */
+static enum meta_error parse_meta_store(const char *at, const char *end, struct meta_command *out)
 {
 	enum meta_error error = META_ERROR_OK;
 	const char *word = NULL;
@@ -179,7 +180,7 @@ static enum meta_error parse_store(const char *at, const char *end, struct meta_
 	return memchr("SEAPR", out->mode, 5) ? META_ERROR_OK : META_ERROR_MODE_SET;
 }
 
-/* me: the one flag it takes is a second word "b". */
+/* me: its only flag is a second word "b". */
 static enum meta_error parse_debug(const char *at, const char *end, struct meta_command *out)
 {
 	const char *word;
@@ -209,7 +210,7 @@ enum meta_error meta_parse(enum text_id id, const char *at, const char *end, str
 	out->key_length = (uint8_t)length;
 	if (id == TEXT_META_DEBUG)
 		return parse_debug(at, end, out);
-	error = id == TEXT_META_SET ? parse_store(at, end, out) : parse_options(id, at, end, out);
+	error = id == TEXT_META_SET ? parse_meta_store(at, end, out) : parse_options(id, at, end, out);
 	if (error == META_ERROR_OK && out->opaque_length > META_OPAQUE_MAX)
 		return META_ERROR_OPAQUE;
 	return error;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The meta commands' parser: a pure function from a line to a struct; it knows neither connections nor
- * the store. Specification: protocol.txt of memcached; error lines and their order are what 1.6.18 was seen to
- * answer, the flags E and x, s with ms and N with append and prepend are what releases up to 1.6.45 added.
+ * The meta commands' parser: a pure function from a line to a struct. It knows neither connections nor the store.
+ * Specification: protocol.txt of memcached. Error lines and their order are those that 1.6.18 was seen to answer; the
+ * flags E and x, s with ms, and N with append and prepend are those that releases up to 1.6.45 added.
  *
  *   mg <key> <flag>*     ms <key> <bytes> <flag>*     md <key> <flag>*     ma <key> <flag>*     me <key> [b]
  *
- * A flag is a letter and, right behind it, its token. Each flag is taken by all of mg, ms, md and ma: one that
- * means nothing to the command changes nothing.
+ * A flag is a letter and, right behind it, its token. mg, ms, md and ma take all flags; one that has no meaning for the
+ * command changes nothing.
+ *
+ * Threads: any; nothing here has a state.
  */
 #ifndef FS_SERVER_PROTO_META_PARSE_H
 #define FS_SERVER_PROTO_META_PARSE_H
@@ -62,7 +64,7 @@
 
 enum meta_kind { META_NO_FLAG, META_PLAIN, META_ANSWERED, META_OPAQUE, META_BASE64, META_MODE, META_NUMBER };
 
-/* How many flags an answer can have: each of those that are answered once, as a second one of a kind is an error. */
+/* How many flags an answer can have: each kind once, as a second flag of its kind is an error. */
 enum {
 #define META_FLAG_ANSWERS(letter, kind) +(META_##kind == META_ANSWERED || META_##kind == META_OPAQUE)
 	META_ANSWERS = 0 META_FLAG_TABLE(META_FLAG_ANSWERS)
@@ -98,7 +100,7 @@ enum meta_error {
 /* The line that answers an error, line end included; "" for OK. Constant text. */
 const char *meta_error_answer(enum meta_error error);
 
-/* Pointers lead into the line, or, of a key in base64, into the struct itself. A token's field is set where its
+/* Pointers lead into the line; the one of a key in base64 leads into the struct itself. A token's field is set if its
    flag was given. */
 struct meta_command {
 	const char *key;
@@ -116,8 +118,8 @@ struct meta_command {
 	uint8_t answer_count;
 	char mode; /* M: ms: S E A P R; ma: I D; without it S and I */
 	bool old_ttl; /* t comes before T: it asks for the time to live before T */
-	bool vivify_last; /* N comes after T: it counts for an object that is made */
-	uint8_t made_ttl; /* t of an object that is made: so many of N and T come before it */
+	bool vivify_last; /* N comes after T: an object that is made gets N's time */
+	uint8_t made_ttl; /* t of an object that is made: how many of N and T come before t, 0 .. 2 */
 	bool recache_first; /* R comes before T */
 	bool body_follows; /* ms, also with an error: a data block of value_length bytes comes next */
 	char answers[META_ANSWERS]; /* flags that are answered, in the order asked */
@@ -137,18 +139,18 @@ static inline bool meta_given(const struct meta_command *command, char flag)
 }
 
 /*
- * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or the
- * error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay in its
- * place as long as its key is used.
+ * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or
+ * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay
+ * in its place as long as its key is used.
  */
 enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
-/* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a terminator. Returns
-   its length. */
+/* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a
+   terminator. Returns its length. */
 unsigned meta_encode_key(const char *key, unsigned length, char *out);
 
-/* Decodes the base64 of a key, at most TEXT_KEY_MAX bytes, into out[META_DECODED_MAX]. Returns the key's length, or 0 if it is no
-   key. As memcached does, it passes over characters that don't belong, and ends with the first padding. */
+/* Decodes the base64 of a key, at most TEXT_KEY_MAX bytes, into out[META_DECODED_MAX]. Returns the key's length, or 0
+   if it is no key. As memcached does, it passes over characters that don't belong, and ends with the first padding. */
 unsigned meta_decode_key(const char *text, size_t length, char *out);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Protocols. A connection's first byte decides which one it speaks (proto_choose). Each protocol is a struct protocol
  * (conn/conn.h). This header also has the text protocol's parser, a pure function from a line to a struct: it knows
- * neither connections nor the store. Specification: protocol.txt of memcached 1.6; where that leaves something open, the
- * parser does what memcached 1.6.18 was seen to do.
+ * neither connections nor the store. Specification: protocol.txt of memcached 1.6; where that leaves something open,
+ * the parser does what memcached 1.6.18 was seen to do.
  *
  * Threads: any; nothing here has a state.
  */
@@ -18,8 +18,9 @@ struct conf;
 struct protocol;
 
 /*
- * The protocol of a connection that starts with this byte: binary for its magic byte, text for any other, unless an option
- * allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol then. Never NULL.
+ * The protocol of a connection that starts with this byte: binary for its magic byte, text for any other, unless an
+ * option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol then.
+ * Never NULL.
  */
 const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
 
@@ -123,13 +124,14 @@ struct text_command {
 };
 
 /*
- * Parses a line of length bytes without its line end into *out. Returns TEXT_ERROR_OK, or the error. out->noreply is valid in
- * both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads
- * [line, line + length) only.
+ * Parses a line of length bytes without its line end into *out. Returns TEXT_ERROR_OK, or the error. out->noreply is
+ * valid in both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads [line,
+ * line + length) only.
  */
 enum text_error text_parse(const char *line, size_t length, struct text_command *out);
 
-/* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is none. */
+/* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is
+   none. */
 bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*

@@ -14,12 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "server/conn/conn.h"
 #include "server/count/observe.h"
 
 /*
- * Executes the request of a reply, and counts it if it is done at once. Returns true when it is done. Returns false when
- * it waits for flash: the caller queues the reply (conn_queue), and the network counts the request when it is done.
+ * Executes the request of a reply, and counts it if it is done at once. Returns true when it is done. Returns false
+ * when it waits for flash: the caller queues the reply (conn_queue), and the network counts the request when it is
+ * done.
  */
 static inline bool proto_execute(struct conn *conn, struct reply *reply)
 {
@@ -29,10 +31,12 @@ static inline bool proto_execute(struct conn *conn, struct reply *reply)
 	return true;
 }
 
-/* The next length bytes of the input are the value of this reply's item. The session owns the reply and its item until the
-   protocol takes them back (session.reply), or value_abandon frees them. */
+/* The next length bytes of the input are the value of this reply's item. The session owns the reply and its item until
+   the protocol takes them back (session.reply), or value_abandon frees them. */
 static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t length)
 {
+	must(!conn->session.reply);
+	debug_must(conn->session.state != SESSION_BODY);
 	conn->session.reply = reply;
 	conn->session.state = SESSION_BODY;
 	conn->body = store_item_value(reply->request.item);

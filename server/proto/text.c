@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text protocol: finds the commands in the input and hands them to what executes them. */
+/* The text protocol: finds the commands in the input and hands them to their handlers. */
 #include "server/proto/text_internal.h"
 
 #include "base/events.h"
@@ -8,7 +8,7 @@
 
 #define LOGGED_BYTES 500u /* of a command's line */
 
-/* A barrier takes effect after all that came before it, and is seen by all that comes after. */
+/* A barrier waits for all commands before it, and all commands after it see its effect. */
 static const struct handler {
 	enum text_step (*run)(struct conn *conn, const struct text_command *command);
 	bool barrier;
@@ -51,9 +51,8 @@ static const struct handler {
 
 /* ---- finding commands ------------------------------------------------------------------------ */
 
-/* Must this command wait for one before it? Then nothing of it may happen yet. gets ask for each
-   of their keys. */
-static bool must_wait(struct conn *conn, const struct text_command *command)
+/* Must this command wait for one before it? Then it has no effect yet. Gets ask again for each of their keys. */
+static bool line_must_wait(struct conn *conn, const struct text_command *command)
 {
 	if (conn->pending == 0)
 		return false;
@@ -68,8 +67,8 @@ static bool must_wait(struct conn *conn, const struct text_command *command)
 	return true;
 }
 
-/* A browser, or a server that was talked into a request, speaks HTTP: what follows in its body
-   must not be taken for commands. */
+/* Is this a line of HTTP, from a browser or from a server that was tricked into a request? Its body must not be taken
+   for commands. */
 static bool is_http(const char *line, size_t length)
 {
 	const char *last = memrchr(line, ' ', length);
@@ -77,7 +76,7 @@ static bool is_http(const char *line, size_t length)
 	return last && (size_t)(line + length - last) > 6 && memcmp(last + 1, "HTTP/", 5) == 0;
 }
 
-/* -vv, and watch rawcmds. What is not a printable character is shown as one. */
+/* For -vv and "watch rawcmds". Bytes that are not printable are shown as '?'. */
 static void __attribute__((cold, noinline)) log_command(const struct conn *conn, const char *line, size_t length)
 {
 	char text[LOGGED_BYTES + 1];
@@ -92,8 +91,8 @@ static void __attribute__((cold, noinline)) log_command(const struct conn *conn,
 			    shown < length ? " ..." : "");
 }
 
-/* The command starts: its line, without the line end, is used up. */
-static inline void begin(struct conn *conn, const char *line, size_t length, const char *newline)
+/* The command of this line starts: the line is used up, and the command counts for the turn. */
+static inline void begin_command(struct conn *conn, const char *line, size_t length, const char *newline)
 {
 	if (__builtin_expect(log_level() >= LOG_LEVEL_DEBUG || events_on(EVENT_RAWCMDS), 0))
 		log_command(conn, line, length);
@@ -101,7 +100,7 @@ static inline void begin(struct conn *conn, const char *line, size_t length, con
 	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
 }
 
-/* The line [start, newline) without its line end. */
+/* Runs the command of the line [input.start, newline). */
 static enum text_step run_line(struct conn *conn, const char *newline)
 {
 	const char *line = conn->input.bytes + conn->input.start;
@@ -116,17 +115,18 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 		return text_auth_line(conn, line, length, newline);
 	error = text_parse(line, length, &command);
 	if (error == TEXT_ERROR_OK) {
-		if (must_wait(conn, &command))
+		if (line_must_wait(conn, &command))
 			return TEXT_WAIT;
-		begin(conn, line, length, newline);
+		begin_command(conn, line, length, newline);
+		debug_must(command.id < TEXT_COMMANDS);
 		if (handlers[command.id].run)
 			return handlers[command.id].run(conn, &command);
 		error = TEXT_ERROR_UNKNOWN;
 	} else {
-		begin(conn, line, length, newline);
+		begin_command(conn, line, length, newline);
 	}
 	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
-		log_debug("a client speaks HTTP: closed");
+		log_debug("<%d is closed: the client speaks HTTP", conn_number(conn));
 		return TEXT_CLOSE;
 	}
 	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn)
@@ -136,7 +136,7 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	return TEXT_NEXT;
 }
 
-/* No line end yet: more is to come, unless no command is that long. */
+/* The input has no line end yet. The connection is closed if no command may be as long as this. */
 static enum conn_verdict part_of_line(struct conn *conn)
 {
 	const struct input *input = &conn->input;
@@ -164,8 +164,8 @@ static enum conn_verdict verdict_of(enum text_step step)
 	}
 }
 
-/* One command's line. *step is TEXT_NEXT when it is done with. */
-static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
+/* Runs the next line's command. *step is TEXT_NEXT when it is done with the line. */
+static enum conn_verdict next_command_line(struct conn *conn, enum text_step *step)
 {
 	struct input *input = &conn->input;
 	uint32_t from = input->start + conn->session.scanned;
@@ -180,7 +180,7 @@ static enum conn_verdict next_line(struct conn *conn, enum text_step *step)
 		return CONN_WAIT;
 	*step = run_line(conn, newline);
 	if (*step != TEXT_NEXT) {
-		if (*step == TEXT_LEND) /* the line is used up: when the connection is back a new one begins */
+		if (*step == TEXT_LEND) /* the line is used up: a new one begins when the connection is back */
 			conn->session.scanned = 0;
 		return verdict_of(*step);
 	}
@@ -196,7 +196,7 @@ static enum conn_verdict text_input(struct conn *conn)
 
 		switch (conn->session.state) {
 		case SESSION_LINE:
-			verdict = next_line(conn, &step);
+			verdict = next_command_line(conn, &step);
 			if (step != TEXT_NEXT)
 				return verdict;
 			break;
@@ -214,9 +214,12 @@ static enum conn_verdict text_input(struct conn *conn)
 			if (!text_auth_go_on(conn))
 				return CONN_MORE;
 			break;
-		default:
+		case SESSION_SWALLOW:
 			if (!value_skip_go_on(conn))
 				return CONN_MORE;
+			break;
+		default:
+			must(false);
 		}
 	}
 }

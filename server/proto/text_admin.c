@@ -12,7 +12,7 @@
 
 #define NO_FLUSH "CLIENT_ERROR flush_all not allowed\r\n"
 #define MEGABYTE (1u << 20)
-#define LEAST_MEGABYTES 8u /* what memcached lets cache_memlimit go down to */
+#define LEAST_MEGABYTES 8u /* memcached's least value of cache_memlimit */
 
 static void stats_row(struct stats_out *out, const char *name, const char *value)
 {
@@ -56,7 +56,7 @@ enum text_step text_flush_all(struct conn *conn, const struct text_command *comm
 	if (allowed)
 		store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
 	else
-		ctr_add(CTR_cmd_flush, 1); /* as the store does */
+		ctr_add(CTR_cmd_flush, 1); /* the store counts only those that it executes */
 	if (command->noreply)
 		return TEXT_NEXT;
 	if (allowed)
@@ -97,7 +97,7 @@ static bool is_word(const char *word, size_t length, const char *text)
 	return length == strlen(text) && memcmp(word, text, length) == 0;
 }
 
-static enum text_step say(struct conn *conn, const char *line)
+enum text_step text_say(struct conn *conn, const char *line)
 {
 	conn_put(conn, line, (uint32_t)strlen(line));
 	return TEXT_NEXT;
@@ -117,17 +117,17 @@ bool text_is_noreply(const struct text_command *command, unsigned most)
 
 /* ---- the daemon as a whole ------------------------------------------------------------------------ */
 
-/* Both kinds end alike: nothing is lost that a longer farewell would save. */
+/* "shutdown graceful" ends as "shutdown" does, which loses nothing either. */
 enum text_step text_shutdown(struct conn *conn, const struct text_command *command)
 {
 	const char *at = command->rest, *word;
 	size_t length;
 
 	if (!conn->server->conf->enable_shutdown)
-		return say(conn, "ERROR: shutdown not enabled\r\n");
+		return text_say(conn, "ERROR: shutdown not enabled\r\n");
 	if (text_word(&at, command->rest_end, &word, &length) && !is_word(word, length, "graceful"))
-		return say(conn, "CLIENT_ERROR invalid shutdown mode\r\n");
-	log_notice("a client asks to shut down");
+		return text_say(conn, "CLIENT_ERROR invalid shutdown mode\r\n");
+	log_notice("a client has asked the daemon to shut down");
 	admin_shutdown(conn->server);
 	return TEXT_CLOSE;
 }
@@ -142,7 +142,7 @@ static const char *set_memory_limit(struct conn *conn, const struct text_command
 		return "ERROR\r\n";
 	if (text_word(&at, command->rest_end, &word, &length) && text_word(&at, command->rest_end, &word, &length))
 		return "ERROR\r\n";
-	megabytes = (uint32_t)number; /* as memcached takes it */
+	megabytes = (uint32_t)number; /* as memcached: the lower 32 bits */
 	if (megabytes < LEAST_MEGABYTES)
 		return "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
 	if (megabytes > 1000000000)
@@ -150,7 +150,7 @@ static const char *set_memory_limit(struct conn *conn, const struct text_command
 	if (store_set_memory_limit(conn->server->store, megabytes * MEGABYTE) != FS_OK)
 		return "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
 	log_event(LOG_LEVEL_NOTICE, "memory_limit", LOG_FIELDS(LOG_NUMBER("MEGABYTES", megabytes)),
-		  "the memory limit is %llu MiB now: a client has set it", (unsigned long long)megabytes);
+		  "a client has set the memory limit to %llu MiB", (unsigned long long)megabytes);
 	if (events_on(EVENT_SYSEVENTS))
 		events_emit(EVENT_SYSEVENTS, "type=memory_limit megabytes=%llu", (unsigned long long)megabytes);
 	return "OK\r\n";
@@ -160,7 +160,7 @@ enum text_step text_cache_memlimit(struct conn *conn, const struct text_command 
 {
 	const char *answer = set_memory_limit(conn, command);
 
-	return text_is_noreply(command, 2) ? TEXT_NEXT : say(conn, answer);
+	return text_is_noreply(command, 2) ? TEXT_NEXT : text_say(conn, answer);
 }
 
 enum text_step text_refresh_certs(struct conn *conn, const struct text_command *command)
@@ -169,13 +169,13 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 
 	(void)command;
 	if (!conn->server->conf->enable_ssl)
-		return say(conn, "Error TLS not enabled\r\n");
+		return text_say(conn, "Error TLS not enabled\r\n");
 	if (admin_refresh_certificates(conn->server, reason) == FS_OK)
-		return say(conn, "OK\r\n");
-	log_warn("certificates are not renewed: %s", reason);
+		return text_say(conn, "OK\r\n");
+	log_warn("certificates and keys stay as they were: %s", reason);
 	conn_put_text(conn, "Error ");
 	conn_put(conn, reason, (uint32_t)strlen(reason));
-	return say(conn, "\r\n");
+	return text_say(conn, "\r\n");
 }
 
 /* ---- watch ------------------------------------------------------------------------------------- */
@@ -188,21 +188,21 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 	size_t length;
 
 	if (conn->server->conf->disable_watch)
-		return noreply ? TEXT_NEXT : say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
+		return noreply ? TEXT_NEXT : text_say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
 	while (text_word(&at, command->rest_end, &word, &length)) {
 		enum event_stream stream = events_find(word, length);
 
 		if (stream == EVENT_STREAMS)
-			return noreply ? TEXT_NEXT : say(conn, "ERROR\r\n");
+			return noreply ? TEXT_NEXT : text_say(conn, "ERROR\r\n");
 		streams |= 1u << stream;
 	}
 	switch (watch_join(conn->server->watch, conn, streams ? streams : 1u << EVENT_FETCHERS)) {
 	case FS_OK:
 		return TEXT_LEND;
 	case FS_EFULL:
-		return say(conn, "WATCHER_TOO_MANY log watcher limit reached\r\n");
+		return text_say(conn, "WATCHER_TOO_MANY log watcher limit reached\r\n");
 	default:
-		return say(conn, "WATCHER_FAILED failed to add log watcher\r\n");
+		return text_say(conn, "WATCHER_FAILED failed to add log watcher\r\n");
 	}
 }
 

@@ -15,7 +15,7 @@ struct text {
 		literal, sizeof(literal) - 1 \
 	}
 
-/* By result. A hit of incr and decr is a number; misses and hits of gets have no line. */
+/* The line of each result. The answer to a hit of incr or decr is a number; hits and misses of gets have no line. */
 static const struct text by_result[] = {
 	[STORE_HIT] = TEXT(""),
 	[STORE_MISS] = TEXT("NOT_FOUND\r\n"),
@@ -25,19 +25,19 @@ static const struct text by_result[] = {
 	[STORE_DELETED] = TEXT("DELETED\r\n"),
 	[STORE_TOUCHED] = TEXT("TOUCHED\r\n"),
 	[STORE_NOT_NUMBER] = TEXT("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
-	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: what memcached says of it */
+	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: memcached's answer */
 	[STORE_NO_MEMORY] = TEXT(TEXT_NO_MEMORY),
 };
 
 static const struct text too_large = TEXT(TEXT_TOO_LARGE);
 
-static bool is_get(const struct reply *reply)
+static bool text_is_get(const struct reply *reply)
 {
 	return reply->request.op == STORE_GET || reply->request.op == STORE_GAT;
 }
 
-/* One digit or two is what flags and lengths mostly have. */
-static char *put_number(char *at, uint64_t number)
+/* Fast for one digit or two, as flags and lengths mostly have. */
+static char *put_short_number(char *at, uint64_t number)
 {
 	if (number < 10) {
 		*at = (char)('0' + number);
@@ -46,8 +46,9 @@ static char *put_number(char *at, uint64_t number)
 	return at + text_number(at, number);
 }
 
-/* "VALUE <key> ..." at out: its length. Where out is the reply's text, the key may stand in its place already. */
-static uint16_t make_head(const struct reply *reply, char *out)
+/* Writes "VALUE <key> ..." into out, and returns its length. If out is the reply's text, the key may be in its position
+   already. */
+static uint16_t make_value_head(const struct reply *reply, char *out)
 {
 	const struct store_value *value = &reply->request.value;
 	char *key = out + TEXT_HEAD, *at = key + reply->request.key_length;
@@ -56,12 +57,12 @@ static uint16_t make_head(const struct reply *reply, char *out)
 	if (reply->request.key != key)
 		memcpy(key, reply->request.key, reply->request.key_length);
 	*at++ = ' ';
-	at = put_number(at, value->client_flags);
+	at = put_short_number(at, value->client_flags);
 	*at++ = ' ';
-	at = put_number(at, value->length);
+	at = put_short_number(at, value->length);
 	if (reply->show_cas) {
 		*at++ = ' ';
-		at = put_number(at, reply->conn->server->conf->disable_cas ? 0 : value->cas);
+		at = put_short_number(at, reply->conn->server->conf->disable_cas ? 0 : value->cas);
 	}
 	*at++ = '\r';
 	*at++ = '\n';
@@ -78,13 +79,13 @@ static void answer_get(struct conn *conn, struct reply *reply)
 		return;
 	}
 	if (value->length > CONN_COPY_BYTES) {
-		reply->text_length = make_head(reply, reply->text);
+		reply->text_length = make_value_head(reply, reply->text);
 		reply->has_value = true;
 		conn_queue(conn, reply);
 		return;
 	}
 	at = conn_room(conn, REPLY_TEXT_BYTES + CONN_COPY_BYTES + 2);
-	at += make_head(reply, at);
+	at += make_value_head(reply, at);
 	memcpy(at, value->data, value->length);
 	at += value->length;
 	*at++ = '\r';
@@ -95,13 +96,15 @@ static void answer_get(struct conn *conn, struct reply *reply)
 	conn_reply_give(conn, reply);
 }
 
-/* The line of a request that is no get; at most 70 bytes. */
+/* Writes the answer, at most 70 bytes, to a request that is no get. Returns its length. */
 static uint16_t make_line(const struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	const struct text *text = &by_result[request->result];
 
-	if (request->result == STORE_TOO_LARGE && request->op == STORE_DELETE) /* what is left to do of a set */
+	must((size_t)request->result < sizeof(by_result) / sizeof(by_result[0]));
+
+	if (request->result == STORE_TOO_LARGE && request->op == STORE_DELETE) /* the delete of a refused set */
 		text = &too_large;
 
 	if (reply->noreply)
@@ -122,7 +125,7 @@ void text_answer(struct conn *conn, struct reply *reply)
 		meta_answer(conn, reply);
 		return;
 	}
-	if (is_get(reply)) {
+	if (text_is_get(reply)) {
 		answer_get(conn, reply);
 		return;
 	}
@@ -140,10 +143,10 @@ void text_compose(struct reply *reply)
 		meta_compose(reply);
 		return;
 	}
-	if (!is_get(reply)) {
+	if (!text_is_get(reply)) {
 		reply->text_length = make_line(reply, reply->text);
 		return;
 	}
 	reply->has_value = reply->request.result == STORE_HIT;
-	reply->text_length = reply->has_value ? make_head(reply, reply->text) : 0;
+	reply->text_length = reply->has_value ? make_value_head(reply, reply->text) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text protocol before somebody has logged in (-Y): a "set" whose value is "user password", with a key, flags and
- * exptime that nobody looks at, is the one command there is.
+ * The text protocol before the client has logged in (-Y). The only command is a "set" whose value is "user password";
+ * its key, flags and exptime are ignored.
  */
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "server/auth/auth.h"
 #include "server/proto/text_internal.h"
 
-#define TOKEN_MAX CONN_BUFFER_BYTES /* of a longer one the client is not listened to any more */
+#define TOKEN_MAX CONN_BUFFER_BYTES /* a longer one closes the connection */
 
-/* A length, which saturates beyond what anybody waits for. */
+/* Reads a length; one that is far beyond TOKEN_MAX saturates. False: it is no number. */
 static bool read_length(const char *word, size_t length, uint64_t *out)
 {
 	*out = 0;
@@ -60,6 +60,7 @@ static bool log_in(struct conn *conn, const char *user, size_t user_length, cons
 {
 	char *name;
 
+	must(!conn->user && !conn->authenticated);
 	if (!auth_check(conn->server->auth, user, user_length, password, length))
 		return false;
 	name = mem_zalloc(user_length + 1);
@@ -71,7 +72,7 @@ static bool log_in(struct conn *conn, const char *user, size_t user_length, cons
 	return true;
 }
 
-/* The value, or what comes before a zero byte in it. Words after the first two are of no interest. */
+/* Answers the value, up to the first zero byte in it. Words after the first two are ignored. */
 static void answer_token(struct conn *conn, const char *token, size_t length)
 {
 	const char *at = token, *end = token + strnlen(token, length), *user, *password;

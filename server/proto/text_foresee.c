@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking ahead: which keys do the commands that lie in the input name? A rough scan of the most frequent
- * commands, to be much cheaper than the cache misses it hides; whatever it doesn't understand ends it, and
- * what it takes for a key by mistake costs only time. The parser decides.
+ * Looks ahead at the keys of the commands in the input. It is a rough scan of the most frequent commands, as it must be
+ * much cheaper than the cache misses that it hides. It ends at the first text that it doesn't understand. A word that
+ * it takes for a key by mistake costs only time: the parser decides.
  */
 #include "server/proto/text_internal.h"
 
@@ -10,7 +10,7 @@
 
 enum line { OTHER, GET, SET, META_GET, META_SET };
 
-/* What starts at `at`, where four bytes are. */
+/* Which command starts at `at`? Reads four bytes. */
 static enum line kind_of(const char *at)
 {
 	if (memcmp(at, "get ", 4) == 0)
@@ -22,7 +22,7 @@ static enum line kind_of(const char *at)
 	return OTHER;
 }
 
-/* Where the command after a data block of so many bytes begins. NULL: not in the input. */
+/* Returns the start of the command behind a data block of so many bytes. NULL: the input ends before it. */
 static const char *after_body(const char *newline, const char *end, uint64_t bytes)
 {
 	return bytes + 2 < (uint64_t)(end - newline) ? newline + 1 + bytes + 2 : NULL;
@@ -41,7 +41,7 @@ static uint64_t last_number(const char *newline)
 	return number;
 }
 
-/* ms: it is the word behind the key. */
+/* ms: the length is the word behind the key. */
 static uint64_t next_number(const char *space)
 {
 	uint64_t number = 0;
@@ -51,7 +51,8 @@ static uint64_t next_number(const char *space)
 	return number;
 }
 
-/* The key of a get with one key, a set, an mg or an ms; where the next command begins, NULL if that is not here. */
+/* Finds the key of a get with one key, a set, an mg or an ms. Moves *at to the next command, or to NULL if that isn't
+   in the input. */
 static bool foresee_line(const char **at, const char *end, const char **key, size_t *length)
 {
 	const char *limit = end - *at > LINE_BYTES ? *at + LINE_BYTES : end, *stop;

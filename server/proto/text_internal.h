@@ -54,8 +54,8 @@ static inline void text_skip_value(struct conn *conn, uint32_t length)
 	value_skip(conn, (uint64_t)length + 2);
 }
 
-/* Refuses a set whose item could not be made, for the reason `why`: the value of value_length bytes that comes next is thrown
-   away, and the key's object is deleted, as the client thinks of it as replaced. */
+/* Refuses a set whose item could not be made, for the reason `why`: the value of value_length bytes that comes next is
+   thrown away, and the key's object is deleted, as the client thinks of it as replaced. */
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why);
 
@@ -66,7 +66,8 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 enum text_step text_stats(struct conn *conn, const struct text_command *command);
 enum text_step text_verbosity(struct conn *conn, const struct text_command *command);
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command);
-/* The answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does. Constant text. */
+/* The answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does. Constant
+   text. */
 const char *text_flush_error(const struct conn *conn);
 enum text_step text_version(struct conn *conn, const struct text_command *command);
 enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);
@@ -76,10 +77,13 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 enum text_step text_watch(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
 
-/* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer nothing,
-   not even errors. */
+/* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer
+   nothing, not even errors. */
 bool text_is_noreply(const struct text_command *command, unsigned most);
 #define TEXT_WORDS_MOST 22 /* that memcached tells apart */
+
+/* Appends a line, with its line end, to the output. Returns TEXT_NEXT. */
+enum text_step text_say(struct conn *conn, const char *line);
 
 /* Commands to parts of memcached (text_tuning.c): each answers its command. */
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);

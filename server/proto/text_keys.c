@@ -4,7 +4,7 @@
 
 #include "base/metrics/counters.h"
 
-#define BLOCK_KEYS 16u /* of a multiget, looked ahead at together */
+#define BLOCK_KEYS 16u /* keys of a multiget that are looked ahead at together */
 
 static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_SET] = STORE_SET,       [TEXT_ADD] = STORE_ADD,         [TEXT_REPLACE] = STORE_REPLACE,
@@ -14,8 +14,10 @@ static const uint8_t op_of[TEXT_COMMANDS] = {
 	[TEXT_BGET] = STORE_GET,      [TEXT_GAT] = STORE_GAT,         [TEXT_GATS] = STORE_GAT,
 };
 
-/* A reply for a request on this key, which stays in the input as long as the request is not pending. */
-static struct reply *new_request(struct conn *conn, enum store_op op, const char *key, size_t length, uint64_t hash)
+/* Returns a reply for a request on this key. The key lies in the input, and may stay there while the request isn't
+   pending. */
+static struct reply *text_new_request(struct conn *conn, enum store_op op, const char *key, size_t length,
+				      uint64_t hash)
 {
 	struct reply *reply = conn_reply_take(conn);
 
@@ -35,20 +37,20 @@ static struct reply *new_request(struct conn *conn, enum store_op op, const char
 	return reply;
 }
 
-/* The input may be gone before the request is done: the key moves to where the answer wants it. */
+/* The input may be gone before the request is done: copies the key to its position in the answer. */
 static inline void keep_key(struct reply *reply)
 {
 	memcpy(reply->text + TEXT_HEAD, reply->request.key, reply->request.key_length);
 	reply->request.key = reply->text + TEXT_HEAD;
 }
 
-static void execute(struct conn *conn, struct reply *reply)
+static void text_execute(struct conn *conn, struct reply *reply)
 {
 	if (proto_execute(conn, reply)) {
 		text_answer(conn, reply);
 		return;
 	}
-	/* That of a set is there already, and a meta command's has its own place in the reply. */
+	/* A set's key is there already, and a meta command keeps its key elsewhere in the reply. */
 	if (reply->request.key < reply->text || reply->request.key >= reply->text + sizeof(reply->text))
 		keep_key(reply);
 	reply->pending = true;
@@ -66,13 +68,13 @@ static enum text_step get_key(struct conn *conn, const struct foreseen *key)
 		conn->wait = CONN_WAIT_REPLIES;
 		return TEXT_WAIT;
 	}
-	reply = new_request(conn, conn->session.op, key->key, key->length, key->hash);
+	reply = text_new_request(conn, conn->session.op, key->key, key->length, key->hash);
 	if (!reply)
 		return TEXT_CLOSE;
 	reply->request.expiry = conn->session.expiry;
 	reply->request.fate = &conn->session.fate;
 	reply->show_cas = conn->session.show_cas;
-	execute(conn, reply);
+	text_execute(conn, reply);
 	return TEXT_NEXT;
 }
 
@@ -91,7 +93,8 @@ static bool count_key(struct conn *conn)
 	return true;
 }
 
-/* The next keys of the line. Those of a multiget are on their way from memory while the first are answered. */
+/* Finds the next keys of the line, at most BLOCK_KEYS, and returns their number. The memory that they need is on its
+   way while the first ones are answered. */
 static unsigned next_block(struct conn *conn, struct foreseen *block)
 {
 	const char *at = conn->input.bytes + conn->input.start, *end = conn->input.bytes + conn->session.keys_end;
@@ -109,7 +112,7 @@ static unsigned next_block(struct conn *conn, struct foreseen *block)
 	return count;
 }
 
-/* The line stays in the input, which is not read into meanwhile: it may take several turns. */
+/* It may take several turns. The line stays in the input, and nothing is received into that meanwhile. */
 enum text_step text_keys_go_on(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -134,6 +137,7 @@ enum text_step text_keys_go_on(struct conn *conn)
 			input->start = (uint32_t)(block[i].key + block[i].length - input->bytes);
 		}
 	} while (count == BLOCK_KEYS);
+	debug_must(session->line_end <= input->end);
 	input->start = session->line_end;
 	session->state = SESSION_LINE;
 	conn_put_text(conn, "END\r\n");
@@ -162,7 +166,7 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why)
 {
-	struct reply *reply = new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
+	struct reply *reply = text_new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
 
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
 	text_skip_value(conn, value_length);
@@ -173,7 +177,7 @@ void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32
 	reply->request.has_options = true;
 	reply->request.options = (struct store_options){ .refused = why };
 	reply->noreply = noreply;
-	execute(conn, reply);
+	text_execute(conn, reply);
 }
 
 static void put_refusal(struct conn *conn, enum store_result why)
@@ -184,7 +188,7 @@ static void put_refusal(struct conn *conn, enum store_result why)
 		conn_put_text(conn, TEXT_NO_MEMORY);
 }
 
-static void refuse_store(struct conn *conn, const struct text_command *command, enum store_result why)
+static void refuse_store_line(struct conn *conn, const struct text_command *command, enum store_result why)
 {
 	if (command->id == TEXT_SET) {
 		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply,
@@ -208,10 +212,10 @@ enum text_step text_store_begin(struct conn *conn, const struct text_command *co
 	item = store_item_create(conn->store, command->key, command->key_length, command->flags,
 				 store_expiry(store, command->exptime), command->value_length, &why);
 	if (!item) {
-		refuse_store(conn, command, why);
+		refuse_store_line(conn, command, why);
 		return TEXT_NEXT;
 	}
-	reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+	reply = text_new_request(conn, op_of[command->id], command->key, command->key_length, hash);
 	if (!reply) {
 		store_item_drop(conn->store, item);
 		return TEXT_CLOSE;
@@ -237,7 +241,7 @@ bool text_store_go_on(struct conn *conn)
 	conn->session.state = SESSION_LINE;
 	conn->session.reply = NULL;
 	if (complete) {
-		execute(conn, reply);
+		text_execute(conn, reply);
 		return true;
 	}
 	ctr_add(CTR_cmd_set, 1); /* as memcached does */
@@ -254,7 +258,7 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 {
 	const struct store *store = conn->server->store;
 	uint64_t hash = conn_hash(conn, command->key, command->key_length);
-	struct reply *reply = new_request(conn, op_of[command->id], command->key, command->key_length, hash);
+	struct reply *reply = text_new_request(conn, op_of[command->id], command->key, command->key_length, hash);
 
 	if (!reply)
 		return TEXT_CLOSE;
@@ -265,6 +269,6 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 		reply->request.has_options = true;
 		reply->request.options = (struct store_options){ .blind = true };
 	}
-	execute(conn, reply);
+	text_execute(conn, reply);
 	return TEXT_NEXT;
 }

@@ -32,7 +32,7 @@ const char *text_error_answer(enum text_error error)
 
 /* ---- words and numbers ----------------------------------------------------------------------- */
 
-#define MOST_WORDS 7 /* cas with noreply has six; one more shows that there were too many */
+#define MOST_WORDS 7 /* cas with noreply has six; a seventh shows that there are too many */
 
 struct words {
 	struct {
@@ -61,7 +61,7 @@ bool text_word(const char **at, const char *end, const char **word, size_t *leng
 	return true;
 }
 
-static void split(const char *at, const char *end, struct words *words)
+static void split_words(const char *at, const char *end, struct words *words)
 {
 	words->count = 0;
 	while (words->count < MOST_WORDS &&
@@ -74,7 +74,7 @@ static bool word_is(const struct words *words, unsigned i, const char *text, siz
 	return words->word[i].length == length && memcmp(words->word[i].text, text, length) == 0;
 }
 
-static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out)
+static bool parse_digits(const char *text, size_t length, uint64_t most, uint64_t *out)
 {
 	uint64_t value = 0;
 
@@ -91,30 +91,30 @@ static bool digits(const char *text, size_t length, uint64_t most, uint64_t *out
 	return true;
 }
 
-static bool is_blank(char c)
+static bool is_blank_byte(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /*
- * What no client writes and memcached takes, as strtoull does: blanks before the number, a sign, and anything behind a
- * blank that follows it.
+ * Reads numbers in forms that no client writes but memcached takes, as strtoull does: blanks before the number, a sign,
+ * and anything behind a blank that follows the number.
  */
 static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_t length, bool *minus, uint64_t *out)
 {
 	const char *end, *stop;
 
-	if (length == 0) /* there may be no text at all */
+	if (length == 0) /* text may be NULL */
 		return false;
 	end = text + length;
-	while (text < end && is_blank(*text))
+	while (text < end && is_blank_byte(*text))
 		text++;
 	*minus = text < end && *text == '-';
 	if (text < end && (*text == '-' || *text == '+'))
 		text++;
-	for (stop = text; stop < end && !is_blank(*stop); stop++)
+	for (stop = text; stop < end && !is_blank_byte(*stop); stop++)
 		;
-	return digits(text, (size_t)(stop - text), UINT64_MAX, out);
+	return parse_digits(text, (size_t)(stop - text), UINT64_MAX, out);
 }
 
 bool text_unsigned(const char *text, size_t length, uint64_t *out)
@@ -122,7 +122,7 @@ bool text_unsigned(const char *text, size_t length, uint64_t *out)
 	uint64_t value;
 	bool minus;
 
-	if (digits(text, length, UINT64_MAX, out))
+	if (parse_digits(text, length, UINT64_MAX, out))
 		return true;
 	if (!loose_digits(text, length, &minus, &value))
 		return false;
@@ -135,7 +135,7 @@ bool text_signed(const char *text, size_t length, int64_t *out)
 	uint64_t value;
 	bool minus = false;
 
-	if (!digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
+	if (!parse_digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
 		return false;
 	if (value > (uint64_t)INT64_MAX + minus)
 		return false;
@@ -164,7 +164,7 @@ static unsigned digits_of(uint64_t number)
 	return digits + (number >= 10) + (number >= 100) + (number >= 1000);
 }
 
-/* Two digits at a time: a division is what costs most. */
+/* It writes two digits at a time, as the divisions cost most. */
 unsigned text_number(char *out, uint64_t number)
 {
 	static const char pairs[] =
@@ -187,8 +187,8 @@ unsigned text_number(char *out, uint64_t number)
 
 /* ---- the command word ------------------------------------------------------------------------ */
 
-/* The first word of at most eight bytes as a number, little end first; *bytes is its length, 9 and more if it
-   is longer than that. */
+/* Returns the first word, if it has at most eight bytes, as a number, its first byte lowest. *bytes is its length, or 9
+   and more if it is longer. */
 static uint64_t first_word(const char *line, size_t length, size_t *bytes)
 {
 	const uint64_t ones = 0x0101010101010101ull;
@@ -201,7 +201,7 @@ static uint64_t first_word(const char *line, size_t length, size_t *bytes)
 		memcpy(&word, line, sizeof(word));
 	}
 	spaces = word ^ (' ' * ones);
-	spaces = (spaces - ones) & ~spaces & (0x80 * ones); /* the lowest bit set is that of a space */
+	spaces = (spaces - ones) & ~spaces & (0x80 * ones); /* the lowest bit that is set belongs to a space */
 	if (spaces) {
 		*bytes = (size_t)__builtin_ctzll(spaces) / 8;
 		return word & (((uint64_t)1 << (8 * *bytes)) - 1);
@@ -212,7 +212,7 @@ static uint64_t first_word(const char *line, size_t length, size_t *bytes)
 	return word;
 }
 
-/* The row of the word at the line's start, and where the word ends. */
+/* Returns the row of the line's first word, or NULL, and sets *bytes to the word's length. */
 static const struct row *find_row(const char *line, size_t length, size_t *bytes)
 {
 	uint64_t word = first_word(line, length, bytes), name;
@@ -249,8 +249,7 @@ static enum text_error parse_key(const struct words *words, struct text_command 
 	return TEXT_ERROR_OK;
 }
 
-/* Looks back for a space from where the longest key would end: lines of many MB are looked through
-   in one go. */
+/* Looks back for a space from the end of the longest possible key, as lines may have many MB. */
 static bool has_long_word(const char *at, const char *end)
 {
 	while (end - at > TEXT_KEY_MAX) {
@@ -269,7 +268,7 @@ static enum text_error parse_keys(const char *at, const char *end, struct text_c
 	const char *rest = at, *key;
 	size_t length = 0;
 
-	/* A word at once, and no room for one that is too long: most gets. */
+	/* Most gets have a key right behind the name, and are too short for a key that is too long. */
 	if (end - at < 2 || end - at > TEXT_KEY_MAX || at[1] == ' ') {
 		if (!text_word(&rest, end, &key, &length))
 			return TEXT_ERROR_UNKNOWN;
@@ -292,12 +291,12 @@ static enum text_error parse_expiry_keys(const char *at, const char *end, struct
 		return TEXT_ERROR_EXPTIME;
 	if (parse_keys(at, end, out) == TEXT_ERROR_FORMAT)
 		return TEXT_ERROR_FORMAT;
-	out->rest = at; /* without a key it is a get of none */
+	out->rest = at; /* a gat without a key answers END */
 	out->rest_end = end;
 	return TEXT_ERROR_OK;
 }
 
-static enum text_error parse_store(const struct words *words, bool cas, struct text_command *out)
+static enum text_error parse_store_line(const struct words *words, bool cas, struct text_command *out)
 {
 	uint64_t flags;
 	int64_t length;
@@ -314,7 +313,7 @@ static enum text_error parse_store(const struct words *words, bool cas, struct t
 	return TEXT_ERROR_OK;
 }
 
-/* A space and one to nine digits: what follows them, NULL if it is something else. */
+/* Reads a space and one to nine digits. Returns the position behind them, or NULL if there is something else. */
 static const char *plain_number(const char *at, const char *end, uint32_t *number)
 {
 	const char *digit = at + 1, *stop = end - at < 10 ? end : at + 10;
@@ -333,7 +332,7 @@ static const char *plain_number(const char *at, const char *end, uint32_t *numbe
 	return digit > at + 1 ? digit : NULL;
 }
 
-/* A storage command as clients write it, " key flags exptime bytes" and nothing else, in one pass. False: the
+/* Parses, in one pass, a storage command as clients write it: " key flags exptime bytes" and nothing else. False: the
    words must be looked at one by one. */
 static bool parse_plain_store(const char *at, const char *end, struct text_command *out)
 {
@@ -358,7 +357,7 @@ static enum text_error parse_delete(const struct words *words, struct text_comma
 {
 	unsigned extra = words->count - 1 - out->noreply;
 
-	/* Once there was a time after the key; a zero is still taken. */
+	/* Early versions of the protocol had a time behind the key; memcached still takes a zero. */
 	if (extra > 1 || (extra == 1 && !word_is(words, 1, "0", 1)))
 		return TEXT_ERROR_USAGE_DELETE;
 	return parse_key(words, out);
@@ -376,9 +375,9 @@ static enum text_error parse_words(const struct words *words, enum shape shape, 
 {
 	switch (shape) {
 	case STORE:
-		return parse_store(words, false, out);
+		return parse_store_line(words, false, out);
 	case STORE_CAS:
-		return parse_store(words, true, out);
+		return parse_store_line(words, true, out);
 	case DELTA:
 		if (parse_key(words, out) != TEXT_ERROR_OK)
 			return TEXT_ERROR_FORMAT;
@@ -424,7 +423,7 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 	if (row->shape == STORE && parse_plain_store(at, end, out))
 		return TEXT_ERROR_OK;
 	out->key = NULL;
-	split(at, end, &words);
+	split_words(at, end, &words);
 	if (words.count < row->least || words.count > row->most)
 		return TEXT_ERROR_UNKNOWN;
 	out->noreply = words.count > (row->shape == KEY) && word_is(&words, words.count - 1, "noreply", 7);

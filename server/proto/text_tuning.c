@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text protocol's commands that look after memcached's parts: crawler, LRU, slabs, extstore. The crawler's act; the
- * others answer as memcached does with those parts switched off, and remember what they were told.
+ * The text protocol's commands for parts of memcached: crawler, LRU, slabs, extstore. The crawler's commands act. The
+ * others answer as memcached does with those parts switched off, and keep the figures that they are given
+ * (admin/tuning.h).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "server/proto/text_internal.h"
 
 #define WORDS_MAX 7u
-#define WORD_BYTES 32u /* of a longer one only the start is kept: it is no word of these commands */
+#define WORD_BYTES 32u /* of a longer one only the start is kept; no word of these commands is longer */
 #define CLASS_LIST_BYTES 1024u
 
 /* The words behind a command's name. */
@@ -25,7 +26,7 @@ struct words {
 	size_t second_length;
 };
 
-static void split(const struct text_command *command, struct words *out)
+static void copy_words(const struct text_command *command, struct words *out)
 {
 	const char *at = command->rest, *word;
 	size_t length;
@@ -45,13 +46,13 @@ static void split(const struct text_command *command, struct words *out)
 	}
 }
 
-static bool is(const struct words *words, unsigned i, const char *text)
+static bool word_equals(const struct words *words, unsigned i, const char *text)
 {
 	return i < words->count && strcmp(words->word[i], text) == 0;
 }
 
-/* Of more than 32 bits the lower ones, as memcached takes it. */
-static bool get_number(const char *text, uint32_t *out)
+/* Of a number of more than 32 bits memcached takes the lower ones. */
+static bool get_low_number(const char *text, uint32_t *out)
 {
 	uint64_t number;
 
@@ -70,15 +71,9 @@ static bool get_real(const char *text, double *out)
 	return end != text && (!*end || isspace((unsigned char)*end)) && errno == 0;
 }
 
-static enum text_step say(struct conn *conn, const char *line)
-{
-	conn_put(conn, line, (uint32_t)strlen(line));
-	return TEXT_NEXT;
-}
-
 static enum text_step say_unless_noreply(struct conn *conn, const struct text_command *command, const char *line)
 {
-	return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : say(conn, line);
+	return text_is_noreply(command, TEXT_WORDS_MOST) ? TEXT_NEXT : text_say(conn, line);
 }
 
 #define OK "OK\r\n"
@@ -88,14 +83,14 @@ static enum text_step say_unless_noreply(struct conn *conn, const struct text_co
 
 /* ---- lru_crawler ----------------------------------------------------------------------------- */
 
-/* "all", "hash" (*all), or numbers separated by commas. NULL, or what is wrong with them. */
+/* Reads "all", "hash" (both set *all), or numbers separated by commas. Returns NULL, or the error's line. */
 static const char *parse_classes(const struct words *words, bool *all, bool classes[DUMP_CLASSES])
 {
 	char list[CLASS_LIST_BYTES], *rest = list;
 	bool none = true;
 	uint32_t number;
 
-	*all = is(words, 1, "all") || is(words, 1, "hash");
+	*all = word_equals(words, 1, "all") || word_equals(words, 1, "hash");
 	if (*all)
 		return NULL;
 	if (words->second_length >= sizeof(list))
@@ -106,7 +101,8 @@ static const char *parse_classes(const struct words *words, bool *all, bool clas
 	for (const char *one = strsep(&rest, ","); one; one = strsep(&rest, ",")) {
 		if (!*one)
 			continue;
-		if (!get_number(one, &number) || number == 0 || number > store_class_count() || number >= DUMP_CLASSES)
+		if (!get_low_number(one, &number) || number == 0 || number > store_class_count() ||
+		    number >= DUMP_CLASSES)
 			return BAD_CLASS;
 		classes[number] = true;
 		none = false;
@@ -128,35 +124,35 @@ static enum text_step list_objects(struct conn *conn, const struct words *words,
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
-		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	if (conn->server->conf->disable_dumping)
-		return say(conn, "ERROR metadump not allowed\r\n");
+		return text_say(conn, "ERROR metadump not allowed\r\n");
 	wrong = parse_classes(words, &all, classes);
 	if (wrong)
-		return say(conn, wrong);
+		return text_say(conn, wrong);
 	switch (dump_begin(conn->server->dump, conn, form, all ? NULL : classes)) {
 	case FS_OK:
 		return TEXT_LEND;
 	case FS_EBUSY:
-		return say(conn, "BUSY currently processing crawler request\r\n");
+		return text_say(conn, "BUSY currently processing crawler request\r\n");
 	default:
-		return say(conn, "ERROR\r\n");
+		return text_say(conn, "ERROR\r\n");
 	}
 }
 
-static enum text_step crawl(struct conn *conn, const struct words *words)
+static enum text_step answer_crawl(struct conn *conn, const struct words *words)
 {
 	bool all, classes[DUMP_CLASSES];
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
-		return say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
+		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	wrong = parse_classes(words, &all, classes);
 	if (wrong)
-		return say(conn, wrong);
+		return text_say(conn, wrong);
 	if (!store_crawl(conn->server->store))
-		return say(conn, "BUSY currently processing crawler request\r\n");
-	return say(conn, OK);
+		return text_say(conn, "BUSY currently processing crawler request\r\n");
+	return text_say(conn, OK);
 }
 
 static enum text_step switch_crawler(struct conn *conn, bool on)
@@ -165,10 +161,10 @@ static enum text_step switch_crawler(struct conn *conn, bool on)
 
 	store_get_crawler(conn->server->store, &crawler);
 	if (on && crawler.enabled)
-		return say(conn, "ERROR failed to start lru crawler thread\r\n"); /* it runs already */
+		return text_say(conn, "ERROR failed to start lru crawler thread\r\n"); /* it runs already */
 	crawler.enabled = on;
 	store_set_crawler(conn->server->store, &crawler);
-	return say(conn, OK);
+	return text_say(conn, OK);
 }
 
 static enum text_step pace_crawler(struct conn *conn, const struct words *words)
@@ -176,49 +172,49 @@ static enum text_step pace_crawler(struct conn *conn, const struct words *words)
 	struct store_crawler crawler;
 	uint32_t number;
 
-	if (!get_number(words->word[1], &number))
-		return say(conn, FORMAT);
+	if (!get_low_number(words->word[1], &number))
+		return text_say(conn, FORMAT);
 	store_get_crawler(conn->server->store, &crawler);
-	if (is(words, 0, "tocrawl"))
+	if (word_equals(words, 0, "tocrawl"))
 		crawler.to_crawl = number;
 	else if (number <= STORE_CRAWL_SLEEP_MAX_US)
 		crawler.sleep_us = number;
 	else
-		return say(conn, "CLIENT_ERROR sleep must be one second or less\r\n");
+		return text_say(conn, "CLIENT_ERROR sleep must be one second or less\r\n");
 	store_set_crawler(conn->server->store, &crawler);
-	return say(conn, OK);
+	return text_say(conn, OK);
 }
 
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command)
 {
 	struct words words;
 
-	split(command, &words);
-	if (words.count == 1 && (is(&words, 0, "enable") || is(&words, 0, "disable")))
-		return switch_crawler(conn, is(&words, 0, "enable"));
+	copy_words(command, &words);
+	if (words.count == 1 && (word_equals(&words, 0, "enable") || word_equals(&words, 0, "disable")))
+		return switch_crawler(conn, word_equals(&words, 0, "enable"));
 	if (words.count != 2)
-		return say(conn, ERROR);
-	if (is(&words, 0, "metadump"))
+		return text_say(conn, ERROR);
+	if (word_equals(&words, 0, "metadump"))
 		return list_objects(conn, &words, DUMP_META);
-	if (is(&words, 0, "mgdump"))
+	if (word_equals(&words, 0, "mgdump"))
 		return list_objects(conn, &words, DUMP_MG);
-	if (is(&words, 0, "crawl"))
-		return crawl(conn, &words);
-	if (is(&words, 0, "sleep") || is(&words, 0, "tocrawl"))
+	if (word_equals(&words, 0, "crawl"))
+		return answer_crawl(conn, &words);
+	if (word_equals(&words, 0, "sleep") || word_equals(&words, 0, "tocrawl"))
 		return pace_crawler(conn, &words);
-	return say(conn, ERROR);
+	return text_say(conn, ERROR);
 }
 
 /* ---- lru, slabs ------------------------------------------------------------------------------- */
 
-/* "tune" is taken with the lists switched off, "mode" and "temp_ttl" are not. */
+/* memcached takes "tune" with its lists switched off, but neither "mode" nor "temp_ttl". */
 static const char *tune_lru(const struct words *words)
 {
 	uint32_t hot, warm;
 	double hot_factor, warm_factor;
 
-	if (words->count < 5 || !is(words, 0, "tune") || !get_number(words->word[1], &hot) ||
-	    !get_number(words->word[2], &warm) || !get_real(words->word[3], &hot_factor) ||
+	if (words->count < 5 || !word_equals(words, 0, "tune") || !get_low_number(words->word[1], &hot) ||
+	    !get_low_number(words->word[2], &warm) || !get_real(words->word[3], &hot_factor) ||
 	    !get_real(words->word[4], &warm_factor))
 		return ERROR;
 	if ((uint64_t)hot + warm > 80)
@@ -236,22 +232,22 @@ enum text_step text_lru(struct conn *conn, const struct text_command *command)
 {
 	struct words words;
 
-	split(command, &words);
+	copy_words(command, &words);
 	return say_unless_noreply(conn, command, tune_lru(&words));
 }
 
-static const char *automove(const struct words *words)
+static const char *answer_automove(const struct words *words)
 {
 	uint32_t level;
 	double ratio;
 
-	if (is(words, 1, "ratio")) {
+	if (word_equals(words, 1, "ratio")) {
 		if (words->count < 3 || !get_real(words->word[2], &ratio))
 			return ERROR;
 		atomic_store(&tuning.slab_automove_ratio, ratio);
 		return OK;
 	}
-	if (!get_number(words->word[1], &level))
+	if (!get_low_number(words->word[1], &level))
 		return FORMAT;
 	if (level > 2)
 		return ERROR;
@@ -263,12 +259,12 @@ enum text_step text_slabs(struct conn *conn, const struct text_command *command)
 {
 	struct words words;
 
-	split(command, &words);
-	if (words.count == 3 && is(&words, 0, "reassign"))
-		return say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
-	if (words.count >= 2 && is(&words, 0, "automove"))
-		return say_unless_noreply(conn, command, automove(&words));
-	return say(conn, ERROR);
+	copy_words(command, &words);
+	if (words.count == 3 && word_equals(&words, 0, "reassign"))
+		return text_say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
+	if (words.count >= 2 && word_equals(&words, 0, "automove"))
+		return say_unless_noreply(conn, command, answer_automove(&words));
+	return text_say(conn, ERROR);
 }
 
 /* ---- extstore ---------------------------------------------------------------------------------- */
@@ -291,23 +287,23 @@ static bool set_extstore(const struct words *words)
 	uint32_t number, chunks;
 	double real;
 
-	if (is(words, 0, "free_memchunks"))
-		return words->count >= 3 && get_number(words->word[1], &number) && number >= 1 &&
-		       number <= store_class_count() && get_number(words->word[2], &chunks);
-	if (is(words, 0, "max_frag")) {
+	if (word_equals(words, 0, "free_memchunks"))
+		return words->count >= 3 && get_low_number(words->word[1], &number) && number >= 1 &&
+		       number <= store_class_count() && get_low_number(words->word[2], &chunks);
+	if (word_equals(words, 0, "max_frag")) {
 		if (!get_real(words->word[1], &real))
 			return false;
 		atomic_store(&tuning.ext_max_frag, real);
 		return true;
 	}
-	if (!get_number(words->word[1], &number))
+	if (!get_low_number(words->word[1], &number))
 		return false;
-	if (is(words, 0, "drop_unread")) {
+	if (word_equals(words, 0, "drop_unread")) {
 		atomic_store(&tuning.ext_drop_unread, number != 0);
 		return true;
 	}
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (is(words, 0, numbers[i].name)) {
+		if (word_equals(words, 0, numbers[i].name)) {
 			atomic_store(numbers[i].field, number);
 			return true;
 		}
@@ -318,6 +314,6 @@ enum text_step text_extstore(struct conn *conn, const struct text_command *comma
 {
 	struct words words;
 
-	split(command, &words);
+	copy_words(command, &words);
 	return say_unless_noreply(conn, command, words.count >= 2 && set_extstore(&words) ? OK : ERROR);
 }

@@ -235,7 +235,7 @@ def test_pid_file_of_a_living_process(open_folder):
     path = open_folder / "pid"
     path.write_text(f"{os.getpid()}\n")
     path.chmod(0o666)
-    assert f"told a process that runs, {os.getpid()};" in served("-P", str(path))[0]
+    assert f"named the running process {os.getpid()};" in served("-P", str(path))[0]
     assert not path.exists()
     path.write_text("1073741823\n")
     assert "pid file" not in served("-P", str(path))[0]

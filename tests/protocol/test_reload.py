@@ -90,7 +90,7 @@ def test_what_needs_a_restart_is_named(reloaded):
     assert reloaded.settings()["maxconns"] == "1024"
     assert reloaded.settings()["admission"] == "read-once"
     reloaded.write(admission="read-once")
-    assert reloaded.reload("none has changed") == ["notice: options read again: none has changed"]
+    assert reloaded.reload("none has changed") == ["notice: options were read again: none has changed"]
 
 
 def test_what_changes_is_told_and_shown(reloaded):

@@ -45,7 +45,7 @@ static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
 	store.flash = false;
 	figures.gets = 4;
 	figures.hits = 1;
-	assert_string_equal(shown(), "Degraded: no flash, DRAM alone; 1234 objects; hit ratio 25.0 %");
+	assert_string_equal(shown(), "Degraded: no flash, objects are in DRAM only; 1234 objects; hit ratio 25.0 %");
 }
 
 static void an_offline_flash_is_said_with_its_reason(void **state)
@@ -63,7 +63,7 @@ static void all_that_does_not_work_is_said(void **state)
 	(void)state;
 	store.segments.retired = 3;
 	figures.accepting = false;
-	assert_string_equal(shown(), "Degraded: 3 segments can't be written, no further connections are taken (-c); "
+	assert_string_equal(shown(), "Degraded: 3 segments can't be written, no further connections are accepted (-c); "
 				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
 }
 
