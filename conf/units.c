@@ -141,8 +141,9 @@ char *units_format_time(uint64_t us, char text[UNITS_TEXT_BYTES])
 
 char *units_format_rate(uint64_t bytes_per_second, char text[UNITS_TEXT_BYTES])
 {
-	units_format_size(bytes_per_second, text);
+	size_t length = strlen(units_format_size(bytes_per_second, text));
+
 	if (bytes_per_second)
-		strcat(text, "/s");
+		snprintf(text + length, UNITS_TEXT_BYTES - length, "/s");
 	return text;
 }

@@ -334,7 +334,7 @@ uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes)
 		if (slash)
 			slash[slash == folder] = '\0';
 		else
-			strcpy(folder, ".");
+			snprintf(folder, sizeof(folder), ".");
 	}
 	if (statvfs(folder, &files) != 0)
 		return UINT64_MAX;

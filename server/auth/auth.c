@@ -72,10 +72,12 @@ int auth_reload(struct auth *auth, char reason[256])
 
 static int open_passwords(struct auth *auth, const char *path, char reason[256])
 {
-	auth->path = mem_alloc(strlen(path) + 1);
+	size_t bytes = strlen(path) + 1;
+
+	auth->path = mem_alloc(bytes);
 	if (!auth->path)
 		return FS_ENOMEM;
-	strcpy(auth->path, path);
+	memcpy(auth->path, path, bytes);
 	return auth_reload(auth, reason);
 }
 

@@ -54,13 +54,14 @@ static void answer_ok(struct conn *conn, const struct binary_command *command)
 {
 	static const char text[] = "Authenticated";
 	const char *user = auth_sasl_user(conn->session.sasl);
+	size_t bytes = strlen(user) + 1;
 
-	conn->user = mem_alloc(strlen(user) + 1);
+	conn->user = mem_alloc(bytes);
 	if (!conn->user) {
 		answer_refused(conn, command);
 		return;
 	}
-	strcpy(conn->user, user);
+	memcpy(conn->user, user, bytes);
 	conn->authenticated = true;
 	binary_put(conn, command, BINARY_STATUS_OK, NULL, 0, text, sizeof(text) - 1);
 }
