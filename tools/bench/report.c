@@ -22,7 +22,7 @@ void report_add(const char *row, const char *column, double value)
 	report("add", json_pack("[s, s, o]", row, column, isfinite(value) ? json_real(value) : json_null()));
 }
 
-static void report_text(const char *kind, const char *format, va_list arguments)
+static void __attribute__((format(printf, 2, 0))) report_text(const char *kind, const char *format, va_list arguments)
 {
 	char text[1024];
 

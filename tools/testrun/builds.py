@@ -25,7 +25,7 @@ def build(name, *words):
     if code == 0:
         passed()
         return True
-    failed(name, "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD) ", line)))
+    failed(name, "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD|LOOK) ", line)))
     return False
 
 
