@@ -7,7 +7,7 @@
 #define FS_BASE_ASSERT_H
 
 /* Logs file, line and expression, and aborts. For must() alone. */
-_Noreturn void assert_failed(const char *expression, const char *file, int line);
+_Noreturn void __attribute__((cold)) assert_failed(const char *expression, const char *file, int line);
 
 #define must(expression) \
 	(__builtin_expect(!!(expression), 1) ? (void)0 : assert_failed(#expression, __FILE__, __LINE__))

@@ -323,7 +323,7 @@ static bool receive_some(struct socket_conn *sock)
 	struct conn *conn = &sock->conn;
 	ssize_t got;
 
-	must(!sock->lent);
+	debug_must(!sock->lent);
 	got = receive_bytes(conn);
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {

@@ -23,7 +23,7 @@ static void hold_memory(struct conn *conn, uint64_t bytes)
 
 static void let_memory_go(struct conn *conn, uint64_t bytes)
 {
-	must(conn->output.held >= bytes);
+	debug_must(conn->output.held >= bytes);
 	debug_must(conn->worker->held >= bytes);
 	conn->output.held -= bytes;
 	conn->worker->held -= bytes;
@@ -190,7 +190,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 {
 	struct output *output = &conn->output;
 
-	must(reply->conn == conn && !conn->dead);
+	debug_must(reply->conn == conn && !conn->dead);
 	reply->position = output->origin + output->tail;
 	reply->sent = 0;
 	reply->next = NULL;
@@ -432,7 +432,7 @@ static bool __attribute__((noinline)) flush_replies(struct conn *conn)
 	ssize_t sent;
 	bool more;
 
-	must(!sock->lent);
+	debug_must(!sock->lent);
 	gather_pieces(conn, &pieces);
 	message.msg_iovlen = pieces.count;
 	if (pieces.count == 0) /* replies without bytes, of quiet commands */

@@ -13,6 +13,34 @@
 
 /* ---- item.c: items ----------------------------------------------------------------------------- */
 
+/* Adds what a new item of so many bytes costs to the context's account. For item_make alone. */
+void item_account_made(struct store_context *context, size_t bytes);
+
+/* As item_new, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as each set makes an
+   item. */
+static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
+				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
+{
+	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
+	struct item *item = mem_alloc(bytes);
+
+	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
+	if (!item)
+		return NULL;
+	memset(item, 0, sizeof(*item) + extra_bytes);
+	atomic_init(&item->refs, 1);
+	item->value_length = value_length & ITEM_VALUE_MAX;
+	item->has_flags = client_flags != 0;
+	item->has_extra = extra_bytes != 0;
+	item->expiry = expiry;
+	item->key_length = (uint8_t)key_length;
+	if (client_flags)
+		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
+	memcpy(item->data + item_prefix_bytes(item), key, key_length);
+	item_account_made(context, bytes);
+	return item;
+}
+
 /* A new item with one reference, not linked, its value not filled; NULL when the allocator fails. item_release frees
    it. value_length <= ITEM_VALUE_MAX. Its cost goes to the context's account. The context's thread; takes no lock. */
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,

@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) void item_count_in_class(struct sto
 	class_add(context->classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
 }
 
-static void item_account_made(struct store_context *context, size_t bytes)
+void item_account_made(struct store_context *context, size_t bytes)
 {
 	struct store *store = context->store;
 	int64_t batch = atomic_load_explicit(&store->account_batch, memory_order_relaxed);
@@ -45,29 +45,6 @@ static void item_account_released(struct store_context *context, size_t bytes)
 		context->released_bytes += cost;
 	if (context->item_bytes < -atomic_load_explicit(&context->store->account_batch, memory_order_relaxed))
 		context_settle(context);
-}
-
-static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
-				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
-{
-	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
-	struct item *item = mem_alloc(bytes);
-
-	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
-	if (!item)
-		return NULL;
-	memset(item, 0, sizeof(*item) + extra_bytes);
-	atomic_init(&item->refs, 1);
-	item->value_length = value_length & ITEM_VALUE_MAX;
-	item->has_flags = client_flags != 0;
-	item->has_extra = extra_bytes != 0;
-	item->expiry = expiry;
-	item->key_length = (uint8_t)key_length;
-	if (client_flags)
-		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
-	memcpy(item->data + item_prefix_bytes(item), key, key_length);
-	item_account_made(context, bytes);
-	return item;
 }
 
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,

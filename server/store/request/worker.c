@@ -106,7 +106,7 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 	}
 	*why = STORE_NO_MEMORY;
 	if (evict_inline(context, mem_cost(bytes)))
-		item = item_new(context, key, key_length, client_flags, expiry, value_length);
+		item = item_make(context, key, key_length, client_flags, expiry, value_length, 0);
 	if (!item)
 		class_add(context->classes, size_class(bytes), CLASS_OUT_OF_MEMORY, 1);
 	return item;

@@ -24,6 +24,7 @@
 
 /* An expiry that has always passed: the store's seconds start above it. */
 #define ITEM_EXPIRED_ALWAYS 1u
+#define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
 
 /*
  * Size groups of candidates: objects of one segment come from one group where that fills it, so
@@ -161,9 +162,22 @@ _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct 
 /* ---- time.c and conditions --------------------------------------------------------------------- */
 
 /* A reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
-uint32_t store_now_seconds(const struct store *store, uint64_t now_us);
+static inline uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
+{
+	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
+}
+
+/* Does a flush_all that is pending for the second at, if it has come. For store_apply_due_flush alone. */
+void store_apply_flush(struct store *store, uint32_t at, uint32_t now_seconds);
+
 /* Does a pending flush_all whose second has come. Any thread; takes no lock. */
-void store_apply_due_flush(struct store *store, uint32_t now_seconds);
+static inline void store_apply_due_flush(struct store *store, uint32_t now_seconds)
+{
+	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
+
+	if (__builtin_expect(at != 0, 0))
+		store_apply_flush(store, at, now_seconds);
+}
 /* The bytes written since the process began, for windows. Any thread. */
 struct window_reading store_written(const struct store *store);
 

@@ -2,15 +2,9 @@
 /* The store's seconds, and flush_all. */
 #include "server/store/state/state.h"
 
-#define SECOND_ZERO 2u /* the clock starts above ITEM_EXPIRED_ALWAYS */
 #define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
 
 /* ---- time ------------------------------------------------------------------------------------ */
-
-uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
-{
-	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
-}
 
 uint32_t store_expiry(const struct store *store, int64_t exptime)
 {
@@ -41,11 +35,9 @@ static void store_flush_now(struct store *store)
 	atomic_fetch_sub(&store->flushing, 1);
 }
 
-void store_apply_due_flush(struct store *store, uint32_t now_seconds)
+void store_apply_flush(struct store *store, uint32_t at, uint32_t now_seconds)
 {
-	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
-
-	if (at != 0 && now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
+	if (now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
 		store_flush_now(store);
 }
 
