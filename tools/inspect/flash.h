@@ -59,8 +59,8 @@ void flash_close(struct flash *flash);
 void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_t offset, struct flash_unread *unread);
 
 /*
- * Reads both copies anew. Returns false when none is good. A copy that a daemon is writing is read a
- * second time, so a difference that lasts a moment is not reported.
+ * Reads both copies anew. Returns false when none is good. While a daemon uses the flash, copies that
+ * differ are read again for a moment, so a write under way is not reported.
  */
 bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES], struct format_super *super);
 
