@@ -2,7 +2,7 @@
 /*
  * The twenty applications of the week-long Memcachier trace, as published: request and key
  * counts, operation mix, mean value and allocation from the statistics beside the authors'
- * simulator (github utah-scs/lsm-sim), hit ratios from the Flashield paper's tables 5 (LRU) and
+ * program (github utah-scs/lsm-sim), hit ratios from the Flashield paper's tables 5 (LRU) and
  * 6 (victim cache, an LRU over DRAM and flash), shares from its table 2 and figure 2.
  *
  * Threads: constant.
