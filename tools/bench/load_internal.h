@@ -56,11 +56,14 @@ struct load_sequence {
 	struct rng *rng;
 };
 
+/* FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers. load_keys_fini frees, also after a failure. */
 FS_MUST_CHECK int load_keys_init(struct load_keys *keys, const struct load_spec *spec);
 void load_keys_fini(struct load_keys *keys);
+/* rng outlives the sequence; load_sequence_next returns the number of the next key. */
 void load_sequence_init(struct load_sequence *sequence, const struct load_spec *spec, struct rng *rng);
 uint64_t load_sequence_next(struct load_sequence *sequence);
 
+/* Prepares the constants for 1 .. ranks. */
 void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent);
 /* Draws a rank in [1, ranks]; smaller ranks are likelier. */
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
@@ -78,6 +81,7 @@ struct value_parts {
 	const char *middle;
 	uint32_t middle_bytes;
 };
+/* The parts of a key's value; middle points into the filler. */
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts);
 
 /* Whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */

@@ -14,6 +14,7 @@
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
+/* One function per command; flash is open. */
 int command_list(const struct inspect_options *options, const struct flash *flash);
 int command_verify(const struct inspect_options *options, const struct flash *flash);
 int command_find(const struct inspect_options *options, const struct flash *flash);

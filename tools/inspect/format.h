@@ -99,6 +99,7 @@ const char *format_super_flaw(const struct format_super *super);
 const char *format_header_flaw(const struct format_header *header, const struct format_super *super);
 const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header);
 
+/* Whether all bytes are zero; and the checksum of the format over bytes. */
 bool format_is_zero(const uint8_t *bytes, uint64_t length);
 uint64_t format_sum(const void *bytes, uint64_t length);
 
@@ -143,6 +144,7 @@ struct format_list {
 	uint32_t taken;
 };
 
+/* bytes: the list of the footer, length bytes long, which outlives *list. */
 void format_list_init(struct format_list *list, const struct format_header *header, const uint8_t *bytes,
 		      uint64_t length);
 

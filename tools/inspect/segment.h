@@ -46,6 +46,7 @@ struct segment {
 	struct format_tail tail;
 };
 
+/* Static text. */
 const char *segment_state_text(enum segment_state state);
 
 /* Whether the state is a failed check. */

@@ -45,6 +45,7 @@ struct pane {
 	int row, column, rows, columns;
 };
 
+/* init makes a canvas without cells; fini frees the cells. */
 void canvas_init(struct canvas *canvas, bool utf8);
 void canvas_fini(struct canvas *canvas);
 /* resize makes a blank canvas of this size, at most CANVAS_MOST each way. The program ends when memory is out. */
@@ -73,6 +74,7 @@ struct bar_part {
 	enum style style;
 };
 #define BAR_PARTS 4
+/* Draws the parts in their order over `width` cells. */
 void pane_parts(const struct pane *pane, int row, int column, int width, const struct bar_part parts[BAR_PARTS]);
 /* Draws the glyph of the n-th part, for the legend. */
 void pane_part_sign(const struct pane *pane, int row, int column, unsigned number, enum style style);
