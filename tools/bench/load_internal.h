@@ -56,7 +56,8 @@ struct load_sequence {
 	struct rng *rng;
 };
 
-/* FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers. load_keys_fini frees, also after a failure. */
+/* FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers. load_keys_fini frees,
+   also after a failure. */
 FS_MUST_CHECK int load_keys_init(struct load_keys *keys, const struct load_spec *spec);
 void load_keys_fini(struct load_keys *keys);
 /* rng outlives the sequence; load_sequence_next returns the number of the next key. */
