@@ -115,7 +115,7 @@ static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 	bool is_long = word[0] == '-' && word[1] == '-';
 	FILE *err = walk->err;
 
-	fputs(walk->place, err);
+	fputs(walk->origin, err);
 	if (what == ':' && is_long)
 		fprintf(err, "%s: option '--%s' requires an argument\n", argv[0],
 			conf_rows[optopt - FIRST_LONG].option.name);
@@ -171,7 +171,7 @@ static int tell_bad_value(const struct conf_walk *walk, const struct conf_option
 {
 	char name[80];
 
-	fputs(walk->place, walk->err);
+	fputs(walk->origin, walk->err);
 	if (strcmp(option->name, "max-item-size") == 0 && number_of(option, value) > option->max) {
 		fprintf(walk->err, "Cannot set item size limit higher than a gigabyte.\n");
 		return CONF_EXIT_VALUE;
@@ -227,7 +227,7 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 		return 0;
 	if (row->kind == CONF_ROW_OPTION)
 		return tell_bad_value(walk, option, value ? value : "", why);
-	fprintf(walk->err, "%s%s\n", walk->place, why); /* -o has memcached's own text */
+	fprintf(walk->err, "%s%s\n", walk->origin, why); /* -o has memcached's own text */
 	return CONF_EXIT_UNKNOWN;
 }
 
@@ -256,7 +256,7 @@ static int take(struct conf *conf, const struct conf_row *row, struct conf_walk 
 		return conf->exit_code == 0 ? FS_OK : CONF_EXIT;
 	}
 	if (walk->in_file) {
-		fprintf(walk->err, "%s--%s belongs on the command line\n", walk->place, row->option.name);
+		fprintf(walk->err, "%s--%s belongs on the command line\n", walk->origin, row->option.name);
 		conf->exit_code = CONF_EXIT_VALUE;
 		return CONF_EXIT;
 	}

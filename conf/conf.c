@@ -139,8 +139,8 @@ static char *absolute(const char *path)
 
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err)
 {
-	struct conf_walk looking = { .place = "", .out = out, .err = err };
-	struct conf_walk applying = { .applying = true, .place = "", .out = out, .err = err };
+	struct conf_walk looking = { .origin = "", .out = out, .err = err };
+	struct conf_walk applying = { .applying = true, .origin = "", .out = out, .err = err };
 	bool in_file;
 
 	conf_init(conf);
@@ -159,7 +159,7 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 	conf->ext_path_given = conf->ext_path_given || in_file;
 	conf->exit_code = conf_check(conf, err);
 	if (conf->exit_code == 0)
-		conf->exit_code = conf_place(conf, err);
+		conf->exit_code = conf_state_paths(conf, err);
 	return conf->exit_code ? CONF_EXIT : FS_OK;
 }
 

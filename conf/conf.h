@@ -16,7 +16,7 @@
  *   OCTAL   unsigned    octal digits
  *   CHAR    char        one printable character
  *   STRING  char *      NULL when not given; owned by the struct
- *   ENUM    int         one of the row's words; its place in the row is the value (enums below)
+ *   ENUM    int         one of the row's words; its index in the row is the value (enums below)
  *
  * Threads: one thread loads. Afterwards the struct is constant, and any thread may read it. A reload hands new values to the
  * modules concerned (server/admin/reload.h), and never writes them into this struct.
@@ -151,7 +151,7 @@ enum log_level conf_log_level(const struct conf *conf);
  * Reads defaults, file and command line once more into fresh, for a running daemon. argc and argv are those of conf_load, in the
  * order that it has left. The file is running->config_path.
  *
- * FS_OK; else CONF_EXIT or FS_ENOMEM, and why (cut to why_bytes) is one line with place, option and accepted range.
+ * FS_OK; else CONF_EXIT or FS_ENOMEM, and why (cut to why_bytes) is one line with origin, option and accepted range.
  * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called conf_load may
  * call it. Blocks on the file.
  */

@@ -57,14 +57,14 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
 		 size_t why_bytes) FS_MUST_CHECK;
 
-/* conf_load, but for the log level. config_path is the file to read in place of the command line's --config, or NULL. */
+/* conf_load, but for the log level. config_path is the file to read instead of the command line's --config, or NULL. */
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err) FS_MUST_CHECK;
 
 /* A walk over flags. */
 struct conf_walk {
 	bool applying; /* sets options; false: only looks for actions and --config */
 	bool in_file; /* the flags are a line of a file */
-	const char *place; /* starts each error line: "FILE:LINE: ", or "" */
+	const char *origin; /* starts each error line: "FILE:LINE: ", or "" */
 	const char *file; /* result: the argument of --config */
 	const char *action; /* result: the last action that ends the start */
 	FILE *out, *err; /* take the text of actions, and error lines */
@@ -83,7 +83,7 @@ int conf_load_file(struct conf *conf, const char *path, const char *program, FIL
 int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Puts relative paths into the state directory, which the environment may name. 0, or the exit code after an error line on err. */
-int conf_place(struct conf *conf, FILE *err) FS_MUST_CHECK;
+int conf_state_paths(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Appends a note, cut to CONF_WHY_BYTES. Aborts when memory is out. */
 void conf_note(struct conf *conf, enum log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));

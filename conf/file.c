@@ -224,23 +224,23 @@ static int split(char *line, char *words[WORDS_MAX])
 /* Takes the flags in the words [1, count). False after a mistake, which is then told already. */
 static bool take_flags(struct file_reader *reader, int count, char **words, struct conf_walk *walk)
 {
-	char place[CONF_WHY_BYTES];
+	char origin[CONF_WHY_BYTES];
 
-	snprintf(place, sizeof(place), "%s:%d: ", reader->path, reader->line);
-	walk->place = place;
+	snprintf(origin, sizeof(origin), "%s:%d: ", reader->path, reader->line);
+	walk->origin = origin;
 	if (words[1][0] != '-') {
 		if (strcmp(words[1], "logfile") == 0) {
 			conf_note(reader->conf, LOG_LEVEL_INFO,
-				  "%slogfile is without effect: the log goes to standard error", place);
+				  "%slogfile is without effect: the log goes to standard error", origin);
 			return true;
 		}
-		fprintf(walk->err, "%s\"%s\" is not a flag\n", place, words[1]);
+		fprintf(walk->err, "%s\"%s\" is not a flag\n", origin, words[1]);
 		reader->exit_code = CONF_EXIT_VALUE;
 		return false;
 	}
 	if (strncmp(words[1], "-d", 2) == 0 || strcmp(words[1], "-h") == 0) {
 		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is without effect in a file, as with Debian's scripts",
-			  place, words[1]);
+			  origin, words[1]);
 		return true;
 	}
 	if (conf_walk(reader->conf, count, words, walk) == FS_OK)

@@ -10,7 +10,7 @@
    64-bit number exactly. */
 static const char *parse_decimal(const char *text, long double *value)
 {
-	long double number = 0, place = 1;
+	long double number = 0, scale = 1;
 	const char *cursor = text;
 
 	if (*cursor < '0' || *cursor > '9')
@@ -22,12 +22,12 @@ static const char *parse_decimal(const char *text, long double *value)
 		if (*cursor < '0' || *cursor > '9')
 			return NULL;
 		for (; *cursor >= '0' && *cursor <= '9'; cursor++)
-			if (place < 1e18L) { /* further digits change nothing */
+			if (scale < 1e18L) { /* further digits change nothing */
 				number = number * 10 + (*cursor - '0');
-				place *= 10;
+				scale *= 10;
 			}
 	}
-	*value = number / place; /* rounded once: what is exact in binary is exact here */
+	*value = number / scale; /* rounded once: what is exact in binary is exact here */
 	return cursor;
 }
 

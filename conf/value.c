@@ -102,16 +102,16 @@ static bool in_words(const char *value, const char *const *words, size_t count)
 	return false;
 }
 
-/* The place of a word in "a|b|c", or -1. */
-static int word_place(const char *words, const char *value)
+/* The index of a word in "a|b|c", or -1. */
+static int word_index(const char *words, const char *value)
 {
 	size_t length = strlen(value);
 
-	for (int place = 0;; place++) {
+	for (int index = 0;; index++) {
 		size_t span = strcspn(words, "|");
 
 		if (span == length && strncasecmp(words, value, span) == 0)
-			return place;
+			return index;
 		if (!words[span])
 			return -1;
 		words += span + 1;
@@ -197,7 +197,7 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 {
 	void *field = field_of(conf, option);
 	long number;
-	int place;
+	int index;
 
 	if (option->flags & CONF_AUTO_WORD && strcasecmp(value, "auto") == 0) {
 		if (option->type == CONF_TYPE_INT)
@@ -240,10 +240,10 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 	case CONF_TYPE_STRING:
 		return set_string(option, value, append, field);
 	case CONF_TYPE_ENUM:
-		place = word_place(option->unit, value);
-		if (place < 0)
+		index = word_index(option->unit, value);
+		if (index < 0)
 			return FS_EINVAL;
-		*(int *)field = place;
+		*(int *)field = index;
 		return FS_OK;
 	}
 	return FS_EINVAL;
@@ -303,7 +303,7 @@ const char *conf_value_text(const struct conf *conf, const struct conf_option *o
 		return *(char *const *)field ? *(char *const *)field : "";
 	case CONF_TYPE_ENUM:
 		word = option->unit;
-		for (int place = *(const int *)field; place > 0; place--)
+		for (int index = *(const int *)field; index > 0; index--)
 			word += strcspn(word, "|") + 1;
 		snprintf(text, CONF_VALUE_BYTES, "%.*s", (int)strcspn(word, "|"), word);
 		break;

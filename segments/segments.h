@@ -148,7 +148,7 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
  * FS_ESHORT: the header is plausible, but *needed bytes from offset are required. When the whole key lies within
  * the bytes, out is filled in (key_length > 0) unchecked, so that another key's record needs no second read.
  * FS_ECORRUPT: a gap, a record of an earlier life, a forged or a broken one. The caller counts it, and calls
- * seg_report_corrupt when a slot or an extent has promised a record there.
+ * seg_report_corrupt when a slot or an extent leads to a record there.
  */
 FS_MUST_CHECK int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
 				  const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed);

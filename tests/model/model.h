@@ -101,10 +101,10 @@ struct history {
 	uint8_t kind, answer, noreply;
 };
 
-#define CANDIDATES_MAX 4
+#define POSSIBLE_MAX 4
 struct owned_key {
-	struct value candidate[CANDIDATES_MAX];
-	uint8_t candidates;
+	struct value possible[POSSIBLE_MAX];
+	uint8_t possible_count;
 	bool wild, missed;
 	uint8_t history_at;
 	uint32_t quarantine; /* serial of the broken connection that may still write it, 0 = none */

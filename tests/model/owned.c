@@ -36,12 +36,12 @@ void owned_note(struct owned_key *key, const struct op *op, enum answer answer)
 
 bool owned_none(const struct owned_key *key)
 {
-	return key->candidates == 0 && !key->wild;
+	return key->possible_count == 0 && !key->wild;
 }
 
 void owned_clear(struct owned_key *key)
 {
-	key->candidates = 0;
+	key->possible_count = 0;
 	key->wild = key->missed = false;
 }
 
@@ -49,17 +49,17 @@ void owned_go_wild(struct conn *conn, struct owned_key *key)
 {
 	conn->thread->wild += !key->wild;
 	key->wild = true;
-	key->candidates = 0;
+	key->possible_count = 0;
 }
 
 void owned_may_be(struct conn *conn, struct owned_key *key, const struct value *value)
 {
 	if (key->wild)
 		return;
-	if (key->candidates == CANDIDATES_MAX)
+	if (key->possible_count == POSSIBLE_MAX)
 		owned_go_wild(conn, key);
 	else
-		key->candidate[key->candidates++] = *value;
+		key->possible[key->possible_count++] = *value;
 }
 
 /* When must an object be gone whose expiry was set by op, answered now? 0: never; NOBODY_KNOWS:
@@ -90,10 +90,10 @@ void owned_filter(struct owned_key *key, bool (*keep)(const struct value *value,
 {
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (keep(&key->candidate[i], context))
-			key->candidate[kept++] = key->candidate[i];
-	key->candidates = (uint8_t)kept;
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (keep(&key->possible[i], context))
+			key->possible[kept++] = key->possible[i];
+	key->possible_count = (uint8_t)kept;
 }
 
 static bool in_time(const struct value *value, const void *context)
@@ -114,14 +114,14 @@ void owned_retime(struct owned_key *key, const struct op *op, bool answered)
 		owned_clear(key);
 		return;
 	}
-	for (unsigned i = 0; i < key->candidates; i++)
-		key->candidate[i].deadline_ms = deadline_of(op->exptime, answered);
+	for (unsigned i = 0; i < key->possible_count; i++)
+		key->possible[i].deadline_ms = deadline_of(op->exptime, answered);
 }
 
 bool owned_may_expire(const struct owned_key *key)
 {
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (key->candidate[i].deadline_ms)
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (key->possible[i].deadline_ms)
 			return true;
 	return false;
 }
@@ -159,11 +159,11 @@ static unsigned change(const struct op *op, const struct value *from, struct val
 
 void owned_change(struct conn *conn, struct owned_key *key, const struct op *op, const uint64_t *number)
 {
-	struct value old[CANDIDATES_MAX], to[2];
-	unsigned count = key->candidates;
+	struct value old[POSSIBLE_MAX], to[2];
+	unsigned count = key->possible_count;
 
-	memcpy(old, key->candidate, sizeof(old));
-	key->candidates = 0;
+	memcpy(old, key->possible, sizeof(old));
+	key->possible_count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		bool same;
 		uint64_t is;
@@ -190,8 +190,8 @@ static bool cas_may_match(const struct value *value, uint64_t cas)
 
 bool owned_cas_may_match(const struct owned_key *key, uint64_t cas)
 {
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (cas_may_match(&key->candidate[i], cas))
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (cas_may_match(&key->possible[i], cas))
 			return true;
 	return key->wild;
 }
@@ -201,8 +201,8 @@ bool owned_cas_may_match(const struct owned_key *key, uint64_t cas)
 /* A join whose result is near the limit may have been refused. */
 static bool may_overflow(const struct owned_key *key, const struct op *op)
 {
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (value_length(&key->candidate[i]) + value_length(&op->value) + 1024 > options.item_limit)
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (value_length(&key->possible[i]) + value_length(&op->value) + 1024 > options.item_limit)
 			return true;
 	return false;
 }
@@ -264,9 +264,9 @@ void owned_lost(struct conn *conn, const struct op *op, uint32_t code)
 
 	if (op->kind == OP_GAT || op->kind == OP_TOUCH) {
 		owned_note(key, op, ANSWER_NONE);
-		for (unsigned i = 0; i < key->candidates; i++)
-			if (key->candidate[i].deadline_ms || op->exptime)
-				key->candidate[i].deadline_ms = NOBODY_KNOWS;
+		for (unsigned i = 0; i < key->possible_count; i++)
+			if (key->possible[i].deadline_ms || op->exptime)
+				key->possible[i].deadline_ms = NOBODY_KNOWS;
 		return;
 	}
 	if (op->kind == OP_GET)
@@ -274,8 +274,8 @@ void owned_lost(struct conn *conn, const struct op *op, uint32_t code)
 	owned_silent(conn, op);
 	if (before.wild)
 		owned_go_wild(conn, key);
-	for (unsigned i = 0; i < before.candidates; i++)
-		owned_may_be(conn, key, &before.candidate[i]);
+	for (unsigned i = 0; i < before.possible_count; i++)
+		owned_may_be(conn, key, &before.possible[i]);
 }
 
 void owned_flushed(struct conn *conn)
@@ -311,8 +311,8 @@ void owned_print(struct owned_key *key, uint32_t code)
 				OP_NAMES[h->kind], h->noreply ? " noreply" : "", ANSWER_NAMES[h->answer], h->version,
 				h->length, h->exptime);
 	}
-	for (unsigned i = 0; i < key->candidates; i++)
-		print_value(&key->candidate[i]);
+	for (unsigned i = 0; i < key->possible_count; i++)
+		print_value(&key->possible[i]);
 	if (owned_none(key))
 		fprintf(stderr, "    must be absent%s\n", key->quarantine ? " (quarantined)" : "");
 }

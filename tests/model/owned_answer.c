@@ -85,9 +85,9 @@ static void too_large(struct conn *conn, struct owned_key *key, const struct op 
 {
 	uint32_t length = value_length(&op->value), longest = 0;
 
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (value_length(&key->candidate[i]) > longest)
-			longest = value_length(&key->candidate[i]);
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (value_length(&key->possible[i]) > longest)
+			longest = value_length(&key->possible[i]);
 	if (op->kind == OP_APPEND || op->kind == OP_PREPEND)
 		length += longest;
 	if (length + 1024 < options.item_limit && !key->wild)
@@ -159,13 +159,13 @@ static void wrong_value(struct conn *conn, const struct op *op, uint32_t code, c
 		snprintf(start + n * 4, 5, shown->data[n] >= ' ' && shown->data[n] < 127 ? "%c   " : "\\x%02x",
 			 (unsigned char)shown->data[n]);
 	start[n * 4] = 0;
-	for (unsigned i = 0; i < key->candidates; i++)
-		if (value_equals(&key->candidate[i], code, shown->data, shown->length))
+	for (unsigned i = 0; i < key->possible_count; i++)
+		if (value_equals(&key->possible[i], code, shown->data, shown->length))
 			violation(conn, op, code,
 				  "right bytes, but flags %u (%u expected) and id %" PRIu64 " (%" PRIu64
 				  " expected, 0: above %" PRIu64 ")",
-				  shown->flags, key->candidate[i].flags, shown->cas, key->candidate[i].cas,
-				  key->candidate[i].cas_floor);
+				  shown->flags, key->possible[i].flags, shown->cas, key->possible[i].cas,
+				  key->possible[i].cas_floor);
 	violation(conn, op, code, "%s: %zu bytes, flags %u, id %" PRIu64 ": %s",
 		  owned_none(key) ? "a value of a key that must be absent" : "not a value that the key may have",
 		  shown->length, shown->flags, shown->cas, start);
@@ -184,15 +184,15 @@ void owned_shown(struct conn *conn, const struct op *op, uint32_t code, const st
 		conn->thread->blind++;
 		return;
 	}
-	while (i < key->candidates && !explains(&key->candidate[i], code, shown))
+	while (i < key->possible_count && !explains(&key->possible[i], code, shown))
 		i++;
-	if (i == key->candidates)
+	if (i == key->possible_count)
 		wrong_value(conn, op, code, shown);
 	if (i > 0)
-		key->candidate[0] = key->candidate[i];
-	key->candidates = 1;
+		key->possible[0] = key->possible[i];
+	key->possible_count = 1;
 	if (shown->cas)
-		key->candidate[0].cas = shown->cas;
+		key->possible[0].cas = shown->cas;
 	if (key->missed) {
 		conn->thread->reappeared++;
 		if (options.strict_miss)

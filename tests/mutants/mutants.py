@@ -236,7 +236,7 @@ mutant("last-page-early", "A segment's last page is written beside the others, n
        "asan segments/test_writer",
        ("segments/stream.c", "\t\tif (stream->position == stream->barrier)\n\t\t\tstream_drain(stream);\n", ""))
 
-mutant("failed-write-is-free", "The place of a segment that could not be written is used again at once.",
+mutant("failed-write-is-free", "The position of a segment that could not be written is used again at once.",
        "asan segments/test_writer",
        ("segments/writer.c",
         "\tseg_set_state(job->seg, job->segment, SEG_RETIRED);",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules for an operator's Prometheus hold what they promise: each alert is proved to fire and to be silent, and
+"""The rules for an operator's Prometheus hold: each alert is proved to fire and to be silent, and
 names nothing that the daemon doesn't have."""
 import re
 import subprocess

@@ -24,7 +24,7 @@ def flood(client, name, value_bytes, total_bytes):
 @pytest.mark.skipif("san" in flashield_command(), reason="a sanitizer's shadow memory is resident too")
 @pytest.mark.parametrize("flash", [False, True], ids=["dram", "flash"])
 def test_a_shift_of_sizes_keeps_the_limit(start, tmp_path, flash):
-    """100 B, then 1 KiB, then 100 B, each several times the memory: the peak is within the promise."""
+    """100 B, then 1 KiB, then 100 B, each several times the memory: the peak is within the target."""
     options = ["--flash-path", str(tmp_path / "flash"), "--flash-size", "128m"] if flash else []
     daemon = start("-m", "64", "-t", "2", *options)
     with daemon.client() as client:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is measured of the engine without a server. Figures and notes go out by report.h.
+ * Measurements of the engine without a server. Figures and notes go out by report.h.
  *
- * Threads: the calling one; engine_store makes its own. Errors: FS_ENOMEM, FS_EINVAL, FS_ESYS: it can't be done;
- * FS_ECORRUPT: a wrong value, or fewer matches than there must be.
+ * Threads: the calling one; engine_store starts threads of its own. Errors: FS_ENOMEM, FS_EINVAL, FS_ESYS: the
+ * measurement failed; FS_ECORRUPT: a wrong value, or fewer matches than there must be.
  */
 #ifndef FS_TOOLS_BENCH_ENGINE_H
 #define FS_TOOLS_BENCH_ENGINE_H
@@ -16,10 +16,10 @@
 /* Gets and sets of objects in DRAM by 1, 2, 4 and 8 threads on a store, in rounds: no network, no protocol. */
 FS_MUST_CHECK int engine_store(unsigned rounds, uint64_t keys, uint64_t operations);
 
-/* How full segments of three sizes get: each placement, by candidates, functions and sizes of objects. */
+/* Measures how full segments of three sizes get, for each placement, by candidates, functions and sizes of objects. */
 FS_MUST_CHECK int engine_placement(unsigned rounds, uint64_t full_bytes, uint64_t steady_bytes, uint64_t table_bytes);
 
-/* What operations on an index of a shape cost, as one row. */
+/* Measures the cost of operations on an index of a shape, as one row. */
 FS_MUST_CHECK int engine_index(const char *row, const struct index_shape *shape, unsigned rounds, uint64_t operations);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An index of one size as a row of figures: what each operation costs, what a slot takes, false matches. */
+/* An index of one size as a row of figures: the cost of each operation, the bytes of a slot, false matches. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * How full segments get: both placements, by candidates, functions and sizes (the paper's figure 8), and
  * what planning costs. Three groups of rows:
  *
- *   full size     512 MiB, 16 functions, 2 x candidates: what the promise is about
- *   steady state  segment after segment, what found no place waits for the next one
+ *   full size     512 MiB, 16 functions, 2 x candidates: the shape of the target
+ *   steady state  segment after segment, an object without a position waits for the next one
  *   the table     64 MiB, functions and candidates varied, all candidates fresh
  *
  * Plans are simulated, nothing is written.
@@ -20,7 +20,7 @@
 #include "tools/bench/report.h"
 
 #define STEADY_TURNS 24u /* the second half is measured */
-#define PROMISED 2.0 /* x candidates */
+#define TARGET_FACTOR 2.0 /* x candidates */
 #define FUNCTIONS 16u
 
 static const struct {
@@ -31,7 +31,7 @@ static const struct {
 	{ 1.5, "fill_1.5x_pct" }, { 2.0, "fill_2x_pct" },   { 3.0, "fill_3x_pct" },
 };
 #define RATIOS (sizeof(ratios) / sizeof(ratios[0]))
-#define PROMISED_COLUMN "fill_2x_pct"
+#define TARGET_COLUMN "fill_2x_pct"
 
 struct study {
 	unsigned rounds;
@@ -40,7 +40,7 @@ struct study {
 	uint64_t sequence; /* another one for each plan */
 };
 
-/* What is told of a plan beside its fill. */
+/* Reports the figures of a plan beside its fill. */
 static void add_costs(const char *row, const struct placement_outcome *outcome)
 {
 	report_add(row, "whole_2x_pct", outcome->whole);
@@ -78,11 +78,11 @@ static int measure_full(struct study *study, enum seg_placement placement, enum 
 	report_progress("placement: %s", row);
 	for (unsigned round = 0; round < study->rounds; round++) {
 		struct placement_outcome outcome;
-		int rc = measure(study, &run, sizes, PROMISED, &outcome);
+		int rc = measure(study, &run, sizes, TARGET_FACTOR, &outcome);
 
 		if (rc != FS_OK)
 			return rc;
-		report_add(row, PROMISED_COLUMN, outcome.fill);
+		report_add(row, TARGET_COLUMN, outcome.fill);
 		add_costs(row, &outcome);
 	}
 	return FS_OK;
@@ -106,7 +106,7 @@ static void fill_up(struct queue *queue, const struct placement_objects *objects
 	}
 }
 
-/* What was placed leaves. */
+/* Removes the placed candidates. */
 static void leave(struct queue *queue, const struct seg_plan *plan)
 {
 	uint32_t kept = 0;
@@ -135,7 +135,7 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 		struct seg_plan plan;
 
 		run.sequence = study->sequence++;
-		fill_up(&queue, objects, (uint64_t)(PROMISED * (double)study->steady_bytes));
+		fill_up(&queue, objects, (uint64_t)(TARGET_FACTOR * (double)study->steady_bytes));
 		rc = placement_measure(&run, queue.waiting, queue.count, &outcome, &plan);
 		if (rc != FS_OK)
 			break;
@@ -143,7 +143,7 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 		seg_plan_fini(&plan);
 		if (turn < STEADY_TURNS / 2)
 			continue;
-		report_add(row, PROMISED_COLUMN, outcome.fill);
+		report_add(row, TARGET_COLUMN, outcome.fill);
 		add_costs(row, &outcome);
 		report_add(row, "waiting_b", (double)queue.bytes / (queue.count ? queue.count : 1));
 	}
@@ -151,7 +151,7 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 	return rc;
 }
 
-/* Both placements, for the sizes that the promises are about. */
+/* Measures both placements for the sizes that the targets name. */
 static int each_placement(struct study *study, int (*measure_one)(struct study *study, enum seg_placement placement,
 								  enum placement_sizes sizes))
 {
@@ -180,7 +180,7 @@ static int measure_ratios(struct study *study, enum seg_placement placement, enu
 		if (rc != FS_OK)
 			return rc;
 		report_add(row, ratios[r].column, outcome.fill);
-		if (ratios[r].factor == PROMISED)
+		if (ratios[r].factor == TARGET_FACTOR)
 			add_costs(row, &outcome);
 	}
 	return FS_OK;
@@ -212,7 +212,7 @@ static void make_objects(struct study *study)
 		struct placement_objects *objects = &study->objects[sizes];
 
 		if (sizes == PLACEMENT_MIX || sizes == PLACEMENT_EQUAL) {
-			uint64_t full = (uint64_t)(PROMISED * (double)study->full_bytes);
+			uint64_t full = (uint64_t)(TARGET_FACTOR * (double)study->full_bytes);
 
 			bytes = bytes > full ? bytes : full;
 			bytes = bytes > steady ? bytes : steady;

@@ -47,7 +47,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Digits in base 16: making keys is to cost next to nothing beside the store. */
+/* Digits in base 16, because making keys must cost very little beside the store. */
 static void write_key(char key[KEY_BYTES], uint64_t number)
 {
 	memset(key, '0', KEY_BYTES);

@@ -21,7 +21,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What comes after begins when what came before is done. */
+/* Later instructions begin when the earlier ones are done. */
 static inline void end_of_operation(void)
 {
 #ifdef __x86_64__
@@ -195,7 +195,7 @@ void index_run_fini(struct index_run *run)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* Which key the n-th operation is about: present ones for those that need a slot. */
+/* The key of the n-th operation: a present key for operations that need a slot. */
 static uint64_t number_for(const struct index_run *run, enum index_operation operation, unsigned round, uint64_t n,
 			   uint64_t operations)
 {
@@ -230,7 +230,7 @@ static uint64_t do_one(struct index_run *run, enum index_operation operation, ui
 	}
 }
 
-/* How many matches there must be at least, as far as it is known which slots are there. */
+/* The least number of matches, as far as the present slots are known. */
 static uint64_t matches_due(const struct index_run *run, enum index_operation operation, uint64_t operations)
 {
 	uint64_t gone = run->drops + run->lost;
@@ -246,7 +246,7 @@ static uint64_t matches_due(const struct index_run *run, enum index_operation op
 	}
 }
 
-/* The hand goes on where it was: operations live slots further. */
+/* The hand continues from its position over `operations` live slots. */
 static void measure_hand(struct index_run *run, uint64_t operations, struct index_cost *cost)
 {
 	uint64_t since = cpu_ns(), visited;

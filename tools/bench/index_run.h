@@ -3,12 +3,11 @@
  * An index of a given size, filled to a load of 0.95 and measured operation by operation.
  *
  * Keys are hashes of a counter, so that a billion of them need no memory: key i lies in segment
- * i / keys per segment under function i % 16. Operations are kept from overlapping each other (a fence
- * between them where the machine has one), as in a server that does other things in between; otherwise
- * a loop of lookups hides most of its cache misses behind each other.
+ * i / keys per segment under function i % 16. A fence between operations (if the machine has one) keeps
+ * them from overlapping, as in a server that does other work in between. Without it a loop of lookups
+ * would hide most of its cache misses behind each other.
  *
- * Threads: the calling one; its CPU clock is read. Nothing is stored: the caller gives the memory back by
- * index_run_fini.
+ * Threads: the calling one; its CPU clock is read. The caller frees the memory by index_run_fini.
  */
 #ifndef FS_TOOLS_BENCH_INDEX_RUN_H
 #define FS_TOOLS_BENCH_INDEX_RUN_H
@@ -26,7 +25,7 @@ struct index_shape {
 	uint64_t slots; /* a multiple of 16 and of segments at least: 16 .. 2^35 */
 	uint32_t segments; /* 1 .. 16383: with them the tag's width */
 	unsigned filter_bits; /* per key */
-	bool small_pages; /* as where the kernel has no huge ones to give */
+	bool small_pages; /* without huge pages */
 };
 
 struct index_run {
@@ -37,16 +36,16 @@ struct index_run {
 	uint64_t drops, moves; /* of the fill */
 	uint64_t lost; /* innocent slots that INDEX_CLEAR_NOTHING cleared */
 	double insert_ns; /* mean over samples at all loads up to the full one */
-	double insert_full_ns; /* of the last of them */
+	double insert_full_ns; /* mean over the last samples, at the full load */
 };
 
-/* What is measured on a filled index, in this order: the last two take slots away. */
+/* The operations measured on a filled index, in this order: the last two take slots away. */
 enum index_operation {
-	INDEX_HIT, /* lookup of a key that is there */
-	INDEX_MISS, /* and of one that isn't */
+	INDEX_HIT, /* lookup of a present key */
+	INDEX_MISS, /* lookup of an absent key */
 	INDEX_TOUCH, /* lookup and touch of the match: a get from flash */
 	INDEX_HAND,
-	INDEX_CLEAR_NOTHING, /* clear of a key that isn't there: most sets */
+	INDEX_CLEAR_NOTHING, /* clear of an absent key: most sets */
 	INDEX_CLEAR,
 	INDEX_OPERATIONS
 };
@@ -54,25 +53,25 @@ enum index_operation {
 struct index_cost {
 	double ns; /* CPU per operation; the hand: per live slot that it visits */
 	uint64_t done; /* operations */
-	uint64_t matches; /* that they met: slots found, touched, cleared */
+	uint64_t matches; /* slots that they found, touched or cleared */
 };
 
-/* Bytes of memory that index_run_init takes at the most. */
+/* The largest number of bytes of memory that index_run_init may take. */
 uint64_t index_run_bytes(const struct index_shape *shape);
 
-/* Makes and fills it; samples: inserts that are timed at the end of each sixteenth of the fill
-   (the others prefetch, to be done in time). FS_ENOMEM, FS_EINVAL. */
+/* Makes and fills the index. samples: the inserts timed at the end of each sixteenth of the fill; the other inserts
+   prefetch, to save time. FS_ENOMEM, FS_EINVAL. */
 FS_MUST_CHECK int index_run_init(struct index_run *run, const struct index_shape *shape, uint64_t samples);
 void index_run_fini(struct index_run *run);
 
 /*
- * Does operations of a kind, on other keys for each round. FS_ECORRUPT: fewer matches than the keys that
- * are in the index, which is a bug of it. operations at most keys / 2; INDEX_CLEAR once only.
+ * Does operations of a kind, on other keys for each round. FS_ECORRUPT: there were fewer matches than keys
+ * in the index, which is a bug of the index. operations is at most keys / 2; INDEX_CLEAR may run once only.
  */
 FS_MUST_CHECK int index_run_measure(struct index_run *run, enum index_operation operation, unsigned round,
 				    uint64_t operations, struct index_cost *cost);
 
-/* All of the index's memory, over the slots in use. */
+/* The whole memory of the index, divided by the slots in use. */
 double index_run_bytes_per_slot(const struct index_run *run);
 
 #endif

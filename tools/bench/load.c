@@ -42,7 +42,7 @@ static bool paced(const struct load *load)
 	return load->spec.rate > 0;
 }
 
-/* May the phase begin another batch? */
+/* Whether the phase may begin another batch. */
 static bool may_begin(const struct load *load)
 {
 	return load->left > 0 && (!load->deadline_ns || load->now_ns < load->deadline_ns) &&
@@ -128,7 +128,7 @@ static int pace(struct load *load)
 static int connection_done(struct load *load, struct connection *connection)
 {
 	load->busy--;
-	/* What was set is read at once, whatever the pace, and also when the phase is over. */
+	/* A key that was set is read at once, at any pace, and also when the phase is over. */
 	if (connection->reads_back || (!paced(load) && may_begin(load)))
 		return connection_begin(load, connection);
 	if (paced(load))
@@ -138,7 +138,7 @@ static int connection_done(struct load *load, struct connection *connection)
 
 /* --- the measured part --- */
 
-/* Forgets what was counted so far, but for what is wrong: that is never to be overlooked. */
+/* Resets all counts except the wrong values, which must never be overlooked. */
 static void result_reset(struct load_result *result)
 {
 	struct load_result kept = *result;
@@ -205,7 +205,7 @@ static int connection_event(struct load *load, struct connection *connection, ui
 	return code;
 }
 
-/* How long nothing can be due. */
+/* The time during which no event can be due. */
 static uint64_t wait_limit_ns(const struct load *load)
 {
 	uint64_t limit_ns = STOP_LOOK_NS;
@@ -228,7 +228,7 @@ static int wait_for(struct load *load, struct epoll_event events[EVENTS])
 	return epoll_wait(load->epoll, events, EVENTS, (int)(limit_ns / 1000000) + 1);
 }
 
-/* Waits, and serves what is ready. */
+/* Waits, and serves the connections that are ready. */
 static int turn(struct load *load, uint64_t *heard_ns)
 {
 	struct epoll_event events[EVENTS];
@@ -251,7 +251,7 @@ static int turn(struct load *load, uint64_t *heard_ns)
 	return code;
 }
 
-/* Begins with all connections idle, ends so. */
+/* Begins and ends with all connections idle. */
 static int phase_run(struct load *load, uint64_t operations, double seconds)
 {
 	uint64_t heard_ns;
@@ -292,7 +292,7 @@ static int measured_run(struct load *load, uint64_t operations, double seconds)
 	return code;
 }
 
-/* Without the right to it the thread stays one of many. */
+/* Without the right to a higher priority the thread keeps its own. */
 static void go_before_others(void)
 {
 	const struct sched_param first = { .sched_priority = 1 };

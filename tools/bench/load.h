@@ -2,25 +2,25 @@
 /*
  * The load generator: one thread, pinned, non-blocking sockets and epoll, the memcached text protocol.
  *
- * Each connection has one batch under way: `pipeline` commands in one write; the next batch goes out when
- * all answers of the last are there. So requests under way = connections x pipeline. A multiget is one
+ * Each connection has one batch under way: `pipeline` commands in one write. The next batch goes out when
+ * all answers of the last one have come. So requests under way = connections x pipeline. A multiget is one
  * command of keys_per_get keys.
  *
  * Keys: "bench:" and the key's number in decimal with leading zeros, key_bytes long. Values: value_bytes
- * that are a function of the key's number and are checked in hits (first and last 8 bytes and the length
- * always; every byte of one in 64), so that a server which answers fast and wrong is found out.
+ * that are a function of the key's number. Hits are checked (the first and last 8 bytes and the length
+ * always, every byte for one key in 64), so that fast but wrong answers are found.
  *
  * Latency: from the batch's first write (nearly always its only one) to the read that completes the
- * command's answer; for pipeline = 1 that is a request's round trip. In nanoseconds. With a rate, where no
+ * command's answer, in nanoseconds; for pipeline = 1 that is a request's round trip. With a rate, if no
  * connection was free when a batch became due, it runs from that moment (but see timed_from_sending): a server
- * that stands still can't hide the requests that it kept from being sent.
+ * that stands still can't hide the requests that it delayed.
  *
- * Phases: warm-up, then the measured part; in between and at the end all answers are awaited, so that the
- * server's CPU time over the measured part is that of its operations and no others.
+ * Phases: warm-up, then the measured part. All answers are awaited in between and at the end, so that the
+ * server's CPU time over the measured part belongs to its operations only.
  *
- * Threads: load_run makes and joins its thread; connections are opened by the caller, each with a
+ * Threads: load_run starts and joins its thread; the calling thread opens the connections, each with a
  * "version" and its answer. Cost: no allocation per operation, one read per turn of a connection and one
- * write per batch; values over 2 KiB are sent without a copy. Its own CPU time is reported.
+ * write per batch; values over 2 KiB are sent without a copy. The result has the generator's own CPU time.
  */
 #ifndef FS_TOOLS_BENCH_LOAD_H
 #define FS_TOOLS_BENCH_LOAD_H
@@ -32,7 +32,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-/* What is loaded: a server on a loopback port, whose process's CPU time is read. pid 0: it is not read. */
+/* The server under load, on a loopback port. The CPU time of process pid is read; 0: it is not read. */
 struct load_server {
 	uint16_t port;
 	pid_t pid;
@@ -67,7 +67,7 @@ struct load_spec {
 	double warmup_share; /* of operations or seconds: not in any count, CPU and latency included; only
 				`wrong` counts from the start */
 	double rate; /* operations per second, evenly paced over the connections; 0: as fast as it goes.
-			A server too slow for it shows in operations / seconds and in the latencies */
+			Operations / seconds and the latencies show a server that is too slow for it */
 	bool timed_from_sending; /* with a rate: latency never runs from an earlier moment. Of a server that can't
 				    ever keep the rate, the wait for a free connection says how long the load has
 				    run, and no more */
@@ -75,8 +75,8 @@ struct load_spec {
 	int cpu; /* -1: unpinned */
 	bool urgent; /* its thread goes before others of its CPU, where this process may ask for that: a few
 			       requests that are to be timed beside a heavy load */
-	double silence_seconds; /* a server that answers nothing for so long has failed; 0: 60 */
-	bool expect_misses; /* keys are never set: a hit is wrong */
+	double silence_seconds; /* a server without any answer for so long has failed; 0: 60 */
+	bool expect_misses; /* keys were never set, so a hit is wrong */
 };
 
 struct load_result {
@@ -101,16 +101,16 @@ struct load_result {
 FS_MUST_CHECK int load_run(const struct load_spec *spec, const struct load_server *server, struct load_result *result);
 void load_result_fini(struct load_result *result);
 
-/* The same in the background: for studies that look at the server meanwhile. Join fills the result and
-   frees the load; it is to be called exactly once, before the server is stopped. */
+/* load_start runs a load in the background, for studies that look at the server meanwhile. load_join waits for its end,
+   fills the result and frees the load. The caller calls it exactly once, before it stops the server. */
 struct load;
 FS_MUST_CHECK int load_start(struct load **out, const struct load_spec *spec, const struct load_server *server);
 bool load_running(const struct load *load);
-/* Forgets what was counted so far, as after warm-up, but amid the load: requests under way stay so and count when
-   they are answered. For servers whose queues must be full when the count begins. Takes effect within a second. */
+/* Resets all counts like the end of the warm-up, but amid the load: requests under way continue and count when they are
+   answered. It serves servers whose queues must be full when the count begins. Takes effect within a second. */
 void load_forget(struct load *load);
-void load_stop(struct load *load); /* asks it to end early, within a second; join afterwards */
-/* Waits for its end. Signals may still stop it or make it forget meanwhile. */
+void load_stop(struct load *load); /* ends the load early, within a second; call load_join afterwards */
+/* Waits for the end of the load. Signals may still stop it or reset its counts meanwhile. */
 void load_wait(struct load *load);
 FS_MUST_CHECK int load_join(struct load *load, struct load_result *result);
 

@@ -17,7 +17,7 @@
 
 #define SHOWN_BYTES 80 /* of an answer, in a message */
 
-/* What of the bytes can be shown in a line: their start, without what a terminal would act on. */
+/* Copies the start of the bytes for a line of text, without control characters. */
 static int shown(const char *bytes, size_t length)
 {
 	size_t most = length < SHOWN_BYTES ? length : SHOWN_BYTES, count = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of the load generator share.
+ * Shared declarations of the load generator's parts.
  *
  *   load.c         phases, the thread, the event loop, pace
  *   load_connect.c sockets
- *   load_keys.c    which key comes next; keys, sizes and values by number
- *   load_batch.c   a connection's batch of commands, and its way out
- *   load_answer.c  answers to counts
+ *   load_keys.c    the order of keys; keys, sizes and values by number
+ *   load_batch.c   makes and sends a connection's batch of commands
+ *   load_answer.c  turns answers into counts
  *
  * Nothing here allocates after load_keys_init and batch_init.
  */
@@ -29,7 +29,7 @@
 #define KEY_BYTES_LEAST 20
 #define KEY_BYTES_MOST 250
 
-#define VALUE_SPREAD 4096 /* places in the filler at which a value's bytes may start */
+#define VALUE_SPREAD 4096 /* offsets in the filler at which a value's bytes may start */
 #define VALUE_SIZES 1024 /* different sizes of values */
 
 /* A Zipf distribution's constants: see zipf_draw. */
@@ -46,7 +46,7 @@ struct load_keys {
 	uint32_t sizes[VALUE_SIZES], size_most;
 };
 
-/* Which comes next. */
+/* The order of keys. */
 struct load_sequence {
 	enum load_order order;
 	uint64_t first, keys;
@@ -56,21 +56,25 @@ struct load_sequence {
 	struct rng *rng;
 };
 
+/* FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers. load_keys_fini frees,
+   also after a failure. */
 FS_MUST_CHECK int load_keys_init(struct load_keys *keys, const struct load_spec *spec);
 void load_keys_fini(struct load_keys *keys);
+/* rng outlives the sequence; load_sequence_next returns the number of the next key. */
 void load_sequence_init(struct load_sequence *sequence, const struct load_spec *spec, struct rng *rng);
 uint64_t load_sequence_next(struct load_sequence *sequence);
 
+/* Prepares the constants for 1 .. ranks. */
 void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent);
-/* A rank in [1, ranks]: the smaller, the likelier. */
+/* Draws a rank in [1, ranks]; smaller ranks are likelier. */
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
 
-/* key_bytes bytes. */
+/* Writes key_bytes bytes. */
 void key_write(const struct load_keys *keys, uint64_t number, char *out);
 uint32_t value_size(const struct load_keys *keys, uint64_t number);
 
-/* The parts of a value: a stamp of its key at the front and, where there is room, another at the end;
-   between them bytes of the filler from a place that depends on the key. */
+/* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are bytes
+   of the filler, from an offset that depends on the key. */
 #define VALUE_STAMP_BYTES 8
 struct value_parts {
 	char front[VALUE_STAMP_BYTES], back[VALUE_STAMP_BYTES];
@@ -78,11 +82,12 @@ struct value_parts {
 	const char *middle;
 	uint32_t middle_bytes;
 };
+/* The parts of a key's value; middle points into the filler. */
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts);
 
-/* Are `length` bytes those of the value from `at` on? Without `every`, the middle isn't compared. */
+/* Whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */
 bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length, bool every);
-/* Is the key's value one of those whose every byte is compared? */
+/* Whether every byte of this key's value is compared. */
 bool value_is_checked_whole(uint64_t number);
 
 /* --- load_batch.c --- */
@@ -103,7 +108,7 @@ struct connection {
 	int fd;
 	bool waits_for_output; /* EPOLLOUT is asked for */
 	bool reads_back; /* LOAD_SET_GET: the batch sets what the next one gets */
-	/* the batch: bytes, then what was asked */
+	/* the batch: bytes, then its commands and keys */
 	char *out;
 	size_t out_bytes;
 	struct iovec *parts; /* of out and of the filler */
@@ -112,7 +117,7 @@ struct connection {
 	unsigned command, commands_used; /* command: the first without an answer; == used: none under way */
 	struct sent_key *keys;
 	unsigned keys_used;
-	unsigned key, key_end; /* of the command: those that may still be answered */
+	unsigned key, key_end; /* the keys of the command that may still be answered */
 	bool any_hit; /* of the command */
 	uint64_t start_ns, idle_ns;
 	/* the answer */
@@ -129,7 +134,7 @@ static inline bool connection_awaits(const struct connection *connection)
 	return connection->command < connection->commands_used;
 }
 
-/* All answers may be there before all is sent: a value that is too large is refused at its first bytes. */
+/* All answers may come before the batch is sent: the server refuses a value that is too large at its first bytes. */
 static inline bool connection_busy(const struct connection *connection)
 {
 	return connection_awaits(connection) || connection->part < connection->parts_used;

@@ -148,7 +148,7 @@ int load_keys_init(struct load_keys *keys, const struct load_spec *spec)
 	keys->filler = mem_alloc(filler_bytes);
 	if (!keys->filler)
 		return FS_ENOMEM;
-	/* Printable, so that a dump can be read, and without blanks or line ends. */
+	/* The bytes are printable, so that a person can read a dump, and without blanks or line ends. */
 	rng_init(&rng, 0x76616c7565); /* the same in every run: a server may be read by a later load */
 	for (size_t i = 0; i < filler_bytes; i++)
 		keys->filler[i] = (char)('0' + (rng_next(&rng) & 63));

@@ -77,7 +77,7 @@ static uint64_t count_of(json_t *spec, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(spec, name));
 }
 
-/* The place of a word in a list that ends with NULL; dies when it is none of them. */
+/* The index of a word in a list that ends with NULL; the program ends if it is not there. */
 static unsigned choice_of(json_t *spec, const char *name, const char *const *words)
 {
 	for (unsigned i = 0; words[i]; i++)
@@ -128,7 +128,7 @@ static void report_load(const struct load_result *result)
 		report_hist(result->set_latency), "hit_latency", report_hist(result->hit_latency)));
 }
 
-/* What was counted is reported even when the load broke off. */
+/* The counts are reported even when the load broke off. */
 static int run_load(json_t *spec)
 {
 	const struct load_spec load_spec = load_spec_of(spec);

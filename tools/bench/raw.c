@@ -40,7 +40,7 @@ struct ring {
 	uint64_t issued;
 	uint8_t *buffers;
 	struct slot *slots;
-	struct iocb **batch; /* what the next io_submit takes */
+	struct iocb **batch; /* of the next io_submit */
 	struct io_event *events;
 	unsigned batched;
 };
@@ -56,10 +56,10 @@ static uint64_t now_ns(clockid_t clock)
 static uint64_t random_offset(struct ring *ring)
 {
 	const struct raw_spec *spec = ring->spec;
-	uint64_t places = spec->bytes / PAGE - spec->pages + 1;
+	uint64_t positions = spec->bytes / PAGE - spec->pages + 1;
 
 	ring->random += 0x9e3779b97f4a7c15ull;
-	return spec->offset + reduce64(mix64(ring->random), places) * PAGE;
+	return spec->offset + reduce64(mix64(ring->random), positions) * PAGE;
 }
 
 static void add_to_batch(struct ring *ring, struct slot *slot)
@@ -220,7 +220,7 @@ int raw_read(const struct raw_spec *spec, struct raw_result *result)
 	}
 	result->latency = hist_create();
 	rc = run_in_thread(&ring);
-	/* Waits for what a failed run has left in flight, before its buffers go. */
+	/* Waits for the reads that a failed run has left in flight, before their buffers are freed. */
 	io_destroy(ring.context);
 out:
 	error = errno;

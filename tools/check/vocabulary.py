@@ -11,38 +11,38 @@ import subprocess
 import sys
 
 EVERYWHERE = [""]
+OUTSIDE_SERVER = ["base/", "classifier/", "conf/", "flashindex/", "segments/", "tests/", "tools/", "packaging/", "README.md",
+                  "ARCHITECTURE.md", "DECISIONS.md", "FIGURES.md", "HACKING.md"]
 
 # (phrase that must not occur, folders or files where it must not, what to say instead)
 TABLE = [
-    (r"\bghost[ _-](list|cache|queue|table|entr(y|ies))\b", ["base/", "classifier/", "flashindex/", "segments/", "server/",
-                                                             "conf/", "tools/", "tests/", "packaging/", "README.md",
-                                                             "ARCHITECTURE.md"],
+    (r"(?i)\bghost[ _-](list|cache|queue|table|entr(y|ies))\b", EVERYWHERE,
      "a ghost is a flash object at CLOCK zero; the record of evicted keys is the history"),
     (r"(?i)ghost", ["classifier/", "tests/unit/classifier/", "base/"],
      "the classifier knows no ghosts; its record of evicted keys is the history"),
     (r"(?i)candidate", ["classifier/", "tests/unit/classifier/", "base/"],
      "a candidate is offered to a plan; the sampler chooses samples among subjects"),
+    (r"(?i)candidate", ["tests/model/"], "a candidate is offered to a plan; say which values are possible"),
     (r"\bways?\b(?= (of|in|to) (a|the) (cache line|history))|\b(way|WAYS)\b *(=|<|\[|\+\+)", ["classifier/"],
      "a way is the number of a slot in its bucket of the index; a bucket of the history has entries"),
-    (r"\bplaces?\b|_place\b", ["base/", "classifier/"],
+    (r"\bplaces?\b|_place\b", ["base/", "classifier/", "conf/"],
      "a place is a key's 64-bit value from which positions follow; say position, location, origin or room"),
     (r"(?i)extended", ["base/", "classifier/", "flashindex/", "segments/"],
      "extended options are memcached's -o; anything else has options"),
-    (r"(?i)the (authors' )?simulator", ["base/", "classifier/", "conf/", "flashindex/", "segments/", "server/", "packaging/",
-                                        "README.md", "ARCHITECTURE.md"],
+    (r"(?i)\bthe (authors' )?simulator", EVERYWHERE,
      "no simulator is in the tree: name the program, or say that a program drives the clock"),
+    (r"(?i)free place|retired place|places? on flash", OUTSIDE_SERVER, "say segment, position or block"),
+    (r"\bplaces? of (a |the )?(slot|segment|row|word)", OUTSIDE_SERVER, "say number, index or position"),
+    (r"\bstruct seg\b", EVERYWHERE, "the handle of all segments is struct segments"),
+    (r"(?i)\bpromise[sd]?\b", ["tools/bench/", "tools/dashboard/", "packaging/", "README.md"],
+     "a figure that the project aims at is a target"),
     (r"\bDESIGN(\.md)?\b|\(section [0-9]", EVERYWHERE,
      "no design document is in the tree: say the argument, or name the README that has it"),
     (r"(?i)black ?list|white ?list", EVERYWHERE, "say what is refused or allowed"),
-    # To be switched on by the areas that mend them:
-    # tests, server/store: (r"\bDESIGN(\.md)?\b|\(section [0-9]", EVERYWHERE, ...)
-    # documents:     (r"\bghost list\b", EVERYWHERE, ...), (r"(?i)the simulator", EVERYWHERE, ...)
-    # flashindex:    (r"\bplaces?\b" for a location of slots or a position in a table, ...)
-    # segments:      (r"(?i)free place|retired place|places? on flash", EVERYWHERE, "say segment or position"),
-    #                (r"\bstruct seg\b" as the handle of all segments: it needs a name of its own)
-    # server/store:  (r"(?i)extended|store_extended", ["server/store/", "server/proto/"], "a request has options")
-    #                (r"(?i)candidate", ["server/net/", "tests/model/"], "say which objects or keys may answer")
-    # conf:          (r"\bplaces?\b", ["conf/"], "say position or row")
+    # To be switched on when server/ holds them:
+    # (r"(?i)free place|retired place|places? on flash", EVERYWHERE, as above)
+    # (r"(?i)extended|store_extended", ["server/store/", "server/proto/"], "a request has options")
+    # (r"(?i)candidate", ["server/net/"], "say which objects or keys may answer")
 ]
 
 # (path, text of the line): the line may say it.

@@ -56,8 +56,8 @@ static double unread_share(const struct plan_shares *shares)
 	return unread / writes;
 }
 
-/* Changed sizes come with sets, so few sets allow few; and each is a miss, so they may take only a
-   part of the misses that a published hit ratio has. */
+/* Changed sizes come with sets, so few sets allow few of them. Each is also a miss, so they may take only a
+   part of the misses that a published hit ratio leaves. */
 static double app_update_share(const struct app *app, const struct shape *shape, double wanted)
 {
 	double between_gets = 0.3 * (1 - shape->unread / shape->known);
@@ -79,7 +79,7 @@ static double update_share(const struct plan_shares *shares)
 	return updates / known;
 }
 
-/* The mean object that follows when unread keys have `small_unread` times the value of core keys,
+/* The size of the mean object if unread keys have `small_unread` times the value of core keys,
    and the mean over all rows stays the published one. */
 static double object_bytes(const struct plan_shares *shares)
 {
@@ -135,8 +135,8 @@ static uint64_t whole(double value)
 	return value > 0 ? (uint64_t)llround(value) : 0;
 }
 
-/* How many births after the first day leave room for the misses that the published hit ratio
-   has, with a part of them left for misses of keys that were evicted. */
+/* The share of births after the first day. Their misses must fit into those that the published hit ratio leaves,
+   together with the misses of evicted keys. */
 static double late_share(const struct app *app, const struct shape *shape)
 {
 	double misses = (1 - app->hit / 100) * shape->known * 6 / 7;

@@ -2,7 +2,7 @@
 /*
  * The twenty applications of the week-long Memcachier trace, as published: request and key
  * counts, operation mix, mean value and allocation from the statistics beside the authors'
- * simulator (github utah-scs/lsm-sim), hit ratios from the Flashield paper's tables 5 (LRU) and
+ * program (github utah-scs/lsm-sim), hit ratios from the Flashield paper's tables 5 (LRU) and
  * 6 (victim cache, an LRU over DRAM and flash), shares from its table 2 and figure 2.
  *
  * Threads: constant.
@@ -15,8 +15,8 @@
 
 #define APP_COUNT 20
 
-/* What the published figures say of the whole, in the paper's accounting: of the gets with a known
-   size, the first of a key is a write, one with another size than before an update, the rest reads. */
+/* The published figures of the whole trace, in the paper's accounting. It looks at the gets with a known size only:
+   the first get of a key counts as a write, a get with another size than before as an update, all others as reads. */
 #define PUBLISHED_WRITE_SHARE 0.095
 #define PUBLISHED_UPDATE_SHARE 0.005
 #define PUBLISHED_UNREAD_SHARE 0.606 /* of the writes */
@@ -44,7 +44,7 @@ struct app {
 
 extern const struct app app_table[APP_COUNT];
 
-/* The place of an id in app_table, or -1. */
+/* The index of an id in app_table, or -1. */
 int app_find(uint32_t id);
 
 #endif

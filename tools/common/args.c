@@ -101,9 +101,9 @@ int arg_word(const char *option, const char *text, const char *const *words)
 
 /* ---- a table of options ---------------------------------------------------------------------- */
 
-enum { OPTIONS_MOST = 32, OPTION_FIRST = 256 }; /* getopt's numbers, so that none is a letter */
+enum { OPTIONS_MOST = 32, OPTION_FIRST = 256 }; /* getopt's numbers start where no letter is */
 
-static void take(const struct arg_option *option, const char *text)
+static void store_value(const struct arg_option *option, const char *text)
 {
 	uint64_t low = (uint64_t)option->low, high = option->high > 0 ? (uint64_t)option->high : UINT64_MAX;
 
@@ -167,7 +167,7 @@ int args_parse(int argc, char **argv, const struct arg_option *options, const ch
 		}
 		for (int i = 0; options[i].name; i++)
 			if (found == OPTION_FIRST + i || (options[i].letter && found == options[i].letter))
-				take(&options[i], optarg);
+				store_value(&options[i], optarg);
 	}
 	return optind;
 }

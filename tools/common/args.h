@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What all tools exit with beside 0: 1 = the run found wrong data, 2 = it could not be done. */
+/* The exit status of all tools beside 0: 1 = the run found wrong data, 2 = the run failed. */
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2 };
 
-/* A line "program: text" on standard error, then exit status 2. */
+/* Prints a line "program: text" on standard error and ends the program with exit status 2. */
 _Noreturn void arg_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The following functions return the value of text, which lies in low..high. option is the name for the error line. */
 
 /* A whole number; suffixes k, m, g are thousands. */
 uint64_t arg_count(const char *option, const char *text, uint64_t low, uint64_t high);
@@ -32,7 +34,7 @@ uint64_t arg_time_us(const char *option, const char *text, uint64_t low_us, uint
 /* The index of text in a NULL-terminated list of words. */
 int arg_word(const char *option, const char *text, const char *const *words);
 
-/* Which form an option's value has, and of which type the variable is that takes it. */
+/* The form of an option's value, and the type of the variable that receives it. */
 enum arg_kind {
 	ARG_ON, /* no value; bool: becomes true */
 	ARG_OFF, /* no value; bool: becomes false */
@@ -43,7 +45,7 @@ enum arg_kind {
 	ARG_SIZE32, /* uint32_t */
 	ARG_TIME_US, /* int64_t */
 	ARG_WORD, /* an enum, or int: the index of the word */
-	ARG_CALL, /* whatever call makes of it */
+	ARG_CALL, /* call receives the variable and the text */
 };
 
 struct arg_option {
@@ -66,8 +68,8 @@ struct arg_option {
 		.name = NULL \
 	}
 
-/* Takes the options of argv, whose rows end with ARGS_END, and "--help" and "--version", which print and
-   end the program. Returns the index of the first word that is no option. */
+/* Stores the options of argv in the variables of their rows. The rows end with ARGS_END. "--help" prints help,
+   "--version" the version; both end the program. Returns the index of the first word that is no option. */
 int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
 
 #endif

@@ -4,18 +4,18 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define FIRST_PLACES 4096
+#define FIRST_SLOTS 4096
 
-static void allocate(struct intern *intern, uint64_t places)
+static void intern_allocate(struct intern *intern, uint64_t slots)
 {
-	intern->mask = places - 1;
-	intern->hashes = mem_must_zalloc(places * sizeof(*intern->hashes));
-	intern->ids = mem_must_zalloc(places * sizeof(*intern->ids));
+	intern->mask = slots - 1;
+	intern->hashes = mem_must_zalloc(slots * sizeof(*intern->hashes));
+	intern->ids = mem_must_zalloc(slots * sizeof(*intern->ids));
 }
 
 void intern_init(struct intern *intern)
 {
-	allocate(intern, FIRST_PLACES);
+	intern_allocate(intern, FIRST_SLOTS);
 	intern->count = 0;
 }
 
@@ -25,47 +25,47 @@ void intern_fini(struct intern *intern)
 	mem_free(intern->ids);
 }
 
-static uint64_t place_of(const struct intern *intern, uint64_t hash)
+static uint64_t intern_slot_of(const struct intern *intern, uint64_t hash)
 {
-	uint64_t place = hash & intern->mask;
+	uint64_t slot = hash & intern->mask;
 
-	while (intern->hashes[place] && intern->hashes[place] != hash)
-		place = (place + 1) & intern->mask;
-	return place;
+	while (intern->hashes[slot] && intern->hashes[slot] != hash)
+		slot = (slot + 1) & intern->mask;
+	return slot;
 }
 
-static void grow(struct intern *intern)
+static void intern_grow(struct intern *intern)
 {
 	struct intern old = *intern;
 
-	allocate(intern, (old.mask + 1) * 2);
+	intern_allocate(intern, (old.mask + 1) * 2);
 	for (uint64_t i = 0; i <= old.mask; i++) {
-		uint64_t place;
+		uint64_t slot;
 
 		if (!old.hashes[i])
 			continue;
-		place = place_of(intern, old.hashes[i]);
-		intern->hashes[place] = old.hashes[i];
-		intern->ids[place] = old.ids[i];
+		slot = intern_slot_of(intern, old.hashes[i]);
+		intern->hashes[slot] = old.hashes[i];
+		intern->ids[slot] = old.ids[i];
 	}
 	intern_fini(&old);
 }
 
 uint32_t intern_id(struct intern *intern, uint64_t hash)
 {
-	uint64_t place;
+	uint64_t slot;
 
 	if (!hash)
 		hash = 1;
-	place = place_of(intern, hash);
-	if (intern->hashes[place])
-		return intern->ids[place];
+	slot = intern_slot_of(intern, hash);
+	if (intern->hashes[slot])
+		return intern->ids[slot];
 	must(intern->count < UINT32_MAX);
 	if (intern->count >= (intern->mask + 1) / 10 * 7) {
-		grow(intern);
-		place = place_of(intern, hash);
+		intern_grow(intern);
+		slot = intern_slot_of(intern, hash);
 	}
-	intern->hashes[place] = hash;
-	intern->ids[place] = intern->count;
+	intern->hashes[slot] = hash;
+	intern->ids[slot] = intern->count;
 	return intern->count++;
 }

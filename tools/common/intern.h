@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Dense ids for 64-bit hashes: the first hash gets 0, the next new one 1, and so on.
- * 12 bytes per place at a load of at most 0.7. Two keys with equal hashes would share an id:
- * among 100 million keys that has a chance of 1 in 3700.
+ * The table takes 12 bytes per slot at a load of at most 0.7. Two keys with equal hashes would share
+ * an id; the chance of one such pair among 100 million keys is 1 in 3700.
  *
  * Threads: one. Ownership: fini frees all.
  */
@@ -13,16 +13,17 @@
 #include <stdint.h>
 
 struct intern {
-	uint64_t *hashes; /* 0 marks an empty place */
+	uint64_t *hashes; /* 0 marks an empty slot */
 	uint32_t *ids;
 	uint64_t mask;
 	uint32_t count;
 };
 
+/* init aborts when memory is out. fini frees the tables. */
 void intern_init(struct intern *intern);
 void intern_fini(struct intern *intern);
 
-/* The id of a hash, which is given the next free one if it is new. Aborts when memory is out. */
+/* The id of a hash. A new hash gets the next free id. Aborts when memory is out. */
 uint32_t intern_id(struct intern *intern, uint64_t hash);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The keys of an application. Their order is core keys by popularity, then unread, then silent
- * ones; nothing of that order shows in the trace, whose ids are given by first appearance.
+ * ones. The trace does not show this order, because its ids follow first appearance.
  */
 #include <math.h>
 
@@ -36,7 +36,7 @@ static void deal_gets(struct life *lives, const struct plan *plan)
 		lives[i].gets = 1;
 	for (uint64_t i = plan->core + plan->unread; i < plan->keys; i++)
 		lives[i].is_silent = true;
-	/* With no core key, what is left goes to the first. */
+	/* Without core keys the first key gets the rest. */
 	if (plan->core == 0 && plan->unread)
 		lives[0].gets += (uint32_t)cutter.total;
 }
@@ -76,10 +76,10 @@ static uint32_t clamp_size(double size)
 	return size < 1 ? 1 : size > MAX_VALUE_BYTES ? MAX_VALUE_BYTES : (uint32_t)lround(size);
 }
 
-/* Log-normal sizes, then scaled so that the mean over all rows is the published one. Quantiles are
-   a golden-ratio sequence over the keys by popularity: popular and unpopular keys alike get the whole
-   spread of sizes, where a random draw would leave the mean to the luck of a few. The cap and the
-   rounding make it several rounds. */
+/* Draws log-normal sizes, then scales them so that the mean over all rows is the published one. The quantiles are
+   a golden-ratio sequence over the keys by popularity, so popular and unpopular keys alike get the whole spread of
+   sizes. A random draw would leave the mean to the luck of a few keys. Because of the cap and the rounding the
+   scaling takes several rounds. */
 static void draw_sizes(struct life *lives, const struct plan *plan, struct rng *rng)
 {
 	double sigma = plan->app->size_sigma, offset = rng_real(rng), whole;
@@ -104,7 +104,7 @@ static void draw_sizes(struct life *lives, const struct plan *plan, struct rng *
 		if (bytes <= 0)
 			return;
 		for (uint64_t i = 0; i < plan->keys; i++) {
-			/* A fraction is rounded up or down by chance: small values would all move alike. */
+			/* Chance rounds a fraction up or down; otherwise all small values would move alike. */
 			double size = lives[i].size * plan->app->mean_value * rows / bytes;
 
 			lives[i].size = clamp_size(floor(size + rng_real(rng)));
@@ -118,7 +118,7 @@ static void draw_times(struct life *life, const struct plan *plan, struct rng *r
 	double shortest = life->gets > 1 ? hour : hour / 60, longest = life->gets > 1 ? span : 2 * day;
 	bool is_late = !is_hot && rng_real(rng) < plan->late;
 
-	/* The population of the start is met at once, most of it in the first hours. */
+	/* The trace meets the keys of the start early, most of them in the first hours. */
 	life->birth = (float)(is_late ? day + u * (span - day) : u * u * day);
 	life->length = (float)(shortest * pow(longest / shortest, rng_real(rng)));
 	life->length *= (float)plan->pace;
@@ -137,7 +137,7 @@ void population_make(struct life *lives, const struct plan *plan, struct rng *rn
 	draw_sizes(lives, plan, rng);
 	for (uint64_t i = 0; i < plan->keys; i++)
 		lives[i].first_size = lives[i].size;
-	/* A key with more than a hundredth of the gets would be a storm if it lived for an hour. */
+	/* A key with more than a hundredth of the gets must not live for an hour only: that would be a storm. */
 	for (uint64_t i = 0; i < plan->keys; i++)
 		draw_times(&lives[i], plan, rng, lives[i].gets > 2 && lives[i].gets > plan->known / 100);
 }

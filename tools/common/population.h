@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keys of an application: how often each is used, and how large its value is. tracegen plays their
- * lives; the placement study takes their sizes.
+ * The keys of an application, with the number of uses and the value size of each. tracegen plays their
+ * lives; the placement study uses their sizes.
  *
  * Threads: pure functions; a generator has one owner.
  */
@@ -21,11 +21,11 @@ struct life {
 	float birth, length; /* seconds, before the daily wave */
 	uint32_t gets, sets, refills, deletes; /* to come */
 	uint32_t size; /* of the value, bytes */
-	uint32_t first_size; /* what changes go out from, so that they don't drift */
+	uint32_t first_size; /* changed sizes are drawn around it, so that they don't drift */
 	uint8_t key_size;
-	bool starts_with_set; /* born by a miss and a set, otherwise just there */
-	bool is_silent; /* its value is never met */
-	/* Left as they are, for who plays the life: */
+	bool starts_with_set; /* born by a miss and a set, otherwise present from the start */
+	bool is_silent; /* no get finds it */
+	/* population_make leaves these at zero, for the program that plays the life: */
 	bool is_born;
 	bool is_absent; /* deleted, and not set again yet */
 	bool is_read; /* with a known size, at least once */

@@ -21,8 +21,8 @@ char *text_grouped(uint64_t value, char out[TEXT_BYTES]); /* "3 778 763" */
 char *text_option_time(double seconds, char out[TEXT_BYTES]); /* "12.3s", "350ms" */
 
 /*
- * Progress on standard error: a bar that is redrawn on a terminal; otherwise a line at every tenth
- * of what takes longer than two seconds. Threads: one.
+ * Progress on standard error. A terminal shows a bar, which is redrawn. Elsewhere each tenth prints a line once
+ * the work has taken two seconds. Threads: one.
  */
 struct progress {
 	bool quiet;
@@ -32,8 +32,10 @@ struct progress {
 	int drawn_width;
 };
 
+/* quiet: nothing is shown. show takes the part that is done, from 0 to 1. clear takes the bar away; call it before
+   other output. */
 void progress_init(struct progress *progress, bool quiet);
 void progress_show(struct progress *progress, double fraction, const char *note);
-void progress_clear(struct progress *progress); /* takes the bar away: call before other output */
+void progress_clear(struct progress *progress);
 
 #endif

@@ -8,11 +8,11 @@
  *   meta        op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase[,sub_usecase]
  *               (columns by its header line where there is one)
  *
- * An application is the app column, the usecase (meta), or what stands before the first ':' of
- * the key (twitter: its clients share keys, so a client can't be the application).
+ * An application is the app column, the usecase (meta), or the part of the key before its first ':'
+ * (twitter: its clients share keys, so a client can't be the application).
  *
- * Threads: a reader has one owner. Errors: rows that can't be read are skipped and counted, with
- * the first reason kept; a file that can't be read on is FS_EIO or FS_ECORRUPT.
+ * Threads: a reader has one owner. Errors: a reader skips and counts broken rows and keeps the first
+ * reason; FS_EIO and FS_ECORRUPT say that the rest of the file is unreadable.
  */
 #ifndef FS_TOOLS_COMMON_TRACE_H
 #define FS_TOOLS_COMMON_TRACE_H
@@ -33,7 +33,7 @@ enum trace_op { TRACE_GET, TRACE_SET, TRACE_ADD, TRACE_DELETE, TRACE_INCR, TRACE
 #define TRACE_MAX_APPS 65535
 #define TRACE_WEEK_US 604800000000ll /* the span of a trace that does not know its times */
 
-/* A row as its line says it. The texts point into the line. */
+/* The fields of one line. The texts point into the line. */
 struct trace_row {
 	int64_t time_us; /* -1 = unknown */
 	const char *key;
@@ -47,7 +47,7 @@ struct trace_row {
 	enum trace_op op;
 };
 
-/* Where meta's columns stand, by its header line. */
+/* The numbers of meta's columns, from its header line. */
 struct trace_columns {
 	int8_t op_time, key, key_size, op, op_count, size, ttl, usecase;
 };
@@ -57,13 +57,12 @@ extern const struct trace_columns trace_meta_columns; /* the published order */
 /* Reads a meta header line. FS_EINVAL if key, op or size is not among its names. */
 int trace_parse_meta_header(const char *line, size_t length, struct trace_columns *columns) FS_MUST_CHECK;
 
-/* Reads one line (no newline at its end). FS_EINVAL, and a reason in *why (static text), if it is
-   broken. columns is for meta only. Not for TRACE_AUTO. */
+/* Reads one line (no newline at its end). A broken line is FS_EINVAL with a reason in *why (static text). columns is
+   for meta only. format must not be TRACE_AUTO. */
 int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line, size_t length,
 		    struct trace_row *row, const char **why) FS_MUST_CHECK;
 
-/* The format of a trace from its first line; TRACE_AUTO if it is none of them.
- *is_header: that line is no request. */
+/* The format of a trace by its first line, TRACE_AUTO if it is unknown. *is_header says that the line is no request. */
 enum trace_format trace_detect(const char *line, size_t length, bool *is_header);
 
 /* A request with dense ids in place of texts: keys and applications count from 0, in the order of
@@ -81,25 +80,28 @@ struct trace_request {
 
 struct trace_reader;
 
-/* path "-" is standard input. On failure a message for the user is in error. */
+/* Opens a trace, whose format TRACE_AUTO finds out. path "-" is standard input. Returns 0, or a negative error with a
+   message for the user in error. The caller closes the reader. Blocks for I/O. */
 int trace_reader_open(const char *path, enum trace_format format, struct trace_reader **out,
 		      char error[256]) FS_MUST_CHECK;
 void trace_reader_close(struct trace_reader *reader);
 
-/* 1 = a request, 0 = the end, FS_EIO / FS_ECORRUPT = see trace_reader_error. Blocks for I/O. */
+/* Returns 1 for a request, 0 at the end, FS_EIO or FS_ECORRUPT with a text in trace_reader_error. Blocks for I/O. */
 int trace_reader_next(struct trace_reader *reader, struct trace_request *request) FS_MUST_CHECK;
 
+/* The format in use, and the text of the last error, which belongs to the reader. */
 enum trace_format trace_reader_format(const struct trace_reader *reader);
 const char *trace_reader_error(const struct trace_reader *reader);
 
-/* Rows skipped as broken, and the reason and line number of the first. */
+/* The number of broken rows, and the reason and line number of the first of them. */
 uint64_t trace_reader_broken(const struct trace_reader *reader, const char **why, uint64_t *line);
 
+/* The numbers of keys and applications so far. */
 uint32_t trace_reader_keys(const struct trace_reader *reader);
 uint32_t trace_reader_apps(const struct trace_reader *reader);
 
 /* An application's name in the trace, and the number that stands for it in keys: the name itself
-   where it is a number, otherwise its place in the order of appearance, from 1. */
+   where it is a number, otherwise its number in the order of appearance, from 1. */
 const char *trace_reader_app_name(const struct trace_reader *reader, uint32_t app);
 uint64_t trace_reader_app_number(const struct trace_reader *reader, uint32_t app);
 

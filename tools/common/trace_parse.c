@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line of each format to a trace_row. */
+/* Parses a line of each format into a trace_row. */
 #include <string.h>
 
 #include "tools/common/trace.h"
@@ -65,16 +65,16 @@ static bool seconds(struct field field, int64_t *us)
 {
 	const char *dot = memchr(field.text, '.', field.length);
 	struct field whole_part = field;
-	int64_t value, fraction = 0, place = 100000;
+	int64_t value, fraction = 0, unit = 100000;
 
 	if (dot)
 		whole_part.length = (uint32_t)(dot - field.text);
 	if (whole_part.length > 12 || !whole(whole_part, &value))
 		return false;
-	for (const char *c = dot ? dot + 1 : NULL; c && c < field.text + field.length; c++, place /= 10) {
+	for (const char *c = dot ? dot + 1 : NULL; c && c < field.text + field.length; c++, unit /= 10) {
 		if (*c < '0' || *c > '9')
 			return false;
-		fraction += (*c - '0') * place;
+		fraction += (*c - '0') * unit;
 	}
 	*us = value < 0 ? -1 : value * 1000000 + fraction;
 	return true;
@@ -105,7 +105,7 @@ static bool is_word(struct field field, const char *word)
 	return strlen(word) == field.length && strncasecmp(field.text, word, field.length) == 0;
 }
 
-/* Operations that replace the whole value or a part of it are all writes of the key to us. */
+/* Each operation that replaces a value or a part of it counts as a write of the key. */
 static bool op_field(struct field field, enum trace_op *op)
 {
 	static const struct {

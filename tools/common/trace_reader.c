@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of a plain or gzip file to requests with dense ids. */
+/* Turns the lines of a plain or gzip file into requests with dense ids. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct trace_reader {
 	struct intern keys;
 	struct intern app_ids;
 	struct app *apps;
-	uint32_t app_places;
+	uint32_t app_room;
 	uint64_t line;
 	uint64_t broken;
 	uint64_t broken_line;
@@ -40,7 +40,7 @@ struct trace_reader {
 	char buffer[BUFFER_BYTES];
 };
 
-/* More bytes behind those unread. FS_ECORRUPT for a truncated or damaged gzip file. */
+/* Reads more bytes behind the unread ones. FS_ECORRUPT for a truncated or damaged gzip file. */
 static int fill(struct trace_reader *reader)
 {
 	int got, code = Z_OK;
@@ -119,7 +119,7 @@ static int start_format(struct trace_reader *reader, enum trace_format wanted)
 		return FS_EINVAL;
 	}
 	if (!is_header) {
-		/* The line is still whole in the buffer: reading ahead moves only what is unread. */
+		/* The line is still whole in the buffer: reading ahead moves unread bytes only. */
 		reader->start = (size_t)(line - reader->buffer);
 		reader->line--;
 	} else if (reader->format == TRACE_META) {
@@ -173,14 +173,14 @@ static uint32_t app_id(struct trace_reader *reader, const struct trace_row *row)
 
 	if (id >= TRACE_MAX_APPS)
 		return TRACE_MAX_APPS - 1;
-	if (id < reader->app_places && reader->apps[id].known)
+	if (id < reader->app_room && reader->apps[id].known)
 		return id;
-	if (id >= reader->app_places) {
-		uint32_t places = reader->app_places ? reader->app_places * 2 : 64;
+	if (id >= reader->app_room) {
+		uint32_t room = reader->app_room ? reader->app_room * 2 : 64;
 
-		reader->apps = mem_realloc(reader->apps, places * sizeof(*reader->apps));
-		memset(reader->apps + reader->app_places, 0, (places - reader->app_places) * sizeof(*reader->apps));
-		reader->app_places = places;
+		reader->apps = mem_realloc(reader->apps, room * sizeof(*reader->apps));
+		memset(reader->apps + reader->app_room, 0, (room - reader->app_room) * sizeof(*reader->apps));
+		reader->app_room = room;
 	}
 	app = &reader->apps[id];
 	snprintf(app->name, sizeof(app->name), "%.*s", (int)row->app_length, row->app);
@@ -191,8 +191,8 @@ static uint32_t app_id(struct trace_reader *reader, const struct trace_row *row)
 	return id;
 }
 
-/* The application is mixed in afterwards: as the seed it would not do, because XXH3 of up to three
-   bytes only xors the seed in, and (key 5, app 1) would meet (key 6, app 2). */
+/* The application is mixed in after the hash. As the hash's seed it would fail: XXH3 of up to three bytes only xors
+   the seed in, so (key 5, app 1) would collide with (key 6, app 2). */
 static uint64_t key_hash_of(const struct trace_row *row, uint32_t app)
 {
 	return mix64(hash64(row->key, row->key_length, 0) + (app + 1) * 0x9e3779b97f4a7c15ull);

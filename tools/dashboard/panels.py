@@ -132,7 +132,7 @@ ROWS = [
         graph("Resident memory against limit", "bytes", {
             "resident {{instance}}": "flashield_resident_memory_bytes{@}",
             "limit {{instance}}": "flashield_memory_limit_bytes{@}",
-            "promised {{instance}}": "1.1 * flashield_memory_limit_bytes{@} + 24 * 1024 * 1024",
+            "target {{instance}}": "1.1 * flashield_memory_limit_bytes{@} + 24 * 1024 * 1024",
         }, "The process's memory stays below -m and a tenth and 24 MiB. More is an alert: buffers of many connections, or a fault."),
         graph("DRAM bytes per flash object", "bytes", {"{{instance}}": "flashield_dram_bytes_per_flash_item{@}"},
               "Memory of index, filters and tables for each object on flash. High while the flash fills, as a table has its size from the start; "

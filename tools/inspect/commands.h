@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands: each prints what was asked for and returns the exit status, 0, EXIT_WRONG when
- * something failed its check, or EXIT_TROUBLE after a line on standard error.
+ * The commands. Each prints its report and returns the exit status: 0, EXIT_WRONG when a check
+ * failed, or EXIT_TROUBLE after a line on standard error.
  *
- * Threads: the main thread; what reads much starts its own (scan.h).
+ * Threads: the main thread. Commands that read many segments start threads of their own (scan.h).
  */
 #ifndef FS_TOOLS_INSPECT_COMMANDS_H
 #define FS_TOOLS_INSPECT_COMMANDS_H
@@ -14,39 +14,41 @@
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
+/* One function per command; flash is open. */
 int command_list(const struct inspect_options *options, const struct flash *flash);
 int command_verify(const struct inspect_options *options, const struct flash *flash);
 int command_find(const struct inspect_options *options, const struct flash *flash);
 int command_dump(const struct inspect_options *options, const struct flash *flash);
 int command_segment(const struct inspect_options *options, const struct flash *flash);
 
-/* ---- what they share ------------------------------------------------------------------------- */
+/* ---- shared by commands ---------------------------------------------------------------------- */
 
-/* All segments of the flash; ends the program when memory is out. Freed with mem_free. */
+/* All segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */
 struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 
 /*
- * The numbers of the complete segments, youngest first; of those of the last start, or of all. Freed
- * with mem_free.
+ * The numbers of the complete segments, youngest first: of the last start only, or with all_starts of every start. The
+ * caller frees them with mem_free.
  */
 uint32_t *command_youngest_first(const struct flash *flash, const struct segment *segments, bool all_starts,
 				 uint32_t *count);
 
-/* The superblock's part of list, as text and as JSON. */
+/* The superblock's part of list, as text and as JSON. The caller owns the JSON. */
 void superblock_print(const struct inspect_options *options, const struct flash *flash, bool in_use);
 json_t *superblock_json(const struct flash *flash, bool in_use);
 
-/* A segment as all commands give it to programs: state, why, and the header's fields if there is one. */
+/* The JSON form of a segment in all commands: state, reason, and the header's fields if it has one. The caller owns it. */
 json_t *segment_json(const struct segment *segment);
 
-/* What is to be said of one of its copies, or NULL. *failure: a failed check, else a note. */
+/* A remark about one copy of the superblock, or NULL. *failure says that a check failed; otherwise it is a note. */
 const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy, bool *failure);
 
-/* Where the youngest record of a key lies: find.c looks for it, dump.c shows it. */
-struct find_place {
+/* The location of a key's youngest record: find.c looks for it, dump.c shows it. */
+struct find_location {
 	uint32_t segment;
 	uint64_t offset;
 };
-bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_place *place);
+/* Returns false if no record of options->key was found. Reads all segments. */
+bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_location *location);
 
 #endif

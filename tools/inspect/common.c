@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the commands share: the look at all segments, and their order by age. */
+/* Functions that several commands use: the look at all segments, and their order by age. */
 #include <stdlib.h>
 
 #include "base/alloc.h"

@@ -12,14 +12,14 @@
 #include "tools/inspect/window.h"
 #include "tools/inspect/words.h"
 
-/* What of a value is shown; --raw writes all of it. */
+/* The part of a value that is shown; --raw writes all of it. */
 #define TEXT_SHOWN 4096u
 #define HEX_SHOWN 512u
 
 struct dump {
 	const struct inspect_options *options;
 	const struct flash *flash;
-	struct find_place place;
+	struct find_location location;
 	struct segment segment;
 	struct window window;
 	struct format_record record;
@@ -34,20 +34,20 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct dump *dump,
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "flashield-inspect: segment %u offset %" PRIu64 ": %s\n", dump->place.segment,
-		dump->place.offset, text);
+	fprintf(stderr, "flashield-inspect: segment %u offset %" PRIu64 ": %s\n", dump->location.segment,
+		dump->location.offset, text);
 	return EXIT_WRONG;
 }
 
-/* Fills dump->record, which points into the window. 0, or an exit status after a message. */
+/* Fills dump->record, which points into the window. Returns 0, or an exit status after a message. */
 static int read_record(struct dump *dump)
 {
-	uint64_t offset = dump->place.offset, end = dump->segment.header.footer_offset, length;
+	uint64_t offset = dump->location.offset, end = dump->segment.header.footer_offset, length;
 	const uint8_t *bytes;
 
 	if (offset < FORMAT_PAGE || offset > end || end - offset < FORMAT_RECORD_BYTES)
 		return refuse(dump, "no record can be there: they lie from %u to %" PRIu64, FORMAT_PAGE, end);
-	window_open(&dump->window, dump->place.segment);
+	window_open(&dump->window, dump->location.segment);
 	bytes = window_at(&dump->window, offset, FORMAT_RECORD_BYTES);
 	if (!bytes)
 		arg_die("out of memory");
@@ -69,14 +69,14 @@ static int read_record(struct dump *dump)
 
 static int look(struct dump *dump)
 {
-	int rc = segment_look(dump->flash, dump->place.segment, 0, &dump->segment);
+	int rc = segment_look(dump->flash, dump->location.segment, 0, &dump->segment);
 
 	if (rc != FS_OK)
 		arg_die("%s", fs_strerror(rc));
-	/* Records of a segment that has no end yet are as good as any. */
+	/* A segment without its tail may have good records too. */
 	if (dump->segment.header_good)
 		return 0;
-	fprintf(stderr, "flashield-inspect: segment %u is %s%s%s\n", dump->place.segment,
+	fprintf(stderr, "flashield-inspect: segment %u is %s%s%s\n", dump->location.segment,
 		segment_state_text(dump->segment.state), dump->segment.why[0] ? ": " : "", dump->segment.why);
 	return segment_failed(&dump->segment) ? EXIT_WRONG : EXIT_TROUBLE;
 }
@@ -153,12 +153,12 @@ static int show(const struct dump *dump)
 
 int command_dump(const struct inspect_options *options, const struct flash *flash)
 {
-	struct dump dump = { .options = options, .flash = flash, .place = { options->segment, options->offset } };
+	struct dump dump = { .options = options, .flash = flash, .location = { options->segment, options->offset } };
 	int status;
 
-	if (options->key && !find_youngest(options, flash, &dump.place))
+	if (options->key && !find_youngest(options, flash, &dump.location))
 		arg_die("no record of this key in %s", options->path);
-	if (dump.place.segment >= flash->super.segments)
+	if (dump.location.segment >= flash->super.segments)
 		arg_die("the flash has segments 0 to %u", flash->super.segments - 1);
 	window_init(&dump.window, flash);
 	status = look(&dump);

@@ -6,7 +6,7 @@
 #define BLOCK_BYTES 64u
 #define TRAILER_BYTES 8u
 #define PROBES_MOST 24u
-#define NUMBER_BITS 9u /* of a bit's place in a block */
+#define NUMBER_BITS 9u /* of a bit's number in a block */
 #define NUMBERS_PER_HASH 7u
 
 void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length)

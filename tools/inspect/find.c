@@ -15,14 +15,14 @@
 /* A record of the key, without its bytes. */
 struct hit {
 	struct hit *next;
-	struct format_record record; /* its pointers lead nowhere any more */
+	struct format_record record; /* its pointers are no longer valid */
 	uint8_t classifier[FORMAT_CLASSIFIER_BYTES];
 	bool good;
 };
 
 struct find;
 
-/* Those of one segment, in order of offset. */
+/* The records of the key in one segment, in order of offset. */
 struct hits {
 	const struct find *find;
 	struct hit *first, **last;
@@ -32,7 +32,7 @@ struct find {
 	const struct inspect_options *options;
 	const struct flash *flash;
 	bool found_youngest;
-	struct find_place youngest;
+	struct find_location youngest;
 	uint64_t found, failures;
 	struct grid *grid; /* NULL: not to be printed as text */
 	json_t *listed; /* NULL: not as JSON */
@@ -154,7 +154,7 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 		return;
 	if (best) {
 		find->found_youngest = true;
-		find->youngest = (struct find_place){ outcome->segment.number, best->record.offset };
+		find->youngest = (struct find_location){ outcome->segment.number, best->record.offset };
 	}
 	for (const struct hit *hit = hits->first; hit; hit = hit->next) {
 		find->found++;
@@ -188,12 +188,12 @@ static void run(struct find *find)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_place *place)
+bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_location *location)
 {
 	struct find find = { .options = options, .flash = flash };
 
 	run(&find);
-	*place = find.youngest;
+	*location = find.youngest;
 	return find.found_youngest;
 }
 

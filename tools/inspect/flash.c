@@ -24,7 +24,7 @@ static void add_unread(struct flash_unread *unread, uint64_t offset, int error)
 	}
 }
 
-/* One read of up to bytes; the whole pages it got. */
+/* Makes one read of up to bytes. Returns the bytes of whole pages that it got. */
 static uint64_t read_some(const struct flash *flash, uint8_t *to, uint64_t bytes, uint64_t offset, int *error)
 {
 	ssize_t n;
@@ -122,7 +122,7 @@ bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT
 	return best != NULL;
 }
 
-/* A copy of a newer format says more than an older good one beside it. */
+/* A copy of a newer format counts more than an older good copy beside it. */
 static const struct flash_copy *newer_unknown(const struct flash *flash, const struct flash_copy *best)
 {
 	for (unsigned n = 0; n < FORMAT_COPIES; n++)

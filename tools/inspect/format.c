@@ -62,7 +62,7 @@ const char *format_verdict_text(enum format_verdict verdict)
 
 /* ---- superblock, header, tail ---------------------------------------------------------------- */
 
-/* What the three have in common: magic, version, size, features, and the sum in the last 8 bytes. */
+/* Checks the fields that all three have: magic, version, size, features, and the sum in the last 8 bytes. */
 static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char *magic,
 				 struct format_features *features)
 {
@@ -143,7 +143,7 @@ enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *
 	return judge(bytes, FORMAT_TAIL_BYTES, "FLSHFOOT", &out->features);
 }
 
-/* ---- can these numbers be? ------------------------------------------------------------------- */
+/* ---- impossible numbers ---------------------------------------------------------------------- */
 
 const char *format_super_flaw(const struct format_super *super)
 {

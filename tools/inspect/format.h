@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The format on flash, read from bytes. Written from segments/FORMAT.md alone: no file of the engine
- * is included here, so that a mistake in one of the two shows as a failed check and not as agreement.
- * Of base only the published hash is used (base/hash.h: XXH3).
+ * The format on flash, read from bytes. It is written from segments/FORMAT.md alone and includes no file
+ * of the engine, so that a mistake in one of the two shows as a failed check and not as agreement. Of
+ * base it uses only the published hash (base/hash.h: XXH3).
  *
- * Nothing that is read is trusted: parse functions say what they found, flaw functions whether the
- * numbers in it can be; after both, offsets and lengths lie within a segment.
+ * No byte is trusted: parse functions report a verdict, flaw functions report impossible numbers. After
+ * both, offsets and lengths lie within a segment.
  *
- * Threads: pure functions. Ownership: structs point into the caller's bytes where they say so.
+ * Threads: pure functions. Ownership: structs point into the caller's bytes where their fields say so.
  */
 #ifndef FS_TOOLS_INSPECT_FORMAT_H
 #define FS_TOOLS_INSPECT_FORMAT_H
@@ -31,15 +31,16 @@
 #define FORMAT_SEGMENTS_MOST 16383u
 #define FORMAT_FUNCTIONS_MOST 16u
 
-/* What bytes are that should be a superblock, a header page or a tail. */
+/* The verdict on bytes that should be a superblock, a header page or a tail. */
 enum format_verdict {
 	FORMAT_GOOD,
 	FORMAT_BLANK, /* all zeros */
-	FORMAT_NO_MAGIC, /* something else, or nothing of ours */
+	FORMAT_NO_MAGIC, /* not ours, or another structure of ours */
 	FORMAT_BROKEN, /* has the magic and fails its checksum */
 	FORMAT_UNKNOWN, /* whole, but of another version or with an incompatible feature */
 };
 
+/* Static text. */
 const char *format_verdict_text(enum format_verdict verdict);
 
 struct format_features {
@@ -50,7 +51,7 @@ struct format_super {
 	struct format_features features;
 	uint64_t generation;
 	uint8_t uuid[FORMAT_UUID_BYTES];
-	uint8_t secret[FORMAT_SECRET_BYTES]; /* never printed: who has it can forge records */
+	uint8_t secret[FORMAT_SECRET_BYTES]; /* never printed, because it allows forging records */
 	uint64_t hash_seed;
 	uint64_t segment_bytes;
 	uint32_t segments, functions;
@@ -93,15 +94,16 @@ enum format_verdict format_header_parse(const uint8_t *page, struct format_heade
 /* bytes: the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
 enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
 
-/* What can't be in it, or NULL: after NULL the areas of a segment lie in it, in their order. */
+/* An impossible number as static text, or NULL. After NULL the areas of a segment lie within it, in their order. */
 const char *format_super_flaw(const struct format_super *super);
 const char *format_header_flaw(const struct format_header *header, const struct format_super *super);
 const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header);
 
+/* Whether all bytes are zero; and the checksum of the format over bytes. */
 bool format_is_zero(const uint8_t *bytes, uint64_t length);
 uint64_t format_sum(const void *bytes, uint64_t length);
 
-/* Where segment n begins on the device. */
+/* The offset of a segment on the device. */
 uint64_t format_segment_offset(const struct format_super *super, uint32_t number);
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -122,13 +124,13 @@ struct format_record {
 };
 
 /*
- * The fields of the 32 bytes at `bytes`; key and value point behind them and may only be followed
- * when as many bytes are there as are returned: the length of the whole record, or 0 when these
- * can't be a record's first bytes (the length of the key is out of range).
+ * Parses the 32 bytes at `bytes`. Returns the length of the whole record, or 0 when these can't be a
+ * record's first bytes (the length of the key is out of range). key and value point behind the 32 bytes;
+ * the caller may follow them only if the whole record is in memory.
  */
 uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out);
 
-/* Does the keyed check hold? The record's bytes are all there, at bytes. */
+/* Whether the keyed check holds. The whole record is at bytes. */
 bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
 			const struct format_record *record);
 
@@ -138,17 +140,18 @@ struct format_list {
 	const struct format_header *header;
 	const uint8_t *bytes;
 	uint64_t length, at; /* at: bytes taken */
-	uint64_t offset; /* of the record taken last */
+	uint64_t offset; /* of the last record that was returned */
 	uint32_t taken;
 };
 
+/* bytes: the list of the footer, length bytes long, which outlives *list. */
 void format_list_init(struct format_list *list, const struct format_header *header, const uint8_t *bytes,
 		      uint64_t length);
 
 /*
- * The next record's offset; call it header->records times. False when the list is at fault: it ends
- * too early, or leads out of its area; there is no way on then. Offsets never fall; the first one
- * of an area may be its first byte, and the same one may come twice: that is the caller's to judge.
+ * Stores the next record's offset; call it header->records times. False when the list is broken: it ends
+ * too early, or leads out of its area; no further record can be found then. Offsets never fall. The first
+ * offset of an area may be its first byte, and the same offset may come twice: the caller judges that.
  */
 bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A table on a terminal: columns as wide as their widest cell, numbers to the right. Cells are added
- * row by row and printed at the end. Memory that is out ends the program.
+ * row by row and printed at the end. The program ends when memory is out.
  *
  * Threads: one.
  */
@@ -18,17 +18,17 @@ struct grid_column {
 
 struct grid;
 
-/* columns: stays the caller's, and in place. */
+/* The caller owns columns, which outlive the grid. destroy frees the grid. */
 struct grid *grid_create(const struct grid_column *columns);
 void grid_destroy(struct grid *grid);
 
-/* The next cell; after a row's last one comes the next row's first. */
+/* Adds the next cell. After the last cell of a row comes the first of the next row. */
 void grid_cell(struct grid *grid, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Empty cells up to the end of the row. */
+/* Adds empty cells up to the end of the row. */
 void grid_end_row(struct grid *grid);
 
-/* To standard output, titles first. Full rows only. */
+/* Prints to standard output, titles first. All rows must be full. */
 void grid_print(const struct grid *grid);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "tools/common/args.h"
 
-/* Two thirds full at most: linear probing takes two steps for a key that is there, five for a new one. */
+/* At two thirds full, linear probing takes two steps for a key of the set and five for a new key. */
 static uint64_t slots_for(uint64_t n)
 {
 	return n + n / 2 + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A set of hashes of keys, 12 bytes for each it was made for. Two keys of one hash count as one: with
- * 64 bits that is one pair among 2^32 keys on average.
+ * A set of hashes of keys, with 12 bytes for each key that it has room for. Two keys with the same hash
+ * count as one: with 64 bits that is one pair among 2^32 keys on average.
  *
  * Threads: one.
  */
@@ -16,14 +16,14 @@ struct keyset {
 	uint64_t capacity, room;
 };
 
-/* What it takes for n keys. */
+/* The bytes of a set for n keys. */
 uint64_t keyset_bytes(uint64_t n);
 
-/* For at most n keys. Memory that is out ends the program. */
+/* init makes a set for at most n keys and ends the program when memory is out; fini frees it. */
 void keyset_init(struct keyset *set, uint64_t n);
 void keyset_fini(struct keyset *set);
 
-/* True when the hash was not there yet. Not more than n times. */
+/* Adds a hash. True when it is new. At most n new hashes may be added. */
 bool keyset_add(struct keyset *set, uint64_t hash);
 
 #endif

@@ -63,7 +63,7 @@ static void count_key(struct live *live, const struct key *key, struct live_coun
 	}
 }
 
-/* A segment that was overwritten since the first look is younger than those counted before it: left out. */
+/* Leaves out a segment that was overwritten since the first look, because it is younger than those counted before it. */
 static void end_segment(void *context, const struct scan_outcome *outcome)
 {
 	struct live *live = context;
@@ -80,7 +80,7 @@ static void end_segment(void *context, const struct scan_outcome *outcome)
 	mem_free(keys);
 }
 
-/* Reading that takes more than a moment is announced. */
+/* Announces a read that takes more than a moment. */
 #define ANNOUNCED_BYTES (256u << 20)
 
 static void announce(const struct inspect_options *options, uint64_t records, uint64_t bytes)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many of a segment's records can still be live. The file alone tells upper bounds only: which
- * records are current stands in the daemon's memory, where an overwrite, a delete, a flush_all or an
- * eviction leaves no trace on flash. What the file does tell, youngest segment first:
+ * How many of a segment's records can still be live. The file alone gives upper bounds only: the daemon's
+ * memory knows the current records, and an overwrite, a delete, a flush_all or an eviction leaves no trace
+ * on flash. The file tells, youngest segment first:
  *
  *   superseded  a younger segment holds a record of the same key
- *   expired     its time is over; needs the daemon's uptime, and none of the two above
+ *   expired     its time is over, and it is not superseded; this needs the daemon's uptime
  *   live        the rest: at most these
  *
- * A segment of an earlier start than the last is not served: nothing in it is live.
+ * A daemon serves no segment of an earlier start than the last, so nothing in it is live.
  *
- * Threads: the main thread; starts those of scan.h.
+ * Threads: the main thread, which starts those of scan.h.
  */
 #ifndef FS_TOOLS_INSPECT_LIVE_H
 #define FS_TOOLS_INSPECT_LIVE_H
@@ -23,12 +23,12 @@ struct live_count {
 	bool known; /* false: of an earlier start, not complete, or overwritten meanwhile */
 	uint64_t live, superseded, expired;
 	uint64_t expiring; /* of the live ones, those that have an expiry */
-	uint64_t failures; /* of the walk: records that could not be counted, or worse */
+	uint64_t failures; /* of the walk: the figures may lack records */
 };
 
 /*
- * Reads all records of the last start's segments and counts; says on standard error beforehand what
- * that takes, unless quiet. An array of super.segments, freed with mem_free.
+ * Reads all records of the last start's segments and counts. Before a long read, standard error says how
+ * much is read, unless options are quiet. Returns an array of super.segments; the caller frees it with mem_free.
  */
 struct live_count *live_counts(const struct inspect_options *options, const struct flash *flash,
 			       const struct segment *segments, uint64_t newest);

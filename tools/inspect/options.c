@@ -69,7 +69,7 @@ static uint64_t parse_number(const char *what, const char *text, char end, uint6
 }
 
 /* "SEGMENT:OFFSET" */
-static void set_place(struct inspect_options *options, const char *text)
+static void set_location(struct inspect_options *options, const char *text)
 {
 	const char *colon = strchr(text, ':');
 
@@ -98,7 +98,7 @@ static bool takes_argument(const struct inspect_options *options)
 	       ((options->command == COMMAND_FIND || options->command == COMMAND_DUMP) && !options->key);
 }
 
-/* Takes the words after the file; returns how many it took. */
+/* Takes the words after the file. Returns the number of words taken. */
 static int parse_command(struct inspect_options *options, char **words, int count)
 {
 	if (count == 0)
@@ -111,13 +111,13 @@ static int parse_command(struct inspect_options *options, char **words, int coun
 	if (options->command == COMMAND_FIND)
 		set_key(options, words[1]);
 	else if (options->command == COMMAND_DUMP)
-		set_place(options, words[1]);
+		set_location(options, words[1]);
 	else
 		options->segment = (uint32_t)parse_number("segment", words[1], 0, FORMAT_SEGMENTS_MOST);
 	return 2;
 }
 
-/* An option that its command doesn't know is a mistake, not to be passed over. */
+/* Rejects an option that the command doesn't know. */
 static void check_options(const struct inspect_options *options)
 {
 	if (options->raw && options->command != COMMAND_DUMP)

@@ -11,7 +11,7 @@ enum inspect_command { COMMAND_LIST, COMMAND_VERIFY, COMMAND_FIND, COMMAND_DUMP,
 struct inspect_options {
 	const char *path;
 	enum inspect_command command;
-	const char *key; /* of find and dump; NULL: dump by place */
+	const char *key; /* of find and dump; NULL: dump by segment and offset */
 	uint32_t key_length;
 	uint32_t segment; /* of dump and segment */
 	uint64_t offset; /* of dump */
@@ -23,7 +23,7 @@ struct inspect_options {
 	int64_t uptime_s; /* of the daemon; -1: not given */
 };
 
-/* Ends the program: --help and --version with 0, what can't be understood with EXIT_TROUBLE. */
+/* Fills in *options. Ends the program with 0 on --help and --version, with EXIT_TROUBLE on an error. */
 void inspect_options_parse(int argc, char **argv, struct inspect_options *options);
 
 #endif

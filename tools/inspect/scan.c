@@ -14,10 +14,10 @@ struct scan {
 	const struct scan_request *request;
 	const struct scan_ops *ops;
 	void *context;
-	pthread_mutex_t mutex; /* covers what follows */
+	pthread_mutex_t mutex; /* covers all fields below */
 	pthread_cond_t done_changed;
 	uint32_t next; /* of request->numbers, for the thread that is free */
-	bool *done; /* by place in request->numbers */
+	bool *done; /* by index in request->numbers */
 	struct scan_outcome *outcomes;
 	uint64_t read_bytes;
 };
@@ -74,7 +74,7 @@ static void forget(struct scan_outcome *outcome, const struct scan_ops *ops)
 	outcome->walked = false;
 }
 
-/* True when it is not the segment any more that was looked at. */
+/* Walks the segment once. True when it was overwritten since the look at it. */
 static bool walk_once(const struct scan *scan, const struct format_super *super, struct window *window,
 		      struct scan_outcome *outcome)
 {
@@ -125,12 +125,12 @@ static void *run_thread(void *argument)
 	window_init(&window, scan->request->flash);
 	pthread_mutex_lock(&scan->mutex);
 	while (scan->next < scan->request->count) {
-		uint32_t place = scan->next++;
+		uint32_t index = scan->next++;
 
 		pthread_mutex_unlock(&scan->mutex);
-		scan_segment(scan, scan->request->numbers[place], &window, &scan->outcomes[place]);
+		scan_segment(scan, scan->request->numbers[index], &window, &scan->outcomes[index]);
 		pthread_mutex_lock(&scan->mutex);
-		scan->done[place] = true;
+		scan->done[index] = true;
 		pthread_cond_signal(&scan->done_changed);
 	}
 	scan->read_bytes += window.read_bytes;
@@ -139,10 +139,10 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-static void wait_for(struct scan *scan, uint32_t place)
+static void wait_for(struct scan *scan, uint32_t index)
 {
 	pthread_mutex_lock(&scan->mutex);
-	while (!scan->done[place])
+	while (!scan->done[index])
 		pthread_cond_wait(&scan->done_changed, &scan->mutex);
 	pthread_mutex_unlock(&scan->mutex);
 }
@@ -153,11 +153,11 @@ static void hand_out(struct scan *scan)
 	struct progress progress;
 
 	progress_init(&progress, request->quiet);
-	for (uint32_t place = 0; place < request->count; place++) {
-		struct scan_outcome *outcome = &scan->outcomes[place];
+	for (uint32_t index = 0; index < request->count; index++) {
+		struct scan_outcome *outcome = &scan->outcomes[index];
 
-		progress_show(&progress, (double)place / request->count, request->note);
-		wait_for(scan, place);
+		progress_show(&progress, (double)index / request->count, request->note);
+		wait_for(scan, index);
 		if (outcome->failures > 0)
 			progress_clear(&progress); /* the caller may print */
 		scan->ops->end(scan->context, outcome);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Walks segments with several threads and hands each one's outcome to the caller in the order asked
- * for. What a daemon overwrites meanwhile is no damage: a segment with failures is told as being
- * written when its header has changed since it was looked at, and on a flash in use it is walked a
- * second time, a moment later, before a failure counts.
+ * Walks segments with several threads and gives the caller each segment's outcome in the requested
+ * order. An overwrite by a daemon is no damage: a segment with failures counts as being written when its
+ * header has changed since the first look. On a flash in use a failed segment is walked a second time, a
+ * moment later, before a failure counts.
  *
  * Threads: scan_run makes and joins its own. `record` is called on them, each segment's on one thread
  * at a time with a state of its own; `begin`, `drop` likewise; `end` on the caller's thread alone.
- * Errors: memory that is out ends the program (exit status 2).
+ * Errors: the program ends when memory is out (exit status 2).
  */
 #ifndef FS_TOOLS_INSPECT_SCAN_H
 #define FS_TOOLS_INSPECT_SCAN_H
@@ -25,8 +25,8 @@ struct scan_failure {
 };
 
 struct scan_outcome {
-	struct segment segment; /* as it is now */
-	bool walked; /* it was complete, and totals and state are of its records */
+	struct segment segment; /* its present state */
+	bool walked; /* the segment was complete; totals and state are of its records */
 	struct walk_totals totals;
 	uint64_t failures; /* all of it; a segment that is broken as a whole counts one */
 	struct scan_failure *kept;
@@ -35,12 +35,12 @@ struct scan_outcome {
 };
 
 struct scan_ops {
-	/* A state for one walk of a segment; may be NULL, when none is needed. */
+	/* Returns a state for one walk of a segment; the callback may be NULL. */
 	void *(*begin)(void *context, const struct segment *segment);
 	void (*record)(void *state, const struct format_record *record, bool good); /* or NULL */
-	/* The outcome's own things are freed after it; the state is the callee's. */
+	/* Gets the outcome, whose arrays are freed after the call. The callee owns the state. */
 	void (*end)(void *context, const struct scan_outcome *outcome);
-	/* Frees the state of a walk that came to nothing. */
+	/* Frees the state of a walk without an outcome. */
 	void (*drop)(void *state);
 };
 
@@ -54,7 +54,7 @@ struct scan_request {
 	const char *note; /* for the progress line */
 };
 
-/* The bytes read, footers and second walks included. */
+/* Returns when all outcomes were given to ops->end. Returns the bytes read, footers and second walks included. */
 uint64_t scan_run(const struct scan_request *request, const struct scan_ops *ops, void *context);
 
 #endif

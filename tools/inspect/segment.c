@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-/* Longer than a daemon takes from the first write of a segment to the one of its header page. */
+/* A daemon takes less time from the first write of a segment to the write of its header page. */
 #define SECOND_LOOK_MS 100
 
 const char *segment_state_text(enum segment_state state)
@@ -41,7 +41,7 @@ static bool is_ours(const struct format_super *super, const uint8_t *uuid)
 	return memcmp(super->uuid, uuid, FORMAT_UUID_BYTES) == 0;
 }
 
-/* The header page is no header of this flash. Whether that is damage, the tail tells. */
+/* The header page is no header of this flash. The tail tells whether that is damage. */
 static void judge_without_header(enum format_verdict header, bool block_device, bool tail_ours, struct segment *out)
 {
 	if (header == FORMAT_BROKEN)
@@ -137,14 +137,14 @@ static void look_once(const struct flash *flash, const struct format_super *supe
 	}
 }
 
-/* May a daemon be at work on it? */
+/* Whether a daemon may be writing the segment. */
 static bool is_doubtful(const struct segment *segment, uint64_t newest)
 {
 	return segment_failed(segment) ||
 	       (segment->state == SEGMENT_TORN && segment->header_good && segment->header.sequence < newest);
 }
 
-/* The superblock of now, because a daemon that was started since has reserved more. */
+/* Reads the superblock anew, because a daemon that started meanwhile has reserved more. */
 void segment_wait(const struct flash *flash, struct format_super *super)
 {
 	const struct timespec wait = { .tv_nsec = SECOND_LOOK_MS * 1000000 };
@@ -209,7 +209,7 @@ static uint64_t newest_of(const struct segment *all, uint32_t count)
 	return newest;
 }
 
-/* One wait for all that are in doubt. */
+/* Waits once for all doubtful segments. */
 static void look_again(const struct flash *flash, uint64_t newest, uint8_t *pages, struct segment *all)
 {
 	struct format_super super;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* flashield-inspect FILE segment NUMBER: all that is to be known of one segment. */
+/* flashield-inspect FILE segment NUMBER: a full report on one segment. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

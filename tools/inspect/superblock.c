@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The superblock as list and verify tell it. The secret and the hash seed stay untold. */
+/* Prints the superblock for list and verify, without its secret and hash seed. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -71,7 +71,7 @@ void superblock_print(const struct inspect_options *options, const struct flash 
 		       features->compatible, features->read_only_compatible);
 	else
 		printf("no features\n");
-	printf("segments        %u of %s; %u functions (places that a record can take)\n", super->segments,
+	printf("segments        %u of %s; %u functions (positions that a record can take)\n", super->segments,
 	       text_size((double)super->segment_bytes, bytes), super->functions);
 	printf("starts          %" PRIu64 "; %s\n", super->attach_epoch, how_it_ended(super, in_use));
 	printf("reserved        sequence numbers below %" PRIu64 ", CAS ids below %" PRIu64 "\n", super->sequence_end,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* flashield-inspect FILE verify: every check there is, a line per failure. */
+/* flashield-inspect FILE verify: makes every check and prints a line per failure. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

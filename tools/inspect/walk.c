@@ -21,9 +21,9 @@ struct walk {
 	void *context;
 	struct walk_totals *totals;
 	struct filter filter;
-	uint8_t *footer; /* all of it, read ahead of the records */
-	uint64_t clear; /* what is before this offset has been looked at */
-	bool clear_known; /* false after a broken record: where it ends can't be told */
+	uint8_t *footer; /* the whole footer, read before the records */
+	uint64_t clear; /* all bytes before this offset were checked */
+	bool clear_known; /* false after a broken record, whose end is unknown */
 	uint64_t over_length; /* records of the data area longer than L */
 	bool no_memory;
 };
@@ -59,7 +59,7 @@ static void report_no_zeros(struct walk *walk, uint64_t offset, const uint8_t *b
 	fail(walk, offset, "between records: byte 0x%02x where zeros belong", *bytes);
 }
 
-/* [walk->clear, offset) holds no record. One failure at most: what stands there is no use anyway. */
+/* Checks that [walk->clear, offset), which holds no record, is zeros. Reports one failure at most. */
 static void check_gap(struct walk *walk, uint64_t offset)
 {
 	uint64_t at = walk->clear;
@@ -111,7 +111,7 @@ static void check_footer_zeros(struct walk *walk, uint64_t from, uint64_t to)
 		}
 }
 
-/* True when the list can be followed. */
+/* Returns true when the list can be followed. */
 static bool check_footer(struct walk *walk)
 {
 	const struct format_tail *tail = walk->tail;
@@ -131,7 +131,7 @@ static bool check_footer(struct walk *walk)
 	return list_good;
 }
 
-/* Is it still the footer that the segment was judged by? */
+/* Whether the segment was judged by this footer. */
 static bool footer_is_current(const struct walk *walk)
 {
 	struct format_tail tail;
@@ -156,8 +156,8 @@ static void check_fields(struct walk *walk, const struct format_record *record, 
 }
 
 /*
- * The record at an offset of the list, below whose end `limit` lies the next one or the end of the
- * area. After a broken one the bytes up to the next are not looked at: they may be its own.
+ * Checks the record at an offset of the list. `limit` is the offset of the next record or the end of the
+ * area. After a broken record the bytes up to the next one are not checked, because they may belong to it.
  */
 static void check_record(struct walk *walk, uint64_t offset, bool extent, uint64_t limit)
 {
@@ -234,7 +234,7 @@ static void check_records(struct walk *walk)
 		check_gap(walk, header->footer_offset);
 }
 
-/* What the header counts; of no use when a failure before explains the difference. */
+/* Compares with the counts of the header, unless an earlier failure explains a difference. */
 static void check_counts(struct walk *walk)
 {
 	const struct format_header *header = walk->header;

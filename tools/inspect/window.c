@@ -35,7 +35,7 @@ void window_open(struct window *window, uint32_t number)
 	window->unread = (struct flash_unread){ 0 };
 }
 
-/* Moves what is still wanted, [from, window->to), to the front of a buffer of that many bytes. */
+/* Moves the bytes still needed, [from, window->to), to the front of a buffer of the given size. */
 static bool move(struct window *window, uint64_t from, uint64_t bytes)
 {
 	uint64_t kept = from >= window->from && from < window->to ? window->to - from : 0;

@@ -12,7 +12,7 @@
 #include "tools/common/text.h"
 
 #define HEX_ROW 16u
-/* The daemon's second at its start: expiry times are counted from there (segments/FORMAT.md, Record). */
+/* The daemon's second at its start, from which expiry times count (segments/FORMAT.md, Record). */
 #define SECOND_ZERO 2
 
 static bool is_utf8(const uint8_t *bytes, uint64_t length)

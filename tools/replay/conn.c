@@ -106,13 +106,13 @@ int conn_connect(const char *server, uint64_t timeout_us, int *fd, char error[25
 
 void conn_init(struct conn *conn, int fd, uint32_t depth)
 {
-	uint32_t places = 2;
+	uint32_t ring_room = 2;
 
 	/* A miss's fill may go out before its get has left the ring. */
-	while (places < depth + 2)
-		places *= 2;
-	*conn = (struct conn){ .fd = fd, .ring_mask = places - 1 };
-	conn->ring = mem_must_zalloc(places * sizeof(*conn->ring));
+	while (ring_room < depth + 2)
+		ring_room *= 2;
+	*conn = (struct conn){ .fd = fd, .ring_mask = ring_room - 1 };
+	conn->ring = mem_must_zalloc(ring_room * sizeof(*conn->ring));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	buffer_reserve(&conn->in, READ_BYTES);
 	buffer_reserve(&conn->out, OUT_BYTES);
@@ -169,7 +169,7 @@ int conn_read(struct conn *conn)
 
 	if (in->start == in->end)
 		in->start = in->end = 0;
-	/* Compacting for a few bytes of room would copy more than it reads. */
+	/* Compacting for a few bytes of room would copy more bytes than a read brings. */
 	if (in->capacity - in->end < READ_BYTES / 4)
 		buffer_reserve(in, READ_BYTES / 2);
 	do

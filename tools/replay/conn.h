@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection: a socket with an output and an input buffer, the requests under way on it in the
- * order of their answers, and those that wait to be sent.
+ * A connection: a socket with an output and an input buffer, its requests under way in the order of
+ * their answers, and the requests that wait to be sent.
  *
  *   backlog  [ waits for its key | waits for room | ... ]   in trace order
  *   ring     [ sent, oldest first ............... ]         at most `depth`
@@ -24,7 +24,7 @@ enum op_kind { OP_GET, OP_SET, OP_ADD, OP_DELETE };
 struct op {
 	uint64_t ordinal; /* of the key: key * copies + copy */
 	uint64_t sent_ns;
-	uint32_t version; /* get: what it must find; set, add: what it writes */
+	uint32_t version; /* of the value that a get must find, or that a set or add writes */
 	uint32_t value_size;
 	uint32_t ttl_s;
 	uint16_t app;
@@ -32,12 +32,12 @@ struct op {
 	uint8_t key_size;
 	bool measured;
 	bool fill; /* a set that follows a miss */
-	bool exclusive; /* others on this key wait for its answer */
+	bool exclusive; /* other requests on this key wait for its answer */
 };
 
 struct buffer {
 	char *bytes;
-	size_t start; /* of what is not consumed */
+	size_t start; /* of the bytes that are not consumed */
 	size_t end;
 	size_t capacity;
 };
@@ -54,11 +54,12 @@ struct conn {
 	uint64_t last_answer_ns;
 };
 
-/* A connected socket. server is HOST:PORT or the path of a unix socket. On failure a message is in
-   error. Blocks for at most timeout_us per address. */
+/* Connects a socket. server is HOST:PORT or the path of a unix socket. Returns 0, or a negative error with a message
+   in error. Blocks for at most timeout_us per address. */
 int conn_connect(const char *server, uint64_t timeout_us, int *fd, char error[256]) FS_MUST_CHECK;
 
-/* Takes the socket over and makes it non-blocking. */
+/* Takes the socket over and makes it non-blocking; fini closes it. depth: the requests
+   under way at most. */
 void conn_init(struct conn *conn, int fd, uint32_t depth);
 void conn_fini(struct conn *conn);
 
@@ -75,10 +76,10 @@ static inline uint32_t conn_backlog(const struct conn *conn)
 /* Room for `bytes` more behind buffer->end. Aborts when memory is out. */
 char *buffer_reserve(struct buffer *buffer, size_t bytes);
 
-/* Sends what is in the output buffer as far as the socket takes it. FS_ESYS: the connection is broken. */
+/* Sends as much of the output buffer as the socket takes. FS_ESYS: the connection is broken. */
 int conn_flush(struct conn *conn) FS_MUST_CHECK;
 
-/* Reads once. FS_OK, FS_EAGAIN (nothing there), FS_ESYS (see errno; 0 = closed by the server). */
+/* Reads once. FS_OK, FS_EAGAIN (no bytes are there), FS_ESYS (see errno; 0 = the server closed the connection). */
 int conn_read(struct conn *conn) FS_MUST_CHECK;
 
 #endif

@@ -17,7 +17,7 @@
 #include "tools/replay/worker.h"
 
 #define PROGRESS_US 100000
-#define ESTIMATE_FROM 0.05 /* of the run: from there on its length can be told */
+#define ESTIMATE_FROM 0.05 /* the part of the run from which its length can be estimated */
 
 static volatile sig_atomic_t interrupted;
 
@@ -71,7 +71,7 @@ static void init_run(struct run *run, const struct replay_options *options, cons
 	run->start_ns = worker_now_ns();
 }
 
-/* Trace time from the first request to the last: a limit cuts it. */
+/* The trace time from the first request to the last, which a limit shortens. */
 static double trace_seconds(const struct run *run)
 {
 	double all = (double)schedule_total(run->spool, run->options->copies, UINT64_MAX);
@@ -79,7 +79,7 @@ static double trace_seconds(const struct run *run)
 	return (double)run->spool->span_us / 1e6 * (double)run->total / all;
 }
 
-/* For an unpaced run the matching options can be told only once its length can be. */
+/* For an unpaced run the matching options are printed once its length can be estimated. */
 static void show_estimate(struct report *report, double fraction, double seconds, struct progress *progress)
 {
 	static bool shown;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker counts. Threads: one writer each; merged after the workers have ended.
- * All of it is over the measured window (warm-up left out) except for the verdicts on values,
+ * The counts of a worker. Threads: each has one writer; they are merged after the workers have ended.
+ * All counts are of the measured window (without the warm-up), except for the verdicts on values,
  * which count from the first request.
  */
 #ifndef FS_TOOLS_REPLAY_MEASURE_H
@@ -44,6 +44,7 @@ struct measure {
 	uint64_t from_before; /* of these, of keys that this run had not written yet */
 };
 
+/* init aborts when memory is out; fini frees. merge adds the counts of `from`. */
 void measure_init(struct measure *measure, uint32_t apps);
 void measure_fini(struct measure *measure);
 void measure_merge(struct measure *into, const struct measure *from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line of flashield-replay says. */
+/* The command line of flashield-replay. */
 #ifndef FS_TOOLS_REPLAY_OPTIONS_H
 #define FS_TOOLS_REPLAY_OPTIONS_H
 
@@ -29,8 +29,8 @@ struct replay_options {
 	uint32_t depth; /* requests under way per connection */
 	uint64_t limit; /* requests to play, UINT64_MAX = all */
 	double speed; /* trace seconds per second; 0 = as fast as it can */
-	double warmup_fraction; /* of the requests, or */
-	int64_t warmup_us; /* of trace time, when > 0 */
+	double warmup_fraction; /* of the requests */
+	int64_t warmup_us; /* of trace time; when > 0 it counts in place of the fraction */
 	uint64_t timeout_us; /* for an answer of the server */
 	uint32_t default_key_size; /* where the trace doesn't know */
 	uint32_t default_value_size;
@@ -39,7 +39,7 @@ struct replay_options {
 	bool quiet;
 };
 
-/* Ends the program on --help, --version and on an error. */
+/* Fills in *options. Ends the program on --help, --version and on an error. */
 void replay_options_parse(int argc, char **argv, struct replay_options *options);
 
 #endif

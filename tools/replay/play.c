@@ -65,7 +65,7 @@ static void write_command(struct player *player, struct conn *conn, const struct
 	conn->out.end += (size_t)(out - start);
 }
 
-/* Gives the operation its version, settles who waits for whom, and puts it into the output. */
+/* Gives the operation its version, decides whether others wait for it, and puts it into the output. */
 static void send_op(struct player *player, struct conn *conn, struct op *op)
 {
 	uint32_t *state = &player->keys[op->ordinal];
@@ -85,7 +85,7 @@ static void send_op(struct player *player, struct conn *conn, struct op *op)
 		op->exclusive = true;
 		break;
 	default:
-		/* Whatever was there may not come back: a hit on an earlier version is an error. */
+		/* An earlier value must not come back: a hit on it is an error. */
 		*state = (version + 1) & KEY_VERSION;
 	}
 	if (op->exclusive)
@@ -145,7 +145,7 @@ void play_backlog(struct player *player, struct conn *conn)
 		else
 			send_op(player, conn, op);
 	}
-	/* Those that go on waiting move up to the rest, in order. */
+	/* Requests that keep waiting close up with the rest, in order. */
 	kept -= conn->backlog_start;
 	memmove(&conn->backlog[at - kept], &conn->backlog[conn->backlog_start], kept * sizeof(struct op));
 	conn->backlog_start = at - kept;
@@ -155,7 +155,7 @@ void play_backlog(struct player *player, struct conn *conn)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* What one answer says. */
+/* One answer. */
 struct answer {
 	enum { ANSWER_MISS, ANSWER_HIT, ANSWER_STORED, ANSWER_NOT_STORED, ANSWER_DELETED, ANSWER_ERROR } kind;
 	const char *line;
@@ -257,7 +257,7 @@ static void fill_after_miss(struct player *player, struct conn *conn, const stru
 
 	if (player->options->mode == MODE_LITERAL || get->value_size == SPOOL_UNKNOWN_SIZE)
 		return;
-	/* Another get's miss has filled it meanwhile. */
+	/* The miss of another get has filled the key meanwhile. */
 	if ((player->keys[get->ordinal] & KEY_VERSION) != get->version)
 		return;
 	set.kind = OP_SET;
@@ -266,7 +266,7 @@ static void fill_after_miss(struct player *player, struct conn *conn, const stru
 	send_op(player, conn, &set);
 }
 
-/* The ring's oldest operation has its answer. */
+/* Takes the operation that has its answer, the oldest one, from the ring. */
 static void finish_op(struct player *player, struct conn *conn, const struct answer *answer)
 {
 	struct op op = conn->ring[conn->head++ & conn->ring_mask];
@@ -335,7 +335,7 @@ static bool parse_size(const char **text, const char *end, uint32_t *value)
 	return true;
 }
 
-/* "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n". The bytes it takes, 0 if more are needed. */
+/* Parses "VALUE <key> <flags> <bytes>\r\n<data>\r\nEND\r\n". Returns its bytes, 0 if more are needed. */
 static int parse_value(struct player *player, struct conn *conn, const struct op *op, const char *text, size_t length,
 		       const char *newline, struct answer *answer)
 {
@@ -363,7 +363,7 @@ static int parse_value(struct player *player, struct conn *conn, const struct op
 	return (int)total;
 }
 
-/* The bytes that the next answer takes; 0 if it isn't whole yet; an error. */
+/* Returns the bytes of the next answer, 0 if it isn't whole yet, or a negative error. */
 static int parse_answer(struct player *player, struct conn *conn, struct answer *answer)
 {
 	const struct op *op = &conn->ring[conn->head & conn->ring_mask];

@@ -87,7 +87,7 @@ static void print_app(FILE *out, const char *name, const struct app_counts *coun
 		fprintf(out, " %12s\n", "-");
 }
 
-/* The applications by their requests; those beyond MAX_APP_LINES in one line. */
+/* Prints the applications by their requests; one line sums up those beyond MAX_APP_LINES. */
 static void print_apps(const struct report *report, FILE *out)
 {
 	const struct measure *measure = report->measure;
@@ -181,7 +181,7 @@ static void print_server(const struct report *report, FILE *out)
 	char used[TEXT_BYTES], limit[TEXT_BYTES];
 
 	if (!server->items.is_known)
-		return; /* a proxy: nothing is known of what is behind it */
+		return; /* a proxy says nothing of the servers behind it */
 	fprintf(out, "\nServer\n");
 	if (server->bytes_used.is_known && server->memory_limit.is_known)
 		fprintf(out, "  %-24s %s in items, limit %s\n", "memory", text_size(server->bytes_used.value, used),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a replay found, as text for an operator and as JSON. Threads: one, after the workers. */
+/* The report of a replay, as text for an operator and as JSON. Threads: one, after the workers have ended. */
 #ifndef FS_TOOLS_REPLAY_REPORT_H
 #define FS_TOOLS_REPLAY_REPORT_H
 
@@ -16,7 +16,7 @@ struct known {
 	double value;
 };
 
-/* From the server's stats: differences over the measured window, or its state at the end. */
+/* Figures from the server's stats: differences over the measured window, or the state at the end. */
 struct server_report {
 	char version[80];
 	struct known cpu_us_per_request; /* user and system time of the server process */
@@ -40,19 +40,22 @@ struct report {
 	uint64_t played; /* requests with their answer, warm-up included */
 	double run_seconds; /* start to end */
 	double measured_seconds;
-	double tool_cpu_us; /* per request: this tool's own */
+	double tool_cpu_us; /* of this tool, per request */
 	double behind_seconds; /* paced: the farthest it fell behind */
 	double trace_seconds; /* of trace time that were played */
 	bool interrupted;
 };
 
+/* Fills in report->server from two readings, one at the start of the measured window and one at the end. */
 void report_read_server(struct report *report, const struct server_stats *before, const struct server_stats *after);
+/* Prints the whole report as text. */
 void report_print(const struct report *report, FILE *out);
 
-/* Lines on the daemon's training window and horizon; the estimate before the end says so. */
+/* Prints lines on the daemon's training window and horizon. run_seconds is the run's length; an estimate of it, made
+   before the end, is printed as one. */
 void report_advice(const struct report *report, double run_seconds, FILE *out);
 
-/* 0, or -1 with errno set. path "-" is standard output. */
+/* Writes the report as JSON. path "-" is standard output. Returns 0, or -1 with errno set. */
 int report_json(const struct report *report, const char *path);
 
 #endif

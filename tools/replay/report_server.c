@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's stats to the figures of the report. */
+/* Computes the report's figures from the server's stats. */
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ static void read_classifier(struct server_report *server, const struct both *sta
 	server->trainings = at_end(stats, STATS_CLASSIFIER, "trainings");
 	server->training_window_s = setting_seconds(stats, "training_window");
 	server->horizon_s = setting_seconds(stats, "flashiness_horizon");
-	/* The setting may be "auto": then what it has come to. */
+	/* For the setting "auto" the value that it has chosen counts. */
 	if (!server->horizon_s.is_known) {
 		server->horizon_s = at_end(stats, STATS_CLASSIFIER, "horizon_ms");
 		server->horizon_s.value /= 1000;

@@ -8,12 +8,12 @@ static bool earlier(const struct schedule_cursor *a, const struct schedule_curso
 	return a->time_us < b->time_us || (a->time_us == b->time_us && a->copy < b->copy);
 }
 
-static void sift_down(struct schedule *schedule, uint32_t place)
+static void sift_down(struct schedule *schedule, uint32_t position)
 {
-	struct schedule_cursor cursor = schedule->heap[place];
+	struct schedule_cursor cursor = schedule->heap[position];
 
 	for (;;) {
-		uint32_t child = place * 2 + 1;
+		uint32_t child = position * 2 + 1;
 
 		if (child >= schedule->heap_size)
 			break;
@@ -21,10 +21,10 @@ static void sift_down(struct schedule *schedule, uint32_t place)
 			child++;
 		if (!earlier(&schedule->heap[child], &cursor))
 			break;
-		schedule->heap[place] = schedule->heap[child];
-		place = child;
+		schedule->heap[position] = schedule->heap[child];
+		position = child;
 	}
-	schedule->heap[place] = cursor;
+	schedule->heap[position] = cursor;
 }
 
 /* The first record at or after a time. */
@@ -61,8 +61,8 @@ void schedule_init(struct schedule *schedule, const struct spool *spool, uint32_
 		}
 		cursor->time_us = spool_time_us(spool, cursor->index) + cursor->shift_us;
 	}
-	for (uint32_t place = copies / 2; place-- > 0;)
-		sift_down(schedule, place);
+	for (uint32_t position = copies / 2; position-- > 0;)
+		sift_down(schedule, position);
 }
 
 void schedule_fini(struct schedule *schedule)

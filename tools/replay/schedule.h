@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The order in which the copies' requests are played. Copy c of N starts c/N of the span into the
- * trace and goes round: all copies are under way from start to end, each at another hour.
+ * trace and wraps round. So all copies are under way from start to end, each at another hour.
  *
  * Threads: each worker has a schedule of its own over the same spool, steps through all requests,
  * and plays those whose key is on its connections. So no request crosses a thread.
@@ -37,13 +37,14 @@ struct schedule {
 	uint64_t limit;
 };
 
+/* init aborts when memory is out; fini frees. limit: requests to play, UINT64_MAX for all. */
 void schedule_init(struct schedule *schedule, const struct spool *spool, uint32_t copies, uint64_t limit);
 void schedule_fini(struct schedule *schedule);
 
-/* Requests that a schedule gives from start to end. */
+/* The number of requests that a schedule gives from start to end. */
 uint64_t schedule_total(const struct spool *spool, uint32_t copies, uint64_t limit);
 
-/* The next request; false at the end. */
+/* Fills in the next request, or returns false at the end. */
 bool schedule_next(struct schedule *schedule, struct schedule_item *item);
 
 #endif

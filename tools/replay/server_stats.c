@@ -55,9 +55,9 @@ static void add_entry(struct server_stats *stats, enum stats_group group, const 
 
 	if (sscanf(line, "STAT %63s %159[^\r\n]", entry.name, entry.value) != 2)
 		return;
-	if (stats->count == stats->places) {
-		stats->places = stats->places ? stats->places * 2 : 256;
-		stats->entries = mem_realloc(stats->entries, stats->places * sizeof(entry));
+	if (stats->count == stats->room) {
+		stats->room = stats->room ? stats->room * 2 : 256;
+		stats->entries = mem_realloc(stats->entries, stats->room * sizeof(entry));
 		must(stats->entries);
 	}
 	stats->entries[stats->count++] = entry;

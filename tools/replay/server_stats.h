@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the server says of itself: "stats", "stats flash", "stats classifier" and "stats settings"
- * as name and value. A server that doesn't know one of them (plain memcached) leaves it empty.
+ * The server's "stats", "stats flash", "stats classifier" and "stats settings" as names and values.
+ * A group that the server doesn't know (plain memcached) stays empty.
  *
  * Threads: one at a time. Blocks for the server's answers. Ownership: fini frees the entries.
  */
@@ -23,25 +23,25 @@ struct server_stats {
 	int fd; /* of a blocking connection of its own */
 	struct stats_entry *entries;
 	size_t count;
-	size_t places;
+	size_t room;
 };
 
-/* Reads all groups anew. An unreachable server leaves nothing. */
+/* Reads all groups anew. The entries of an unreachable server are empty. fini frees the entries. */
 void server_stats_read(struct server_stats *stats);
 void server_stats_fini(struct server_stats *stats);
 
-/* "version"; true if it is told: a proxy does that, although it has no stats. */
+/* Asks for "version". True if the server tells it; a proxy does, although it has no stats. */
 bool server_tells_version(int fd);
-/* "flush_all"; true if the server did. */
+/* Sends "flush_all". True if the server did it. */
 bool server_flush(int fd);
 
-/* The value's text, or NULL. */
+/* The value's text, which belongs to stats, or NULL. */
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);
 
-/* False where the server has no such number. */
+/* Stores the number in *value, or returns false if the server has none of this name. */
 bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name, double *value);
 
-/* What was added between two readings; false where one lacks it. */
+/* Stores the difference of two readings in *value, or returns false if one of them lacks it. */
 bool server_stats_added(const struct server_stats *before, const struct server_stats *after, enum stats_group group,
 			const char *name, double *value);
 

@@ -24,7 +24,7 @@ static FILE *temporary_file(void)
 	snprintf(path, sizeof(path), "%s/flashield-replay-XXXXXX", directory && *directory ? directory : "/var/tmp");
 	fd = mkstemp(path);
 	if (fd < 0)
-		arg_die("%s: %s (TMPDIR names another place)", path, strerror(errno));
+		arg_die("%s: %s (set TMPDIR for another directory)", path, strerror(errno));
 	unlink(path);
 	return fdopen(fd, "w+");
 }
@@ -105,9 +105,8 @@ static void copy_requests(struct spool *spool, const struct replay_options *opti
 		last_us = relative_time(spool, request.time_us, &first_us, last_us);
 		record = to_record(spool, options, &request, last_us);
 		if (fwrite(&record, sizeof(record), 1, file) != 1)
-			arg_die("temporary file: %s (TMPDIR names another place)", strerror(errno));
-		if ((++spool->count & 0x3ffff) == 0)
-			show_reading(progress, spool);
+			if ((++spool->count & 0x3ffff) == 0)
+				show_reading(progress, spool);
 		/* With unknown times the span depends on all rows, so all are read then. */
 		if (options->copies == 1 && spool->requests >= options->limit && !spool->timeless)
 			break;
@@ -122,7 +121,7 @@ static void map_file(struct spool *spool, FILE *file)
 	void *memory;
 
 	if (fflush(file) != 0)
-		arg_die("temporary file: %s (TMPDIR names another place)", strerror(errno));
+		arg_die("temporary file: %s (set TMPDIR for another directory)", strerror(errno));
 	spool->mapped_bytes = spool->count * sizeof(struct spool_record);
 	memory = mmap(NULL, spool->mapped_bytes, PROT_READ, MAP_SHARED, fileno(file), 0);
 	if (memory == MAP_FAILED)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trace once more, in 24 bytes a request, in an unlinked temporary file ($TMPDIR, else
- * /var/tmp) that is mapped read-only: every copy and every thread reads it at its own place, the
- * kernel drops its pages at will, and the text is parsed and its keys are numbered only once.
+ * A copy of the trace with 24 bytes per request, in an unlinked temporary file ($TMPDIR, else /var/tmp)
+ * that is mapped read-only. Every copy and every thread reads it at its own position, the kernel drops
+ * its pages at will, and the text is parsed and its keys are numbered only once.
  *
- * Threads: made by one, then constant and read by any.
+ * Threads: one thread makes it; then it is constant, and any thread reads it.
  */
 #ifndef FS_TOOLS_REPLAY_SPOOL_H
 #define FS_TOOLS_REPLAY_SPOOL_H
@@ -41,19 +41,20 @@ struct spool {
 	uint64_t count; /* records */
 	uint64_t requests; /* repeats counted */
 	uint64_t left_out; /* rows that the mode doesn't play (stats, incr, unknown sizes) */
-	uint64_t backward; /* rows whose time was before the row above: taken as its time */
+	uint64_t backward; /* rows with an earlier time than the row above, whose time they got */
 	uint64_t broken;
 	uint64_t broken_line;
 	const char *broken_why;
 	int64_t span_us; /* from the first request to one mean gap after the last */
 	uint32_t keys;
 	uint32_t app_count;
-	bool timeless; /* the trace does not know its times: evenly spread over a week */
+	bool timeless; /* the trace has no times, so its requests are spread evenly over a week */
 	enum trace_format format;
 	uint64_t mapped_bytes;
 };
 
-/* Reads the whole trace. Ends the program with a message if it can't be read or holds nothing. */
+/* load reads the whole trace; it ends the program with a message if the trace is unreadable or has no request to
+   play. unload frees the spool and its file. */
 void spool_load(struct spool *spool, const struct replay_options *options, struct progress *progress);
 void spool_unload(struct spool *spool);
 

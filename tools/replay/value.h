@@ -28,16 +28,20 @@ enum value_verdict {
 	VALUE_WRONG, /* another key's, of another length, or damaged */
 };
 
+/* Builds the pattern; call it before any other thread uses values. */
 void value_init(void);
 
-/* The key's text into out (no NUL). Its length: key_size, or what it needs if that is more. */
+/* Writes the key's text into out (no NUL). Returns its length: key_size, or more if the text needs more. */
 size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size);
 
+/* The hash of a key, which goes into its values. */
 uint64_t key_hash(const char *key, size_t length);
 
+/* Writes the value of a key and version, of the given length. */
 void value_write(char *out, uint32_t length, uint64_t hash, uint32_t version);
 
-/* version 0 accepts any version (nothing was written in this run yet). */
+/* Compares a value with the one that the key should have. version 0 accepts any version (this run has not written the
+   key yet). */
 enum value_verdict value_check(const char *value, uint32_t length, uint64_t hash, uint32_t version);
 
 #endif

@@ -42,7 +42,7 @@ static void lost(struct worker *worker, const char *how)
 	fail(worker->run, error);
 }
 
-/* The first measured request of any worker: from here on everything counts. */
+/* Opens the window at the first measured request of any worker; from here on all counts are measured. */
 static void open_window(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -110,8 +110,8 @@ static int64_t take_requests(struct worker *worker, bool *done)
 	*done = false;
 	while (take_next(worker)) {
 		uint64_t ordinal = (uint64_t)worker->next.record->key * run->options->copies + worker->next.copy;
-		uint64_t place = reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
-		struct conn *conn = &worker->conns[place];
+		uint64_t index = reduce64(mix64(ordinal), run->options->connections) / run->options->threads;
+		struct conn *conn = &worker->conns[index];
 		int64_t wait_ns;
 
 		if (atomic_load_explicit(&run->stop, memory_order_relaxed))
@@ -129,7 +129,7 @@ static int64_t take_requests(struct worker *worker, bool *done)
 		play_request(&worker->player, conn, &worker->next, worker->measuring);
 		worker->has_next = false;
 	}
-	/* Nobody has to wait for a worker that takes no more requests. */
+	/* No other worker has to wait for one that takes no more requests. */
 	atomic_store_explicit(&worker->position, UINT64_MAX - 1, memory_order_relaxed);
 	*done = true;
 	return WAIT_NS;
@@ -155,7 +155,7 @@ static void flush(struct worker *worker, struct conn *conn)
 		watch_output(worker, conn, conn->out.start < conn->out.end);
 }
 
-/* Sends what all connections have; true if any request is under way or waits. */
+/* Flushes all connections. True if any request is under way or waits. */
 static bool flush_all(struct worker *worker)
 {
 	bool busy = false;
@@ -184,7 +184,7 @@ static void receive(struct worker *worker, struct conn *conn)
 		return;
 	}
 	play_backlog(&worker->player, conn);
-	/* At once: what is sent later would be measured from now all the same. */
+	/* Flush at once: a request that is sent later would be measured from now all the same. */
 	flush(worker, conn);
 }
 

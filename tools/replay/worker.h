@@ -3,7 +3,7 @@
  * Worker threads: each an epoll loop over its connections, which takes the requests of its keys
  * from a schedule of its own.
  *
- * Threads: the run is shared; what changes in it is atomic, or under its lock, or written before
+ * Threads: the run is shared. Each field that changes is atomic, or under its lock, or written before
  * the workers start. Workers keep within WORKER_LEAD requests of each other.
  */
 #ifndef FS_TOOLS_REPLAY_WORKER_H
@@ -28,11 +28,11 @@ struct run {
 
 	pthread_mutex_t lock;
 	_Atomic bool window_open; /* set under lock; the first measured request opens it */
-	uint64_t window_ns; /* lock; when that was */
+	uint64_t window_ns; /* lock; the time of that request */
 	struct server_stats *before; /* lock; the server's stats at that time */
-	char error[320]; /* lock; why the run failed, the first reason */
+	char error[320]; /* lock; the first reason why the run failed */
 	_Atomic bool failed;
-	_Atomic bool stop; /* no more requests: answers are waited for, then the end */
+	_Atomic bool stop; /* the workers send no more requests, await their answers and end */
 };
 
 struct worker {
@@ -54,15 +54,17 @@ struct worker {
 	_Atomic uint64_t answered;
 };
 
+/* Monotonic time. */
 uint64_t worker_now_ns(void);
 
-/* Connects all. On failure a message is in error. */
+/* Makes options->threads workers and connects them. Returns 0, or a negative error with a message in error. start runs
+   their threads, join waits for their end, destroy frees them. */
 int workers_create(struct run *run, struct worker **workers, char error[256]) FS_MUST_CHECK;
 void workers_start(struct worker *workers);
 void workers_join(struct worker *workers);
 void workers_destroy(struct worker *workers);
 
-/* Whether all have come to their end. */
+/* Whether all workers have ended; and the number of requests with an answer so far. Any thread may call both. */
 bool workers_done(const struct worker *workers);
 uint64_t workers_answered(const struct worker *workers);
 

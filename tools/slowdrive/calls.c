@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that the shim stands in the place of. Each asks whether its descriptor is the file's, and if so
- * lets the drive hold the request; then the system call is made as the C library would.
+ * The calls that the shim replaces. Each call checks whether its descriptor belongs to the file, and if so lets the
+ * drive hold the request; then it makes the system call like the C library.
  */
 #undef _FORTIFY_SOURCE /* its inline pread would be defined twice */
 #include <errno.h>
@@ -27,9 +27,9 @@
 
 _Static_assert(sizeof(long) == 8, "an offset is one register");
 
-static char file_path[PATH_MAX]; /* "": nothing is affected */
+static char file_path[PATH_MAX]; /* "": no request is affected */
 
-/* What is known of a descriptor until it is closed. */
+/* The owner of a descriptor, remembered until it is closed. */
 enum { UNKNOWN, OURS, ANOTHERS };
 static _Atomic unsigned char known[KNOWN_FDS];
 
@@ -60,7 +60,7 @@ static struct slowdrive *control_map(const char *path)
 	return control;
 }
 
-/* The file may not be there yet, and the program may change its folder. */
+/* Stores an absolute path: the file may not exist yet, and the program may change its folder. */
 static void file_name(const char *path)
 {
 	char folder[PATH_MAX] = "";
@@ -73,7 +73,7 @@ static void file_name(const char *path)
 		die(strerror(ENAMETOOLONG), path);
 }
 
-/* Before the program's first line: what it drops afterwards, as root's rights, is not needed again. */
+/* Runs before the program's first line, so that the program may drop its rights afterwards. */
 static void __attribute__((constructor)) start(void)
 {
 	const char *control = getenv("SLOWDRIVE_CONTROL"), *file = getenv("SLOWDRIVE_FILE");
@@ -194,7 +194,7 @@ ALIAS(pwritev) ssize_t pwritev64(int fd, const struct iovec *parts, int count, o
 ALIAS(preadv2) ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags);
 ALIAS(pwritev2) ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags);
 
-/* What pread becomes where the compiler knows the buffer's size: the check is the C library's habit. */
+/* pread becomes this where the compiler knows the buffer's size; the check is the C library's own. */
 PUBLIC ssize_t __pread_chk(int fd, void *buffer, size_t bytes, off_t offset, size_t buffer_bytes);
 PUBLIC ssize_t __pread_chk(int fd, void *buffer, size_t bytes, off_t offset, size_t buffer_bytes)
 {
@@ -226,7 +226,7 @@ static bool side_of(const struct iocb *iocb, enum side *side, uint64_t *bytes)
 	return is_ours((int)iocb->aio_fildes);
 }
 
-/* How many from the start on need not wait. */
+/* The number of requests, from the first on, that need not wait. */
 static long plain_count(long count, struct iocb **iocbs)
 {
 	enum side side;
@@ -238,7 +238,7 @@ static long plain_count(long count, struct iocb **iocbs)
 	return n;
 }
 
-/* Before they are submitted: afterwards they may be gone. A count that turns out too high is rare and small. */
+/* Counts requests before they are submitted, because they may be gone afterwards. The count is rarely too high. */
 static void count_plain(long count, struct iocb **iocbs)
 {
 	enum side side;
@@ -266,7 +266,7 @@ static long hold(aio_context_t context, long count, struct iocb **iocbs)
 	return n;
 }
 
-/* libaio's: an error is returned, not left in errno. */
+/* libaio's function, which returns an error and leaves errno alone. */
 PUBLIC int io_submit(aio_context_t context, long count, struct iocb **iocbs);
 PUBLIC int io_submit(aio_context_t context, long count, struct iocb **iocbs)
 {

@@ -6,8 +6,8 @@
  *   ─────┬──────────────┬────────────────┬─────   first .. begun: in service, each with the time it is due
  *        │  in service  │    waiting     │        begun .. end: wait for the server
  *
- * Times are those of the emulated drive, not of the thread: one that wakes up late lets go of all that were due
- * meanwhile, and the rate is kept.
+ * Times are those of the emulated drive, not of the thread: a thread that wakes up late lets all due requests go,
+ * and the rate is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 #define LOOK_NS (SLOWDRIVE_LOOK_MS * 1000000ull)
 #define BATCH 64
 
-/* Who waits in drive_wait. */
+/* A caller that waits in drive_wait. */
 struct waiter {
 	sem_t due;
 	int error;
@@ -47,7 +47,7 @@ struct direction {
 	struct slowdrive_side *control;
 	struct request ring[SLOWDRIVE_QUEUE];
 	uint64_t first, begun, end; /* ever counted; see above */
-	uint64_t free_ns; /* when the server has done what it has begun */
+	uint64_t free_ns; /* the time when the server is free again */
 	int eio_fd; /* asynchronous I/O on it fails with EIO; -1: there is none */
 };
 
@@ -56,7 +56,7 @@ static struct direction directions[SIDES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* covers directions, and the three below */
 static pthread_cond_t wake;
 static bool thread_runs;
-static bool pushed; /* since the thread looked last: it may have been busy when it was signalled */
+static bool pushed; /* since the thread's last look, because a signal may have met a busy thread */
 
 static uint64_t now_ns(void)
 {
@@ -74,7 +74,7 @@ static uint64_t setting(const _Atomic uint64_t *field)
 /* ---- errors ------------------------------------------------------------------------------------ */
 
 /*
- * A completion can't be made up, as programs take them from a ring that the kernel writes. But the kernel
+ * The shim can't make completions up, because programs take them from a ring that the kernel writes. But the kernel
  * completes requests on a closed terminal with EIO: reads on a master without a slave, and writes on a slave
  * without a master.
  */
@@ -117,7 +117,7 @@ long drive_submit(aio_context_t context, long count, struct iocb **iocbs)
 	return rc < 0 ? -errno : rc;
 }
 
-/* The program was told that the request is under way, so it has to get there. */
+/* The program believes that the request is under way, so it must reach the kernel. */
 static void submit_surely(aio_context_t context, struct iocb *iocb, int eio_fd)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
@@ -137,7 +137,7 @@ static void submit_surely(aio_context_t context, struct iocb *iocb, int eio_fd)
 	}
 }
 
-/* The request is no longer in the ring, and the lock is not held. */
+/* Lets a request go that is no longer in the ring. The lock is not held. */
 static void let_go(struct direction *direction, const struct request *request)
 {
 	bool fails = (request->waiter || direction->eio_fd >= 0) && chosen_to_fail(direction);
@@ -178,7 +178,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* When the first of those that wait can begin. */
+/* The time when the first waiting request can begin. */
 static uint64_t begins_ns(const struct direction *direction)
 {
 	const struct request *request = &direction->ring[direction->begun % SLOWDRIVE_QUEUE];
@@ -190,7 +190,7 @@ static uint64_t begins_ns(const struct direction *direction)
 	return begins;
 }
 
-/* Begins all that can begin by now. Returns when the next one can; UINT64_MAX: none waits. */
+/* Begins all requests that can begin by now. Returns the time when the next one can; UINT64_MAX: none waits. */
 static uint64_t begin(struct direction *direction, uint64_t now)
 {
 	while (direction->begun < direction->end) {
@@ -206,7 +206,7 @@ static uint64_t begin(struct direction *direction, uint64_t now)
 	return UINT64_MAX;
 }
 
-/* Takes the first out if it is due. */
+/* Takes the first request out if it is due. */
 static bool take_due(struct direction *direction, uint64_t now, struct request *out)
 {
 	if (direction->first == direction->begun || direction->ring[direction->first % SLOWDRIVE_QUEUE].due_ns > now)
@@ -219,7 +219,7 @@ static bool take_due(struct direction *direction, uint64_t now, struct request *
 	return true;
 }
 
-/* Takes out all that is due, at most BATCH. Returns when to look again; UINT64_MAX: nothing is held. */
+/* Takes out all due requests, at most BATCH. Returns the time of the next look; UINT64_MAX: no request is held. */
 static uint64_t take_all_due(struct direction *direction, struct request due[BATCH], unsigned *count)
 {
 	const struct request *first = NULL;
@@ -229,7 +229,7 @@ static uint64_t take_all_due(struct direction *direction, struct request due[BAT
 	if (direction->first == direction->end)
 		return UINT64_MAX;
 	if (setting(&direction->control->hang)) {
-		direction->free_ns = later(direction->free_ns, now); /* what is held is not served all at once then */
+		direction->free_ns = later(direction->free_ns, now); /* else all held requests would go at once */
 		return now + LOOK_NS;
 	}
 	do
@@ -242,7 +242,7 @@ static uint64_t take_all_due(struct direction *direction, struct request due[BAT
 	return first ? sooner(first->due_ns, next) : next;
 }
 
-/* Called and left under the lock, which is not held while requests are let go. */
+/* Enters and returns with the lock held; releases it while it lets requests go. */
 static uint64_t serve(struct direction *direction)
 {
 	struct request due[BATCH];
@@ -289,7 +289,8 @@ static void *run(void *unused)
 
 /* ---- taking over ------------------------------------------------------------------------------- */
 
-/* At the first request, as a program may fork before it. It lives as long as the process; signals are for others. */
+/* Starts the thread at the first request, because a program may fork before it. The thread lives as long as the process
+   and blocks all signals. */
 static void thread_start(void)
 {
 	sigset_t all, before;
@@ -320,7 +321,7 @@ static void push(struct direction *direction, const struct request *request)
 		atomic_store_explicit(&direction->control->held_most, held, memory_order_relaxed);
 	if (!thread_runs)
 		thread_start();
-	if (idle) { /* else the thread knows when the ones before it begin */
+	if (idle) { /* else the thread wakes up for earlier requests */
 		pushed = true;
 		pthread_cond_signal(&wake);
 	}
@@ -398,7 +399,7 @@ static void wake_init(void)
 	pthread_condattr_destroy(&attributes);
 }
 
-/* A child has neither the thread nor what the parent waits for. */
+/* A child process has neither the thread nor the parent's requests. */
 static void fork_child(void)
 {
 	for (int side = 0; side < SIDES; side++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of the shim: calls.c stands in the place of the program's calls, drive.c holds their requests.
+ * The parts of the shim: calls.c replaces the program's calls, drive.c holds their requests.
  *
- * Nothing here allocates: the program's malloc and its figures stay the program's. The real calls are system
- * calls, so that nothing has to be looked up before the first of them.
+ * Nothing here allocates, so that the shim does not change the figures of the program's malloc. The real calls are
+ * system calls, so that no symbol has to be looked up before the first of them.
  */
 #ifndef FS_TOOLS_SLOWDRIVE_SLOWDRIVE_INTERNAL_H
 #define FS_TOOLS_SLOWDRIVE_SLOWDRIVE_INTERNAL_H
@@ -19,17 +19,20 @@ enum side { SIDE_READS, SIDE_WRITES, SIDES };
 /* Called once, before any other; control outlives all. */
 void drive_open(struct slowdrive *control);
 
-/* True: requests of this side need not wait, and are only counted. A fair guess when settings change meanwhile. */
+/* The following functions may be called by any thread. */
+
+/* True: requests of this side need not wait and are only counted. The answer may be stale when settings change. */
 bool drive_is_plain(enum side side);
+/* Counts a request that did not wait. */
 void drive_count(enum side side, uint64_t bytes);
 
-/* Takes the request over, which the thread submits when it is due. False: the queue is full. */
+/* Queues the request, which the thread submits when it is due. False: the queue is full. Does not block. */
 bool drive_hold(enum side side, aio_context_t context, struct iocb *iocb, uint64_t bytes);
 
-/* Blocks until a request of so many bytes is due. 0, or EIO: it is to fail. */
+/* Blocks until a request of this size is due. Returns 0, or EIO if the request must fail. */
 int drive_wait(enum side side, uint64_t bytes);
 
-/* The system call: how many were taken, or a negative errno. */
+/* Makes the system call. Returns the number of requests taken, or a negative errno. */
 long drive_submit(aio_context_t context, long count, struct iocb **iocbs);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A line of an answer to "stats", from bytes that nobody vouches for.
+ * A line of an answer to "stats", from bytes that may be anything.
  *
  * Threads: pure function.
  */
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* Longer lines, and longer answers, are no server's that we know. */
+/* No known server sends longer lines or answers. */
 #define ANSWER_LINE_BYTES 2048u
 #define ANSWER_ROWS 8192u
 
@@ -17,7 +17,7 @@ enum answer {
 	ANSWER_ROW, /* "STAT name value": both are set; value may be empty */
 	ANSWER_END, /* the report is complete */
 	ANSWER_REFUSED, /* "ERROR", "CLIENT_ERROR ...", "SERVER_ERROR ...": the server doesn't have this report */
-	ANSWER_BAD, /* nothing of a memcached server's */
+	ANSWER_BAD, /* not from a memcached server */
 };
 
 /*

@@ -11,7 +11,7 @@
 #define HEAVY_LINE 0x2501
 #define HALF_HEAVY_LINE 0x2578
 
-/* Glyphs of each kind, UTF-8 terminals' and others'. */
+/* Glyphs of each kind, for UTF-8 terminals and for others. */
 static const uint32_t growing_up[EIGHTHS] = { 0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587, 0x2588 };
 static const char growing_ascii[EIGHTHS + 1] = "_.:-=+*#";
 static const uint32_t part_glyphs[BAR_PARTS] = { 0x2588, 0x2593, 0x2592, 0x2591 };
@@ -108,10 +108,10 @@ void pane_bar(const struct pane *pane, int row, int column, int width, enum styl
 {
 	int halves = (int)lround(fmin(fmax(isnan(fraction) ? 0 : fraction, 0), 1) * width * 2);
 
-	/* What is there at all is seen. */
+	/* A part above 0 stays visible. */
 	if (fraction > 0 && halves == 0)
 		halves = 1;
-	/* Lines rather than blocks: bars below each other stay apart. */
+	/* Lines instead of blocks keep bars below each other apart. */
 	for (int i = 0; i < width; i++) {
 		if (halves >= 2 * i + 2)
 			put_either(pane, row, column + i, style, HEAVY_LINE, '#');
@@ -159,7 +159,7 @@ void pane_history(const struct pane *pane, int row, int column, int width, int h
 		if (isnan(value))
 			continue;
 		eighths = most > 0 ? (int)lround(fmin(value / most, 1) * height * EIGHTHS) : 0;
-		eighths = eighths < 1 ? 1 : eighths; /* a base line where there are values at all */
+		eighths = eighths < 1 ? 1 : eighths; /* each value shows at least a base line */
 		for (int line = 0; line < height; line++) {
 			int here = within(eighths - line * EIGHTHS, 0, EIGHTHS);
 

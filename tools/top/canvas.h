@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A grid of cells that views draw on, and panes: rectangles of it. Whatever is drawn is cut at the pane's and at the
- * canvas' edge, so that no view needs to know how small the terminal is. term.c shows it; tests read it.
+ * A grid of cells that views draw on, and panes, which are rectangles of it. All drawing is cut at the edges of pane and
+ * canvas, so that no view needs to know how small the terminal is. term.c shows the canvas; tests read it.
  *
  * Rows and columns count from 0, from the pane's corner. Text is ASCII: control characters and bytes beyond become '?'.
  *
@@ -20,7 +20,7 @@ enum style {
 	STYLE_STRONG,
 	STYLE_TITLE, /* a panel's name */
 	STYLE_EDGE, /* first and last line: reversed */
-	STYLE_CHOSEN, /* of several, in such a line */
+	STYLE_CHOSEN, /* the chosen one of several words in an edge */
 	STYLE_DRAM,
 	STYLE_FLASH,
 	STYLE_GOOD,
@@ -45,38 +45,41 @@ struct pane {
 	int row, column, rows, columns;
 };
 
+/* init makes a canvas without cells; fini frees the cells. */
 void canvas_init(struct canvas *canvas, bool utf8);
 void canvas_fini(struct canvas *canvas);
-/* Blank, and of this size: at most CANVAS_MOST each way. */
+/* resize makes a blank canvas of this size, at most CANVAS_MOST each way. The program ends when memory is out. */
 #define CANVAS_MOST 1000
 void canvas_resize(struct canvas *canvas, int rows, int columns);
 
+/* The whole canvas as a pane. */
 struct pane canvas_pane(struct canvas *canvas);
-/* A part of a pane, cut to it. */
+/* A part of a pane, cut at its edges. */
 struct pane pane_part(const struct pane *pane, int row, int column, int rows, int columns);
 
-/* Returns the column behind the text. */
+/* Draws text from `column` on. Returns the column behind the text. */
 int pane_text(const struct pane *pane, int row, int column, enum style style, const char *text);
-/* The text ends before column `end`. */
+/* Draws text that ends before column `end`; fill gives a whole row a style. */
 void pane_right(const struct pane *pane, int row, int end, enum style style, const char *text);
 void pane_fill(const struct pane *pane, int row, enum style style);
-/* "Name ---------" up to column `end`, from where on headings of columns may stand. */
+/* Draws "Name ---------" up to column `end`. Headings of columns may follow from there on. */
 void pane_title(const struct pane *pane, int row, int end, const char *name);
 
-/* A bar of `width` cells, filled as far as fraction (0 to 1) says; NAN leaves it empty. */
+/* Draws a bar of `width` cells, of which fraction (0 to 1) is filled; NAN leaves it empty. */
 void pane_bar(const struct pane *pane, int row, int column, int width, enum style style, double fraction);
 
-/* A bar of several parts that differ in their glyph too. Parts that aren't 0 get a cell at least, if there are enough. */
+/* A bar of several parts, each with its glyph. A part above 0 gets at least one cell if there are enough cells. */
 struct bar_part {
 	double size;
 	enum style style;
 };
 #define BAR_PARTS 4
+/* Draws the parts in their order over `width` cells. */
 void pane_parts(const struct pane *pane, int row, int column, int width, const struct bar_part parts[BAR_PARTS]);
-/* The glyph of the n-th part, for the legend. */
+/* Draws the glyph of the n-th part, for the legend. */
 void pane_part_sign(const struct pane *pane, int row, int column, unsigned number, enum style style);
 
-/* The last width of count values, the newest on the right, `height` rows high, from 0 to most; NAN is a gap. */
+/* Draws the last `width` of count values, the newest on the right, `height` rows high, from 0 to most; NAN is a gap. */
 void pane_history(const struct pane *pane, int row, int column, int width, int height, enum style style,
 		  const float *values, size_t count, double most);
 

@@ -23,7 +23,7 @@ static double part(double some, double whole)
 	return whole > 0 ? some / whole : NAN;
 }
 
-/* The second where the first isn't known. */
+/* Returns the second value if the first is unknown. */
 static double other(double first, double second)
 {
 	return isnan(first) ? second : first;
@@ -32,7 +32,7 @@ static double other(double first, double second)
 #define V(field) (basis->value[FIELD_##field])
 #define R(field) (basis->rate[FIELD_##field])
 #define T(field) (basis->total[FIELD_##field])
-/* memcached counts hits, and those of extstore if it has one. */
+/* memcached counts all hits, and separately the hits of extstore if it has one. */
 #define DRAM_HITS(of) other(of(dram_hits), of(get_hits) - other(of(flash_hits), 0))
 
 void figures_of(const struct basis *basis, double figures[FIG_COUNT])
@@ -41,7 +41,7 @@ void figures_of(const struct basis *basis, double figures[FIG_COUNT])
 #include "tools/top/figures.def"
 #undef FIGURE
 	for (int i = 0; i < FIG_COUNT; i++) {
-		/* Reports are asked for one after the other, so that parts may be a few requests ahead of their whole. */
+		/* Reports arrive one after the other, so parts may be a few requests ahead of their whole. */
 		if (infos[i].unit == UNIT_RATIO && i != FIG_flash_write_limit_used && i != FIG_hot_load)
 			figures[i] = figures[i] > 1 ? 1 : figures[i];
 		if (figures[i] < 0 && i != FIG_model_threshold)
@@ -51,7 +51,7 @@ void figures_of(const struct basis *basis, double figures[FIG_COUNT])
 	}
 }
 
-/* Damaged figures stay short too. */
+/* The text stays short for damaged figures too. */
 #define MOST 9.99e17
 
 char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The figures that are shown, from a basis; declared in figures.def. NAN: not known.
+ * Computes the displayed figures from a basis. figures.def declares them. NAN means unknown.
  *
  * Threads: pure functions.
  */
@@ -23,12 +23,13 @@ struct figure_info {
 	enum unit unit;
 	const char *text;
 };
+/* The row of figures.def, constant. */
 const struct figure_info *figure_info(enum figure figure);
 
-/* Ratios are between 0 and 1. */
+/* Computes all figures. Ratios are between 0 and 1. */
 void figures_of(const struct basis *basis, double figures[FIG_COUNT]);
 
-/* For people, mostly 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. */
+/* The text for people, mostly within 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. Returns out. */
 #define FIGURE_TEXT_BYTES 40
 char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES]);
 

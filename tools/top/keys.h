@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a key changes. Threads: one owner.
+ * Applies keys to the display. Threads: one owner.
  */
 #ifndef FS_TOOLS_TOP_KEYS_H
 #define FS_TOOLS_TOP_KEYS_H
@@ -9,7 +9,8 @@
 
 enum key_effect { KEY_NOTHING, KEY_DRAW, KEY_RESET, KEY_QUIT, KEY_REPAINT };
 
-/* key: of term_key(). servers: how many there are; apps: rows of the applications' table. */
+/* Changes *display. key comes from term_key(); servers is their number; apps is the number of rows of the applications'
+   table. Returns the effect that the caller carries out. */
 enum key_effect keys_take(struct display *display, int key, unsigned servers, unsigned apps);
 
 #endif

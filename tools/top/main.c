@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flashield-top: asks servers for their reports each interval and shows what they come to, on a terminal until the user
- * leaves, or once. One loop waits for the servers, the keys and the next round.
+ * flashield-top asks servers for their reports each interval and shows the figures, on a terminal until the user leaves,
+ * or once. One loop waits for the servers, the keys and the next round.
  */
 #include <errno.h>
 #include <locale.h>
@@ -39,8 +39,8 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Waits until something comes from the servers or from keys_fd (-1: none), or until due_us. Returns true when the round
-   has ended by it; *keys: what came from keys_fd. */
+/* Waits for events of the servers or of keys_fd (-1: none), or until due_us. Returns true when the round has ended.
+   *keys gets the events of keys_fd. */
 static bool wait_for(struct model *model, int keys_fd, int64_t due_us, short *keys)
 {
 	struct pollfd waited[SERVERS_MAX + 1];
@@ -77,7 +77,7 @@ static void one_round(struct model *model)
 
 	model_ask(model, monotonic_us());
 	for (unsigned i = 0; i < model->count; i++)
-		model_step(model, &model->servers[i], false); /* what has failed at once */
+		model_step(model, &model->servers[i], false); /* some servers fail at once */
 	while (!ended && model->in_round)
 		wait_for(model, -1, until_us, &keys);
 }
@@ -117,7 +117,7 @@ static void draw(struct canvas *canvas, const struct model *model, const struct 
 	term_show(canvas);
 }
 
-/* All keys that wait. False when the user leaves. */
+/* Takes all waiting keys. False when the user leaves. */
 static bool take_keys(struct model *model, struct display *display, bool *changed)
 {
 	int key;
@@ -157,7 +157,7 @@ static void run_live(struct model *model, struct display *display, struct canvas
 		short keys = 0;
 
 		if (!display->paused && now_us - asked_us >= display->interval_us) {
-			/* Rounds keep their distance, but none is made up for. */
+			/* Rounds keep their distance; a missed round is not repeated. */
 			asked_us =
 				now_us - asked_us < 2 * display->interval_us ? asked_us + display->interval_us : now_us;
 			model_ask(model, now_us);

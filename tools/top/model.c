@@ -61,7 +61,7 @@ static void summarize(struct summary *summary)
 	push(&summary->history, summary->figures);
 }
 
-/* Of a server that doesn't answer, the last values stay to be seen, but nothing is known of now. */
+/* A server that doesn't answer keeps its last values on the screen, but its rates are unknown. */
 static void forget_rates(struct basis *basis)
 {
 	for (int i = 0; i < FIELD_COUNT; i++)
@@ -83,7 +83,7 @@ static void end_round(struct model *model)
 		if (!server_answers(server))
 			forget_rates(&server->summary.basis);
 		summarize(&server->summary);
-		/* A server that is gone holds nothing any more; of the only one, one wants to see what it held. */
+		/* A lost server adds nothing to the sum. A single server keeps its last values on the screen. */
 		if (server_answers(server) || model->count == 1)
 			basis_add(&model->all.basis, &server->summary.basis);
 	}

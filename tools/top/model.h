@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All servers, what they have said, and what it comes to: the figures of each, of all, and their histories.
+ * All servers with their samples, the figures of each and of all, and the histories of figures.
  *
- * A round is one poll of every server. It ends when all have answered or failed, or when the next one begins; then
- * figures are made anew and histories gain a value (NAN where nothing is known).
+ * A round is one poll of every server. It ends when all have answered or failed, or when the next round begins. Then
+ * the figures are computed anew and the histories gain a value (NAN if it is unknown).
  *
  * Threads: one owner. Ownership: destroy frees all.
  */
@@ -41,25 +41,26 @@ struct model {
 	struct server *servers;
 	unsigned count;
 	struct summary all;
-	unsigned rounds; /* that have ended */
+	unsigned rounds; /* ended ones */
 	bool in_round;
-	bool based; /* totals count from a key's press */
+	bool based; /* totals count from the press of a key */
 };
 
+/* count: at most SERVERS_MAX. addresses are borrowed. Ends the program when memory is out. */
 struct model *model_create(const char *const *addresses, unsigned count, int64_t timeout_us);
 void model_destroy(struct model *model);
 
-/* Begins a round; one that still runs ends as it is. */
+/* Begins a round. A round that still runs ends with its answers so far. */
 void model_ask(struct model *model, int64_t now_us);
-/* After something has happened to a server; sample is what peer_step returned. True when the round has ended by it. */
+/* Call it after each peer_step, with its result as sample. True when the round has ended. */
 bool model_step(struct model *model, struct server *server, bool sample);
 
-/* Totals count from now, or (again) from the servers' start. */
+/* Makes totals count from now on. A server that restarts or resets its counters loses this base. */
 void model_rebase(struct model *model);
 
-/* Does the server answer? */
+/* Whether the server answers. */
 bool server_answers(const struct server *server);
-/* The largest value of the last `width` ones; 0 if there is none. */
+/* The largest of the last `width` values; 0 if there is none. */
 double history_most(const struct history *history, enum series series, int width);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "tools/top/model.h"
 
-/* All that is known, a line for each figure; see --help. */
+/* Prints all known figures, one line each; see --help. */
 void once_print(const struct model *model, FILE *out);
 
-/* For each server that doesn't answer a line on standard error. Returns the exit status. */
+/* Prints a line on standard error for each server that doesn't answer. Returns the exit status. */
 int once_status(const struct model *model);
 
 #endif

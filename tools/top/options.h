@@ -8,7 +8,7 @@
 
 #include "tools/top/screen.h"
 
-/* Intervals, also those that keys lead to. */
+/* The range of intervals, also of those chosen by keys. */
 #define INTERVAL_LEAST_US 100000
 #define INTERVAL_MOST_US 60000000
 
@@ -23,6 +23,7 @@ struct top_options {
 	bool ascii;
 };
 
+/* Fills in *options. */
 void top_options_parse(int argc, char **argv, struct top_options *options);
 
 #endif

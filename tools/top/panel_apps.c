@@ -47,7 +47,7 @@ static void fill(struct line *line, const struct app *rate, const struct app *to
 	line->value[COLUMN_WRITTEN] = rate->count[APP_BYTES_WRITTEN];
 }
 
-/* The largest first, names in their order; what isn't known comes last. */
+/* Sorts the largest values first, names by the alphabet, and unknown values last. */
 static int compare(const void *first, const void *second)
 {
 	const struct line *a = first, *b = second;

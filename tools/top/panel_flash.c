@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What memory and flash hold, what goes to the drive, and what becomes of objects there. */
+/* Panels for the contents of memory and flash, the traffic to the drive, and the fate of objects there. */
 #include "tools/top/panels.h"
 
 #include <stdio.h>

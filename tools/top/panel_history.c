@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Histories as tall as there is room. */
+/* The histories, as tall as the room allows. */
 #include "tools/top/panels.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void chart_draw(const struct screen *screen, const struct pane *pane, con
 {
 	const struct history *history = &screen->summary->history;
 	int width = pane->columns - LABEL_END;
-	/* A ratio's scale is known; what else there is goes up to the most that is seen. */
+	/* A ratio ends at 1; the scale of other series ends at the largest value in view. */
 	double most = chart->unit == UNIT_RATIO ? 1 : history_most(history, chart->series, width);
 	char text[FIGURE_TEXT_BYTES];
 

@@ -12,7 +12,7 @@ static const char *const labels[TIMINGS] = {
 	[TIMING_set] = "set",           [TIMING_flash_read] = "flash read", [TIMING_flash_write] = "flash write",
 };
 
-/* Left ones are kept where it is narrow. */
+/* Narrow panes keep the left columns. */
 static const struct column {
 	const char *name;
 	enum timing_part part; /* TIMING_PARTS: computed */
@@ -23,7 +23,7 @@ static const struct column {
 #define COLUMNS (sizeof(columns_shown) / sizeof(columns_shown[0]))
 #define COLUMN_WIDTH 11
 
-/* Flash rows are left out where there is no flash. */
+/* Without flash the flash rows are left out. */
 static bool shown(const struct screen *screen, int timing)
 {
 	return panel_has_flash(screen) ||
@@ -39,7 +39,7 @@ int latency_rows(const struct screen *screen, int columns, int available)
 		return 0;
 	for (int i = 0; i < TIMINGS; i++)
 		rows += shown(screen, i);
-	/* Requests come first; the drive's durations are left out where it is short. */
+	/* Requests come first; a short pane leaves out the drive's durations. */
 	return rows <= available || available < 5 ? rows : available;
 }
 
@@ -47,7 +47,7 @@ static double value_of(const struct basis *basis, int timing, enum timing_part p
 {
 	if (part == TIMING_COUNT)
 		return basis->timing_rate[timing];
-	/* Since the last poll: the others are since the server's start. */
+	/* This column counts since the last poll, the others since the server's start. */
 	if (part == TIMING_PARTS)
 		return basis->timing_rate[timing] > 0 ? basis->timing_time[timing] / basis->timing_rate[timing] : NAN;
 	return basis->timing[timing][TIMING_COUNT] > 0 ? basis->timing[timing][part] : NAN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The classifier's model: what it is, how good, what it does. */
+/* The classifier's model: its kind, its quality and its effect. */
 #include "tools/top/panels.h"
 
 #include <string.h>

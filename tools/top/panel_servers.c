@@ -28,7 +28,7 @@ int servers_rows(const struct screen *screen, int columns, int available)
 
 	(void)columns;
 	(void)available;
-	/* Of a single server there is nothing to compare. */
+	/* A single server has nothing to compare with. */
 	return screen->model->count > 1 || screen->display->view == VIEW_SERVERS ? wanted : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What several panels draw alike. */
+/* Parts that several panels draw. */
 #include "tools/top/panels.h"
 
 #include <math.h>

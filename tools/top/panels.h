@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The panels. _rows: how many rows the panel wants at this width, of at most `available`; 0: it has nothing to show of this
- * server. _draw: into a pane of at most as many.
+ * The panels. _rows returns the number of rows that the panel wants at this width, at most `available`; 0 means that it
+ * has nothing to show for this server. _draw draws into a pane of at most as many rows.
  */
 #ifndef FS_TOOLS_TOP_PANELS_H
 #define FS_TOOLS_TOP_PANELS_H
@@ -16,17 +16,17 @@ panel_rows traffic_rows, memory_rows, flash_rows, segments_rows, objects_rows, l
 panel_draw traffic_draw, memory_draw, flash_draw, segments_draw, objects_draw, latency_draw, model_draw, apps_draw,
 	servers_draw, history_draw;
 
-/* A label from `column` on, and the figure ending before `end`. */
+/* Draws a label from `column` on, and the figure ending before `end`. */
 void panel_figure(const struct screen *screen, const struct pane *pane, int row, int column, int end, const char *label,
 		  enum figure figure);
-/* The same as words in a line: "label figure   "; returns the column of the next. */
+/* Draws "label figure   " as words in a line. Returns the column of the next word. */
 int panel_words(const struct screen *screen, const struct pane *pane, int row, int column, const char *label,
 		enum figure figure);
-/* Is the figure known? */
+/* Whether the figure is known. */
 bool panel_knows(const struct screen *screen, enum figure figure);
-/* Has the server (or one of them) a flash? */
+/* Whether the server, or one of the servers, has a flash. */
 bool panel_has_flash(const struct screen *screen);
-/* How much of a limit is used, as a colour: the style given below 0.9, then WARN, from 1 on BAD. */
+/* The colour for the used part of a limit: `below` under 0.9, WARN from there on, BAD from 1 on. */
 enum style panel_load_style(double load, enum style below);
 
 #endif

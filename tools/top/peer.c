@@ -111,7 +111,7 @@ static void try_address(struct peer *peer, const struct sockaddr *address, sockl
 		fail(peer, now_us, "%s", strerror(errno));
 }
 
-/* The next of the host's addresses, if there is one. */
+/* Tries the next of the host's addresses, if there is one. */
 static bool try_next(struct peer *peer, int64_t now_us)
 {
 	while (peer->next_address) {
@@ -134,7 +134,7 @@ static bool try_next(struct peer *peer, int64_t now_us)
 	return false;
 }
 
-/* "[::1]:11211" and "::1" are hosts of version 6; of "host:port" the last colon counts. */
+/* "[::1]:11211" and "::1" are hosts of IPv6; in "host:port" the last colon counts. */
 static void split_address(const char *address, char host[256], const char **port)
 {
 	const char *colon = strrchr(address, ':');
@@ -216,7 +216,7 @@ static void finish_connecting(struct peer *peer, int64_t now_us)
 
 static void lost(struct peer *peer, const char *why, int64_t now_us)
 {
-	/* A connection that was only kept for the next poll is opened anew without a word. */
+	/* A connection that was only kept for the next poll is opened anew without an error. */
 	if (peer->was_idle && peer->report == REPORT_GENERAL && peer->rows == 0 && peer->input_length == 0) {
 		close_socket(peer);
 		peer->was_idle = false;
@@ -245,7 +245,7 @@ static bool send_questions(struct peer *peer, int64_t now_us)
 	return true;
 }
 
-/* One line; true when it was the last one of all. */
+/* Takes one line. True when it was the last line of all reports. */
 static bool take_line(struct peer *peer, char *line, size_t length, int64_t now_us)
 {
 	const char *name = "", *value = "";
@@ -258,7 +258,7 @@ static bool take_line(struct peer *peer, char *line, size_t length, int64_t now_
 			sample_row(&peer->sample, peer->report, name, value);
 		return false;
 	case ANSWER_REFUSED:
-		/* Without the first report there is nothing to show: a password is asked for, or the like. */
+		/* Without the first report there is nothing to show; the server may want a password. */
 		if (peer->report == REPORT_GENERAL) {
 			fail(peer, now_us, "stats: %.150s", line);
 			return false;
@@ -274,7 +274,7 @@ static bool take_line(struct peer *peer, char *line, size_t length, int64_t now_
 	return ++peer->report == REPORTS;
 }
 
-/* The whole lines of what has come; true when they were the last ones. */
+/* Takes the whole lines of the input. True when the last line of all reports is among them. */
 static bool take_input(struct peer *peer, int64_t now_us)
 {
 	char *start = peer->input, *end = peer->input + peer->input_length, *newline;
@@ -332,7 +332,7 @@ static bool ask_on(struct peer *peer, short revents, int64_t now_us)
 	return true;
 }
 
-/* ---- the way round ----------------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------------------------------ */
 
 void peer_ask(struct peer *peer, int64_t now_us)
 {

@@ -41,7 +41,7 @@ void sample_clear(struct sample *sample)
 			sample->timing[i][j] = NAN;
 }
 
-/* A finite number, and nothing behind it; NAN for everything else. Decision values may be negative. */
+/* A finite number with nothing behind it; NAN for all other texts. Decision values may be negative. */
 static double number(const char *text)
 {
 	char *rest;
@@ -63,7 +63,7 @@ static void take_field(struct sample *sample, enum report report, const char *na
 		if (!own && !(also && isnan(sample->value[i])))
 			continue;
 		taken = number(value);
-		/* Only the threshold is a decision value: what else is negative, is damaged. */
+		/* Only the threshold is a decision value; any other negative value is damaged. */
 		if (taken >= 0 || i == FIELD_threshold)
 			sample->value[i] = taken;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one server said of itself at one time.
+ * The values of one server's reports at one time.
  *
- * A figure that the server didn't give, or gave as something else than a number, is NAN. Arithmetic on it stays NAN,
- * and what is NAN is shown as "-": so a server that lacks a report needs no special case anywhere.
+ * A value that the server didn't send, or that is no number, is NAN. Arithmetic on it stays NAN, and NAN is shown as
+ * "-". So a server that lacks a report needs no special case anywhere.
  *
  * Threads: one owner. Nothing is allocated.
  */
@@ -33,9 +33,10 @@ struct field_info {
 	enum field_aggregate aggregate;
 	const char *also;
 };
+/* The row of fields.def, constant. */
 const struct field_info *field_info(enum field field);
 
-/* Durations by kind: the rows of base/metrics/latency.def, and what "stats latency" says of each. */
+/* Durations by kind: the rows of base/metrics/latency.def, and the columns of "stats latency". */
 enum timing {
 #define LATENCY(name, metric, label, text) TIMING_##name,
 #include "base/metrics/latency.def"
@@ -74,25 +75,26 @@ struct app {
 };
 
 struct sample {
-	int64_t at_us; /* of a clock that never goes back; when the last report was complete */
+	int64_t at_us; /* the time when the last report was complete, by a clock that never goes back */
 	double value[FIELD_COUNT];
 	double timing[TIMINGS][TIMING_PARTS]; /* counts, and microseconds */
 	struct app apps[APPS_MAX];
 	unsigned app_count;
 	bool has[REPORTS]; /* the server knows this report */
-	char version[24]; /* memcached's, or the one that our daemon says it is */
+	char version[24]; /* of memcached, or the version that our daemon claims to be compatible with */
 	char flashield[24]; /* our daemon's own version; "" of another server */
 	char model[16];
 	char reason[160];
 	char offline_reason[96];
 };
 
+/* All values become unknown. */
 void sample_clear(struct sample *sample);
 
-/* Takes a row of a report. Names it doesn't know and values that are no number are left out. */
+/* Takes a row of a report. Unknown names and values that are no number are ignored. */
 void sample_row(struct sample *sample, enum report report, const char *name, const char *value);
 
-/* After the last row: what the first choice of a row left open is taken from the second. */
+/* Call it after the last row: a field without a value takes that of its second name (`also`). */
 void sample_complete(struct sample *sample, int64_t at_us);
 
 /* The application of this name, or NULL. */

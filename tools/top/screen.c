@@ -89,7 +89,7 @@ static void tabs(const struct screen *screen, const struct pane *pane, int row)
 		bool chosen = i == (int)screen->display->view;
 		char text[32];
 
-		/* Where not all have room, the others are numbers. */
+		/* Names without room become numbers. */
 		if (chosen || pane->columns >= 70)
 			snprintf(text, sizeof(text), "%d %s", i + 1, views[i].name);
 		else
@@ -98,7 +98,7 @@ static void tabs(const struct screen *screen, const struct pane *pane, int row)
 	}
 }
 
-/* What has gone wrong with a server, if anything has: the first of the chosen ones. */
+/* The fault of the first chosen server that has one, if any. */
 static const struct server *troubled(const struct screen *screen)
 {
 	const struct model *model = screen->model;
@@ -136,7 +136,7 @@ static void foot(const struct screen *screen, const struct pane *pane, int row)
 
 /* ---- between them ------------------------------------------------------------------------------ */
 
-/* Panels one below the other, then in the next column; what has no room in the last one is left out. */
+/* Draws panels one below the other, then in the next column. A panel without room in the last column is left out. */
 static void flow(const struct screen *screen, const struct pane *pane)
 {
 	int count = pane->columns >= 2 * COLUMN_FROM + COLUMN_GAP ? 2 : 1;

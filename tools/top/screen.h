@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is on the screen: an edge at the top and at the bottom, and between them the panels of the view.
+ * The screen: an edge at the top and at the bottom, and between them the panels of the view.
  *
  *   ┌ flashield-top  127.0.0.1:11211  ...            14:02:11 ┐
  *   │ 1 Overview  2 Flash  ...                                │
@@ -8,7 +8,7 @@
  *   │ ...                        ...                          │
  *   └ q quit  p pause  ...                                    ┘
  *
- * A panel says how many rows it wants and draws into a pane of at most as many; what doesn't fit is cut. New panels: a
+ * A panel says how many rows it wants and draws into a pane of at most as many; the pane cuts the rest. A new panel is a
  * row in the tables of screen.c.
  *
  * Threads: one owner; nothing here reads a socket or a terminal.
@@ -34,7 +34,7 @@ enum app_column {
 	APP_COLUMNS
 };
 
-/* What the user has chosen. */
+/* The choices of the user. */
 struct display {
 	enum view view;
 	unsigned chosen; /* 0: all servers; else one of them, from 1 */
@@ -44,17 +44,18 @@ struct display {
 	int64_t interval_us;
 };
 
-/* What panels draw from. */
+/* The data that panels draw. */
 struct screen {
 	const struct model *model;
 	const struct display *display;
-	const struct summary *summary; /* of what is chosen */
+	const struct summary *summary; /* of the chosen server, or of all */
 	const double *figures;
 	const struct sample *texts; /* of the chosen server, or the first that answers; NULL: of none yet */
 	int64_t now_us;
 	const char *clock; /* time of day */
 };
 
+/* Draws the whole screen. clock: the time of day as text. */
 void screen_draw(struct canvas *canvas, const struct model *model, const struct display *display, int64_t now_us,
 		 const char *clock);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The terminal: shows a canvas, and gives keys. Nothing else knows ncurses.
+ * The terminal: shows a canvas and reads keys. No other file uses ncurses, except term_type.c.
  *
- * Colours where the terminal has them and NO_COLOR is not set; bold and reverse anywhere.
+ * Colours are used if the terminal has them and NO_COLOR is not set, bold and reverse on all terminals.
  *
  * Threads: the main thread. One terminal per process.
  */
@@ -11,7 +11,7 @@
 
 #include "tools/top/canvas.h"
 
-/* What keys mean beyond their characters. */
+/* Keys without a character. */
 enum term_key {
 	TERM_NONE = -1,
 	TERM_RESIZED = 0x1000,
@@ -23,22 +23,23 @@ enum term_key {
 	TERM_OTHER
 };
 
-/* Why the type of the terminal (TERM) is not fit, or NULL. Static storage. */
+/* The reason why the type of the terminal (TERM) is not usable, as static text, or NULL. */
 const char *term_unfit(void);
 
-/* Takes the terminal over. False, with a message, where its type is not fit. Keys come from *fd. */
+/* Takes the terminal over. False, with a message, if its type is not usable. Keys come from *fd. */
 bool term_open(int *fd, char error[256]);
 /* Gives it back as it was. */
 void term_close(void);
 
+/* The present size; show draws the canvas, cut at that size. */
 void term_size(int *rows, int *columns);
 void term_show(const struct canvas *canvas);
-/* Everything anew: what another program has written there goes. */
+/* Draws everything anew, over the output of other programs. */
 void term_redraw(void);
 /* A character, an enum term_key, or TERM_NONE if none is waiting. */
 int term_key(void);
 
-/* Does the locale's character set have the block characters? */
+/* Whether the locale's character set has the block characters. */
 bool term_is_utf8(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is the terminal's type fit for us? In a file of its own, as <term.h> makes macros of ordinary names. It is asked before ncurses
- * takes the terminal over, because that doesn't give back what it has taken when it fails.
+ * Checks the type of the terminal. This is a file of its own because <term.h> makes macros of ordinary names. The check
+ * comes before ncurses takes the terminal over, because ncurses doesn't give it back when it fails.
  */
 #include "tools/top/term.h"
 

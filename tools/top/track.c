@@ -36,7 +36,7 @@ void track_rebase(struct track *track)
 		track->base = track->now;
 }
 
-/* What a counter has gained; it never loses. */
+/* The growth of a counter; NAN if it fell. */
 static double gained(double before, double now)
 {
 	return now >= before ? now - before : NAN;
@@ -58,7 +58,7 @@ static void timings_of(const struct track *track, double seconds, struct basis *
 		if (!track->has_before)
 			continue;
 		basis->timing_rate[i] = gained(before[TIMING_COUNT], now[TIMING_COUNT]) / seconds;
-		/* Means are rounded, so that their sums may seem to go back. */
+		/* Means are rounded, so their sums may seem to go back. */
 		basis->timing_time[i] = basis->timing_rate[i] > 0 && is > was ? (is - was) / seconds : NAN;
 	}
 }

@@ -14,7 +14,7 @@
 	0.6 /* of the misses may be first requests, the rest is left to evictions and updates \
 			*/
 
-/* What an exponent gives, in percent of the gets after the first day. */
+/* The hit ratio with an exponent, in percent of the gets after the first day. */
 struct outcome {
 	double hits;
 	double firsts;
@@ -39,7 +39,7 @@ static struct outcome outcome_at(struct plan plan, double alpha, uint64_t seed)
 	return outcome;
 }
 
-/* With few keys the hit ratio may fall with the exponent, so the direction is that of the ends. */
+/* With few keys the hit ratio may fall with the exponent, so the two ends decide the direction. */
 static double bisect_alpha(const struct plan *plan, bool is_rising, uint64_t seed)
 {
 	double low = FIT_ALPHA_LOW, high = FIT_ALPHA_HIGH;
@@ -83,7 +83,7 @@ static void fit_part(struct plan *part, uint64_t seed)
 			part->alpha = bisect_alpha(part, high.hits > low.hits, seed);
 			return;
 		}
-		/* Until then the better end stands in. */
+		/* Until then the better end is used. */
 		part->alpha = (high.hits > low.hits) == is_below ? FIT_ALPHA_HIGH : FIT_ALPHA_LOW;
 		if (!move_others(part, part->alpha > 1 ? &high : &low, is_below))
 			return;

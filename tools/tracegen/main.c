@@ -61,7 +61,7 @@ static struct stream *earliest(struct stream *streams, uint32_t count)
 	return first;
 }
 
-/* Writes all rows; the number of those that the format has no word for. */
+/* Writes all rows. Returns the number of rows that the format has no word for. */
 static uint64_t write_rows(const struct tracegen_options *options, struct stream *streams, uint32_t count,
 			   struct progress *progress)
 {

@@ -37,13 +37,13 @@ static void parse_apps(void *to, const char *text)
 	for (;;) {
 		char *rest;
 		unsigned long id = strtoul(text, &rest, 10);
-		int place = rest == text || id > UINT32_MAX ? -1 : app_find((uint32_t)id);
+		int index = rest == text || id > UINT32_MAX ? -1 : app_find((uint32_t)id);
 
-		if (place < 0 || (*rest && *rest != ','))
+		if (index < 0 || (*rest && *rest != ','))
 			arg_die("--apps: \"%s\" does not begin with one of the published applications; see "
 				"--help",
 				text);
-		options->chosen[place] = true;
+		options->chosen[index] = true;
 		if (!*rest)
 			return;
 		text = rest + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line of flashield-tracegen says. */
+/* The command line of flashield-tracegen. */
 #ifndef FS_TOOLS_TRACEGEN_OPTIONS_H
 #define FS_TOOLS_TRACEGEN_OPTIONS_H
 
@@ -20,7 +20,7 @@ struct tracegen_options {
 	bool quiet;
 };
 
-/* Ends the program on --help, --version and on an error. */
+/* Fills in *options. Ends the program on --help, --version and on an error. */
 void tracegen_options_parse(int argc, char **argv, struct tracegen_options *options);
 
 #endif

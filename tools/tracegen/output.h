@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events to rows of Memcachier's columns or ours, plain or gzip (by the name's ".gz").
+ * Writes events as rows of Memcachier's columns or ours, plain, or gzip if the name ends with ".gz".
  * Threads: one. Errors end the program with a message.
  */
 #ifndef FS_TOOLS_TRACEGEN_OUTPUT_H
@@ -11,14 +11,14 @@
 
 struct output;
 
-/* path "-" is standard output; format: TRACE_FLASHIELD or TRACE_MEMCACHIER. */
+/* Opens the output; output_close frees it. path "-" is standard output; format: TRACE_FLASHIELD or TRACE_MEMCACHIER. */
 struct output *output_open(const char *path, enum trace_format format);
 
-/* Whether the format has a word for it: our columns know get, set (an add is written as one) and
-   delete only. */
+/* Whether the format has a word for the operation. Our columns know only get, set (an add is written as a set) and
+   delete. */
 bool output_takes(const struct output *output, enum event_op op);
 
-/* One row, of an operation that it takes. */
+/* Writes one row. output_takes must be true of its operation. */
 void output_event(struct output *output, const struct event *event, uint32_t app_id, uint64_t key);
 
 /* Flushes and closes. */

@@ -6,7 +6,7 @@
 
 #include "tools/common/text.h"
 
-/* Beyond these a figure counts as missed. */
+/* A figure that differs by more counts as missed. */
 #define PERCENT_POINTS 0.5
 #define PART 0.05
 
@@ -63,7 +63,7 @@ static void print_apps(const struct tally *tallies, uint32_t count, FILE *out)
 	}
 }
 
-/* One line of the whole: what it is, reached, published, and by how much it was missed. */
+/* Prints one line of the whole: name, figure reached, figure published, difference. */
 static void line(FILE *out, const char *name, double reached, double published, const char *unit, bool is_percent)
 {
 	double missed = reached - published;
@@ -117,7 +117,7 @@ static void add(struct tally *all, const struct tally *tally)
 	all->set_small += tally->set_small;
 }
 
-/* Per-application figures that a reader should not have to find by eye. */
+/* Prints the missed figures of each application, so that no reader must search for them. */
 static void print_missed(const struct tally *tallies, uint32_t count, FILE *out)
 {
 	bool any = false;

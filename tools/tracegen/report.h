@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The statistics reached beside the published ones. */
+/* Prints the statistics that the trace reached beside the published ones. */
 #ifndef FS_TOOLS_TRACEGEN_REPORT_H
 #define FS_TOOLS_TRACEGEN_REPORT_H
 
@@ -8,7 +8,7 @@
 #include "tools/tracegen/options.h"
 #include "tools/tracegen/tally.h"
 
-/* tallies: of the chosen applications, in app_table's order. */
+/* tallies: one for each chosen application, in app_table's order. left_out: rows that the format has no word for. */
 void tracegen_report(const struct tracegen_options *options, const struct tally *tallies, uint32_t count,
 		     uint64_t left_out, FILE *out);
 

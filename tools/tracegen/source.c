@@ -20,16 +20,16 @@ struct source {
 	uint32_t slice_count;
 	uint32_t slice; /* under way */
 	uint32_t *heap;
-	uint32_t heap_size, heap_places;
+	uint32_t heap_size, heap_room;
 	struct event pending; /* the set that follows a miss */
 	bool has_pending;
 	uint64_t extras; /* requests without a key to come: add, incr, stats, others */
 	double extra_s; /* when the next of them is */
 	uint64_t known, updates; /* gets of known size so far; sizes changed for a get to come */
-	double wave[WAVE_POINTS + 1]; /* real time at each part of the time before the wave */
+	double wave[WAVE_POINTS + 1]; /* the real time that belongs to each part of the time before the wave */
 };
 
-/* The wave's cumulative rate, turned round by interpolation: exact enough, and cheap per event. */
+/* Inverts the wave's cumulative rate by interpolation, which is exact enough and cheap per event. */
 static void make_wave(struct source *source)
 {
 	double span = source->plan.span_s, day = span / 7, phase = 2 * M_PI * rng_real(&source->rng);
@@ -56,12 +56,12 @@ static void make_wave(struct source *source)
 
 static double real_time(const struct source *source, double time_s)
 {
-	double place = fmin(fmax(time_s / source->plan.span_s, 0), 1) * WAVE_POINTS;
-	uint32_t point = (uint32_t)place;
+	double position = fmin(fmax(time_s / source->plan.span_s, 0), 1) * WAVE_POINTS;
+	uint32_t point = (uint32_t)position;
 
 	if (point >= WAVE_POINTS)
 		return source->wave[WAVE_POINTS];
-	return source->wave[point] + (source->wave[point + 1] - source->wave[point]) * (place - point);
+	return source->wave[point] + (source->wave[point + 1] - source->wave[point]) * (position - point);
 }
 
 /* --- calendar --------------------------------------------------------------------------------- */
@@ -96,9 +96,9 @@ static void heap_push(struct source *source, uint32_t key)
 {
 	uint32_t place = source->heap_size++;
 
-	if (source->heap_size > source->heap_places) {
-		source->heap_places = source->heap_places ? source->heap_places * 2 : 256;
-		source->heap = mem_realloc(source->heap, source->heap_places * sizeof(*source->heap));
+	if (source->heap_size > source->heap_room) {
+		source->heap_room = source->heap_room ? source->heap_room * 2 : 256;
+		source->heap = mem_realloc(source->heap, source->heap_room * sizeof(*source->heap));
 	}
 	for (; place > 0 && before(source, key, source->heap[(place - 1) / 2]); place = (place - 1) / 2)
 		source->heap[place] = source->heap[(place - 1) / 2];

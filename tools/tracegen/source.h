@@ -3,8 +3,8 @@
  * One application's requests in the order of time.
  *
  * Every key has its life: a birth, a length, and a number of gets, overwrites, refills and
- * deletes that fall into it, densest at its start. A calendar holds each key at the time of its
- * next request, so the memory is that of the keys, however long the trace:
+ * deletes during it, densest at its start. A calendar holds each key at the time of its next
+ * request, so the memory grows with the keys and not with the length of the trace:
  *
  *   calendar   | slice | slice | slice |   each a list of keys, unordered
  *                  |
@@ -36,10 +36,11 @@ struct event {
 
 struct source;
 
+/* create aborts when memory is out and copies the plan; destroy frees. */
 struct source *source_create(const struct plan *plan, uint64_t seed);
 void source_destroy(struct source *source);
 
-/* The next request; false at the end. */
+/* Fills in the next request, or returns false at the end. */
 bool source_next(struct source *source, struct event *event);
 
 #endif

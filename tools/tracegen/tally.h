@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The statistics that a trace reached, in the paper's accounting: only gets of known size count;
- * the first of a key is a write, one with another size than before an update, the rest reads; a
- * write that no read follows is unread. Hits are those of an LRU at the scaled allocation, after a
- * seventh of the span.
+ * The statistics that a trace reached, in the paper's accounting. Only gets of known size count: the
+ * first get of a key is a write, a get with another size than before is an update, all others are
+ * reads. A write that no read follows is unread. Hits are counted by an LRU at the scaled allocation,
+ * after a seventh of the span.
  *
  * Threads: one.
  */
@@ -24,20 +24,21 @@ struct tally {
 	double object_bytes; /* key + value of the writes */
 	uint64_t small; /* writes of objects below 1 KB */
 	uint64_t set_small; /* the same over all set rows */
-	uint64_t lru_gets, lru_hits, lru_firsts; /* firsts: misses that no cache could spare */
+	uint64_t lru_gets, lru_hits, lru_firsts; /* firsts: misses that no cache could avoid */
 	struct lru lru;
 	uint32_t *last_size; /* per key: key + value of the last get of known size, 0 = none */
 	uint8_t *state; /* per key: bit 0 = seen, bit 1 = read after its write */
 };
 
+/* init aborts when memory is out; fini frees. event counts one request. */
 void tally_init(struct tally *tally, const struct plan *plan);
 void tally_fini(struct tally *tally);
 void tally_event(struct tally *tally, const struct event *event);
 
-/* Percent, or a negative number if nothing was counted. */
+/* The hit ratio in percent, or a negative number if nothing was counted. */
 double tally_hit_percent(const struct tally *tally);
 
-/* Whether the allocation holds enough objects at this scale for its hit ratio to mean something. */
+/* Whether the allocation holds enough objects at this scale for a meaningful hit ratio. */
 bool tally_hit_counts(const struct plan *plan);
 
 #endif

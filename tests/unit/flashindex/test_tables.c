@@ -222,7 +222,7 @@ static void test_a_table_of_billions_of_slots_costs_what_is_used_of_it(void **st
 		assert_int_equal(fidx_lookup(index, &key, out), 1);
 	}
 	fidx_hand(index, 1000, 0, &visited);
-	assert_true(index->hand <= 1000 * 16 + 1024); /* it has looked at so many places, and stopped */
+	assert_true(index->hand <= 1000 * 16 + 1024); /* it has looked at this many slots and stopped */
 	fidx_segment_close(index, 0);
 	fidx_destroy(index);
 	region_destroy(f.region);

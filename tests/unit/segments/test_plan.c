@@ -202,7 +202,7 @@ static void few_candidates_all_find_a_place(void **state)
 	mem_free(candidates);
 }
 
-/* The promise: at twice the candidates, 97 % with equal sizes. The mix of all applications is heavier
+/* The target: at twice the candidates, 97 % with equal sizes. The mix of all applications is heavier
    in its tail than one log-normal of mean 257 B; that one fills 98.8 %. */
 static void segments_get_full(void **state)
 {

@@ -18,7 +18,7 @@ static int use_environment(struct conf *conf)
 	return conf->state_dir ? 0 : -1;
 }
 
-int conf_place(struct conf *conf, FILE *err)
+int conf_state_paths(struct conf *conf, FILE *err)
 {
 	char *path;
 
