@@ -13,6 +13,7 @@ python3=/usr/bin/python3
 
 "$python3" "$here/sources.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/sources.py failed" >>"$findings"
 "$python3" "$here/figures.py" >>"$findings" 2>&1
+"$python3" "$here/shapes.py" >>"$findings" 2>&1
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
 "$python3" "$here/vocabulary.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/vocabulary.py failed" >>"$findings"
 sh "$here/format.sh" >>"$findings" 2>&1

@@ -45,11 +45,11 @@ char *words_key(const uint8_t *key, uint32_t length, char out[WORDS_KEY_BYTES])
 
 	for (uint32_t i = 0; i < length; i++) {
 		if (key[i] == '\\')
-			to += sprintf(to, "\\\\");
+			to += snprintf(to, 3, "\\\\");
 		else if (text || (key[i] < 0x7f && isgraph(key[i])))
 			*to++ = (char)key[i];
 		else
-			to += sprintf(to, "\\x%02x", key[i]);
+			to += snprintf(to, 5, "\\x%02x", key[i]);
 	}
 	*to = 0;
 	return out;

@@ -46,7 +46,7 @@ static int connect_unix(const char *path, uint64_t timeout_us, int *fd)
 		errno = ENAMETOOLONG;
 		return FS_ESYS;
 	}
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
 		return FS_ESYS;

@@ -58,8 +58,10 @@ char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES])
 {
 	char text[TEXT_BYTES];
 
-	if (isnan(value) || fabs(value) > MOST)
-		return strcpy(out, isnan(value) ? "-" : "?");
+	if (isnan(value) || fabs(value) > MOST) {
+		snprintf(out, FIGURE_TEXT_BYTES, "%s", isnan(value) ? "-" : "?");
+		return out;
+	}
 	switch (unit) {
 	case UNIT_RATIO:
 		snprintf(out, FIGURE_TEXT_BYTES,
@@ -72,23 +74,23 @@ char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES])
 		snprintf(out, FIGURE_TEXT_BYTES, "%s/s", text_size(value, text));
 		break;
 	case UNIT_BYTES:
-		strcpy(out, text_size(value, text));
+		snprintf(out, FIGURE_TEXT_BYTES, "%s", text_size(value, text));
 		break;
 	case UNIT_SECONDS:
-		strcpy(out, text_duration(value, text));
+		snprintf(out, FIGURE_TEXT_BYTES, "%s", text_duration(value, text));
 		break;
 	case UNIT_MICROSECONDS:
-		strcpy(out, text_duration(value / 1e6, text));
+		snprintf(out, FIGURE_TEXT_BYTES, "%s", text_duration(value / 1e6, text));
 		break;
 	case UNIT_FACTOR:
 		if (fabs(value) >= 100)
-			strcpy(out, text_count(value, text));
+			snprintf(out, FIGURE_TEXT_BYTES, "%s", text_count(value, text));
 		else
 			snprintf(out, FIGURE_TEXT_BYTES, fabs(value) < 0.1 && value != 0 ? "%.4f" : "%.3f", value);
 		break;
 	case UNIT_RATE:
 	case UNIT_COUNT:
-		strcpy(out, text_count(value, text));
+		snprintf(out, FIGURE_TEXT_BYTES, "%s", text_count(value, text));
 		break;
 	}
 	return out;

@@ -153,7 +153,7 @@ static void split_address(const char *address, char host[256], const char **port
 	}
 	snprintf(host, 256, "%.*s", (int)length, length > 0 ? address : "127.0.0.1");
 	if (length == 0)
-		strcpy(host, "127.0.0.1");
+		snprintf(host, 256, "127.0.0.1");
 }
 
 static void connect_host(struct peer *peer, int64_t now_us)
@@ -188,7 +188,7 @@ static void connect_path(struct peer *peer, int64_t now_us)
 		fail(peer, now_us, "%s", strerror(ENAMETOOLONG));
 		return;
 	}
-	strcpy(address.sun_path, peer->address);
+	memcpy(address.sun_path, peer->address, strlen(peer->address) + 1);
 	try_address(peer, (const struct sockaddr *)&address, sizeof(address), now_us);
 }
 

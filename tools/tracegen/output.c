@@ -68,7 +68,8 @@ struct output *output_open(const char *path, enum trace_format format)
 			arg_die("%s: no memory for compression", output->path);
 	}
 	if (format == TRACE_FLASHIELD)
-		output->used = (size_t)sprintf(output->buffer, "time_ms,app,op,key,key_size,value_size,ttl_s\n");
+		output->used = (size_t)snprintf(output->buffer, sizeof(output->buffer),
+						"time_ms,app,op,key,key_size,value_size,ttl_s\n");
 	return output;
 }
 
