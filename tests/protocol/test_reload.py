@@ -52,7 +52,7 @@ def test_a_broken_file_changes_nothing(reloaded):
     before = reloaded.settings()
     reloaded.write("admission = svm\n", hot_fraction="0.1")
     lines = reloaded.reload("options stay as they were")
-    assert lines == [f"warning: options stay as they were: {reloaded.path}:6: admission is given a second time"]
+    assert lines == [f"warning: options stay as they were: {reloaded.path}:{len(DEFAULTS) + 1}: admission is given a second time"]
     reloaded.write(verbose="1", hot_fraction="1.5")
     assert "hot-fraction: \"1.5\" is not a number from 0 to 1" in reloaded.reload("stay as they were")[0]
     assert reloaded.settings() == before
