@@ -12,7 +12,7 @@
 #include "server/auth/auth.h"
 #include "server/count/observe.h"
 #include "server/proto/proto.h"
-#include "server/store/dram/dram.h"
+#include "server/store/cleaner/cleaner_internal.h"
 #include "tests/fuzz/fixed.h"
 #include "tests/fuzz/fuzz.h"
 
