@@ -20,7 +20,7 @@ static bool config_valid(const struct clf_config *config)
 	return config->clock && config->threshold >= 1 && config->memory_bytes >= MEMORY_MIN &&
 	       config->training_window_ms > 0 && config->training_window_ms <= TIME_MAX_MS &&
 	       config->horizon_ms <= TIME_MAX_MS && (unsigned)config->label_mode <= CLF_LABEL_PAPER &&
-	       (unsigned)config->admission <= CLF_ADMIT_ALL;
+	       (unsigned)config->admission <= CLF_ADMIT_LAST;
 }
 
 static void init_parts(struct clf *clf)
@@ -111,7 +111,7 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms)
 
 void clf_set_admission(struct clf *clf, enum clf_admission admission)
 {
-	must((unsigned)admission <= CLF_ADMIT_ALL);
+	must((unsigned)admission <= CLF_ADMIT_LAST);
 	if (atomic_exchange(&clf->admission, (int)admission) != (int)admission)
 		atomic_fetch_add(&clf->version, 1);
 }

@@ -97,7 +97,13 @@ void clf_features_unpack(const struct clf_features_packed *packed, uint64_t pack
 struct clf;
 
 enum clf_label_mode { CLF_LABEL_FULL, CLF_LABEL_PAPER };
-enum clf_admission { CLF_ADMIT_SVM, CLF_ADMIT_READ_ONCE, CLF_ADMIT_SECOND_HIT, CLF_ADMIT_ALL };
+enum clf_admission {
+	CLF_ADMIT_SVM,
+	CLF_ADMIT_READ_ONCE,
+	CLF_ADMIT_SECOND_HIT,
+	CLF_ADMIT_ALL,
+	CLF_ADMIT_LAST = CLF_ADMIT_ALL
+};
 
 struct clf_config {
 	const struct clk *clock;

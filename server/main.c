@@ -57,7 +57,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
 		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT &&
-		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL,
+		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL && (int)CONF_ADMISSION_ALL == CLF_ADMIT_LAST,
 	       "the option's words stand in the order of the classifier's rules");
 
 static int report_failed_start(const char *reason, int exit_code)

@@ -248,8 +248,10 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	memory_init(store);
 	cleaner_create(store);
 	store->wake = cleaner_wake;
-	store_set_tuning(store, &(struct store_tuning){ config->hot_fraction, config->flash_write_limit,
-							config->read_timeout_ms, config->admission });
+	store_set_tuning(store, &(struct store_tuning){ .hot_fraction = config->hot_fraction,
+							.flash_write_limit = config->flash_write_limit,
+							.read_timeout_ms = config->read_timeout_ms,
+							.admission = config->admission });
 	atomic_store(&store->crawler_enabled, true);
 	atomic_store(&store->crawl_sleep_us, STORE_CRAWL_SLEEP_US);
 	if (config->flash_path) {

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGHUP: options, users and certificates are read again while the daemon serves."""
 import os
+import pathlib
+import re
 import signal
 import threading
 
 import pytest
 
-from helpers import until
+from helpers import ROOT, until
 
 DEFAULTS = {"admission": "all", "flash-write-limit": "0", "hot-fraction": "0.7", "flash-read-timeout": "1s", "verbose": "0"}
 
@@ -50,7 +52,7 @@ def test_a_broken_file_changes_nothing(reloaded):
     before = reloaded.settings()
     reloaded.write("admission = svm\n", hot_fraction="0.1")
     lines = reloaded.reload("options stay as they were")
-    assert lines == [f"warning: options stay as they were: {reloaded.path}:6: admission is given a second time"]
+    assert lines == [f"warning: options stay as they were: {reloaded.path}:{len(DEFAULTS) + 1}: admission is given a second time"]
     reloaded.write(verbose="1", hot_fraction="1.5")
     assert "hot-fraction: \"1.5\" is not a number from 0 to 1" in reloaded.reload("stay as they were")[0]
     assert reloaded.settings() == before
@@ -105,6 +107,13 @@ def test_what_changes_is_told_and_shown(reloaded):
     shown = reloaded.settings()
     assert [shown[name] for name in ("admission", "flash_write_limit", "hot_fraction", "flash_read_timeout", "verbosity",
                                      "maxbytes")] == ["second-hit", "5m/s", "0.5", "250ms", "2", str(4 << 20)]
+
+
+def test_each_reloadable_option_is_tried():
+    """Options with CONF_RELOAD are those of these tests: the daemon names a value that it doesn't take, and goes on."""
+    rows = (pathlib.Path(ROOT) / "conf" / "options.def").read_text(encoding="utf-8").split("\nOPTION(")[1:]
+    assert {re.match(r'"([^"]+)"', row)[1] for row in rows if "CONF_RELOAD" in row.split("\n\n")[0]} == {
+        *DEFAULTS, "memory-limit"}
 
 
 def test_memory_limit(start, open_folder):

@@ -16,6 +16,7 @@ python3=/usr/bin/python3
 "$python3" "$here/shapes.py" >>"$findings" 2>&1
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
 "$python3" "$here/vocabulary.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/vocabulary.py failed" >>"$findings"
+"$python3" "$here/names.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/names.py failed" >>"$findings"
 sh "$here/format.sh" >>"$findings" 2>&1
 sh "$here/headers.sh" >>"$findings" 2>&1
 sh "$here/lint.sh" >>"$findings" 2>&1
