@@ -52,7 +52,6 @@ static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 	write_prefetch_record(write, n + ITEMS_AHEAD);
 	must(candidate < write->gathered->count);
 	struct item *item = write->gathered->candidates[candidate].item;
-	must(item->state & ITEM_PLANNED);
 	const struct plan_entry *entry = &write->gathered->entries[candidate];
 
 	memset(out, 0, sizeof(*out));
