@@ -105,8 +105,9 @@ static void copy_requests(struct spool *spool, const struct replay_options *opti
 		last_us = relative_time(spool, request.time_us, &first_us, last_us);
 		record = to_record(spool, options, &request, last_us);
 		if (fwrite(&record, sizeof(record), 1, file) != 1)
-			if ((++spool->count & 0x3ffff) == 0)
-				show_reading(progress, spool);
+			arg_die("temporary file: %s (set TMPDIR for another directory)", strerror(errno));
+		if ((++spool->count & 0x3ffff) == 0)
+			show_reading(progress, spool);
 		/* With unknown times the span depends on all rows, so all are read then. */
 		if (options->copies == 1 && spool->requests >= options->limit && !spool->timeless)
 			break;
