@@ -100,7 +100,7 @@ static int run_commands(const struct image *image, bool json)
 					   .json = json,
 					   .records = true };
 	char problem[FLASH_PROBLEM_BYTES];
-	struct find_place place;
+	struct find_location place;
 	struct flash flash;
 	int wrong = 0;
 
