@@ -19,13 +19,18 @@ def wanted(needs):
             goals[variant].append(goal)
 
 
+def complaints(output):
+    """What make printed, without the line for each file."""
+    return "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD|LOOK) ", line))
+
+
 def build(name, *words):
     say(f"-- {name}")
     code, output = make("WERROR=1", *words)
     if code == 0:
         passed()
         return True
-    failed(name, "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD|LOOK) ", line)))
+    failed(name, complaints(output))
     return False
 
 

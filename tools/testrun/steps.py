@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from testrun import suites, units
-from testrun.builds import built
+from testrun.builds import built, complaints
 from testrun.process import make
 from testrun.tally import failed, passed, say
 
@@ -37,7 +37,7 @@ def clang():
     if code == 0:
         passed()
     else:
-        failed("clang compiles everything without a warning", output)
+        failed("clang compiles everything without a warning", complaints(output))
 
 
 def protocol_asan():
