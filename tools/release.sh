@@ -22,6 +22,7 @@ fi
 folder=$1
 
 cd "$(dirname "$0")/.."
+unset MAKEFLAGS MFLAGS MAKELEVEL # the caller's jobs are not ours
 wrong=0
 complain() {
 	echo "release: $*" >&2

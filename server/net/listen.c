@@ -62,7 +62,8 @@ static void wait_for_want(struct net *net)
 {
 	const struct timeval retry = { .tv_usec = RETRY_MS * 1000 };
 
-	stop_accepting(net);
+	if (net->accepting) /* not where the limit has stopped it in this very turn, and a connection closed since */
+		stop_accepting(net);
 	event_add(&net->retry, &retry);
 }
 

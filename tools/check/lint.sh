@@ -16,10 +16,11 @@ missing() {
 
 # Debian 12 has no ruff: it comes from PyPI, once.
 ruff() {
+	mkdir -p "$build/check"
 	folder=$build/check/ruff-$ruff_version
 	if [ ! -x "$folder/bin/ruff" ] && ! { /usr/bin/python3 -m venv "$folder" &&
-		"$folder/bin/pip" -q --disable-pip-version-check install "ruff==$ruff_version"; } >/dev/null 2>&1; then
-		echo "ruff $ruff_version could not be fetched from PyPI"
+		"$folder/bin/pip" -q --disable-pip-version-check install "ruff==$ruff_version"; } >"$build/check/pip" 2>&1; then
+		echo "ruff $ruff_version could not be fetched from PyPI: $(tail -1 "$build/check/pip")"
 		return
 	fi
 	"$folder/bin/ruff" check --quiet --output-format concise --cache-dir "$build/check/ruff-cache" . | grep -E '^[^ ]+:[0-9]+:'
@@ -31,7 +32,8 @@ spelling() {
 
 scripts() {
 	missing shellcheck && return
-	find . -name '*.sh' -not -path './.git/*' -not -path "./$build/*" -print0 | xargs -0 shellcheck -f gcc -S warning
+	find . .ci/run packaging/debian \( -name '*.sh' -o -path .ci/run -o -name '*.p*inst' -o -name '*.p*rm' \) -not -path './.git/*' \
+		-not -path "./$build/*" -print0 | xargs -0 shellcheck -f gcc -S warning
 }
 
 folders='base conf classifier flashindex segments server tools'
@@ -44,8 +46,10 @@ c() {
 	mkdir -p "$build/check"
 	${MAKE:-make} -s compile_commands.json
 	# shellcheck disable=SC2086
-	find $folders -name '*.c' -print0 | xargs -0 -P 2 -n 8 clang-tidy -p . --quiet 2>/dev/null |
-		sed -n "s|^$PWD/||; /: error: /p"
+	find $folders -name '*.c' -print0 | xargs -0 -P 2 -n 8 clang-tidy -p . --quiet >"$build/check/tidy" 2>/dev/null
+	code=$?
+	sed -n "s|^$PWD/||; /: error: /p" "$build/check/tidy"
+	[ $code -eq 0 ] || grep -q ': error: ' "$build/check/tidy" || echo "clang-tidy failed with $code"
 }
 
 ruff

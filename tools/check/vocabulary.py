@@ -27,7 +27,7 @@ TABLE = [
      "a way is the number of a slot in its bucket of the index; a bucket of the history has entries"),
     (r"\bplaces?\b|_place\b", ["base/", "classifier/", "conf/"],
      "a place is a key's 64-bit value from which positions follow; say position, location, origin or room"),
-    (r"(?i)extended", ["base/", "classifier/", "flashindex/", "segments/"],
+    (r"(?i)extended", ["base/", "classifier/", "flashindex/", "segments/", "server/store/", "server/proto/"],
      "extended options are memcached's -o; anything else has options"),
     (r"(?i)\bthe (authors' )?simulator", EVERYWHERE,
      "no simulator is in the tree: name the program, or say that a program drives the clock"),
@@ -41,7 +41,6 @@ TABLE = [
     (r"(?i)black ?list|white ?list", EVERYWHERE, "say what is refused or allowed"),
     # To be switched on when server/ holds them:
     # (r"(?i)free place|retired place|places? on flash", EVERYWHERE, as above)
-    # (r"(?i)extended|store_extended", ["server/store/", "server/proto/"], "a request has options")
     # (r"(?i)candidate", ["server/net/"], "say which objects or keys may answer")
 ]
 
