@@ -241,8 +241,8 @@ class Kind:
 serial = itertools.count()
 FILLER = 900
 SEGMENT = 64 << 10
-ROOM = 3 * SEGMENT // 2
-ROOM_SECONDS = 2.0  # then it is filled nevertheless: the cleaner may not be able to write
+ROOM = SEGMENT
+ROOM_SECONDS = 0.3  # then it is filled nevertheless: the cleaner may have no reason to write, or not be able to
 
 
 def fill(client, bytes_):
