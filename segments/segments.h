@@ -317,6 +317,9 @@ uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 /* True: the segment has this sequence, and is not overwritten until seg_unpin. False: it has been reclaimed, and
    is not pinned. Any thread; takes no lock but a leaf. */
 FS_MUST_CHECK bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence);
+/* One more pin on a segment that the caller has pinned. It can't fail: reclaim waits for the first one, although the
+   segment's sequence may be gone already. Any thread; takes no lock. */
+void seg_pin_again(struct segments *seg, uint32_t segment);
 /* Takes one pin back. Any thread; takes a leaf lock when a reclaim may be waiting for it. */
 void seg_unpin(struct segments *seg, uint32_t segment);
 

@@ -184,6 +184,13 @@ bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence)
 	return false;
 }
 
+void seg_pin_again(struct segments *seg, uint32_t segment)
+{
+	uint32_t before = atomic_fetch_add(&seg_live_at(seg, segment)->pins, 1);
+
+	must(before > 0);
+}
+
 void seg_unpin(struct segments *seg, uint32_t segment)
 {
 	struct seg_live *live = seg_live_at(seg, segment);

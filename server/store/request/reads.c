@@ -218,7 +218,7 @@ static void reads_on_done(struct seg_read *seg_read)
 	reads_drop_user(read);
 }
 
-/* Begins a read; NULL: no memory, or the segment is gone. */
+/* Begins a read; NULL: no memory. */
 static struct flash_read *reads_begin(struct reads *reads, const struct reads_wanted *wanted)
 {
 	struct flash_read *read = reads_grow_table(reads) ? reads_take_free(reads) : NULL;
@@ -233,10 +233,8 @@ static struct flash_read *reads_begin(struct reads *reads, const struct reads_wa
 	read->sequence = wanted->sequence;
 	read->reads = reads;
 	reads->count++;
-	if (!seg_pin(reads->segments, wanted->segment, wanted->sequence)) {
-		reads_give_back(reads, read);
-		return NULL;
-	}
+	/* The lookup has its own pin. Reclaim may have taken the sequence away since, and waits for that pin. */
+	seg_pin_again(reads->segments, wanted->segment);
 	reads_list(reads, read);
 	seg_read_submit(reads->reader, &read->read);
 	return read;

@@ -70,7 +70,7 @@ enum reads_answer { READS_WAIT, READS_THERE, READS_NONE };
 /*
  * READS_WAIT: seg_reader_poll calls reads_done(lookup) later. READS_THERE: the bytes are there. In both cases the
  * lookup uses lookup->read until reads_leave or reads_pass_on, and *made says whether a read was begun for it.
- * READS_NONE: no memory, or the segment is gone.
+ * READS_NONE: no memory. The lookup has the segment pinned.
  */
 FS_MUST_CHECK enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup,
 					  const struct reads_wanted *wanted, bool *made);
