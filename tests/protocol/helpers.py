@@ -208,6 +208,8 @@ class Client:
             line = self.line()
             if line == b"END\r\n":
                 return rows
+            if not line:
+                raise ConnectionResetError("the daemon closed the connection amid a report")
             stat, name, value = line.decode().rstrip("\r\n").split(" ", 2)
             assert stat == "STAT"
             rows[name] = value

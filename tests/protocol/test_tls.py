@@ -192,10 +192,14 @@ def test_client_that_goes_during_the_handshake(shared, hello):
 def test_a_handshake_that_stalls(serve):
     """It counts as idle (-o idle_timeout), however little the client sends now and then."""
     daemon = serve("-o", "idle_timeout=1")
-    with daemon.client() as busy, Client(daemon.port) as client:
+    with Client(daemon.port) as client:
         client.send(b"\x16")
-        until(lambda: int(busy.stats()["idle_kicks"]) == 1, "the connection to be closed")
         assert client.ends()
+
+    def kicks():
+        with contextlib.suppress(ConnectionError): # it is idle too where the machine stops for a second
+            return int(daemon.stats()["idle_kicks"])
+    assert until(kicks, "a report with the connection that was closed")
 
 
 def test_client_that_resets(shared):
