@@ -78,7 +78,7 @@ mutant("score-without-budget", "The model's score is not lowered by what the wri
 # ---- flashindex ----------------------------------------------------------------------------------
 
 mutant("partner-not-inverse", "The other bucket of a slot's other bucket is a third one.",
-       "asan flashindex/test_layout",
+       "asan flashindex/test_index",
        ("flashindex/index_internal.h", "\treturn (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);",
         "\treturn (uint32_t)((sum + bucket) % buckets);"))
 
@@ -89,18 +89,18 @@ mutant("lookup-during-move", "A lookup misses a slot that moves between its two 
         "\t\treturn;"))
 
 mutant("find-any-generation", "A slot is taken for one of an earlier life of its segment.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\t       segment_sequence(index, match->segment) == match->sequence;",
         "\t       segment_sequence(index, match->segment) != SEGMENT_CLOSED;"))
 
 mutant("lookup-closed-segment", "Slots of a closed segment are found.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_segment",
        ("flashindex/lookup.c",
         "\tif (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)",
         "\tif (segment_table(index, match->segment) != pair->number)"))
 
 mutant("lookup-oldest-first", "Matches come in the order of their slots, not the youngest first.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\tsort_youngest_first(out, seen.n);\n", "\t(void)sort_youngest_first;\n"))
 
 mutant("clear-first-table-only", "A set clears a key's slots in one table of the index alone.",
@@ -114,41 +114,41 @@ mutant("clear-keeps-extent", "A set leaves the extent of a large object.",
        ("flashindex/lookup.c", "\tunsigned cleared = extents_clear(index, given->hash);", "\tunsigned cleared = 0;"))
 
 mutant("insert-not-accounted", "A slot that is overwritten stays in the counts.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c",
         "\t\taccount_overwritten(index, overwrite(at, slot));",
         "\t\t(void)overwrite(at, slot);"))
 
 mutant("drop-the-hottest", "A full index drops the hottest slot of those that are in the way.",
-       "asan flashindex/test_load",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "!coldest || warmth < least ||", "!coldest || warmth > least ||"))
 
 mutant("drop-under-M", "A full index drops a slot although none may be dropped.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "\tif (full && drop == FIDX_DROP_COLDEST)", "\tif (full)"))
 
 mutant("move-loses-clock", "A slot that is moved starts with CLOCK 0.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "\taccount_overwritten(index, overwrite(to, slot));",
         "\taccount_overwritten(index, overwrite(to, slot & ~6u));"))
 
 mutant("hand-unbounded-ghosts", "The hand makes ghosts of all that is cold, however few bytes are asked for.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c",
         "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? mean : 1);",
         "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? 0 : 1);"))
 
 mutant("hand-misses-tables", "The hand never comes to the third table.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c", "index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;",
         "index->hand_table == 1 ? FIDX_TABLES : index->hand_table < FIDX_TABLES ? 1 : 0;"))
 
 mutant("hand-looks-at-all", "A turn of the hand goes on over a nearly empty table until it has found enough.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c", "all : visits * LOOKS_PER_VISIT + LOOKS_LEAST;", "all : all;"))
 
 mutant("revived-not-accounted", "A ghost that is read stays one in the counts.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\t\tsegment_account(index, match->segment, 0, -1);\n", ""))
 
 mutant("filter-probes-of-today", "A filter is asked with more probes than it was built with.",
@@ -157,11 +157,11 @@ mutant("filter-probes-of-today", "A filter is asked with more probes than it was
         "\tfilter->probes = filter->bytes[length - TRAILER_BYTES + 3] + 1u;"))
 
 mutant("collision-rejects-owner", "A known collision rejects the owner of the slot too.",
-       "asan flashindex/test_filter",
+       "asan flashindex/test_exact",
        ("flashindex/exact.c", "\t\t\treturn owner != hash;", "\t\t\treturn true;"))
 
 mutant("collision-of-another-life", "A known collision is believed in the segment's next life.",
-       "asan flashindex/test_filter",
+       "asan flashindex/test_exact",
        ("flashindex/exact.c", "\tuint64_t where = match->sequence ^", "\tuint64_t where ="))
 
 mutant("table-keeps-memory", "An index table that is dropped keeps its memory.",
@@ -175,16 +175,16 @@ mutant("old-key-is-believed", "A key goes by the tables that there were when it 
         "\tif (__builtin_expect(key->epoch <= tables_epoch(index), 1))"))
 
 mutant("extents-resize-loses", "Who looks while the table of extents is made anew misses what is still in the old one.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents.c", "\t\tthere = table_has_hash(index, old, hash) || table_has_hash(index, 1 - old, hash);",
         "\t\tthere = table_has_hash(index, 1 - old, hash);"))
 
 mutant("extents-do-not-grow", "The table of extents stays as large as it was first.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents_resize.c", "\tif (groups >= most)\n", "\tif (groups >= GROUPS_LEAST)\n"))
 
 mutant("extents-do-not-shrink", "The table of extents stays as large as it ever was.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents_resize.c",
         "\tif (groups > GROUPS_LEAST && (double)wanted",
         "\tif (groups > most && (double)wanted"))
