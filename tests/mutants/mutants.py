@@ -67,7 +67,7 @@ mutant("label-threshold", "An object with just as many reads as the threshold co
        ("classifier/model.c", "samples[i].reads >= threshold ? 1 : -1;", "samples[i].reads > threshold ? 1 : -1;"))
 
 mutant("guard-accepts-all", "A model that loses most hits is used.",
-       "asan classifier/test_model",
+       "asan classifier/test_guard",
        ("classifier/guard.c", "< HITS_MIN_SHARE * rule->hits) {", "< 0 * rule->hits) {"))
 
 mutant("score-without-budget", "The model's score is not lowered by what the write budget asks.",
