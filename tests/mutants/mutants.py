@@ -204,13 +204,13 @@ mutant("check-without-offset", "A record's bytes pass the check wherever they li
         "\tuint64_t parts[4] = {sequence, offset & 0};"))
 
 mutant("header-of-another-life", "The header of an earlier life of a segment is taken for its own.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c",
         "header->segment == segment && header->sequence == sequence &&",
         "header->segment == segment && sequence &&"))
 
 mutant("footer-of-another-life", "The footer of an earlier life of a segment is taken for its own.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c", "\t       footer->sequence == sequence;", "\t       sequence != 0;"))
 
 mutant("plan-overlaps", "A plan lets records overlap by a granule.",
@@ -229,11 +229,11 @@ mutant("plan-reads-too-short", "The first read of an object leaves out the longe
        ("segments/plan.c", "\tuint64_t enough = slots - slots / 1000;", "\tuint64_t enough = slots - slots / 100;"))
 
 mutant("offsets-of-one-byte", "A long step in a segment's list of offsets loses its high bits.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c", "(step > 0x7f ? 0x80 : 0));", "(step > 0xfff ? 0x80 : 0));"))
 
 mutant("last-page-early", "A segment's last page is written beside the others, not after them.",
-       "asan segments/test_writer",
+       "asan segments/test_stream",
        ("segments/stream.c", "\t\tif (stream->position == stream->barrier)\n\t\t\tstream_drain(stream);\n", ""))
 
 mutant("failed-write-is-free", "The position of a segment that could not be written is used again at once.",
