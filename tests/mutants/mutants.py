@@ -214,13 +214,13 @@ mutant("footer-of-another-life", "The footer of an earlier life of a segment is 
        ("segments/footer.c", "\t       footer->sequence == sequence;", "\t       sequence != 0;"))
 
 mutant("plan-overlaps", "A plan lets records overlap by a granule.",
-       "asan segments/test_plan",
+       "asan segments/test_plan_sweep",
        ("segments/plan_sweep.c",
         "\t\tsweep->frontier += sweep->local[i].steps;",
         "\t\tsweep->frontier += sweep->local[i].steps > 1 ? sweep->local[i].steps - 1 : 1;"))
 
 mutant("plan-wrong-function", "A record lies where another function of its key leads.",
-       "asan segments/test_plan",
+       "asan segments/test_plan_sweep",
        ("segments/plan_sweep.c", "\t\t\t   function_of(sweep, candidate, part, sweep->frontier));",
         "\t\t\t   function_of(sweep, candidate, part, sweep->frontier) ^ 1u);"))
 
