@@ -262,12 +262,12 @@ mutant("reclaim-ignores-pins", "A segment is free although somebody reads from i
         "\tif (timeout_ms > 1000 && !wait_for_pins(seg, live, timeout_ms))"))
 
 mutant("sequence-repeats", "Sequence numbers are used before they are reserved durably.",
-       "asan segments/test_superblock",
+       "asan segments/test_segments",
        ("segments/segments.c", "\tif (seg->next_sequence < seg->super.sequence_end)\n\t\treturn FS_OK;",
         "\tif (seg->next_sequence > 0)\n\t\treturn FS_OK;"))
 
 mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
-       "asan segments/test_superblock",
+       "asan segments/test_segments",
        ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = store_super(seg);\n",
         "\trc = store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
 
