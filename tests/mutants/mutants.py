@@ -75,6 +75,19 @@ mutant("score-without-budget", "The model's score is not lowered by what the wri
        ("classifier/admission.c", "\treturn model_decide(model, &state) - budget_threshold(clf);",
         "\treturn model_decide(model, &state);"))
 
+mutant("guard-judges-what-it-learned", "A model is judged by the samples that it was trained with too.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "\t\tif (!sample_held_out(sample))\n\t\t\tcontinue;\n", ""))
+
+mutant("hot-object-decides", "All later reads of one hot object count when a model is judged.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "sample->reads < HITS_COUNTED ? sample->reads : HITS_COUNTED;", "sample->reads;"))
+
+mutant("simple-rule-samples", "Keys are sampled although the rule in force has no model.",
+       "asan classifier/test_classifier",
+       ("classifier/classifier.c", "\treturn clf_get_admission(clf) == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);",
+        "\treturn sampler_wants(&clf->sampler, key);"))
+
 # ---- flashindex ----------------------------------------------------------------------------------
 
 mutant("partner-not-inverse", "The other bucket of a slot's other bucket is a third one.",
@@ -189,6 +202,15 @@ mutant("extents-do-not-shrink", "The table of extents stays as large as it ever 
         "\tif (groups > GROUPS_LEAST && (double)wanted",
         "\tif (groups > most && (double)wanted"))
 
+mutant("verify-counts-no-ghosts", "A recount of the index doesn't see that a ghost was not counted.",
+       "asan flashindex/test_verify",
+       ("flashindex/verify.c",
+        "\texpect_count(walk, \"ghosts\", number, recount->ghosts, COUNTS_GHOSTS(counts));\n", ""))
+
+mutant("sweep-leaves-extents", "A sweep leaves the extents of the segment.",
+       "asan flashindex/test_segment",
+       ("flashindex/segment.c", "\tswept = extents_sweep(index, segment);", "\tswept = 0;"))
+
 # ---- segments ------------------------------------------------------------------------------------
 
 mutant("check-without-sequence", "A record of an earlier life of its segment passes the check.",
@@ -231,6 +253,34 @@ mutant("plan-reads-too-short", "The first read of an object leaves out the longe
 mutant("offsets-of-one-byte", "A long step in a segment's list of offsets loses its high bits.",
        "asan segments/test_footer",
        ("segments/footer.c", "(step > 0x7f ? 0x80 : 0));", "(step > 0xfff ? 0x80 : 0));"))
+
+mutant("stream-goes-on-after-error", "A segment's stream writes on after a chunk that failed.",
+       "asan segments/test_stream",
+       ("segments/stream.c", "\tif (bytes == 0 || stream->error)\n\t\treturn;", "\tif (bytes == 0)\n\t\treturn;"),
+       ("segments/stream.c", "\tif (!stream->error)\n\t\tstream_copy(stream, bytes, length);",
+        "\tstream_copy(stream, bytes, length);"))
+
+mutant("aio-ring-ends", "Completions at the end of the kernel's ring are taken from beyond it.",
+       "asan segments/test_aio",
+       ("segments/aio.c", "\t\thead = head + 1 == ring->slots ? 0 : head + 1;", "\t\thead = head + 1;"))
+
+mutant("submitter-last-first", "The submitter forgets requests that came while it was busy.",
+       "asan segments/test_submitter",
+       ("segments/submitter.c", "\tif (*last)\n\t\t(*last)->next = io;", "\tif (*last && *first == *last)\n\t\t(*last)->next = io;"))
+
+mutant("preallocate-keeps-growth", "A flash file that could not be made to its full size stays as long as it got.",
+       "asan segments/test_device_file",
+       ("segments/device_file.c", "\tif (error != 0 && ftruncate(fd, (off_t)size) != 0)",
+        "\tif (error == -1 && ftruncate(fd, (off_t)size) != 0)"))
+
+mutant("paper-forgets-words", "The paper's placement doesn't see that a later word of its bits is occupied.",
+       "asan segments/test_plan_paper",
+       ("segments/plan_paper.c", "\t\tif (used[first >> 6] & bits_of(first, count, &n))\n\t\t\treturn false;\n\treturn true;",
+        "\t\treturn !(used[first >> 6] & bits_of(first, count, &n));\n\treturn true;"))
+
+mutant("granule-of-extents", "Extents count in the choice of the granule, although they lie elsewhere.",
+       "asan segments/test_plan_granule",
+       ("segments/plan_granule.c", "\t\tif (plan_is_slot(&candidates[i]))", "\t\tif (candidates[i].length)"))
 
 mutant("last-page-early", "A segment's last page is written beside the others, not after them.",
        "asan segments/test_stream",
