@@ -140,7 +140,7 @@ static void a_header_of_an_unknown_format_is_none(void **state)
 		make_pages(&pages);
 		pages.header.version += kind == 0;
 		pages.header.header_bytes -= kind == 1;
-		pages.header.features.incompatible = kind == 2 ? 1 : kind == 3 ? UINT64_C(1) << 63 : 0;
+		pages.header.features.incompatible = kind == 2 ? UINT64_C(1) << 62 : kind == 3 ? UINT64_C(1) << 63 : 0;
 		pages.header.features.ro_compatible = kind == 4 ? 1 : 0;
 		pages.header.features.compatible = kind == 5 ? UINT64_C(1) << 40 : 0;
 		assert_false(header_passes(&pages)); /* the checksum tells */
@@ -205,7 +205,7 @@ static void a_footer_of_another_life_flash_or_format_is_none(void **state)
 		make_pages(&pages);
 		pages.footer.version += kind == 0;
 		pages.footer.header_bytes += kind == 1;
-		pages.footer.features.incompatible = kind == 2;
+		pages.footer.features.incompatible = (uint64_t)(kind == 2) << 63;
 		pages.footer.uuid[0] ^= kind == 3;
 		pages.footer.features.compatible = kind == 4;
 		seal(&pages);
