@@ -33,7 +33,7 @@ static unsigned apps_add(struct apps *apps, uint64_t hash)
 		must(id < CLF_APPS && atomic_load_explicit(&apps->hash[slot], memory_order_relaxed) == 0);
 		atomic_store_explicit(&apps->id[slot], id, memory_order_relaxed);
 		atomic_store_explicit(&apps->hash[slot], hash, memory_order_release);
-		atomic_store_explicit(&apps->count, id, memory_order_relaxed);
+		atomic_store_explicit(&apps->count, id, memory_order_release);
 	}
 	lock_release(&apps->lock);
 	return id;
@@ -53,8 +53,8 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length)
 	uint64_t hash = hash64(key, (size_t)(end - key), clf->config.seed);
 	if (hash == 0)
 		hash = 1;
+	/* Asked before the look: if no name could come any more, a name that isn't found has no number. */
+	bool full = atomic_load_explicit(&apps->count, memory_order_acquire) == CLF_APPS - 1;
 	unsigned id = apps_find(apps, hash, &slot);
-	if (id != 0 || atomic_load_explicit(&apps->count, memory_order_relaxed) == CLF_APPS - 1)
-		return id;
-	return apps_add(apps, hash);
+	return id != 0 || full ? id : apps_add(apps, hash);
 }

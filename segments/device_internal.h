@@ -66,8 +66,9 @@ struct dev {
    FS_EFOREIGN: it holds something else, and stays untouched. Other codes like seg_open. */
 FS_MUST_CHECK int dev_open(struct dev **out, const struct seg_config *config);
 
-/* device_file.c: makes the file at least config->flash_bytes long, without holes below; its contents stay. 0 or a
-   negative errno; after an error the file has its old size. May write for minutes. */
+/* device_file.c: makes the file at least config->flash_bytes long, without holes below. Its whole pages stay; when it
+   grows, a part of a page at its end becomes zeros. 0 or a negative errno; after an error the file has its old size. May
+   write for minutes. */
 FS_MUST_CHECK int file_preallocate(int fd, const struct seg_config *config);
 
 /* superblock.c: do the first DEV_START_BYTES of a flash hold something else than a cache? Bytes past its end are

@@ -67,7 +67,7 @@ mutant("label-threshold", "An object with just as many reads as the threshold co
        ("classifier/model.c", "samples[i].reads >= threshold ? 1 : -1;", "samples[i].reads > threshold ? 1 : -1;"))
 
 mutant("guard-accepts-all", "A model that loses most hits is used.",
-       "asan classifier/test_model",
+       "asan classifier/test_guard",
        ("classifier/guard.c", "< HITS_MIN_SHARE * rule->hits) {", "< 0 * rule->hits) {"))
 
 mutant("score-without-budget", "The model's score is not lowered by what the write budget asks.",
@@ -75,10 +75,23 @@ mutant("score-without-budget", "The model's score is not lowered by what the wri
        ("classifier/admission.c", "\treturn model_decide(model, &state) - budget_threshold(clf);",
         "\treturn model_decide(model, &state);"))
 
+mutant("guard-judges-what-it-learned", "A model is judged by the samples that it was trained with too.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "\t\tif (!sample_held_out(sample))\n\t\t\tcontinue;\n", ""))
+
+mutant("hot-object-decides", "All later reads of one hot object count when a model is judged.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "sample->reads < HITS_COUNTED ? sample->reads : HITS_COUNTED;", "sample->reads;"))
+
+mutant("simple-rule-samples", "Keys are sampled although the rule in force has no model.",
+       "asan classifier/test_classifier",
+       ("classifier/classifier.c", "\treturn clf_get_admission(clf) == CLF_ADMIT_SVM && sampler_wants(&clf->sampler, key);",
+        "\treturn sampler_wants(&clf->sampler, key);"))
+
 # ---- flashindex ----------------------------------------------------------------------------------
 
 mutant("partner-not-inverse", "The other bucket of a slot's other bucket is a third one.",
-       "asan flashindex/test_layout",
+       "asan flashindex/test_index",
        ("flashindex/index_internal.h", "\treturn (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);",
         "\treturn (uint32_t)((sum + bucket) % buckets);"))
 
@@ -89,18 +102,18 @@ mutant("lookup-during-move", "A lookup misses a slot that moves between its two 
         "\t\treturn;"))
 
 mutant("find-any-generation", "A slot is taken for one of an earlier life of its segment.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\t       segment_sequence(index, match->segment) == match->sequence;",
         "\t       segment_sequence(index, match->segment) != SEGMENT_CLOSED;"))
 
 mutant("lookup-closed-segment", "Slots of a closed segment are found.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_segment",
        ("flashindex/lookup.c",
         "\tif (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)",
         "\tif (segment_table(index, match->segment) != pair->number)"))
 
 mutant("lookup-oldest-first", "Matches come in the order of their slots, not the youngest first.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\tsort_youngest_first(out, seen.n);\n", "\t(void)sort_youngest_first;\n"))
 
 mutant("clear-first-table-only", "A set clears a key's slots in one table of the index alone.",
@@ -114,41 +127,41 @@ mutant("clear-keeps-extent", "A set leaves the extent of a large object.",
        ("flashindex/lookup.c", "\tunsigned cleared = extents_clear(index, given->hash);", "\tunsigned cleared = 0;"))
 
 mutant("insert-not-accounted", "A slot that is overwritten stays in the counts.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c",
         "\t\taccount_overwritten(index, overwrite(at, slot));",
         "\t\t(void)overwrite(at, slot);"))
 
 mutant("drop-the-hottest", "A full index drops the hottest slot of those that are in the way.",
-       "asan flashindex/test_load",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "!coldest || warmth < least ||", "!coldest || warmth > least ||"))
 
 mutant("drop-under-M", "A full index drops a slot although none may be dropped.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "\tif (full && drop == FIDX_DROP_COLDEST)", "\tif (full)"))
 
 mutant("move-loses-clock", "A slot that is moved starts with CLOCK 0.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_insert",
        ("flashindex/insert.c", "\taccount_overwritten(index, overwrite(to, slot));",
         "\taccount_overwritten(index, overwrite(to, slot & ~6u));"))
 
 mutant("hand-unbounded-ghosts", "The hand makes ghosts of all that is cold, however few bytes are asked for.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c",
         "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? mean : 1);",
         "\t\t\t*ghost_bytes = bytes_less(*ghost_bytes, mean ? 0 : 1);"))
 
 mutant("hand-misses-tables", "The hand never comes to the third table.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c", "index->hand_table < FIDX_TABLES ? index->hand_table + 1 : 0;",
         "index->hand_table == 1 ? FIDX_TABLES : index->hand_table < FIDX_TABLES ? 1 : 0;"))
 
 mutant("hand-looks-at-all", "A turn of the hand goes on over a nearly empty table until it has found enough.",
-       "asan flashindex/test_tables",
+       "asan flashindex/test_hand",
        ("flashindex/hand.c", "all : visits * LOOKS_PER_VISIT + LOOKS_LEAST;", "all : all;"))
 
 mutant("revived-not-accounted", "A ghost that is read stays one in the counts.",
-       "asan flashindex/test_slots",
+       "asan flashindex/test_lookup",
        ("flashindex/lookup.c", "\t\tsegment_account(index, match->segment, 0, -1);\n", ""))
 
 mutant("filter-probes-of-today", "A filter is asked with more probes than it was built with.",
@@ -157,11 +170,11 @@ mutant("filter-probes-of-today", "A filter is asked with more probes than it was
         "\tfilter->probes = filter->bytes[length - TRAILER_BYTES + 3] + 1u;"))
 
 mutant("collision-rejects-owner", "A known collision rejects the owner of the slot too.",
-       "asan flashindex/test_filter",
+       "asan flashindex/test_exact",
        ("flashindex/exact.c", "\t\t\treturn owner != hash;", "\t\t\treturn true;"))
 
 mutant("collision-of-another-life", "A known collision is believed in the segment's next life.",
-       "asan flashindex/test_filter",
+       "asan flashindex/test_exact",
        ("flashindex/exact.c", "\tuint64_t where = match->sequence ^", "\tuint64_t where ="))
 
 mutant("table-keeps-memory", "An index table that is dropped keeps its memory.",
@@ -175,19 +188,28 @@ mutant("old-key-is-believed", "A key goes by the tables that there were when it 
         "\tif (__builtin_expect(key->epoch <= tables_epoch(index), 1))"))
 
 mutant("extents-resize-loses", "Who looks while the table of extents is made anew misses what is still in the old one.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents.c", "\t\tthere = table_has_hash(index, old, hash) || table_has_hash(index, 1 - old, hash);",
         "\t\tthere = table_has_hash(index, 1 - old, hash);"))
 
 mutant("extents-do-not-grow", "The table of extents stays as large as it was first.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents_resize.c", "\tif (groups >= most)\n", "\tif (groups >= GROUPS_LEAST)\n"))
 
 mutant("extents-do-not-shrink", "The table of extents stays as large as it ever was.",
-       "asan flashindex/test_extents",
+       "asan flashindex/test_extents_resize",
        ("flashindex/extents_resize.c",
         "\tif (groups > GROUPS_LEAST && (double)wanted",
         "\tif (groups > most && (double)wanted"))
+
+mutant("verify-counts-no-ghosts", "A recount of the index doesn't see that a ghost was not counted.",
+       "asan flashindex/test_verify",
+       ("flashindex/verify.c",
+        "\texpect_count(walk, \"ghosts\", number, recount->ghosts, COUNTS_GHOSTS(counts));\n", ""))
+
+mutant("sweep-leaves-extents", "A sweep leaves the extents of the segment.",
+       "asan flashindex/test_segment",
+       ("flashindex/segment.c", "\tswept = extents_sweep(index, segment);", "\tswept = 0;"))
 
 # ---- segments ------------------------------------------------------------------------------------
 
@@ -204,23 +226,23 @@ mutant("check-without-offset", "A record's bytes pass the check wherever they li
         "\tuint64_t parts[4] = {sequence, offset & 0};"))
 
 mutant("header-of-another-life", "The header of an earlier life of a segment is taken for its own.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c",
         "header->segment == segment && header->sequence == sequence &&",
         "header->segment == segment && sequence &&"))
 
 mutant("footer-of-another-life", "The footer of an earlier life of a segment is taken for its own.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c", "\t       footer->sequence == sequence;", "\t       sequence != 0;"))
 
 mutant("plan-overlaps", "A plan lets records overlap by a granule.",
-       "asan segments/test_plan",
+       "asan segments/test_plan_sweep",
        ("segments/plan_sweep.c",
         "\t\tsweep->frontier += sweep->local[i].steps;",
         "\t\tsweep->frontier += sweep->local[i].steps > 1 ? sweep->local[i].steps - 1 : 1;"))
 
 mutant("plan-wrong-function", "A record lies where another function of its key leads.",
-       "asan segments/test_plan",
+       "asan segments/test_plan_sweep",
        ("segments/plan_sweep.c", "\t\t\t   function_of(sweep, candidate, part, sweep->frontier));",
         "\t\t\t   function_of(sweep, candidate, part, sweep->frontier) ^ 1u);"))
 
@@ -229,11 +251,39 @@ mutant("plan-reads-too-short", "The first read of an object leaves out the longe
        ("segments/plan.c", "\tuint64_t enough = slots - slots / 1000;", "\tuint64_t enough = slots - slots / 100;"))
 
 mutant("offsets-of-one-byte", "A long step in a segment's list of offsets loses its high bits.",
-       "asan segments/test_walk",
+       "asan segments/test_footer",
        ("segments/footer.c", "(step > 0x7f ? 0x80 : 0));", "(step > 0xfff ? 0x80 : 0));"))
 
+mutant("stream-goes-on-after-error", "A segment's stream writes on after a chunk that failed.",
+       "asan segments/test_stream",
+       ("segments/stream.c", "\tif (bytes == 0 || stream->error)\n\t\treturn;", "\tif (bytes == 0)\n\t\treturn;"),
+       ("segments/stream.c", "\tif (!stream->error)\n\t\tstream_copy(stream, bytes, length);",
+        "\tstream_copy(stream, bytes, length);"))
+
+mutant("aio-ring-ends", "Completions at the end of the kernel's ring are taken from beyond it.",
+       "asan segments/test_aio",
+       ("segments/aio.c", "\t\thead = head + 1 == ring->slots ? 0 : head + 1;", "\t\thead = head + 1;"))
+
+mutant("submitter-last-first", "The submitter forgets requests that came while it was busy.",
+       "asan segments/test_submitter",
+       ("segments/submitter.c", "\tif (*last)\n\t\t(*last)->next = io;", "\tif (*last && *first == *last)\n\t\t(*last)->next = io;"))
+
+mutant("preallocate-keeps-growth", "A flash file that could not be made to its full size stays as long as it got.",
+       "asan segments/test_device_file",
+       ("segments/device_file.c", "\tif (error != 0 && ftruncate(fd, (off_t)size) != 0)",
+        "\tif (error == -1 && ftruncate(fd, (off_t)size) != 0)"))
+
+mutant("paper-forgets-words", "The paper's placement doesn't see that a later word of its bits is occupied.",
+       "asan segments/test_plan_paper",
+       ("segments/plan_paper.c", "\t\tif (used[first >> 6] & bits_of(first, count, &n))\n\t\t\treturn false;\n\treturn true;",
+        "\t\treturn !(used[first >> 6] & bits_of(first, count, &n));\n\treturn true;"))
+
+mutant("granule-of-extents", "Extents count in the choice of the granule, although they lie elsewhere.",
+       "asan segments/test_plan_granule",
+       ("segments/plan_granule.c", "\t\tif (plan_is_slot(&candidates[i]))", "\t\tif (candidates[i].length)"))
+
 mutant("last-page-early", "A segment's last page is written beside the others, not after them.",
-       "asan segments/test_writer",
+       "asan segments/test_stream",
        ("segments/stream.c", "\t\tif (stream->position == stream->barrier)\n\t\t\tstream_drain(stream);\n", ""))
 
 mutant("failed-write-is-free", "The position of a segment that could not be written is used again at once.",
@@ -262,12 +312,12 @@ mutant("reclaim-ignores-pins", "A segment is free although somebody reads from i
         "\tif (timeout_ms > 1000 && !wait_for_pins(seg, live, timeout_ms))"))
 
 mutant("sequence-repeats", "Sequence numbers are used before they are reserved durably.",
-       "asan segments/test_superblock",
+       "asan segments/test_segments",
        ("segments/segments.c", "\tif (seg->next_sequence < seg->super.sequence_end)\n\t\treturn FS_OK;",
         "\tif (seg->next_sequence > 0)\n\t\treturn FS_OK;"))
 
 mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
-       "asan segments/test_superblock",
+       "asan segments/test_segments",
        ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = store_super(seg);\n",
         "\trc = store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scores under the simple rules and before the first model, applications, and the write budget. */
+/* Scores under the simple rules and before the first model, and the write budget. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,40 +57,6 @@ static float score_of(uint64_t hash, unsigned reads, uint64_t gap_ms)
 	return clf_score(clf, 0, hash, &features, 100, 0);
 }
 
-/* ---- creation -------------------------------------------------------------------------------- */
-
-static void bad_configurations_are_refused(void **state)
-{
-	(void)state;
-	struct clf_config config;
-
-	config = config_of(CLF_ADMIT_SVM), config.clock = NULL;
-	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
-	config = config_of(CLF_ADMIT_SVM), config.threshold = 0;
-	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
-	config = config_of(CLF_ADMIT_SVM), config.training_window_ms = 0;
-	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
-	config = config_of(CLF_ADMIT_SVM), config.memory_bytes = (64 << 10) - 1;
-	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
-	config = config_of(CLF_ADMIT_SVM), config.horizon_ms = UINT64_MAX;
-	assert_int_equal(clf_create(&clf, &config), FS_EINVAL);
-	assert_null(clf);
-	clf_destroy(NULL);
-}
-
-static void the_least_memory_is_enough_and_kept(void **state)
-{
-	(void)state;
-	struct clf_config config = config_of(CLF_ADMIT_SVM);
-
-	config.memory_bytes = 64 << 10;
-	assert_int_equal(clf_create(&clf, &config), FS_OK);
-	/* beside the tables there is the handle with its stripes, a few kilobytes */
-	assert_true(clf_memory_bytes(clf) <= config.memory_bytes + (12 << 10));
-	assert_true(clf_memory_bytes(clf) >= config.memory_bytes * 9 / 10);
-	close_clf(state);
-}
-
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static void before_the_first_model_unread_objects_dont_qualify(void **state)
@@ -133,36 +99,6 @@ static void all_takes_all(void **state)
 	open_clf(CLF_ADMIT_ALL);
 	for (uint64_t i = 0; i < 100; i++)
 		assert_true(score_of(mix64(i), 0, 0) >= 0);
-}
-
-/* ---- applications ---------------------------------------------------------------------------- */
-
-static unsigned app_of(const char *key)
-{
-	return clf_app(clf, key, strlen(key));
-}
-
-static void keys_without_a_prefix_share_zero(void **state)
-{
-	(void)state;
-	open_clf(CLF_ADMIT_SVM);
-	assert_int_equal(app_of(""), 0);
-	assert_int_equal(app_of("plain"), 0);
-	assert_int_equal(clf_app(clf, "a:b", 1), 0); /* the key ends before the delimiter */
-}
-
-static void the_65th_prefix_shares_zero(void **state)
-{
-	(void)state;
-	char key[32];
-
-	open_clf(CLF_ADMIT_SVM);
-	for (unsigned round = 0; round < 2; round++) {
-		for (unsigned i = 0; i < 200; i++) {
-			snprintf(key, sizeof(key), "app%u:%u", i, round);
-			assert_int_equal(app_of(key), i < 64 ? i + 1 : 0);
-		}
-	}
 }
 
 /* ---- write budget ---------------------------------------------------------------------------- */
@@ -277,14 +213,11 @@ static void the_limit_taken_away_frees_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_configurations_are_refused),
-		cmocka_unit_test(the_least_memory_is_enough_and_kept),
 		TEST(before_the_first_model_unread_objects_dont_qualify),
 		TEST(read_once_takes_no_history),
 		TEST(second_hit_takes_who_was_here_before),
 		TEST(all_takes_all),
-		TEST(keys_without_a_prefix_share_zero),
-		TEST(the_65th_prefix_shares_zero),
+
 		TEST(no_limit_and_slack_leave_the_threshold_at_zero),
 		TEST(the_budget_is_met_and_left_again),
 		TEST(bursts_are_budgeted_by_their_mean),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Training on made-up samples, and the guard on made-up judgements. */
+/* Training on made-up samples: what can be learnt, and when there is too little to learn from. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,65 +180,6 @@ static void training_repeats_exactly(void **state)
 	assert_memory_equal(first.weight, second.weight, sizeof(first.weight));
 }
 
-/* ---- guard ----------------------------------------------------------------------------------- */
-
-static struct judgement judgement_of(double share, double precision, double recall, double hits)
-{
-	return (struct judgement){
-		.samples = 1000,
-		.positives = 500,
-		.model = { share, precision, recall, hits },
-		.read_once = { .share = 0.8, .precision = 0.5, .recall = 0.8, .hits = 0.9 },
-		.second_hit = { .share = 1, .precision = 0.5, .recall = 1, .hits = 1 },
-	};
-}
-
-static void a_model_that_admits_nothing_is_not_used(void **state)
-{
-	(void)state;
-	struct judgement judgement = judgement_of(0, 0, 0, 0);
-
-	assert_false(guard_accepts(&judgement, reason));
-	assert_non_null(strstr(reason, "not used: admits 0.0% for 0% of the hits"));
-}
-
-static void a_model_that_loses_most_hits_is_not_used(void **state)
-{
-	(void)state;
-	struct judgement judgement = judgement_of(0.05, 0.99, 0.1, 0.2);
-
-	assert_false(guard_accepts(&judgement, reason));
-	assert_non_null(strstr(reason, "read-once has 90%"));
-}
-
-static void a_model_that_picks_worse_than_a_rule_is_not_used(void **state)
-{
-	(void)state;
-	struct judgement judgement = judgement_of(0.7, 0.45, 0.63, 0.7);
-
-	assert_false(guard_accepts(&judgement, reason));
-	assert_non_null(strstr(reason, "precision 0.45"));
-}
-
-static void without_positives_nothing_is_judged(void **state)
-{
-	(void)state;
-	struct judgement judgement = judgement_of(0.4, 0.9, 0.8, 0.8);
-
-	judgement.positives = 4;
-	assert_false(guard_accepts(&judgement, reason));
-	assert_non_null(strstr(reason, "4 flashy among 1000"));
-}
-
-static void a_better_model_is_used(void **state)
-{
-	(void)state;
-	struct judgement judgement = judgement_of(0.4, 0.9, 0.72, 0.8);
-
-	assert_true(guard_accepts(&judgement, reason));
-	assert_non_null(strstr(reason, "in use"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,11 +192,6 @@ int main(void)
 		cmocka_unit_test(class_weights_keep_rare_positives),
 		cmocka_unit_test(history_speaks_for_unread_objects),
 		cmocka_unit_test(training_repeats_exactly),
-		cmocka_unit_test(a_model_that_admits_nothing_is_not_used),
-		cmocka_unit_test(a_model_that_loses_most_hits_is_not_used),
-		cmocka_unit_test(a_model_that_picks_worse_than_a_rule_is_not_used),
-		cmocka_unit_test(without_positives_nothing_is_judged),
-		cmocka_unit_test(a_better_model_is_used),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,17 +320,6 @@ static void a_wrong_model_does_not_stay(void **state)
 	assert_true(score_with_gap(4000) > 0);
 }
 
-static void the_horizon_follows_the_residence(void **state)
-{
-	(void)state;
-	open_clf(CLF_LABEL_FULL, 0);
-	assert_int_equal(status().horizon_ms, WINDOW_MS);
-	pass(5 * WINDOW_MS);
-	assert_int_equal(status().horizon_ms, 5 * WINDOW_MS);
-	clf_set_residence(clf, 1234);
-	assert_int_equal(status().horizon_ms, 1234);
-}
-
 static void unknown_residence_trains_after_two_windows(void **state)
 {
 	(void)state;
@@ -437,7 +426,7 @@ int main(void)
 		TEST(paper_counts_after_its_window),
 		TEST(training_rolls_on),
 		TEST(a_wrong_model_does_not_stay),
-		TEST(the_horizon_follows_the_residence),
+
 		TEST(unknown_residence_trains_after_two_windows),
 		TEST(workers_go_on_while_the_thread_trains),
 		TEST(instances_dont_mix_their_models),

@@ -117,4 +117,21 @@ static inline struct fidx_status status_of(const struct fidx *index)
 	return status;
 }
 
+/* Opens a segment of the first table, with sequence SEQ + segment and no filter. */
+#define SEQ 7000
+static inline void open_segment(struct fixture *f, uint32_t segment, uint32_t mean_bytes)
+{
+	fidx_segment_open(f->index, segment, 0, SEQ + segment, mean_bytes, NULL, 0);
+}
+
+static inline void assert_counts(const struct fidx *index, uint64_t used, uint64_t ghosts, int64_t live, int64_t hot)
+{
+	struct fidx_status s = status_of(index);
+
+	assert_int_equal(s.used, used);
+	assert_int_equal(s.ghosts, ghosts);
+	assert_int_equal(s.live_bytes, live);
+	assert_int_equal(s.hot_bytes, hot);
+}
+
 #endif

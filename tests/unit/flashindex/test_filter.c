@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filter units: malformed ones, no false negative, rates; and the table of known collisions. */
+/* Filter units: malformed ones, no false negative, and rates. */
 #include "tests/unit/flashindex/support.h"
 
 #include <math.h>
@@ -192,77 +192,6 @@ static void test_filters_reject_strangers_and_never_the_owner(void **state)
 	fixture_close(&f);
 }
 
-/* ---- known collisions ------------------------------------------------------------------------ */
-
-static void test_a_collision_is_met_once(void **state)
-{
-	struct fixture f = { .config = { .tag_bits = 4 } };
-	struct fidx_match out[FIDX_MAX_MATCHES];
-	struct fidx_key owner, twin, third;
-	uint64_t rejects = ctr_sum(CTR_exact_rejects);
-
-	(void)state;
-	fixture_open(&f, 7, 4);
-	fidx_segment_open(f.index, 1, 0, 5, 100, NULL, 0);
-	owner = key_next(&f);
-	twin = key_twin(&f, &owner);
-	third = key_twin(&f, &owner);
-	fidx_insert(f.index, &owner, 1, 3, 0, FIDX_DROP_COLDEST);
-	fidx_insert(f.index, &owner, 1, 4, 0, FIDX_DROP_COLDEST); /* a second identity of the same place */
-	assert_int_equal(fidx_lookup(f.index, &twin, out), 2);
-	for (unsigned i = 0; i < 2; i++)
-		if (out[i].function == 3)
-			fidx_learn(f.index, &out[i], owner.hash);
-	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
-	assert_int_equal(out[0].function, 4);
-	assert_int_equal(fidx_lookup(f.index, &third, out), 1);
-	assert_int_equal(fidx_lookup(f.index, &owner, out), 2);
-	assert_int_equal(ctr_sum(CTR_exact_rejects) - rejects, 2);
-	/* The stranger's clear spares it, the owner's does not. */
-	assert_int_equal(fidx_clear(f.index, &twin), 1);
-	assert_int_equal(fidx_clear(f.index, &owner), 1);
-	/* The same place in a later life of the segment is another record. */
-	fidx_segment_close(f.index, 1);
-	fidx_segment_open(f.index, 1, 0, 6, 100, NULL, 0);
-	fidx_insert(f.index, &twin, 1, 3, 0, FIDX_DROP_COLDEST);
-	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
-	assert_int_equal(fidx_lookup(f.index, &owner, out), 1);
-	fixture_close(&f);
-}
-
-static void test_the_collision_table_is_bounded_and_never_wrong(void **state)
-{
-	struct fixture f = { .config = { 0 } };
-	unsigned kept = 0, n = 20000;
-	uint64_t place;
-
-	(void)state;
-	fixture_open(&f, 1000, 100);
-	struct fidx_key key = key_next(&f);
-	place = place_of_key(&f, &key);
-	for (unsigned i = 0; i < n; i++) {
-		struct fidx_match match = match_of(i % 100, i, i % 16);
-
-		match.place = place;
-		fidx_learn(f.index, &match, i);
-		assert_true(exact_rejects(f.index->exact, &match, i + UINT64_C(1)));
-	}
-	for (unsigned i = 0; i < n; i++) {
-		struct fidx_match match = match_of(i % 100, i, i % 16), elsewhere,
-				  other = match_of(i % 100, i + n, i % 16);
-
-		match.place = other.place = place;
-		elsewhere = match;
-		elsewhere.place++;
-		kept += exact_rejects(f.index->exact, &match, UINT64_MAX);
-		assert_false(exact_rejects(f.index->exact, &match, i));
-		assert_false(exact_rejects(f.index->exact, &other, 1));
-		assert_false(exact_rejects(f.index->exact, &elsewhere, 1));
-	}
-	assert_int_equal(kept, EXACT_SETS * EXACT_WAYS);
-	fixture_close(&f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,8 +201,6 @@ int main(void)
 		cmocka_unit_test(test_units_outlive_a_change_of_the_option),
 		cmocka_unit_test(test_false_positive_rates),
 		cmocka_unit_test(test_filters_reject_strangers_and_never_the_owner),
-		cmocka_unit_test(test_a_collision_is_met_once),
-		cmocka_unit_test(test_the_collision_table_is_bounded_and_never_wrong),
 	};
 
 	print_message("seed %llu\n", (unsigned long long)test_seed());

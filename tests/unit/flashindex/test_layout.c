@@ -1,42 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slot layouts, states, refused configurations, and where a key's slots may lie. */
+/* layout_internal.h: slot layouts, states, and the search of a bucket. */
 #include "tests/unit/flashindex/support.h"
 
-#include "flashindex/index_internal.h"
-
-static void test_invalid_configurations_are_refused(void **state)
-{
-	const struct fidx_config good = { .buckets = 2, .segments = 1, .functions = 1 };
-	static const struct {
-		const char *why;
-		struct fidx_config config;
-	} bad[] = {
-		{ "one bucket", { .buckets = 1, .segments = 1, .functions = 1 } },
-		{ "no segment", { .buckets = 2, .segments = 0, .functions = 1 } },
-		{ "too many segments", { .buckets = 2, .segments = 16384, .functions = 1 } },
-		{ "tag of one bit", { .buckets = 2, .segments = 1, .functions = 1, .tag_bits = 1 } },
-		{ "tag too wide", { .buckets = 2, .segments = 16383, .functions = 1, .tag_bits = 12 } },
-		{ "no function", { .buckets = 2, .segments = 1, .functions = 0 } },
-		{ "too many functions", { .buckets = 2, .segments = 1, .functions = 17 } },
-		{ "absurd filter", { .buckets = 2, .segments = 1, .functions = 1, .filter_bits = 33 } },
-	};
-	struct fixture f = { .config = good };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		f.config = bad[i].config;
-		if (fixture_try(&f) != FS_EINVAL)
-			fail_msg("%s was accepted", bad[i].why);
-		region_destroy(f.region);
-	}
-	f.config = good;
-	f.config.buckets_most = good.buckets - 1;
-	assert_int_equal(fixture_try(&f), FS_EINVAL);
-	region_destroy(f.region);
-	f.config = good;
-	assert_int_equal(fixture_try(&f), 0);
-	fixture_close(&f);
-}
+#include "flashindex/layout_internal.h"
 
 static void test_every_layout_keeps_its_fields_apart(void **state)
 {
@@ -107,72 +73,6 @@ static void test_states(void **state)
 	assert_true(state_warmth(read1) < state_warmth(state_unread(2)));
 }
 
-static void test_partner_is_its_own_inverse(void **state)
-{
-	static const uint64_t sizes[] = { 2, 3, 4, 5, 7, 8, 100, 101, 4096, 65537 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct fixture f = { .config = { .tag_bits = 8 } };
-		struct fidx *index = fixture_open(&f, sizes[i], 100);
-		unsigned equal = 0;
-
-		for (unsigned k = 0; k < 20000; k++) {
-			struct fidx_key key = key_next(&f);
-
-			assert_true(key.bucket[0][0] < sizes[i] && key.bucket[0][1] < sizes[i]);
-			assert_true(key.tag < 256);
-			assert_int_equal(bucket_partner(index, sizes[i], key.bucket[0][0], key.tag), key.bucket[0][1]);
-			assert_int_equal(bucket_partner(index, sizes[i], key.bucket[0][1], key.tag), key.bucket[0][0]);
-			equal += key.bucket[0][0] == key.bucket[0][1];
-		}
-		if (sizes[i] < 10)
-			assert_true(equal > 0); /* the case of one bucket does happen */
-		fixture_close(&f);
-	}
-}
-
-static void test_place_is_what_the_index_can_tell_apart(void **state)
-{
-	struct fixture f = { .config = { .tag_bits = 2 } };
-	struct fidx_key keys[200];
-
-	(void)state;
-	fixture_open(&f, 5, 4);
-	for (unsigned i = 0; i < 200; i++)
-		keys[i] = key_next(&f);
-	for (unsigned i = 0; i < 200; i++)
-		for (unsigned j = 0; j < 200; j++) {
-			const struct fidx_key *a = &keys[i], *b = &keys[j];
-			bool same = a->tag == b->tag &&
-				    (a->bucket[0][0] == b->bucket[0][0] || a->bucket[0][0] == b->bucket[0][1]);
-
-			assert_int_equal(place_of_key(&f, a) == place_of_key(&f, b), same);
-		}
-	fixture_close(&f);
-}
-
-static void test_key_stripe_follows_from_the_tag(void **state)
-{
-	struct fixture f = { .config = { .tag_bits = 6 } };
-	int64_t of_tag[64];
-
-	(void)state;
-	memset(of_tag, -1, sizeof(of_tag));
-	fixture_open(&f, 1000, 100);
-	for (unsigned i = 0; i < 10000; i++) {
-		struct fidx_key key = key_next(&f);
-		uint32_t stripe = fidx_stripe_of(f.index, key.hash, 16);
-
-		assert_true(stripe < 16);
-		assert_true(of_tag[key.tag] < 0 || of_tag[key.tag] == stripe);
-		of_tag[key.tag] = stripe;
-		assert_true(fidx_stripe_of(f.index, key.hash, 65536) < 65536);
-		assert_int_equal(fidx_stripe_of(f.index, key.hash, 1), 0);
-	}
-	fixture_close(&f);
-}
-
 static void test_bucket_search_finds_what_a_loop_finds(void **state)
 {
 	struct rng rng;
@@ -204,13 +104,9 @@ static void test_bucket_search_finds_what_a_loop_finds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_invalid_configurations_are_refused),
 		cmocka_unit_test(test_every_layout_keeps_its_fields_apart),
 		cmocka_unit_test(test_tag_widths_are_those_of_the_design),
 		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_partner_is_its_own_inverse),
-		cmocka_unit_test(test_place_is_what_the_index_can_tell_apart),
-		cmocka_unit_test(test_key_stripe_follows_from_the_tag),
 		cmocka_unit_test(test_bucket_search_finds_what_a_loop_finds),
 	};
 

@@ -130,54 +130,12 @@ static void test_false_matches_per_miss(void **state)
 	}
 }
 
-static void test_full_index_drops_the_coldest(void **state)
-{
-	struct fixture f = { .config = { .tag_bits = 12 } };
-	struct fidx_key keys[32], key;
-	struct fidx_match hot, cold[32];
-	uint64_t drops = ctr_sum(CTR_index_drops), visited;
-
-	(void)state;
-	fixture_open(&f, 2, 4); /* two buckets: 32 slots */
-	open_segments(&f, 4);
-	/* Whose partner is the other bucket, so that all 32 are candidates of all. */
-	for (unsigned i = 0; i < 32; i++) {
-		do
-			keys[i] = key_next(&f);
-		while (keys[i].bucket[0][0] == keys[i].bucket[0][1]);
-		fidx_insert(f.index, &keys[i], i % 4, i / 4, i == 7 || i == 9 ? 1 : 3, FIDX_DROP_COLDEST);
-		cold[i] = match_of(i % 4, 1000 + i % 4, i / 4);
-	}
-	assert_int_equal(status_of(f.index).used, 32);
-	/* The hand takes 7 and 9 to zero, and in its next turn one of them to a ghost. */
-	fidx_hand(f.index, 32, 0, &visited);
-	hot = cold[9];
-	fidx_touch(f.index, &keys[9], &hot);
-	assert_int_equal(fidx_hand(f.index, 32, 1, &visited), 1);
-	assert_true(fidx_find(f.index, &keys[7], &cold[7]));
-	assert_true(cold[7].ghost);
-	do
-		key = key_next(&f);
-	while (key.bucket[0][0] == key.bucket[0][1]);
-	fidx_insert(f.index, &key, 0, 15, 0, FIDX_DROP_COLDEST);
-	assert_int_equal(ctr_sum(CTR_index_drops), drops + 1);
-	assert_false(fidx_find(f.index, &keys[7], &cold[7]));
-	for (unsigned i = 0; i < 32; i++)
-		assert_int_equal(fidx_find(f.index, &keys[i], &cold[i]), i != 7);
-	assert_int_equal(status_of(f.index).used, 32);
-	assert_int_equal(status_of(f.index).ghosts, 0);
-	/* The newcomer is the coldest now: unread at zero. */
-	fidx_insert(f.index, &keys[7], 1, 14, 0, FIDX_DROP_COLDEST);
-	cold[0] = match_of(0, 1000, 15);
-	assert_false(fidx_find(f.index, &key, &cold[0]));
-	fixture_close(&f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_index_drops_the_coldest), cmocka_unit_test(test_no_drop_up_to_98_percent),
-		cmocka_unit_test(test_steady_state_at_98_percent),   cmocka_unit_test(test_where_the_first_drop_comes),
+		cmocka_unit_test(test_no_drop_up_to_98_percent),
+		cmocka_unit_test(test_steady_state_at_98_percent),
+		cmocka_unit_test(test_where_the_first_drop_comes),
 		cmocka_unit_test(test_false_matches_per_miss),
 	};
 

@@ -21,7 +21,7 @@ static void report(const char *what, uint64_t since, uint64_t n)
 	print_message("%-34s %6.1f ns\n", what, (double)(now_ns() - since) / (double)n);
 }
 
-static void open_segment(struct fixture *f, const uint64_t *hashes, uint64_t n)
+static void open_filtered(struct fixture *f, const uint64_t *hashes, uint64_t n)
 {
 	size_t length;
 	uint64_t since = now_ns();
@@ -45,7 +45,7 @@ static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
 	fixture_open(&f, buckets, 8191);
 	for (uint64_t i = 0; i < n; i++)
 		hashes[i] = rng_next(&f.rng);
-	open_segment(&f, hashes, n);
+	open_filtered(&f, hashes, n);
 #define EACH(what, hash, call) \
 	since = now_ns(); \
 	for (uint64_t i = 0; i < n; i++) { \

@@ -50,30 +50,6 @@ static void test_no_more_than_three(void **state)
 	fixture_close(&f);
 }
 
-static void test_an_insert_that_may_drop_nothing_is_refused_when_all_is_full(void **state)
-{
-	struct fixture f = { .config = { 0 } };
-	struct fidx *index = fixture_open(&f, 2, 2);
-	unsigned stored = 0, refused = 0;
-	uint64_t drops = ctr_sum(CTR_index_drops);
-
-	(void)state;
-	fidx_segment_open(index, 0, 0, 5, 100, NULL, 0);
-	for (unsigned i = 0; i < 100; i++) {
-		struct fidx_key key = key_next(&f);
-
-		if (fidx_insert(index, &key, 0, 0, 0, FIDX_DROP_NONE))
-			stored++;
-		else
-			refused++;
-	}
-	assert_int_equal(stored, 2 * FIDX_BUCKET_SLOTS);
-	assert_int_equal(refused, 100 - stored);
-	assert_int_equal(status_of(index).used, stored);
-	assert_int_equal(ctr_sum(CTR_index_drops), drops);
-	fixture_close(&f);
-}
-
 /* ---- one thread ------------------------------------------------------------------------------ */
 
 static void test_memory_of_a_table_that_goes_goes_back(void **state)
@@ -142,36 +118,6 @@ static void test_keys_are_found_in_whatever_table_they_lie(void **state)
 		assert_false(fidx_find(index, &keys[i], &own));
 	}
 	assert_int_equal(status_of(index).used, 0);
-	fixture_close(&f);
-}
-
-static void test_the_hand_comes_by_all_tables(void **state)
-{
-	struct fixture f = { .config = { .buckets_most = 300, .extents_most = 10 } };
-	struct fidx *index = fixture_open(&f, 100, 8);
-	uint64_t visited, ghosts = 0;
-	unsigned table;
-
-	(void)state;
-	assert_int_equal(fidx_table_add(index, 300, &table), FS_OK);
-	assert_int_equal(fidx_table_add(index, 200, &table), FS_OK);
-	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		fidx_segment_open(index, t, t, 100 + t, 100, NULL, 0);
-	for (unsigned i = 0; i < 900; i++) {
-		struct fidx_key key = key_next(&f);
-
-		assert_true(fidx_insert(index, &key, i % 3, 0, 0, FIDX_DROP_NONE));
-	}
-	for (unsigned i = 0; i < 200; i++)
-		ghosts += fidx_hand(index, 7, 1 << 30, &visited);
-	assert_int_equal(ghosts, 900);
-	/* One goes while the hand is in it. */
-	fidx_segment_close(index, 1);
-	fidx_sweep(index, 1);
-	fidx_table_drop(index, 1);
-	for (unsigned i = 0; i < 200; i++)
-		fidx_hand(index, 7, 1 << 30, &visited);
-	assert_int_equal(status_of(index).ghosts, 600);
 	fixture_close(&f);
 }
 
@@ -343,10 +289,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_more_than_three),
-		cmocka_unit_test(test_an_insert_that_may_drop_nothing_is_refused_when_all_is_full),
 		cmocka_unit_test(test_memory_of_a_table_that_goes_goes_back),
 		cmocka_unit_test(test_keys_are_found_in_whatever_table_they_lie),
-		cmocka_unit_test(test_the_hand_comes_by_all_tables),
 		cmocka_unit_test(test_an_old_key_knows_new_tables),
 		cmocka_unit_test(test_a_table_of_billions_of_slots_costs_what_is_used_of_it),
 		cmocka_unit_test(test_nobody_is_misled_while_tables_come_and_go),

@@ -253,28 +253,6 @@ static void a_short_file_grows_and_a_long_one_stays(void **state)
 	unlink(path);
 }
 
-static void holes_are_filled_and_data_is_kept(void **state)
-{
-	uint8_t page[SEG_PAGE], read_back[SEG_PAGE];
-	struct flash flash;
-	struct stat st;
-	int fd = open(path, O_RDWR | O_CREAT, 0600);
-
-	(void)state;
-	memset(page, 'k', sizeof(page));
-	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, page, sizeof(page), LAYOUT_SUPER_BYTES + 3 * SEGMENT), SEG_PAGE);
-	assert_int_equal(ftruncate(fd, BYTES), 0);
-	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
-	flash_close(&flash);
-	assert_int_equal(pread(fd, read_back, sizeof(page), LAYOUT_SUPER_BYTES + 3 * SEGMENT), SEG_PAGE);
-	assert_memory_equal(page, read_back, sizeof(page));
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_true(st.st_blocks * 512 >= (int64_t)BYTES);
-	close(fd);
-	unlink(path);
-}
-
 static bool always(void *context, uint64_t offset, bool extent, const struct seg_record *record)
 {
 	(void)offset, (void)extent, (void)record;
@@ -370,7 +348,6 @@ int main(void)
 		cmocka_unit_test(without_room_nothing_is_left_behind),
 		cmocka_unit_test(a_file_is_allocated_in_full),
 		cmocka_unit_test(a_short_file_grows_and_a_long_one_stays),
-		cmocka_unit_test(holes_are_filled_and_data_is_kept),
 		cmocka_unit_test(segments_pass_through_direct_io_and_the_page_cache),
 		cmocka_unit_test(a_block_device_works_like_a_file),
 	};

@@ -228,29 +228,6 @@ static void functions_are_found_by_their_offsets(void **state)
 	the_function_that_leads_to_an_offset_is_found(16);
 }
 
-static void count_step(void *context)
-{
-	(*(unsigned *)context)++;
-}
-
-static void planning_calls_the_step(void **state)
-{
-	struct flash flash;
-	unsigned steps = 0, then;
-	uint64_t sequence;
-
-	(void)state;
-	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
-	seg_set_step(flash.seg, &(struct seg_step){ .call = count_step, .context = &steps });
-	write_one(&flash, 1, &sequence);
-	assert_true(steps >= 16); /* each part at least */
-	seg_set_step(flash.seg, &(struct seg_step){ 0 });
-	then = steps;
-	write_one(&flash, 100, &sequence);
-	assert_int_equal(steps, then);
-	flash_close(&flash);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,7 +238,6 @@ int main(void)
 		cmocka_unit_test(numbers_go_round_in_order),
 		cmocka_unit_test(the_oldest_is_the_one_written_first),
 		cmocka_unit_test(functions_are_found_by_their_offsets),
-		cmocka_unit_test(planning_calls_the_step),
 	};
 
 	return cmocka_run_group_tests_name("table", tests, NULL, NULL);
