@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Expiry, flush_all and CAS ids, in DRAM and on flash. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define DAY (24 * 60 * 60)
 
@@ -245,18 +245,6 @@ static void ids_are_given_without_cas_too_but_none_is_the_same(void **state)
 	assert_missing(h, "key");
 }
 
-static void ids_are_reserved_before_they_are_given(void **state)
-{
-	struct harness *h = *state;
-
-	harness_open(h);
-	uint64_t reserved = atomic_load(&h->store->cas_reserved);
-	atomic_store(&h->store->cas_next, reserved - 1000);
-	store_clean_step(h->store);
-	assert_true(atomic_load(&h->store->cas_reserved) > reserved);
-	assert_true(set(h, "key", "value").cas >= reserved - 1000);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -276,8 +264,7 @@ int main(void)
 		TEST(what_is_made_from_a_flushed_object_does_not_survive),
 		TEST(ids_strictly_increase_over_a_new_start_of_the_same_flash_too),
 		TEST(ids_are_given_without_cas_too_but_none_is_the_same),
-		TEST(ids_are_reserved_before_they_are_given),
 	};
 
-	return cmocka_run_group_tests_name("store: expiry, flush, ids", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: expiry and flush_all", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index sizes itself: what --flash-object-size says doesn't matter after some turns of the flash. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define EVERY_GROUP ((1u << GROUPS) - 1)
 #define VALUE_BYTES 220u
@@ -152,7 +152,6 @@ static void it_never_has_more_than_half_of_the_memory(void **state)
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
 }
 
-/* Objects of all sizes come and go, and each that is found is the one that was set last. */
 /* The cleaner gathers by it again. */
 static void a_choice_that_fails_leaves_the_last_table(void **state)
 {
@@ -164,6 +163,7 @@ static void a_choice_that_fails_leaves_the_last_table(void **state)
 	assert_int_equal(table, 0);
 }
 
+/* Objects of all sizes come and go, and each that is found is the one that was set last. */
 static void what_is_found_is_right_while_tables_come_and_go(void **state)
 {
 	struct harness *h = *state;

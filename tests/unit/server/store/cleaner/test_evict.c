@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a small -m is for: what was just written stays, holes are closed, chains shrink, large segments get written. */
-#include "base/resident.h"
-#include "harness.h"
+/* CLOCK in DRAM: what was just written stays, what is planned stays, and a search in vain ends. */
+#include "tests/unit/server/store/harness.h"
 
 static char filler[KIB(4)];
 
@@ -26,6 +25,29 @@ static void settle(struct harness *h)
 {
 	for (unsigned i = 0; i < WORKERS; i++)
 		context_settle(&h->worker[i]->context);
+}
+
+/* ---- what is planned ----------------------------------------------------------------------------- */
+
+static void evict_everything(struct harness *h)
+{
+	uint64_t visited;
+
+	assert_int_equal(where(h, "k"), PLANNED);
+	for (int i = 0; i < 6; i++)
+		evict_dram(&h->worker[0]->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
+	assert_int_equal(where(h, "k"), PLANNED);
+	assert_value(h, "k", "value");
+}
+
+static void a_planned_item_is_not_evicted(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	set(h, "k", "value");
+	while_planned(h, "k", PHASE_WRITTEN, evict_everything);
+	assert_value(h, "k", "value");
 }
 
 /* ---- what was just written ------------------------------------------------------------------- */
@@ -118,7 +140,7 @@ static void a_set_is_not_refused_for_what_was_just_written(void **state)
 	assert_in_range(atomic_load(&h->store->item_bytes), 1, store_item_budget(h->store) + MIB(2) / 8);
 }
 
-/* ---- memory that comes back ------------------------------------------------------------------ */
+/* ---- chains, and searches in vain ---------------------------------------------------------------- */
 
 static void chains_shrink_with_their_objects(void **state)
 {
@@ -140,60 +162,6 @@ static void chains_shrink_with_their_objects(void **state)
 	assert_in_range(atomic_load(&h->store->table_bytes), 1, full / 4);
 	for (unsigned n = 0; n < 100; n++)
 		assert_true(is_there(h, "object", n));
-}
-
-static void objects_are_moved_together_when_most_of_a_size_have_gone(void **state)
-{
-	struct harness *h = *state;
-	bool sparse[MEM_CLASSES];
-	uint64_t compactions = ctr_sum(CTR_memory_compactions), holes;
-	char key[40];
-
-	if (!resident_is_exact())
-		skip();
-	h->config.flash_path = NULL;
-	h->config.memory_bytes = MIB(8);
-	harness_open(h);
-	for (unsigned n = 0; n < 6000; n++)
-		store_sized(h, "object", n, 1000);
-	for (unsigned n = 0; n < 6000; n++) {
-		snprintf(key, sizeof(key), "object:%u", n);
-		if (n % 8)
-			run(h, STORE_DELETE, key);
-	}
-	holes = mem_holes(sparse);
-	assert_true(holes > MIB(3));
-	assert_true(sparse[mem_class(1000 + sizeof(struct item))]);
-	for (unsigned i = 0; i < 100 && ctr_sum(CTR_memory_compactions) == compactions; i++) {
-		keeper_step(h->store);
-		clk_scripted_advance(&h->clk, 300000);
-	}
-	assert_true(ctr_sum(CTR_memory_compactions) > compactions);
-	assert_in_range(mem_holes(sparse), 0, holes / 3);
-	for (unsigned n = 0; n < 6000; n += 8) {
-		snprintf(key, sizeof(key), "object:%u", n);
-		assert_int_equal(get(h, key).value_hash, hash64(filler, 1000, 0));
-	}
-}
-
-/* ---- large segments in little memory --------------------------------------------------------- */
-
-static void segments_of_a_quarter_of_memory_are_written(void **state)
-{
-	struct harness *h = *state;
-	uint64_t written = ctr_sum(CTR_segments_written);
-
-	h->config.memory_bytes = MIB(4);
-	h->config.segment_bytes = MIB(1);
-	h->config.flash_bytes = MIB(16);
-	harness_open(h);
-	for (unsigned n = 0; n < 12000; n++) {
-		store_sized(h, "object", n, 1000);
-		clk_scripted_advance(&h->clk, 1000);
-		if (n % 50 == 0)
-			store_clean_step(h->store);
-	}
-	assert_true(ctr_sum(CTR_segments_written) >= written + 4);
 }
 
 /* A keeper that finds nothing but what is spared sleeps, instead of looking again and again. */
@@ -223,15 +191,14 @@ static void a_keeper_that_finds_nothing_rests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_planned_item_is_not_evicted),
 		TEST(what_was_just_written_is_spared),
 		TEST(what_was_written_in_one_millisecond_is_spared),
 		TEST(what_was_written_before_an_eighth_of_the_budget_is_not_spared),
 		TEST(a_set_is_not_refused_for_what_was_just_written),
 		TEST(chains_shrink_with_their_objects),
-		TEST(objects_are_moved_together_when_most_of_a_size_have_gone),
-		TEST(segments_of_a_quarter_of_memory_are_written),
 		TEST(a_keeper_that_finds_nothing_rests),
 	};
 
-	return cmocka_run_group_tests_name("store: little memory", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: eviction", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What extended requests count, as memcached 1.6.18 was seen to; the same from DRAM and from flash. */
-#include "asking.h"
+#include "tests/unit/server/store/asking.h"
 
 #define COUNTED_MAX 3
 
