@@ -24,7 +24,7 @@ static void assert_refused(struct harness *h, int code, const char *option, cons
 		fail_msg("the reason does not name %s and %s: %s", option, range ? range : "-", h->reason);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void a_path_that_can_not_be_is_refused_with_its_name(void **state)
 {
@@ -121,7 +121,7 @@ static void a_file_of_other_content_is_refused(void **state)
 	assert_value(h, "key", "value");
 }
 
-/* ---- --flash-min-free ---------------------------------------------------------------------------- */
+/* ---- --flash-min-free ------------------------------------------------------------------------ */
 
 static bool file_is_there(const struct harness *h)
 {
@@ -219,7 +219,7 @@ static void what_a_cut_start_has_reserved_counts_as_free(void **state)
 	close(fd);
 }
 
-/* ---- what is open -------------------------------------------------------------------------------- */
+/* ---- what is open ---------------------------------------------------------------------------- */
 
 static void tags_take_all_bits_left_over_unless_fewer_are_asked_for(void **state)
 {
@@ -265,7 +265,7 @@ static void threads_start_and_stop_as_often_as_asked(void **state)
 	assert_value(h, "key", "value");
 }
 
-/* ---- tuning -------------------------------------------------------------------------------------- */
+/* ---- tuning ---------------------------------------------------------------------------------- */
 
 static void tune(struct harness *h, uint64_t limit, enum clf_admission admission)
 {

@@ -2,7 +2,7 @@
 /* When the cleaner writes, and what it does at each step beside that. */
 #include "tests/unit/server/store/harness.h"
 
-/* ---- the write limit ----------------------------------------------------------------------------- */
+/* ---- the write limit ------------------------------------------------------------------------- */
 
 static void tune(struct harness *h, uint64_t limit, enum clf_admission admission)
 {
@@ -40,7 +40,7 @@ static void a_lower_limit_cuts_what_was_saved_up(void **state)
 	assert_true(h->store->cleaner->write_tokens <= (int64_t)h->store->segment_bytes);
 }
 
-/* ---- large segments in little memory ------------------------------------------------------------- */
+/* ---- large segments in little memory --------------------------------------------------------- */
 
 static char filler[KIB(4)];
 
@@ -71,7 +71,7 @@ static void segments_of_a_quarter_of_memory_are_written(void **state)
 	assert_true(ctr_sum(CTR_segments_written) >= written + 4);
 }
 
-/* ---- ids ----------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static void ids_are_reserved_before_they_are_given(void **state)
 {

@@ -133,7 +133,7 @@ static void a_touch_replaces_a_planned_item_too(void **state)
 	assert_missing(h, "n");
 }
 
-/* ---- what goes along ----------------------------------------------------------------------------- */
+/* ---- what goes along ------------------------------------------------------------------------- */
 
 static void flush_while_planned(struct harness *h)
 {

@@ -27,7 +27,7 @@ static void settle(struct harness *h)
 		context_settle(&h->worker[i]->context);
 }
 
-/* ---- what is planned ----------------------------------------------------------------------------- */
+/* ---- what is planned ------------------------------------------------------------------------- */
 
 static void evict_everything(struct harness *h)
 {
@@ -140,7 +140,7 @@ static void a_set_is_not_refused_for_what_was_just_written(void **state)
 	assert_in_range(atomic_load(&h->store->item_bytes), 1, store_item_budget(h->store) + MIB(2) / 8);
 }
 
-/* ---- chains, and searches in vain ---------------------------------------------------------------- */
+/* ---- chains, and searches in vain ------------------------------------------------------------ */
 
 static void chains_shrink_with_their_objects(void **state)
 {

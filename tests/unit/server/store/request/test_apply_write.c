@@ -5,7 +5,7 @@
  */
 #include "tests/unit/server/store/asking.h"
 
-/* ---- ids ----------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static void refused(struct harness *h, const char *key, uint64_t cas)
 {
@@ -232,7 +232,7 @@ static void without_ids_none_is_the_same(void **state)
 	assert_value(h, "key", "577");
 }
 
-/* ---- pieces and values --------------------------------------------------------------------------- */
+/* ---- pieces and values ----------------------------------------------------------------------- */
 
 static void joining_beyond_the_limit_leaves_the_object_as_it_is(void **state)
 {
@@ -326,7 +326,7 @@ static void what_is_made_of_something_old_expires_when_that_did(void **state)
 	in_every_place(*state, stale_set);
 }
 
-/* ---- what was there before ----------------------------------------------------------------------- */
+/* ---- what was there before ------------------------------------------------------------------- */
 
 static void after_a_set_no_flash_read_brings_the_old_value_back(void **state)
 {

@@ -6,7 +6,7 @@
  */
 #include "tests/unit/server/store/harness.h"
 
-/* ---- without a read ------------------------------------------------------------------------------ */
+/* ---- without a read -------------------------------------------------------------------------- */
 
 static void a_key_that_is_nowhere_is_a_miss_without_a_read(void **state)
 {
@@ -74,7 +74,7 @@ static void without_flash_it_is_a_dram_cache(void **state)
 	assert_nothing_left(h);
 }
 
-/* ---- costs --------------------------------------------------------------------------------------- */
+/* ---- costs ----------------------------------------------------------------------------------- */
 
 struct costs {
 	unsigned long allocations, lock[LOCK_RANKS];

@@ -2,7 +2,7 @@
 /* Reads of flash: matches that are other keys', reads that fail, and what a hit leaves behind. */
 #include "tests/unit/server/store/harness.h"
 
-/* ---- helpers ------------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 /* Another key with the same tag and bucket pair: one to the index. Narrow tags only. */
 static void twin_of(struct harness *h, const char *key, char *out, size_t room)
@@ -33,7 +33,7 @@ static struct fidx_match match_of(struct harness *h, const char *key)
 	return match;
 }
 
-/* ---- other keys' slots --------------------------------------------------------------------------- */
+/* ---- other keys' slots ----------------------------------------------------------------------- */
 
 static void another_keys_slot_is_never_answered_with(void **state)
 {
@@ -94,7 +94,7 @@ static void a_set_clears_every_slot_that_may_be_the_keys(void **state)
 	assert_value(h, "k", "new");
 }
 
-/* ---- reads that fail ----------------------------------------------------------------------------- */
+/* ---- reads that fail ------------------------------------------------------------------------- */
 
 static void a_failed_read_is_a_miss_with_its_own_counter(void **state)
 {
@@ -148,7 +148,7 @@ static void after_a_failed_read_no_command_brings_the_value_back(void **state)
 	assert_value(h, "key", "new");
 }
 
-/* ---- dead objects -------------------------------------------------------------------------------- */
+/* ---- dead objects ---------------------------------------------------------------------------- */
 
 static void an_expired_flash_object_is_dropped_when_met(void **state)
 {
@@ -177,7 +177,7 @@ static void a_flushed_flash_object_is_dropped_when_met(void **state)
 	assert_int_equal(slots_of(h, "k"), 0);
 }
 
-/* ---- hits ---------------------------------------------------------------------------------------- */
+/* ---- hits ------------------------------------------------------------------------------------ */
 
 static void a_get_on_flash_leaves_the_object_there_and_sets_clock(void **state)
 {

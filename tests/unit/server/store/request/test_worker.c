@@ -3,7 +3,7 @@
 #include "segments/segments_internal.h"
 #include "tests/unit/server/store/harness.h"
 
-/* ---- slow reads ---------------------------------------------------------------------------------- */
+/* ---- slow reads ------------------------------------------------------------------------------ */
 
 /* The read is under way and held back; the clock passes the limit. */
 static void time_out(struct harness *h, struct flight *f)
@@ -98,7 +98,7 @@ static void a_worker_with_abandoned_reads_can_be_destroyed(void **state)
 	harness_close(h);
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static struct store_value held;
 
