@@ -659,7 +659,7 @@ mutant("candidates-not-counted-off", "What was gathered is still counted as wait
         ""))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
-       "asan server/store/cleaner/test_pace",
+       "asan server/store/cleaner/test_gather",
        ("server/store/cleaner/gather.c", "\treturn RANKS - 1 - (bits >> 16);", "\treturn bits >> 16;"))
 
 mutant("commit-in-one-piece", "All objects of a segment are committed without a step in between.",

@@ -23,7 +23,7 @@ SLOW_SECONDS = 20
 
 # One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
 # rest of the run under ASan. TSan has nothing to find there.
-ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all", "/test_pace"]
+ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all"]
 
 OPTIONS = {
     "CMOCKA_MESSAGE_OUTPUT": "TAP",

@@ -25,7 +25,7 @@ struct work {
 	_Atomic unsigned begun, steps;
 	unsigned begun_at_first_step;
 	char name[32];
-	bool ended; /* the first step; written by the thread, read once it has ended */
+	_Atomic bool ended; /* the first step */
 };
 
 static bool refuse_threads;
