@@ -27,6 +27,178 @@ static void settle(struct harness *h)
 		context_settle(&h->worker[i]->context);
 }
 
+/* ---- eviction by a worker -------------------------------------------------------------------- */
+
+static void open_dram(struct harness *h)
+{
+	h->config.flash_path = NULL;
+	h->config.memory_bytes = MIB(2);
+	harness_open(h);
+}
+
+/* Items of all sorts until so many bytes are free. */
+static void leave_free(struct harness *h, int64_t bytes)
+{
+	for (unsigned n = 0; store_free_bytes(h->store) > bytes + 2000; n++) {
+		store_sized(h, "object", n, 1000);
+		clk_scripted_advance(&h->clk, 10000);
+		settle(h);
+	}
+	seconds_pass(h, 2); /* none was written just now */
+}
+
+static void what_would_not_fit_into_an_empty_cache_evicts_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h);
+	leave_free(h, 0);
+	uint64_t items = store_dram_items(h->store);
+	assert_false(evict_inline(&h->worker[0]->context, store_item_budget(h->store) + 1));
+	assert_int_equal(store_dram_items(h->store), items);
+}
+
+static void under_m_only_what_is_dead_makes_room(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.evict = false;
+	open_dram(h);
+	leave_free(h, 0);
+	uint64_t items = store_dram_items(h->store);
+	assert_false(evict_inline(&h->worker[0]->context, KIB(4)));
+	assert_int_equal(store_dram_items(h->store), items);
+	store_flush_all(h->store, 0);
+	assert_true(evict_inline(&h->worker[0]->context, KIB(4)));
+	assert_in_range(store_dram_items(h->store), 1, items - 1);
+}
+
+static void where_enough_is_free_nothing_goes(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h);
+	leave_free(h, (int64_t)KIB(64));
+	uint64_t items = store_dram_items(h->store);
+	assert_true(evict_inline(&h->worker[0]->context, KIB(64)));
+	assert_int_equal(store_dram_items(h->store), items);
+}
+
+/* For itself and a little more: values that are being sent may hold the rest. */
+static void a_set_evicts_what_it_needs_and_not_much_more(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h);
+	leave_free(h, 0);
+	int64_t before = store_free_bytes(h->store);
+	atomic_store(&h->store->excess_bytes, KIB(512)); /* far more is missing */
+	assert_true(evict_inline(&h->worker[0]->context, KIB(1)));
+	atomic_store(&h->store->excess_bytes, 0);
+	settle(h);
+	assert_in_range(store_free_bytes(h->store) - before, KIB(1), KIB(32));
+}
+
+/* ---- the hand -------------------------------------------------------------------------------- */
+
+static void each_way_to_evict_takes_what_it_may(void **state)
+{
+	struct harness *h = *state;
+	struct store_context *context;
+	uint64_t visited;
+
+	open_dram(h);
+	context = &h->store->keeper->context;
+	store_sized(h, "read", 0, 100);
+	store_sized(h, "young", 0, 100);
+	get(h, "read:0");
+	clk_scripted_advance(&h->clk, 1000);
+	atomic_store(&h->store->recent.since_ms, (uint32_t)clk_now_ms(&h->clk));
+	clk_scripted_advance(&h->clk, 1000);
+	store_sized(h, "young", 1, 100); /* behind the mark: spared, whatever its CLOCK is */
+	clk_scripted_advance(&h->clk, 1000);
+	assert_int_equal(evict_dram(context, UINT64_MAX / 2, 1000, EVICT_DEAD, false, &visited), 0);
+	assert_int_equal(visited, 3);
+	assert_true(evict_dram(context, UINT64_MAX / 2, 1000, EVICT_ANY, false, &visited) > 0);
+	assert_true(is_there(h, "young", 1));
+	assert_int_equal(store_dram_items(h->store), 1);
+	assert_true(evict_dram(context, UINT64_MAX / 2, 1000, EVICT_ALL, false, &visited) > 0);
+	assert_int_equal(store_dram_items(h->store), 0);
+}
+
+static void an_object_that_was_read_goes_at_its_fourth_visit(void **state)
+{
+	struct harness *h = *state;
+	uint64_t visited;
+
+	open_dram(h);
+	store_sized(h, "read", 0, 100);
+	get(h, "read:0"); /* CLOCK 3 */
+	seconds_pass(h, 2);
+	for (unsigned visit = 0; visit < 3; visit++) {
+		assert_int_equal(evict_dram(&h->store->keeper->context, 1, 1, EVICT_AT_ZERO, false, &visited), 0);
+		assert_int_equal(visited, 1);
+		assert_true(is_there(h, "read", 0));
+	}
+	assert_true(evict_dram(&h->store->keeper->context, 1, 1, EVICT_AT_ZERO, false, &visited) > 0);
+	assert_false(is_there(h, "read", 0));
+}
+
+static void candidates_are_spared_on_demand(void **state)
+{
+	struct harness *h = *state;
+	uint64_t visited;
+
+	harness_open(h); /* everything is a candidate ... */
+	store_sized(h, "candidate", 0, 100);
+	store_sized(h, "large", 0, 4000);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_SECOND_HIT);
+	store_sized(h, "other", 0, 100); /* ... but this one */
+	seconds_pass(h, 2);
+	for (unsigned turn = 0; turn < 4; turn++)
+		evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1000, EVICT_SPARE_CANDIDATES, false, &visited);
+	assert_false(is_there(h, "other", 0));
+	assert_true(is_there(h, "candidate", 0));
+	assert_true(mostly_candidates(h->store));
+	evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1000, EVICT_AT_ZERO, false, &visited);
+	assert_int_equal(store_dram_items(h->store), 0);
+	context_settle(&h->store->keeper->context);
+	settle(h);
+	assert_false(mostly_candidates(h->store)); /* of nothing */
+}
+
+/* ---- hot data -------------------------------------------------------------------------------- */
+
+static void the_hot_threshold_is_dram_and_a_share_of_the_flash(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint64_t dram = store_item_budget(h->store) - KIB(32); /* less half a segment */
+	atomic_store(&h->store->tuning.hot_fraction, 0.0);
+	assert_int_equal(store_hot_threshold(h->store), dram);
+	atomic_store(&h->store->tuning.hot_fraction, 1.0);
+	assert_int_equal(store_hot_threshold(h->store), dram + MIB(1));
+	atomic_store(&h->store->tuning.hot_fraction, 0.5);
+	assert_int_equal(store_hot_threshold(h->store), dram + KIB(512));
+	assert_false(evict_excess_hot(h->store)); /* there is none */
+}
+
+static void hot_bytes_are_items_and_what_is_no_ghost_on_flash(void **state)
+{
+	struct harness *h = *state;
+	struct fidx_status status;
+
+	harness_open(h);
+	assert_int_equal(store_hot_bytes(h->store), 0);
+	set_on_flash(h, "k", "value");
+	settle(h);
+	context_settle(&h->store->cleaner->context);
+	fidx_get_status(h->store->index, &status);
+	assert_true(status.hot_bytes > 0);
+	assert_int_equal(store_hot_bytes(h->store), (uint64_t)(atomic_load(&h->store->item_bytes) + status.hot_bytes));
+}
+
 /* ---- what is planned ------------------------------------------------------------------------- */
 
 static void evict_everything(struct harness *h)
@@ -191,6 +363,15 @@ static void a_keeper_that_finds_nothing_rests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_would_not_fit_into_an_empty_cache_evicts_nothing),
+		TEST(under_m_only_what_is_dead_makes_room),
+		TEST(where_enough_is_free_nothing_goes),
+		TEST(a_set_evicts_what_it_needs_and_not_much_more),
+		TEST(each_way_to_evict_takes_what_it_may),
+		TEST(an_object_that_was_read_goes_at_its_fourth_visit),
+		TEST(candidates_are_spared_on_demand),
+		TEST(the_hot_threshold_is_dram_and_a_share_of_the_flash),
+		TEST(hot_bytes_are_items_and_what_is_no_ghost_on_flash),
 		TEST(a_planned_item_is_not_evicted),
 		TEST(what_was_just_written_is_spared),
 		TEST(what_was_written_in_one_millisecond_is_spared),

@@ -2,6 +2,60 @@
 /* A segment is written whole, or its objects stay in DRAM. */
 #include "tests/unit/server/store/harness.h"
 
+#define EVERY_GROUP ((1u << GROUPS) - 1)
+
+static void assert_no_plan(struct harness *h)
+{
+	assert_int_equal(h->store->plan_bytes, 0);
+	assert_int_equal(h->store->planned_bytes, 0);
+}
+
+/* No segment is reclaimed for a plan that would not fill it. */
+static void too_few_candidates_are_left_as_they_are_and_nothing_is_reclaimed(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reclaimed = ctr_sum(CTR_segments_reclaimed), written = ctr_sum(CTR_segments_written);
+	enum seg_state seen = SEG_FREE;
+	uint32_t segment;
+
+	h->config.flash_bytes = 5 * KIB(64);
+	harness_open(h);
+	for (; seen == SEG_FREE; written++) {
+		assert_true(write_one(h));
+		assert_int_equal(seg_next(h->store->segments, &segment, &seen), FS_OK);
+	}
+	uint64_t keep = h->store->segment_bytes - h->store->segment_bytes / 8;
+	while (candidate_total(h->store) >= keep) { /* others are what a segment left over */
+		uint64_t visited;
+
+		evict_dram(&h->worker[0]->context, KIB(4), 1000, EVICT_ALL, false, &visited);
+	}
+	int64_t count = h->store->candidate_count;
+	assert_false(write_segment(h->store, EVERY_GROUP));
+	assert_int_equal(h->store->candidate_count, count);
+	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed);
+	assert_int_equal(ctr_sum(CTR_segments_written), written);
+	assert_no_plan(h);
+}
+
+static void what_is_written_is_committed_and_counted_and_the_accounts_are_empty(void **state)
+{
+	struct harness *h = *state;
+	uint64_t written = ctr_sum(CTR_segments_written), objects = ctr_sum(CTR_flash_objects_written);
+	struct fidx_status before, after;
+
+	harness_open(h);
+	fidx_get_status(h->store->index, &before);
+	assert_true(write_one(h));
+	fidx_get_status(h->store->index, &after);
+	assert_int_equal(ctr_sum(CTR_segments_written), written + 1);
+	assert_int_equal(ctr_sum(CTR_flash_objects_written) - objects, after.used - before.used);
+	assert_true(after.used > 1000);
+	assert_int_equal(h->store->cleaner->sizing.seen, 1);
+	assert_int_equal(h->store->index_bytes, after.index_bytes + after.filter_bytes + after.other_bytes);
+	assert_no_plan(h);
+}
+
 static void a_failed_write_leaves_the_objects_in_dram_and_readable(void **state)
 {
 	struct harness *h = *state;
@@ -81,6 +135,8 @@ static void large_objects_come_back_whole_from_their_extents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(too_few_candidates_are_left_as_they_are_and_nothing_is_reclaimed),
+		TEST(what_is_written_is_committed_and_counted_and_the_accounts_are_empty),
 		TEST(a_failed_write_leaves_the_objects_in_dram_and_readable),
 		TEST(a_device_that_fails_again_and_again_leaves_a_dram_cache),
 		TEST(large_objects_come_back_whole_from_their_extents),
