@@ -311,8 +311,11 @@ int store_start(struct store *store)
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
 	if (result != FS_OK) { /* stops the ones that run */
+		int error = errno;
+
 		cleaner_stop(store);
 		keeper_stop(store);
+		errno = error;
 	}
 	return result;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening, starting and tuning a store; one that can't be opened says why. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -252,6 +254,46 @@ static void the_same_file_opens_again_and_again_with_other_sizes(void **state)
 	}
 }
 
+static unsigned threads_left = UINT_MAX; /* that can still be made */
+
+/* Stands in for libc's, so that a start can fail. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*entry)(void *), void *context)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (threads_left == 0)
+		return EAGAIN;
+	if (threads_left != UINT_MAX)
+		threads_left--;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(thread, attributes, entry, context);
+}
+
+/* Keeper, cleaner and trainer: whichever can't be made, the others don't run either. */
+static void a_start_that_fails_leaves_no_thread_and_may_be_tried_again(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	for (unsigned made = 0; made < 3; made++) {
+		threads_left = made;
+		errno = 0;
+		int result = store_start(h->store), error = errno;
+		assert_int_equal(threads_left, 0);
+		threads_left = UINT_MAX; /* whatever is found wrong */
+		assert_int_equal(result, FS_ESYS);
+		assert_int_equal(error, EAGAIN);
+		assert_false(h->store->keeper->background.threaded);
+		assert_false(h->store->cleaner->background.threaded);
+		set_on_flash(h, "key", "value"); /* by the test's own steps */
+		assert_value(h, "key", "value");
+	}
+	assert_int_equal(store_start(h->store), FS_OK);
+	assert_true(h->store->keeper->background.threaded);
+	store_stop(h->store);
+}
+
 static void threads_start_and_stop_as_often_as_asked(void **state)
 {
 	struct harness *h = *state;
@@ -359,6 +401,7 @@ int main(void)
 		TEST(what_a_cut_start_has_reserved_counts_as_free),
 		TEST(tags_take_all_bits_left_over_unless_fewer_are_asked_for),
 		TEST(the_same_file_opens_again_and_again_with_other_sizes),
+		TEST(a_start_that_fails_leaves_no_thread_and_may_be_tried_again),
 		TEST(threads_start_and_stop_as_often_as_asked),
 		TEST(without_a_limit_the_threshold_is_back_at_nothing),
 		TEST(a_new_share_moves_the_hot_threshold),

@@ -120,7 +120,9 @@ static void a_thread_that_cannot_be_made_is_an_error_and_may_be_tried_again(void
 	struct work *work = *state;
 
 	refuse_threads = true;
+	errno = 0;
 	assert_int_equal(background_start(&work->background, "the name", begin, step, work), FS_ESYS);
+	assert_int_equal(errno, EAGAIN);
 	background_sleep(&work->background, FOR_EVER_MS);
 	background_stop(&work->background);
 	assert_int_equal(work->begun, 0);
