@@ -387,6 +387,29 @@ mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
         "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
         "\treturn segment < UINT32_MAX;"))
 
+mutant("room-looked-for-at-each-step", "Where a full flash may not be reclaimed, the cleaner gathers for it at each step.",
+       "asan server/store/cleaner/test_room",
+       ("server/store/cleaner/room.c",
+        "\tif (result == FS_OK && state == SEG_FREE)\n\t\treturn true;\n",
+        "\tif (result == FS_OK)\n\t\treturn state == SEG_FREE;\n"))
+
+mutant("places-of-another-table", "Candidates keep the places that they have in a table which is not the segment's.",
+       "asan server/store/cleaner/test_room",
+       ("server/store/cleaner/room.c",
+        "\tif (fidx_table_id(store->index, sizing->table) != gathered->table_id)",
+        "\tif (gathered->table_id == UINT32_MAX)"))
+
+mutant("dead-is-gathered", "What is expired or flushed is written to flash.",
+       "asan server/store/cleaner/test_gather",
+       ("server/store/cleaner/gather.c",
+        "\tif (!store_alive(store, item->expiry, item->cas, round->now_seconds))\n\t\treturn;\n", ""))
+
+mutant("filter-of-fewer-keys", "The filter of a segment lacks its last key.",
+       "asan server/store/cleaner/test_filter",
+       ("server/store/cleaner/filter.c",
+        "\tfilter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);",
+        "\tfilter = fidx_filter_build(store->index, hashes, plan->count - plan->extents - 1, length);"))
+
 mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
        "asan server/store/cleaner/test_write",
        ("server/store/cleaner/write.c",
@@ -421,6 +444,16 @@ mutant("index-not-in-account", "What the index takes is not taken off the memory
         "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,",
         "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes,"))
 
+mutant("extent-at-any-offset", "A large object's record is live wherever it lies in its segment.",
+       "asan server/store/state/test_on_flash",
+       ("server/store/state/on_flash.c", "extent.sequence != sequence ||\n\t    extent.offset != offset)", "extent.sequence != sequence)"))
+
+mutant("flash-made-in-vain", "A file is made larger than the most segments can use.",
+       "asan server/store/state/test_sizing",
+       ("server/store/state/sizing.c",
+        "\tif (out->flash_used > SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB)",
+        "\tif (out->segments > SEG_MAX_SEGMENTS)"))
+
 # ---- server/store: reads of flash ----------------------------------------------------------------
 
 mutant("reads-not-shared", "Each get of one object makes a read of its own.",
@@ -449,6 +482,10 @@ mutant("read-without-pin", "A read does not hold its segment once its request ha
         "\tseg_unpin(reads->segments, seg_read->segment);\n\tread->done = true;",
         "\tread->done = true;"),
        ("server/store/request/reads.c", "\t\tseg_unpin(reads->segments, read->read.segment);\n", ""))
+
+mutant("idle-lookups-unbounded", "A worker keeps as many idle lookups as it ever had.",
+       "asan server/store/request/test_lookup_pool",
+       ("server/store/request/lookup_pool.c", "\tif (worker->free_count >= LOOKUPS_IDLE_MOST) {", "\tif (worker->free_count >= UINT32_MAX) {"))
 
 mutant("lookups-unbounded", "Any number of lookups may wait for the flash.",
        "asan server/store/test_overload",
@@ -655,8 +692,23 @@ mutant("too-large-is-candidate", "An object over a quarter of a segment is a can
 mutant("candidates-not-counted-off", "What was gathered is still counted as waiting for the flash.",
        "asan server/store/cleaner/test_commit",
        ("server/store/dram/candidate.c",
-        "\tatomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n",
+        "\tint64_t before = atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n"
+        "\tmust(before >= sums->count);\n",
         ""))
+
+mutant("candidate-counted-twice", "An object that is marked a second time is counted a second time.",
+       "asan server/store/dram/test_candidate",
+       ("server/store/dram/candidate.c", "\tif (item->state & ITEM_CANDIDATE)\n\t\treturn;\n\tmust(item", "\tmust(item"))
+
+mutant("hidden-account", "A thread's own share of the account may be any size.",
+       "asan server/store/dram/test_item",
+       ("server/store/dram/item.c",
+        "\tif (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)\n\t\treturn;\n\tcontext_settle",
+        "\tif (context->item_bytes <= 4 * batch)\n\t\treturn;\n\tcontext_settle"))
+
+mutant("item-not-replaced", "An item that takes another's place loses the rest of its chain.",
+       "asan server/store/dram/test_table",
+       ("server/store/dram/table.c", "\tnew->next = old->next;\n\t*link = new;", "\tnew->next = NULL;\n\t*link = new;"))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
        "asan server/store/cleaner/test_gather",

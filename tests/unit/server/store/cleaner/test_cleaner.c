@@ -37,6 +37,7 @@ static void while_memory_is_free_nothing_is_written(void **state)
 {
 	struct harness *h = *state;
 
+	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)(4 * h->store->segment_bytes));
 	assert_true(candidate_total(h->store) > 4 * h->store->segment_bytes);
@@ -49,6 +50,7 @@ static void without_candidates_nothing_is_written_however_short_memory_is(void *
 	struct harness *h = *state;
 
 	h->config.admission = CLF_ADMIT_READ_ONCE;
+	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)(h->store->segment_bytes / 4));
 	assert_int_equal(candidate_total(h->store), 0);
@@ -61,6 +63,7 @@ static void with_less_than_a_segment_free_one_is_written(void **state)
 	struct harness *h = *state;
 	uint64_t written = ctr_sum(CTR_segments_written);
 
+	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)h->store->segment_bytes);
 	assert_true(cleaner_wants_to_write(h->store, store_free_bytes(h->store)));
@@ -73,6 +76,7 @@ static void without_tokens_a_segment_waits_and_the_keeper_is_told(void **state)
 {
 	struct harness *h = *state;
 
+	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)h->store->segment_bytes);
 	atomic_store(&h->store->tuning.flash_write_limit, KIB(64));
@@ -91,6 +95,7 @@ static void after_a_write_that_failed_none_is_tried_for_a_second(void **state)
 	struct harness *h = *state;
 
 	harness_use_ram(h);
+	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)h->store->segment_bytes);
 	h->ram->fail_writes = true;
