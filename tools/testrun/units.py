@@ -16,7 +16,7 @@ PROGRAM_SECONDS = 900
 
 # These take longest and start first, so that no core is idle at the end.
 UNIT_FIRST = ["/test_random", "/test_keep_all", "cleaner/test_tables", "/test_overload", "/test_pace", "flashindex/test_tables",
-              "/test_memory", "/test_trainer", "/test_reclaim", "request/test_apply_read", "/test_threads"]
+              "/test_memory", "/test_trainer", "/test_reclaim", "/test_threads"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20

@@ -94,7 +94,6 @@ static void after_a_write_that_failed_none_is_tried_for_a_second(void **state)
 {
 	struct harness *h = *state;
 
-	harness_use_ram(h);
 	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)h->store->segment_bytes);
@@ -241,7 +240,7 @@ static void ids_are_reserved_before_they_are_given(void **state)
 	assert_true(set(h, "key", "value").cas >= reserved - 1000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -358,7 +358,7 @@ static void a_keeper_that_finds_nothing_rests(void **state)
 	assert_int_equal(store_dram_items(h->store), 1000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

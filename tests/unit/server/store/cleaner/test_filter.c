@@ -159,14 +159,14 @@ static void the_filter_of_a_written_segment_spares_reads_and_hides_nothing(void 
 	assert_true(status.filter_bytes > 0);
 	assert_true(status.filter_false_positive < 0.1);
 	uint64_t rejects = ctr_sum(CTR_filter_rejects);
-	for (unsigned n = 0; n < 100; n++) {
+	for (unsigned n = 0; n < 20000; n++) {
 		snprintf(key, sizeof(key), "nobody:%u", n);
 		assert_missing(h, key);
 	}
 	assert_true(ctr_sum(CTR_filter_rejects) > rejects);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

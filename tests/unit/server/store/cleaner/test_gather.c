@@ -166,7 +166,7 @@ static void gathering_ends_with_the_stripe_that_has_enough_and_goes_on_behind_it
 	uint32_t stripes;
 
 	harness_open(h);
-	store_small(h, 0, 2000);
+	store_small(h, 0, 4000);
 	stripes = h->store->stripe_count;
 	for (uint32_t turn = 0; turn < stripes; turn++) {
 		uint32_t first = h->store->cleaner->gather_stripe;
@@ -299,7 +299,7 @@ static void a_committed_item_is_left_out_of_the_release(void **state)
 	assert_no_plan(h);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

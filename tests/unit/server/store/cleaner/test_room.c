@@ -32,7 +32,6 @@ static void without_a_segment_left_there_is_no_room_and_a_second_s_rest(void **s
 	struct harness *h = *state;
 	uint32_t segment;
 
-	harness_use_ram(h);
 	harness_open(h);
 	assert_true(write_one(h));
 	h->ram->fail_writes = true;
@@ -216,7 +215,7 @@ static void where_the_index_is_full_segments_go_until_none_is_left(void **state)
 	gathered_release(h->store, &gathered);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -143,7 +143,7 @@ static void another_rule_judges_what_comes(void **state)
 	assert_true(candidate_total(h->store) > 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

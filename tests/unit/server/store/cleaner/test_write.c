@@ -130,7 +130,7 @@ static void large_objects_come_back_whole_from_their_extents(void **state)
 	assert_value(h, "large", "small");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

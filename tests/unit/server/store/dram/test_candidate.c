@@ -12,7 +12,6 @@ static void open_large(struct harness *h)
 	h->config.memory_bytes = MIB(16);
 	h->config.segment_bytes = MIB(4);
 	h->config.flash_bytes = MIB(12);
-	harness_use_ram(h);
 	harness_open(h);
 }
 
@@ -191,7 +190,7 @@ static void what_leaves_the_table_is_no_candidate(void **state)
 	assert_int_equal(stripe->candidates, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -304,7 +304,7 @@ static void foreseeing_changes_nothing_whatever_the_hashes_are(void **state)
 	assert_value(h, "key", "value");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

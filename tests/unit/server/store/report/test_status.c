@@ -202,7 +202,7 @@ static void what_holes_cost_is_charged_and_no_part_of_the_heap(void **state)
 	atomic_store(&h->store->excess_bytes, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -118,7 +118,7 @@ static void a_number_that_is_being_sent_keeps_its_marks_too(void **state)
 	in_every_place(*state, number_while_sent);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

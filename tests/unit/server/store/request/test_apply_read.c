@@ -291,7 +291,7 @@ static void an_object_is_stale_until_a_new_value_is_stored(void **state)
 	in_every_place(*state, stale_until_set);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

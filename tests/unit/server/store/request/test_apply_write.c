@@ -372,7 +372,7 @@ static void what_a_refused_set_would_have_replaced_is_gone_from_both_tiers(void 
 	assert_missing(h, "k");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -365,7 +365,7 @@ static void a_watcher_is_told_of_the_object_that_a_request_met_or_brought(void *
 	assert_told(told_plain(h, STORE_GET, 0), 0, 0, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -163,7 +163,7 @@ static void ready_lookups_are_taken_in_the_order_in_which_they_became_so(void **
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

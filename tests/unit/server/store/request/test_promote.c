@@ -120,7 +120,7 @@ static void two_gets_of_one_object_make_one_copy(void **state)
 	assert_int_equal(store_dram_items(h->store), items + 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

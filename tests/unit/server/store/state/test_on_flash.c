@@ -188,7 +188,7 @@ static void a_live_extent_s_match_has_its_clock_and_reads(void **state)
 		extent_is_live(h->store, asked.extent.segment, asked.extent.sequence, &key, asked.extent.offset, &met));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {

@@ -245,7 +245,7 @@ static void ids_are_given_without_cas_too_but_none_is_the_same(void **state)
 	assert_missing(h, "key");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {
@@ -262,7 +262,8 @@ int main(void)
 		TEST(a_later_call_replaces_a_pending_flush),
 		TEST(a_delayed_flush_is_done_by_the_tick_where_no_worker_runs),
 		TEST(what_is_made_from_a_flushed_object_does_not_survive),
-		TEST(ids_strictly_increase_over_a_new_start_of_the_same_flash_too),
+		cmocka_unit_test_setup_teardown(ids_strictly_increase_over_a_new_start_of_the_same_flash_too, setup,
+						teardown),
 		TEST(ids_are_given_without_cas_too_but_none_is_the_same),
 	};
 
