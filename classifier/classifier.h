@@ -123,7 +123,7 @@ FS_MUST_CHECK int clf_create(struct clf **out, const struct clf_config *config);
 /* Stops the trainer thread first. NULL is allowed. No other thread may use clf any more. */
 void clf_destroy(struct clf *clf);
 
-/* Starts the trainer thread (nice 19), which must not run yet. 0 or FS_ENOMEM. One thread calls clf_start and
+/* Starts the trainer thread (nice 19), which must not run yet. FS_OK; FS_ESYS (errno). One thread calls clf_start and
    clf_stop. */
 FS_MUST_CHECK int clf_start(struct clf *clf);
 /* Stops the trainer thread, after the training that it is at. Does nothing if it doesn't run. */

@@ -217,8 +217,9 @@ int clf_start(struct clf *clf)
 {
 	must(!clf->running);
 	clf->stopping = false;
-	if (pthread_create(&clf->thread, NULL, trainer_main, clf) != 0)
-		return FS_ENOMEM;
+	errno = pthread_create(&clf->thread, NULL, trainer_main, clf);
+	if (errno != 0)
+		return FS_ESYS;
 	clf->running = true;
 	return FS_OK;
 }

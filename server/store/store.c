@@ -31,7 +31,11 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 {
 	char more[160] = "";
 
-	if (sizing->flash_used < sizing->flash_given)
+	if (sizing->flash_used < sizing->flash_given && sizing->segments == SEG_MAX_SEGMENTS)
+		snprintf(more, sizeof(more),
+			 "; %.1f GiB of the flash stay unused, because there are at most %u segments",
+			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30), SEG_MAX_SEGMENTS);
+	else if (sizing->flash_used < sizing->flash_given)
 		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused; -m %llu would use all of it",
 			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
 			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
@@ -307,8 +311,11 @@ int store_start(struct store *store)
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
 	if (result != FS_OK) { /* stops the ones that run */
+		int error = errno;
+
 		cleaner_stop(store);
 		keeper_stop(store);
+		errno = error;
 	}
 	return result;
 }

@@ -398,29 +398,29 @@ mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK 
        ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, match.clock);\n", ""))
 
 mutant("commit-what-was-replaced", "An object that was replaced while its segment was written goes into the index.",
-       "asan server/store/test_inflight",
+       "asan server/store/cleaner/test_commit",
        ("server/store/cleaner/commit.c",
         "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
         "\tif (stripe->frozen == 0 &&"))
 
 mutant("commit-frozen", "Commits don't wait for a read-modify-write that has frozen its stripe.",
-       "asan server/store/test_revalidate",
+       "asan server/store/request/test_lookup_end",
        ("server/store/cleaner/commit.c",
         "\tif (item->state & ITEM_LINKED && stripe->frozen == 0 &&",
         "\tif (item->state & ITEM_LINKED &&"))
 
 mutant("commit-what-was-flushed", "An object that was flushed while its segment was written goes into the index.",
-       "asan server/store/test_inflight",
+       "asan server/store/cleaner/test_commit",
        ("server/store/cleaner/commit.c",
         "\t    store_alive(store, item->expiry, item->cas, now_seconds)) {",
         "\t    now_seconds) {"))
 
 mutant("commit-loses-clock", "An object goes to flash with CLOCK 0.",
-       "asan server/store/test_set_get",
+       "asan server/store/cleaner/test_commit",
        ("server/store/cleaner/commit.c", "segment, placed->function, item_clock(item),", "segment, placed->function, 0,"))
 
 mutant("dropped-candidate", "An object that a frozen stripe has kept from flash is never a candidate again.",
-       "asan server/store/test_revalidate",
+       "asan server/store/request/test_lookup_end",
        ("server/store/cleaner/commit.c",
         "\telse if (item->state & ITEM_LINKED)\n\t\tcandidate_set(store, stripe, item);\n",
         ""))
@@ -437,39 +437,72 @@ mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
         "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
         "\treturn segment < UINT32_MAX;"))
 
+mutant("room-looked-for-at-each-step", "Where a full flash may not be reclaimed, the cleaner gathers for it at each step.",
+       "asan server/store/cleaner/test_room",
+       ("server/store/cleaner/room.c",
+        "\tif (result == FS_OK && state == SEG_FREE)\n\t\treturn true;\n",
+        "\tif (result == FS_OK)\n\t\treturn state == SEG_FREE;\n"))
+
+mutant("places-of-another-table", "Candidates keep the places that they have in a table which is not the segment's.",
+       "asan server/store/cleaner/test_room",
+       ("server/store/cleaner/room.c",
+        "\tif (fidx_table_id(store->index, sizing->table) != gathered->table_id)",
+        "\tif (gathered->table_id == UINT32_MAX)"))
+
+mutant("dead-is-gathered", "What is expired or flushed is written to flash.",
+       "asan server/store/cleaner/test_gather",
+       ("server/store/cleaner/gather.c",
+        "\tif (!store_alive(store, item->expiry, item->cas, round->now_seconds))\n\t\treturn;\n", ""))
+
+mutant("filter-of-fewer-keys", "The filter of a segment lacks its last key.",
+       "asan server/store/cleaner/test_filter",
+       ("server/store/cleaner/filter.c",
+        "\tfilter = fidx_filter_build(store->index, hashes, plan->count - plan->extents, length);",
+        "\tfilter = fidx_filter_build(store->index, hashes, plan->count - plan->extents - 1, length);"))
+
 mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
-       "asan server/store/test_set_get",
+       "asan server/store/cleaner/test_write",
        ("server/store/cleaner/write.c",
         "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
         "\t\t(void)plan->extents;"))
 
 mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",
-       "asan server/store/test_index_size",
+       "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c", "\tif (chosen == FIDX_TABLES)\n\t\treturn false;\n\t*table = chosen;\n\treturn true;\n", "\t*table = chosen;\n\treturn chosen < FIDX_TABLES;\n"))
 
 mutant("tables-never-added", "An index that is full never gets another table.",
-       "asan server/store/test_index_size",
+       "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
         "\tif (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {",
         "\tif (chosen == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, &chosen))) {"))
 
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
-       "asan server/store/test_index_size",
+       "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
         "\tif (tables_shrink(store, &tables))",
         "\tif (objects == UINT64_MAX && tables_shrink(store, &tables))"))
 
 mutant("tables-never-dropped", "An index table without segments keeps its memory.",
-       "asan server/store/test_index_size",
+       "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
         "\t\tif (tables[t].live && table_drains(store, t) && tables[t].segments == 0) {",
         "\t\tif (tables[t].live && table_drains(store, t) && tables[t].segments == UINT32_MAX) {"))
 
 mutant("index-not-in-account", "What the index takes is not taken off the memory for objects.",
-       "asan server/store/test_index_size",
+       "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
         "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,",
         "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes,"))
+
+mutant("extent-at-any-offset", "A large object's record is live wherever it lies in its segment.",
+       "asan server/store/state/test_on_flash",
+       ("server/store/state/on_flash.c", "extent.sequence != sequence ||\n\t    extent.offset != offset)", "extent.sequence != sequence)"))
+
+mutant("flash-made-in-vain", "A file is made larger than the most segments can use.",
+       "asan server/store/state/test_sizing",
+       ("server/store/state/sizing.c",
+        "\tif (out->flash_used > SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB)",
+        "\tif (out->segments > SEG_MAX_SEGMENTS)"))
 
 # ---- server/store: reads of flash ----------------------------------------------------------------
 
@@ -500,6 +533,10 @@ mutant("read-without-pin", "A read does not hold its segment once its request ha
         "\tread->done = true;"),
        ("server/store/request/reads.c", "\t\tseg_unpin(reads->segments, read->read.segment);\n", ""))
 
+mutant("idle-lookups-unbounded", "A worker keeps as many idle lookups as it ever had.",
+       "asan server/store/request/test_lookup_pool",
+       ("server/store/request/lookup_pool.c", "\tif (worker->free_count >= LOOKUPS_IDLE_MOST) {", "\tif (worker->free_count >= UINT32_MAX) {"))
+
 mutant("lookups-unbounded", "Any number of lookups may wait for the flash.",
        "asan server/store/test_overload",
        ("server/store/request/lookup.c",
@@ -528,42 +565,42 @@ mutant("short-record-is-anothers",
 
 mutant("unreadable-slot-stays",
        "A command that could not read an object leaves its slot, so that the value comes back.",
-       "asan server/store/test_errors",
+       "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
         "\tif (lookup_needs_value(lookup))\n\t\tlookup_drop_slot(lookup);\n\tlookup_read_on(lookup);",
         "\tlookup_read_on(lookup);"))
 
 mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
-       "asan server/store/test_errors",
+       "asan server/store/request/test_worker",
        ("server/store/request/apply.c", "\tif (changes)\n\t\taction_clear_slots(action);\n", ""))
 
 mutant("expired-slot-stays", "An expired object on flash keeps its slot when it is met.",
-       "asan server/store/test_set_get",
+       "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
         "\t\tlookup_drop_slot(lookup); /* an expired or flushed flash object is dropped when met */\n",
         ""))
 
 mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
-       "asan server/store/test_set_get",
+       "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
         "\tif (!lookup->extent_read)\n\t\tfidx_learn(",
         "\tif (lookup->at > 1000)\n\t\tfidx_learn("))
 
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
-       "asan server/store/test_revalidate",
+       "asan server/store/request/test_lookup_end",
        ("server/store/request/lookup_end.c",
         "\t\tbool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);",
         "\t\tbool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent) "
         "|| lookup->reads;"))
 
 mutant("never-frozen", "A read-modify-write reads again for ever where its slots go on changing.",
-       "asan server/store/test_revalidate",
+       "asan server/store/request/test_lookup_end",
        ("server/store/request/lookup_end.c",
         "\tif (++lookup->rounds == LOOKUP_ROUNDS_MAX) {",
         "\tif (++lookup->rounds == UINT32_MAX) {"))
 
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
-       "asan server/store/test_set_get",
+       "asan server/store/request/test_promote",
        ("server/store/request/promote.c",
         "\t    fidx_find(store->index, &lookup->key, &match)) {\n\t\tstripe_link(",
         "\t    match.sequence) {\n\t\tstripe_link("))
@@ -571,56 +608,56 @@ mutant("promotes-over-newer", "A slow get promotes a value that was overwritten 
 # ---- server/store: commands ----------------------------------------------------------------------
 
 mutant("copy-keeps-slot", "A clean copy is changed, and its slot stays.",
-       "asan server/store/test_modify",
+       "asan server/store/request/test_apply",
        ("server/store/request/apply.c",
         "\t\tif (clean) /* a changed object has no slot: see the invariant in README.md */\n"
         "\t\t\taction_clear_slots(action);\n",
         "\t\t(void)clean;\n"))
 
 mutant("touched-copy-keeps-slot", "A clean copy is touched, and its slot stays.",
-       "asan server/store/test_modify",
+       "asan server/store/request/test_apply",
        ("server/store/request/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\titem->state &=", "\t\t\titem->state &="))
 
 mutant("touch-in-a-plan", "A touch changes an item that is being written.",
-       "asan server/store/test_inflight",
+       "asan server/store/cleaner/test_commit",
        ("server/store/request/apply_read.c", "\tif (item && !(item->state & ITEM_PLANNED)) {", "\tif (item) {"))
 
 mutant("cas-of-older", "A compare-and-swap with an older id succeeds.",
-       "asan server/store/test_ids",
+       "asan server/store/request/test_apply_write",
        ("server/store/request/apply_write.c", "\tif (cas == request->cas) {", "\tif (cas >= request->cas) {"))
 
 mutant("cas-not-reserved", "CAS ids are given beyond those that are reserved on flash.",
-       "asan server/store/test_flush_expiry",
+       "asan server/store/cleaner/test_cleaner",
        ("server/store/cleaner/cleaner.c",
         "\tif (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))\n\t\treturn;",
         "\tif (next > 0)\n\t\treturn;"))
 
 mutant("flush-spares-the-newest", "flush_all leaves the object that was stored last.",
-       "asan server/store/test_flush_expiry",
+       "asan server/store/state/test_time",
        ("server/store/state/time.c",
         "\tmark = atomic_load(&store->cas_next) - 1;",
         "\tmark = atomic_load(&store->cas_next) - 2;"))
 
 mutant("negative-exptime", "An object with a negative exptime lives for ever.",
-       "asan server/store/test_flush_expiry",
+       "asan server/store/state/test_time",
        ("server/store/state/time.c",
         "\tif (exptime < 0)\n\t\treturn ITEM_EXPIRED_ALWAYS;\n\tnow =",
         "\tif (exptime < 0)\n\t\treturn 0;\n\tnow ="))
 
 mutant("two-win", "Of two readers of a stale object both are told to make it anew.",
-       "asan server/store/test_extended",
+       "asan server/store/request/test_apply_read",
        ("server/store/request/apply_read.c",
         "request->op == STORE_TOUCH || request->found.win_sent ||",
         "request->op == STORE_TOUCH ||"))
 
 mutant("marked-candidate", "An object that is marked after it became a candidate goes to flash without its mark.",
-       "asan server/store/test_marks",
+       "asan server/store/request/test_options",
        ("server/store/request/options.c",
         "\t\tcandidate_clear(action->store, action->stripe, item);\n\t\treturn item;",
         "\t\treturn item;"))
 
 mutant("invalidate-any-id", "A meta delete with an id that differs deletes.",
-       "asan server/store/test_ids",
+       "asan server/store/request/test_apply_write",
        ("server/store/request/options.c", "\tif (!request->has_options || !request->options.compare_cas)\n\t\treturn false;",
         "\tif (!request->has_options || request->op == STORE_DELETE || !request->options.compare_cas)\n\t\treturn false;"))
 
@@ -649,7 +686,7 @@ mutant("unread-change-under-M", "Under -M a change of what can't be read is made
         "\tif (changes && action->store->config.evict && store_proves_slots(action->store)) {"))
 
 mutant("blind-delete-reads", "A delete whose answer nobody needs reads flash.",
-       "asan server/store/test_set_get",
+       "asan server/store/request/test_execute",
        ("server/store/request/request_internal.h",
         "\t\treturn !request->has_options || !(options->blind || options->refused);",
         "\t\treturn options != NULL;"))
@@ -679,7 +716,7 @@ mutant("evicts-what-is-read", "Eviction takes objects whatever their CLOCK says.
         "} else if (item_clock(item) > 3 && round->how < EVICT_ANY) {"))
 
 mutant("evicts-what-is-planned", "Eviction takes objects that are being written.",
-       "asan server/store/test_inflight",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c",
         "\tif (item->state & ITEM_PLANNED) {\n\t\tround->planned++;",
         "\tif (item->state & ITEM_PLANNED && round->thorough) {\n\t\tround->planned++;"))
@@ -691,25 +728,40 @@ mutant("excess-hot-unbounded", "The keeper makes ghosts until there are enough, 
         "hot > threshold; turns++) {"))
 
 mutant("clean-copy-is-rewritten", "A clean copy is a candidate for flash, where its object still lies.",
-       "asan server/store/test_modify",
+       "asan server/store/cleaner/test_score",
        ("server/store/cleaner/score.c",
         "\treturn !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&",
         "\treturn !(item->state & ITEM_PLANNED) &&"))
 
 mutant("too-large-is-candidate", "An object over a quarter of a segment is a candidate.",
-       "asan server/store/test_set_get",
+       "asan server/store/cleaner/test_score",
        ("server/store/cleaner/score.c",
         "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;",
         "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes;"))
 
 mutant("candidates-not-counted-off", "What was gathered is still counted as waiting for the flash.",
-       "asan server/store/test_inflight",
+       "asan server/store/cleaner/test_commit",
        ("server/store/dram/candidate.c",
-        "\tatomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n",
+        "\tint64_t before = atomic_fetch_sub_explicit(&store->candidate_count, sums->count, memory_order_relaxed);\n"
+        "\tmust(before >= sums->count);\n",
         ""))
 
+mutant("candidate-counted-twice", "An object that is marked a second time is counted a second time.",
+       "asan server/store/dram/test_candidate",
+       ("server/store/dram/candidate.c", "\tif (item->state & ITEM_CANDIDATE)\n\t\treturn;\n\tmust(item", "\tmust(item"))
+
+mutant("hidden-account", "A thread's own share of the account may be any size.",
+       "asan server/store/dram/test_item",
+       ("server/store/dram/item.c",
+        "\tif (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)\n\t\treturn;\n\tcontext_settle",
+        "\tif (context->item_bytes <= 4 * batch)\n\t\treturn;\n\tcontext_settle"))
+
+mutant("item-not-replaced", "An item that takes another's place loses the rest of its chain.",
+       "asan server/store/dram/test_table",
+       ("server/store/dram/table.c", "\tnew->next = old->next;\n\t*link = new;", "\tnew->next = NULL;\n\t*link = new;"))
+
 mutant("worst-first", "A plan takes the worst candidates first.",
-       "asan server/store/cleaner/test_pace",
+       "asan server/store/cleaner/test_gather",
        ("server/store/cleaner/gather.c", "\treturn RANKS - 1 - (bits >> 16);", "\treturn bits >> 16;"))
 
 mutant("commit-in-one-piece", "All objects of a segment are committed without a step in between.",
@@ -745,36 +797,36 @@ mutant("hung-cleaner-unseen", "The watchdog is fed although the cleaner hangs by
 # ---- server/store: memory ------------------------------------------------------------------------
 
 mutant("memory-young-not-spared", "CLOCK's hand takes what was written a moment ago.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c", "(round->how != EVICT_ALL && evict_spares_young(round, item))", "false"))
 
 mutant("memory-young-for-ever", "What was written within a second is spared, however much has been written since.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c", "(after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&\n\t       ", ""))
 
 mutant("memory-young-in-its-millisecond", "What was written in the millisecond of the mark is not spared.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c", "(after_mark_ms == 0 && written_ms != now_ms)", "false"))
 
 mutant("memory-chains-never-shrink", "The chains of a stripe keep the memory of the most objects that they ever had.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c", "\t\t\tstripe_shrink(store, stripe);\n", "\t\t\t;\n"))
 
 mutant("memory-holes-not-closed", "After a shift of sizes nobody moves objects together.",
-       "release server/store/test_little_memory",
+       "release server/store/dram/test_compact",
        ("server/store/dram/memory.c", "\t\tcompaction_thin(store, sparse, holes > from);\n", "\t\tholes = holes + 0;\n"))
 
 mutant("memory-large-segments-not-written", "Two segments of candidates are waited for, where DRAM doesn't hold as many.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_cleaner",
        ("server/store/cleaner/cleaner.c",
         "return half < segment ? segment : half < 2 * segment ? half : 2 * segment;",
         "return half < segment ? 4 * segment : 4 * segment;"),
        ("server/store/cleaner/cleaner.c", "\tif (!groups && free_bytes < (int64_t)segment / 2)\n", "\tif (!groups && free_bytes < -(1 << 30))\n"))
 
 mutant("memory-keeper-spins", "A keeper that finds nothing to evict looks again at once.",
-       "asan server/store/test_little_memory",
+       "asan server/store/cleaner/test_evict",
        ("server/store/cleaner/evict.c", "\tstore->keeper->visited_in_vain = 0;\n\treturn false;", "\tstore->keeper->visited_in_vain = 0;\n\treturn true;"))
 
 mutant("memory-too-little-starts", "A -m that leaves nothing for objects starts all the same.",
-       "asan server/store/test_open",
+       "asan server/store/test_store",
        ("server/store/store.c", "memory_suffices(store, config->memory_bytes) ? ", "true ? "))

@@ -15,15 +15,15 @@ from testrun.tally import failed, passed, say, skipped
 PROGRAM_SECONDS = 900
 
 # These take longest and start first, so that no core is idle at the end.
-UNIT_FIRST = ["/test_random", "/test_keep_all", "/test_index_size", "/test_overload", "/test_pace", "flashindex/test_tables",
-              "/test_memory", "/test_trainer", "/test_reclaim", "/test_extended", "/test_threads"]
+UNIT_FIRST = ["/test_random", "/test_keep_all", "cleaner/test_tables", "/test_overload", "/test_pace", "flashindex/test_tables",
+              "/test_memory", "/test_trainer", "/test_reclaim", "/test_threads"]
 
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
 
 # One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
 # rest of the run under ASan. TSan has nothing to find there.
-ARITHMETIC = ["flashindex/test_load", "/test_index_size", "/test_keep_all", "/test_pace"]
+ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all"]
 
 OPTIONS = {
     "CMOCKA_MESSAGE_OUTPUT": "TAP",

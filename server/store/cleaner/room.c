@@ -20,13 +20,11 @@ bool room_on_flash(struct store *store, uint32_t *segment)
 	enum seg_state state;
 	int result = seg_next(store->segments, segment, &state);
 
-	if (result == FS_OK && state == SEG_LIVE) {
-		if (!may_reclaim(store, *segment) || !reclaim_segment(store, *segment))
-			return false;
+	if (result == FS_OK && state == SEG_LIVE && may_reclaim(store, *segment) && reclaim_segment(store, *segment))
 		result = seg_next(store->segments, segment, &state);
-	}
 	if (result == FS_OK && state == SEG_FREE)
 		return true;
+	/* Candidates for a segment would be gathered in vain at each step. */
 	atomic_store(&store->cleaner->offline_until_ms, clk_now_ms(store->clock) + 1000);
 	return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/store/state/background.h"
 
+#include <errno.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -51,7 +52,8 @@ int background_start(struct background *background, const char *name, void (*beg
 	background->step = step;
 	background->context = context;
 	background->threaded = true;
-	if (pthread_create(&background->thread, NULL, background_run, background) == 0)
+	errno = pthread_create(&background->thread, NULL, background_run, background);
+	if (errno == 0)
 		return FS_OK;
 	background->threaded = false;
 	return FS_ESYS;

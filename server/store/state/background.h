@@ -35,7 +35,7 @@ void background_init(struct background *background);
 /* Frees them. The thread was never started, or is stopped. */
 void background_fini(struct background *background);
 /* Starts the thread. It calls begin first, unless begin is NULL, and then step again and again; step returns whether
-   there is more to do at once. name stays valid, at most 15 characters. FS_OK; FS_ESYS: no thread, and it may be
+   there is more to do at once. name stays valid, at most 15 characters. FS_OK; FS_ESYS (errno): no thread, and it may be
    started again. */
 FS_MUST_CHECK int background_start(struct background *background, const char *name, void (*begin)(void *context),
 				   bool (*step)(void *context), void *context);

@@ -123,11 +123,9 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
 		return FS_ERANGE;
 	}
-	out->segments = seg_count_for(out->flash_used, out->segment_bytes);
-	if (out->segments > SEG_MAX_SEGMENTS) {
-		out->segments = SEG_MAX_SEGMENTS;
-		out->flash_used = (uint64_t)out->segments * out->segment_bytes + SEGMENT_MIB;
-	}
+	out->segments = seg_count_for(out->flash_used, out->segment_bytes); /* at most SEG_MAX_SEGMENTS */
+	if (out->flash_used > SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB)
+		out->flash_used = SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB;
 	if (out->segments < 2) {
 		snprintf(reason, 256, "flash-size %llu: at least two segments of %llu bytes must fit",
 			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);

@@ -114,8 +114,11 @@ void keep_no_reads(struct harness *h)
 
 void harness_open(struct harness *h)
 {
-	int result = harness_try_open(h);
+	int result;
 
+	if (h->in_memory && h->config.flash_path)
+		harness_use_ram(h);
+	result = harness_try_open(h);
 	if (result != FS_OK)
 		fail_msg("%s: %s", fs_strerror(result), h->reason);
 	harness_workers(h, WORKERS);
@@ -153,6 +156,14 @@ int setup(void **state)
 	harness_init(&h);
 	*state = &h;
 	return 0;
+}
+
+int setup_in_memory(void **state)
+{
+	int result = setup(state);
+
+	((struct harness *)*state)->in_memory = true;
+	return result;
 }
 
 int teardown(void **state)

@@ -55,6 +55,7 @@ struct harness {
 	void (*hook)(struct harness *h);
 	void *hook_argument;
 	bool in_hook, seen_gathered;
+	bool in_memory; /* harness_open calls harness_use_ram */
 	uint32_t writing; /* the segment to be written ... */
 	uint64_t old_sequence; /* ... and what it held when the plan was gathered */
 };
@@ -91,8 +92,10 @@ void harness_workers(struct harness *h, unsigned n);
 void harness_use_ram(struct harness *h);
 /* From now on each lookup reads the device, whatever was read just before. */
 void keep_no_reads(struct harness *h);
-/* cmocka fixtures: a default harness in *state. */
+/* cmocka fixtures: a default harness in *state; with setup_in_memory each open makes its flash in memory, which takes no
+   time. */
 int setup(void **state);
+int setup_in_memory(void **state);
 int teardown(void **state);
 
 /* Everything deleted or released: the accounts are back where they began. */

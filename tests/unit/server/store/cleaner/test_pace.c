@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How early the cleaner begins, how much it gathers, and what it does where the index is full. */
+/* How early the cleaner begins, and in which pieces it works. */
 #include "tests/unit/server/store/harness.h"
 
 #define EVERY_GROUP ((1u << GROUPS) - 1)
@@ -89,54 +89,6 @@ static void a_longer_cycle_and_more_demand_want_a_larger_reserve(void **state)
 	assert_int_equal(pace_reserve(h->store), 0);
 }
 
-static uint64_t candidates_gathered(struct harness *h)
-{
-	uint64_t before = candidate_total(h->store), gathered;
-	struct gathered out;
-
-	gather_candidates(h->store, EVERY_GROUP, 2 * h->store->segment_bytes, 0, &out);
-	gathered = out.bytes;
-	assert_int_equal(candidate_total(h->store), before - gathered);
-	gathered_release(h->store, &out);
-	assert_int_equal(candidate_total(h->store), before);
-	return gathered;
-}
-
-static void what_is_gathered_is_counted_off_and_comes_back(void **state)
-{
-	struct harness *h = *state;
-
-	store_small(h, 0, 3000);
-	assert_true(candidates_gathered(h) >= 2 * h->store->segment_bytes);
-	assert_int_equal(atomic_load(&h->store->plan_bytes), 0);
-	assert_int_equal(atomic_load(&h->store->planned_bytes), 0);
-}
-
-static void the_best_come_first(void **state)
-{
-	struct harness *h = *state;
-	struct gathered out;
-	char key[24];
-
-	store_small(h, 0, 500);
-	for (unsigned n = 0; n < 500; n += 7)
-		for (unsigned reads = 0; reads <= n / 100; reads++) {
-			snprintf(key, sizeof(key), "object:%u", n);
-			assert_int_equal(get(h, key).result, STORE_HIT);
-		}
-	gather_candidates(h->store, EVERY_GROUP, MIB(1), 0, &out);
-	assert_int_equal(out.count, 500);
-	for (uint32_t i = 1; i < out.count; i++) {
-		const struct item *item = out.candidates[i].item;
-
-		assert_true(out.entries[i].score <= out.entries[i - 1].score * 1.01f + 0.01f);
-		assert_int_equal(out.candidates[i].length, seg_record_length(item->key_length, item->value_length));
-		assert_true(item->state & ITEM_PLANNED);
-	}
-	assert_true(out.entries[0].score > out.entries[499].score);
-	gathered_release(h->store, &out);
-}
-
 /* ---- small pieces ---------------------------------------------------------------------------- */
 
 /* What is done of a segment from one step to the next, in objects. */
@@ -206,31 +158,6 @@ static void the_work_on_a_segment_is_done_in_small_pieces(void **state)
 	assert_true(steps > (2 * written + dropped) / 32); /* each record is written, committed, read back */
 }
 
-/* Ten thousand objects fit on the flash, and four thousand in the index. */
-static void where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped(void **state)
-{
-	struct harness *h = *state;
-	uint64_t drops = ctr_sum(CTR_index_drops), reclaimed = ctr_sum(CTR_segments_reclaimed);
-	struct fidx_status status;
-	struct seg_status segments;
-
-	harness_close(h);
-	h->config.memory_bytes = MIB(2); /* half of it: places for 262144 objects */
-	h->config.flash_bytes = MIB(80);
-	harness_open(h);
-	for (unsigned n = 0; n < 1100000; n += 1000) {
-		store_small(h, n, n + 1000);
-		write_segment(h->store, EVERY_GROUP);
-	}
-	fidx_get_status(h->store->index, &status);
-	seg_get_status(h->store->segments, &segments);
-	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed);
-	assert_true(segments.free > 2); /* flash was not what was short */
-	assert_int_equal(ctr_sum(CTR_index_drops), drops);
-	assert_true((double)status.used <= INDEX_LOAD_MOST * (double)status.slots);
-	assert_true((double)status.used > 0.7 * (double)status.slots);
-}
-
 static int setup_open(void **state)
 {
 	int result = setup(state);
@@ -248,10 +175,7 @@ int main(void)
 		TEST(objects_that_replace_others_are_no_demand),
 		TEST(what_the_cleaner_frees_is_part_of_the_demand),
 		TEST(a_longer_cycle_and_more_demand_want_a_larger_reserve),
-		TEST(what_is_gathered_is_counted_off_and_comes_back),
-		TEST(the_best_come_first),
 		TEST(the_work_on_a_segment_is_done_in_small_pieces),
-		TEST(where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped),
 	};
 
 	return cmocka_run_group_tests_name("store: pace", tests, NULL, NULL);

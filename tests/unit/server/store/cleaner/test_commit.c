@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands on objects in flight between DRAM and flash, from when they
- * are gathered to when their segment is committed.
+ * Commands on objects in flight between DRAM and flash, from when they are gathered to when their segment is committed:
+ * only what is still current goes into the index.
  */
-#include "operations.h"
+#include "tests/unit/server/store/operations.h"
 
 static const struct operation *acting;
 static struct subject subjects[SUBJECTS];
@@ -133,26 +133,7 @@ static void a_touch_replaces_a_planned_item_too(void **state)
 	assert_missing(h, "n");
 }
 
-static void evict_everything(struct harness *h)
-{
-	uint64_t visited;
-
-	assert_int_equal(where(h, "k"), PLANNED);
-	for (int i = 0; i < 6; i++)
-		evict_dram(&h->worker[0]->context, UINT64_MAX / 2, 1 << 20, EVICT_AT_ZERO, false, &visited);
-	assert_int_equal(where(h, "k"), PLANNED);
-	assert_value(h, "k", "value");
-}
-
-static void a_planned_item_is_not_evicted(void **state)
-{
-	struct harness *h = *state;
-
-	harness_open(h);
-	set(h, "k", "value");
-	while_planned(h, "k", PHASE_WRITTEN, evict_everything);
-	assert_value(h, "k", "value");
-}
+/* ---- what goes along ------------------------------------------------------------------------- */
 
 static void flush_while_planned(struct harness *h)
 {
@@ -209,6 +190,28 @@ static void clock_of_a_read_while_planned_goes_along(void **state)
 	assert_int_equal(match.clock, 3);
 }
 
+static struct fidx_match match_of(struct harness *h, const char *key)
+{
+	struct fidx_match match;
+
+	assert_true(slot_of(h, key, &match));
+	return match;
+}
+
+static void clock_bits_go_along_to_flash(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	set(h, "read", "val");
+	get(h, "read");
+	move(h, "read");
+	assert_int_equal(match_of(h, "read").clock, 3);
+	assert_false(match_of(h, "read").read_on_flash);
+	set_on_flash(h, "unread", "val");
+	assert_int_equal(match_of(h, "unread").clock, 1);
+}
+
 /* ---- accounts -------------------------------------------------------------------------------- */
 
 static void replace_all(struct harness *h)
@@ -258,12 +261,12 @@ int main(void)
 		TEST(each_command_on_an_object_that_is_written_but_not_committed),
 		TEST(an_item_in_a_plan_is_immutable_a_change_replaces_it),
 		TEST(a_touch_replaces_a_planned_item_too),
-		TEST(a_planned_item_is_not_evicted),
 		TEST(what_is_flushed_while_planned_does_not_reach_the_index),
 		TEST(what_expires_while_planned_is_missing_afterwards),
 		TEST(clock_of_a_read_while_planned_goes_along),
+		TEST(clock_bits_go_along_to_flash),
 		TEST(the_accounts_return_to_where_they_were),
 	};
 
-	return cmocka_run_group_tests_name("store: objects in flight", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: commit", tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each command has the same answer and effect whether the object
- * lies in DRAM, as a clean copy there, or on flash; and so has its absence.
+ * Each command has the same answer and effect whether the object lies in DRAM, as a clean copy there, or on flash; and so
+ * has its absence.
  */
-#include "operations.h"
+#include "tests/unit/server/store/operations.h"
 
 /* ---- absent keys ----------------------------------------------------------------------------- */
 
@@ -73,87 +73,6 @@ static void each_command_on_a_flushed_object(void **state)
 			move(h, "k");
 		store_flush_all(h->store, 0);
 		assert_absent(h, &OPERATIONS[n / 2], "k");
-	}
-}
-
-static void what_is_no_number_is_not_counted_on(void **state)
-{
-	static const char *const no_numbers[] = { "",
-						  " ",
-						  "x",
-						  "1x",
-						  "-1",
-						  "+",
-						  "-",
-						  "+-1",
-						  "- 1",
-						  "18446744073709551616",
-						  "123456789012345678901",
-						  "9223372036854775808 -",
-						  "-9223372036854775808" };
-	struct harness *h = *state;
-
-	harness_open(h);
-	for (unsigned i = 0; i < 2 * sizeof(no_numbers) / sizeof(no_numbers[0]); i++) {
-		set(h, "key", no_numbers[i / 2]);
-		if (i % 2)
-			move(h, "key");
-		assert_int_equal(run_number(h, STORE_INCR, "key", 1).result, STORE_NOT_NUMBER);
-		assert_int_equal(run_number(h, STORE_DECR, "key", 1).result, STORE_NOT_NUMBER);
-		assert_value(h, "key", no_numbers[i / 2]);
-	}
-}
-
-/* As memcached takes them, which is as strtoull does: found by comparing answers. */
-static void what_counts_as_a_number(void **state)
-{
-	static const struct {
-		const char *value;
-		uint32_t length;
-		uint64_t number;
-	} numbers[] = {
-		{ " 5", 2, 5 },
-		{ "\t\n+5", 4, 5 },
-		{ "5 x", 3, 5 },
-		{ "5\0x", 3, 5 },
-		{ "-0", 2, 0 },
-		{ "5 -", 3, 5 },
-		{ "0000000000000000000000005", 25, 5 },
-		{ "18446744073709551615", 20, UINT64_MAX },
-		{ "-18446744073709551615", 21, 1 },
-		{ "-9223372036854775809", 20, INT64_MAX },
-		{ "9223372036854775808\0-", 21, (uint64_t)INT64_MAX + 1 },
-	};
-	struct harness *h = *state;
-
-	harness_open(h);
-	for (unsigned i = 0; i < 2 * sizeof(numbers) / sizeof(numbers[0]); i++) {
-		run_full(h, .op = STORE_SET, .key = "key", .value = numbers[i / 2].value,
-			 .length = numbers[i / 2].length);
-		if (i % 2)
-			move(h, "key");
-		struct reply reply = run_number(h, STORE_INCR, "key", 0);
-		assert_int_equal(reply.result, STORE_HIT);
-		assert_true(reply.number == numbers[i / 2].number);
-	}
-}
-
-static void joining_beyond_the_limit_leaves_the_object_as_it_is(void **state)
-{
-	struct harness *h = *state;
-	char half[700];
-
-	h->config.max_item_bytes = 1024;
-	harness_open(h);
-	memset(half, 'h', sizeof(half));
-	for (int on_flash = 0; on_flash < 2; on_flash++) {
-		run_full(h, .op = STORE_SET, .key = "k", .value = half, .length = sizeof(half));
-		if (on_flash)
-			move(h, "k");
-		assert_int_equal(
-			run_full(h, .op = STORE_APPEND, .key = "k", .value = half, .length = sizeof(half)).result,
-			STORE_TOO_LARGE);
-		assert_int_equal(get(h, "k").length, sizeof(half));
 	}
 }
 
@@ -256,23 +175,6 @@ static void a_clean_copy_keeps_its_slot_and_is_dropped_not_rewritten_by_eviction
 	assert_value(h, "k", "val");
 }
 
-static void a_clean_copy_is_no_candidate_however_often_it_is_read(void **state)
-{
-	struct harness *h = *state;
-
-	if (!HAVE_FAULTS)
-		skip();
-	harness_open(h);
-	set_on_flash(h, "k", "val");
-	uint32_t segment = segment_of(h, "k");
-	make_clean_copy(h, "k");
-	for (int i = 0; i < 9; i++)
-		assert_false(get(h, "k").from_flash);
-	assert_true(write_one(h));
-	assert_int_equal(where(h, "k"), CLEAN_COPY);
-	assert_int_equal(segment_of(h, "k"), segment);
-}
-
 static void any_change_of_a_clean_copy_clears_its_slots_first_touch_included(void **state)
 {
 	struct harness *h = *state;
@@ -312,18 +214,14 @@ int main(void)
 		TEST(each_command_on_a_key_that_was_deleted_on_flash),
 		TEST(each_command_on_an_expired_object),
 		TEST(each_command_on_a_flushed_object),
-		TEST(what_is_no_number_is_not_counted_on),
-		TEST(what_counts_as_a_number),
-		TEST(joining_beyond_the_limit_leaves_the_object_as_it_is),
 		TEST(each_command_on_an_object_in_dram),
 		TEST(each_command_on_an_object_on_flash),
 		TEST(each_command_on_a_clean_copy),
 		TEST(each_command_with_reads_from_the_submitter_thread),
 		TEST(a_clean_copy_keeps_its_slot_and_is_dropped_not_rewritten_by_eviction),
-		TEST(a_clean_copy_is_no_candidate_however_often_it_is_read),
 		TEST(any_change_of_a_clean_copy_clears_its_slots_first_touch_included),
 		TEST(an_expired_clean_copy_takes_its_slot_along_when_met),
 	};
 
-	return cmocka_run_group_tests_name("store: every command in every place", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: commands, wherever the object lies", tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 /* One completion and no more: what the read decides may start another. */
 static void one_round(struct harness *h, struct flight *f)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extended requests that compare ids or give ids of the clients' own, the same wherever the object lies. As
- * memcached 1.6.18 was seen to answer, where it knows them.
+ * What SET, CAS, APPEND and DELETE leave behind, and requests that compare ids or give ids of the clients' own, the same
+ * wherever the object lies. As memcached 1.6.18 was seen to answer, where it knows them.
  */
-#include "asking.h"
+#include "tests/unit/server/store/asking.h"
+
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static void refused(struct harness *h, const char *key, uint64_t cas)
 {
@@ -230,20 +232,166 @@ static void without_ids_none_is_the_same(void **state)
 	assert_value(h, "key", "577");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* ---- pieces and values ----------------------------------------------------------------------- */
+
+static void joining_beyond_the_limit_leaves_the_object_as_it_is(void **state)
+{
+	struct harness *h = *state;
+	char half[700];
+
+	h->config.max_item_bytes = 1024;
+	harness_open(h);
+	memset(half, 'h', sizeof(half));
+	for (int on_flash = 0; on_flash < 2; on_flash++) {
+		run_full(h, .op = STORE_SET, .key = "k", .value = half, .length = sizeof(half));
+		if (on_flash)
+			move(h, "k");
+		assert_int_equal(
+			run_full(h, .op = STORE_APPEND, .key = "k", .value = half, .length = sizeof(half)).result,
+			STORE_TOO_LARGE);
+		assert_int_equal(get(h, "k").length, sizeof(half));
+	}
+}
+
+static void vivify_piece(struct harness *h, const char *key)
+{
+	struct asked asked = { .op = STORE_APPEND, .value = "piece", .flags = 9, .exptime = 0 };
+
+	assert_int_equal(ask(h, key, asked).result, STORE_NOT_STORED);
+	asked.options.vivify = true;
+	asked.options.vivify_expiry = store_expiry(h->store, 30);
+	struct reply reply = ask(h, key, asked);
+	assert_int_equal(reply.result, STORE_STORED);
+	assert_int_equal(reply.number, 5);
+	assert_int_equal(reply.found.ttl_seconds, 30);
+	assert_int_equal(get(h, key).flags, 9);
+	asked.op = STORE_PREPEND;
+	reply = ask(h, key, asked);
+	assert_int_equal(reply.number, 10);
+	assert_value(h, key, "piecepiece");
+	seconds_pass(h, 30);
+	assert_missing(h, key);
+}
+
+static void append_and_prepend_make_the_piece_the_value(void **state)
+{
+	in_every_absence(*state, vivify_piece);
+}
+
+static void drop(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = { .op = STORE_DELETE, .options = { .drop_value = true } };
+
+	assert_int_equal(ask(h, key, asked).result, STORE_DELETED);
+	struct reply reply = ASK(h, key, .keep_clock = true);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_int_equal(reply.length, 0);
+	assert_int_equal(reply.flags, 0);
+	assert_true(reply.cas > cas);
+	assert_int_equal(reply.found.ttl_seconds, 100);
+	assert_false(reply.found.stale || reply.found.won);
+	asked.options.invalidate = asked.options.touch = asked.options.own_cas = true;
+	asked.options.new_cas = 12;
+	asked.exptime = 20;
+	assert_int_equal(ask(h, key, asked).cas, 12);
+	reply = ASK(h, key, 0);
+	assert_true(reply.found.stale && reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 20);
+	assert_int_equal(reply.cas, 12);
+}
+
+static void a_value_is_dropped_and_its_object_stays(void **state)
+{
+	in_every_place(*state, drop);
+}
+
+static void stale_set(struct harness *h, const char *key, uint64_t cas)
+{
+	struct asked asked = { .op = STORE_SET,
+			       .value = "made of old",
+			       .cas = cas - 1,
+			       .exptime = 20,
+			       .options = { .compare_cas = true, .invalidate = true } };
+	struct reply reply = ask(h, key, asked);
+
+	assert_int_equal(reply.result, STORE_STORED);
+	reply = ASK(h, key, 0);
+	assert_string_equal(reply.value, "made of old");
+	assert_true(reply.found.stale && reply.found.won);
+	assert_int_equal(reply.found.ttl_seconds, 100);
+}
+
+static void what_is_made_of_something_old_expires_when_that_did(void **state)
+{
+	in_every_place(*state, stale_set);
+}
+
+/* ---- what was there before ------------------------------------------------------------------- */
+
+static void after_a_set_no_flash_read_brings_the_old_value_back(void **state)
+{
+	struct harness *h = *state;
+	struct flight slow;
+
+	harness_open(h);
+	set_on_flash(h, "k", "old");
+	assert_false(start(h, 0, &slow, STORE_GET, "k"));
+	struct flight f;
+	assert_true(start_with(h, 1, &f, .op = STORE_SET, .key = "k", .value = "new", .length = 3));
+	finish(h, &slow); /* it began before the set: either value is right for it */
+	assert_int_equal(slow.reply.result, STORE_HIT);
+	assert_value(h, "k", "new");
+	assert_int_equal(slots_of(h, "k"), 0);
+	move(h, "k");
+	assert_value(h, "k", "new");
+}
+
+/* What the protocols do where a set was refused. */
+static enum store_result refuse(struct harness *h, const char *key, enum store_result why)
+{
+	struct flight f;
+
+	flight_prepare(h, 0, &f, STORE_DELETE, key);
+	f.request.has_options = true;
+	f.request.options.refused = why;
+	flight_execute(h, &f);
+	return finish(h, &f).result;
+}
+
+static void what_a_refused_set_would_have_replaced_is_gone_from_both_tiers(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	set_on_flash(h, "k", "old");
+	assert_int_equal(refuse(h, "k", STORE_TOO_LARGE), STORE_TOO_LARGE);
+	assert_int_equal(where(h, "k"), NOWHERE);
+	set(h, "k", "new");
+	assert_int_equal(refuse(h, "k", STORE_NO_MEMORY), STORE_NO_MEMORY);
+	assert_int_equal(where(h, "k"), NOWHERE);
+	assert_missing(h, "k");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_has_no_id),
 		TEST(a_differing_id_changes_nothing),
-		TEST(without_ids_none_is_the_same),
 		TEST(the_same_id_lets_the_command_act),
 		TEST(a_compared_set_is_a_read_modify_write_wherever_the_object_lies),
 		TEST(a_set_with_an_older_id_may_be_stored_stale),
+		TEST(nothing_has_no_id),
 		TEST(an_id_of_the_client_s_own_is_shown_and_compared),
 		TEST(what_vivify_makes_may_have_one_too),
+		TEST(without_ids_none_is_the_same),
+		TEST(joining_beyond_the_limit_leaves_the_object_as_it_is),
+		TEST(append_and_prepend_make_the_piece_the_value),
+		TEST(a_value_is_dropped_and_its_object_stays),
+		TEST(what_is_made_of_something_old_expires_when_that_did),
+		TEST(after_a_set_no_flash_read_brings_the_old_value_back),
+		TEST(what_a_refused_set_would_have_replaced_is_gone_from_both_tiers),
 	};
 
-	return cmocka_run_group_tests_name("store: ids that are compared and given", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: writes", tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "asking.h"
+#include "tests/unit/server/store/asking.h"
 
 static const struct asked INVALIDATE = { .op = STORE_DELETE, .options = { .invalidate = true } };
 static const struct asked VIVIFY = { .op = STORE_GET, .options = { .vivify = true } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Expiry, flush_all and CAS ids, in DRAM and on flash. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define DAY (24 * 60 * 60)
 
@@ -245,19 +245,7 @@ static void ids_are_given_without_cas_too_but_none_is_the_same(void **state)
 	assert_missing(h, "key");
 }
 
-static void ids_are_reserved_before_they_are_given(void **state)
-{
-	struct harness *h = *state;
-
-	harness_open(h);
-	uint64_t reserved = atomic_load(&h->store->cas_reserved);
-	atomic_store(&h->store->cas_next, reserved - 1000);
-	store_clean_step(h->store);
-	assert_true(atomic_load(&h->store->cas_reserved) > reserved);
-	assert_true(set(h, "key", "value").cas >= reserved - 1000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {
@@ -274,10 +262,10 @@ int main(void)
 		TEST(a_later_call_replaces_a_pending_flush),
 		TEST(a_delayed_flush_is_done_by_the_tick_where_no_worker_runs),
 		TEST(what_is_made_from_a_flushed_object_does_not_survive),
-		TEST(ids_strictly_increase_over_a_new_start_of_the_same_flash_too),
+		cmocka_unit_test_setup_teardown(ids_strictly_increase_over_a_new_start_of_the_same_flash_too, setup,
+						teardown),
 		TEST(ids_are_given_without_cas_too_but_none_is_the_same),
-		TEST(ids_are_reserved_before_they_are_given),
 	};
 
-	return cmocka_run_group_tests_name("store: expiry, flush, ids", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: expiry and flush_all", tests, NULL, NULL);
 }

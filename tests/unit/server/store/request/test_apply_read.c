@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What extended requests answer and leave behind, the same for an object in DRAM, as a clean copy there, on
- * flash and on its way; and for keys that aren't there. As memcached 1.6.18 was seen to answer.
+ * What GET, GAT and TOUCH answer and leave behind with options, the same for an object in DRAM, as a clean copy there, on
+ * flash and on its way; and for keys that are not there. As memcached 1.6.18 was seen to answer.
  */
-#include "asking.h"
+#include "tests/unit/server/store/asking.h"
 
 /* ---- nothing asked, nothing changed ---------------------------------------------------------- */
 
@@ -133,64 +133,6 @@ static void vivify_and_touch(struct harness *h, const char *key)
 static void what_is_made_by_get_and_touch_has_the_touch_s_life(void **state)
 {
 	in_every_absence(*state, vivify_and_touch);
-}
-
-static void vivify_number(struct harness *h, const char *key)
-{
-	struct asked asked = { .op = STORE_INCR, .delta = 5, .options = { .vivify = true, .initial = 13 } };
-	struct reply reply;
-
-	asked.options.vivify_expiry = store_expiry(h->store, 30);
-	reply = ask(h, key, asked);
-	assert_int_equal(reply.result, STORE_HIT);
-	assert_int_equal(reply.number, 13);
-	assert_int_equal(reply.found.ttl_seconds, 30);
-	assert_true(reply.cas > 0);
-	assert_value(h, key, "13");
-	assert_int_equal(get(h, key).cas, reply.cas);
-	assert_marks(h, key, false, false);
-	reply = ask(h, key, asked);
-	assert_int_equal(reply.number, 18);
-	run(h, STORE_DELETE, key);
-	asked.op = STORE_DECR;
-	asked.options.initial = UINT64_MAX;
-	asked.options.touch = true;
-	asked.exptime = 60;
-	reply = ask(h, key, asked);
-	assert_true(reply.number == UINT64_MAX);
-	assert_int_equal(reply.found.ttl_seconds, 60);
-	assert_int_equal(reply.found.ttl_before_seconds, 30);
-	assert_value(h, key, "18446744073709551615");
-}
-
-static void incr_and_decr_make_a_number_with_its_initial_value(void **state)
-{
-	in_every_absence(*state, vivify_number);
-}
-
-static void vivify_piece(struct harness *h, const char *key)
-{
-	struct asked asked = { .op = STORE_APPEND, .value = "piece", .flags = 9, .exptime = 0 };
-
-	assert_int_equal(ask(h, key, asked).result, STORE_NOT_STORED);
-	asked.options.vivify = true;
-	asked.options.vivify_expiry = store_expiry(h->store, 30);
-	struct reply reply = ask(h, key, asked);
-	assert_int_equal(reply.result, STORE_STORED);
-	assert_int_equal(reply.number, 5);
-	assert_int_equal(reply.found.ttl_seconds, 30);
-	assert_int_equal(get(h, key).flags, 9);
-	asked.op = STORE_PREPEND;
-	reply = ask(h, key, asked);
-	assert_int_equal(reply.number, 10);
-	assert_value(h, key, "piecepiece");
-	seconds_pass(h, 30);
-	assert_missing(h, key);
-}
-
-static void append_and_prepend_make_the_piece_the_value(void **state)
-{
-	in_every_absence(*state, vivify_piece);
 }
 
 /* ---- touch and recache ----------------------------------------------------------------------- */
@@ -349,95 +291,21 @@ static void an_object_is_stale_until_a_new_value_is_stored(void **state)
 	in_every_place(*state, stale_until_set);
 }
 
-static void number_while_sent(struct harness *h, const char *key, uint64_t cas)
-{
-	struct flight f;
-
-	(void)cas;
-	ask(h, key, (struct asked){ .op = STORE_DELETE, .options = { .invalidate = true } });
-	flight_prepare(h, 1, &f, STORE_GET, key);
-	store_worker_turn(h->worker[1]);
-	assert_true(store_execute(h->worker[1], &f.request)); /* its value is being sent: no change in place */
-	run_number(h, STORE_DECR, key, 5);
-	assert_memory_equal(f.request.value.data, "10", 2);
-	store_value_release(h->worker[1], &f.request.value);
-	assert_value(h, key, "5 ");
-	assert_marks(h, key, true, false);
-}
-
-static void a_number_that_is_being_sent_keeps_its_marks_too(void **state)
-{
-	in_every_place(*state, number_while_sent);
-}
-
-static void drop(struct harness *h, const char *key, uint64_t cas)
-{
-	struct asked asked = { .op = STORE_DELETE, .options = { .drop_value = true } };
-
-	assert_int_equal(ask(h, key, asked).result, STORE_DELETED);
-	struct reply reply = ASK(h, key, .keep_clock = true);
-	assert_int_equal(reply.result, STORE_HIT);
-	assert_int_equal(reply.length, 0);
-	assert_int_equal(reply.flags, 0);
-	assert_true(reply.cas > cas);
-	assert_int_equal(reply.found.ttl_seconds, 100);
-	assert_false(reply.found.stale || reply.found.won);
-	asked.options.invalidate = asked.options.touch = asked.options.own_cas = true;
-	asked.options.new_cas = 12;
-	asked.exptime = 20;
-	assert_int_equal(ask(h, key, asked).cas, 12);
-	reply = ASK(h, key, 0);
-	assert_true(reply.found.stale && reply.found.won);
-	assert_int_equal(reply.found.ttl_seconds, 20);
-	assert_int_equal(reply.cas, 12);
-}
-
-static void a_value_is_dropped_and_its_object_stays(void **state)
-{
-	in_every_place(*state, drop);
-}
-
-static void stale_set(struct harness *h, const char *key, uint64_t cas)
-{
-	struct asked asked = { .op = STORE_SET,
-			       .value = "made of old",
-			       .cas = cas - 1,
-			       .exptime = 20,
-			       .options = { .compare_cas = true, .invalidate = true } };
-	struct reply reply = ask(h, key, asked);
-
-	assert_int_equal(reply.result, STORE_STORED);
-	reply = ASK(h, key, 0);
-	assert_string_equal(reply.value, "made of old");
-	assert_true(reply.found.stale && reply.found.won);
-	assert_int_equal(reply.found.ttl_seconds, 100);
-}
-
-static void what_is_made_of_something_old_expires_when_that_did(void **state)
-{
-	in_every_place(*state, stale_set);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_is_made_of_nothing_without_vivify),
 		TEST(a_look_finds_the_object_as_it_is_and_leaves_it_where_it_is),
+		TEST(nothing_is_made_of_nothing_without_vivify),
 		TEST(the_first_get_that_makes_an_absent_object_wins_the_next_ones_learn_so),
 		TEST(what_is_made_by_get_and_touch_has_the_touch_s_life),
-		TEST(incr_and_decr_make_a_number_with_its_initial_value),
-		TEST(append_and_prepend_make_the_piece_the_value),
 		TEST(get_and_incr_can_touch),
 		TEST(who_asks_first_before_the_end_wins),
 		TEST(recache_looks_at_the_life_after_the_touch),
 		TEST(an_invalidated_object_stays_and_one_reader_wins),
 		TEST(an_object_is_stale_until_a_new_value_is_stored),
-		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
-		TEST(what_is_made_of_something_old_expires_when_that_did),
-		TEST(a_value_is_dropped_and_its_object_stays),
 	};
 
-	return cmocka_run_group_tests_name("store: extended requests in every place", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store: reads with options", tests, NULL, NULL);
 }

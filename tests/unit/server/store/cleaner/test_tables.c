@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index sizes itself: what --flash-object-size says doesn't matter after some turns of the flash. */
-#include "harness.h"
+#include "tests/unit/server/store/harness.h"
 
 #define EVERY_GROUP ((1u << GROUPS) - 1)
 #define VALUE_BYTES 220u
@@ -152,7 +152,6 @@ static void it_never_has_more_than_half_of_the_memory(void **state)
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
 }
 
-/* Objects of all sizes come and go, and each that is found is the one that was set last. */
 /* The cleaner gathers by it again. */
 static void a_choice_that_fails_leaves_the_last_table(void **state)
 {
@@ -164,6 +163,7 @@ static void a_choice_that_fails_leaves_the_last_table(void **state)
 	assert_int_equal(table, 0);
 }
 
+/* Objects of all sizes come and go, and each that is found is the one that was set last. */
 static void what_is_found_is_right_while_tables_come_and_go(void **state)
 {
 	struct harness *h = *state;
@@ -193,14 +193,55 @@ static void what_is_found_is_right_while_tables_come_and_go(void **state)
 	assert_true(fidx_verify(h->store->index));
 }
 
+static void store_small(struct harness *h, unsigned from, unsigned to)
+{
+	char key[24], small[100] = "";
+
+	for (unsigned n = from; n < to; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		assert_int_equal(
+			run_full(h, .op = STORE_SET, .key = key, .value = small, .length = sizeof(small)).result,
+			STORE_STORED);
+	}
+	for (unsigned i = 0; i < WORKERS; i++)
+		context_settle(&h->worker[i]->context);
+}
+
+/* Ten thousand objects fit on the flash, and four thousand in the index. */
+static void where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped(void **state)
+{
+	struct harness *h = *state;
+	uint64_t drops = ctr_sum(CTR_index_drops), reclaimed = ctr_sum(CTR_segments_reclaimed);
+	struct fidx_status status;
+	struct seg_status segments;
+
+	h->config.memory_bytes = MIB(2); /* half of it: places for 262144 objects */
+	h->config.flash_bytes = MIB(80);
+	harness_open(h);
+	for (unsigned n = 0; n < 1100000; n += 1000) {
+		store_small(h, n, n + 1000);
+		write_segment(h->store, EVERY_GROUP);
+	}
+	fidx_get_status(h->store->index, &status);
+	seg_get_status(h->store->segments, &segments);
+	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed);
+	assert_true(segments.free > 2); /* flash was not what was short */
+	assert_int_equal(ctr_sum(CTR_index_drops), drops);
+	assert_true((double)status.used <= INDEX_LOAD_MOST * (double)status.slots);
+	assert_true((double)status.used > 0.7 * (double)status.slots);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(after_three_turns_a_wrong_guess_does_not_matter), TEST(it_follows_the_objects_both_ways),
-		TEST(it_never_has_more_than_half_of_the_memory),       TEST(a_choice_that_fails_leaves_the_last_table),
+		TEST(after_three_turns_a_wrong_guess_does_not_matter),
+		TEST(it_follows_the_objects_both_ways),
+		TEST(it_never_has_more_than_half_of_the_memory),
+		TEST(a_choice_that_fails_leaves_the_last_table),
 		TEST(what_is_found_is_right_while_tables_come_and_go),
+		TEST(where_the_index_is_full_the_oldest_segment_goes_and_no_slot_is_dropped),
 	};
 
 	return cmocka_run_group_tests_name("store: the index's size", tests, NULL, NULL);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures for stats and metrics: each is what its room says, and the parts make up the whole. */
+#include "tests/unit/server/store/harness.h"
+
+static struct store_status status_of(struct harness *h)
+{
+	struct store_status status;
+
+	for (unsigned i = 0; i < WORKERS; i++)
+		context_settle(&h->worker[i]->context);
+	context_settle(&h->store->cleaner->context);
+	memset(&status, 0xff, sizeof(status)); /* each field is written */
+	store_get_status(h->store, &status);
+	return status;
+}
+
+static struct store_memory memory_of(struct harness *h)
+{
+	struct store_memory memory;
+
+	memset(&memory, 0xff, sizeof(memory));
+	store_get_memory(h->store, &memory);
+	return memory;
+}
+
+static void set_some(struct harness *h, unsigned count)
+{
+	char key[24];
+
+	for (unsigned n = 0; n < count; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		assert_int_equal(set(h, key, "value").result, STORE_STORED);
+	}
+}
+
+/* ---- without flash --------------------------------------------------------------------------- */
+
+static void without_flash_its_figures_are_zero(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	set_some(h, 10);
+	struct store_status status = status_of(h);
+	assert_false(status.flash);
+	assert_null(status.without_flash); /* no path was given */
+	assert_int_equal(status.tag_bits | status.filter_bits | status.staging_bytes | status.classifier_bytes, 0);
+	assert_int_equal(status.segments.total, 0);
+	assert_int_equal(status.index.slots, 0);
+	assert_int_equal(status.candidates | status.candidate_bytes, 0);
+	assert_true(status.dram_bytes_per_flash_item == 0);
+	assert_true(status.innocent_drops == 0);
+	assert_int_equal(status.curr_items, 10);
+	assert_int_equal(status.curr_bytes, status.dram_bytes);
+	assert_int_equal(status.hot_bytes, status.dram_bytes);
+	struct store_memory memory = memory_of(h);
+	assert_int_equal(memory.index | memory.filters | memory.index_other | memory.segments, 0);
+	assert_int_equal(memory.classifier | memory.staging | memory.untouched, 0);
+	assert_int_equal(memory.heap, memory.items + memory.tables + memory.stripes);
+}
+
+/* Accounts go by batches, so that the sum may be below 0 for a moment. */
+static void an_account_below_zero_is_shown_as_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	atomic_fetch_sub(&h->store->item_bytes, 1000);
+	atomic_fetch_sub(&h->store->candidate_count, 1);
+	struct store_status status = status_of(h);
+	assert_int_equal(status.dram_bytes, 0);
+	assert_int_equal(status.curr_bytes, 0);
+	assert_int_equal(status.candidates, 0);
+	assert_int_equal(memory_of(h).items, 0);
+	atomic_fetch_add(&h->store->item_bytes, 1000);
+	atomic_fetch_add(&h->store->candidate_count, 1);
+}
+
+/* ---- both tiers ------------------------------------------------------------------------------ */
+
+static void an_empty_store_has_no_objects_and_divides_by_none_of_them(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	struct store_status status = status_of(h);
+	assert_true(status.flash);
+	assert_int_equal(status.curr_items | status.curr_bytes | status.dram_items | status.dram_bytes, 0);
+	assert_true(status.dram_bytes_per_flash_item == 0);
+	assert_int_equal(status.segments.total, 16);
+	assert_int_equal(status.info.segment_bytes, KIB(64));
+	assert_int_equal(status.now_seconds, 0);
+	assert_true(status.window[STORE_WINDOW_1D].seconds == 0);
+	seconds_pass(h, 7);
+	status = status_of(h);
+	assert_int_equal(status.now_seconds, 7);
+	assert_true(status.window[STORE_WINDOW_1D].seconds == 7);
+}
+
+static void objects_of_both_tiers_are_counted_once(void **state)
+{
+	static char large[9000];
+	struct harness *h = *state;
+
+	harness_open(h);
+	set_on_flash(h, "small", "value");
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "large", .value = large, .length = sizeof(large)).result,
+			 STORE_STORED);
+	move(h, "large");
+	set_some(h, 10);
+	struct store_status status = status_of(h);
+	assert_int_equal(status.dram_items, store_dram_items(h->store));
+	assert_true(status.index.used > 0);
+	assert_int_equal(status.index.extents_used, 1);
+	assert_int_equal(status.curr_items, status.dram_items + status.index.used + 1);
+	assert_int_equal(status.curr_bytes, status.dram_bytes + (uint64_t)status.index.live_bytes);
+	assert_int_equal(status.hot_bytes, status.dram_bytes + (uint64_t)status.index.hot_bytes);
+	assert_true(status.dram_bytes_per_flash_item > 4);
+	assert_int_equal(status.candidates, h->store->candidate_count);
+	assert_int_equal(status.candidate_bytes, candidate_total(h->store));
+	assert_true(status.candidates >= 10);
+	run(h, STORE_DELETE, "large");
+	assert_int_equal(status_of(h).curr_items, status.curr_items - 1);
+}
+
+static void what_was_written_is_in_each_window(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	seconds_pass(h, 10);
+	assert_int_equal(set(h, "key", "value").result, STORE_STORED);
+	struct store_status status = status_of(h);
+	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
+		assert_int_equal(status.window[i].flash_bytes, 0);
+		assert_int_equal(status.window[i].app_bytes, 8); /* key and value */
+	}
+	assert_true(write_one(h));
+	status = status_of(h);
+	for (unsigned i = 0; i < STORE_WINDOWS; i++)
+		assert_in_range(status.window[i].flash_bytes, KIB(32), KIB(80)); /* a segment */
+}
+
+static void what_was_tuned_is_shown(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	assert_int_equal(status_of(h).write_limit, 0);
+	store_set_tuning(h->store, &(struct store_tuning){ .hot_fraction = 0,
+							   .flash_write_limit = 12345,
+							   .read_timeout_ms = 1000,
+							   .admission = CLF_ADMIT_ALL });
+	struct store_status status = status_of(h);
+	assert_int_equal(status.write_limit, 12345);
+	assert_int_equal(status.hot_threshold_bytes, status.dram_budget - KIB(32)); /* of the flash nothing */
+	assert_int_equal(store_set_memory_limit(h->store, MIB(9)), FS_OK);
+	assert_int_equal(status_of(h).memory_limit, MIB(9));
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void the_parts_of_memory_are_all_that_is_used(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	for (unsigned round = 0; round < 3; round++) {
+		set_some(h, 500);
+		set_on_flash(h, "key", "value");
+		assert_value(h, "key", "value"); /* a reader's buffers */
+		turn(h, 0);
+		struct store_status status = status_of(h);
+		struct store_memory memory = memory_of(h);
+		assert_int_equal(memory.limit, MIB(8));
+		assert_int_equal(memory.items, status.dram_bytes);
+		assert_int_equal(memory.tables, status.dram_table_bytes);
+		assert_int_equal(memory.readers, status.reader_bytes);
+		assert_true(memory.readers > 0);
+		assert_int_equal(memory.plans, 0);
+		uint64_t parts = memory.items + memory.tables + memory.stripes + memory.index + memory.filters +
+				 memory.index_other + memory.segments + memory.classifier + memory.plans +
+				 memory.staging + memory.readers;
+		assert_in_range(status.memory_used - parts, 0, SEG_PAGE - 1); /* the region has whole pages */
+		assert_true(memory.untouched < memory.index + memory.segments + memory.classifier + MIB(1));
+		assert_int_equal(status.hash_buckets * sizeof(void *), status.dram_table_bytes);
+	}
+}
+
+static void what_holes_cost_is_charged_and_no_part_of_the_heap(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint64_t budget = status_of(h).dram_budget, heap = memory_of(h).heap;
+	atomic_store(&h->store->excess_bytes, KIB(100));
+	assert_int_equal(memory_of(h).charged, KIB(100));
+	assert_int_equal(memory_of(h).heap, heap);
+	assert_int_equal(status_of(h).dram_budget, budget - KIB(100));
+	atomic_store(&h->store->excess_bytes, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(without_flash_its_figures_are_zero),
+		TEST(an_account_below_zero_is_shown_as_nothing),
+		TEST(an_empty_store_has_no_objects_and_divides_by_none_of_them),
+		TEST(objects_of_both_tiers_are_counted_once),
+		TEST(what_was_written_is_in_each_window),
+		TEST(what_was_tuned_is_shown),
+		TEST(the_parts_of_memory_are_all_that_is_used),
+		TEST(what_holes_cost_is_charged_and_no_part_of_the_heap),
+	};
+
+	return cmocka_run_group_tests_name("store: figures", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clean copies that a fault point makes of what is read from flash. */
+#include "tests/unit/server/store/harness.h"
+
+static void a_slow_get_promotes_nothing_that_was_overwritten(void **state)
+{
+	struct harness *h = *state;
+	struct flight slow, f;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "k", "old");
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	assert_false(start(h, 0, &slow, STORE_GET, "k"));
+	start_with(h, 1, &f, .op = STORE_SET, .key = "k", .value = "new", .length = 3);
+	finish(h, &slow);
+	assert_value(h, "k", "new");
+	assert_false(start(h, 0, &slow, STORE_GET, "k") && slow.reply.from_flash);
+	start(h, 1, &f, STORE_DELETE, "k");
+	assert_missing(h, "k");
+}
+
+static void a_slow_get_promotes_nothing_that_was_deleted(void **state)
+{
+	struct harness *h = *state;
+	struct flight slow, f;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "k", "old");
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	assert_false(start(h, 0, &slow, STORE_GET, "k"));
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	start(h, 1, &f, STORE_DELETE, "k");
+	assert_int_equal(finish(h, &f).result, STORE_DELETED);
+	finish(h, &slow);
+	assert_int_equal(where(h, "k"), NOWHERE);
+	assert_missing(h, "k");
+}
+
+/* Under -M a slot must lead to its own key alone, and a copy's change could not tell. */
+static void under_m_nothing_is_promoted(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.evict = false;
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+}
+
+static void a_large_object_is_not_promoted(void **state)
+{
+	static char value[9000];
+	struct harness *h = *state;
+	uint64_t promotions = ctr_sum(CTR_flash_promotions);
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	run_full(h, .op = STORE_SET, .key = "k", .value = value, .length = sizeof(value));
+	move(h, "k");
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+	assert_int_equal(ctr_sum(CTR_flash_promotions), promotions);
+}
+
+static void a_copy_has_all_that_its_object_has_and_the_slot_stays(void **state)
+{
+	struct harness *h = *state;
+	struct fidx_match before, after;
+	uint64_t promotions = ctr_sum(CTR_flash_promotions);
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	uint64_t cas =
+		run_full(h, .op = STORE_SET, .key = "k", .value = "value", .length = 5, .flags = 7, .exptime = 100).cas;
+	move(h, "k");
+	assert_true(slot_of(h, "k", &before));
+	make_clean_copy(h, "k");
+	assert_int_equal(ctr_sum(CTR_flash_promotions), promotions + 1);
+	assert_true(slot_of(h, "k", &after));
+	assert_true(fidx_same(&before, &after));
+	struct reply reply = get(h, "k");
+	assert_false(reply.from_flash);
+	assert_string_equal(reply.value, "value");
+	assert_int_equal(reply.flags, 7);
+	assert_int_equal(reply.cas, cas);
+	seconds_pass(h, 99);
+	assert_value(h, "k", "value");
+	seconds_pass(h, 1);
+	assert_missing(h, "k");
+}
+
+static void two_gets_of_one_object_make_one_copy(void **state)
+{
+	struct harness *h = *state;
+	struct flight one, two;
+	uint64_t promotions = ctr_sum(CTR_flash_promotions);
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	uint64_t items = store_dram_items(h->store);
+	fault_arm(FAULT_store_promote, FAULT_ALWAYS, 0);
+	assert_false(start(h, 0, &one, STORE_GET, "k"));
+	assert_false(start(h, 1, &two, STORE_GET, "k"));
+	assert_string_equal(finish(h, &one).value, "val");
+	assert_string_equal(finish(h, &two).value, "val");
+	assert_int_equal(ctr_sum(CTR_flash_promotions), promotions + 1);
+	assert_int_equal(store_dram_items(h->store), items + 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_slow_get_promotes_nothing_that_was_overwritten),
+		TEST(a_slow_get_promotes_nothing_that_was_deleted),
+		TEST(under_m_nothing_is_promoted),
+		TEST(a_large_object_is_not_promoted),
+		TEST(a_copy_has_all_that_its_object_has_and_the_slot_stays),
+		TEST(two_gets_of_one_object_make_one_copy),
+	};
+
+	return cmocka_run_group_tests_name("store: promotion", tests, NULL, NULL);
+}
