@@ -7,8 +7,8 @@
  *
  * Answers. A protocol appends an answer to the output bytes if it knows the answer at once. An answer that it does not
  * know yet (a flash read is under way), or that is too large to copy, is a reply: it stands in the queue and names its
- * place in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end in,
- * and a hit in DRAM costs neither a reply nor an allocation:
+ * position in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end
+ * in, and a hit in DRAM costs neither a reply nor an allocation:
  *
  *   output bytes  |VALUE a ...|            |VALUE c ...END|      one sendmsg, pieces in this order
  *   replies                    \ b: pending                      ... up to the first pending one

@@ -140,8 +140,8 @@ static inline bool meta_given(const struct meta_command *command, char flag)
 
 /*
  * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or
- * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay
- * in its place as long as its key is used.
+ * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must not
+ * be moved as long as its key is used, which may point into it.
  */
 enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
