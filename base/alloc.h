@@ -95,7 +95,7 @@ FS_MUST_CHECK void *mem_reserve(size_t bytes);
 FS_MUST_CHECK int mem_commit(void *memory, size_t bytes);
 void mem_decommit(void *memory, size_t bytes);
 
-/* The number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
+/* Returns the number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
 unsigned long mem_allocations(void);
 
 #endif

@@ -16,7 +16,7 @@ struct clk {
 	_Atomic uint64_t scripted_us; /* the time of a scripted clock */
 };
 
-/* The boot-time clock (CLOCK_BOOTTIME). Static storage. */
+/* Returns the boot-time clock (CLOCK_BOOTTIME). Static storage. */
 const struct clk *clk_boot(void);
 
 /* Makes a clock that stands at start_us until it is moved. Nothing is to be freed. */
@@ -40,7 +40,7 @@ static inline uint64_t clk_now_ms(const struct clk *clk)
 	return clk_now_ns(clk) / 1000000;
 }
 
-/* The wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
+/* Returns the wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
 int64_t clk_wall_seconds(void);
 
 #endif

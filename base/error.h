@@ -36,7 +36,7 @@ enum fs_error {
 #undef FS_ERROR_ENUM
 };
 
-/* The text of a code: never NULL, static storage. An unknown code has a text too. */
+/* Returns the text of a code: never NULL, static storage. An unknown code has a text too. */
 const char *fs_strerror(int code);
 
 /* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void) and the reason. */

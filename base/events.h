@@ -71,7 +71,7 @@ void events_emit(enum event_stream stream, const char *format, ...) __attribute_
    room for 3 * length + 1 bytes. */
 const char *events_key(const char *key, size_t length, char *out);
 
-/* The stream of this name, or EVENT_STREAMS if there is none. */
+/* Returns the stream of this name, or EVENT_STREAMS if there is none. */
 enum event_stream events_find(const char *name, size_t length);
 
 /* Sets the size of rings made from now on (-o worker_logbuf_size), at least two lines; 64 KiB before any call. */

@@ -65,7 +65,7 @@ void lock_release(struct lock *lock);
 /* Asserts in debug builds that the calling thread holds the lock; does nothing in others. */
 void lock_assert_held(const struct lock *lock);
 
-/* The number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
+/* Returns the number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
 unsigned long lock_acquisitions(enum lock_rank rank);
 
 #endif

@@ -26,7 +26,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_NOTICE, LOG_LEVEL_IN
 void log_set_level(enum log_level level);
 extern _Atomic int log_threshold; /* of log_set_level and log_level alone */
 
-/* The level. Inline, as each command asks for it. */
+/* Returns the level. Inline, as each command asks for it. */
 static inline enum log_level log_level(void)
 {
 	return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);

@@ -28,8 +28,8 @@ bool resident_is_exact(void);
 /* All three. Reads the list of mappings, which takes some hundred microseconds, however much the process holds. */
 void resident_read(struct resident *out);
 
-/* The bytes of private memory that lie in whole pages that were never touched, and so are not resident. Asks the kernel
-   about each page, and about a part of them if there are more than 2 GiB. */
+/* Returns the bytes of private memory that lie in whole pages that were never touched, and so are not resident. Asks
+   the kernel about each page, and about a part of them if there are more than 2 GiB. */
 uint64_t resident_untouched(const void *memory, uint64_t bytes);
 
 #endif

@@ -182,7 +182,7 @@ float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_f
  * again, the last model is used until the next training.
  */
 void clf_set_admission(struct clf *clf, enum clf_admission admission);
-/* The rule in force. */
+/* Returns the rule in force. */
 enum clf_admission clf_get_admission(const struct clf *clf);
 
 /* Rises whenever scores may have changed: with a new model, another threshold or another rule. */
@@ -215,7 +215,7 @@ struct clf_status {
 };
 /* A snapshot; takes leaf locks. */
 void clf_get_status(struct clf *clf, struct clf_status *out);
-/* Memory of the classifier, without what a training takes while it runs. */
+/* Returns the memory of the classifier, without what a training takes while it runs. */
 size_t clf_memory_bytes(const struct clf *clf);
 /* The part of it that was never touched and so is not resident. Asks the kernel about each page. */
 size_t clf_untouched_bytes(const struct clf *clf);

@@ -89,7 +89,7 @@ void sampler_fini(struct sampler *sampler);
 size_t sampler_bytes(const struct sampler *sampler);
 size_t sampler_untouched(const struct sampler *sampler);
 
-/* The hash of a key as all parts of the classifier use it. */
+/* Returns the hash of a key as all parts of the classifier use it. */
 static inline uint64_t sampler_key(const struct sampler *sampler, uint64_t hash)
 {
 	return mix64(hash ^ sampler->config.seed);
@@ -116,7 +116,7 @@ void sampler_sweep(struct sampler *sampler, uint64_t now_ms);
    after an error). Returns their number, or FS_ENOMEM. Takes the leaf lock of each stripe in turn. */
 FS_MUST_CHECK long sampler_collect(struct sampler *sampler, uint64_t since_ms, struct clf_sample **out);
 
-/* Keys that have an entry now. Takes the leaf lock of each stripe in turn. */
+/* Returns how many keys have an entry now. Takes the leaf lock of each stripe in turn. */
 size_t sampler_tracked(struct sampler *sampler);
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 	return mix64(sample->key) % 5 == 0;
 }
 
-/* The decision value; >= 0 admits. */
+/* Returns the decision value; >= 0 admits. */
 double model_decide(const struct clf_model *model, const struct clf_state *state);
 
 /*
@@ -201,9 +201,9 @@ FS_MUST_CHECK int model_train(struct clf_model *model, const struct clf_sample *
 /* Judges the model and the simple rules on the held-out ones of the samples. */
 void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
 		 struct judgement *out);
-/* False if too few of the samples are flashy for a verdict. */
+/* Returns false if too few of the samples are flashy for a verdict. */
 FS_MUST_CHECK bool guard_can_tell(const struct judgement *judgement);
-/* True if the model may be used; the reason is set either way. */
+/* Returns true if the model may be used; the reason is set either way. */
 FS_MUST_CHECK bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES]);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
@@ -254,9 +254,9 @@ struct clf {
 	bool stopping;
 };
 
-/* Length of the horizon of a sample taken now, > 0. */
+/* Returns the length of the horizon of a sample taken now, > 0. */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms);
-/* An object as a model may see it: in mode paper with the paper's five features only. */
+/* Returns an object as a model may see it: in mode paper with the paper's five features only. */
 struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
 			      uint32_t ttl_seconds);
 /* Puts a model in use, or none if model is NULL. Both are copied. Takes model_lock. */
@@ -264,7 +264,7 @@ void clf_publish(struct clf *clf, const struct clf_model *model, const struct ju
 /* The trainer's fields of clf. The thread doesn't run before trainer_init nor at trainer_fini. */
 void trainer_init(struct clf *clf);
 void trainer_fini(struct clf *clf);
-/* The least decision value, or rank, that the write budget lets pass: 0 to 20. */
+/* Returns the least decision value, or rank, that the write budget lets pass: 0 to 20. */
 double budget_threshold(const struct clf *clf);
 
 #endif

@@ -196,8 +196,8 @@ static void *trainer_main(void *argument)
 {
 	struct clf *clf = argument;
 
-	/* Linux gives each thread a niceness of its own. If it refuses, the trainer runs at the priority of the others.
-	   */
+	/* Linux gives each thread a niceness of its own. If it refuses, the trainer runs at the priority of the
+	   others. */
 	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS) != 0)
 		log_debug("classifier: the trainer keeps its priority: %s", strerror(errno));
 	lock_acquire(&clf->thread_lock);

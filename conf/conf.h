@@ -144,7 +144,7 @@ struct conf_option {
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
 
-/* The log level that -v asks for. */
+/* Returns the log level that -v asks for. */
 enum log_level conf_log_level(const struct conf *conf);
 
 /*

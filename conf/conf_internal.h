@@ -32,7 +32,7 @@ struct conf_row {
 extern const struct conf_row conf_rows[];
 extern const int conf_row_count;
 
-/* The index of the row with this long name, or -1. Headings have no name. */
+/* Returns the index of the row with this long name, or -1. Headings have no name. */
 int conf_find_row(const char *name);
 
 #define CONF_ACCEPTED_BYTES 256
@@ -41,12 +41,13 @@ int conf_find_row(const char *name);
    text. */
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES]);
 
-/* The name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
+/* Returns the name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
 const char *conf_argument_name(const struct conf_row *row);
 
 #define CONF_VALUE_BYTES 64
 
-/* The field's value in the file's form. It is in text, in static storage, or, for a STRING, the field itself. */
+/* Returns the field's value in the file's form. It is in text, in static storage, or, for a STRING, the field
+   itself. */
 const char *conf_value_text(const struct conf *conf, const struct conf_option *option, char text[CONF_VALUE_BYTES]);
 
 /* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when conf_accepted()

@@ -73,19 +73,19 @@ struct extent_pair {
 	struct lock *lock[2];
 };
 
-/* The number of groups; 0: the table is not in use. */
+/* Returns the number of groups; 0: the table is not in use. */
 static inline uint64_t extent_groups(const struct extent_table *table)
 {
 	return extent_load(&table->groups);
 }
 
-/* The stripe of a group. Both tables share the stripes. */
+/* Returns the stripe of a group. Both tables share the stripes. */
 static inline struct lock *extent_lock(struct fidx *index, uint64_t group)
 {
 	return &index->extents.stripe[group % EXTENT_STRIPES];
 }
 
-/* The pair of a hash in a table with so many groups, 1 or more. Takes no lock. */
+/* Returns the pair of a hash in a table with so many groups, 1 or more. Takes no lock. */
 static inline struct extent_pair extent_pair(struct fidx *index, unsigned table, uint64_t groups, uint64_t hash)
 {
 	uint64_t mixed = mix64(hash ^ index->tag_seed);

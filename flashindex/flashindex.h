@@ -97,7 +97,7 @@ FS_MUST_CHECK int fidx_create(struct fidx **out, const struct fidx_config *confi
 /* Frees the index, and every filter that it owns, while no other thread uses it. NULL does nothing. */
 void fidx_destroy(struct fidx *index);
 
-/* Bits of a slot's tag. Constant. */
+/* Returns the bits of a slot's tag. Constant. */
 unsigned fidx_tag_bits(const struct fidx *index);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -121,8 +121,8 @@ uint64_t fidx_place(const struct fidx *index, const struct fidx_key *key, uint32
 /* Starts to bring the key's buckets into the processor's cache. Only affects time. */
 void fidx_prefetch(const struct fidx *index, const struct fidx_key *key);
 
-/* The key stripe of a hash, 0 .. stripes - 1: a function of the tag alone. stripes: a power of two, at most 65536. With
-   more stripes than tags, some stripes have no key. */
+/* Returns the key stripe of a hash, 0 .. stripes - 1: a function of the tag alone. stripes: a power of two, at most
+   65536. With more stripes than tags, some stripes have no key. */
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes);
 
 /* ---- lookup and change ----------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits);
  * with two (one probe each), 0.15 with four, 0.024 with eight. Any thread.
  */
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
-/* Bytes of a unit for n keys; 0 when filter_bits is 0. */
+/* Returns the bytes of a unit for n keys; 0 when filter_bits is 0. */
 uint64_t fidx_filter_length(const struct fidx *index, uint64_t n);
 
 /*
@@ -241,7 +241,7 @@ void fidx_segment_open(struct fidx *index, uint32_t segment, unsigned table, uin
    cleaner. */
 void fidx_segment_close(struct fidx *index, uint32_t segment);
 
-/* The number of slots and extents that still name the segment, ghosts included. Any thread, no lock. */
+/* Returns the number of slots and extents that still name the segment, ghosts included. Any thread, no lock. */
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t segment);
 
 /* Empties every slot and extent that names the segment, in a full pass: 90 ms per GB of index, each stripe held for

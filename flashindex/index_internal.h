@@ -199,9 +199,9 @@ void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int
 struct filter *filter_wrap(void *bytes, size_t length);
 /* Frees filter and bytes; NULL does nothing. */
 void filter_free(struct filter *filter);
-/* Bytes of memory that the filter takes. */
+/* Returns the bytes of memory that the filter takes. */
 size_t filter_bytes(const struct filter *filter);
-/* The probability that it passes another key, 0 .. 1. Reads the whole filter. */
+/* Returns the probability that it passes another key, 0 .. 1. Reads the whole filter. */
 double filter_pass_rate(const struct filter *filter);
 /* False: no key with this hash is in it. The caller is between readers_enter and readers_leave, or owns it. */
 FS_MUST_CHECK bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash);
@@ -261,7 +261,7 @@ static inline uint64_t segment_sequence(const struct fidx *index, uint32_t segme
 	return atomic_load_explicit(&segment_at(index, segment)->sequence, memory_order_acquire);
 }
 
-/* The table to which the segment is, or was last, bound. */
+/* Returns the table to which the segment is, or was last, bound. */
 static inline unsigned segment_table(const struct fidx *index, uint32_t segment)
 {
 	return atomic_load_explicit(&segment_at(index, segment)->table, memory_order_relaxed);
@@ -273,13 +273,14 @@ static inline bool slot_is_free(const struct fidx *index, uint32_t slot)
 	return segment_sequence(index, slot_segment(&index->layout, slot)) == SEGMENT_CLOSED;
 }
 
-/* The number of buckets of a live table. */
+/* Returns the number of buckets of a live table. */
 static inline uint64_t table_buckets(const struct table *table)
 {
 	return atomic_load_explicit(&table->buckets, memory_order_relaxed);
 }
 
-/* The live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ... ctz(left) */
+/* Returns the live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ...
+   ctz(left) */
 static inline uint32_t tables_live(const struct fidx *index)
 {
 	return atomic_load_explicit(&index->live, memory_order_relaxed);
@@ -291,7 +292,7 @@ static inline uint32_t tables_epoch(const struct fidx *index)
 	return atomic_load_explicit(&index->epoch, memory_order_acquire);
 }
 
-/* The stripe of a bucket of a table. */
+/* Returns the stripe of a bucket of a table. */
 static inline struct stripe *bucket_stripe(const struct fidx *index, const struct table *table, uint32_t bucket)
 {
 	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_relaxed)];
@@ -336,7 +337,7 @@ static inline void readers_leave(struct shard *shard)
 	atomic_fetch_sub_explicit(&shard->readers, 1, memory_order_release);
 }
 
-/* The other bucket of a slot in a table of so many buckets. The function is its own inverse. */
+/* Returns the other bucket of a slot in a table of so many buckets. The function is its own inverse. */
 static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets, uint32_t bucket, uint32_t tag)
 {
 	uint64_t sum = reduce64(mix64(tag ^ index->tag_seed), buckets);
@@ -344,7 +345,8 @@ static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets
 	return (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);
 }
 
-/* A key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the tag. */
+/* Returns a key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the
+   tag. */
 static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uint32_t tag)
 {
 	return (uint64_t)table_id << 56 | (uint64_t)(bucket[0] < bucket[1] ? bucket[0] : bucket[1]) << 24 | tag;
@@ -352,7 +354,7 @@ static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uin
 
 _Static_assert(32 - SLOT_FIXED_BITS - 1 <= 24, "the widest tag fits below the bucket");
 
-/* The key with its buckets in the tables that are live now: key itself, or copy. */
+/* Returns the key with its buckets in the tables that are live now: key itself, or copy. */
 static inline const struct fidx_key *key_settle(const struct fidx *index, const struct fidx_key *key,
 						struct fidx_key *copy)
 {

@@ -55,13 +55,13 @@ static inline bool state_is_read(unsigned state)
 	return (state & 1) && state != STATE_GHOST;
 }
 
-/* The state of a new slot with that CLOCK, 0 .. CLOCK_MAX. */
+/* Returns the state of a new slot with that CLOCK, 0 .. CLOCK_MAX. */
 static inline unsigned state_unread(unsigned clock)
 {
 	return clock << 1;
 }
 
-/* The state after a hit. Never a ghost. */
+/* Returns the state after a hit. Never a ghost. */
 static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode)
 {
 	unsigned clock = state_clock(state);
@@ -72,8 +72,8 @@ static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode
 }
 
 /*
- * The state after the hand. No state says "read, CLOCK 0": while no ghost is wanted, a read object stays at 1, so
- * that reclaim knows of the read; when ghosts are wanted, it goes to 0 and loses the mark, one pass before it would
+ * Returns the state after the hand. No state says "read, CLOCK 0": while no ghost is wanted, a read object stays at 1,
+ * so that reclaim knows of the read; when ghosts are wanted, it goes to 0 and loses the mark, one pass before it would
  * be a ghost.
  */
 static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
@@ -160,7 +160,7 @@ static inline unsigned slot_state(uint32_t slot)
 	return slot & STATE_MASK;
 }
 
-/* A slot with this name and state zero. */
+/* Returns a slot with this name and state zero. */
 static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag, unsigned function)
 {
 	debug_must(tag >> layout->tag_bits == 0 && function <= SLOT_FUNCTION_MASK);
@@ -205,7 +205,7 @@ static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter
 	return lanes;
 }
 
-/* One bit for each of the 16 lanes that are all ones. */
+/* Returns one bit for each of the 16 lanes that are all ones. */
 static inline unsigned bucket_bits(const __m128i equal[4])
 {
 	__m128i low = _mm_packs_epi32(equal[0], equal[1]);

@@ -33,7 +33,7 @@ static inline void plan_step(const struct plan_job *job)
 		job->step->call(job->step->context);
 }
 
-/* The footer's bytes for that many objects. */
+/* Returns the footer's bytes for that many objects. */
 uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects);
 
 /*
@@ -55,8 +55,8 @@ static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 FS_MUST_CHECK int plan_sweep(struct plan_job *job);
 FS_MUST_CHECK int plan_paper(struct plan_job *job);
 
-/* The granule, in bytes, with which the sweep is expected to lose the fewest bytes. slot_count, slot_bytes: of the
-   candidates that are no extents. */
+/* Returns the granule, in bytes, with which the sweep is expected to lose the fewest bytes. slot_count, slot_bytes: of
+   the candidates that are no extents. */
 uint32_t plan_choose_granule(const struct seg_candidate *candidates, uint32_t count, uint64_t slot_count,
 			     uint64_t slot_bytes, uint64_t data_bytes, unsigned functions);
 

@@ -26,7 +26,7 @@ struct pool {
 
 /* An empty pool that keeps up to SEG_READER_IDLE_MOST bytes idle. */
 void pool_init(struct pool *pool);
-/* A buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
+/* Returns a buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size);
 /* Takes a buffer back: keeps or frees it. */
 void pool_give(struct pool *pool, void *buffer, uint64_t size);

@@ -67,20 +67,20 @@ struct seg_config {
 	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
-/* The number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS.
-   Any thread. */
+/* Returns the number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS. Any
+   thread. */
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
-/* The size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
-   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative
-   code on error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
+/* Returns the size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
+   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative code on
+   error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
 FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
 
-/* How many bytes a file of this size at path could have: the file system's free bytes, and those that an
-   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a
-   block device, a file of full size, or a path that seg_open will refuse with a reason. */
+/* Returns how many bytes a file of this size at path could have: the file system's free bytes, and those that an
+   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a block device,
+   a file of full size, or a path that seg_open will refuse with a reason. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
 
-/* Bytes of region memory that the segment table takes. */
+/* Returns the bytes of region memory that the segment table takes. */
 uint64_t seg_region_bytes(uint32_t segments);
 
 /*
@@ -134,7 +134,7 @@ struct seg_record {
 };
 
 #define SEG_RECORD_HEADER 32u
-/* Bytes of a whole record. */
+/* Returns the bytes of a whole record. */
 static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_length)
 {
 	return SEG_RECORD_HEADER + key_length + value_length;
@@ -226,8 +226,8 @@ FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, u
 				    uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n),
 				    void *context, struct seg_plan *out);
 
-/* The offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned or
-   the caller is the cleaner. Any thread, no lock. */
+/* Returns the offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned
+   or the caller is the cleaner. Any thread, no lock. */
 uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function);
 /* The inverse: the least function, not below from, that leads the place to this offset; SEG_MAX_FUNCTIONS when
    there is none. Called like seg_position. */
@@ -246,13 +246,13 @@ FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_sta
    cleaner. */
 FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
-/* True while the device is online. Offline, it tries the device when the next try is due, which may take as long
-   as the device hangs. The cleaner. */
+/* Returns true while the device is online. Offline, it tries the device when the next try is due, which may take as
+   long as the device hangs. The cleaner. */
 bool seg_online(struct segments *seg);
 /* Is the device offline? Reads fail at once then. Any thread, no lock. */
 bool seg_offline(const struct segments *seg);
-/* Milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any thread, no
-   lock. */
+/* Returns the milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any
+   thread, no lock. */
 uint64_t seg_busy_ms(const struct segments *seg);
 
 struct seg_writer_ops {
@@ -305,12 +305,12 @@ void seg_reclaim_begin(struct segments *seg, uint32_t segment);
    Waits for its last reader, at most timeout_ms of real time. FS_OK: it is FREE. FS_EBUSY: it is still pinned,
    call again. The cleaner. */
 FS_MUST_CHECK int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms);
-/* The clock's milliseconds at the end of the segment's write. Called like seg_position. */
+/* Returns the clock's milliseconds at the end of the segment's write. Called like seg_position. */
 uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The sequence of the segment while it may be pinned; 0 otherwise. A reader that followed a slot hands it to
+/* Returns the sequence of the segment while it may be pinned; 0 otherwise. A reader that followed a slot hands it to
    seg_pin. Any thread, no lock. */
 uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 
@@ -362,7 +362,7 @@ void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes);
 /* Waits for all reads in flight, however long the device takes, and runs done for them. Every read must
    have been released when the last done returns. NULL does nothing. */
 void seg_reader_destroy(struct seg_reader *reader);
-/* An eventfd, owned by the reader, to which each completion adds. seg_reader_poll doesn't read it: watched
+/* Returns an eventfd, owned by the reader, to which each completion adds. seg_reader_poll doesn't read it: watched
    edge-triggered, or read by the owner before each poll, it tells when there is more to poll. */
 int seg_reader_fd(const struct seg_reader *reader);
 
@@ -392,9 +392,9 @@ FS_MUST_CHECK bool seg_read_cancel(struct seg_reader *reader, struct seg_read *r
 unsigned seg_reader_poll(struct seg_reader *reader);
 /* Gives the read's buffer back; its bytes are gone. Again, or without a buffer, it does nothing. */
 void seg_read_release(struct seg_reader *reader, struct seg_read *read);
-/* Bytes of the reader's buffers, in use and idle. Any thread, no lock. */
+/* Returns the bytes of the reader's buffers, in use and idle. Any thread, no lock. */
 uint64_t seg_reader_memory(const struct seg_reader *reader);
-/* Reads that were submitted and whose done has not run yet. */
+/* Returns how many reads were submitted and whose done has not run yet. */
 unsigned seg_reader_in_flight(const struct seg_reader *reader);
 
 /* Reports that the bytes at that offset of the segment fail their check although a record should lie there. Counts

@@ -134,7 +134,7 @@ static inline void device_answered(struct segments *seg)
 	atomic_store_explicit(&seg->busy_since_ms, 0, memory_order_relaxed);
 }
 
-/* The process's part of a segment. Any thread. */
+/* Returns the process's part of a segment. Any thread. */
 static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t number)
 {
 	struct seg_live *live = &seg->live[number];
@@ -143,7 +143,7 @@ static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t 
 	return live;
 }
 
-/* Where a segment begins on the device, in bytes. Any thread. */
+/* Returns where a segment begins on the device, in bytes. Any thread. */
 static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
@@ -180,8 +180,8 @@ void health_silent(struct segments *seg, uint64_t patience_ms);
 void health_none_left(struct segments *seg, int error);
 /* Notes that a segment was written: the next time offline begins with the shortest wait. */
 void health_proven(struct segments *seg);
-/* True while online. Offline, it tries the device again when the next try is due, and waits for it however long that
-   takes; when the device is back, retired segments are free again. */
+/* Returns true while online. Offline, it tries the device again when the next try is due, and waits for it however long
+   that takes; when the device is back, retired segments are free again. */
 FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* ---- table.c ---- */
@@ -195,7 +195,8 @@ uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */
 
-/* The keyed check of a record, of which the low 32 bits go into its header. header->check is not read. Any thread. */
+/* Returns the keyed check of a record, of which the low 32 bits go into its header. header->check is not read. Any
+   thread. */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value);
 /* Fills in the header of a record for that sequence and offset. Any thread. */
@@ -204,7 +205,7 @@ void record_header(const struct layout_super *super, uint64_t sequence, uint64_t
 
 /* ---- plan.c ---- */
 
-/* Bytes of the footer's area for that many objects, whole pages. positions: granules of the data area. */
+/* Returns the bytes of the footer's area for that many objects, whole pages. positions: granules of the data area. */
 uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t positions, uint64_t filter_bytes);
 
 /* ---- footer.c ---- */

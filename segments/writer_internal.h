@@ -33,7 +33,7 @@ struct stream {
 	int error; /* a negative errno; nothing more is issued then */
 };
 
-/* Bytes of a chunk for segments of this size. */
+/* Returns the bytes of a chunk for segments of this size. */
 uint64_t stream_chunk_bytes(uint64_t segment_bytes);
 /* Begins the stream of that segment. FS_ENOMEM; FS_ESYS with errno. Buffers and queue are made once and kept by seg. */
 FS_MUST_CHECK int stream_init(struct stream *stream, struct segments *seg, uint32_t segment,
@@ -51,7 +51,7 @@ void stream_drain(struct stream *stream);
 /* Waits for all issued chunks. */
 void stream_wait(struct stream *stream);
 
-/* Bytes of DRAM that the write of a segment takes at the most. */
+/* Returns the bytes of DRAM that the write of a segment takes at the most. */
 uint64_t writer_staging_bytes(uint64_t segment_bytes);
 
 /* segments.c: makes sure that next_sequence may be used, by a superblock write when needed. FS_ENOMEM, FS_EIO. */

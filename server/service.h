@@ -50,8 +50,8 @@ unsigned service_sockets(const struct service *service, const struct net_socket 
 
 /* None of these blocks: a message that the manager's queue has no room for is left out. */
 
-/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0: unknown.
-   */
+/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0:
+   unknown. */
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes);
 /* The same for a step that doesn't know how far it is. */
 void service_stage(struct service *service, const char *what);

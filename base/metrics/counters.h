@@ -55,10 +55,11 @@ static inline void ctr_add(enum ctr counter, uint64_t n)
 	ctr_add_to(ctr_own(), counter, n);
 }
 
-/* The sum over all threads since the start or the last ctr_reset. Any thread; doesn't block. */
+/* Returns the sum over all threads since the start or the last ctr_reset. Any thread; doesn't block. */
 uint64_t ctr_sum(enum ctr counter);
 
-/* The sum over all threads since the start: resets don't touch it, and it never goes back. Any thread; doesn't block. */
+/* Returns the sum over all threads since the start: resets don't touch it, and it never goes back. Any thread; doesn't
+   block. */
 uint64_t ctr_total(enum ctr counter);
 
 /* For "stats reset": takes the present sums as the new zero of ctr_sum. It writes to no thread's block. Any thread; of two calls at a
@@ -73,7 +74,7 @@ struct ctr_info {
 	const char *text; /* starts with a small letter, has no full stop */
 };
 
-/* The row of a counter. Static storage. */
+/* Returns the row of a counter. Static storage. */
 const struct ctr_info *ctr_info(enum ctr counter);
 
 #endif

@@ -75,7 +75,7 @@ struct lat_info {
 	const char *text; /* starts with a small letter, has no full stop */
 };
 
-/* The row of a histogram. Static storage. */
+/* Returns the row of a histogram. Static storage. */
 const struct lat_info *lat_info(enum lat latency);
 
 /* Upper bounds of the buckets in /metrics, in ns, ascending: 1, 2.5 and 5 of each power of ten from 1 us to 10 s. The bucket +Inf has

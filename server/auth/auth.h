@@ -49,7 +49,7 @@ enum auth_sasl_result {
 
 struct auth_sasl; /* one connection's exchange */
 
-/* The mechanisms, separated by blanks; "" without any. Valid until auth_close. */
+/* Returns the mechanisms, separated by blanks; "" without any. Valid until auth_close. */
 const char *auth_sasl_mechanisms(const struct auth *auth);
 /*
  * One step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data is

@@ -154,7 +154,8 @@ struct conn {
 	bool dead; /* closed; freed with the last pending reply */
 };
 
-/* The connection's descriptor, by which log lines and events name it. Any thread, while the connection is open. */
+/* Returns the connection's descriptor, by which log lines and events name it. Any thread, while the connection is
+   open. */
 int conn_number(const struct conn *conn);
 /* Writes the peer's address as log lines show it into out, and returns out: "127.0.0.1:4711", "[::1]:4711",
    "unix:/path". */
@@ -188,8 +189,8 @@ FS_MUST_CHECK bool conn_lend(struct conn *conn, void (*take)(void *context, stru
    them, as TLS needs that. The thread that has the loan. */
 FS_MUST_CHECK ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 
-/* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's.
-   */
+/* Returns the descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the
+   loan's. */
 int loan_fd(const struct loan *loan);
 
 /* Returns true if the peer has closed at least its sending side, or the connection is broken. Bytes that it has sent
@@ -241,12 +242,12 @@ void conn_reply_give(struct conn *conn, struct reply *reply);
 /* Puts a reply at the end of the output, with a pending request or complete. The queue owns it from here on. */
 void conn_queue(struct conn *conn, struct reply *reply);
 
-/* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must
-   wait. */
+/* Returns true while a read-modify-write of this connection is pending on a key with this hash: the next command on it
+   must wait. */
 bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
-/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go does.
-   */
+/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go
+   does. */
 bool conn_may_go_slow(struct conn *conn);
 
 /* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */

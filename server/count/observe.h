@@ -32,7 +32,7 @@ struct store_request;
 void observe_init(const struct conf *conf);
 /* Frees them, when no thread counts any more. Names of struct observe_app go with them. */
 void observe_fini(void);
-/* The bytes of the tables that are not resident yet. Reads the kernel's page map: not for the hot path. */
+/* Returns the bytes of the tables that are not resident yet. Reads the kernel's page map: not for the hot path. */
 uint64_t observe_untouched(void);
 
 /* Counts a request that is done; its value must not have been given back yet. */
@@ -70,7 +70,7 @@ struct observe_app {
 bool observe_app(unsigned index, struct observe_app *out);
 /* The same, but since the last observe_reset. */
 bool observe_app_since_reset(unsigned index, struct observe_app *out);
-/* How many applications have a name, 0 .. APPS_MAX: the largest index. */
+/* Returns how many applications have a name, 0 .. APPS_MAX: the largest index. */
 unsigned observe_app_count(void);
 
 /* "stats reset": observe_app_since_reset and observe_detail_line begin at 0 again. */

@@ -29,7 +29,7 @@ struct prefix_row {
 	_Atomic uint64_t value[PREFIX_COUNTERS];
 };
 
-/* A table for at most `most` names, beside number 0. Aborts when memory is out. The caller owns it. */
+/* Returns a table for at most `most` names, beside number 0. Aborts when memory is out. The caller owns it. */
 struct prefixes *prefixes_create(unsigned most);
 /* Frees it, when no thread counts in it any more. NULL is nothing. */
 void prefixes_destroy(struct prefixes *prefixes);
@@ -38,8 +38,8 @@ void prefixes_destroy(struct prefixes *prefixes);
    there are too many names, or memory is out. Takes a leaf lock to add one, and none to find one. */
 unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t length);
 
-/* The calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time; aborts when
-   memory is out. */
+/* Returns the calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time;
+   aborts when memory is out. */
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
 
 /* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of the calling thread's own row. */
@@ -50,11 +50,11 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* How many names there are; their numbers are 1 .. this. */
+/* Returns how many names there are; their numbers are 1 .. this. */
 unsigned prefixes_count(const struct prefixes *prefixes);
-/* The bytes of its tables that are not resident yet: they are made for the most names that there may be. */
+/* Returns the bytes of its tables that are not resident yet: they are made for the most names that there may be. */
 uint64_t prefixes_untouched(const struct prefixes *prefixes);
-/* The name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
+/* Returns the name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
    prefixes_destroy. */
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length);
 /* The sums over all threads since the last reset. */

@@ -43,11 +43,11 @@ struct metrics_sink {
 	void *context;
 	/* A family begins. type: enum metrics_type. */
 	void (*begin)(void *context, const char *name, int type, const char *help);
-	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each label.
-	   */
+	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each
+	   label. */
 	void (*sample)(void *context, const char *names, const char *const *values, double value);
-	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of them.
-	   */
+	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of
+	   them. */
 	void (*histogram)(void *context, const char *names, const char *const *values, const double *bounds_seconds,
 			  const uint64_t *cumulative, unsigned bounds, uint64_t count, double sum_seconds);
 };

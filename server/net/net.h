@@ -94,8 +94,8 @@ struct net_status {
 };
 /* Any thread; takes no lock except a leaf for certificates_at. */
 void net_get_status(const struct net *net, struct net_status *out);
-/* The bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the hot
-   path. */
+/* Returns the bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the
+   hot path. */
 uint64_t net_untouched(const struct net *net);
 
 /* A listening socket or a connection, for "stats conns". Texts live until see() returns. */

@@ -100,7 +100,7 @@ struct socket_conn {
 	bool lent; /* another thread has it: the worker neither reads, nor sends, nor closes it */
 };
 
-/* The socket's side of a connection. Aborts if it isn't one that is still allocated. */
+/* Returns the socket's side of a connection. Aborts if it isn't one that is still allocated. */
 static inline struct socket_conn *sock_of(struct conn *conn)
 {
 	struct socket_conn *sock = (struct socket_conn *)conn;
@@ -151,8 +151,8 @@ struct worker {
 	bool running; /* thread was started: net_serve's */
 	bool woken; /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is open.
-	   */
+	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is
+	   open. */
 	LIST_HEAD(, socket_conn) conns;
 	struct lock list_lock;
 	/* Connections that gave way get one turn, at the end of the worker's turn; otherwise they would have many turns
@@ -256,7 +256,7 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 
 /* Sends all answers that are ready, as far as the socket takes them. Sets conn->blocked or conn->failed. */
 void conn_flush(struct conn *conn);
-/* The bytes that wait to be sent, except those of pending replies. */
+/* Returns the bytes that wait to be sent, except those of pending replies. */
 static inline uint64_t conn_output_bytes(const struct conn *conn)
 {
 	return conn->output.tail - conn->output.head + conn->output.value_bytes;
@@ -274,15 +274,15 @@ void reply_free_all(struct worker *worker);
 
 /* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
 
-/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock.
-   */
+/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf
+   lock. */
 struct certificates;
 /* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't
    be used. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
-/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then.
-   */
+/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay
+   then. */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
 uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
 /* Makes a session with the present ones, which is the caller's. NULL: memory is out. */
@@ -310,8 +310,8 @@ void sweep_feed(struct worker *worker);
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
 /* The first four belong to the main thread. worker_init expects a zeroed struct: it makes the loop, the store's worker
-   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was made.
-   */
+   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was
+   made. */
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 /* Starts the thread. FS_OK or FS_ESYS. */
 FS_MUST_CHECK int worker_start(struct worker *worker);

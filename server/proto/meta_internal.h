@@ -26,7 +26,7 @@ struct meta_own {
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");
 
-/* The meta command's part of a reply. */
+/* Returns the meta command's part of a reply. */
 static inline struct meta_own *meta_own(struct reply *reply)
 {
 	return (struct meta_own *)reply->own;

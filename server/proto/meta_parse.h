@@ -97,7 +97,7 @@ enum meta_error {
 		META_ERRORS
 };
 
-/* The line that answers an error, line end included; "" for OK. Constant text. */
+/* Returns the line that answers an error, line end included; "" for OK. Constant text. */
 const char *meta_error_answer(enum meta_error error);
 
 /* Pointers lead into the line; the one of a key in base64 leads into the struct itself. A token's field is set if its
@@ -126,7 +126,7 @@ struct meta_command {
 	char decoded[META_DECODED_MAX];
 };
 
-/* The bit of a flag ('@' .. '~') in meta_command's given. */
+/* Returns the bit of a flag ('@' .. '~') in meta_command's given. */
 static inline uint64_t meta_flag_bit(char flag)
 {
 	return 1ull << (flag - '@');

@@ -18,9 +18,9 @@ struct conf;
 struct protocol;
 
 /*
- * The protocol of a connection that starts with this byte: binary for its magic byte, text for any other, unless an
- * option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol then.
- * Never NULL.
+ * Returns the protocol of a connection that starts with this byte: binary for its magic byte, text for any other,
+ * unless an option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol
+ * then. Never NULL.
  */
 const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
 
@@ -102,7 +102,7 @@ enum text_error {
 		TEXT_ERRORS
 };
 
-/* The line that answers an error, line end included; "" for OK. Constant text. */
+/* Returns the line that answers an error, line end included; "" for OK. Constant text. */
 const char *text_error_answer(enum text_error error);
 
 #define TEXT_KEY_MAX 250

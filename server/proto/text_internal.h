@@ -66,8 +66,8 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 enum text_step text_stats(struct conn *conn, const struct text_command *command);
 enum text_step text_verbosity(struct conn *conn, const struct text_command *command);
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command);
-/* The answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does. Constant
-   text. */
+/* Returns the answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does.
+   Constant text. */
 const char *text_flush_error(const struct conn *conn);
 enum text_step text_version(struct conn *conn, const struct text_command *command);
 enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);

@@ -264,7 +264,7 @@ struct store_request {
 	uint8_t class_met, class_brought; /* private: size classes of the old and of the new object; 0: none */
 };
 
-/* The hash of a key of length bytes, for store_request.hash. */
+/* Returns the hash of a key of length bytes, for store_request.hash. */
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
 
 /* memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds) as the store's
@@ -272,13 +272,13 @@ uint64_t store_hash(const struct store *store, const char *key, size_t length);
 uint32_t store_expiry(const struct store *store, int64_t exptime);
 
 /*
- * A new object with room for its value. The caller fills it through store_item_value(), and gives it to a request or
- * to store_item_drop. NULL with *why STORE_TOO_LARGE or STORE_NO_MEMORY. It counts in -m at once. Evicts from DRAM
- * inline when memory is short, with bounded work; never waits for the flash. The worker's thread.
+ * Returns a new object with room for its value. The caller fills it through store_item_value(), and gives it to a
+ * request or to store_item_drop. NULL with *why STORE_TOO_LARGE or STORE_NO_MEMORY. It counts in -m at once. Evicts
+ * from DRAM inline when memory is short, with bounded work; never waits for the flash. The worker's thread.
  */
 struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
 			       uint32_t expiry, uint32_t value_length, enum store_result *why);
-/* The value's bytes, value_length of them. */
+/* Returns the value's bytes, value_length of them. */
 char *store_item_value(struct item *item);
 /* Frees an object that no request took over. The worker's thread. */
 void store_item_drop(struct store_worker *worker, struct item *item);
@@ -428,9 +428,10 @@ FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *conte
  * items`: there is one list, not four, and the cold one's figures are all (number_cold = items, hits_to_cold =
  * get_hits).
  */
-/* The number of classes. */
+/* Returns the number of classes. */
 unsigned store_class_count(void);
-/* The largest item of a class (1 .. count) in bytes, all included; ascending. The last class holds larger ones too. */
+/* Returns the largest item of a class (1 .. count) in bytes, all included; ascending. The last class holds larger ones
+   too. */
 uint32_t store_class_bytes(unsigned class);
 
 struct store_class_status {
@@ -472,7 +473,7 @@ void store_worker_destroy(struct store_worker *worker);
 struct store_worker_fds {
 	int completions, timer;
 };
-/* The worker's descriptors; the worker closes them. */
+/* Returns the worker's descriptors; the worker closes them. */
 struct store_worker_fds store_worker_fds(const struct store_worker *worker);
 /* At the top of each turn of the event loop: reads the clock once for the turn, and returns it in ns. */
 uint64_t store_worker_turn(struct store_worker *worker);
@@ -485,7 +486,7 @@ void store_worker_flush(struct store_worker *worker);
 void store_worker_poll(struct store_worker *worker);
 /* Has store_worker_poll something to do at once that no descriptor tells of? */
 bool store_worker_has_work(const struct store_worker *worker);
-/* How many requests of the worker are not done. */
+/* Returns how many requests of the worker are not done. */
 unsigned store_worker_pending(const struct store_worker *worker);
 
 /* ---- figures --------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ struct index_cost {
 	uint64_t matches; /* slots that they found, touched or cleared */
 };
 
-/* The largest number of bytes of memory that index_run_init may take. */
+/* Returns the largest number of bytes of memory that index_run_init may take. */
 uint64_t index_run_bytes(const struct index_shape *shape);
 
 /* Makes and fills the index. samples: the inserts timed at the end of each sixteenth of the fill; the other inserts
@@ -71,7 +71,7 @@ void index_run_fini(struct index_run *run);
 FS_MUST_CHECK int index_run_measure(struct index_run *run, enum index_operation operation, unsigned round,
 				    uint64_t operations, struct index_cost *cost);
 
-/* The whole memory of the index, divided by the slots in use. */
+/* Returns the whole memory of the index, divided by the slots in use. */
 double index_run_bytes_per_slot(const struct index_run *run);
 
 #endif

@@ -85,9 +85,9 @@ struct value_parts {
 /* The parts of a key's value; middle points into the filler. */
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts);
 
-/* Whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */
+/* Returns whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */
 bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length, bool every);
-/* Whether every byte of this key's value is compared. */
+/* Returns whether every byte of this key's value is compared. */
 bool value_is_checked_whole(uint64_t number);
 
 /* --- load_batch.c --- */
@@ -186,8 +186,7 @@ void connection_fini(struct connection *connection);
 /* Makes the connection's next batch out of what the phase has left; load->left > 0, or the connection reads
    back. The connection is idle. Returns its operations. */
 uint64_t batch_make(struct load *load, struct connection *connection);
-/* Sends what the socket takes. FS_OK: all is out; FS_EAGAIN: more is to be sent when it has room; FS_ESYS.
- */
+/* Sends what the socket takes. FS_OK: all is out; FS_EAGAIN: more is to be sent when it has room; FS_ESYS. */
 FS_MUST_CHECK int batch_send(struct connection *connection);
 
 /* --- load_connect.c --- */

@@ -44,7 +44,7 @@ struct app {
 
 extern const struct app app_table[APP_COUNT];
 
-/* The index of an id in app_table, or -1. */
+/* Returns the index of an id in app_table, or -1. */
 int app_find(uint32_t id);
 
 #endif

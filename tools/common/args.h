@@ -31,7 +31,7 @@ uint64_t arg_size(const char *option, const char *text, uint64_t low, uint64_t h
 /* Microseconds: suffixes us ms s m h d; without one, seconds. */
 uint64_t arg_time_us(const char *option, const char *text, uint64_t low_us, uint64_t high_us);
 
-/* The index of text in a NULL-terminated list of words. */
+/* Returns the index of text in a NULL-terminated list of words. */
 int arg_word(const char *option, const char *text, const char *const *words);
 
 /* The form of an option's value, and the type of the variable that receives it. */

@@ -62,7 +62,8 @@ int trace_parse_meta_header(const char *line, size_t length, struct trace_column
 int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line, size_t length,
 		    struct trace_row *row, const char **why) FS_MUST_CHECK;
 
-/* The format of a trace by its first line, TRACE_AUTO if it is unknown. *is_header says that the line is no request. */
+/* Returns the format of a trace by its first line, TRACE_AUTO if it is unknown. *is_header says that the line is no
+   request. */
 enum trace_format trace_detect(const char *line, size_t length, bool *is_header);
 
 /* A request with dense ids in place of texts: keys and applications count from 0, in the order of

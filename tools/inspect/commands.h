@@ -27,8 +27,8 @@ int command_segment(const struct inspect_options *options, const struct flash *f
 struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 
 /*
- * The numbers of the complete segments, youngest first: of the last start only, or with all_starts of every start. The
- * caller frees them with mem_free.
+ * Returns the numbers of the complete segments, youngest first: of the last start only, or with all_starts of every
+ * start. The caller frees them with mem_free.
  */
 uint32_t *command_youngest_first(const struct flash *flash, const struct segment *segments, bool all_starts,
 				 uint32_t *count);
@@ -37,10 +37,12 @@ uint32_t *command_youngest_first(const struct flash *flash, const struct segment
 void superblock_print(const struct inspect_options *options, const struct flash *flash, bool in_use);
 json_t *superblock_json(const struct flash *flash, bool in_use);
 
-/* The JSON form of a segment in all commands: state, reason, and the header's fields if it has one. The caller owns it. */
+/* Returns the JSON form of a segment in all commands: state, reason, and the header's fields if it has one. The caller
+   owns it. */
 json_t *segment_json(const struct segment *segment);
 
-/* A remark about one copy of the superblock, or NULL. *failure says that a check failed; otherwise it is a note. */
+/* Returns a remark about one copy of the superblock, or NULL. *failure says that a check failed; otherwise it is a
+   note. */
 const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy, bool *failure);
 
 /* The location of a key's youngest record: find.c looks for it, dump.c shows it. */

@@ -103,7 +103,7 @@ const char *format_tail_flaw(const struct format_tail *tail, const struct format
 bool format_is_zero(const uint8_t *bytes, uint64_t length);
 uint64_t format_sum(const void *bytes, uint64_t length);
 
-/* The offset of a segment on the device. */
+/* Returns the offset of a segment on the device. */
 uint64_t format_segment_offset(const struct format_super *super, uint32_t number);
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ struct format_record {
  */
 uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out);
 
-/* Whether the keyed check holds. The whole record is at bytes. */
+/* Returns whether the keyed check holds. The whole record is at bytes. */
 bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
 			const struct format_record *record);
 

@@ -41,7 +41,7 @@ struct schedule {
 void schedule_init(struct schedule *schedule, const struct spool *spool, uint32_t copies, uint64_t limit);
 void schedule_fini(struct schedule *schedule);
 
-/* The number of requests that a schedule gives from start to end. */
+/* Returns the number of requests that a schedule gives from start to end. */
 uint64_t schedule_total(const struct spool *spool, uint32_t copies, uint64_t limit);
 
 /* Fills in the next request, or returns false at the end. */

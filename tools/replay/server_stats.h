@@ -35,7 +35,7 @@ bool server_tells_version(int fd);
 /* Sends "flush_all". True if the server did it. */
 bool server_flush(int fd);
 
-/* The value's text, which belongs to stats, or NULL. */
+/* Returns the value's text, which belongs to stats, or NULL. */
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);
 
 /* Stores the number in *value, or returns false if the server has none of this name. */

@@ -34,7 +34,7 @@ void value_init(void);
 /* Writes the key's text into out (no NUL). Returns its length: key_size, or more if the text needs more. */
 size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size);
 
-/* The hash of a key, which goes into its values. */
+/* Returns the hash of a key, which goes into its values. */
 uint64_t key_hash(const char *key, size_t length);
 
 /* Writes the value of a key and version, of the given length. */

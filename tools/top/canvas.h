@@ -52,9 +52,9 @@ void canvas_fini(struct canvas *canvas);
 #define CANVAS_MOST 1000
 void canvas_resize(struct canvas *canvas, int rows, int columns);
 
-/* The whole canvas as a pane. */
+/* Returns the whole canvas as a pane. */
 struct pane canvas_pane(struct canvas *canvas);
-/* A part of a pane, cut at its edges. */
+/* Returns a part of a pane, cut at its edges. */
 struct pane pane_part(const struct pane *pane, int row, int column, int rows, int columns);
 
 /* Draws text from `column` on. Returns the column behind the text. */

@@ -23,7 +23,7 @@ struct figure_info {
 	enum unit unit;
 	const char *text;
 };
-/* The row of figures.def, constant. */
+/* Returns the row of figures.def, constant. */
 const struct figure_info *figure_info(enum figure figure);
 
 /* Computes all figures. Ratios are between 0 and 1. */

@@ -58,9 +58,9 @@ bool model_step(struct model *model, struct server *server, bool sample);
 /* Makes totals count from now on. A server that restarts or resets its counters loses this base. */
 void model_rebase(struct model *model);
 
-/* Whether the server answers. */
+/* Returns whether the server answers. */
 bool server_answers(const struct server *server);
-/* The largest of the last `width` values; 0 if there is none. */
+/* Returns the largest of the last `width` values; 0 if there is none. */
 double history_most(const struct history *history, enum series series, int width);
 
 #endif

@@ -53,9 +53,9 @@ void peer_fini(struct peer *peer);
 /* Asks for all reports now, or as soon as there is a connection. */
 void peer_ask(struct peer *peer, int64_t now_us);
 
-/* The events that poll() is to wait for on fd (0: none). */
+/* Returns the events that poll() is to wait for on fd (0: none). */
 short peer_events(const struct peer *peer);
-/* The time at which peer_step is due even without an event; INT64_MAX: never. */
+/* Returns the time at which peer_step is due even without an event; INT64_MAX: never. */
 int64_t peer_due_us(const struct peer *peer);
 
 /* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values until

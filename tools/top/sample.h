@@ -33,7 +33,7 @@ struct field_info {
 	enum field_aggregate aggregate;
 	const char *also;
 };
-/* The row of fields.def, constant. */
+/* Returns the row of fields.def, constant. */
 const struct field_info *field_info(enum field field);
 
 /* Durations by kind: the rows of base/metrics/latency.def, and the columns of "stats latency". */
@@ -97,7 +97,7 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 /* Call it after the last row: a field without a value takes that of its second name (`also`). */
 void sample_complete(struct sample *sample, int64_t at_us);
 
-/* The application of this name, or NULL. */
+/* Returns the application of this name, or NULL. */
 const struct app *sample_app(const struct sample *sample, const char *name);
 
 #endif

@@ -23,7 +23,7 @@ enum term_key {
 	TERM_OTHER
 };
 
-/* The reason why the type of the terminal (TERM) is not usable, as static text, or NULL. */
+/* Returns the reason why the type of the terminal (TERM) is not usable, as static text, or NULL. */
 const char *term_unfit(void);
 
 /* Takes the terminal over. False, with a message, if its type is not usable. Keys come from *fd. */
@@ -36,10 +36,10 @@ void term_size(int *rows, int *columns);
 void term_show(const struct canvas *canvas);
 /* Draws everything anew, over the output of other programs. */
 void term_redraw(void);
-/* A character, an enum term_key, or TERM_NONE if none is waiting. */
+/* Returns a character, an enum term_key, or TERM_NONE if none is waiting. */
 int term_key(void);
 
-/* Whether the locale's character set has the block characters. */
+/* Returns whether the locale's character set has the block characters. */
 bool term_is_utf8(void);
 
 #endif

@@ -19,11 +19,11 @@ void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, 
 /* Makes room for so many bytes from the context's own hand, with bounded work; takes one stripe at a time. False:
    values under way hold too much, or -M forbids eviction. A worker. */
 FS_MUST_CHECK bool evict_inline(struct store_context *context, uint64_t bytes);
-/* Bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
+/* Returns the bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
 uint64_t store_hot_bytes(const struct store *store);
-/* The hot data threshold in bytes. Any thread. */
+/* Returns the hot data threshold in bytes. Any thread. */
 uint64_t store_hot_threshold(const struct store *store);
-/* The number of linked items. Any thread. */
+/* Returns the number of linked items. Any thread. */
 uint64_t store_dram_items(const struct store *store);
 
 /* ---- keeper.c and cleaner.c -------------------------------------------------------------------- */
@@ -42,9 +42,9 @@ void keeper_stop(struct store *store);
 /* One bounded step, some milliseconds. True: there is more to do at once. The keeper's thread, or without one the
    caller's. */
 bool keeper_step(struct store *store);
-/* Flash bytes per second, smoothed. Any thread. */
+/* Returns the flash bytes per second, smoothed. Any thread. */
 uint64_t keeper_write_rate(const struct store *store);
-/* Innocent slots that sets have cleared, as expected, in millionths. Any thread. */
+/* Returns the innocent slots that sets have cleared, as expected, in millionths. Any thread. */
 uint64_t keeper_innocent_millionths(const struct store *store);
 
 /* The cleaner's, like the keeper's. Without flash no thread starts, and the result is FS_OK. */

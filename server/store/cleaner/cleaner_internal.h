@@ -102,7 +102,7 @@ bool evict_excess_hot(struct store *store);
 void pace_init(struct store *store, uint64_t now_ms);
 /* Measures how fast memory is used up. From time to time; keeper. */
 void pace_observe(struct store *store, uint64_t now_ms);
-/* Bytes that are used up while a segment is made. Any thread. */
+/* Returns the bytes that are used up while a segment is made. Any thread. */
 uint64_t pace_reserve(const struct store *store);
 /* Will free memory be used up before the next segment has moved? Any thread. */
 bool pace_hurry(const struct store *store);
@@ -150,7 +150,7 @@ struct gathered {
 	uint64_t slot_bytes; /* of the records that get a slot */
 	uint64_t item_bytes; /* their cost in DRAM */
 };
-/* The item of the n-th record of a plan. */
+/* Returns the item of the n-th record of a plan. */
 static inline struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
 {
 	must(n < plan->count && plan->placed[n].candidate < gathered->count);
@@ -175,7 +175,7 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 	if (n < plan->count)
 		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
 }
-/* The size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
+/* Returns the size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
 /* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table:
    the index's table for their slots. One stripe held at a time. gathered_release frees the contents of out. */

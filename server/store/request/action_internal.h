@@ -76,7 +76,7 @@ static inline bool current_fetched(const struct current *current)
 
 /* The first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
 void action_begin(struct action *action);
-/* The key's item in DRAM, or NULL. Unlinks a dead item, and clears the slots of a clean copy. */
+/* Returns the key's item in DRAM, or NULL. Unlinks a dead item, and clears the slots of a clean copy. */
 struct item *action_find(struct action *action);
 /* Executes the request against current, and fills its result, value, number, cas and found. */
 void action_apply(struct action *action, const struct current *current);
@@ -133,22 +133,22 @@ void apply_number(struct action *action, const struct current *current);
 FS_MUST_CHECK bool options_prepare(struct store_context *context, struct store_request *request);
 /* Fills found with the object before the request. Needs no stripe for a record that answers a GET. */
 void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms);
-/* The expiry of an object that is vivified; fills found's. touch: the request has an expiry of its own too. */
+/* Returns the expiry of an object that is vivified; fills found's. touch: the request has an expiry of its own too. */
 uint32_t options_made(struct action *action, bool touch);
 /* Fills found: the object has this expiry now. */
 void options_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id a different one? (CAS, SET and REPLACE compare
    themselves.) */
 bool options_differs(const struct action *action, const struct current *current);
-/* The id that clients see on the object that the request stores; 0: ours. */
+/* Returns the id that clients see on the object that the request stores; 0: ours. */
 static inline uint64_t options_own_cas(const struct store_request *request)
 {
 	return __builtin_expect(request->has_options, 0) && request->options.own_cas ? request->options.new_cas : 0;
 }
-/* A new item of the request's key, with room for marks where the request needs it. NULL without memory. */
+/* Returns a new item of the request's key, with room for marks where the request needs it. NULL without memory. */
 struct item *options_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length);
-/* The key's object in DRAM with room for marks, its id unchanged; it has no slot and is in no plan. NULL without
-   memory. */
+/* Returns the key's object in DRAM with room for marks, its id unchanged; it has no slot and is in no plan. NULL
+   without memory. */
 struct item *options_markable(struct action *action, const struct current *current);
 /* Does an object with this expiry end so soon that the request wants it made anew? No lock. */
 bool options_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);

@@ -9,13 +9,13 @@
 
 #include "server/store/request/action_internal.h"
 
-/* The store's segments. */
+/* Returns the store's segments. */
 static inline struct segments *lookup_segments(const struct store_lookup *lookup)
 {
 	return lookup->worker->context.store->segments;
 }
 
-/* The match that is being read, where it is no extent. */
+/* Returns the match that is being read, where it is no extent. */
 static inline struct fidx_match *lookup_match(struct store_lookup *lookup)
 {
 	must(lookup->at < lookup->matches);
@@ -46,7 +46,7 @@ static inline void lookup_uncount_read(struct store_lookup *lookup)
 	lookup->reads--;
 }
 
-/* How long a request may wait for flash, in us: --flash-read-timeout. */
+/* Returns how long a request may wait for flash, in us: --flash-read-timeout. */
 static inline uint64_t timeout_us(const struct store_worker *worker)
 {
 	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed) * 1000ull;
@@ -54,7 +54,7 @@ static inline uint64_t timeout_us(const struct store_worker *worker)
 
 /* ---- lookup_pool.c --------------------------------------------------------------------------- */
 
-/* A lookup without matches, with room for so many. NULL: no memory. The stripe may be held. */
+/* Returns a lookup without matches, with room for so many. NULL: no memory. The stripe may be held. */
 struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches);
 /* Back into the pool: the lookup is in no list, and has neither pins nor a read. The stripe may be held. */
 void lookup_free(struct store_lookup *lookup);

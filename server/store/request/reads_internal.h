@@ -89,7 +89,7 @@ void reads_distrust(struct flash_read *read);
 /* lookup.c: the lookup's read is done. It may free the lookup. */
 void reads_done(struct store_lookup *lookup);
 
-/* Bytes of all reads, the reader's buffers included. */
+/* Returns the bytes of all reads, the reader's buffers included. */
 uint64_t reads_memory(const struct reads *reads);
 
 #endif

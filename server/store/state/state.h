@@ -161,7 +161,7 @@ _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct 
 
 /* ---- time.c and conditions --------------------------------------------------------------------- */
 
-/* A reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
+/* Returns a reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
 static inline uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
 {
 	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
@@ -178,7 +178,7 @@ static inline void store_apply_due_flush(struct store *store, uint32_t now_secon
 	if (__builtin_expect(at != 0, 0))
 		store_apply_flush(store, at, now_seconds);
 }
-/* The bytes written since the process began, for windows. Any thread. */
+/* Returns the bytes written since the process began, for windows. Any thread. */
 struct window_reading store_written(const struct store *store);
 
 /* --flash-write-limit now: bytes per second, 0: none. */
@@ -201,7 +201,7 @@ static inline bool store_alive(const struct store *store, uint32_t expiry, uint6
 	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
 }
 
-/* A new id, greater than all before. Any thread. */
+/* Returns a new id, greater than all before. Any thread. */
 static inline uint64_t store_next_cas(struct store *store)
 {
 	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
@@ -216,7 +216,7 @@ static inline uint64_t store_memory_limit(const struct store *store)
 	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
 }
 
-/* The stripe of a key's hash. */
+/* Returns the stripe of a key's hash. */
 static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 {
 	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
@@ -232,7 +232,7 @@ static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
 	       (store->pass.bucket > 0 && store->pass.stripe == stripe);
 }
 
-/* Seconds left until this expiry; 0: none, or it never expires. */
+/* Returns the seconds left until this expiry; 0: none, or it never expires. */
 static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 {
 	return expiry > now_seconds ? expiry - now_seconds : 0;
