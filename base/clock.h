@@ -24,7 +24,7 @@ void clk_scripted_init(struct clk *clk, uint64_t start_us);
 /* Moves a scripted clock forward. */
 void clk_scripted_advance(struct clk *clk, uint64_t us);
 
-/* The time since the clock's start, in nano-, micro- or milliseconds. */
+/* Return the time since the clock's start, in nano-, micro- or milliseconds. */
 static inline uint64_t clk_now_ns(const struct clk *clk)
 {
 	return clk->now_ns(clk);

@@ -2,8 +2,8 @@
 /*
  * Error codes: one table, with a text for each code.
  *
- * A function that can fail returns 0 (FS_OK) or one of these negative codes, and its result is FS_MUST_CHECK. A
- * function that also counts something returns the count, >= 0, or a code. An allocation returns NULL when memory is out
+ * A function that can fail returns 0 (FS_OK) or one of these negative codes, and is marked FS_MUST_CHECK. A function
+ * that also counts something returns the count, >= 0, or a code. An allocation returns NULL when memory is out
  * (base/alloc.h). A header names each function of its own that reports failure in another way. errno is part of a
  * result only with FS_ESYS. A cache miss is a result, not an error. Threads: everything here is constant.
  */

@@ -67,8 +67,8 @@ static inline bool events_on_any(unsigned streams)
    events_on() is true. Takes a leaf lock; the first call of a thread allocates its ring. */
 void events_emit(enum event_stream stream, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* A key as it stands in a line: letters, digits and "-._~" as they are, any other byte as %XX. Returns out, which has
-   room for 3 * length + 1 bytes. */
+/* Writes a key as it stands in a line into out: letters, digits and "-._~" as they are, any other byte as %XX. Returns
+   out, which has room for 3 * length + 1 bytes. */
 const char *events_key(const char *key, size_t length, char *out);
 
 /* Returns the stream of this name, or EVENT_STREAMS if there is none. */
@@ -89,7 +89,7 @@ struct events_status {
 	uint64_t written; /* lines that went into a ring */
 	uint64_t dropped; /* lines that found no room */
 };
-/* The counts since the start. */
+/* Fills out with the counts since the start. */
 void events_get_status(struct events_status *out);
 
 /* Frees the rings. No thread may emit any more. */

@@ -6,7 +6,7 @@
  * test arms a point by fault_arm(), or by the environment:
  * FLASHIELD_FAULTS="name=every:N,name=after:N,name=always,name=prob:PERMILLE".
  *
- * Threads: any (the state is atomic), but fault_call while the point is off.
+ * Threads: any, as the state is atomic, except that fault_call is called while the point is off.
  */
 #ifndef FS_BASE_FAULT_H
 #define FS_BASE_FAULT_H

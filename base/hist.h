@@ -29,7 +29,8 @@ struct hist {
 FS_MUST_CHECK struct hist *hist_create(void);
 void hist_destroy(struct hist *hist);
 
-/* The step of a value. Values below 64 have a step each; from there on every power of two has 64 steps. */
+/* Returns the number of a value's step. Values below 64 have a step each; from there on every power of two has 64
+   steps. */
 static inline unsigned hist_bucket(uint64_t value)
 {
 	unsigned shift;

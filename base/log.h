@@ -7,8 +7,9 @@
  * A line stays one line: control characters and bytes that are no UTF-8 are written as \n, \t or \xNN, so that a
  * client's bytes can neither look like another line nor move a terminal's cursor.
  *
- * Threads: any, but log_set_sink before there are others. A line is written with one write(2), which may block: never
- * log while a stripe lock is held. errno stays, and is what %m shows. A line that can't be written is lost.
+ * Threads: any, except that log_set_sink is called before there are others. A line is written with one write(2), which
+ * may block: never log while a stripe lock is held. errno stays, and is what %m shows. A line that can't be written is
+ * lost.
  */
 #ifndef FS_BASE_LOG_H
 #define FS_BASE_LOG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the classifier share. The parts, from the bottom up:
+ * What the files of the classifier share. Its parts, from the bottom up:
  *
  *   sampler   one sample per key and its label      one leaf lock per stripe
  *   history   keys evicted lately, and how often    one leaf lock per group of buckets
@@ -80,12 +80,13 @@ struct sampler {
 	struct sampler_stripe stripe[SAMPLER_STRIPES];
 };
 
-/* Of zeroed memory. FS_EINVAL if memory_bytes is too little for 8 keys per stripe; FS_ENOMEM. After either error
-   sampler_fini is still to be called. */
+/* Makes a sampler of zeroed memory. FS_OK; FS_EINVAL if memory_bytes is too little for 8 keys per stripe; FS_ENOMEM.
+   After either error sampler_fini is still to be called. */
 FS_MUST_CHECK int sampler_init(struct sampler *sampler, const struct sampler_config *config);
 /* Frees the tables. Does nothing to a zeroed sampler. */
 void sampler_fini(struct sampler *sampler);
-/* Bytes of the tables, and how many of these were never touched and so are not resident (asks the kernel). */
+/* sampler_bytes returns the bytes of the tables; sampler_untouched asks the kernel, and returns how many of them were
+   never touched and so are not resident. */
 size_t sampler_bytes(const struct sampler *sampler);
 size_t sampler_untouched(const struct sampler *sampler);
 
@@ -102,7 +103,7 @@ static inline bool sampler_wants(const struct sampler *sampler, uint64_t key)
 }
 
 /*
- * An event of a sampled key. subject is the object's state if this access may become the key's sample, else NULL.
+ * Notes an event of a sampled key. subject is the object's state if this access may become the key's sample, else NULL.
  * horizon_ms is the horizon of a sample taken now, > 0. Takes the leaf lock of the key's stripe.
  */
 void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *subject,
@@ -134,14 +135,14 @@ struct history {
 	struct lock lock[HISTORY_LOCKS]; /* LOCK_LEAF */
 };
 
-/* FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
+/* Makes an empty history. FS_OK; FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
 FS_MUST_CHECK int history_init(struct history *history, size_t memory_bytes);
 /* Frees the table. Does nothing to a zeroed history. */
 void history_fini(struct history *history);
-/* A stay of the key has ended. Takes a leaf lock. */
+/* Notes that a stay of the key has ended. Takes a leaf lock. */
 void history_add(struct history *history, uint64_t key);
-/* Earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its bucket. Takes a leaf
-   lock. */
+/* Returns the number of earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its
+   bucket. Takes a leaf lock. */
 unsigned history_stays(struct history *history, uint64_t key, bool *recent);
 
 /* ---- applications ---------------------------------------------------------------------------- */
@@ -261,7 +262,7 @@ struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *
 			      uint32_t ttl_seconds);
 /* Puts a model in use, or none if model is NULL. Both are copied. Takes model_lock. */
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
-/* The trainer's fields of clf. The thread doesn't run before trainer_init nor at trainer_fini. */
+/* Make and free the trainer's fields of clf. The thread runs neither before trainer_init nor at trainer_fini. */
 void trainer_init(struct clf *clf);
 void trainer_fini(struct clf *clf);
 /* Returns the least decision value, or rank, that the write budget lets pass: 0 to 20. */

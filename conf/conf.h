@@ -136,11 +136,10 @@ struct conf_option {
 /*
  * Sets all fields from defaults, file and command line, in this order.
  *
- * FS_OK: the start goes on, and the log level follows -v.
- * CONF_EXIT: the process is to end with conf->exit_code. It is 0 after an action such as -h, which has printed on out. After an error
- * line on err it is memcached's: 64 for a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses
- * with 1 (-t 0).
- * Call conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
+ * FS_OK: the start goes on, and the log level follows -v. CONF_EXIT: the process is to end with conf->exit_code. This
+ * is 0 after an action such as -h, which has printed on out. After an error line on err it is memcached's code: 64 for
+ * a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses with 1 (-t 0). Call
+ * conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
 
@@ -151,9 +150,9 @@ enum log_level conf_log_level(const struct conf *conf);
  * Reads defaults, file and command line once more into fresh, for a running daemon. argc and argv are those of conf_load, in the
  * order that it has left. The file is running->config_path.
  *
- * FS_OK; else CONF_EXIT or FS_ENOMEM, and why (cut to why_bytes) is one line with origin, option and accepted range.
- * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called conf_load may
- * call it. Blocks on the file.
+ * FS_OK; else CONF_EXIT or FS_ENOMEM, and one line in why (cut to why_bytes) names origin, option and accepted range.
+ * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called
+ * conf_load may call it. Blocks on the file.
  */
 int conf_reload(struct conf *fresh, const struct conf *running, int argc, char **argv, char *why,
 		size_t why_bytes) FS_MUST_CHECK;

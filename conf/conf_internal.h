@@ -2,8 +2,8 @@
 /*
  * Shared by conf's own files: the tables' rows, single values, flags, the file, notes.
  *
- * Threads: those of conf.h. Errors: functions that tell the operator return FS_OK or an exit code; those with a why write the
- * reason there, cut to why_bytes, and leave it to the caller to tell it.
+ * Threads: those of conf.h. Errors: functions that tell the operator return FS_OK or an exit code; those with a
+ * parameter why write the reason there, cut to why_bytes, for the caller to tell.
  */
 #ifndef FS_CONF_CONF_INTERNAL_H
 #define FS_CONF_CONF_INTERNAL_H
@@ -37,8 +37,8 @@ int conf_find_row(const char *name);
 
 #define CONF_ACCEPTED_BYTES 256
 
-/* Describes the accepted values: "a whole number from 1 to 256". Error lines have it after "is not", --help has it too. Returns
-   text. */
+/* Describes the accepted values: "a whole number from 1 to 256". Error lines show this text after "is not", and --help
+   shows it too. Returns text. */
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES]);
 
 /* Returns the name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
@@ -58,7 +58,8 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
 		 size_t why_bytes) FS_MUST_CHECK;
 
-/* conf_load, but for the log level. config_path is the file to read instead of the command line's --config, or NULL. */
+/* Does what conf_load does, except for the log level. config_path is the file to read instead of the command line's
+   --config, or NULL. */
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err) FS_MUST_CHECK;
 
 /* A walk over flags. */
@@ -75,15 +76,16 @@ struct conf_walk {
 /* Walks over the flags of argv. FS_OK, or CONF_EXIT with conf->exit_code. May permute argv. */
 int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk) FS_MUST_CHECK;
 
-/* Reads the file of --config. Error lines about flags in it start with program, as getopt's do. 0, or the exit code after an error
-   line on err. Blocks on the file. */
+/* Reads the file of --config. Error lines about flags in it start with program, as getopt's do. Returns 0, or the exit
+   code after an error line on err. Blocks on the file. */
 int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err) FS_MUST_CHECK;
 
-/* Does what no single row can: refuses options that contradict each other, derives values from several options, and notes options
-   without effect. 0, or the exit code after an error line on err. */
+/* Does what no single row can: refuses options that contradict each other, derives values from several options, and
+   notes options without effect. Returns 0, or the exit code after an error line on err. */
 int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
-/* Puts relative paths into the state directory, which the environment may name. 0, or the exit code after an error line on err. */
+/* Puts relative paths into the state directory, which the environment may name. Returns 0, or the exit code after an
+   error line on err. */
 int conf_state_paths(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Appends a note, cut to CONF_WHY_BYTES. Aborts when memory is out. */

@@ -39,7 +39,7 @@
 #define STATE_COLD 0u /* live, unread, CLOCK 0 */
 #define CLOCK_MAX 3u
 
-/* The parts of a state. A ghost's CLOCK is 0, and it doesn't count as read. */
+/* Return the parts of a state. A ghost's CLOCK is 0, and it doesn't count as read. */
 static inline bool state_is_ghost(unsigned state)
 {
 	return state == STATE_GHOST;
@@ -87,7 +87,8 @@ static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
 	return state - (1u << 1);
 }
 
-/* Order of coldness: ghosts first, then by CLOCK, then unread before read. */
+/* Returns a number that is lower the colder the state is: ghosts are the coldest, then CLOCK decides, then unread comes
+   before read. */
 static inline unsigned state_warmth(unsigned state)
 {
 	return state_is_ghost(state) ? 0 : 1 + state;
@@ -132,19 +133,19 @@ static inline bool layout_init(struct slot_layout *layout, uint32_t segments, un
 	return true;
 }
 
-/* UINT32_MAX for an empty slot. */
+/* Returns the segment's number; UINT32_MAX for an empty slot. */
 static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot >> layout->segment_shift) - 1;
 }
 
-/* An empty slot may have other bits set than the segment's. */
+/* Returns true if the slot is empty. Bits other than the segment's may be set in it nevertheless. */
 static inline bool slot_is_empty(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->segment_mask) == 0;
 }
 
-/* The tag, the function and the state. */
+/* Return the tag, the function and the state. */
 static inline uint32_t slot_tag(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->tag_mask) >> SLOT_TAG_SHIFT;

@@ -184,7 +184,7 @@ AT(layout_record, features, 25);
 _Static_assert(sizeof(struct layout_record) == SEG_RECORD_HEADER, "32 bytes a record");
 #undef AT
 
-/* The next multiple of SEG_PAGE, and of 8. */
+/* Round up to the next multiple of SEG_PAGE, and of 8. */
 static inline uint64_t layout_page_up(uint64_t bytes)
 {
 	return (bytes + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1);
@@ -198,10 +198,10 @@ static inline uint64_t layout_align8(uint64_t bytes)
 /* ---- positions ------------------------------------------------------------------------------- */
 
 /*
- * A key's positions are stratified: the area's positions are cut into as many equal parts as there
- * are functions, and each function of a key falls into another part. The key's hash turns the order of the
- * parts. So every function alone is uniform over the whole area, a key has a chance in every
- * part, and the planner can go through the area part by part with one position per key at a time.
+ * A key's positions are stratified: the area's positions are cut into as many equal parts as there are functions, and
+ * each function of a key falls into another part. The key's hash turns the order of the parts. So every function by
+ * itself is uniform over the whole area, a key has a chance in every part, and the planner can go through the area part
+ * by part with one position per key at a time.
  */
 struct layout_grid {
 	uint64_t sequence_mix;

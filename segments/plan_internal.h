@@ -37,9 +37,9 @@ static inline void plan_step(const struct plan_job *job)
 uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects);
 
 /*
- * May one more record be placed, which ends at end in the data area, later than all others? Records beyond the
- * expected number make the footer grow into the free tail of the data area: only a planner that goes in order of
- * offset can have them.
+ * May one more record be placed, which ends at `end` in the data area, behind all others? Records beyond the expected
+ * number make the footer grow into the free tail of the data area: only a planner that goes in order of offset can have
+ * them.
  */
 static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 {
@@ -51,7 +51,8 @@ static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 	       plan->data_offset + end + plan_footer_for(job, (uint64_t)plan->count + 1) <= job->segment_bytes;
 }
 
-/* The planners: both append to plan->placed in any order, and add to plan->count and stats.hashes. FS_ENOMEM. */
+/* The planners. Both append to plan->placed in any order, and add to plan->count and stats.hashes. FS_OK or
+   FS_ENOMEM. */
 FS_MUST_CHECK int plan_sweep(struct plan_job *job);
 FS_MUST_CHECK int plan_paper(struct plan_job *job);
 

@@ -109,7 +109,7 @@ struct seg_info {
 	bool direct, block_device, offline;
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
-/* Any thread, no lock. All but offline is constant after seg_open. */
+/* Fills out. All fields but offline are constant after seg_open. Any thread, no lock. */
 void seg_get_info(const struct segments *seg, struct seg_info *out);
 
 /* Reserves count CAS ids, from *first to below *end, durably (two page writes) before it returns. No two
@@ -141,7 +141,7 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
 }
 
 /*
- * Reads the record at offset of the segment with that sequence from available bytes. The segment is pinned, or
+ * Reads the record at that offset of the segment with that sequence from `available` bytes. The segment is pinned, or
  * the caller is the cleaner. Pure computation, no lock.
  *
  * FS_OK: the keyed check over sequence, offset, header, key and value is right; out points into bytes.
@@ -202,8 +202,8 @@ struct seg_plan {
  * most records that may be placed; seg_write takes a filter of up to filter_bytes_for(context, plan->count)
  * bytes. NULL: no filter.
  *
- * FS_EINVAL, FS_ENOMEM: *out needs no call. After FS_OK the caller calls seg_plan_fini. Memory during the call:
- * SEG_PLAN_BYTES per candidate; after it, that of *out.
+ * After FS_OK the caller calls seg_plan_fini. FS_EINVAL, FS_ENOMEM: there is nothing to free. The call takes
+ * SEG_PLAN_BYTES of memory per candidate, and leaves that of *out.
  */
 FS_MUST_CHECK int seg_plan_make(const struct segments *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
@@ -219,7 +219,7 @@ struct seg_step {
 };
 /* From now on seg_plan_make calls step: a plan of 512 MiB takes seconds. *step is copied. The cleaner. */
 void seg_set_step(struct segments *seg, const struct seg_step *step);
-/* seg_plan_make without a flash, for studies: the caller gives segment size and sequence, and 1 to
+/* Does what seg_plan_make does, without a flash, for studies: the caller gives segment size and sequence, and 1 to
    SEG_SIMULATED_FUNCTIONS functions. Any thread. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement, const struct seg_candidate *candidates,
@@ -229,20 +229,20 @@ FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, u
 /* Returns the offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned
    or the caller is the cleaner. Any thread, no lock. */
 uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function);
-/* The inverse: the least function, not below from, that leads the place to this offset; SEG_MAX_FUNCTIONS when
-   there is none. Called like seg_position. */
+/* The inverse of seg_position: returns the least function, not below `from`, that leads the place to this offset;
+   SEG_MAX_FUNCTIONS when there is none. Called like seg_position. */
 unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
-/* L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
+/* Returns L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
 uint32_t seg_read_length(const struct segments *seg, uint32_t segment);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
-/* The segment that comes next in FIFO order. *state: SEG_FREE when it may be written, SEG_LIVE when it must be
-   reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Such a call tries the device again
-   when the next try is due, and waits for it; afterwards the segments are FREE. The cleaner. */
+/* Finds the segment that comes next in FIFO order. *state: SEG_FREE when it may be written, SEG_LIVE when it must be
+   reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Then the call tries the device again when
+   the next try is due, and waits for it; if the device answers, the segments are FREE. The cleaner. */
 FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state);
-/* The LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
+/* Finds the LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
    cleaner. */
 FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
@@ -314,11 +314,11 @@ uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment);
    seg_pin. Any thread, no lock. */
 uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 
-/* True: the segment has this sequence, and is not overwritten until seg_unpin. False: it has been reclaimed, and
-   is not pinned. Any thread; takes no lock but a leaf. */
+/* Pins the segment if it has this sequence: it is not overwritten until seg_unpin. False: it has been reclaimed, and is
+   not pinned. Any thread; takes no lock but a leaf. */
 FS_MUST_CHECK bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence);
-/* One more pin on a segment that the caller has pinned. It can't fail: reclaim waits for the first one, although the
-   segment's sequence may be gone already. Any thread; takes no lock. */
+/* Takes one more pin on a segment that the caller has pinned. It can't fail: reclaim waits for the first pin, although
+   the segment's sequence may be gone already. Any thread; takes no lock. */
 void seg_pin_again(struct segments *seg, uint32_t segment);
 /* Takes one pin back. Any thread; takes a leaf lock when a reclaim may be waiting for it. */
 void seg_unpin(struct segments *seg, uint32_t segment);
@@ -352,8 +352,8 @@ struct seg_read {
 /* All calls on a reader belong to the thread that owns it, unless they say otherwise. */
 struct seg_reader;
 
-/* Makes a reader with at most depth (0 counts as 1) I/Os in flight; more wait in order inside. FS_ENOMEM; FS_ESYS
-   with errno, EAGAIN when the system has no asynchronous I/O context left. */
+/* Makes a reader with at most depth (0 counts as 1) I/Os in flight; further ones wait inside, in order. FS_OK;
+   FS_ENOMEM; FS_ESYS with errno, which is EAGAIN when the system has no asynchronous I/O context left. */
 FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth);
 /* The reader keeps up to so many bytes of idle buffers for the next reads: at most SEG_READER_IDLE_MOST, which is
    the default. */
@@ -390,7 +390,7 @@ FS_MUST_CHECK bool seg_read_cancel(struct seg_reader *reader, struct seg_read *r
    it at least every half of the patience. Not from within done, which may call seg_read_submit and
    seg_reader_flush. */
 unsigned seg_reader_poll(struct seg_reader *reader);
-/* Gives the read's buffer back; its bytes are gone. Again, or without a buffer, it does nothing. */
+/* Gives the read's buffer back; its bytes are gone. A second call, or one without a buffer, does nothing. */
 void seg_read_release(struct seg_reader *reader, struct seg_read *read);
 /* Returns the bytes of the reader's buffers, in use and idle. Any thread, no lock. */
 uint64_t seg_reader_memory(const struct seg_reader *reader);
@@ -415,7 +415,8 @@ struct seg_status {
 	bool offline;
 	char offline_reason[128];
 };
-/* Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without I/O. live counts RECLAIMING segments too. */
+/* Fills out. live counts RECLAIMING segments too. Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without
+   I/O. */
 void seg_get_status(const struct segments *seg, struct seg_status *out);
 
 #endif

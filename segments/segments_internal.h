@@ -93,8 +93,8 @@ struct segments {
 	uint64_t segment_bytes;
 	uint32_t segments;
 	uint32_t functions;
-	struct layout_super
-		super; /* as it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone */
+	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
+	struct layout_super super;
 	struct seg_table *table;
 	struct seg_live *live;
 
@@ -114,16 +114,16 @@ struct segments {
 	pthread_cond_t pins_gone;
 
 	struct seg_health health;
-	_Atomic uint64_t
-		busy_since_ms; /* the cleaner has waited for the device since then, plus 1; 0: it doesn't wait */
+	_Atomic uint64_t busy_since_ms; /* the cleaner waits for the device since then, plus 1; 0: it doesn't wait */
 	struct submitter *submitter;
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
-/* seg_open on a device that is open already. Owns the device from then on, and closes it on failure. Same codes. */
+/* Does what seg_open does, with the same codes, on a device that is open already. Owns the device from then on, and
+   closes it on failure. */
 FS_MUST_CHECK int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device);
 
-/* device_asked and device_answered enclose each wait of the cleaner for the device: seg_busy_ms tells of it. */
+/* device_asked and device_answered enclose each wait of the cleaner for the device; seg_busy_ms returns its length. */
 static inline void device_asked(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, clk_now_ms(seg->clock) + 1, memory_order_relaxed);
@@ -163,13 +163,14 @@ FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struc
 
 /* ---- health.c ---- */
 
-/* budget: errors within a minute that are tolerated; 0: 16; more than HEALTH_ERRORS_MAX counts as that many. */
+/* Begins online. budget is the number of errors within a minute that are tolerated; 0 stands for 16, and more than
+   HEALTH_ERRORS_MAX for that many. */
 void health_init(struct seg_health *health, unsigned budget);
 void health_fini(struct seg_health *health);
 /* Counts an I/O that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
    of the log line, "a read". Any thread; takes a leaf lock and may log. */
 void health_error(struct segments *seg, const char *what, int error);
-/* Any thread, no lock. */
+/* Is the device offline? Any thread, no lock. */
 static inline bool health_offline(const struct segments *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
@@ -227,7 +228,7 @@ FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_
 
 /* ---- submitter.c: one thread for requests that would block a worker ---- */
 
-/* NULL: no memory. The thread starts with the first use. */
+/* Returns NULL when memory is out. The thread starts with the first use. */
 struct submitter *submitter_create(void);
 /* Ends the thread. All requests have been handed back or submitted. NULL does nothing. */
 void submitter_destroy(struct submitter *submitter);

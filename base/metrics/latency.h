@@ -6,8 +6,8 @@
  * are answered together, and have one duration. A worker measures it once per turn for all of them, and so spends nothing on a single
  * request (server/count/durations.h).
  *
- *   - A value may come in several receives. Its request counts from the turn of the last one, because the client's speed is not
- *     our matter.
+ *   - A value may come in several receives. Its request counts from the turn of the last one, because the client's
+ *     speed is not our concern.
  *   - A pipeline may take several turns (-R). Each part counts from its own turn.
  *   - A request that waits for a flash read counts from the turn that received it to the turn that finishes it. It counts no
  *     longer when its answer has to wait for an earlier answer, or for a client that doesn't read.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The metrics of /metrics that are no counters of counters.def. metrics.def declares them once, with name, type, labels and help.
- * Also the names that the counters have in /metrics.
+ * The metrics of /metrics that are no counters of counters.def. metrics.def declares them once, with name, type, labels
+ * and help. This header also has the names of the counters in /metrics.
  *
  * Threads: any. The data is constant; the first call of metric_counter_name makes the counters' names.
  */

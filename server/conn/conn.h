@@ -51,9 +51,9 @@
 #define CONN_PENDING 256u /* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
 #define CONN_LEAST_BYTES (32u << 10) /* a connection may hold this much, whatever others hold */
-#define CONN_TOTAL_PART 8 /* all connections' answers together may hold this part of -m ... */
-#define CONN_SHARE_BYTES (64u << 10) /* so much of each connection's answers doesn't count for that */
-#define CONN_MOST_TIMES 4 /* ... and so many times that if they have large values */
+#define CONN_TOTAL_PART 8 /* all connections' answers together may hold -m / this ... */
+#define CONN_SHARE_BYTES (64u << 10) /* this much of each connection's answers doesn't count for that */
+#define CONN_MOST_TIMES 4 /* ... and this many times that if they have large values */
 #define CONN_ROOM_BYTES 4096u /* the largest piece of output made at once */
 #define REPLY_TEXT_BYTES 640 /* the longest head: meta's with a base64 key and all its flags */
 #define REPLY_OWN_BYTES 96u /* for the protocol's own use */
@@ -69,7 +69,7 @@ struct reply {
 	struct reply *next; /* in the connection's queue, or among the worker's spare ones */
 	uint64_t position; /* in the output stream */
 	uint64_t since_ns; /* pending: when its request was received (count/durations.h) */
-	uint32_t sent; /* bytes of it that were written */
+	uint32_t sent; /* bytes of it that the socket has taken */
 	uint32_t held; /* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;
 	bool pending; /* the request is not done */
@@ -92,7 +92,7 @@ enum conn_verdict {
 	CONN_CLOSE /* the connection closes once all its answers are sent */
 };
 
-/* A key that was looked ahead at, and its hash. */
+/* A key that looking ahead has found, and its hash. */
 struct foreseen {
 	const char *key; /* in the input */
 	uint64_t hash;
@@ -104,15 +104,15 @@ enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES, CONN_WAIT_
 /* A protocol, for the network. The worker calls these functions; none of them blocks. */
 struct protocol {
 	const char *name;
-	/* Executes the commands in the input, and returns why it stopped. */
+	/* Executes the commands in the input, and returns the reason why it stopped. */
 	enum conn_verdict (*input)(struct conn *conn);
 	/* Finds keys that the commands in the input name, in their order, as far as that is cheap. Fills at most `most`
 	   of them and returns their number. Changes nothing: a wrong key only costs time. */
 	unsigned (*foresee)(const struct conn *conn, struct foreseen *out, unsigned most);
-	/* The request of a pending reply is done: makes the reply's text from the result, and sets has_value if a value
+	/* Makes the text of a reply whose pending request is done from the result, and sets has_value if a value
 	   follows. The connection may be dead. */
 	void (*compose)(struct reply *reply);
-	/* The connection is going away: frees what the session holds. */
+	/* Frees everything that the session of a connection that goes away holds. */
 	void (*abandon)(struct conn *conn);
 };
 
@@ -161,8 +161,8 @@ int conn_number(const struct conn *conn);
    "unix:/path". */
 const char *conn_peer(const struct conn *conn, char out[128]);
 
-/* store_hash of a key of length bytes in the input. The hash that looking ahead has computed is taken where there is
-   one, so ask for each key once, in the order of the commands. */
+/* Returns store_hash of a key of length bytes in the input. Where looking ahead has computed the hash, that one is
+   taken; so ask for each key once, in the order of the commands. */
 uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
 
 /* ---- loans: a connection belongs to another thread for a while (net/loan.c) -------------------- */
@@ -180,13 +180,13 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
  */
 struct loan;
 
-/* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing
-   has happened, and the protocol answers an error. */
+/* Asks for a loan. True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory
+   is out); nothing has happened, and the protocol answers an error. */
 FS_MUST_CHECK bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
 
 /* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer
-   doesn't read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of
-   them, as TLS needs that. The thread that has the loan. */
+   doesn't read fast enough. TLS demands that the next call begins with the bytes that were not taken and offers at
+   least as many of them. The thread that has the loan. */
 FS_MUST_CHECK ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 
 /* Returns the descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the
@@ -236,7 +236,7 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 /* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns
    it until conn_queue or conn_reply_give. NULL: memory is out, and the connection fails. */
 struct reply *conn_reply_take(struct conn *conn);
-/* The reply is needed no more: frees it. Its item and value must have been given back. */
+/* Frees a reply that is not needed any more. Its item and value must have been given back. */
 void conn_reply_give(struct conn *conn, struct reply *reply);
 
 /* Puts a reply at the end of the output, with a pending request or complete. The queue owns it from here on. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts by the beginning of the key: names, each with a number, and counters by number. Two use it: the applications
- * ("stats apps", at most APPS_MAX of them) and "stats detail".
+ * Counts by the beginning of the key: names, each with a number, and counters by number. The counts of applications
+ * ("stats apps", at most APPS_MAX of them) and of "stats detail" are made by it.
  *
  *   name --hash--> slot --> number --> name (never changes)
  *                             +------> a line of counters in a block of each thread
@@ -24,7 +24,7 @@
 
 struct prefixes;
 
-/* What one thread has counted for one number: a line, written by that thread alone. */
+/* One thread's counts for one number: a cache line, which that thread alone writes. */
 struct prefix_row {
 	_Atomic uint64_t value[PREFIX_COUNTERS];
 };
@@ -42,7 +42,7 @@ unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t lengt
    aborts when memory is out. */
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
 
-/* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of the calling thread's own row. */
+/* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of row, which must be the calling thread's own. */
 static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint64_t n)
 {
 	_Atomic uint64_t *value = &row->value[counter];
@@ -57,11 +57,11 @@ uint64_t prefixes_untouched(const struct prefixes *prefixes);
 /* Returns the name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
    prefixes_destroy. */
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length);
-/* The sums over all threads since the last reset. */
+/* Fills out with the sums over all threads since the last reset. */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* The sums over all threads since the start, whatever was reset. */
+/* Fills out with the sums over all threads since the start, whatever was reset. */
 void prefixes_total(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* prefixes_sum begins at 0 again, for all numbers. */
+/* Makes prefixes_sum begin at 0 again, for all numbers. */
 void prefixes_reset(struct prefixes *prefixes);
 
 #endif

@@ -11,7 +11,7 @@
 #include "server/proto/meta_parse.h"
 #include "server/proto/text_internal.h"
 
-/* What a reply's answer needs beside its request: in reply->own. */
+/* The part of a reply's answer that its request doesn't have, in reply->own. */
 struct meta_own {
 	char answers[META_ANSWERS]; /* flags, in the order asked */
 	uint8_t answer_count;
@@ -38,7 +38,7 @@ enum text_step meta_run(struct conn *conn, const struct text_command *command);
 /* Returns true if this command names the key of a read-modify-write that is pending; conn->wait is set then. */
 bool meta_must_wait(struct conn *conn, const struct text_command *command);
 
-/* The same as text_answer and text_compose, for replies of meta's kinds. */
+/* Do what text_answer and text_compose do, for replies of meta's kinds. */
 void meta_answer(struct conn *conn, struct reply *reply);
 void meta_compose(struct reply *reply);
 

@@ -64,7 +64,7 @@
 
 enum meta_kind { META_NO_FLAG, META_PLAIN, META_ANSWERED, META_OPAQUE, META_BASE64, META_MODE, META_NUMBER };
 
-/* How many flags an answer can have: each kind once, as a second flag of its kind is an error. */
+/* The most flags that an answer can have: each flag once, as a second one of its kind is an error. */
 enum {
 #define META_FLAG_ANSWERS(letter, kind) +(META_##kind == META_ANSWERED || META_##kind == META_OPAQUE)
 	META_ANSWERS = 0 META_FLAG_TABLE(META_FLAG_ANSWERS)
@@ -105,7 +105,7 @@ const char *meta_error_answer(enum meta_error error);
 struct meta_command {
 	const char *key;
 	const char *opaque; /* O: without the letter */
-	uint64_t given; /* which flags: meta_given() */
+	uint64_t given; /* the flags, a bit each: meta_given() */
 	uint64_t cas, new_cas; /* C, E */
 	uint64_t delta, initial; /* D, J */
 	int64_t exptime; /* T */

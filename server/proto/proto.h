@@ -27,8 +27,8 @@ const struct protocol *proto_choose(const struct conf *conf, unsigned char first
 extern const struct protocol proto_text, proto_binary;
 
 /*
- * The commands. COMMAND(name, ID, SHAPE, least, most): how many words may follow the name. The
- * most frequent come first, as the table is searched in order. Shapes:
+ * The commands. COMMAND(name, ID, SHAPE, least, most): least to most words may follow the name. The most frequent
+ * commands come first, as the table is searched in order. Shapes:
  *
  *   KEYS       <key>+                                       one or more keys
  *   EXPIRY_KEYS  <exptime> <key>*
@@ -135,9 +135,9 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*
- * A word as a number. As memcached's strtoull, these accept control characters that are blanks (\t \v \f \r) and a sign
- * before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64; a result of
- * 2^63 or more is none then. Returns false if the word is no number, or needs more than 64 bits.
+ * Read a word as a number. Like memcached's strtoull, they accept control characters that are blanks (\t \v \f \r) and
+ * a sign before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64, and a
+ * result of 2^63 or more is refused then. They return false if the word is no number, or needs more than 64 bits.
  */
 bool text_unsigned(const char *text, size_t length, uint64_t *out);
 bool text_signed(const char *text, size_t length, int64_t *out);

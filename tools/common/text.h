@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers as a person reads them in a report, and the progress line.
+ * Numbers in the form in which a person reads them in a report, and the progress line.
  *
  * Each text_* function writes into the caller's buffer and returns it. Pure functions.
  */

@@ -14,7 +14,7 @@
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
-/* One function per command; flash is open. */
+/* These functions execute a command each; flash is open. */
 int command_list(const struct inspect_options *options, const struct flash *flash);
 int command_verify(const struct inspect_options *options, const struct flash *flash);
 int command_find(const struct inspect_options *options, const struct flash *flash);
@@ -23,7 +23,7 @@ int command_segment(const struct inspect_options *options, const struct flash *f
 
 /* ---- shared by commands ---------------------------------------------------------------------- */
 
-/* All segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */
+/* Looks at all segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */
 struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 
 /*
@@ -33,7 +33,7 @@ struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 uint32_t *command_youngest_first(const struct flash *flash, const struct segment *segments, bool all_starts,
 				 uint32_t *count);
 
-/* The superblock's part of list, as text and as JSON. The caller owns the JSON. */
+/* Print the superblock's part of list as text, and make it as JSON, which the caller owns. */
 void superblock_print(const struct inspect_options *options, const struct flash *flash, bool in_use);
 json_t *superblock_json(const struct flash *flash, bool in_use);
 

@@ -46,7 +46,7 @@ struct segment {
 	struct format_tail tail;
 };
 
-/* Static text. */
+/* Returns static text. */
 const char *segment_state_text(enum segment_state state);
 
 /* Returns whether the state is a failed check. */

@@ -26,13 +26,13 @@ bool words_are_text(const uint8_t *bytes, uint64_t length, bool line_ends);
    reads. */
 char *words_key(const uint8_t *key, uint32_t length, char out[WORDS_KEY_BYTES]);
 
-/* "2026-01-31 23:59:59", local time; "-" for 0. */
+/* Returns "2026-01-31 23:59:59" in local time; "-" for 0. */
 char *words_time(uint64_t seconds, char out[WORDS_TIME_BYTES]);
 
 /* Returns the bytes as hexadecimal digits. */
 char *words_uuid(const uint8_t *uuid, char out[WORDS_UUID_BYTES]);
 
-/* "never" or the daemon's second. With a known uptime (a negative one is unknown) "over" or "in 5.0 s". */
+/* Returns "never" or the daemon's second; with a known uptime (a negative one is unknown) "over" or "in 5.0 s". */
 char *words_expiry(uint32_t expiry, int64_t uptime_s, char out[WORDS_TIME_BYTES]);
 
 /* Returns whether an object with this expiry has expired uptime_s seconds after the start of the daemon. */

@@ -16,12 +16,13 @@
 
 enum side { SIDE_READS, SIDE_WRITES, SIDES };
 
-/* Called once, before any other; control outlives all. */
+/* Begins; called once, before any other function. control outlives the program's requests. */
 void drive_open(struct slowdrive *control);
 
 /* The following functions may be called by any thread. */
 
-/* True: requests of this side need not wait and are only counted. The answer may be stale when settings change. */
+/* Returns true if requests of this side need not wait and are only counted. The answer may be stale when settings
+   change. */
 bool drive_is_plain(enum side side);
 /* Counts a request that did not wait. */
 void drive_count(enum side side, uint64_t bytes);

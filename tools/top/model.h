@@ -43,10 +43,10 @@ struct model {
 	struct summary all;
 	unsigned rounds; /* ended ones */
 	bool in_round;
-	bool based; /* totals count from the press of a key */
+	bool based; /* totals count from the moment of a key */
 };
 
-/* count: at most SERVERS_MAX. addresses are borrowed. Ends the program when memory is out. */
+/* Makes a model of at most SERVERS_MAX servers. addresses are borrowed. Ends the program when memory is out. */
 struct model *model_create(const char *const *addresses, unsigned count, int64_t timeout_us);
 void model_destroy(struct model *model);
 

@@ -43,7 +43,7 @@ struct peer {
 	struct sample sample;
 };
 
-/* A clock that never goes back. */
+/* Returns microseconds of a clock that never goes back. */
 int64_t monotonic_us(void);
 
 /* init does not connect yet; timeout_us limits a connection and a poll. fini closes the connection. */

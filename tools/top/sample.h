@@ -36,7 +36,7 @@ struct field_info {
 /* Returns the row of fields.def, constant. */
 const struct field_info *field_info(enum field field);
 
-/* Durations by kind: the rows of base/metrics/latency.def, and the columns of "stats latency". */
+/* The kinds of durations, which are the rows of base/metrics/latency.def, and the columns of "stats latency". */
 enum timing {
 #define LATENCY(name, metric, label, text) TIMING_##name,
 #include "base/metrics/latency.def"
@@ -88,7 +88,7 @@ struct sample {
 	char offline_reason[96];
 };
 
-/* All values become unknown. */
+/* Makes all values unknown. */
 void sample_clear(struct sample *sample);
 
 /* Takes a row of a report. Unknown names and values that are no number are ignored. */

@@ -31,7 +31,7 @@ bool term_open(int *fd, char error[256]);
 /* Gives it back as it was. */
 void term_close(void);
 
-/* The present size; show draws the canvas, cut at that size. */
+/* term_size tells the present size; term_show draws the canvas, cut at that size. */
 void term_size(int *rows, int *columns);
 void term_show(const struct canvas *canvas);
 /* Draws everything anew, over the output of other programs. */

@@ -30,7 +30,7 @@ struct tally {
 	uint8_t *state; /* per key: bit 0 = seen, bit 1 = read after its write */
 };
 
-/* init aborts when memory is out; fini frees. event counts one request. */
+/* tally_init aborts when memory is out; tally_fini frees. tally_event counts one request. */
 void tally_init(struct tally *tally, const struct plan *plan);
 void tally_fini(struct tally *tally);
 void tally_event(struct tally *tally, const struct event *event);

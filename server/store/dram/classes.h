@@ -20,7 +20,7 @@
 #define CLASS_LEAST_BYTES 64u
 #define CLASS_MOST_BYTES (1u << 30)
 
-/* The first eight, which requests count, share a line. */
+/* The first eight, which requests count, share a cache line. */
 enum class_counter {
 	CLASS_ITEMS, /* this and the next fall too, in one block below 0: modulo 2^64 the sum of all blocks is right */
 	CLASS_REQUESTED,
@@ -102,9 +102,10 @@ static inline void class_add(struct class_block *block, unsigned class, enum cla
 void classes_fini(struct classes *classes);
 /* Returns a new block of zeros for a context; never NULL, freed by classes_fini. Any thread. */
 struct class_block *classes_attach(struct classes *classes);
-/* The crawler begins a new pass: the ages met in the last pass count from now on. Keeper. */
+/* Notes that the crawler begins a new pass: the ages met in the last pass count from now on. Keeper. */
 void classes_new_pass(struct classes *classes);
-/* The crawler has met an object of this class whose last access was then, in the store's seconds. Keeper. */
+/* Notes that the crawler has met an object of this class. accessed is its last access, in the store's seconds.
+   Keeper. */
 void classes_met(struct classes *classes, unsigned class, uint32_t accessed);
 
 #endif

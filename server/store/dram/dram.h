@@ -13,11 +13,11 @@
 
 /* ---- item.c: items ----------------------------------------------------------------------------- */
 
-/* Adds what a new item of so many bytes costs to the context's account. For item_make alone. */
+/* Adds the cost of a new item of so many bytes to the context's account. For item_make alone. */
 void item_account_made(struct store_context *context, size_t bytes);
 
-/* As item_new, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as each set makes an
-   item. */
+/* Does what item_new does, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as
+   each set makes an item. */
 static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
 				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
 {
@@ -58,14 +58,14 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 
 /* ---- memory.c: the account of -m --------------------------------------------------------------- */
 
-/* A context of the calling thread; the store has its stripes. */
+/* Makes a context of the calling thread. The store has its stripes by then. */
 void context_init(struct store_context *context, struct store *store, uint64_t seed);
 /* Adds the context's batches to the store's account. The context's thread. */
 void context_settle(struct store_context *context);
 
 /* Sets -m from the configuration, and makes this room's own data in the store. */
 void memory_init(struct store *store);
-/* Frees them; no context is left. */
+/* Frees that data, when no context is left. */
 void memory_fini(struct store *store);
 /* Returns the bytes that items may cost now: -m without the other parts that it pays for, at least an eighth of it. Any
    thread. */
@@ -76,14 +76,14 @@ int64_t store_free_bytes(const struct store *store);
 void store_watch_memory(struct store *store);
 /* Returns the bytes that items must have at least under this limit. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit);
-/* Would items have them? */
+/* Would items have that many bytes under this limit? */
 bool memory_suffices(const struct store *store, uint64_t limit);
 /* Returns the sum of all parts of -m together, in bytes. Any thread. */
 uint64_t store_used_bytes(const struct store *store);
 
 /* ---- table.c: the DRAM table of one stripe (its lock held, unless said otherwise) -------------- */
 
-/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. Before other threads start. */
+/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. To be called before other threads start. */
 FS_MUST_CHECK int stripes_init(struct store *store);
 /* Frees stripes and items. All contexts are settled, and the table's reference of each item is its last. */
 void stripes_fini(struct store *store);
@@ -96,8 +96,8 @@ static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
 {
 	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
 }
-/* Halves the buckets of a stripe that has few objects left, as often as that holds. Objects of the upper half are in
-   the lower half then, so no crawl may be in the stripe. Keeper. */
+/* Halves the number of buckets of a stripe again and again while it has few objects for them. Objects of the upper half
+   move to the lower half, so no crawl may be in the stripe. Keeper. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
 /* Returns the key's item; NULL: there is none. */
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
@@ -140,7 +140,8 @@ void compaction_ask(struct store *store);
 void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent);
 /* Is a pass that was asked for not finished? Resident memory above its limit is no reason to evict then. Any thread. */
 bool compaction_pending(const struct store *store);
-/* A step of the pass, some thousand objects, one stripe held at a time. True: there is more to do at once. Keeper. */
+/* Does a step of the pass, over some thousand objects, with one stripe held at a time. True: there is more to do at
+   once. Keeper. */
 bool keeper_compact(struct store *store, uint64_t now_ms);
 
 #endif

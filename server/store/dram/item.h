@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An object in DRAM: 48 bytes of header, two fields that only some have, key and value.
+ * An object in DRAM: 48 bytes of header, two fields that only some items have, key and value.
  *
  *   0        8      16     20        24       28         46     47      48
  *   +--------+------+------+---------+--------+----------+------+-------+-----------+----------+-----+-------+
@@ -23,9 +23,9 @@
  * Immutable in a plan: the cleaner writes an item with ITEM_PLANNED to flash, and reads everything but next, features
  * and state without the stripe. A change replaces the item.
  *
- * cas is always an id of ours: flush_all, and the question which object is newer, go by it. A client that gave an id
- * of its own is shown that one (item_shown_cas). Records on flash hold neither such ids nor marks: an object with one
- * of them is no candidate and no clean copy.
+ * cas is always an id of ours: flush_all goes by it, and it tells which of two objects is newer. A client that gave an
+ * id of its own is shown that one (item_shown_cas). Records on flash hold neither such ids nor marks: an object with
+ * one of them is no candidate and no clean copy.
  */
 #ifndef FS_STORE_ITEM_H
 #define FS_STORE_ITEM_H
@@ -111,13 +111,13 @@ static inline uint64_t item_shown_cas(const struct item *item)
 	return __builtin_expect(item->has_extra, 0) && extra->shown_cas ? extra->shown_cas : item->cas;
 }
 
-/* key_length bytes, not terminated. */
+/* Returns the key: key_length bytes, not terminated. */
 static inline const char *item_key(const struct item *item)
 {
 	return item->data + item_prefix_bytes(item);
 }
 
-/* value_length bytes. */
+/* Returns the value: value_length bytes. */
 static inline char *item_value(struct item *item)
 {
 	return item->data + item_prefix_bytes(item) + item->key_length;

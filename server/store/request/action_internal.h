@@ -40,7 +40,7 @@ static inline bool current_present(const struct current *current)
 	return current->item || current->record;
 }
 
-/* The following are for a key that is present. */
+/* The following functions are for a key that is present. */
 static inline uint32_t current_expiry(const struct current *current)
 {
 	return current->item ? current->item->expiry : current->record->expiry;
@@ -74,16 +74,17 @@ static inline bool current_fetched(const struct current *current)
 
 /* ---- apply.c: the table of commands, and steps that all of them need ------------------------- */
 
-/* The first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
+/* Is the first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
 void action_begin(struct action *action);
 /* Returns the key's item in DRAM, or NULL. Unlinks a dead item, and clears the slots of a clean copy. */
 struct item *action_find(struct action *action);
 /* Executes the request against current, and fills its result, value, number, cas and found. */
 void action_apply(struct action *action, const struct current *current);
-/* The same when flash may hold an object of the key that can't be read in time; current has DRAM's. A change clears the
-   key's slots first, because its answer about an absent key must be true from then on. Under -M a change is refused. */
+/* Executes the request when flash may hold an object of the key that can't be read in time; current has DRAM's object.
+   A change clears the key's slots first, because its answer about an absent key must be true from then on. Under -M a
+   change is refused. */
 void action_unread(struct action *action, const struct current *current);
-/* After the stripe is released: drops garbage, and an object that the request could not store. */
+/* Drops garbage, and an object that the request could not store. The stripe is not held any more. */
 void action_finish(struct action *action);
 
 /* Links new as the key's object with this id; an older object is gone from both tiers. Takes over new's
@@ -101,41 +102,42 @@ void action_note_written(struct action *action, struct item *item);
 
 /* ---- apply_read.c ---------------------------------------------------------------------------- */
 
-/* GET, with current->item or nothing. */
+/* Executes GET, with current->item or nothing. */
 void apply_get(struct action *action, const struct current *current);
-/* TOUCH and GAT. */
+/* Executes TOUCH and GAT. */
 void apply_touch(struct action *action, const struct current *current);
-/* GET, GAT and TOUCH with options. */
+/* Executes GET, GAT and TOUCH with options. */
 void apply_read_with_options(struct action *action, const struct current *current);
 
 /* ---- apply_write.c --------------------------------------------------------------------------- */
 
-/* Each takes over the request's object where it stores it. apply_store: SET, and the last step of the others. */
+/* Each of these takes over the request's object if it stores the object. apply_store executes SET, and is the last step
+   of the others. */
 void apply_store(struct action *action, const struct current *current);
 void apply_add(struct action *action, const struct current *current);
 void apply_replace(struct action *action, const struct current *current);
-/* CAS, and SET and REPLACE that compare. */
+/* Executes CAS, and SET and REPLACE that compare. */
 void apply_compared(struct action *action, const struct current *current);
-/* APPEND, PREPEND. */
+/* Executes APPEND and PREPEND. */
 void apply_join(struct action *action, const struct current *current);
-/* DELETE. */
+/* Executes DELETE. */
 void apply_delete(struct action *action, const struct current *current);
 
 /* ---- apply_number.c -------------------------------------------------------------------------- */
 
-/* INCR, DECR. */
+/* Executes INCR and DECR. */
 void apply_number(struct action *action, const struct current *current);
 
 /* ---- options.c: options of meta and binary commands ------------------------------------------ */
 
-/* Before the stripe is taken: gives the request's object room for marks where it may need them. False: no memory, and
-   the object is dropped. */
+/* Gives the request's object room for marks where it may need them, before the stripe is taken. False: memory is out,
+   and the object is dropped. */
 FS_MUST_CHECK bool options_prepare(struct store_context *context, struct store_request *request);
-/* Fills found with the object before the request. Needs no stripe for a record that answers a GET. */
+/* Fills found with the object as it was before the request. Needs no stripe for a record that answers a GET. */
 void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms);
 /* Returns the expiry of an object that is vivified; fills found's. touch: the request has an expiry of its own too. */
 uint32_t options_made(struct action *action, bool touch);
-/* Fills found: the object has this expiry now. */
+/* Notes in found that the object has this expiry now. */
 void options_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id a different one? (CAS, SET and REPLACE compare
    themselves.) */

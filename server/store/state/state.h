@@ -64,7 +64,7 @@ struct store_context {
 };
 
 /*
- * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Eviction spares objects
+ * The times at which the last bytes were allocated: a mark for each 64th of the item budget. Eviction spares objects
  * that were written since the mark before the last eighth (dram/memory.c sets the marks). Any thread.
  */
 #define RECENT_MARKS 8u
@@ -167,10 +167,10 @@ static inline uint32_t store_now_seconds(const struct store *store, uint64_t now
 	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
 }
 
-/* Does a flush_all that is pending for the second at, if it has come. For store_apply_due_flush alone. */
+/* Carries out a flush_all that is pending for the second `at`, if that has come. For store_apply_due_flush alone. */
 void store_apply_flush(struct store *store, uint32_t at, uint32_t now_seconds);
 
-/* Does a pending flush_all whose second has come. Any thread; takes no lock. */
+/* Carries out a pending flush_all whose second has come. Any thread; takes no lock. */
 static inline void store_apply_due_flush(struct store *store, uint32_t now_seconds)
 {
 	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
@@ -181,7 +181,7 @@ static inline void store_apply_due_flush(struct store *store, uint32_t now_secon
 /* Returns the bytes written since the process began, for windows. Any thread. */
 struct window_reading store_written(const struct store *store);
 
-/* --flash-write-limit now: bytes per second, 0: none. */
+/* Returns --flash-write-limit as it is now, in bytes per second; 0: none. */
 static inline uint64_t store_write_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
@@ -210,7 +210,7 @@ static inline uint64_t store_next_cas(struct store *store)
 	return cas;
 }
 
-/* -m now, in bytes. */
+/* Returns -m as it is now, in bytes. */
 static inline uint64_t store_memory_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
@@ -244,11 +244,11 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
    I/O. For a decision the stripe is held; else the answer may be out of date. */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
 		    struct fidx_extent *extent, bool *has_extent);
-/* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; of
-   an extent all but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
+/* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; for
+   an extent it fills all fields but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
 bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		    uint64_t offset, bool is_extent, struct fidx_match *match);
-/* The same for a record that is an extent's. */
+/* Answers the same for a record that an extent leads to. */
 bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
 		    uint64_t offset, struct fidx_match *match);
 
