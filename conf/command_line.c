@@ -145,8 +145,8 @@ static const char *spelled(const struct conf_option *option, char text[80])
 }
 
 /*
- * The number that memcached reads in a value: the digits that it begins with. -I takes a suffix there; -m takes none and
- * counts MiB.
+ * The number that memcached reads in a value: the digits that it begins with. -I takes a suffix there; -m takes none
+ * and counts MiB.
  */
 static double number_of(const struct conf_option *option, const char *value)
 {

@@ -50,8 +50,8 @@ const char *conf_argument_name(const struct conf_row *row);
    itself. */
 const char *conf_value_text(const struct conf *conf, const struct conf_option *option, char text[CONF_VALUE_BYTES]);
 
-/* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when conf_accepted()
-   excludes the value, or FS_ENOMEM: the field is then unchanged. */
+/* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when
+   conf_accepted() excludes the value, or FS_ENOMEM: the field is then unchanged. */
 int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
 
 /* Sets a row as a line of the file would; actions with CONF_IN_FILE too. FS_OK, or the errors of conf_set with why. */
@@ -125,12 +125,12 @@ void conf_extended_init(struct conf *conf);
 /* Frees the suboptions' strings, and sets them to NULL. */
 void conf_extended_free(struct conf *conf);
 
-/* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only noted. FS_OK,
-   FS_EINVAL or FS_ENOMEM, with why. */
+/* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only
+   noted. FS_OK, FS_EINVAL or FS_ENOMEM, with why. */
 int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
 
-/* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with the whole error
-   line in why. */
+/* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with
+   the whole error line in why. */
 int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);
 
 #endif

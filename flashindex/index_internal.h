@@ -189,8 +189,8 @@ FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 FS_MUST_CHECK bool hand_take(struct fidx *index);
 void hand_give(struct fidx *index);
 
-/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed slot
-   held; segment_account_sums adds differences to the sums of the calling thread's shard. */
+/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed
+   slot held; segment_account_sums adds differences to the sums of the calling thread's shard. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters, declared once in counters.def. From its rows come the enum, the reports of "stats" and, by metrics.h, the names and
- * help in /metrics.
+ * Counters, declared once in counters.def. From its rows come the enum, the reports of "stats" and, by metrics.h, the
+ * names and help in /metrics.
  *
  * Threads: each thread adds to a block of its own, so a block has one writer. Its values are relaxed atomics. A
  * thread's first ctr_add makes its block, and the block outlives the thread, so that nothing is lost. Sums over the

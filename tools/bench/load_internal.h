@@ -73,8 +73,8 @@ uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
 void key_write(const struct load_keys *keys, uint64_t number, char *out);
 uint32_t value_size(const struct load_keys *keys, uint64_t number);
 
-/* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are bytes
-   of the filler, from an offset that depends on the key. */
+/* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are
+   bytes of the filler, from an offset that depends on the key. */
 #define VALUE_STAMP_BYTES 8
 struct value_parts {
 	char front[VALUE_STAMP_BYTES], back[VALUE_STAMP_BYTES];

@@ -66,8 +66,8 @@ void segment_judge(const struct format_super *super, uint32_t number, bool block
  */
 FS_MUST_CHECK int segment_look(const struct flash *flash, uint32_t number, uint64_t newest, struct segment *out);
 
-/* Waits for a moment as segment_look does, and reads the superblock anew. *super stays when the layout has changed or no
-   copy is whole. */
+/* Waits for a moment as segment_look does, and reads the superblock anew. *super stays when the layout has changed or
+   no copy is whole. */
 void segment_wait(const struct flash *flash, struct format_super *super);
 
 /* Marks a complete segment that was overwritten while it was read. */

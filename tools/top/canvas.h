@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A grid of cells that views draw on, and panes, which are rectangles of it. All drawing is cut at the edges of pane and
- * canvas, so that no view needs to know how small the terminal is. term.c shows the canvas; tests read it.
+ * A grid of cells that views draw on, and panes, which are rectangles of it. All drawing is cut at the edges of pane
+ * and canvas, so that no view needs to know how small the terminal is. term.c shows the canvas; tests read it.
  *
  * Rows and columns count from 0, from the pane's corner. Text is ASCII: control characters and bytes beyond become '?'.
  *

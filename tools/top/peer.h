@@ -6,8 +6,8 @@
  *     ^                           │            └──────(peer_ask)────────────^
  *     └───────(any failure)───────┴─────────────────────────────────────────┘
  *
- * A peer asks for all reports at once and reads the answers line by line, within bounds. Bytes that aren't an answer of a
- * memcached server end the connection. After a failure a peer waits 0.5, 1, 2, ... 8 s before it connects again.
+ * A peer asks for all reports at once and reads the answers line by line, within bounds. Bytes that aren't an answer of
+ * a memcached server end the connection. After a failure a peer waits 0.5, 1, 2, ... 8 s before it connects again.
  *
  * Threads: one owner. Sockets don't block; the look-up of a host's name does. Times come from monotonic_us().
  */
@@ -58,8 +58,8 @@ short peer_events(const struct peer *peer);
 /* Returns the time at which peer_step is due even without an event; INT64_MAX: never. */
 int64_t peer_due_us(const struct peer *peer);
 
-/* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values until
-   the next step. */
+/* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values
+   until the next step. */
 bool peer_step(struct peer *peer, short revents, int64_t now_us);
 
 #endif
