@@ -39,7 +39,8 @@ enum fs_error {
 /* Returns the text of a code: never NULL, static storage. An unknown code has a text too. */
 const char *fs_strerror(int code);
 
-/* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void) and the reason. */
+/* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void)! before the call,
+   because a plain (void) doesn't silence gcc, and says why. */
 #define FS_MUST_CHECK __attribute__((warn_unused_result))
 
 #endif

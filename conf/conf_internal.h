@@ -8,6 +8,7 @@
 #ifndef FS_CONF_CONF_INTERNAL_H
 #define FS_CONF_CONF_INTERNAL_H
 
+#include "base/error.h"
 #include "conf/conf.h"
 
 /* memcached's exit codes: sysexits' EX_USAGE for a bad value, 1 for an unknown option. */
@@ -52,7 +53,7 @@ const char *conf_value_text(const struct conf *conf, const struct conf_option *o
 
 /* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when
    conf_accepted() excludes the value, or FS_ENOMEM: the field is then unchanged. */
-int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
+FS_MUST_CHECK int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
 
 /* Sets a row as a line of the file would; actions with CONF_IN_FILE too. FS_OK, or the errors of conf_set with why. */
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
@@ -127,10 +128,10 @@ void conf_extended_free(struct conf *conf);
 
 /* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only
    noted. FS_OK, FS_EINVAL or FS_ENOMEM, with why. */
-int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
+FS_MUST_CHECK int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
 
 /* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with
    the whole error line in why. */
-int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);
+FS_MUST_CHECK int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);
 
 #endif

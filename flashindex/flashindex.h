@@ -172,8 +172,8 @@ FS_MUST_CHECK bool fidx_find(struct fidx *index, const struct fidx_key *key, str
  * stripes. The cleaner.
  */
 enum fidx_drop { FIDX_DROP_COLDEST, FIDX_DROP_NONE };
-bool fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function, unsigned clock,
-		 enum fidx_drop drop);
+FS_MUST_CHECK bool fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function,
+			       unsigned clock, enum fidx_drop drop);
 
 /* Notes a hit on flash: sets CLOCK (LRU: 3, MFU: + 1) and marks the slot as read on flash, without a lock. A ghost
    becomes live again, under the index stripes. True: it was a ghost. */
@@ -299,7 +299,7 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
  * entries move under locks that are held for some microseconds at a time. A nearly empty table shrinks. The cleaner,
  * which may go on after an error.
  */
-int fidx_extents_reserve(struct fidx *index, uint32_t more);
+FS_MUST_CHECK int fidx_extents_reserve(struct fidx *index, uint32_t more);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 

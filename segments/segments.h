@@ -248,7 +248,7 @@ FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
 /* Returns true while the device is online. Offline, it tries the device when the next try is due, which may take as
    long as the device hangs. The cleaner. */
-bool seg_online(struct segments *seg);
+FS_MUST_CHECK bool seg_online(struct segments *seg);
 /* Is the device offline? Reads fail at once then. Any thread, no lock. */
 bool seg_offline(const struct segments *seg);
 /* Returns the milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any
@@ -374,7 +374,7 @@ int seg_reader_fd(const struct seg_reader *reader);
 void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns);
 /* Would a read that is submitted now be answered within the patience? begun: the read belongs to a request that
    has had reads already. Cheap, and only advice: seg_read_submit takes any read. */
-bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
+FS_MUST_CHECK bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
 
 /* Queues a read; seg_reader_flush sends it, so that a batch costs one system call. Never blocks, and never calls
    done: a bad read is reported by the next poll. Its buffer, 4 KiB aligned, comes from a pool of the reader. */

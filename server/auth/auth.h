@@ -59,8 +59,9 @@ const char *auth_sasl_mechanisms(const struct auth *auth);
  * lives until its next step. May block, on libsasl2's files and helpers (saslauthd). The result is AUTH_SASL_REFUSED
  * also when memory is out.
  */
-enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
-				     const char *data, size_t length, const char **challenge, size_t *challenge_length);
+FS_MUST_CHECK enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
+						   const char *data, size_t length, const char **challenge,
+						   size_t *challenge_length);
 const char *auth_sasl_user(const struct auth_sasl *sasl); /* "" until AUTH_SASL_OK; valid until the next step */
 void auth_sasl_free(struct auth_sasl *sasl); /* NULL is nothing */
 

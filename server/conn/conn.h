@@ -244,11 +244,11 @@ void conn_queue(struct conn *conn, struct reply *reply);
 
 /* Returns true while a read-modify-write of this connection is pending on a key with this hash: the next command on it
    must wait. */
-bool conn_must_wait(const struct conn *conn, uint64_t hash);
+FS_MUST_CHECK bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
 /* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go
    does. */
-bool conn_may_go_slow(struct conn *conn);
+FS_MUST_CHECK bool conn_may_go_slow(struct conn *conn);
 
 /* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_may_go(struct conn *conn)

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define OBSERVE_NAME_MAX 250u /* bytes of an application's name */
 #define APPS_MAX 64u /* further applications share index 0 */
 #define DETAIL_PREFIXES_MAX 65535u
@@ -67,9 +69,9 @@ struct observe_app {
 
 /* Fills out with the counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the
    order in which they came. Returns false if there is no such index. */
-bool observe_app(unsigned index, struct observe_app *out);
+FS_MUST_CHECK bool observe_app(unsigned index, struct observe_app *out);
 /* Does the same for the counts since the last observe_reset. */
-bool observe_app_since_reset(unsigned index, struct observe_app *out);
+FS_MUST_CHECK bool observe_app_since_reset(unsigned index, struct observe_app *out);
 /* Returns how many applications have a name, 0 .. APPS_MAX: the largest index. */
 unsigned observe_app_count(void);
 

@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/lock.h"
 #include "server/conn/conn.h"
 #include "server/count/durations.h"
@@ -435,7 +436,7 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
  * found. Main thread, at the start: reads much of /proc, and talks to the port.
  */
 #define HOLDER_BYTES 128
-bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
+FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);

@@ -9,6 +9,7 @@
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/binary.h"
 #include "server/proto/proto.h"
 #include "server/proto/proto_internal.h"
@@ -35,7 +36,7 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 /* Begins set, add, replace, append or prepend: makes the item; its value comes next. */
 enum binary_step binary_store(struct conn *conn, const struct binary_command *command);
 /* Goes on with that value. Returns true when the command is done, false when more input is needed. */
-bool binary_store_go_on(struct conn *conn);
+FS_MUST_CHECK bool binary_store_go_on(struct conn *conn);
 
 /* Commands without keys (binary_admin.c): each answers its command. */
 enum binary_step binary_noop(struct conn *conn, const struct binary_command *command);

@@ -8,6 +8,7 @@
 #ifndef FS_SERVER_PROTO_META_INTERNAL_H
 #define FS_SERVER_PROTO_META_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/meta_parse.h"
 #include "server/proto/text_internal.h"
 
@@ -36,7 +37,7 @@ static inline struct meta_own *meta_own(struct reply *reply)
 enum text_step meta_run(struct conn *conn, const struct text_command *command);
 
 /* Returns true if this command names the key of a read-modify-write that is pending; conn->wait is set then. */
-bool meta_must_wait(struct conn *conn, const struct text_command *command);
+FS_MUST_CHECK bool meta_must_wait(struct conn *conn, const struct text_command *command);
 
 /* Do what text_answer and text_compose do, for replies of meta's kinds. */
 void meta_answer(struct conn *conn, struct reply *reply);

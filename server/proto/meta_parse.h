@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "server/proto/proto.h"
 
 #define META_WORDS 18 /* after the command's name, at most */
@@ -143,7 +144,7 @@ static inline bool meta_given(const struct meta_command *command, char flag)
  * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must not
  * be moved as long as its key is used, which may point into it.
  */
-enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
+FS_MUST_CHECK enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
 /* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a
    terminator. Returns its length. */

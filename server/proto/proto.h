@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct conf;
 struct protocol;
 
@@ -128,19 +130,19 @@ struct text_command {
  * valid in both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads [line,
  * line + length) only.
  */
-enum text_error text_parse(const char *line, size_t length, struct text_command *out);
+FS_MUST_CHECK enum text_error text_parse(const char *line, size_t length, struct text_command *out);
 
 /* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is
    none. */
-bool text_word(const char **at, const char *end, const char **word, size_t *length);
+FS_MUST_CHECK bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*
  * Read a word as a number. Like memcached's strtoull, they accept control characters that are blanks (\t \v \f \r) and
  * a sign before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64, and a
  * result of 2^63 or more is refused then. They return false if the word is no number, or needs more than 64 bits.
  */
-bool text_unsigned(const char *text, size_t length, uint64_t *out);
-bool text_signed(const char *text, size_t length, int64_t *out);
+FS_MUST_CHECK bool text_unsigned(const char *text, size_t length, uint64_t *out);
+FS_MUST_CHECK bool text_signed(const char *text, size_t length, int64_t *out);
 
 /* Returns true if a line that starts like this may grow beyond TEXT_LINE_MAX: it is a multiget. */
 bool text_may_be_long(const char *line, size_t length);

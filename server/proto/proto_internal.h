@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 #include "server/conn/conn.h"
 #include "server/count/observe.h"
 
@@ -63,7 +64,7 @@ static inline bool value_receive(struct conn *conn)
 void value_skip(struct conn *conn, uint64_t bytes);
 
 /* Throws away those of them that the input has. Returns true when all of them are gone; a command comes next then. */
-bool value_skip_go_on(struct conn *conn);
+FS_MUST_CHECK bool value_skip_go_on(struct conn *conn);
 
 /* Frees the reply and the item of a connection that goes away before their value has come completely. */
 void value_abandon(struct conn *conn);

@@ -8,6 +8,7 @@
 #ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/proto.h"
 #include "server/proto/proto_internal.h"
 
@@ -47,7 +48,7 @@ enum text_step text_keys_go_on(struct conn *conn);
 /* Begins set, add, replace, append, prepend or cas: makes the item; its value comes next. */
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
 /* Goes on with the value and its line end. Returns true when the command is done, false when more input is needed. */
-bool text_store_go_on(struct conn *conn);
+FS_MUST_CHECK bool text_store_go_on(struct conn *conn);
 /* Throws away a refused command's value of length bytes, which comes next, and the line end behind it. */
 static inline void text_skip_value(struct conn *conn, uint32_t length)
 {
@@ -94,7 +95,7 @@ enum text_step text_extstore(struct conn *conn, const struct text_command *comma
 /* Uses up the line, to newline, of a client that has not logged in yet, and answers it or begins a token. */
 enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline);
 /* Goes on with the token. Returns true when it is answered, false when more input is needed. */
-bool text_auth_go_on(struct conn *conn);
+FS_MUST_CHECK bool text_auth_go_on(struct conn *conn);
 
 /* Writes the answer to a finished request into the output; gives the reply back, or queues it with a large value. */
 void text_answer(struct conn *conn, struct reply *reply);

@@ -283,13 +283,13 @@ char *store_item_value(struct item *item);
 /* Frees an object that no request took over. The worker's thread. */
 void store_item_drop(struct store_worker *worker, struct item *item);
 /* Is such an object over the limit of -I? (Asked before its value is read from the network.) */
-bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
+FS_MUST_CHECK bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
 /*
  * Executes the request. True: it is finished and the result is there (done is not called). False: store_worker_poll
  * calls done(request) later, never this call itself. Counts cmd_*, *_hits, *_misses and the flash counters. Never
  * waits for the device. The worker's thread, between store_worker_turn and store_worker_flush.
  */
-bool store_execute(struct store_worker *worker, struct store_request *request);
+FS_MUST_CHECK bool store_execute(struct store_worker *worker, struct store_request *request);
 
 /*
  * Tells that the next requests will most likely name the keys of these hashes. It brings the parts of index and DRAM
@@ -365,7 +365,7 @@ void store_set_crawler(struct store *store, const struct store_crawler *crawler)
 
 /* For lru_crawler crawl: begins to look through all of DRAM for expired objects, in the background, also when the
    crawler is disabled. False: a crawl that was asked for is still under way, and this one doesn't begin. */
-bool store_crawl(struct store *store);
+FS_MUST_CHECK bool store_crawl(struct store *store);
 
 struct store_crawler_status {
 	bool running; /* a crawl that was asked for is under way: lru_crawler_running */

@@ -390,7 +390,7 @@ mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
 mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
        "asan server/store/test_set_get",
        ("server/store/cleaner/write.c",
-        "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
+        "\t\t(void)!fidx_extents_reserve(store->index, plan->extents);",
         "\t\t(void)plan->extents;"))
 
 mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* The exit status of all tools beside 0: 1 = the run found wrong data, 2 = the run failed. */
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2 };
 
@@ -70,6 +72,6 @@ struct arg_option {
 
 /* Stores the options of argv in the variables of their rows. The rows end with ARGS_END. "--help" prints help,
    "--version" the version; both end the program. Returns the index of the first word that is no option. */
-int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
+FS_MUST_CHECK int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
 
 #endif

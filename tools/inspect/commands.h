@@ -10,16 +10,17 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "tools/inspect/flash.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
 /* These functions execute a command each; flash is open. */
-int command_list(const struct inspect_options *options, const struct flash *flash);
-int command_verify(const struct inspect_options *options, const struct flash *flash);
-int command_find(const struct inspect_options *options, const struct flash *flash);
-int command_dump(const struct inspect_options *options, const struct flash *flash);
-int command_segment(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_list(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_verify(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_find(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_dump(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_segment(const struct inspect_options *options, const struct flash *flash);
 
 /* ---- shared by commands ---------------------------------------------------------------------- */
 
@@ -51,6 +52,7 @@ struct find_location {
 	uint64_t offset;
 };
 /* Returns false if no record of options->key was found. Reads all segments. */
-bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_location *location);
+FS_MUST_CHECK bool find_youngest(const struct inspect_options *options, const struct flash *flash,
+				 struct find_location *location);
 
 #endif

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define FORMAT_PAGE 4096u
 #define FORMAT_AREA_BYTES 65536u /* before segment 0 */
 #define FORMAT_COPY_OFFSET 32768u /* of the superblock's copy 1 */
@@ -89,10 +91,10 @@ struct format_tail {
 };
 
 /* Judge a page of FORMAT_PAGE bytes. *out is filled unless the result is BLANK or NO_MAGIC. */
-enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
-enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
+FS_MUST_CHECK enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
+FS_MUST_CHECK enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
 /* Judges the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
-enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
+FS_MUST_CHECK enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
 
 /* Return an impossible number as static text, or NULL. After NULL the areas of a segment lie within it, in their
    order. */
@@ -132,8 +134,8 @@ struct format_record {
 uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out);
 
 /* Returns whether the keyed check holds. The whole record is at bytes. */
-bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
-			const struct format_record *record);
+FS_MUST_CHECK bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
+				      const struct format_record *record);
 
 /* ---- the footer's list of offsets ------------------------------------------------------------ */
 
@@ -154,6 +156,6 @@ void format_list_init(struct format_list *list, const struct format_header *head
  * too early, or leads out of its area; no further record can be found then. Offsets never fall. The first
  * offset of an area may be its first byte, and the same offset may come twice: the caller judges that.
  */
-bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
+FS_MUST_CHECK bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
 #include "tools/replay/spool.h"
 
 struct schedule_item {
@@ -45,6 +46,6 @@ void schedule_fini(struct schedule *schedule);
 uint64_t schedule_total(const struct spool *spool, uint32_t copies, uint64_t limit);
 
 /* Fills in the next request, or returns false at the end. */
-bool schedule_next(struct schedule *schedule, struct schedule_item *item);
+FS_MUST_CHECK bool schedule_next(struct schedule *schedule, struct schedule_item *item);
 
 #endif

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define KEY_MAX_BYTES 250
 
 enum value_verdict {
@@ -42,6 +44,6 @@ void value_write(char *out, uint32_t length, uint64_t hash, uint32_t version);
 
 /* Compares a value with the one that the key should have. version 0 accepts any version (this run has not written the
    key yet). */
-enum value_verdict value_check(const char *value, uint32_t length, uint64_t hash, uint32_t version);
+FS_MUST_CHECK enum value_verdict value_check(const char *value, uint32_t length, uint64_t hash, uint32_t version);
 
 #endif

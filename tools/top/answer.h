@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#include "base/error.h"
+
 /* No known server sends longer lines or answers. */
 #define ANSWER_LINE_BYTES 2048u
 #define ANSWER_ROWS 8192u
@@ -24,6 +26,6 @@ enum answer {
  * Cuts a line in place. It comes without its line end, terminated by a zero at line[length]. Whatever is returned, all
  * control characters and all bytes beyond ASCII have become '?', so that the line can be shown.
  */
-enum answer answer_line(char *line, size_t length, const char **name, const char **value);
+FS_MUST_CHECK enum answer answer_line(char *line, size_t length, const char **name, const char **value);
 
 #endif

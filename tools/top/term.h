@@ -9,6 +9,7 @@
 #ifndef FS_TOOLS_TOP_TERM_H
 #define FS_TOOLS_TOP_TERM_H
 
+#include "base/error.h"
 #include "tools/top/canvas.h"
 
 /* Keys without a character. */
@@ -27,7 +28,7 @@ enum term_key {
 const char *term_unfit(void);
 
 /* Takes the terminal over. False, with a message, if its type is not usable. Keys come from *fd. */
-bool term_open(int *fd, char error[256]);
+FS_MUST_CHECK bool term_open(int *fd, char error[256]);
 /* Gives it back as it was. */
 void term_close(void);
 

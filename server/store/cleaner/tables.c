@@ -312,6 +312,7 @@ void tables_tidy(struct store *store)
 			fidx_table_drop(store->index, t);
 			store->cleaner->sizing.draining &= ~(1u << t);
 		}
-	(void)fidx_extents_reserve(store->index, 0);
+	/* It may shrink the table of extents. If it can't, the present table stays. */
+	(void)!fidx_extents_reserve(store->index, 0);
 	tables_account(store);
 }

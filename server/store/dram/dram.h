@@ -7,6 +7,7 @@
 #ifndef FS_STORE_DRAM_H
 #define FS_STORE_DRAM_H
 
+#include "base/error.h"
 #include "server/store/dram/classes.h"
 #include "server/store/dram/item.h"
 #include "server/store/state/state.h"
@@ -77,7 +78,7 @@ void store_watch_memory(struct store *store);
 /* Returns the bytes that items must have at least under this limit. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit);
 /* Would items have that many bytes under this limit? */
-bool memory_suffices(const struct store *store, uint64_t limit);
+FS_MUST_CHECK bool memory_suffices(const struct store *store, uint64_t limit);
 /* Returns the sum of all parts of -m together, in bytes. Any thread. */
 uint64_t store_used_bytes(const struct store *store);
 

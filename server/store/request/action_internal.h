@@ -8,6 +8,7 @@
 #ifndef FS_STORE_ACTION_H
 #define FS_STORE_ACTION_H
 
+#include "base/error.h"
 #include "server/store/request/request_internal.h"
 
 /* The key's present object: an item in DRAM, a record read from flash, or none. */
@@ -96,7 +97,7 @@ unsigned action_clear_slots(struct action *action);
 void action_garbage(struct action *action, struct item *item);
 /* May a command bring so many bytes into DRAM by itself? Under -M only while there is room, because nothing would ever
    evict them. Otherwise the cleaner or the next set makes room. */
-bool action_room_for(const struct action *action, size_t bytes);
+FS_MUST_CHECK bool action_room_for(const struct action *action, size_t bytes);
 /* Tells the classifier of a write, and scores the item. */
 void action_note_written(struct action *action, struct item *item);
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/lock.h"
@@ -246,10 +247,10 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 		    struct fidx_extent *extent, bool *has_extent);
 /* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; for
    an extent it fills all fields but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
-bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		    uint64_t offset, bool is_extent, struct fidx_match *match);
+FS_MUST_CHECK bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+				  uint64_t offset, bool is_extent, struct fidx_match *match);
 /* Answers the same for a record that an extent leads to. */
-bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		    uint64_t offset, struct fidx_match *match);
+FS_MUST_CHECK bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+				  uint64_t offset, struct fidx_match *match);
 
 #endif

@@ -14,8 +14,8 @@ static uint64_t insert_random(struct fixture *f, uint64_t n, struct fidx_key *ke
 
 		if (keys)
 			keys[i] = key;
-		fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16), (unsigned)rng_below(&f->rng, 16), 0,
-			    FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16), (unsigned)rng_below(&f->rng, 16),
+				   0, FIDX_DROP_COLDEST);
 	}
 	return ctr_sum(CTR_index_moves) - moves;
 }
@@ -145,7 +145,7 @@ static void test_full_index_drops_the_coldest(void **state)
 		do
 			keys[i] = key_next(&f);
 		while (keys[i].bucket[0][0] == keys[i].bucket[0][1]);
-		fidx_insert(f.index, &keys[i], i % 4, i / 4, i == 7 || i == 9 ? 1 : 3, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], i % 4, i / 4, i == 7 || i == 9 ? 1 : 3, FIDX_DROP_COLDEST);
 		cold[i] = match_of(i % 4, 1000 + i % 4, i / 4);
 	}
 	assert_int_equal(status_of(f.index).used, 32);
@@ -159,7 +159,7 @@ static void test_full_index_drops_the_coldest(void **state)
 	do
 		key = key_next(&f);
 	while (key.bucket[0][0] == key.bucket[0][1]);
-	fidx_insert(f.index, &key, 0, 15, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 0, 15, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(ctr_sum(CTR_index_drops), drops + 1);
 	assert_false(fidx_find(f.index, &keys[7], &cold[7]));
 	for (unsigned i = 0; i < 32; i++)
@@ -167,7 +167,7 @@ static void test_full_index_drops_the_coldest(void **state)
 	assert_int_equal(status_of(f.index).used, 32);
 	assert_int_equal(status_of(f.index).ghosts, 0);
 	/* The newcomer is the coldest now: unread at zero. */
-	fidx_insert(f.index, &keys[7], 1, 14, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &keys[7], 1, 14, 0, FIDX_DROP_COLDEST);
 	cold[0] = match_of(0, 1000, 15);
 	assert_false(fidx_find(f.index, &key, &cold[0]));
 	fixture_close(&f);

@@ -59,7 +59,7 @@ static void test_only_the_exact_identity_is_found(void **state)
 	for (uint32_t s = 0; s < 4; s++)
 		open_segment(&f, s, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 2, 5, 1, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 2, 5, 1, FIDX_DROP_COLDEST);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(fidx_find(f.index, &key, &wrong[i]));
 		assert_false(fidx_touch(f.index, &key, &wrong[i]));
@@ -86,7 +86,7 @@ static void test_matches_come_youngest_first(void **state)
 	key = key_next(&f);
 	for (unsigned i = 0; i < 4; i++) {
 		open_segment(&f, order[i], 100);
-		fidx_insert(f.index, &key, order[i], i, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, order[i], i, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(fidx_lookup(f.index, &key, out), 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -116,8 +116,8 @@ static void test_clear_leaves_nothing(void **state)
 
 		if (round % 64 == 0)
 			fault_arm(FAULT_index_force_relocation, round % 128 ? FAULT_OFF : FAULT_EVERY, 2);
-		fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2), 0,
-			    FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2), 0,
+				   FIDX_DROP_COLDEST);
 		assert_true(fidx_lookup(f.index, &key, out) >= 1);
 		if (rng_below(&f.rng, 3) == 0) {
 			uint64_t used = status_of(f.index).used;
@@ -145,7 +145,7 @@ static void test_a_stranger_of_the_same_place_shares_the_slot(void **state)
 	open_segment(&f, 1, 100);
 	key = key_next(&f);
 	twin = key_twin(&f, &key);
-	fidx_insert(f.index, &key, 1, 3, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 1, 3, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
 	assert_int_equal(fidx_stripe_of(f.index, key.hash, 256), fidx_stripe_of(f.index, twin.hash, 256));
 	assert_int_equal(fidx_clear(f.index, &twin), 1);
@@ -167,7 +167,7 @@ static void test_forced_relocation_loses_nothing(void **state)
 	fault_arm(FAULT_index_force_relocation, FAULT_ALWAYS, 0);
 	for (unsigned i = 0; i < 300; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], 0, i % 16, 1, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], 0, i % 16, 1, FIDX_DROP_COLDEST);
 		seen[i] = match_of(0, SEQ, i % 16);
 		assert_true(fidx_find(f.index, &keys[i], &seen[i]));
 		for (unsigned k = 0; k < i; k++) {
@@ -224,7 +224,7 @@ static void test_clock_values_of_both_modes(void **state)
 		fixture_open(&f, 10, 1);
 		open_segment(&f, 0, 100);
 		key = key_next(&f);
-		fidx_insert(f.index, &key, 0, 1, 1, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 0, 1, 1, FIDX_DROP_COLDEST);
 		hand_and_expect(&f, &key, 0, 0, false);
 		hand_and_expect(&f, &key, 0, 0, false);
 		touch_and_expect(&f, &key, mfu ? 1 : 3, false);
@@ -256,7 +256,7 @@ static void test_ghost_bytes_bound_the_ghosts(void **state)
 	open_segment(&f, 1, 0); /* a mean of nothing must not make ghosts without end */
 	for (unsigned i = 0; i < 40; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], 0, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], 0, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(fidx_hand(f.index, 1000, 0, &visited), 0);
 	assert_int_equal(visited, 40);
@@ -301,7 +301,7 @@ static void test_closed_segments_have_no_slots(void **state)
 	open_segment(&f, 1, 10);
 	for (unsigned i = 0; i < 20; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], i % 2, 2, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], i % 2, 2, 0, FIDX_DROP_COLDEST);
 	}
 	fidx_hand(f.index, 20, 300, &visited);
 	fidx_segment_close(f.index, 0);
@@ -323,7 +323,7 @@ static void test_closed_segments_have_no_slots(void **state)
 	assert_int_equal(fidx_segment_slots(f.index, 1), 10);
 	fidx_segment_open(f.index, 0, 0, SEQ + 100, 100, NULL, 0);
 	assert_int_equal(fidx_lookup(f.index, &keys[0], out), 0);
-	fidx_insert(f.index, &keys[0], 0, 2, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &keys[0], 0, 2, 0, FIDX_DROP_COLDEST);
 	assert_false(fidx_find(f.index, &keys[0], &match)); /* an earlier life of the segment */
 	assert_int_equal(fidx_lookup(f.index, &keys[0], out), 1);
 	assert_int_equal(out[0].sequence, SEQ + 100);
@@ -342,7 +342,7 @@ static void test_inserts_overwrite_slots_of_closed_segments(void **state)
 	for (unsigned i = 0; i < 1000; i++) { /* full, and more */
 		struct fidx_key key = key_next(&f);
 
-		fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_true(ctr_sum(CTR_index_drops) > drops);
 	assert_int_equal(fidx_segment_slots(f.index, 0), 256);
@@ -351,7 +351,7 @@ static void test_inserts_overwrite_slots_of_closed_segments(void **state)
 	for (unsigned i = 0; i < 240; i++) {
 		struct fidx_key key = key_next(&f);
 
-		fidx_insert(f.index, &key, 1, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 1, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
 	assert_int_equal(fidx_segment_slots(f.index, 0), 16);
