@@ -263,6 +263,7 @@ static inline bool conn_may_go(struct conn *conn)
 /* For barriers: returns true if nothing is pending. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_settled(struct conn *conn)
 {
+	must(conn->ordered <= conn->pending);
 	if (conn->pending == 0)
 		return true;
 	conn->wait = CONN_WAIT_REPLIES;

@@ -190,7 +190,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 {
 	struct output *output = &conn->output;
 
-	debug_must(reply->conn == conn && !conn->dead);
+	must(reply->conn == conn && !conn->dead);
 	reply->position = output->origin + output->tail;
 	reply->sent = 0;
 	reply->next = NULL;
