@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 struct clk {
 	uint64_t (*now_ns)(const struct clk *clk);
@@ -39,6 +40,10 @@ static inline uint64_t clk_now_ms(const struct clk *clk)
 {
 	return clk_now_ns(clk) / 1000000;
 }
+
+/* Returns the time of CLOCK_MONOTONIC ms from now, until which pthread_cond_timedwait waits on a condition of that
+   clock. */
+struct timespec clk_monotonic_after(unsigned ms);
 
 /* Returns the wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
 int64_t clk_wall_seconds(void);

@@ -41,6 +41,9 @@
 #include "segments/segments.h"
 
 #define STORE_KEY_MAX 250 /* bytes */
+/* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
+#define STORE_SLOT_RECORD_MOST (64u << 10)
+#define STORE_SLOT_RECORD_PART 64u
 
 struct store;
 struct store_worker;

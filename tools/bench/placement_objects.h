@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #include "segments/segments.h"
+#include "server/store/store.h"
 
 #define PLACEMENT_KEY_BYTES 30u
 #define PLACEMENT_VALUE_BYTES 257u /* the mean, but for the mix, which has the published one */
 /* Longer records are extents, as they are for the store in segments of 4 MiB and more. */
-#define PLACEMENT_EXTENT_BYTES (64u << 10)
+#define PLACEMENT_EXTENT_BYTES STORE_SLOT_RECORD_MOST
 
 enum placement_sizes {
 	PLACEMENT_EQUAL,

@@ -111,9 +111,6 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 
 /* ---- candidate.c: marks of candidates in DRAM (the stripe's lock held, unless said otherwise) -- */
 
-/* Returns the longest record in bytes that gets a slot; longer ones are large objects and get an extent. Any thread, no
-   lock. */
-uint64_t slot_record_max(const struct store *store);
 /* Returns the item's size group, GROUP_SMALL .. GROUP_LARGE. No lock. */
 unsigned item_group(const struct store *store, const struct item *item);
 /* Marks a linked item that is in no plan; without effect on a marked one. */
