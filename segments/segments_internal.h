@@ -189,6 +189,7 @@ FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* Moves a segment to a state, which must follow from the present one. Takes seg->lock. */
 void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state);
+/* Is every segment RETIRED? */
 FS_MUST_CHECK bool seg_all_retired(const struct segments *seg);
 /* Makes retired segments free, and returns their number: no slot names them, because their objects were never
    committed, and nobody can pin them. Takes seg->lock. */
@@ -221,7 +222,8 @@ void footer_make(const struct segments *seg, const struct layout_header *header,
 /* Fills in the header page of the segment for that plan. record_bytes: of all its records. */
 void header_make(const struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
 		 struct layout_header *out);
-/* Is the page, or the tail, whole, and does it belong to this sequence of this flash? Any thread with a pin. */
+/* header_valid asks whether the header page is whole and belongs to this sequence of this flash, footer_valid the same
+   of the footer's tail. Any thread with a pin. */
 FS_MUST_CHECK bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment,
 				uint64_t sequence);
 FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence);

@@ -69,8 +69,9 @@ void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent);
 /* Draws a rank in [1, ranks]; smaller ranks are likelier. */
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
 
-/* Writes key_bytes bytes. */
+/* Writes the key of this number into out, key_bytes bytes. */
 void key_write(const struct load_keys *keys, uint64_t number, char *out);
+/* Returns the bytes of the value of this key. */
 uint32_t value_size(const struct load_keys *keys, uint64_t number);
 
 /* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are
@@ -179,7 +180,9 @@ struct load {
 	} marks;
 };
 
+/* Computes the limits; a connection's memory follows from them. */
 void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec, const struct load_keys *keys);
+/* connection_init allocates for batches within the limits, and aborts when memory is out; connection_fini frees. */
 void connection_init(struct connection *connection, const struct batch_limits *limits);
 void connection_fini(struct connection *connection);
 

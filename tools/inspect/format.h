@@ -90,14 +90,15 @@ struct format_tail {
 	uint64_t filter_bytes, filter_sum;
 };
 
-/* Judge a page of FORMAT_PAGE bytes. *out is filled unless the result is BLANK or NO_MAGIC. */
+/* format_super_parse and format_header_parse judge a page of FORMAT_PAGE bytes. *out is filled unless the result is BLANK
+   or NO_MAGIC. */
 FS_MUST_CHECK enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
 FS_MUST_CHECK enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
 /* Judges the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
 FS_MUST_CHECK enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
 
-/* Return an impossible number as static text, or NULL. After NULL the areas of a segment lie within it, in their
-   order. */
+/* format_super_flaw, format_header_flaw and format_tail_flaw return an impossible number as static text, or NULL. After
+   NULL the areas of a segment lie within it, in their order. */
 const char *format_super_flaw(const struct format_super *super);
 const char *format_header_flaw(const struct format_header *header, const struct format_super *super);
 const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header);

@@ -132,8 +132,9 @@ bool keeper_crawl(struct store *store, uint64_t now_ms);
 void cleaner_beat(struct store *store);
 /* Sleeps up to ms, less when woken or stopped; not at all without a thread. Cleaner. */
 void cleaner_sleep(struct store *store, unsigned ms);
-/* Three questions: does the device take writes, as far as is known; would a segment be written with so many bytes free;
-   is one being written? Any thread; the answers may be out of date. */
+/* Three questions, whose answers may be out of date. cleaner_takes_writes: does the device take writes, as far as is
+   known? cleaner_wants_to_write: would a segment be written with so many bytes free? cleaner_is_writing: is one being
+   written? Any thread. */
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
