@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the classifier share. Its parts, from the bottom up:
+ * The declarations that the classifier's files share. Its parts, from the bottom up:
  *
  *   sampler   one sample per key and its label      one leaf lock per stripe
  *   history   keys evicted lately, and how often    one leaf lock per group of buckets

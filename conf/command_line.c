@@ -159,7 +159,7 @@ static double number_of(const struct conf_option *option, const char *value)
 	return strtod(value, NULL);
 }
 
-/* Whether memcached refuses the value too. It has error lines for numbers that are too small. */
+/* Returns whether memcached refuses the value too. It has error lines for numbers that are too small. */
 static bool is_refused_there(const struct conf_option *option, const char *value)
 {
 	return option->type == CONF_TYPE_ENUM || option->type == CONF_TYPE_CHAR ||

@@ -79,7 +79,7 @@ struct reply {
 	uint8_t kind; /* the protocol's: which of its answers it is */
 	bool noreply;
 	bool show_cas;
-	_Alignas(8) char own[REPLY_OWN_BYTES]; /* what the protocol needs to make the answer; not cleared */
+	_Alignas(8) char own[REPLY_OWN_BYTES]; /* the protocol's data for making the answer; not cleared */
 	char text[REPLY_TEXT_BYTES]; /* the key while the request is under way, then the head */
 };
 

@@ -24,7 +24,7 @@
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
 #define ANSWER_MS 250 /* for each of two questions */
 
-/* What is known of the process; an empty text is not known. */
+/* The facts about the process; an empty text stands for an unknown one. */
 struct holder {
 	uid_t uid;
 	long pid; /* 0: not known */

@@ -81,7 +81,7 @@ enum text_step text_quit(struct conn *conn, const struct text_command *command);
 /* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer
    nothing, not even errors. */
 bool text_is_noreply(const struct text_command *command, unsigned most);
-#define TEXT_WORDS_MOST 22 /* that memcached tells apart */
+#define TEXT_WORDS_MOST 22 /* the most words that memcached tells apart */
 
 /* Appends a line, with its line end, to the output. Returns TEXT_NEXT. */
 enum text_step text_say(struct conn *conn, const char *line);

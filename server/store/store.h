@@ -60,7 +60,7 @@ struct store_config {
 	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
 	bool evict; /* false: -M, a set fails with STORE_NO_MEMORY instead */
 	bool cas; /* false: -C, ids are given but not shown, and no id compares as the same */
-	unsigned workers; /* how many store_workers there will be; >= 1 */
+	unsigned workers; /* the number of store_workers to come; >= 1 */
 	uint64_t seed; /* of randomness; 0: from the kernel */
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
@@ -81,7 +81,7 @@ struct store_config {
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
-	uint32_t read_timeout_ms; /* how long a request waits for flash */
+	uint32_t read_timeout_ms; /* the longest time that a request waits for flash */
 	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;

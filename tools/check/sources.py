@@ -108,7 +108,7 @@ def find(path, line, text):
 
 
 def listed():
-    """What git has or would have; outside of a checkout, all but what is built."""
+    """Returns the files that git has or would have; outside of a checkout, all files that no build has made."""
     try:
         return subprocess.run(
             ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],

@@ -43,7 +43,7 @@ struct tables {
 	struct fidx_table table[FIDX_TABLES];
 	unsigned live;
 	uint64_t kept, all; /* slots of the tables that don't drain, and of all */
-	uint32_t segments; /* that the flash has */
+	uint32_t segments; /* of the flash */
 	double objects; /* slots that the next segment may need */
 	double needed; /* slots, for all segments */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of the flash a given memory can serve, and in segments of which size. */
+/* Computes how much of the flash a given memory can serve, and the size of its segments. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -110,7 +110,8 @@ struct store {
 	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
 	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */
 	_Atomic uint64_t memory_limit; /* -m now; config.memory_bytes has the start's. Any thread */
-	_Atomic int64_t account_batch; /* how far a context's item_bytes may be off; follows from memory_limit */
+	_Atomic int64_t
+		account_batch; /* the most by which a context's item_bytes may be off; follows from memory_limit */
 	struct classes *classes; /* dram/classes.h */
 
 	/* struct store_crawler; any thread */
