@@ -19,18 +19,18 @@
 
 #include "base/error.h"
 
-/* Bytes of memory, uninitialised or zeroed. Freed by mem_free. */
+/* Return so many bytes, mem_alloc uninitialised and mem_zalloc zeroed ones. mem_free frees them. */
 FS_MUST_CHECK void *mem_alloc(size_t bytes);
 FS_MUST_CHECK void *mem_zalloc(size_t bytes);
-/* Zeroed and never NULL, for start-up and fixed structures: aborts when memory is out. */
+/* Returns zeroed memory for start-up and fixed structures. Never NULL: it aborts when memory is out. */
 FS_MUST_CHECK void *mem_must_zalloc(size_t bytes);
-/* Like realloc: memory stays valid if the result is NULL. */
+/* Works like realloc: memory stays valid if the result is NULL. */
 FS_MUST_CHECK void *mem_realloc(void *memory, size_t bytes);
-/* alignment: a power of two, a multiple of sizeof(void *). Freed by mem_free. */
+/* Returns aligned memory. alignment is a power of two and a multiple of sizeof(void *). mem_free frees it. */
 FS_MUST_CHECK void *mem_aligned(size_t alignment, size_t bytes);
-/* NULL is allowed. */
+/* Frees memory. NULL is allowed. */
 void mem_free(void *memory);
-/* Cheaper than mem_free: bytes is the size that mem_alloc was asked for. */
+/* Frees like mem_free, but is cheaper: bytes is the size that mem_alloc was asked for. */
 void mem_free_sized(void *memory, size_t bytes);
 
 /*
@@ -59,8 +59,8 @@ static inline size_t mem_cost(size_t bytes)
 
 /*
  * The allocator's own figures, in bytes. active is at least allocated; the difference is holes in pages that are partly
- * used. unused are pages that it keeps for a while. metadata are its records; it may never have touched much of them.
- * Under libc only allocated is known, and the others are 0. Takes up to a millisecond: too long for a request.
+ * used. unused are pages that it keeps for a while. metadata are its own records, much of which it may never have
+ * touched. Under libc only allocated is known, and the others are 0. Takes up to a millisecond: too long for a request.
  */
 struct mem_figures {
 	uint64_t allocated, active, unused, metadata;
@@ -79,10 +79,10 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES]);
 /* Hands unused dirty pages back to the kernel. May take milliseconds. */
 void mem_purge(void);
 
-/* Zeroed, page-aligned memory outside of the heap, with huge pages advised; pages take memory as they are touched. NULL
-   when the address space is out or bytes is 0. Freed by mem_unmap with the same size. */
+/* Returns zeroed, page-aligned memory outside of the heap, with huge pages advised; pages take memory as they are
+   touched. NULL when the address space is out or bytes is 0. mem_unmap frees it, with the same size. */
 FS_MUST_CHECK void *mem_map(size_t bytes);
-/* NULL is allowed. Also for memory of mem_reserve. */
+/* Frees memory of mem_map or mem_reserve. NULL is allowed. */
 void mem_unmap(void *memory, size_t bytes);
 
 /*
@@ -95,7 +95,7 @@ FS_MUST_CHECK void *mem_reserve(size_t bytes);
 FS_MUST_CHECK int mem_commit(void *memory, size_t bytes);
 void mem_decommit(void *memory, size_t bytes);
 
-/* The number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
+/* Returns the number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
 unsigned long mem_allocations(void);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 
-#include <time.h>
-
 #include "base/assert.h"
 
 static uint64_t boot_now_ns(const struct clk *clk)
@@ -35,6 +33,20 @@ void clk_scripted_init(struct clk *clk, uint64_t start_us)
 void clk_scripted_advance(struct clk *clk, uint64_t us)
 {
 	atomic_fetch_add_explicit(&clk->scripted_us, us, memory_order_acq_rel);
+}
+
+struct timespec clk_monotonic_after(unsigned ms)
+{
+	struct timespec until;
+
+	must(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	return until;
 }
 
 int64_t clk_wall_seconds(void)

@@ -10,13 +10,14 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 struct clk {
 	uint64_t (*now_ns)(const struct clk *clk);
 	_Atomic uint64_t scripted_us; /* the time of a scripted clock */
 };
 
-/* The boot-time clock (CLOCK_BOOTTIME). Static storage. */
+/* Returns the boot-time clock (CLOCK_BOOTTIME). Static storage. */
 const struct clk *clk_boot(void);
 
 /* Makes a clock that stands at start_us until it is moved. Nothing is to be freed. */
@@ -24,7 +25,7 @@ void clk_scripted_init(struct clk *clk, uint64_t start_us);
 /* Moves a scripted clock forward. */
 void clk_scripted_advance(struct clk *clk, uint64_t us);
 
-/* The time since the clock's start, in nano-, micro- or milliseconds. */
+/* Return the time since the clock's start, in nano-, micro- or milliseconds. */
 static inline uint64_t clk_now_ns(const struct clk *clk)
 {
 	return clk->now_ns(clk);
@@ -40,7 +41,11 @@ static inline uint64_t clk_now_ms(const struct clk *clk)
 	return clk_now_ns(clk) / 1000000;
 }
 
-/* The wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
+/* Returns the time of CLOCK_MONOTONIC ms from now, until which pthread_cond_timedwait waits on a condition of that
+   clock. */
+struct timespec clk_monotonic_after(unsigned ms);
+
+/* Returns the wall clock in seconds since 1970, for absolute exptimes and "stats time" only. */
 int64_t clk_wall_seconds(void);
 
 #endif

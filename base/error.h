@@ -2,8 +2,8 @@
 /*
  * Error codes: one table, with a text for each code.
  *
- * A function that can fail returns 0 (FS_OK) or one of these negative codes, and its result is FS_MUST_CHECK. A
- * function that also counts something returns the count, >= 0, or a code. An allocation returns NULL when memory is out
+ * A function that can fail returns 0 (FS_OK) or one of these negative codes, and is marked FS_MUST_CHECK. A function
+ * that also counts something returns the count, >= 0, or a code. An allocation returns NULL when memory is out
  * (base/alloc.h). A header names each function of its own that reports failure in another way. errno is part of a
  * result only with FS_ESYS. A cache miss is a result, not an error. Threads: everything here is constant.
  */
@@ -36,10 +36,11 @@ enum fs_error {
 #undef FS_ERROR_ENUM
 };
 
-/* The text of a code: never NULL, static storage. An unknown code has a text too. */
+/* Returns the text of a code: never NULL, static storage. An unknown code has a text too. */
 const char *fs_strerror(int code);
 
-/* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void) and the reason. */
+/* Marks a function whose result must not be ignored. A caller that means to ignore it writes (void)! before the call,
+   because a plain (void) doesn't silence gcc, and says why. */
 #define FS_MUST_CHECK __attribute__((warn_unused_result))
 
 #endif

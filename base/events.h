@@ -67,11 +67,11 @@ static inline bool events_on_any(unsigned streams)
    events_on() is true. Takes a leaf lock; the first call of a thread allocates its ring. */
 void events_emit(enum event_stream stream, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* A key as it stands in a line: letters, digits and "-._~" as they are, any other byte as %XX. Returns out, which has
-   room for 3 * length + 1 bytes. */
+/* Writes a key as it stands in a line into out: letters, digits and "-._~" as they are, any other byte as %XX. Returns
+   out, which has room for 3 * length + 1 bytes. */
 const char *events_key(const char *key, size_t length, char *out);
 
-/* The stream of this name, or EVENT_STREAMS if there is none. */
+/* Returns the stream of this name, or EVENT_STREAMS if there is none. */
 enum event_stream events_find(const char *name, size_t length);
 
 /* Sets the size of rings made from now on (-o worker_logbuf_size), at least two lines; 64 KiB before any call. */
@@ -89,7 +89,7 @@ struct events_status {
 	uint64_t written; /* lines that went into a ring */
 	uint64_t dropped; /* lines that found no room */
 };
-/* The counts since the start. */
+/* Fills out with the counts since the start. */
 void events_get_status(struct events_status *out);
 
 /* Frees the rings. No thread may emit any more. */

@@ -6,7 +6,7 @@
  * test arms a point by fault_arm(), or by the environment:
  * FLASHIELD_FAULTS="name=every:N,name=after:N,name=always,name=prob:PERMILLE".
  *
- * Threads: any (the state is atomic), but fault_call while the point is off.
+ * Threads: any, as the state is atomic, except that fault_call is called while the point is off.
  */
 #ifndef FS_BASE_FAULT_H
 #define FS_BASE_FAULT_H
@@ -48,7 +48,7 @@ enum fault_mode { FAULT_OFF, FAULT_ALWAYS, FAULT_EVERY, FAULT_AFTER, FAULT_PROBA
 void fault_arm(enum fault_point point, enum fault_mode mode, uint64_t n);
 /* Turns all points off and forgets their calls. */
 void fault_disarm_all(void);
-/* The number of times that the point has fired since it was armed. */
+/* Returns the number of times that the point has fired since it was armed. */
 uint64_t fault_fired(enum fault_point point);
 /* Sets a call that the point makes whenever it fires, in the thread that reaches it, so that a test can act at this
    very point without waiting. It is set before the point is armed; fault_disarm_all ends it. */

@@ -16,10 +16,10 @@ uint64_t hash64(const void *data, size_t length, uint64_t seed);
 
 #define HASH_SECRET_BYTES 192
 
-/* A keyed check: nobody can make bytes that pass it without the secret. */
+/* Returns a keyed check: nobody can make bytes that pass it without the secret. */
 uint64_t hash64_keyed(const void *data, size_t length, const uint8_t secret[HASH_SECRET_BYTES]);
 
-/* A bijective mixer of 64 bits (splitmix64's finaliser). */
+/* Mixes 64 bits: different x give different results (splitmix64's finaliser). */
 static inline uint64_t mix64(uint64_t x)
 {
 	x ^= x >> 30;

@@ -29,7 +29,8 @@ struct hist {
 FS_MUST_CHECK struct hist *hist_create(void);
 void hist_destroy(struct hist *hist);
 
-/* The step of a value. Values below 64 have a step each; from there on every power of two has 64 steps. */
+/* Returns the number of a value's step. Values below 64 have a step each; from there on every power of two has 64
+   steps. */
 static inline unsigned hist_bucket(uint64_t value)
 {
 	unsigned shift;
@@ -68,12 +69,12 @@ void hist_merge(struct hist *into, const struct hist *from);
 void hist_reset(struct hist *hist);
 /* Subtracts an earlier snapshot of the same records. max becomes the highest value that is left, to within a step. */
 void hist_subtract(struct hist *from, const struct hist *earlier);
-/* The number of values that are at most bound, to within a step. */
+/* Returns the number of values that are at most bound, to within a step. */
 uint64_t hist_count_up_to(const struct hist *hist, uint64_t bound);
 
-/* The value at a quantile in [0, 1]: the highest one of its step, but no higher than max. 0 when empty. */
+/* Returns the value at a quantile in [0, 1]: the highest one of its step, but no higher than max. 0 when empty. */
 uint64_t hist_quantile(const struct hist *hist, double quantile);
-/* The exact mean; 0 when empty. */
+/* Returns the exact mean; 0 when empty. */
 double hist_mean(const struct hist *hist);
 
 #endif

@@ -53,19 +53,19 @@ struct lock {
 	}
 #endif
 
-/* Before other threads use the lock, and after. Nobody holds it at lock_fini. */
+/* lock_init comes before other threads use the lock, and lock_fini after that, when nobody holds it. */
 void lock_init(struct lock *lock, enum lock_rank rank);
 void lock_fini(struct lock *lock);
 /* Waits for the lock. The calling thread holds neither it nor a lock that comes after it in the order. */
 void lock_acquire(struct lock *lock);
 /* Takes the lock if it is free, without waiting and in any order. False if it isn't free. */
 FS_MUST_CHECK bool lock_try(struct lock *lock);
-/* The calling thread holds the lock. */
+/* Releases the lock, which the calling thread holds. */
 void lock_release(struct lock *lock);
 /* Asserts in debug builds that the calling thread holds the lock; does nothing in others. */
 void lock_assert_held(const struct lock *lock);
 
-/* The number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
+/* Returns the number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
 unsigned long lock_acquisitions(enum lock_rank rank);
 
 #endif

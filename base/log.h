@@ -7,8 +7,9 @@
  * A line stays one line: control characters and bytes that are no UTF-8 are written as \n, \t or \xNN, so that a
  * client's bytes can neither look like another line nor move a terminal's cursor.
  *
- * Threads: any, but log_set_sink before there are others. A line is written with one write(2), which may block: never
- * log while a stripe lock is held. errno stays, and is what %m shows. A line that can't be written is lost.
+ * Threads: any, except that log_set_sink is called before there are others. A line is written with one write(2), which
+ * may block: never log while a stripe lock is held. errno stays, and is what %m shows. A line that can't be written is
+ * lost.
  */
 #ifndef FS_BASE_LOG_H
 #define FS_BASE_LOG_H
@@ -26,7 +27,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_NOTICE, LOG_LEVEL_IN
 void log_set_level(enum log_level level);
 extern _Atomic int log_threshold; /* of log_set_level and log_level alone */
 
-/* The level. Inline, as each command asks for it. */
+/* Returns the level. Inline, as each command asks for it. */
 static inline enum log_level log_level(void)
 {
 	return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);

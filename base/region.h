@@ -36,22 +36,23 @@ enum region_area {
 
 struct region;
 
-/* most[a]: the most bytes that area a may have, or 0. 0 or FS_ENOMEM; *out is NULL then. No area has memory yet. */
+/* Reserves address space: most[a] is the most bytes that area a may have, or 0. No area has memory yet. FS_OK;
+   FS_ENOMEM, and *out is NULL. */
 FS_MUST_CHECK int region_create(struct region **out, const uint64_t most[REGION_AREAS]);
 /* Gives memory and address space back. NULL is allowed. */
 void region_destroy(struct region *region);
-/* The area's address: page-aligned and constant; NULL for an area that may have nothing. */
+/* Returns the area's address: page-aligned and constant; NULL for an area that may have nothing. */
 void *region_area(const struct region *region, enum region_area area);
 /* Takes memory for the first bytes of the area. Bytes that it has already stay, others are zero. FS_ENOMEM; FS_ERANGE
    for more bytes than the area may have. */
 FS_MUST_CHECK int region_commit(struct region *region, enum region_area area, uint64_t bytes);
 /* Gives all memory of the area back. */
 void region_decommit(struct region *region, enum region_area area);
-/* The most bytes that the area may have, in whole pages. */
+/* Returns the most bytes that the area may have, in whole pages. */
 uint64_t region_most(const struct region *region, enum region_area area);
-/* Memory of all areas in bytes. */
+/* Returns the memory of all areas in bytes. */
 uint64_t region_bytes(const struct region *region);
-/* The part of it that was never touched and so is not resident. Asks the kernel about each page. */
+/* Returns the part of region_bytes that was never touched and so is not resident. Asks the kernel about each page. */
 uint64_t region_untouched(const struct region *region);
 
 #endif

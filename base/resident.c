@@ -29,7 +29,7 @@ struct mapping {
 struct sum {
 	struct resident *out;
 	struct mapping before; /* the mapping before this one */
-	bool data; /* that was a file's writable data */
+	bool data; /* it was a file's writable data */
 	uint64_t stack_bytes; /* of a thread's stack, as mapped */
 };
 

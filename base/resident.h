@@ -19,17 +19,18 @@ struct resident {
 	uint64_t stacks; /* the threads' stacks */
 };
 
-/* all alone; takes some microseconds. */
+/* Returns the figure `all` alone. Takes some microseconds. */
 uint64_t resident_bytes(void);
 
 /* Is the resident memory the program's own? Under a sanitizer it isn't, as shadow and quarantine are resident too. */
 bool resident_is_exact(void);
 
-/* All three. Reads the list of mappings, which takes some hundred microseconds, however much the process holds. */
+/* Reads all three figures. They come from the list of mappings, which takes some hundred microseconds, however much the
+   process holds. */
 void resident_read(struct resident *out);
 
-/* The bytes of private memory that lie in whole pages that were never touched, and so are not resident. Asks the kernel
-   about each page, and about a part of them if there are more than 2 GiB. */
+/* Returns the bytes of private memory that lie in whole pages that were never touched, and so are not resident. Asks
+   the kernel about each page, and about a part of them if there are more than 2 GiB. */
 uint64_t resident_untouched(const void *memory, uint64_t bytes);
 
 #endif

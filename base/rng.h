@@ -13,25 +13,25 @@ struct rng {
 	uint64_t state;
 };
 
-/* Equal seeds give equal sequences. */
+/* Begins a sequence. Equal seeds give equal sequences. */
 static inline void rng_init(struct rng *rng, uint64_t seed)
 {
 	rng->state = seed;
 }
 
-/* 64 random bits. */
+/* Returns 64 random bits. */
 static inline uint64_t rng_next(struct rng *rng)
 {
 	return mix64(rng->state += 0x9e3779b97f4a7c15ull);
 }
 
-/* Uniform in [0, n), n > 0. */
+/* Returns a number uniform in [0, n). n > 0. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t n)
 {
 	return reduce64(rng_next(rng), n);
 }
 
-/* Uniform in [0, 1). */
+/* Returns a number uniform in [0, 1). */
 static inline double rng_real(struct rng *rng)
 {
 	return (double)(rng_next(rng) >> 11) * 0x1.0p-53;

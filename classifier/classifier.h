@@ -76,20 +76,20 @@ enum clf_feature {
 	CLF_FEATURES
 };
 
-/* The object was written now: starts its features anew, without a history. */
+/* Notes that the object was written now: starts its features anew, without a history. */
 void clf_features_written(struct clf_features *features, uint64_t now_ms);
-/* The object was read now. */
+/* Notes that the object was read now. */
 void clf_features_read(struct clf_features *features, uint64_t now_ms);
 
-/* The raw vector: gaps in seconds, size in bytes, ttl in seconds (0 = none). An object that was never read has gaps of
-   zero. */
+/* Fills out with the raw vector: gaps in seconds, size in bytes, ttl in seconds (0 = none). An object that was never
+   read has gaps of zero. */
 void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
 			 double out[CLF_FEATURES]);
 
 /* Packs the features of an object that goes to flash now. Each value is off by at most 4.6 %. */
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out);
-/* The features of an object that was packed at packed_ms, to that precision. Accepts any bytes, as they come from
-   flash. */
+/* Restores the features of an object that was packed at packed_ms, to that precision. Accepts any bytes, as they come
+   from flash. */
 void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
@@ -117,8 +117,8 @@ struct clf_config {
 	char app_delimiter; /* ends the key's prefix that names the application; NUL: all share one */
 };
 
-/* FS_EINVAL if a field of config is outside its range; FS_ENOMEM. The caller destroys *out, which is set only on
-   success. */
+/* Makes a classifier, which the caller destroys. FS_OK; FS_EINVAL if a field of config is outside its range; FS_ENOMEM.
+   *out is set only with FS_OK. */
 FS_MUST_CHECK int clf_create(struct clf **out, const struct clf_config *config);
 /* Stops the trainer thread first. NULL is allowed. No other thread may use clf any more. */
 void clf_destroy(struct clf *clf);
@@ -126,7 +126,7 @@ void clf_destroy(struct clf *clf);
 /* Starts the trainer thread (nice 19), which must not run yet. FS_OK; FS_ESYS (errno). One thread calls clf_start and
    clf_stop. */
 FS_MUST_CHECK int clf_start(struct clf *clf);
-/* Stops the trainer thread, after the training that it is at. Does nothing if it doesn't run. */
+/* Stops the trainer thread when the training under way is done. Does nothing if no thread runs. */
 void clf_stop(struct clf *clf);
 
 /* Trains in the calling thread, which holds no lock, with all samples labelled so far. True if a new model is in use
@@ -143,17 +143,17 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
 
 /*
  * The store tells by clf_note_* how its keys are used. A key that is not sampled costs one mix and compare of its hash
- * (4 ns). The key's stripe may be held or not; leaf locks only are taken. Nothing is sampled under the simple rules.
+ * (4 ns). The key's stripe may be held or not; these functions take leaf locks only. Nothing is sampled under the
+ * simple rules.
  *
  *  written: an application wrote the object. features is its new state, just made. Its history fields are filled in
  *    here (a leaf lock and a cache line), except under read-once and all and in mode paper. In mode full a key with a
- *    history may be sampled at its write too, as the object could qualify then.
- *  read: a get hit the object. features is its state after this read if the object lies in DRAM, NULL if on flash.
- *  missed: a get found nothing. In mode full that counts as a read that flash could have served, and the set that
- *    follows is a refill, not an update.
- *  deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after an
- *    eviction. The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made of
- *    these. A move to flash is none.
+ *    history may be sampled at its write too, as the object could qualify then. read: a get hit the object. features is
+ *    its state after this read if the object lies in DRAM, and NULL if it lies on flash. missed: a get found nothing.
+ *    In mode full that counts as a read that flash could have served, and the set that follows is a refill, not an
+ *    update. deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after
+ *    an eviction. The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made
+ *    of these. A move to flash is none.
  */
 void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
 		      uint32_t ttl_seconds, uint64_t now_ms);
@@ -163,7 +163,8 @@ void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms);
 
-/* The measured time from a segment's write to its reclaim: the horizon in mode full if config.horizon_ms is 0. */
+/* Tells the measured time from a segment's write to its reclaim, which is the horizon in mode full if config.horizon_ms
+   is 0. */
 void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 
 /*
@@ -182,7 +183,7 @@ float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_f
  * again, the last model is used until the next training.
  */
 void clf_set_admission(struct clf *clf, enum clf_admission admission);
-/* The rule in force. */
+/* Returns the rule in force. */
 enum clf_admission clf_get_admission(const struct clf *clf);
 
 /* Rises whenever scores may have changed: with a new model, another threshold or another rule. */
@@ -191,7 +192,7 @@ uint64_t clf_version(const struct clf *clf);
 /*
  * The write budget: a controller moves the score threshold so that the flash writes stay within what is allowed, in
  * bytes per second (0 = no limit). written_per_second is the mean since the last call, unsmoothed. It counts what would
- * be written before the store's own cap holds any back, for a rate that can't exceed the limit never raises the
+ * be written if the store's own cap held nothing back: a rate that can't exceed the limit would never raise the
  * threshold. The store calls this about once a second.
  */
 void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second);
@@ -213,11 +214,12 @@ struct clf_status {
 	uint64_t horizon_ms;
 	char reason[96]; /* tells why the last model is used or not */
 };
-/* A snapshot; takes leaf locks. */
+/* Fills out with a snapshot. Takes leaf locks. */
 void clf_get_status(struct clf *clf, struct clf_status *out);
-/* Memory of the classifier, without what a training takes while it runs. */
+/* Returns the memory of the classifier, without what a training takes while it runs. */
 size_t clf_memory_bytes(const struct clf *clf);
-/* The part of it that was never touched and so is not resident. Asks the kernel about each page. */
+/* Returns the part of clf_memory_bytes that was never touched and so is not resident. Asks the kernel about each
+   page. */
 size_t clf_untouched_bytes(const struct clf *clf);
 
 #endif

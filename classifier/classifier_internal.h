@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the classifier share. The parts, from the bottom up:
+ * The declarations that the classifier's files share. Its parts, from the bottom up:
  *
  *   sampler   one sample per key and its label      one leaf lock per stripe
  *   history   keys evicted lately, and how often    one leaf lock per group of buckets
@@ -80,16 +80,17 @@ struct sampler {
 	struct sampler_stripe stripe[SAMPLER_STRIPES];
 };
 
-/* Of zeroed memory. FS_EINVAL if memory_bytes is too little for 8 keys per stripe; FS_ENOMEM. After either error
-   sampler_fini is still to be called. */
+/* Makes a sampler of zeroed memory. FS_OK; FS_EINVAL if memory_bytes is too little for 8 keys per stripe; FS_ENOMEM.
+   After either error sampler_fini is still to be called. */
 FS_MUST_CHECK int sampler_init(struct sampler *sampler, const struct sampler_config *config);
 /* Frees the tables. Does nothing to a zeroed sampler. */
 void sampler_fini(struct sampler *sampler);
-/* Bytes of the tables, and how many of these were never touched and so are not resident (asks the kernel). */
+/* sampler_bytes returns the bytes of the tables; sampler_untouched asks the kernel, and returns how many of them were
+   never touched and so are not resident. */
 size_t sampler_bytes(const struct sampler *sampler);
 size_t sampler_untouched(const struct sampler *sampler);
 
-/* The hash of a key as all parts of the classifier use it. */
+/* Returns the hash of a key as all parts of the classifier use it. */
 static inline uint64_t sampler_key(const struct sampler *sampler, uint64_t hash)
 {
 	return mix64(hash ^ sampler->config.seed);
@@ -102,7 +103,7 @@ static inline bool sampler_wants(const struct sampler *sampler, uint64_t key)
 }
 
 /*
- * An event of a sampled key. subject is the object's state if this access may become the key's sample, else NULL.
+ * Notes an event of a sampled key. subject is the object's state if this access may become the key's sample, else NULL.
  * horizon_ms is the horizon of a sample taken now, > 0. Takes the leaf lock of the key's stripe.
  */
 void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event event, const struct clf_state *subject,
@@ -116,7 +117,7 @@ void sampler_sweep(struct sampler *sampler, uint64_t now_ms);
    after an error). Returns their number, or FS_ENOMEM. Takes the leaf lock of each stripe in turn. */
 FS_MUST_CHECK long sampler_collect(struct sampler *sampler, uint64_t since_ms, struct clf_sample **out);
 
-/* Keys that have an entry now. Takes the leaf lock of each stripe in turn. */
+/* Returns how many keys have an entry now. Takes the leaf lock of each stripe in turn. */
 size_t sampler_tracked(struct sampler *sampler);
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -134,14 +135,14 @@ struct history {
 	struct lock lock[HISTORY_LOCKS]; /* LOCK_LEAF */
 };
 
-/* FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
+/* Makes an empty history. FS_OK; FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
 FS_MUST_CHECK int history_init(struct history *history, size_t memory_bytes);
 /* Frees the table. Does nothing to a zeroed history. */
 void history_fini(struct history *history);
-/* A stay of the key has ended. Takes a leaf lock. */
+/* Notes that a stay of the key has ended. Takes a leaf lock. */
 void history_add(struct history *history, uint64_t key);
-/* Earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its bucket. Takes a leaf
-   lock. */
+/* Returns the number of earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its
+   bucket. Takes a leaf lock. */
 unsigned history_stays(struct history *history, uint64_t key, bool *recent);
 
 /* ---- applications ---------------------------------------------------------------------------- */
@@ -187,7 +188,7 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 	return mix64(sample->key) % 5 == 0;
 }
 
-/* The decision value; >= 0 admits. */
+/* Returns the decision value; >= 0 admits. */
 double model_decide(const struct clf_model *model, const struct clf_state *state);
 
 /*
@@ -201,9 +202,9 @@ FS_MUST_CHECK int model_train(struct clf_model *model, const struct clf_sample *
 /* Judges the model and the simple rules on the held-out ones of the samples. */
 void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
 		 struct judgement *out);
-/* False if too few of the samples are flashy for a verdict. */
+/* Returns false if too few of the samples are flashy for a verdict. */
 FS_MUST_CHECK bool guard_can_tell(const struct judgement *judgement);
-/* True if the model may be used; the reason is set either way. */
+/* Returns true if the model may be used; the reason is set either way. */
 FS_MUST_CHECK bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES]);
 
 /* ---- the classifier -------------------------------------------------------------------------- */
@@ -254,17 +255,17 @@ struct clf {
 	bool stopping;
 };
 
-/* Length of the horizon of a sample taken now, > 0. */
+/* Returns the length of the horizon of a sample taken now, > 0. */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms);
-/* An object as a model may see it: in mode paper with the paper's five features only. */
+/* Returns an object as a model may see it: in mode paper with the paper's five features only. */
 struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
 			      uint32_t ttl_seconds);
 /* Puts a model in use, or none if model is NULL. Both are copied. Takes model_lock. */
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
-/* The trainer's fields of clf. The thread doesn't run before trainer_init nor at trainer_fini. */
+/* Make and free the trainer's fields of clf. The thread runs neither before trainer_init nor at trainer_fini. */
 void trainer_init(struct clf *clf);
 void trainer_fini(struct clf *clf);
-/* The least decision value, or rank, that the write budget lets pass: 0 to 20. */
+/* Returns the least decision value, or rank, that the write budget lets pass: 0 to 20. */
 double budget_threshold(const struct clf *clf);
 
 #endif

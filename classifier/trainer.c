@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/events.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
@@ -179,25 +180,20 @@ bool clf_train_if_due(struct clf *clf)
 static struct timespec wake_time(const struct clf *clf)
 {
 	uint64_t wait_ms = clf->config.training_window_ms / 16;
-	struct timespec at;
 
 	if (wait_ms < WAKE_MIN_MS)
 		wait_ms = WAKE_MIN_MS;
 	if (wait_ms > WAKE_MAX_MS)
 		wait_ms = WAKE_MAX_MS;
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_nsec += (long)wait_ms * 1000000;
-	at.tv_sec += at.tv_nsec / 1000000000;
-	at.tv_nsec %= 1000000000;
-	return at;
+	return clk_monotonic_after((unsigned)wait_ms);
 }
 
 static void *trainer_main(void *argument)
 {
 	struct clf *clf = argument;
 
-	/* Linux gives each thread a niceness of its own. If it refuses, the trainer runs at the priority of the others.
-	   */
+	/* Linux gives each thread a niceness of its own. If it refuses, the trainer runs at the priority of the
+	   others. */
 	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS) != 0)
 		log_debug("classifier: the trainer keeps its priority: %s", strerror(errno));
 	lock_acquire(&clf->thread_lock);

@@ -84,8 +84,8 @@ static int check_slab_sizes(const struct conf *conf, FILE *err)
 }
 
 /*
- * memcached's limits on slab_chunk_max hold when the operator has given one. Its default doesn't bound -I: there are no chunks
- * here, and an -I of 1k needs no further option.
+ * memcached's limits on slab_chunk_max hold when the operator has given one. Its default doesn't bound -I: there are no
+ * chunks here, and an -I of 1k needs no further option.
  */
 static int check_chunks(const struct conf *conf, FILE *err)
 {
@@ -125,8 +125,8 @@ static int check_sizes(const struct conf *conf, FILE *err)
 #define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
 #define PORT_MAX 65535
 
-/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows whether the
-   address exists. */
+/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows
+   whether the address exists. */
 static const char *end_of_address(const char *text)
 {
 	size_t length;
@@ -191,7 +191,8 @@ static void derive_pages(struct conf *conf)
 	conf->ext_compact_under = conf->ext_drop_under = conf->flash_size_bytes / conf->ext_page_size / 4;
 }
 
-/* With no_chunked_items memcached's chunks are as large as the default item. With any other -I it falls back to its default. */
+/* With no_chunked_items memcached's chunks are as large as the default item. With any other -I it falls back to its
+   default. */
 static void derive_chunks(struct conf *conf)
 {
 	if (conf->slab_chunk_max == 0)

@@ -145,8 +145,8 @@ static const char *spelled(const struct conf_option *option, char text[80])
 }
 
 /*
- * The number that memcached reads in a value: the digits that it begins with. -I takes a suffix there; -m takes none and
- * counts MiB.
+ * The number that memcached reads in a value: the digits that it begins with. -I takes a suffix there; -m takes none
+ * and counts MiB.
  */
 static double number_of(const struct conf_option *option, const char *value)
 {
@@ -159,7 +159,7 @@ static double number_of(const struct conf_option *option, const char *value)
 	return strtod(value, NULL);
 }
 
-/* Whether memcached refuses the value too. It has error lines for numbers that are too small. */
+/* Returns whether memcached refuses the value too. It has error lines for numbers that are too small. */
 static bool is_refused_there(const struct conf_option *option, const char *value)
 {
 	return option->type == CONF_TYPE_ENUM || option->type == CONF_TYPE_CHAR ||

@@ -36,7 +36,7 @@ static void print_kind(FILE *out, const char *name, const char *kind)
 	fputs("'\n", out);
 }
 
-static void print_suboptions(FILE *out)
+static void print_suboption_array(FILE *out)
 {
 	fprintf(out, "declare -gA _flashield_suboptions=(\n\t[ext_path]='@file'\n");
 	for (int i = 0; i < conf_suboption_count; i++) {
@@ -74,5 +74,5 @@ void conf_print_completion(FILE *out)
 		}
 	}
 	fprintf(out, ")\n");
-	print_suboptions(out);
+	print_suboption_array(out);
 }

@@ -18,11 +18,11 @@
  *   STRING  char *      NULL when not given; owned by the struct
  *   ENUM    int         one of the row's words; its index in the row is the value (enums below)
  *
- * Threads: one thread loads. Afterwards the struct is constant, and any thread may read it. A reload hands new values to the
- * modules concerned (server/admin/reload.h), and never writes them into this struct.
+ * Threads: one thread loads. Afterwards the struct is constant, and any thread may read it. A reload hands new values
+ * to the modules concerned (server/admin/reload.h), and never writes them into this struct.
  * Ownership: the caller owns the struct; conf_free() frees its strings and notes.
- * Errors: an operator's mistake becomes an error line with the option, its value and the accepted range. No operator's text
- * trips an assert.
+ * Errors: an operator's mistake becomes an error line with the option, its value and the accepted range. No operator's
+ * text trips an assert.
  */
 #ifndef FS_CONF_CONF_H
 #define FS_CONF_CONF_H
@@ -136,24 +136,23 @@ struct conf_option {
 /*
  * Sets all fields from defaults, file and command line, in this order.
  *
- * FS_OK: the start goes on, and the log level follows -v.
- * CONF_EXIT: the process is to end with conf->exit_code. It is 0 after an action such as -h, which has printed on out. After an error
- * line on err it is memcached's: 64 for a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses
- * with 1 (-t 0).
- * Call conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
+ * FS_OK: the start goes on, and the log level follows -v. CONF_EXIT: the process is to end with conf->exit_code. This
+ * is 0 after an action such as -h, which has printed on out. After an error line on err it is memcached's code: 64 for
+ * a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses with 1 (-t 0). Call
+ * conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
 
-/* The log level that -v asks for. */
+/* Returns the log level that -v asks for. */
 enum log_level conf_log_level(const struct conf *conf);
 
 /*
- * Reads defaults, file and command line once more into fresh, for a running daemon. argc and argv are those of conf_load, in the
- * order that it has left. The file is running->config_path.
+ * Reads defaults, file and command line once more into fresh, for a running daemon. argc and argv are those of
+ * conf_load, in the order that it has left. The file is running->config_path.
  *
- * FS_OK; else CONF_EXIT or FS_ENOMEM, and why (cut to why_bytes) is one line with origin, option and accepted range.
- * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called conf_load may
- * call it. Blocks on the file.
+ * FS_OK; else CONF_EXIT or FS_ENOMEM, and one line in why (cut to why_bytes) names origin, option and accepted range.
+ * Call conf_free(fresh) in every case. Changes nothing but fresh, not even the log level. Only the thread that called
+ * conf_load may call it. Blocks on the file.
  */
 int conf_reload(struct conf *fresh, const struct conf *running, int argc, char **argv, char *why,
 		size_t why_bytes) FS_MUST_CHECK;
@@ -166,7 +165,8 @@ struct conf_change {
 };
 typedef void conf_change_fn(void *context, const struct conf_change *change);
 
-/* Calls each() for every option, and for every suboption with an effect, whose value differs. The texts live until each() returns. */
+/* Calls each() for every option, and for every suboption with an effect, whose value differs. The texts live until
+   each() returns. */
 void conf_each_change(const struct conf *before, const struct conf *after, conf_change_fn *each, void *context);
 
 /* Copies fresh's value of the option to conf. The option must not be a STRING. */
@@ -179,8 +179,8 @@ void conf_log_notes(const struct conf *conf);
 void conf_init(struct conf *conf);
 
 /*
- * Sets one option by its long name, as a line of the file would. FS_OK; or FS_ENOTFOUND for an unknown option, FS_EINVAL for a
- * bad value, FS_ENOMEM, each with the reason in why (cut to why_bytes).
+ * Sets one option by its long name, as a line of the file would. FS_OK; or FS_ENOTFOUND for an unknown option,
+ * FS_EINVAL for a bad value, FS_ENOMEM, each with the reason in why (cut to why_bytes).
  */
 int conf_set(struct conf *conf, const char *name, const char *value, char *why, size_t why_bytes) FS_MUST_CHECK;
 
@@ -190,8 +190,8 @@ void conf_free(struct conf *conf);
 typedef void conf_each_fn(void *context, const struct conf_option *option, const char *value);
 
 /*
- * Calls each() for every option in the order of options.def, with its present value in the file's form ("64m", "1d", "auto",
- * "yes"; "" for no value). The text lives until each() returns.
+ * Calls each() for every option in the order of options.def, with its present value in the file's form ("64m", "1d",
+ * "auto", "yes"; "" for no value). The text lives until each() returns.
  */
 void conf_describe(const struct conf *conf, conf_each_fn *each, void *context);
 

@@ -2,12 +2,13 @@
 /*
  * Shared by conf's own files: the tables' rows, single values, flags, the file, notes.
  *
- * Threads: those of conf.h. Errors: functions that tell the operator return FS_OK or an exit code; those with a why write the
- * reason there, cut to why_bytes, and leave it to the caller to tell it.
+ * Threads: those of conf.h. Errors: functions that tell the operator return FS_OK or an exit code; those with a
+ * parameter why write the reason there, cut to why_bytes, for the caller to tell.
  */
 #ifndef FS_CONF_CONF_INTERNAL_H
 #define FS_CONF_CONF_INTERNAL_H
 
+#include "base/error.h"
 #include "conf/conf.h"
 
 /* memcached's exit codes: sysexits' EX_USAGE for a bad value, 1 for an unknown option. */
@@ -32,32 +33,34 @@ struct conf_row {
 extern const struct conf_row conf_rows[];
 extern const int conf_row_count;
 
-/* The index of the row with this long name, or -1. Headings have no name. */
+/* Returns the index of the row with this long name, or -1. Headings have no name. */
 int conf_find_row(const char *name);
 
 #define CONF_ACCEPTED_BYTES 256
 
-/* Describes the accepted values: "a whole number from 1 to 256". Error lines have it after "is not", --help has it too. Returns
-   text. */
+/* Describes the accepted values: "a whole number from 1 to 256". Error lines show this text after "is not", and --help
+   shows it too. Returns text. */
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES]);
 
-/* The name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
+/* Returns the name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
 const char *conf_argument_name(const struct conf_row *row);
 
 #define CONF_VALUE_BYTES 64
 
-/* The field's value in the file's form. It is in text, in static storage, or, for a STRING, the field itself. */
+/* Returns the field's value in the file's form. It is in text, in static storage, or, for a STRING, the field
+   itself. */
 const char *conf_value_text(const struct conf *conf, const struct conf_option *option, char text[CONF_VALUE_BYTES]);
 
-/* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when conf_accepted()
-   excludes the value, or FS_ENOMEM: the field is then unchanged. */
-int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
+/* Reads a value into its field. With append, a CONF_LIST value joins the present one. FS_OK; FS_EINVAL when
+   conf_accepted() excludes the value, or FS_ENOMEM: the field is then unchanged. */
+FS_MUST_CHECK int conf_value_set(struct conf *conf, const struct conf_option *option, const char *value, bool append);
 
 /* Sets a row as a line of the file would; actions with CONF_IN_FILE too. FS_OK, or the errors of conf_set with why. */
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
 		 size_t why_bytes) FS_MUST_CHECK;
 
-/* conf_load, but for the log level. config_path is the file to read instead of the command line's --config, or NULL. */
+/* Does what conf_load does, except for the log level. config_path is the file to read instead of the command line's
+   --config, or NULL. */
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err) FS_MUST_CHECK;
 
 /* A walk over flags. */
@@ -74,15 +77,16 @@ struct conf_walk {
 /* Walks over the flags of argv. FS_OK, or CONF_EXIT with conf->exit_code. May permute argv. */
 int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk) FS_MUST_CHECK;
 
-/* Reads the file of --config. Error lines about flags in it start with program, as getopt's do. 0, or the exit code after an error
-   line on err. Blocks on the file. */
+/* Reads the file of --config. Error lines about flags in it start with program, as getopt's do. Returns 0, or the exit
+   code after an error line on err. Blocks on the file. */
 int conf_load_file(struct conf *conf, const char *path, const char *program, FILE *err) FS_MUST_CHECK;
 
-/* Does what no single row can: refuses options that contradict each other, derives values from several options, and notes options
-   without effect. 0, or the exit code after an error line on err. */
+/* Does what no single row can: refuses options that contradict each other, derives values from several options, and
+   notes options without effect. Returns 0, or the exit code after an error line on err. */
 int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
-/* Puts relative paths into the state directory, which the environment may name. 0, or the exit code after an error line on err. */
+/* Puts relative paths into the state directory, which the environment may name. Returns 0, or the exit code after an
+   error line on err. */
 int conf_state_paths(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Appends a note, cut to CONF_WHY_BYTES. Aborts when memory is out. */
@@ -122,12 +126,12 @@ void conf_extended_init(struct conf *conf);
 /* Frees the suboptions' strings, and sets them to NULL. */
 void conf_extended_free(struct conf *conf);
 
-/* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only noted. FS_OK,
-   FS_EINVAL or FS_ENOMEM, with why. */
-int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
+/* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only
+   noted. FS_OK, FS_EINVAL or FS_ENOMEM, with why. */
+FS_MUST_CHECK int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
 
-/* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with the whole error
-   line in why. */
-int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);
+/* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with
+   the whole error line in why. */
+FS_MUST_CHECK int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes);
 
 #endif

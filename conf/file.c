@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the file of --config. It has one of two forms, and the first line that is neither empty nor a comment shows which: our
- * own lines of "name = value", or memcached's flags, as in Debian's /etc/memcached.conf.
+ * Reads the file of --config. It has one of two forms, and the first line that is neither empty nor a comment shows
+ * which: our own lines of "name = value", or memcached's flags, as in Debian's /etc/memcached.conf.
  */
 #include <errno.h>
 #include <ini.h>
@@ -123,8 +123,8 @@ static char *end_of_quotes(char *value)
 	return NULL;
 }
 
-/* Reads a line that inih can't: one that is too long for its buffer, or whose quoted text looks like a comment to it. All else is
-   read as inih reads it. */
+/* Reads a line that inih can't: one that is too long for its buffer, or whose quoted text looks like a comment to it.
+   All else is read as inih reads it. */
 static void take_line(struct file_reader *reader, char *text)
 {
 	char *value = text + strcspn(text, "=:"), *comment = NULL;
@@ -153,8 +153,8 @@ static void take_line(struct file_reader *reader, char *text)
 }
 
 /*
- * inih's source of lines. It counts lines, because Debian's inih doesn't tell the handler their numbers. It takes indentation
- * away, because inih takes an indented line for the continuation of the line before.
+ * inih's source of lines. It counts lines, because Debian's inih doesn't tell the handler their numbers. It takes
+ * indentation away, because inih takes an indented line for the continuation of the line before.
  */
 static char *read_line(char *line, int bytes, void *context)
 {
@@ -185,8 +185,8 @@ static void take_pairs(struct file_reader *reader)
 /* --- a list of flags ------------------------------------------------------------------------- */
 
 /*
- * Splits a line into words as a shell does: quotes and backslashes protect. A comment starts at any "#". The words lie in the
- * line itself. Returns their number, or -1 when a quote is not closed or there are too many words.
+ * Splits a line into words as a shell does: quotes and backslashes protect. A comment starts at any "#". The words lie
+ * in the line itself. Returns their number, or -1 when a quote is not closed or there are too many words.
  */
 static int split(char *line, char *words[WORDS_MAX])
 {
@@ -292,7 +292,8 @@ static bool is_list_of_flags(struct file_reader *reader)
 	return found && flags;
 }
 
-/* Reads the whole file into text, because a pipe can't be read a second time. The length, less than FILE_BYTES_MOST, or -1. */
+/* Reads the whole file into text, because a pipe can't be read a second time. The length, less than FILE_BYTES_MOST, or
+   -1. */
 static ssize_t read_whole(const char *path, char *text)
 {
 	FILE *file = fopen(path, "re");

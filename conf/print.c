@@ -110,7 +110,7 @@ static const char *suboption_argument(const struct conf_suboption *suboption)
 }
 
 /* Suboptions with an effect and their texts, then the names of the others. */
-static void print_suboptions(FILE *out)
+static void print_suboption_help(FILE *out)
 {
 	int column, first = -1;
 
@@ -155,7 +155,7 @@ void conf_print_help(FILE *out)
 		else
 			print_row(out, &conf_rows[i]);
 	}
-	print_suboptions(out);
+	print_suboption_help(out);
 }
 
 /* A comment of whole words, within SAMPLE_WIDTH. */

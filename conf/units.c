@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads digits with at most one dot between them. Returns the rest of the text, or NULL. On x86-64 a long double holds every
-   64-bit number exactly. */
+/* Reads digits with at most one dot between them. Returns the rest of the text, or NULL. On x86-64 a long double holds
+   every 64-bit number exactly. */
 static const char *parse_decimal(const char *text, long double *value)
 {
 	long double number = 0, scale = 1;

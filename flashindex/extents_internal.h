@@ -12,13 +12,13 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* The word of an extent, and its parts. */
+/* word_of makes the word of an extent; the functions below it return the word's parts. */
 static inline uint64_t word_of(uint32_t segment, uint32_t length, unsigned state)
 {
 	return (uint64_t)length << WORD_LENGTH_SHIFT | (uint64_t)(segment + 1) << WORD_SEGMENT_SHIFT | state;
 }
 
-/* UINT32_MAX for an empty word. */
+/* Returns UINT32_MAX for an empty word. */
 static inline uint32_t word_segment(uint64_t word)
 {
 	return ((uint32_t)(word >> WORD_SEGMENT_SHIFT) & WORD_SEGMENT_MASK) - 1;
@@ -45,7 +45,7 @@ static inline bool word_is_open(const struct fidx *index, uint64_t word)
 	return !word_is_empty(word) && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
 }
 
-/* Atomic access to a field, with acquire and release. */
+/* Read and write a field atomically, with acquire and release. */
 static inline uint64_t extent_load(const _Atomic uint64_t *from)
 {
 	return atomic_load_explicit(from, memory_order_acquire);
@@ -73,19 +73,19 @@ struct extent_pair {
 	struct lock *lock[2];
 };
 
-/* The number of groups; 0: the table is not in use. */
+/* Returns the number of groups; 0: the table is not in use. */
 static inline uint64_t extent_groups(const struct extent_table *table)
 {
 	return extent_load(&table->groups);
 }
 
-/* The stripe of a group. Both tables share the stripes. */
+/* Returns the stripe of a group. Both tables share the stripes. */
 static inline struct lock *extent_lock(struct fidx *index, uint64_t group)
 {
 	return &index->extents.stripe[group % EXTENT_STRIPES];
 }
 
-/* The pair of a hash in a table with so many groups, 1 or more. Takes no lock. */
+/* Returns the pair of a hash in a table with so many groups, 1 or more. Takes no lock. */
 static inline struct extent_pair extent_pair(struct fidx *index, unsigned table, uint64_t groups, uint64_t hash)
 {
 	uint64_t mixed = mix64(hash ^ index->tag_seed);
@@ -123,7 +123,8 @@ static inline void extent_pair_release(const struct extent_pair *pair)
 	unlock_two(pair->lock[0], pair->lock[1]);
 }
 
-/* Entry at, 0 .. EXTENT_PAIR_WAYS - 1, of the pair; when both groups are the same, each entry comes twice. */
+/* Returns entry number `at`, 0 .. EXTENT_PAIR_WAYS - 1, of the pair. When both groups are the same, each entry comes
+   twice. */
 static inline struct extent_entry extent_entry(const struct extent_pair *pair, unsigned at)
 {
 	return (struct extent_entry){ pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS };

@@ -11,15 +11,14 @@
  *   The segment field is the segment's number plus one; 0 = empty slot, so that memory of zeros is an
  *   empty table. The tag takes all remaining bits (tests may set fewer).
  *
- *   clock/ghost: ghost = 0: live, not read since it was written to flash, CLOCK value 0..3;
- *                ghost = 1, clock = 0: a ghost;
- *                ghost = 1, clock = 1..3: live and read while on flash, CLOCK value 1..3.
- *   (A ghost needs no CLOCK value, so the three spare states say whether the object was read, for reclaim. No state
- *   says "read, CLOCK value 0": see fidx_hand.)
+ *   clock/ghost: ghost = 0: live, not read since it was written to flash, CLOCK value 0..3; ghost = 1, clock = 0: a
+ *                ghost; ghost = 1, clock = 1..3: live and read while on flash, CLOCK value 1..3. (A ghost needs no
+ *                CLOCK value. So the three spare states tell reclaim that the object was read. No state says "read,
+ *                CLOCK value 0": see fidx_hand.)
  *
- * Sixteen slots make a bucket of 64 bytes, searched with SIMD. A key has two buckets in a table; the partner
- * follows from bucket and tag alone, for any number of buckets: b2 = (H(tag) - b1) mod n. So slots
- * are moved without knowing their keys (partial-key cuckoo hashing).
+ * Sixteen slots make a bucket of 64 bytes, searched with SIMD. A key has two buckets in a table; the partner of a
+ * bucket follows from bucket and tag alone, for any number of buckets: b2 = (H(tag) - b1) mod n. So a slot can be moved
+ * without its key (partial-key cuckoo hashing).
  *
  * Tables: the number of objects that the flash will hold is not known beforehand, so the index grows by tables. At most
  * FIDX_TABLES are live; the number of buckets of a table never changes. A segment is bound to one table when it is
@@ -36,13 +35,13 @@
  * slots only shrinks (a full index drops a slot, a segment is closed): inserts need the same
  * stripe. Relocation moves slots at any time.
  *
- * Threads and locks: every slot change is a compare-and-swap. Insert, clear, remove, revive and
- * relocation hold the index stripes of both buckets (LOCK_INDEX_STRIPE, address order, taken
- * inside), the making of a ghost that of its bucket; a CLOCK update takes no lock and gives up when
- * it loses. Lookups take no lock: a sequence per index stripe, odd while a slot moves in it, tells
- * them to look again. A slot that is there throughout a lookup is found, moved or not. One thread at a time (the
- * cleaner) inserts and relocates, adds and drops tables, and opens, closes and sweeps segments. One thread at a
- * time moves the hand: fidx_hand returns 0 when another one does. Any thread may make all other calls at any time.
+ * Threads and locks: every slot change is a compare-and-swap. Insert, clear, remove, revive and relocation hold the
+ * index stripes of both buckets (LOCK_INDEX_STRIPE, taken inside in address order). The making of a ghost holds the
+ * stripe of its bucket. A CLOCK update takes no lock and gives up when the slot has changed. Lookups take no lock: a
+ * sequence per index stripe, odd while a slot moves in it, tells them to look again. A slot that is there throughout a
+ * lookup is found, moved or not. One thread at a time (the cleaner) inserts and relocates, adds and drops tables, and
+ * opens, closes and sweeps segments. One thread at a time moves the hand: fidx_hand returns 0 when another one does.
+ * Any thread may make all other calls at any time.
  *
  * A table comes and goes under lookups that take no lock. Two facts make this safe. A slot is inserted under its
  * key's stripe after its table was published, so that later holders of the stripe know the table. And
@@ -97,7 +96,7 @@ FS_MUST_CHECK int fidx_create(struct fidx **out, const struct fidx_config *confi
 /* Frees the index, and every filter that it owns, while no other thread uses it. NULL does nothing. */
 void fidx_destroy(struct fidx *index);
 
-/* Bits of a slot's tag. Constant. */
+/* Returns the bits of a slot's tag. Constant. */
 unsigned fidx_tag_bits(const struct fidx *index);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -114,15 +113,16 @@ struct fidx_key {
 /* Computes the key of a hash. No lock. */
 void fidx_key_of(const struct fidx *index, uint64_t hash, struct fidx_key *out);
 
-/* The key's place in a live table, and in the table of an open segment: positions in the segment follow from it. */
+/* fidx_place_in returns the key's place in a live table, fidx_place its place in the table of an open segment.
+   Positions in the segment follow from it. */
 uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *key, unsigned table);
 uint64_t fidx_place(const struct fidx *index, const struct fidx_key *key, uint32_t segment);
 
 /* Starts to bring the key's buckets into the processor's cache. Only affects time. */
 void fidx_prefetch(const struct fidx *index, const struct fidx_key *key);
 
-/* The key stripe of a hash, 0 .. stripes - 1: a function of the tag alone. stripes: a power of two, at most 65536. With
-   more stripes than tags, some stripes have no key. */
+/* Returns the key stripe of a hash, 0 .. stripes - 1: a function of the tag alone. stripes: a power of two, at most
+   65536. With more stripes than tags, some stripes have no key. */
 uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripes);
 
 /* ---- lookup and change ----------------------------------------------------------------------- */
@@ -167,13 +167,13 @@ FS_MUST_CHECK bool fidx_find(struct fidx *index, const struct fidx_key *key, str
 
 /*
  * Inserts a slot with that CLOCK value, 0 .. 3, into the table of the segment, which is open. Makes room by relocation.
- * When that fails, FIDX_DROP_COLDEST drops the coldest of the pair's slots (ghosts first), counts it (index_drops)
- * and returns true; FIDX_DROP_NONE changes nothing and returns false. Key stripe held; takes index stripes. The
- * cleaner.
+ * If that is impossible, FIDX_DROP_COLDEST drops the coldest of the pair's slots (ghosts first), counts it
+ * (index_drops) and returns true; FIDX_DROP_NONE changes nothing and returns false. Key stripe held; takes index
+ * stripes. The cleaner.
  */
 enum fidx_drop { FIDX_DROP_COLDEST, FIDX_DROP_NONE };
-bool fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function, unsigned clock,
-		 enum fidx_drop drop);
+FS_MUST_CHECK bool fidx_insert(struct fidx *index, const struct fidx_key *key, uint32_t segment, unsigned function,
+			       unsigned clock, enum fidx_drop drop);
 
 /* Notes a hit on flash: sets CLOCK (LRU: 3, MFU: + 1) and marks the slot as read on flash, without a lock. A ghost
    becomes live again, under the index stripes. True: it was a ghost. */
@@ -183,10 +183,10 @@ bool fidx_touch(struct fidx *index, const struct fidx_key *key, const struct fid
 void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const struct fidx_match *match);
 
 /*
- * Notes that a read of match met the record of another key, whose hash is owner_hash: from now on only that key
- * may match this identity. The table keeps 4096 of them (SpotKV's aim); a newer one may push an older one out, which
- * may cost a read and never an answer. owner_hash must come from a record whose check was
- * right. Takes a leaf lock.
+ * Notes that a read of match met the record of another key, whose hash is owner_hash: from now on only that key may
+ * match this identity. The table keeps 4096 such collisions (SpotKV's aim). A newer one may push an older one out,
+ * which may cost a read and never an answer. owner_hash must come from a record whose check was right. Takes a leaf
+ * lock.
  */
 void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t owner_hash);
 
@@ -199,7 +199,7 @@ struct fidx_table {
 	uint64_t slots, used; /* used: slots that name an open segment, ghosts included */
 	uint32_t segments; /* open segments that are bound to it */
 };
-/* The state of all tables, live or not. */
+/* Fills out with the state of all tables, live or not. */
 void fidx_tables(const struct fidx *index, struct fidx_table out[FIDX_TABLES]);
 /* UINT32_MAX: the table is not live. */
 uint32_t fidx_table_id(const struct fidx *index, unsigned table);
@@ -207,7 +207,7 @@ uint32_t fidx_table_id(const struct fidx *index, unsigned table);
    live. FS_ERANGE: fewer than two buckets, or more than the configuration's most. FS_ENOMEM. */
 FS_MUST_CHECK int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *table);
 /* Ends a live table to which no segment is bound, and gives its memory back. Another table must be live. Waits for the
-   hand, some milliseconds at the most. */
+   hand, a few milliseconds at most. */
 void fidx_table_drop(struct fidx *index, unsigned table);
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits);
  * with two (one probe each), 0.15 with four, 0.024 with eight. Any thread.
  */
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
-/* Bytes of a unit for n keys; 0 when filter_bits is 0. */
+/* Returns the bytes of a unit for n keys; 0 when filter_bits is 0. */
 uint64_t fidx_filter_length(const struct fidx *index, uint64_t n);
 
 /*
@@ -241,7 +241,7 @@ void fidx_segment_open(struct fidx *index, uint32_t segment, unsigned table, uin
    cleaner. */
 void fidx_segment_close(struct fidx *index, uint32_t segment);
 
-/* The number of slots and extents that still name the segment, ghosts included. Any thread, no lock. */
+/* Returns the number of slots and extents that still name the segment, ghosts included. Any thread, no lock. */
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t segment);
 
 /* Empties every slot and extent that names the segment, in a full pass: 90 ms per GB of index, each stripe held for
@@ -290,15 +290,16 @@ FS_MUST_CHECK bool fidx_extent_insert(struct fidx *index, const struct fidx_key 
 				      uint32_t length, unsigned clock);
 /* Removes the key's extent when it is at this offset of this segment. Key stripe held. False: it is not there. */
 bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
-/* fidx_touch for an extent. True: it was a ghost. */
+/* Does for an extent what fidx_touch does for a slot. True: it was a ghost. */
 bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset);
 
 /*
- * Makes room in the table of extents for so many more. FS_ENOMEM, FS_ERANGE (extents_most): there is less room, and
- * inserts may fail. A new table, twice as large or half, replaces the present one, whose entries move under locks that
- * are held for some microseconds at a time. A nearly empty table shrinks. The cleaner, which may ignore the result.
+ * Makes room in the table of extents for so many more of them. FS_OK; FS_ENOMEM or FS_ERANGE (above extents_most):
+ * there is less room, and inserts may fail. A new table, twice as large or half, replaces the present one, whose
+ * entries move under locks that are held for some microseconds at a time. A nearly empty table shrinks. The cleaner,
+ * which may go on after an error.
  */
-int fidx_extents_reserve(struct fidx *index, uint32_t more);
+FS_MUST_CHECK int fidx_extents_reserve(struct fidx *index, uint32_t more);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -311,11 +312,11 @@ struct fidx_status {
 	uint64_t index_bytes, filter_bytes, other_bytes; /* other: extents, stripes, segments, collisions */
 	double filter_false_positive; /* of the resident filters, weighted by slots; 1 without */
 };
-/* Cheap, as all figures are kept as counts; they may be a moment old. Any thread, no lock. */
+/* Fills out. Cheap, as all figures are kept as counts; they may be a moment old. Any thread, no lock. */
 void fidx_get_status(const struct fidx *index, struct fidx_status *out);
 
-/* For debug builds and tests: walks all slots and recounts. False, with a log line: a count is wrong. Only
-   while nothing else runs. */
+/* For debug builds and tests: walks all slots and counts them again, while nothing else runs. False, with a log line: a
+   count is wrong. */
 FS_MUST_CHECK bool fidx_verify(struct fidx *index);
 
 #endif

@@ -41,8 +41,8 @@ struct stripe {
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /*
- * Written by the cleaner while the table is not live. A user reads the epoch after the fields, or holds the
- * stripes: when the epoch has changed, the user begins again (key_settle).
+ * Written by the cleaner while the table is not live. A reader of the fields reads the epoch after them, or holds the
+ * stripes. When the epoch has changed, it begins again (key_settle).
  */
 struct table {
 	struct bucket *bucket; /* region memory; constant, and readable for as long as the index lives */
@@ -69,9 +69,9 @@ struct segment {
 	alignas(64) _Atomic uint64_t sequence; /* SEGMENT_CLOSED: its slots count as empty */
 	_Atomic uint8_t table; /* it is bound to this one; constant while a slot names it */
 	/*
-	 * A thread that changes a slot changes it, with that slot's stripe still held. The close sets
-	 * COUNTS_CLOSED in the same word and takes the counts that it finds there off the sums; a later change
-	 * sees the bit and doesn't touch the sums. So every slot leaves the sums exactly once.
+	 * A thread that changes a slot changes these counts too, with that slot's stripe still held. The close sets
+	 * COUNTS_CLOSED in the same word and takes the counts that it finds there off the sums. A later change sees the
+	 * bit and doesn't touch the sums. So every slot leaves the sums exactly once.
 	 */
 	_Atomic uint64_t counts;
 	_Atomic(struct filter *) filter; /* NULL: none. Used between readers_enter and leave. */
@@ -85,7 +85,8 @@ struct segment {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* One for a few threads, so that workers do not share a line. The sums are over all shards; a part may be negative. */
+/* A few threads share a shard, so that most workers have a cache line of their own. A figure is the sum over all
+   shards; a shard's part of it may be negative. */
 struct shard {
 	alignas(64) _Atomic uint64_t readers; /* threads of this shard that are inside a filter */
 	_Atomic int64_t used, ghosts, live_bytes, hot_bytes, filter_pass;
@@ -94,8 +95,8 @@ struct shard {
 /* ---- the table of known collisions ----------------------------------------------------------- */
 
 /*
- * Two words that are read without a lock: id ^ owner, and owner. A reader that sees halves of two
- * entries computes a wrong id and finds nothing.
+ * check is id ^ owner. Both words are read without a lock: a reader that sees halves of two entries computes a wrong id
+ * and finds nothing.
  */
 struct exact_entry {
 	_Atomic uint64_t check, owner;
@@ -111,8 +112,8 @@ struct exact {
 /* ---- extents --------------------------------------------------------------------------------- */
 
 /*
- * Region memory. Eight extents; a key has two groups. word: length << 32 | (segment + 1) << 3 | state,
- * none of the bits of the segment = empty. All zeros is an empty group.
+ * Eight extents, in region memory; a key has two groups. word is length << 32 | (segment + 1) << 3 | state. An entry
+ * whose segment bits are all zero is empty, so a group of zeros is an empty group.
  */
 struct extent_group {
 	alignas(64) _Atomic uint64_t hash[EXTENT_WAYS];
@@ -177,10 +178,10 @@ struct fidx {
  * index->segments.
  */
 
-/* index.c. The calling thread's shard. Any thread. */
+/* index.c. Returns the calling thread's shard. Any thread. */
 struct shard *shard_self(struct fidx *index);
 
-/* tables.c. Adds the first table; codes of fidx_table_add. */
+/* tables.c. Adds the first table, with the codes of fidx_table_add. */
 FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 
 /* hand.c. hand_take: the calling thread alone is the hand, or keeps it from the tables, until hand_give. False: another
@@ -188,8 +189,8 @@ FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 FS_MUST_CHECK bool hand_take(struct fidx *index);
 void hand_give(struct fidx *index);
 
-/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed slot
-   held; segment_account_sums adds differences to the sums of the calling thread's shard. */
+/* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed
+   slot held; segment_account_sums adds differences to the sums of the calling thread's shard. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);
@@ -199,30 +200,31 @@ void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int
 struct filter *filter_wrap(void *bytes, size_t length);
 /* Frees filter and bytes; NULL does nothing. */
 void filter_free(struct filter *filter);
-/* Bytes of memory that the filter takes. */
+/* Returns the bytes of memory that the filter takes. */
 size_t filter_bytes(const struct filter *filter);
-/* The probability that it passes another key, 0 .. 1. Reads the whole filter. */
+/* Returns the probability that it passes another key, 0 .. 1. Reads the whole filter. */
 double filter_pass_rate(const struct filter *filter);
-/* False: no key with this hash is in it. The caller is between readers_enter and readers_leave, or owns it. */
+/* Returns false if no key with this hash is in the filter. The caller is between readers_enter and readers_leave, or
+   owns the filter. */
 FS_MUST_CHECK bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash);
 
-/* exact.c. FS_ENOMEM. */
+/* exact.c. Makes an empty table of known collisions. FS_OK or FS_ENOMEM. */
 FS_MUST_CHECK int exact_create(struct exact **out);
-/* NULL does nothing. */
+/* Frees it. NULL does nothing. */
 void exact_destroy(struct exact *exact);
-/* True: the record of this identity is known to be another key's. Any thread, no lock. */
+/* Returns true if the record of this identity is known to be another key's. Any thread, no lock. */
 FS_MUST_CHECK bool exact_rejects(const struct exact *exact, const struct fidx_match *match, uint64_t hash);
 
-/* extents.c. An empty table for at most so many entries; fini may be called without init. */
+/* extents.c. init makes an empty table for at most so many entries; fini may be called without init. */
 void extents_init(struct fidx *index, uint32_t most);
 void extents_fini(struct extents *extents);
-/* extents_resize.c. Groups for so many entries, with room to spare; 0 for none. */
+/* extents_resize.c. Returns the number of groups for so many entries, with room to spare; 0 for none. */
 uint64_t extents_groups(uint64_t entries);
-/* Entries of both tables, empty ones included. Any thread, no lock. */
+/* Returns the number of entries of both tables, empty ones included. Any thread, no lock. */
 uint64_t extents_ways(const struct fidx *index);
 /* Empties the entries of open segments with this hash; returns their number. Key stripe held; takes extent stripes. */
 unsigned extents_clear(struct fidx *index, uint64_t hash);
-/* The parts of fidx_segment_open, fidx_segment_close and fidx_sweep for extents. */
+/* Do the parts of fidx_segment_open, fidx_segment_close and fidx_sweep that concern extents. */
 void extents_segment_open(struct fidx *index, struct segment *segment);
 void extents_segment_close(struct fidx *index, struct segment *segment);
 uint64_t extents_sweep(struct fidx *index, uint32_t segment);
@@ -249,19 +251,19 @@ static inline void widen_race(void)
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
-/* number: of a segment, or the result of slot_segment for an empty slot. */
+/* Returns a segment by its number, or for the result of slot_segment for an empty slot the one that stays closed. */
 static inline struct segment *segment_at(const struct fidx *index, uint32_t number)
 {
 	return &index->segment_field[(uint32_t)(number + 1)];
 }
 
-/* SEGMENT_CLOSED: the segment is closed, or number is that of an empty slot. */
+/* Returns SEGMENT_CLOSED if the segment is closed, or if the number is that of an empty slot. */
 static inline uint64_t segment_sequence(const struct fidx *index, uint32_t segment)
 {
 	return atomic_load_explicit(&segment_at(index, segment)->sequence, memory_order_acquire);
 }
 
-/* The table to which the segment is, or was last, bound. */
+/* Returns the table to which the segment is, or was last, bound. */
 static inline unsigned segment_table(const struct fidx *index, uint32_t segment)
 {
 	return atomic_load_explicit(&segment_at(index, segment)->table, memory_order_relaxed);
@@ -273,25 +275,26 @@ static inline bool slot_is_free(const struct fidx *index, uint32_t slot)
 	return segment_sequence(index, slot_segment(&index->layout, slot)) == SEGMENT_CLOSED;
 }
 
-/* The number of buckets of a live table. */
+/* Returns the number of buckets of a live table. */
 static inline uint64_t table_buckets(const struct table *table)
 {
 	return atomic_load_explicit(&table->buckets, memory_order_relaxed);
 }
 
-/* The live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ... ctz(left) */
+/* Returns the live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ...
+   ctz(left) */
 static inline uint32_t tables_live(const struct fidx *index)
 {
 	return atomic_load_explicit(&index->live, memory_order_relaxed);
 }
 
-/* A key with another epoch has stale buckets. */
+/* Returns the present epoch. A key with another epoch has stale buckets. */
 static inline uint32_t tables_epoch(const struct fidx *index)
 {
 	return atomic_load_explicit(&index->epoch, memory_order_acquire);
 }
 
-/* The stripe of a bucket of a table. */
+/* Returns the stripe of a bucket of a table. */
 static inline struct stripe *bucket_stripe(const struct fidx *index, const struct table *table, uint32_t bucket)
 {
 	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_relaxed)];
@@ -336,7 +339,7 @@ static inline void readers_leave(struct shard *shard)
 	atomic_fetch_sub_explicit(&shard->readers, 1, memory_order_release);
 }
 
-/* The other bucket of a slot in a table of so many buckets. The function is its own inverse. */
+/* Returns the other bucket of a slot in a table of so many buckets. The function is its own inverse. */
 static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets, uint32_t bucket, uint32_t tag)
 {
 	uint64_t sum = reduce64(mix64(tag ^ index->tag_seed), buckets);
@@ -344,7 +347,8 @@ static inline uint32_t bucket_partner(const struct fidx *index, uint64_t buckets
 	return (uint32_t)(sum >= bucket ? sum - bucket : sum + buckets - bucket);
 }
 
-/* A key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the tag. */
+/* Returns a key's place in a table: the table's id from bit 56, the lower of the two buckets from bit 24, and the
+   tag. */
 static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uint32_t tag)
 {
 	return (uint64_t)table_id << 56 | (uint64_t)(bucket[0] < bucket[1] ? bucket[0] : bucket[1]) << 24 | tag;
@@ -352,7 +356,7 @@ static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uin
 
 _Static_assert(32 - SLOT_FIXED_BITS - 1 <= 24, "the widest tag fits below the bucket");
 
-/* The key with its buckets in the tables that are live now: key itself, or copy. */
+/* Returns the key with its buckets in the tables that are live now: key itself, or copy. */
 static inline const struct fidx_key *key_settle(const struct fidx *index, const struct fidx_key *key,
 						struct fidx_key *copy)
 {

@@ -39,7 +39,7 @@
 #define STATE_COLD 0u /* live, unread, CLOCK 0 */
 #define CLOCK_MAX 3u
 
-/* The parts of a state. A ghost's CLOCK is 0, and it doesn't count as read. */
+/* Return the parts of a state. A ghost's CLOCK is 0, and it doesn't count as read. */
 static inline bool state_is_ghost(unsigned state)
 {
 	return state == STATE_GHOST;
@@ -55,13 +55,13 @@ static inline bool state_is_read(unsigned state)
 	return (state & 1) && state != STATE_GHOST;
 }
 
-/* The state of a new slot with that CLOCK, 0 .. CLOCK_MAX. */
+/* Returns the state of a new slot with that CLOCK, 0 .. CLOCK_MAX. */
 static inline unsigned state_unread(unsigned clock)
 {
 	return clock << 1;
 }
 
-/* The state after a hit. Never a ghost. */
+/* Returns the state after a hit. Never a ghost. */
 static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode)
 {
 	unsigned clock = state_clock(state);
@@ -72,8 +72,8 @@ static inline unsigned state_after_hit(unsigned state, enum fidx_clock_mode mode
 }
 
 /*
- * The state after the hand. No state says "read, CLOCK 0": while no ghost is wanted, a read object stays at 1, so
- * that reclaim knows of the read; when ghosts are wanted, it goes to 0 and loses the mark, one pass before it would
+ * Returns the state after the hand. No state says "read, CLOCK 0": while no ghost is wanted, a read object stays at 1,
+ * so that reclaim knows of the read; when ghosts are wanted, it goes to 0 and loses the mark, one pass before it would
  * be a ghost.
  */
 static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
@@ -87,7 +87,8 @@ static inline unsigned state_after_hand(unsigned state, bool want_ghosts)
 	return state - (1u << 1);
 }
 
-/* Order of coldness: ghosts first, then by CLOCK, then unread before read. */
+/* Returns a number that is lower the colder the state is: ghosts are the coldest, then CLOCK decides, then unread comes
+   before read. */
 static inline unsigned state_warmth(unsigned state)
 {
 	return state_is_ghost(state) ? 0 : 1 + state;
@@ -132,19 +133,19 @@ static inline bool layout_init(struct slot_layout *layout, uint32_t segments, un
 	return true;
 }
 
-/* UINT32_MAX for an empty slot. */
+/* Returns the segment's number; UINT32_MAX for an empty slot. */
 static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot >> layout->segment_shift) - 1;
 }
 
-/* An empty slot may have other bits set than the segment's. */
+/* Returns true if the slot is empty. Bits other than the segment's may be set in it nevertheless. */
 static inline bool slot_is_empty(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->segment_mask) == 0;
 }
 
-/* The tag, the function and the state. */
+/* Return the tag, the function and the state. */
 static inline uint32_t slot_tag(const struct slot_layout *layout, uint32_t slot)
 {
 	return (slot & layout->tag_mask) >> SLOT_TAG_SHIFT;
@@ -160,7 +161,7 @@ static inline unsigned slot_state(uint32_t slot)
 	return slot & STATE_MASK;
 }
 
-/* A slot with this name and state zero. */
+/* Returns a slot with this name and state zero. */
 static inline uint32_t slot_name(const struct slot_layout *layout, uint32_t segment, uint32_t tag, unsigned function)
 {
 	debug_must(tag >> layout->tag_bits == 0 && function <= SLOT_FUNCTION_MASK);
@@ -205,7 +206,7 @@ static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter
 	return lanes;
 }
 
-/* One bit for each of the 16 lanes that are all ones. */
+/* Returns one bit for each of the 16 lanes that are all ones. */
 static inline unsigned bucket_bits(const __m128i equal[4])
 {
 	__m128i low = _mm_packs_epi32(equal[0], equal[1]);

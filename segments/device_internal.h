@@ -3,9 +3,9 @@
  * A device behind one table of functions: a file or block device (device.c, with libaio in aio.c), or a
  * test's substitute.
  *
- * Threads: any thread may read, write, flush and discard. A queue belongs to its owner; another thread may only
- * call submit, at the same time. Errors: 0 or a negative errno in this header, because the reason is logged.
- * Offsets, lengths and buffers are multiples of SEG_PAGE. All calls but submit of a nowait request may block.
+ * Threads: any thread may read, write, flush and discard. A queue belongs to its owner. Another thread may call submit
+ * alone, also at the same time as the owner. Errors: 0 or a negative errno in this header, because the reason is
+ * logged. Offsets, lengths and buffers are multiples of SEG_PAGE. All calls but submit of a nowait request may block.
  */
 #ifndef FS_SEGMENTS_DEVICE_INTERNAL_H
 #define FS_SEGMENTS_DEVICE_INTERNAL_H
@@ -76,7 +76,7 @@ FS_MUST_CHECK int file_preallocate(int fd, const struct seg_config *config);
 #define DEV_START_BYTES ((64u << 10) + SEG_PAGE)
 FS_MUST_CHECK bool super_foreign(const uint8_t *start);
 
-/* Reads, counts the bytes, and has the fault points of reads. 0 or a negative errno. Any thread; blocks. */
+/* Reads, counts the bytes, and has the fault points of reads. Returns 0 or a negative errno. Any thread; blocks. */
 FS_MUST_CHECK int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);
 /* Applies the fault points of reads to a finished read of *result bytes or errno: `bytes` from first on are those that
    the caller wants. */

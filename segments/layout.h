@@ -184,7 +184,7 @@ AT(layout_record, features, 25);
 _Static_assert(sizeof(struct layout_record) == SEG_RECORD_HEADER, "32 bytes a record");
 #undef AT
 
-/* The next multiple of SEG_PAGE, and of 8. */
+/* Round up to the next multiple of SEG_PAGE, and of 8. */
 static inline uint64_t layout_page_up(uint64_t bytes)
 {
 	return (bytes + SEG_PAGE - 1) & ~(uint64_t)(SEG_PAGE - 1);
@@ -198,10 +198,10 @@ static inline uint64_t layout_align8(uint64_t bytes)
 /* ---- positions ------------------------------------------------------------------------------- */
 
 /*
- * A key's positions are stratified: the area's positions are cut into as many equal parts as there
- * are functions, and each function of a key falls into another part. The key's hash turns the order of the
- * parts. So every function alone is uniform over the whole area, a key has a chance in every
- * part, and the planner can go through the area part by part with one position per key at a time.
+ * A key's positions are stratified: the area's positions are cut into as many equal parts as there are functions, and
+ * each function of a key falls into another part. The key's hash turns the order of the parts. So every function by
+ * itself is uniform over the whole area, a key has a chance in every part, and the planner can go through the area part
+ * by part with one position per key at a time.
  */
 struct layout_grid {
 	uint64_t sequence_mix;
@@ -211,8 +211,8 @@ struct layout_grid {
 	uint32_t granule;
 };
 
-/* The grid of a segment's data area. granule and functions are 1 or more; fewer positions than functions make fewer
-   parts, none without a position. */
+/* Returns the grid of a segment's data area. granule and functions are 1 or more; fewer positions than functions make
+   fewer parts, none without a position. */
 static inline struct layout_grid layout_grid(uint64_t sequence, uint64_t data_bytes, uint32_t granule,
 					     uint32_t functions)
 {
@@ -227,25 +227,25 @@ static inline struct layout_grid layout_grid(uint64_t sequence, uint64_t data_by
 	};
 }
 
-/* The first position of a part, 0 .. parts; the grid has positions. */
+/* Returns the first position of a part, 0 .. parts; the grid has positions. */
 static inline uint32_t layout_part_start(const struct layout_grid *grid, uint32_t part)
 {
 	return (uint32_t)((uint64_t)grid->positions * part / grid->parts);
 }
 
-/* The hash of a place in this segment, from which all its positions follow. */
+/* Returns the hash of a place in this segment, from which all its positions follow. */
 static inline uint64_t layout_place_hash(const struct layout_grid *grid, uint64_t place)
 {
 	return mix64(place ^ grid->sequence_mix);
 }
 
-/* The number of parts by which the functions of this key are turned. */
+/* Returns the number of parts by which the functions of this key are turned. */
 static inline uint32_t layout_turn(const struct layout_grid *grid, uint64_t hash)
 {
 	return (uint32_t)reduce64(hash, grid->parts);
 }
 
-/* The least function that leads keys with this hash to a part; the next ones are parts further on. */
+/* Returns the least function that leads keys with this hash to a part; the next ones are parts further on. */
 static inline uint32_t layout_first_function(const struct layout_grid *grid, uint64_t hash, uint32_t part)
 {
 	uint32_t turn = layout_turn(grid, hash);
@@ -253,13 +253,13 @@ static inline uint32_t layout_first_function(const struct layout_grid *grid, uin
 	return part >= turn ? part - turn : part + grid->parts - turn;
 }
 
-/* The position of a function within a part that begins at start and has width positions. */
+/* Returns the position of a function within a part that begins at start and has width positions. */
 static inline uint32_t layout_within(uint64_t hash, uint32_t function, uint32_t start, uint32_t width)
 {
 	return start + (uint32_t)reduce64(mix64(hash + (function + 1) * 0x9e3779b97f4a7c15ull), width);
 }
 
-/* The position to which a function leads a place, in granules of the data area. The grid has positions. */
+/* Returns the position to which a function leads a place, in granules of the data area. The grid has positions. */
 static inline uint32_t layout_position(const struct layout_grid *grid, uint64_t place, uint32_t function)
 {
 	uint64_t hash = layout_place_hash(grid, place);
@@ -271,7 +271,7 @@ static inline uint32_t layout_position(const struct layout_grid *grid, uint64_t 
 
 /* ---- the footer's list of offsets ------------------------------------------------------------ */
 
-/* Bytes of a LEB128 number. */
+/* Returns the bytes of a LEB128 number. */
 static inline unsigned layout_varint_bytes(uint64_t value)
 {
 	unsigned bytes = 1;
@@ -282,8 +282,8 @@ static inline unsigned layout_varint_bytes(uint64_t value)
 }
 
 /*
- * The most bytes that the list takes: four for an extent, and one for a data record. All steps together are at most
- * `positions` granules long, and cost one byte more per 128, 128^2, ... granules.
+ * Returns the most bytes that the list takes: four for an extent, and one for a data record. All steps together are at
+ * most `positions` granules long, and cost one byte more per 128, 128^2, ... granules.
  */
 static inline uint64_t layout_offsets_bound(uint64_t objects, uint64_t extents, uint64_t positions)
 {

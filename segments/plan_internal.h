@@ -33,13 +33,13 @@ static inline void plan_step(const struct plan_job *job)
 		job->step->call(job->step->context);
 }
 
-/* The footer's bytes for that many objects. */
+/* Returns the footer's bytes for that many objects. */
 uint64_t plan_footer_for(const struct plan_job *job, uint64_t objects);
 
 /*
- * May one more record be placed, which ends at end in the data area, later than all others? Records beyond the
- * expected number make the footer grow into the free tail of the data area: only a planner that goes in order of
- * offset can have them.
+ * May one more record be placed, which ends at `end` in the data area, behind all others? Records beyond the expected
+ * number make the footer grow into the free tail of the data area: only a planner that goes in order of offset can have
+ * them.
  */
 static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 {
@@ -51,12 +51,13 @@ static inline bool plan_fits(const struct plan_job *job, uint64_t end)
 	       plan->data_offset + end + plan_footer_for(job, (uint64_t)plan->count + 1) <= job->segment_bytes;
 }
 
-/* The planners: both append to plan->placed in any order, and add to plan->count and stats.hashes. FS_ENOMEM. */
+/* The planners. Both append to plan->placed in any order, and add to plan->count and stats.hashes. FS_OK or
+   FS_ENOMEM. */
 FS_MUST_CHECK int plan_sweep(struct plan_job *job);
 FS_MUST_CHECK int plan_paper(struct plan_job *job);
 
-/* The granule, in bytes, with which the sweep is expected to lose the fewest bytes. slot_count, slot_bytes: of the
-   candidates that are no extents. */
+/* Returns the granule, in bytes, with which the sweep is expected to lose the fewest bytes. slot_count, slot_bytes: of
+   the candidates that are no extents. */
 uint32_t plan_choose_granule(const struct seg_candidate *candidates, uint32_t count, uint64_t slot_count,
 			     uint64_t slot_bytes, uint64_t data_bytes, unsigned functions);
 

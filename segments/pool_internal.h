@@ -10,7 +10,7 @@
 #define POOL_CLASSES 20u /* up to 4 MiB; larger buffers are not kept */
 #define POOL_IDLE_MAX (SEG_READER_IDLE_MOST / SEG_PAGE)
 
-/* Beside the buffer, not in it: the processor's caches don't hold a buffer that the device has written to. */
+/* It lies beside the buffer, not in it: the processor's caches don't hold a buffer that the device has written to. */
 struct pool_idle {
 	void *buffer;
 	struct pool_idle *next;
@@ -24,9 +24,9 @@ struct pool {
 	_Atomic uint64_t bytes; /* in use and idle */
 };
 
-/* An empty pool that keeps up to SEG_READER_IDLE_MOST bytes idle. */
+/* Makes an empty pool, which keeps up to SEG_READER_IDLE_MOST bytes idle. */
 void pool_init(struct pool *pool);
-/* A buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
+/* Returns a buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size);
 /* Takes a buffer back: keeps or frees it. */
 void pool_give(struct pool *pool, void *buffer, uint64_t size);

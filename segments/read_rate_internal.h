@@ -58,12 +58,13 @@ void read_rate_looked(struct read_rate *rate, uint64_t now_ns);
 /* Notes that the drive has had a read for as long as the patience. Once for each such read. */
 void read_rate_late(struct read_rate *rate, uint64_t now_ns);
 
-/* The number of reads that the drive may have at a time: READ_RATE_DEPTH_LEAST .. most, or most when that is less. */
+/* Returns the number of reads that the drive may have at a time: READ_RATE_DEPTH_LEAST .. most, or most when that is
+   less. */
 unsigned read_rate_depth(const struct read_rate *rate, unsigned most);
 /* Will one more read be answered in time? begun: it belongs to a request that was taken already. While the drive's
    last reads are all late, one is taken at a time. */
 bool read_rate_admits(const struct read_rate *rate, const struct read_queue *queue, bool begun, uint64_t now_ns);
-/* The expected duration of a read that is sent now. */
+/* Returns the expected duration of a read that is sent now. */
 uint64_t read_rate_latency_ns(const struct read_rate *rate, const struct read_queue *queue, uint64_t now_ns);
 
 /*

@@ -58,7 +58,7 @@ struct seg_reader {
 	unsigned depth; /* constant */
 	unsigned outstanding; /* reads whose done has not run */
 	unsigned buffers; /* not released yet */
-	struct list list[LISTS]; /* that of LIST_NONE stays empty */
+	struct list list[LISTS]; /* the one of LIST_NONE stays empty */
 	struct read_rate rate;
 	struct pool pool;
 	struct lock back_lock;

@@ -67,20 +67,20 @@ struct seg_config {
 	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
-/* The number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS.
-   Any thread. */
+/* Returns the number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS. Any
+   thread. */
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
-/* The size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
-   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative
-   code on error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
+/* Returns the size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
+   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative code on
+   error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
 FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
 
-/* How many bytes a file of this size at path could have: the file system's free bytes, and those that an
-   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a
-   block device, a file of full size, or a path that seg_open will refuse with a reason. */
+/* Returns how many bytes a file of this size at path could have: the file system's free bytes, and those that an
+   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a block device,
+   a file of full size, or a path that seg_open will refuse with a reason. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
 
-/* Bytes of region memory that the segment table takes. */
+/* Returns the bytes of region memory that the segment table takes. */
 uint64_t seg_region_bytes(uint32_t segments);
 
 /*
@@ -109,7 +109,7 @@ struct seg_info {
 	bool direct, block_device, offline;
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
-/* Any thread, no lock. All but offline is constant after seg_open. */
+/* Fills out. All fields but offline are constant after seg_open. Any thread, no lock. */
 void seg_get_info(const struct segments *seg, struct seg_info *out);
 
 /* Reserves count CAS ids, from *first to below *end, durably (two page writes) before it returns. No two
@@ -134,14 +134,14 @@ struct seg_record {
 };
 
 #define SEG_RECORD_HEADER 32u
-/* Bytes of a whole record. */
+/* Returns the bytes of a whole record. */
 static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_length)
 {
 	return SEG_RECORD_HEADER + key_length + value_length;
 }
 
 /*
- * Reads the record at offset of the segment with that sequence from available bytes. The segment is pinned, or
+ * Reads the record at that offset of the segment with that sequence from `available` bytes. The segment is pinned, or
  * the caller is the cleaner. Pure computation, no lock.
  *
  * FS_OK: the keyed check over sequence, offset, header, key and value is right; out points into bytes.
@@ -202,8 +202,8 @@ struct seg_plan {
  * most records that may be placed; seg_write takes a filter of up to filter_bytes_for(context, plan->count)
  * bytes. NULL: no filter.
  *
- * FS_EINVAL, FS_ENOMEM: *out needs no call. After FS_OK the caller calls seg_plan_fini. Memory during the call:
- * SEG_PLAN_BYTES per candidate; after it, that of *out.
+ * After FS_OK the caller calls seg_plan_fini. FS_EINVAL, FS_ENOMEM: there is nothing to free. The call takes
+ * SEG_PLAN_BYTES of memory per candidate, and leaves that of *out.
  */
 FS_MUST_CHECK int seg_plan_make(const struct segments *seg, enum seg_placement placement,
 				const struct seg_candidate *candidates, uint32_t count,
@@ -219,40 +219,40 @@ struct seg_step {
 };
 /* From now on seg_plan_make calls step: a plan of 512 MiB takes seconds. *step is copied. The cleaner. */
 void seg_set_step(struct segments *seg, const struct seg_step *step);
-/* seg_plan_make without a flash, for studies: the caller gives segment size and sequence, and 1 to
+/* Does what seg_plan_make does, without a flash, for studies: the caller gives segment size and sequence, and 1 to
    SEG_SIMULATED_FUNCTIONS functions. Any thread. */
 FS_MUST_CHECK int seg_plan_simulate(uint64_t segment_bytes, uint64_t sequence, unsigned functions,
 				    enum seg_placement placement, const struct seg_candidate *candidates,
 				    uint32_t count, uint64_t (*filter_bytes_for)(void *context, uint64_t n),
 				    void *context, struct seg_plan *out);
 
-/* The offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned or
-   the caller is the cleaner. Any thread, no lock. */
+/* Returns the offset within the segment at which a slot's record begins. The segment is LIVE or RECLAIMING, and pinned
+   or the caller is the cleaner. Any thread, no lock. */
 uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t place, unsigned function);
-/* The inverse: the least function, not below from, that leads the place to this offset; SEG_MAX_FUNCTIONS when
-   there is none. Called like seg_position. */
+/* The inverse of seg_position: returns the least function, not below `from`, that leads the place to this offset;
+   SEG_MAX_FUNCTIONS when there is none. Called like seg_position. */
 unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
-/* L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
+/* Returns L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
 uint32_t seg_read_length(const struct segments *seg, uint32_t segment);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
-/* The segment that comes next in FIFO order. *state: SEG_FREE when it may be written, SEG_LIVE when it must be
-   reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Such a call tries the device again
-   when the next try is due, and waits for it; afterwards the segments are FREE. The cleaner. */
+/* Finds the segment that comes next in FIFO order. *state: SEG_FREE when it may be written, SEG_LIVE when it must be
+   reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Then the call tries the device again when
+   the next try is due, and waits for it; if the device answers, the segments are FREE. The cleaner. */
 FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state);
-/* The LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
+/* Finds the LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
    cleaner. */
 FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
 
-/* True while the device is online. Offline, it tries the device when the next try is due, which may take as long
-   as the device hangs. The cleaner. */
-bool seg_online(struct segments *seg);
+/* Returns true while the device is online. Offline, it tries the device when the next try is due, which may take as
+   long as the device hangs. The cleaner. */
+FS_MUST_CHECK bool seg_online(struct segments *seg);
 /* Is the device offline? Reads fail at once then. Any thread, no lock. */
 bool seg_offline(const struct segments *seg);
-/* Milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any thread, no
-   lock. */
+/* Returns the milliseconds, at least one, since the cleaner began to wait for the device; 0: it doesn't wait. Any
+   thread, no lock. */
 uint64_t seg_busy_ms(const struct segments *seg);
 
 struct seg_writer_ops {
@@ -305,20 +305,20 @@ void seg_reclaim_begin(struct segments *seg, uint32_t segment);
    Waits for its last reader, at most timeout_ms of real time. FS_OK: it is FREE. FS_EBUSY: it is still pinned,
    call again. The cleaner. */
 FS_MUST_CHECK int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms);
-/* The clock's milliseconds at the end of the segment's write. Called like seg_position. */
+/* Returns the clock's milliseconds at the end of the segment's write. Called like seg_position. */
 uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The sequence of the segment while it may be pinned; 0 otherwise. A reader that followed a slot hands it to
+/* Returns the sequence of the segment while it may be pinned; 0 otherwise. A reader that followed a slot hands it to
    seg_pin. Any thread, no lock. */
 uint64_t seg_sequence(const struct segments *seg, uint32_t segment);
 
-/* True: the segment has this sequence, and is not overwritten until seg_unpin. False: it has been reclaimed, and
-   is not pinned. Any thread; takes no lock but a leaf. */
+/* Pins the segment if it has this sequence: it is not overwritten until seg_unpin. False: it has been reclaimed, and is
+   not pinned. Any thread; takes no lock but a leaf. */
 FS_MUST_CHECK bool seg_pin(struct segments *seg, uint32_t segment, uint64_t sequence);
-/* One more pin on a segment that the caller has pinned. It can't fail: reclaim waits for the first one, although the
-   segment's sequence may be gone already. Any thread; takes no lock. */
+/* Takes one more pin on a segment that the caller has pinned. It can't fail: reclaim waits for the first pin, although
+   the segment's sequence may be gone already. Any thread; takes no lock. */
 void seg_pin_again(struct segments *seg, uint32_t segment);
 /* Takes one pin back. Any thread; takes a leaf lock when a reclaim may be waiting for it. */
 void seg_unpin(struct segments *seg, uint32_t segment);
@@ -352,8 +352,8 @@ struct seg_read {
 /* All calls on a reader belong to the thread that owns it, unless they say otherwise. */
 struct seg_reader;
 
-/* Makes a reader with at most depth (0 counts as 1) I/Os in flight; more wait in order inside. FS_ENOMEM; FS_ESYS
-   with errno, EAGAIN when the system has no asynchronous I/O context left. */
+/* Makes a reader with at most depth (0 counts as 1) I/Os in flight; further ones wait inside, in order. FS_OK;
+   FS_ENOMEM; FS_ESYS with errno, which is EAGAIN when the system has no asynchronous I/O context left. */
 FS_MUST_CHECK int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned depth);
 /* The reader keeps up to so many bytes of idle buffers for the next reads: at most SEG_READER_IDLE_MOST, which is
    the default. */
@@ -362,7 +362,7 @@ void seg_reader_set_idle(struct seg_reader *reader, uint64_t bytes);
 /* Waits for all reads in flight, however long the device takes, and runs done for them. Every read must
    have been released when the last done returns. NULL does nothing. */
 void seg_reader_destroy(struct seg_reader *reader);
-/* An eventfd, owned by the reader, to which each completion adds. seg_reader_poll doesn't read it: watched
+/* Returns an eventfd, owned by the reader, to which each completion adds. seg_reader_poll doesn't read it: watched
    edge-triggered, or read by the owner before each poll, it tells when there is more to poll. */
 int seg_reader_fd(const struct seg_reader *reader);
 
@@ -374,7 +374,7 @@ int seg_reader_fd(const struct seg_reader *reader);
 void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns);
 /* Would a read that is submitted now be answered within the patience? begun: the read belongs to a request that
    has had reads already. Cheap, and only advice: seg_read_submit takes any read. */
-bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
+FS_MUST_CHECK bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
 
 /* Queues a read; seg_reader_flush sends it, so that a batch costs one system call. Never blocks, and never calls
    done: a bad read is reported by the next poll. Its buffer, 4 KiB aligned, comes from a pool of the reader. */
@@ -390,11 +390,11 @@ FS_MUST_CHECK bool seg_read_cancel(struct seg_reader *reader, struct seg_read *r
    it at least every half of the patience. Not from within done, which may call seg_read_submit and
    seg_reader_flush. */
 unsigned seg_reader_poll(struct seg_reader *reader);
-/* Gives the read's buffer back; its bytes are gone. Again, or without a buffer, it does nothing. */
+/* Gives the read's buffer back; its bytes are gone. A second call, or one without a buffer, does nothing. */
 void seg_read_release(struct seg_reader *reader, struct seg_read *read);
-/* Bytes of the reader's buffers, in use and idle. Any thread, no lock. */
+/* Returns the bytes of the reader's buffers, in use and idle. Any thread, no lock. */
 uint64_t seg_reader_memory(const struct seg_reader *reader);
-/* Reads that were submitted and whose done has not run yet. */
+/* Returns how many reads were submitted and whose done has not run yet. */
 unsigned seg_reader_in_flight(const struct seg_reader *reader);
 
 /* Reports that the bytes at that offset of the segment fail their check although a record should lie there. Counts
@@ -415,7 +415,8 @@ struct seg_status {
 	bool offline;
 	char offline_reason[128];
 };
-/* Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without I/O. live counts RECLAIMING segments too. */
+/* Fills out. live counts RECLAIMING segments too. Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without
+   I/O. */
 void seg_get_status(const struct segments *seg, struct seg_status *out);
 
 #endif

@@ -93,8 +93,8 @@ struct segments {
 	uint64_t segment_bytes;
 	uint32_t segments;
 	uint32_t functions;
-	struct layout_super
-		super; /* as it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone */
+	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
+	struct layout_super super;
 	struct seg_table *table;
 	struct seg_live *live;
 
@@ -114,16 +114,16 @@ struct segments {
 	pthread_cond_t pins_gone;
 
 	struct seg_health health;
-	_Atomic uint64_t
-		busy_since_ms; /* the cleaner has waited for the device since then, plus 1; 0: it doesn't wait */
+	_Atomic uint64_t busy_since_ms; /* the cleaner waits for the device since then, plus 1; 0: it doesn't wait */
 	struct submitter *submitter;
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
-/* seg_open on a device that is open already. Owns the device from then on, and closes it on failure. Same codes. */
+/* Does what seg_open does, with the same codes, on a device that is open already. Owns the device from then on, and
+   closes it on failure. */
 FS_MUST_CHECK int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device);
 
-/* device_asked and device_answered enclose each wait of the cleaner for the device: seg_busy_ms tells of it. */
+/* device_asked and device_answered enclose each wait of the cleaner for the device; seg_busy_ms returns its length. */
 static inline void device_asked(struct segments *seg)
 {
 	atomic_store_explicit(&seg->busy_since_ms, clk_now_ms(seg->clock) + 1, memory_order_relaxed);
@@ -134,7 +134,7 @@ static inline void device_answered(struct segments *seg)
 	atomic_store_explicit(&seg->busy_since_ms, 0, memory_order_relaxed);
 }
 
-/* The process's part of a segment. Any thread. */
+/* Returns the process's part of a segment. Any thread. */
 static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t number)
 {
 	struct seg_live *live = &seg->live[number];
@@ -143,7 +143,7 @@ static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t 
 	return live;
 }
 
-/* Where a segment begins on the device, in bytes. Any thread. */
+/* Returns where a segment begins on the device, in bytes. Any thread. */
 static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
@@ -163,13 +163,14 @@ FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struc
 
 /* ---- health.c ---- */
 
-/* budget: errors within a minute that are tolerated; 0: 16; more than HEALTH_ERRORS_MAX counts as that many. */
+/* Begins online. budget is the number of errors within a minute that are tolerated; 0 stands for 16, and more than
+   HEALTH_ERRORS_MAX for that many. */
 void health_init(struct seg_health *health, unsigned budget);
 void health_fini(struct seg_health *health);
 /* Counts an I/O that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
    of the log line, "a read". Any thread; takes a leaf lock and may log. */
 void health_error(struct segments *seg, const char *what, int error);
-/* Any thread, no lock. */
+/* Is the device offline? Any thread, no lock. */
 static inline bool health_offline(const struct segments *seg)
 {
 	return atomic_load_explicit(&seg->health.offline, memory_order_acquire);
@@ -180,14 +181,15 @@ void health_silent(struct segments *seg, uint64_t patience_ms);
 void health_none_left(struct segments *seg, int error);
 /* Notes that a segment was written: the next time offline begins with the shortest wait. */
 void health_proven(struct segments *seg);
-/* True while online. Offline, it tries the device again when the next try is due, and waits for it however long that
-   takes; when the device is back, retired segments are free again. */
+/* Returns true while online. Offline, it tries the device again when the next try is due, and waits for it however long
+   that takes; when the device is back, retired segments are free again. */
 FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* ---- table.c ---- */
 
 /* Moves a segment to a state, which must follow from the present one. Takes seg->lock. */
 void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state);
+/* Is every segment RETIRED? */
 FS_MUST_CHECK bool seg_all_retired(const struct segments *seg);
 /* Makes retired segments free, and returns their number: no slot names them, because their objects were never
    committed, and nobody can pin them. Takes seg->lock. */
@@ -195,7 +197,8 @@ uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */
 
-/* The keyed check of a record, of which the low 32 bits go into its header. header->check is not read. Any thread. */
+/* Returns the keyed check of a record, of which the low 32 bits go into its header. header->check is not read. Any
+   thread. */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value);
 /* Fills in the header of a record for that sequence and offset. Any thread. */
@@ -204,7 +207,7 @@ void record_header(const struct layout_super *super, uint64_t sequence, uint64_t
 
 /* ---- plan.c ---- */
 
-/* Bytes of the footer's area for that many objects, whole pages. positions: granules of the data area. */
+/* Returns the bytes of the footer's area for that many objects, whole pages. positions: granules of the data area. */
 uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t positions, uint64_t filter_bytes);
 
 /* ---- footer.c ---- */
@@ -219,14 +222,15 @@ void footer_make(const struct segments *seg, const struct layout_header *header,
 /* Fills in the header page of the segment for that plan. record_bytes: of all its records. */
 void header_make(const struct segments *seg, uint32_t segment, const struct seg_plan *plan, uint64_t record_bytes,
 		 struct layout_header *out);
-/* Is the page, or the tail, whole, and does it belong to this sequence of this flash? Any thread with a pin. */
+/* header_valid asks whether the header page is whole and belongs to this sequence of this flash, footer_valid the same
+   of the footer's tail. Any thread with a pin. */
 FS_MUST_CHECK bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment,
 				uint64_t sequence);
 FS_MUST_CHECK bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence);
 
 /* ---- submitter.c: one thread for requests that would block a worker ---- */
 
-/* NULL: no memory. The thread starts with the first use. */
+/* Returns NULL when memory is out. The thread starts with the first use. */
 struct submitter *submitter_create(void);
 /* Ends the thread. All requests have been handed back or submitted. NULL does nothing. */
 void submitter_destroy(struct submitter *submitter);

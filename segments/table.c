@@ -8,9 +8,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/events.h"
 #include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
@@ -211,23 +211,9 @@ void seg_reclaim_begin(struct segments *seg, uint32_t segment)
 	seg_set_state(seg, segment, SEG_RECLAIMING);
 }
 
-static struct timespec monotonic_deadline(unsigned timeout_ms)
-{
-	struct timespec until;
-
-	must(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	return until;
-}
-
 static bool wait_for_pins(struct segments *seg, struct seg_live *live, unsigned timeout_ms)
 {
-	struct timespec until = monotonic_deadline(timeout_ms);
+	struct timespec until = clk_monotonic_after(timeout_ms);
 	bool gone;
 
 	lock_acquire(&seg->pins_lock);

@@ -10,7 +10,7 @@
 #include "segments/segments_internal.h"
 
 #define STREAM_BUFFERS 4u
-/* To submit a chunk keeps a processor busy in the kernel, 100 us for one of this size, and a worker waits. */
+/* Submitting a chunk of this size keeps a processor busy in the kernel for 100 us, for which a worker waits. */
 #define STREAM_CHUNK_MAX (1u << 20)
 
 #define STREAM_MAGIC 0x53545245u
@@ -33,9 +33,10 @@ struct stream {
 	int error; /* a negative errno; nothing more is issued then */
 };
 
-/* Bytes of a chunk for segments of this size. */
+/* Returns the bytes of a chunk for segments of this size. */
 uint64_t stream_chunk_bytes(uint64_t segment_bytes);
-/* Begins the stream of that segment. FS_ENOMEM; FS_ESYS with errno. Buffers and queue are made once and kept by seg. */
+/* Begins the stream of that segment. FS_OK; FS_ENOMEM; FS_ESYS with errno. Buffers and queue are made once and kept by
+   seg. */
 FS_MUST_CHECK int stream_init(struct stream *stream, struct segments *seg, uint32_t segment,
 			      const struct seg_writer_ops *ops, void *context);
 /* Ends a stream that has nothing in flight: stream_drain comes first. */
@@ -51,10 +52,11 @@ void stream_drain(struct stream *stream);
 /* Waits for all issued chunks. */
 void stream_wait(struct stream *stream);
 
-/* Bytes of DRAM that the write of a segment takes at the most. */
+/* Returns the bytes of DRAM that the write of a segment takes at the most. */
 uint64_t writer_staging_bytes(uint64_t segment_bytes);
 
-/* segments.c: makes sure that next_sequence may be used, by a superblock write when needed. FS_ENOMEM, FS_EIO. */
+/* segments.c: makes sure that next_sequence may be used, by a superblock write when needed. FS_OK, FS_ENOMEM or
+   FS_EIO. */
 FS_MUST_CHECK int seg_reserve_sequence(struct segments *seg);
 
 #endif

@@ -12,11 +12,11 @@
 
 #include "base/error.h"
 
-/* Changes from root to this user and its groups, for good: checks that root can't be had back. Returns 0, or -1 with a
+/* Changes from root to this user and its groups, and checks that there is no way back to root. Returns 0, or -1 with a
    reason. */
 FS_MUST_CHECK int privileges_become(const char *name, uid_t uid, gid_t gid, char reason[256]);
 
-/* Gives up all capabilities, whether root's or given by a service manager, and the right to get any by an exec. A
+/* Gives up all capabilities, whether root's or given by a service manager, and the right to get one by an exec. A
    process that is root on purpose (-u root) keeps its own. Returns 0, or -1 with a reason. */
 FS_MUST_CHECK int privileges_drop(char reason[256]);
 

@@ -25,7 +25,7 @@ struct process {
 	bool switch_user; /* the process is root, and becomes uid and gid */
 	uid_t uid;
 	gid_t gid;
-	int ready_fd; /* -d: the parent reads from it that the daemon serves; else -1 */
+	int ready_fd; /* -d: the parent learns from it that the daemon serves; else -1 */
 	char *pid_path; /* absolute; NULL when no pid file was written */
 };
 

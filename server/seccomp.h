@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * --seccomp: allows the system calls that the daemon needs while it serves, and no others. Any other call ends the
- * process by SIGSYS (with a core where -r and the system allow one), as only foreign code in the process would make it.
+ * process by SIGSYS (with a core where -r and the system allow one), because only foreign code in the process would
+ * make it.
  *
  *   ended     execve, fork, ptrace, mount, bpf, a socket that isn't UNIX or IP, a signal to another process, ...
  *   an error  calls that libraries try but don't need: clone3 (ENOSYS: threads are made by clone), a netlink socket

@@ -34,7 +34,7 @@ struct store_status;
  * reason: LISTEN_FDS or WATCHDOG_USEC make no sense.
  */
 FS_MUST_CHECK int service_open(struct service **out, char reason[256]);
-/* Frees it; NULL is nothing. The sockets stay open: they belong to the network. */
+/* Frees it. NULL is nothing. The sockets stay open: they belong to the network. */
 void service_close(struct service *service);
 
 /* ---- sockets handed over ---------------------------------------------------------------------- */
@@ -50,18 +50,19 @@ unsigned service_sockets(const struct service *service, const struct net_socket 
 
 /* None of these blocks: a message that the manager's queue has no room for is left out. */
 
-/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. of_bytes 0: unknown.
-   */
+/* Tells that the step `what` of the start or of the stop goes on, and asks for two more minutes. bytes of of_bytes are
+   done; of_bytes 0: their number is unknown. */
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes);
-/* The same for a step that doesn't know how far it is. */
+/* Does the same for a step that doesn't know how far it is. */
 void service_stage(struct service *service, const char *what);
-/* Clients are served, for the first time or after a reload. Told again by service_second until the manager takes it. */
+/* Tells that clients are served, for the first time or after a reload. service_second repeats it until the manager
+   takes it. */
 void service_ready(struct service *service, const struct server *server);
-/* SIGHUP: the configuration is being read again. */
+/* For SIGHUP: tells that the configuration is being read again. */
 void service_reloading(struct service *service);
-/* Clients are served no more. */
+/* Tells that clients are served no more. */
 void service_stopping(struct service *service);
-/* -d: the parent, which the service manager takes for the daemon, names the child that serves. */
+/* For -d: the parent, which the service manager takes for the daemon, names the child that serves. */
 void service_hand_over(pid_t child);
 
 /* Returns the seconds within which each worker must have come round for service_second's alive; 0: there is no

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters, declared once in counters.def. From its rows come the enum, the reports of "stats" and, by metrics.h, the names and
- * help in /metrics.
+ * Counters, declared once in counters.def. From its rows come the enum, the reports of "stats" and, by metrics.h, the
+ * names and help in /metrics.
  *
- * Threads: each thread adds to a block of its own, so a block has one writer; its values are relaxed atomics. A thread's first
- * ctr_add makes its block, and the block outlives the thread, so that nothing is lost. Sums over the blocks may be a few events
- * behind. Blocks are linked without a lock: it is safe to count under any lock.
- * Errors: none. A thread that gets no memory for its block ends the process.
+ * Threads: each thread adds to a block of its own, so a block has one writer. Its values are relaxed atomics. A
+ * thread's first ctr_add makes its block, and the block outlives the thread, so that nothing is lost. Sums over the
+ * blocks may be a few events behind. Blocks are linked without a lock: it is safe to count under any lock. Errors:
+ * none. A thread that gets no memory for its block ends the process.
  */
 #ifndef FS_BASE_METRICS_COUNTERS_H
 #define FS_BASE_METRICS_COUNTERS_H
@@ -55,14 +55,15 @@ static inline void ctr_add(enum ctr counter, uint64_t n)
 	ctr_add_to(ctr_own(), counter, n);
 }
 
-/* The sum over all threads since the start or the last ctr_reset. Any thread; doesn't block. */
+/* Returns the sum over all threads since the start or the last ctr_reset. Any thread; doesn't block. */
 uint64_t ctr_sum(enum ctr counter);
 
-/* The sum over all threads since the start: resets don't touch it, and it never goes back. Any thread; doesn't block. */
+/* Returns the sum over all threads since the start: resets don't touch it, and it never goes back. Any thread; doesn't
+   block. */
 uint64_t ctr_total(enum ctr counter);
 
-/* For "stats reset": takes the present sums as the new zero of ctr_sum. It writes to no thread's block. Any thread; of two calls at a
-   time, each counter keeps one's zero. */
+/* For "stats reset": takes the present sums as the new zero of ctr_sum. It writes to no thread's block. Any thread;
+   when two threads call it at a time, each counter keeps the zero of one of them. */
 void ctr_reset(void);
 
 /* A row of counters.def. */
@@ -73,7 +74,7 @@ struct ctr_info {
 	const char *text; /* starts with a small letter, has no full stop */
 };
 
-/* The row of a counter. Static storage. */
+/* Returns the row of a counter. Static storage. */
 const struct ctr_info *ctr_info(enum ctr counter);
 
 #endif

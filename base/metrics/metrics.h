@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The metrics of /metrics that are no counters of counters.def. metrics.def declares them once, with name, type, labels and help.
- * Also the names that the counters have in /metrics.
+ * The metrics of /metrics that are no counters of counters.def. metrics.def declares them once, with name, type, labels
+ * and help. This header also has the names of the counters in /metrics.
  *
  * Threads: any. The data is constant; the first call of metric_counter_name makes the counters' names.
  */
@@ -29,10 +29,10 @@ struct metric_info {
 	const char *text; /* the help; starts with a small letter, has no full stop */
 };
 
-/* The row of a metric. Static storage. */
+/* Returns the row of a metric. Static storage. */
 const struct metric_info *metric_info(enum metric metric);
 
-/* A counter's name in /metrics: "flashield_get_hits_total" for get_hits. Static storage. */
+/* Returns a counter's name in /metrics: "flashield_get_hits_total" for get_hits. Static storage. */
 const char *metric_counter_name(enum ctr counter);
 
 #endif

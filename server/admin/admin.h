@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports and commands for the operator: "stats" and its kin, and what acts on the daemon as a whole. Names and
- * meanings are memcached's where it has them, with the flash counted in. Flashield's own figures are in reports of
+ * Reports and commands for the operator: "stats" and its kin, and commands that act on the daemon as a whole. Names and
+ * meanings are memcached's where it has the same, with the flash counted in. Flashield's own figures are in reports of
  * their own.
  *
  * Threads: any, except where a function says otherwise. Reports may take leaf locks and read /proc: they are not for
@@ -34,7 +34,7 @@ struct stats_out {
 FS_MUST_CHECK int admin_start(struct server *server, char reason[256]);
 /* Gives all loans back and lends no more. Main thread, while the workers still run. */
 void admin_stop(struct server *server);
-/* Frees all that admin_start has made. Main thread, when no other thread runs any more. */
+/* Frees all that admin_start has made. Main thread, when no other thread runs. */
 void admin_destroy(struct server *server);
 
 /*
@@ -61,8 +61,8 @@ void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);
 void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
-/* For each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with decimals
-   below 10. */
+/* Gives out for each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with
+   decimals below 10. */
 void stats_latency(const struct server *server, struct stats_out *out);
 void stats_memory(const struct server *server, struct stats_out *out);
 /* "stats reset": stats_latency begins anew. /metrics is not affected. */

@@ -29,7 +29,8 @@ enum dump_form {
 	DUMP_MG /* mg KEY, or mg BASE64 b; EN */
 };
 
-/* Starts the thread, which sleeps until a dump begins. FS_OK: *out is the caller's. FS_ESYS or FS_ENOMEM. */
+/* Starts the thread, which sleeps until a dump begins. FS_OK: *out is the caller's. FS_ESYS or FS_ENOMEM: no thread
+   runs. */
 FS_MUST_CHECK int dump_start(struct dump **out, struct store *store);
 /* Ends the dump under way and begins no other; its loan is back when this returns. NULL is nothing. */
 void dump_stop(struct dump *dump);

@@ -261,8 +261,8 @@ static uint64_t certificate_age(const struct source *from)
 	NONE(MAINTAINER, lru_bumps_dropped)
 
 /*
- * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". The
- * place of its row is memcached's, so no program can choose it. HIDDEN lists the counters that only /metrics shows.
+ * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". Add
+ * that row where memcached has it: no program can choose that. HIDDEN lists the counters that only /metrics shows.
  */
 #define HIDDEN(COUNT) COUNT(ALWAYS, ssl_new_sessions)
 

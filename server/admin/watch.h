@@ -5,7 +5,7 @@
  *   worker: watch_join --conn_lend--> watch thread: drain events every 20 ms --> each watcher's buffer --> loan_send
  *
  * A watcher that reads too slowly has its lines skipped once its buffer (-o watcher_logbuf_size) is full, and is told
- * how many. What it sends is ignored. It watches until it closes.
+ * how many. Bytes that it sends are ignored. It watches until it closes.
  *
  * Threads: start, stop and destroy belong to the main thread, watch_join to the connection's worker, the status to any.
  * The watch thread sleeps while nobody watches.
@@ -41,7 +41,7 @@ struct watch_status {
 	unsigned watchers;
 	uint64_t sent, skipped; /* lines to watchers */
 };
-/* Any thread; takes no lock. */
+/* Fills out. Any thread; takes no lock. */
 void watch_get_status(const struct watch *watch, struct watch_status *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "conf/conf.h"
 
 static bool digest_of(const unsigned char key[AUTH_KEY_BYTES], const char *bytes, size_t length,
@@ -62,6 +63,7 @@ int auth_reload(struct auth *auth, char reason[256])
 	code = auth_file_read(auth->path, auth->key, &entries, reason);
 	if (code != FS_OK)
 		return code;
+	must(entries.entry); /* also of an empty file: from here on nobody may log in */
 	lock_acquire(&auth->lock);
 	old = auth->entries;
 	auth->entries = entries;

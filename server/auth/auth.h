@@ -22,15 +22,17 @@
 struct auth;
 struct conf;
 
-/* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; NULL if
-   no option asks. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it can't be read. */
+/* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; it is
+   NULL if no option asks for either. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it
+   can't be read. */
 FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
 void auth_close(struct auth *auth); /* NULL is nothing */
 
-/* SIGHUP: reads the password file again, if there is one. On an error the old entries stay. */
+/* For SIGHUP: reads the password file again, if there is one. FS_OK, or a code of auth_open with the reason; the old
+   entries stay then. */
 FS_MUST_CHECK int auth_reload(struct auth *auth, char reason[256]);
 
-/* Return true if it has a password file, or SASL. Any thread. */
+/* auth_has_passwords returns true if there is a password file, auth_has_sasl if SASL is on. Any thread. */
 bool auth_has_passwords(const struct auth *auth);
 bool auth_has_sasl(const struct auth *auth);
 
@@ -49,16 +51,17 @@ enum auth_sasl_result {
 
 struct auth_sasl; /* one connection's exchange */
 
-/* The mechanisms, separated by blanks; "" without any. Valid until auth_close. */
+/* Returns the mechanisms, separated by blanks; "" without any. Valid until auth_close. */
 const char *auth_sasl_mechanisms(const struct auth *auth);
 /*
- * One step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data is
- * the answer to a challenge. *sasl is made if it is NULL, and is the caller's. *challenge belongs to the session and
- * lives until its next step. May block, on libsasl2's files and helpers (saslauthd). AUTH_SASL_REFUSED also when memory
- * is out.
+ * Does one step of an exchange. With a mechanism, which the client has named, the exchange begins anew; with NULL, data
+ * is the answer to a challenge. *sasl is made if it is NULL, and is the caller's. *challenge belongs to the session and
+ * lives until its next step. May block, on libsasl2's files and helpers (saslauthd). The result is AUTH_SASL_REFUSED
+ * also when memory is out.
  */
-enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
-				     const char *data, size_t length, const char **challenge, size_t *challenge_length);
+FS_MUST_CHECK enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism,
+						   const char *data, size_t length, const char **challenge,
+						   size_t *challenge_length);
 const char *auth_sasl_user(const struct auth_sasl *sasl); /* "" until AUTH_SASL_OK; valid until the next step */
 void auth_sasl_free(struct auth_sasl *sasl); /* NULL is nothing */
 

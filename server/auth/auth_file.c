@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 void auth_entries_free(struct auth_entries *entries)
 {
@@ -59,6 +60,7 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		const char *stop = newline ? newline : end;
 
+		must(out->count < count); /* count_lines agrees with this loop about what a line is */
 		if (!read_entry(line, (size_t)(stop - line), key, &out->entry[out->count])) {
 			snprintf(reason, 256,
 				 "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)", path,

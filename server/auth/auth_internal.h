@@ -41,8 +41,8 @@ struct auth {
 FS_MUST_CHECK bool auth_digest(const unsigned char key[AUTH_KEY_BYTES], const char *user, size_t user_length,
 			       const char *password, size_t password_length, struct auth_entry *out);
 
-/* Reads a password file into new entries, which are the caller's, for auth_entries_free. FS_OK, or a code as
-   auth_open's with the reason. Blocks on the file. */
+/* Reads a password file into new entries, which the caller frees by auth_entries_free. FS_OK, or a code as auth_open's
+   with the reason. Blocks on the file. */
 FS_MUST_CHECK int auth_file_read(const char *path, const unsigned char key[AUTH_KEY_BYTES], struct auth_entries *out,
 				 char reason[256]);
 /* Wipes and frees the entries. */

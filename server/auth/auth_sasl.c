@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/log.h"
 
 #define APPLICATION "memcached"
@@ -114,6 +115,7 @@ int auth_sasl_open(struct auth *auth, char reason[256])
 	};
 	int code;
 
+	must(!auth->sasl && !auth->mechanisms); /* libsasl2 is started once in a process */
 	if (gethostname(hostname, sizeof(hostname) - 1) != 0)
 		hostname[0] = 0;
 	sasl_set_mutex(mutex_new, mutex_lock, mutex_unlock, mutex_free);
@@ -134,6 +136,7 @@ int auth_sasl_open(struct auth *auth, char reason[256])
 
 void auth_sasl_close(struct auth *auth)
 {
+	must(auth->sasl);
 	mem_free(auth->mechanisms);
 	sasl_server_done();
 }
@@ -182,13 +185,14 @@ enum auth_sasl_result auth_sasl_step(struct auth *auth, struct auth_sasl **sasl,
 	unsigned bytes = 0;
 	int code;
 
-	(void)auth;
+	must(auth->sasl);
 	*challenge = NULL;
 	*challenge_length = 0;
 	if (mechanism && !begin_anew(sasl))
 		return AUTH_SASL_REFUSED;
 	if (!mechanism && (!*sasl || !(*sasl)->started))
 		return AUTH_SASL_REFUSED;
+	must(!*(*sasl)->user); /* the step that finds the user ends the exchange: no further one comes */
 	if (mechanism)
 		code = sasl_server_start((*sasl)->conn, mechanism, length > 0 ? data : NULL, (unsigned)length,
 					 challenge, &bytes);

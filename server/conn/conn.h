@@ -7,8 +7,8 @@
  *
  * Answers. A protocol appends an answer to the output bytes if it knows the answer at once. An answer that it does not
  * know yet (a flash read is under way), or that is too large to copy, is a reply: it stands in the queue and names its
- * place in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end in,
- * and a hit in DRAM costs neither a reply nor an allocation:
+ * position in the stream of bytes. So answers leave in the order of the commands, whatever order the flash reads end
+ * in, and a hit in DRAM costs neither a reply nor an allocation:
  *
  *   output bytes  |VALUE a ...|            |VALUE c ...END|      one sendmsg, pieces in this order
  *   replies                    \ b: pending                      ... up to the first pending one
@@ -51,9 +51,9 @@
 #define CONN_PENDING 256u /* requests in flight */
 #define CONN_PENDING_BYTES (4u << 20) /* values expected from them */
 #define CONN_LEAST_BYTES (32u << 10) /* a connection may hold this much, whatever others hold */
-#define CONN_TOTAL_PART 8 /* all connections' answers together may hold this part of -m ... */
-#define CONN_SHARE_BYTES (64u << 10) /* so much of each connection's answers doesn't count for that */
-#define CONN_MOST_TIMES 4 /* ... and so many times that if they have large values */
+#define CONN_TOTAL_PART 8 /* all connections' answers together may hold -m / this ... */
+#define CONN_SHARE_BYTES (64u << 10) /* this much of each connection's answers doesn't count for that */
+#define CONN_MOST_TIMES 4 /* ... and this many times that if they have large values */
 #define CONN_ROOM_BYTES 4096u /* the largest piece of output made at once */
 #define REPLY_TEXT_BYTES 640 /* the longest head: meta's with a base64 key and all its flags */
 #define REPLY_OWN_BYTES 96u /* for the protocol's own use */
@@ -69,7 +69,7 @@ struct reply {
 	struct reply *next; /* in the connection's queue, or among the worker's spare ones */
 	uint64_t position; /* in the output stream */
 	uint64_t since_ns; /* pending: when its request was received (count/durations.h) */
-	uint32_t sent; /* bytes of it that were written */
+	uint32_t sent; /* bytes of it that the socket has taken */
 	uint32_t held; /* memory that it holds, or is expected to while it is pending */
 	uint16_t text_length;
 	bool pending; /* the request is not done */
@@ -79,7 +79,7 @@ struct reply {
 	uint8_t kind; /* the protocol's: which of its answers it is */
 	bool noreply;
 	bool show_cas;
-	_Alignas(8) char own[REPLY_OWN_BYTES]; /* what the protocol needs to make the answer; not cleared */
+	_Alignas(8) char own[REPLY_OWN_BYTES]; /* the protocol's data for making the answer; not cleared */
 	char text[REPLY_TEXT_BYTES]; /* the key while the request is under way, then the head */
 };
 
@@ -92,7 +92,7 @@ enum conn_verdict {
 	CONN_CLOSE /* the connection closes once all its answers are sent */
 };
 
-/* A key that was looked ahead at, and its hash. */
+/* A key that looking ahead has found, and its hash. */
 struct foreseen {
 	const char *key; /* in the input */
 	uint64_t hash;
@@ -104,15 +104,15 @@ enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES, CONN_WAIT_
 /* A protocol, for the network. The worker calls these functions; none of them blocks. */
 struct protocol {
 	const char *name;
-	/* Executes the commands in the input, and returns why it stopped. */
+	/* Executes the commands in the input, and returns the reason why it stopped. */
 	enum conn_verdict (*input)(struct conn *conn);
 	/* Finds keys that the commands in the input name, in their order, as far as that is cheap. Fills at most `most`
 	   of them and returns their number. Changes nothing: a wrong key only costs time. */
 	unsigned (*foresee)(const struct conn *conn, struct foreseen *out, unsigned most);
-	/* The request of a pending reply is done: makes the reply's text from the result, and sets has_value if a value
+	/* Makes the text of a reply whose pending request is done from the result, and sets has_value if a value
 	   follows. The connection may be dead. */
 	void (*compose)(struct reply *reply);
-	/* The connection is going away: frees what the session holds. */
+	/* Frees everything that the session of a connection that goes away holds. */
 	void (*abandon)(struct conn *conn);
 };
 
@@ -154,14 +154,15 @@ struct conn {
 	bool dead; /* closed; freed with the last pending reply */
 };
 
-/* The connection's descriptor, by which log lines and events name it. Any thread, while the connection is open. */
+/* Returns the connection's descriptor, by which log lines and events name it. Any thread, while the connection is
+   open. */
 int conn_number(const struct conn *conn);
 /* Writes the peer's address as log lines show it into out, and returns out: "127.0.0.1:4711", "[::1]:4711",
    "unix:/path". */
 const char *conn_peer(const struct conn *conn, char out[128]);
 
-/* store_hash of a key of length bytes in the input. The hash that looking ahead has computed is taken where there is
-   one, so ask for each key once, in the order of the commands. */
+/* Returns store_hash of a key of length bytes in the input. Where looking ahead has computed the hash, that one is
+   taken; so ask for each key once, in the order of the commands. */
 uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
 
 /* ---- loans: a connection belongs to another thread for a while (net/loan.c) -------------------- */
@@ -179,17 +180,17 @@ uint64_t conn_hash(struct conn *conn, const char *key, size_t length);
  */
 struct loan;
 
-/* True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory is out); nothing
-   has happened, and the protocol answers an error. */
+/* Asks for a loan. True: take() will be called once, with context. False: this connection can't be lent (UDP, or memory
+   is out); nothing has happened, and the protocol answers an error. */
 FS_MUST_CHECK bool conn_lend(struct conn *conn, void (*take)(void *context, struct loan *loan), void *context);
 
 /* Sends up to length bytes without blocking. Returns the number of bytes taken, or -1 with errno; EAGAIN: the peer
-   doesn't read fast enough. The next call must begin with the bytes that were not taken, and offer at least as many of
-   them, as TLS needs that. The thread that has the loan. */
+   doesn't read fast enough. TLS demands that the next call begins with the bytes that were not taken and offers at
+   least as many of them. The thread that has the loan. */
 FS_MUST_CHECK ssize_t loan_send(struct loan *loan, const char *bytes, size_t length);
 
-/* The descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the loan's.
-   */
+/* Returns the descriptor for poll(): POLLOUT to go on after EAGAIN, POLLIN | POLLRDHUP to see the peer go. It stays the
+   loan's. */
 int loan_fd(const struct loan *loan);
 
 /* Returns true if the peer has closed at least its sending side, or the connection is broken. Bytes that it has sent
@@ -235,19 +236,19 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 /* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns
    it until conn_queue or conn_reply_give. NULL: memory is out, and the connection fails. */
 struct reply *conn_reply_take(struct conn *conn);
-/* The reply is needed no more: frees it. Its item and value must have been given back. */
+/* Frees a reply that is not needed any more. Its item and value must have been given back. */
 void conn_reply_give(struct conn *conn, struct reply *reply);
 
 /* Puts a reply at the end of the output, with a pending request or complete. The queue owns it from here on. */
 void conn_queue(struct conn *conn, struct reply *reply);
 
-/* True while a read-modify-write of this connection is pending on a key with this hash: the next command on it must
-   wait. */
-bool conn_must_wait(const struct conn *conn, uint64_t hash);
+/* Returns true while a read-modify-write of this connection is pending on a key with this hash: the next command on it
+   must wait. */
+FS_MUST_CHECK bool conn_must_wait(const struct conn *conn, uint64_t hash);
 
-/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go does.
-   */
-bool conn_may_go_slow(struct conn *conn);
+/* conn_may_go calls it if the connection has replies, a blocked socket or much output. Returns what conn_may_go
+   does. */
+FS_MUST_CHECK bool conn_may_go_slow(struct conn *conn);
 
 /* Returns true if another request may start. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_may_go(struct conn *conn)
@@ -262,6 +263,7 @@ static inline bool conn_may_go(struct conn *conn)
 /* For barriers: returns true if nothing is pending. False: conn->wait is set, and input() returns CONN_WAIT. */
 static inline bool conn_settled(struct conn *conn)
 {
+	must(conn->ordered <= conn->pending);
 	if (conn->pending == 0)
 		return true;
 	conn->wait = CONN_WAIT_REPLIES;

@@ -25,8 +25,8 @@ struct session {
 	uint8_t state; /* enum session_state */
 	uint8_t op; /* KEYS: enum store_op, GET or GAT */
 	bool show_cas; /* KEYS: gets, gats */
-	uint8_t keys; /* KEYS: how many since one of them counted as a command */
-	struct store_fate fate; /* KEYS: what the flash reads of all its keys share */
+	uint8_t keys; /* KEYS: keys since one of them last counted as a command */
+	struct store_fate fate; /* KEYS: the fate that the flash reads of all its keys share */
 	uint32_t expiry; /* KEYS: of gat, as the store's seconds */
 	uint32_t scanned; /* LINE: bytes of the input that are known to hold no line end */
 	uint32_t keys_end; /* KEYS: the end of the keys, from the start of the buffer ... */

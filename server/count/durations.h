@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long requests take, without work for each of them.
+ * The durations of requests, measured without work for each request.
  *
  *   received ---- executed ---- sent: the clock is read once, and what the worker's counters have gained since the
  *      |                         |   last time is recorded with that one duration
@@ -25,9 +25,9 @@
 struct store_worker;
 
 struct durations {
-	uint64_t since_ns; /* what is executed now was received then */
-	uint64_t dram_hits, misses, sets,
-		flash_hits; /* the thread's counters: up to these all is recorded, or is in late */
+	uint64_t since_ns; /* the requests that are executed now were received then */
+	/* The thread's counters: up to these values all requests are recorded, or are in late. */
+	uint64_t dram_hits, misses, sets, flash_hits;
 	unsigned late_count;
 	struct {
 		uint64_t since_ns;
@@ -35,10 +35,11 @@ struct durations {
 	} late[DURATIONS_LATE]; /* done, and about to be sent */
 };
 
-/* All answers to what was executed since the last call are sent: records their durations. Reads the clock if there were
-   any. */
+/* Records the durations of all requests that were executed since the last call, as their answers are sent now. Reads
+   the clock if there were any. */
 void durations_sent(struct durations *durations, const struct store_worker *store);
-/* A request that was received at since_ns (of the store's clock) has just been done, and the store has counted it. */
+/* Notes that a request, which was received at since_ns (of the store's clock), has just been done, and that the store
+   has counted it. */
 void durations_done(struct durations *durations, const struct store_worker *store, uint64_t since_ns);
 
 #endif

@@ -316,7 +316,7 @@ static const char *status_word(enum store_result result)
 	}
 }
 
-/* memcached's line for a fetch, with the place where the value was found behind it. */
+/* memcached's line for a fetch, with the tier where the value was found behind it. */
 static void emit_fetch(const struct conn *conn, const struct store_request *request, const struct store_told *told,
 		       const char *key)
 {

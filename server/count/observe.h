@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define OBSERVE_NAME_MAX 250u /* bytes of an application's name */
 #define APPS_MAX 64u /* further applications share index 0 */
 #define DETAIL_PREFIXES_MAX 65535u
@@ -30,9 +32,9 @@ struct store_request;
 
 /* Makes the tables; aborts when memory is out. Before any thread counts. */
 void observe_init(const struct conf *conf);
-/* Frees them, when no thread counts any more. Names of struct observe_app go with them. */
+/* Frees them, when no thread counts any more. The names of struct observe_app are freed with them. */
 void observe_fini(void);
-/* The bytes of the tables that are not resident yet. Reads the kernel's page map: not for the hot path. */
+/* Returns the bytes of the tables that are not resident yet. Reads the kernel's page map: not for the hot path. */
 uint64_t observe_untouched(void);
 
 /* Counts a request that is done; its value must not have been given back yet. */
@@ -44,13 +46,13 @@ void observe(const struct conn *conn, const struct store_request *request);
 void observe_switch_detail(bool on);
 /* Returns true if it is on. */
 bool observe_detail(void);
-/* The line of the next prefix, "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns its length, or 0
-   after the last one. *at must be 0 at first, and is moved on. */
+/* Writes the line of the next prefix into out: "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns
+   its length, or 0 after the last prefix. *at must be 0 at the first call; each call moves it on. */
 unsigned observe_detail_line(unsigned *at, char out[512]);
 
 /* ---- applications ------------------------------------------------------------------------------ */
 
-/* What the requests of an application have been. */
+/* The counts of an application's requests. */
 struct observe_app {
 	/* It comes from clients' keys, so it may have any byte except the delimiter, or it is a user's name: escape it
 	   before it is shown. No 0 ends it. It lives until observe_fini. It is empty for requests without an
@@ -62,15 +64,15 @@ struct observe_app {
 	uint64_t deletes;
 	uint64_t others; /* incr, decr and touch */
 	uint64_t read_bytes; /* value bytes of the hits */
-	uint64_t written_bytes; /* key and value bytes of what the sets stored */
+	uint64_t written_bytes; /* key and value bytes of the objects that sets stored */
 };
 
-/* The counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the order in which
-   they came. Returns false if there is no such index. */
-bool observe_app(unsigned index, struct observe_app *out);
-/* The same, but since the last observe_reset. */
-bool observe_app_since_reset(unsigned index, struct observe_app *out);
-/* How many applications have a name, 0 .. APPS_MAX: the largest index. */
+/* Fills out with the counts since the start, whatever was reset. Index 0 has the empty name; the others follow in the
+   order in which they came. Returns false if there is no such index. */
+FS_MUST_CHECK bool observe_app(unsigned index, struct observe_app *out);
+/* Does the same for the counts since the last observe_reset. */
+FS_MUST_CHECK bool observe_app_since_reset(unsigned index, struct observe_app *out);
+/* Returns how many applications have a name, 0 .. APPS_MAX: the largest index. */
 unsigned observe_app_count(void);
 
 /* "stats reset": observe_app_since_reset and observe_detail_line begin at 0 again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts by the beginning of the key: names, each with a number, and counters by number. Two use it: the applications
- * ("stats apps", at most APPS_MAX of them) and "stats detail".
+ * Counts by the beginning of the key: names, each with a number, and counters by number. The counts of applications
+ * ("stats apps", at most APPS_MAX of them) and of "stats detail" are made by it.
  *
  *   name --hash--> slot --> number --> name (never changes)
  *                             +------> a line of counters in a block of each thread
@@ -24,12 +24,12 @@
 
 struct prefixes;
 
-/* What one thread has counted for one number: a line, written by that thread alone. */
+/* One thread's counts for one number: a cache line, which that thread alone writes. */
 struct prefix_row {
 	_Atomic uint64_t value[PREFIX_COUNTERS];
 };
 
-/* A table for at most `most` names, beside number 0. Aborts when memory is out. The caller owns it. */
+/* Returns a table for at most `most` names, beside number 0. Aborts when memory is out. The caller owns it. */
 struct prefixes *prefixes_create(unsigned most);
 /* Frees it, when no thread counts in it any more. NULL is nothing. */
 void prefixes_destroy(struct prefixes *prefixes);
@@ -38,11 +38,11 @@ void prefixes_destroy(struct prefixes *prefixes);
    there are too many names, or memory is out. Takes a leaf lock to add one, and none to find one. */
 unsigned prefixes_find(struct prefixes *prefixes, const char *name, size_t length);
 
-/* The calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time; aborts when
-   memory is out. */
+/* Returns the calling thread's row of a number. It stays the same until prefixes_destroy. Allocates the first time;
+   aborts when memory is out. */
 struct prefix_row *prefixes_row(struct prefixes *prefixes, unsigned number);
 
-/* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of the calling thread's own row. */
+/* Adds n to a counter (0 .. PREFIX_COUNTERS - 1) of row, which must be the calling thread's own. */
 static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint64_t n)
 {
 	_Atomic uint64_t *value = &row->value[counter];
@@ -50,18 +50,18 @@ static inline void prefix_row_add(struct prefix_row *row, unsigned counter, uint
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* How many names there are; their numbers are 1 .. this. */
+/* Returns how many names there are; their numbers are 1 .. this. */
 unsigned prefixes_count(const struct prefixes *prefixes);
-/* The bytes of its tables that are not resident yet: they are made for the most names that there may be. */
+/* Returns the bytes of its tables that are not resident yet: they are made for the most names that there may be. */
 uint64_t prefixes_untouched(const struct prefixes *prefixes);
-/* The name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
+/* Returns the name of a number, without a 0 behind it; *length: its bytes. Number 0 has the name "". It lives until
    prefixes_destroy. */
 const char *prefixes_name(const struct prefixes *prefixes, unsigned number, size_t *length);
-/* The sums over all threads since the last reset. */
+/* Fills out with the sums over all threads since the last reset. */
 void prefixes_sum(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* The sums over all threads since the start, whatever was reset. */
+/* Fills out with the sums over all threads since the start, whatever was reset. */
 void prefixes_total(const struct prefixes *prefixes, unsigned number, uint64_t out[PREFIX_COUNTERS]);
-/* prefixes_sum begins at 0 again, for all numbers. */
+/* Makes prefixes_sum begin at 0 again, for all numbers. */
 void prefixes_reset(struct prefixes *prefixes);
 
 #endif

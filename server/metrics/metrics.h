@@ -7,8 +7,8 @@
  * collect.c gives all samples to a sink. It is C and needs no library, so that tests read the samples without HTTP.
  *
  * Threads: scrapes run in the library's own threads, never in a worker, and several may run at a time. They read only
- * what any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms. All of that
- * exists before metrics_start, and until metrics_stop has returned.
+ * figures that any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms.
+ * Store and network exist before metrics_start, and until metrics_stop has returned.
  */
 #ifndef FS_SERVER_METRICS_METRICS_H
 #define FS_SERVER_METRICS_METRICS_H
@@ -26,7 +26,7 @@ struct server;
 
 /* Serves http://address/metrics. address is "ADDR:PORT" or "[ADDR]:PORT", as in --metrics-listen. FS_OK: *out is the
    caller's; NULL if address is "off". FS_ESYS: it can't be served, *out is NULL, and the reason names the address; the
-   daemon can go on without. The threads block all signals. Main thread. */
+   daemon can go on without it. The threads block all signals. Main thread. */
 FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address,
 				char reason[256]);
 /* Waits for scrapes under way, 1 s at most, and frees all. NULL is nothing. Main thread, before anything that a scrape
@@ -38,16 +38,17 @@ void metrics_stop(struct metrics *metrics);
 /* The values of base/metrics/metrics.h's enum metric_type. C++ can't include that header, because of its atomics. */
 enum metrics_type { METRICS_GAUGE, METRICS_COUNTER, METRICS_HISTOGRAM };
 
-/* Takes one family after the other: begin(), then its samples. Texts are valid only during the call. */
+/* The receiver of all families, one after the other: begin() comes first, then the family's samples. Texts are valid
+   only during the call. */
 struct metrics_sink {
 	void *context;
 	/* A family begins. type: enum metrics_type. */
 	void (*begin)(void *context, const char *name, int type, const char *help);
-	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each label.
-	   */
+	/* A gauge or a counter. names: its labels, separated by commas, as in metrics.def; values: one for each
+	   label. */
 	void (*sample)(void *context, const char *names, const char *const *values, double value);
-	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of them.
-	   */
+	/* A histogram. cumulative[i] counts the durations up to bounds_seconds[i], ascending; count counts all of
+	   them. */
 	void (*histogram)(void *context, const char *names, const char *const *values, const double *bounds_seconds,
 			  const uint64_t *cumulative, unsigned bounds, uint64_t count, double sum_seconds);
 };

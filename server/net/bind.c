@@ -126,7 +126,8 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 		snprintf(binding->cause, sizeof(binding->cause), "%s", strerror(error));
 		return;
 	}
-	holder_find(binding->type, info->ai_addr, holder, sizeof(holder));
+	/* If nobody is found, holder stays as it is. */
+	(void)!holder_find(binding->type, info->ai_addr, holder, sizeof(holder));
 	address_text(address, "", info->ai_addr, info->ai_addrlen);
 	snprintf(binding->cause, sizeof(binding->cause), "%.40s: %s %.70s is held by %s", strerror(error),
 		 type_name(binding->type), address, holder);

@@ -24,7 +24,7 @@
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
 #define ANSWER_MS 250 /* for each of two questions */
 
-/* What is known of the process; an empty text is not known. */
+/* The facts about the process; an empty text stands for an unknown one. */
 struct holder {
 	uid_t uid;
 	long pid; /* 0: not known */
@@ -173,7 +173,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 	DIR *folder = opendir("/proc");
 	const struct dirent *entry;
 	bool guess = holder->uid != 0 && holder->uid != geteuid();
-	unsigned candidates = 0;
+	unsigned suspects = 0;
 	char pid[17] = "", path[64];
 
 	while (folder && (entry = readdir(folder))) {
@@ -181,15 +181,15 @@ static void find_process(struct holder *holder, uint64_t inode)
 			continue;
 		if (has_socket(entry->d_name, inode)) {
 			snprintf(pid, sizeof(pid), "%.16s", entry->d_name);
-			candidates = 1;
+			suspects = 1;
 			break;
 		}
-		if (guess && belongs_to(entry->d_name, holder->uid) && candidates++ == 0)
+		if (guess && belongs_to(entry->d_name, holder->uid) && suspects++ == 0)
 			snprintf(pid, sizeof(pid), "%.16s", entry->d_name);
 	}
 	if (folder)
 		closedir(folder);
-	if (candidates != 1)
+	if (suspects != 1)
 		return;
 	holder->pid = atol(pid);
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);

@@ -7,8 +7,8 @@
  *              until SIGINT, SIGTERM, SIGUSR1 or net_stop
  *   net_close
  *
- * Threads: listen, serve and close belong to the main thread, which accepts and takes the signals.
- * net_status from any thread. A connection belongs to one worker for life.
+ * Threads: listen, serve and close belong to the main thread, which accepts and takes the signals. Any thread may call
+ * net_get_status. A connection belongs to one worker for life.
  *
  * Errors: codes of base/error.h, with a reason for the operator.
  */
@@ -30,12 +30,12 @@ struct net_socket {
 	const char *name; /* "tls", "notls", or any other name, which has no meaning */
 };
 
-/* What the network gets from main(). All that is pointed to outlives the network. */
+/* The parts of the daemon that main() hands over to the network. Whatever a pointer leads to outlives the network. */
 struct net_setup {
 	const struct server *server; /* its store may still be missing; net_serve needs it */
 	/*
-	 * The protocol of a connection whose first byte is this one. NULL: none, and the connection is closed. Called
-	 * by the workers, once for each connection. It may be NULL if net_serve is never called.
+	 * The protocol of a connection whose first byte is this one. NULL: none, and the connection is closed. The
+	 * workers call it, once for each connection. It may be NULL if net_serve is never called.
 	 */
 	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first);
 	const struct net_socket *inherited; /* these are served instead of the options' sockets, if there are any */
@@ -71,7 +71,7 @@ FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char
 
 /* Asks net_serve to stop, as a signal does. Returns at once. Any thread. */
 void net_stop(struct net *net);
-/* Returns true if each worker has come round within so many seconds. Only in second(), with beats. */
+/* Returns true if each worker has come round within so many seconds. Only second() may call it, and only with beats. */
 bool net_alive(const struct net *net, uint32_t within_seconds);
 /* Reads certificates and keys again; connections that are open keep theirs. FS_OK, or a code with the reason: the old
    ones stay in use then. Any thread; blocks on files and takes a leaf lock. */
@@ -81,10 +81,10 @@ FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);
 void net_close(struct net *net);
 
 struct net_status {
-	/* As memcached counts them: listening sockets are included, a UDP socket once for each worker; of the open ones
-	   one fewer is shown. */
+	/* The next two count as memcached does: they include listening sockets, a UDP socket once for each worker.
+	   "stats" shows one connection fewer as open. */
 	unsigned connections; /* open now */
-	unsigned connection_peak; /* most at one time: their memory may be kept */
+	unsigned connection_peak; /* the most at one time, as their memory may be kept */
 	bool accepting;
 	uint64_t not_accepting_us; /* total time at the limit */
 	int tcp_port; /* the first one bound, 0 without TCP */
@@ -92,10 +92,10 @@ struct net_status {
 	const char *event_version; /* of libevent */
 	uint64_t certificates_at; /* wall seconds of the last reading; 0 without TLS */
 };
-/* Any thread; takes no lock except a leaf for certificates_at. */
+/* Fills out. Any thread; takes no lock except a leaf for certificates_at. */
 void net_get_status(const struct net *net, struct net_status *out);
-/* The bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the hot
-   path. */
+/* Returns the bytes of the memory that workers have from the start which are not resident yet. Any thread; not for the
+   hot path. */
 uint64_t net_untouched(const struct net *net);
 
 /* A listening socket or a connection, for "stats conns". Texts live until see() returns. */

@@ -4,11 +4,10 @@
  *
  * One turn of a worker:
  *
- *   event_base_loop(ONCE): sockets are received from, the store's completions, new and returned connections;
- *     at each CONN_STEPS that have received, and at the end: their commands are executed and answered
- *   store_worker_poll: answers that flash has given while those were served
- *   connections that are ready again: had to give way, were blocked, or one of their replies is done
- *   store_worker_flush: the flash reads gathered in this turn start together
+ *   event_base_loop(ONCE): sockets are received from, the store's completions, new and returned connections; at each
+ *     CONN_STEPS that have received, and at the end: their commands are executed and answered store_worker_poll:
+ *     answers that flash has given while those were served connections that are ready again: had to give way, were
+ *     blocked, or one of their replies is done store_worker_flush: the flash reads gathered in this turn start together
  *
  * The store's clock is read at the first thing that happens in a turn (worker_wake), not before the loop sleeps:
  * otherwise it would stand still for as long as nothing happens.
@@ -29,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/lock.h"
 #include "server/conn/conn.h"
 #include "server/count/durations.h"
@@ -66,11 +66,10 @@ struct transport {
 };
 extern const struct transport transport_plain, transport_tls, transport_udp;
 
-/* All that conn_open needs. */
+/* The arguments of conn_open. */
 struct opening {
 	int fd; /* the connection owns it, except for a UDP socket */
-	const struct listener
-		*listener; /* the listener it came in by; NULL: none (UDP), it doesn't count as a connection */
+	const struct listener *listener; /* it came in by this one; NULL: none (UDP), and it is not counted */
 	const struct transport *transport;
 	void *transport_data; /* UDP: its datagram */
 };
@@ -78,7 +77,8 @@ struct opening {
 #define SOCKET_CONN_MAGIC 0x736f636bu /* "sock": an open connection, or a dead one with pending replies */
 #define SOCKET_CONN_FREED 0x64656164u /* "dead": its memory was given back */
 
-/* Belongs to its worker's thread, except for the two atomics, and for transport and transport_data while it is lent. */
+/* It belongs to its worker's thread, except for the two atomics, and for transport and transport_data while it is
+   lent. */
 struct socket_conn {
 	struct conn conn; /* first: the two pointers are one */
 	uint32_t magic; /* SOCKET_CONN_MAGIC; checked when libevent or a loan brings the connection back */
@@ -100,7 +100,7 @@ struct socket_conn {
 	bool lent; /* another thread has it: the worker neither reads, nor sends, nor closes it */
 };
 
-/* The socket's side of a connection. Aborts if it isn't one that is still allocated. */
+/* Returns the socket's side of a connection. Aborts if it isn't one that is still allocated. */
 static inline struct socket_conn *sock_of(struct conn *conn)
 {
 	struct socket_conn *sock = (struct socket_conn *)conn;
@@ -151,15 +151,14 @@ struct worker {
 	bool running; /* thread was started: net_serve's */
 	bool woken; /* this turn's clock has been read */
 	uint32_t now_seconds; /* of net's coarse clock, in this turn */
-	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is open.
-	   */
+	/* The worker changes it under list_lock; other threads read it under list_lock. A member's descriptor is
+	   open. */
 	LIST_HEAD(, socket_conn) conns;
 	struct lock list_lock;
 	/* Connections that gave way get one turn, at the end of the worker's turn; otherwise they would have many turns
 	   to one of the others. */
 	TAILQ_HEAD(ready_list, socket_conn) ready;
-	struct socket_conn
-		*fresh[CONN_STEPS]; /* have received in this turn; stepped as soon as there are enough of them */
+	struct socket_conn *fresh[CONN_STEPS]; /* have received in this turn; stepped when there are enough of them */
 	unsigned ready_count, fresh_count;
 	struct durations durations;
 	struct foreseen foreseen[CONN_FORESEEN]; /* the keys of this step, in the order of their execution ... */
@@ -222,7 +221,7 @@ struct net {
 	int wake_fd; /* net_wake's */
 	atomic_bool stop_asked;
 	atomic_bool
-		waiting; /* not accepting until a connection closes; a worker that closes one wakes the main thread */
+		waiting; /* not accepting until a connection closes; the worker that closes it wakes the main thread */
 	struct worker *workers;
 	unsigned worker_count, next_worker;
 	int tcp_port;
@@ -256,7 +255,7 @@ void conn_step_all(struct worker *worker, struct socket_conn *const *socks, unsi
 
 /* Sends all answers that are ready, as far as the socket takes them. Sets conn->blocked or conn->failed. */
 void conn_flush(struct conn *conn);
-/* The bytes that wait to be sent, except those of pending replies. */
+/* Returns the bytes that wait to be sent, except those of pending replies. */
 static inline uint64_t conn_output_bytes(const struct conn *conn)
 {
 	return conn->output.tail - conn->output.head + conn->output.value_bytes;
@@ -274,33 +273,33 @@ void reply_free_all(struct worker *worker);
 
 /* ---- TLS (certificates.c, tls.c) ------------------------------------------------------------- */
 
-/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close; takes a leaf lock.
-   */
+/* The certificates and keys that TLS sessions are made with. Any thread, except for open and close, may call its
+   functions, which take a leaf lock. */
 struct certificates;
 /* Reads the files that conf names. FS_OK: *out is the caller's. FS_ERANGE with the reason: a file or the ciphers can't
    be used. */
 FS_MUST_CHECK int certificates_open(struct certificates **out, const struct conf *conf, char reason[256]);
 void certificates_close(struct certificates *certificates); /* NULL is nothing */
-/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason: the old ones stay then.
-   */
+/* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason; the old ones stay in use
+   then. */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
 uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
-/* Makes a session with the present ones, which is the caller's. NULL: memory is out. */
+/* Makes a session with the present certificates; the caller owns it. NULL: memory is out. */
 struct ssl_st *certificates_session(struct certificates *certificates);
 
 /* ---- loans (loan.c) -------------------------------------------------------------------------- */
 
-/* All is answered and sent: hands the connection to the borrower. */
+/* Hands a connection to its borrower, as all is answered and sent. */
 void loan_take(struct socket_conn *sock);
-/* The connection closes before its loan has begun: the borrower gets NULL. */
+/* Gives the borrower NULL, as the connection closes before its loan has begun. */
 void loan_forget(struct socket_conn *sock);
-/* Takes the returned connections back. A worker that stops closes them. */
+/* Takes the connections back that have been returned. A worker that stops closes them. */
 void loan_collect(struct worker *worker);
 
 /* ---- connections that last too long (sweep.c) ----------------------------------------------------------- */
 
-/* Main thread, once a second: wakes the workers that must sweep their connections, and all of them where net_alive asks
-   for their beat. */
+/* Wakes the workers that must sweep their connections, and all workers if net_alive asks for their beat. Main thread,
+   once a second. */
 void sweep_ring(struct net *net);
 /* Closes idle connections (-o idle_timeout), and those whose answers keep others from memory. */
 void sweep(struct worker *worker);
@@ -310,8 +309,8 @@ void sweep_feed(struct worker *worker);
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
 /* The first four belong to the main thread. worker_init expects a zeroed struct: it makes the loop, the store's worker
-   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was made.
-   */
+   and the wake-up. FS_OK, FS_ENOMEM, FS_ESYS or the store's code; after each of them worker_fini frees what was
+   made. */
 FS_MUST_CHECK int worker_init(struct worker *worker, struct net *net);
 /* Starts the thread. FS_OK or FS_ESYS. */
 FS_MUST_CHECK int worker_start(struct worker *worker);
@@ -357,7 +356,7 @@ static inline void worker_make_fresh(struct socket_conn *sock)
 	worker->fresh[worker->fresh_count++] = sock;
 }
 
-/* Takes a connection that goes away before its step out of fresh[]. It must be there. */
+/* Takes a connection that goes away before its step out of fresh[], in which it must be. */
 void worker_unmake_fresh(struct socket_conn *sock) __attribute__((cold));
 
 /* Takes a connection out of the ready list or fresh[], if it is in one of them. */
@@ -377,7 +376,7 @@ static inline void worker_unmake_ready(struct socket_conn *sock)
 
 /* Steps the connections in fresh[], which is empty afterwards. */
 void worker_run_fresh(struct worker *worker);
-/* The same, and steps once each connection that was in the ready list at the call. */
+/* Does the same, and steps once each connection that was in the ready list at the call. */
 void worker_run_ready(struct worker *worker);
 
 /* worker_took and worker_gave add to client_bytes the memory that clients make a worker take, and subtract what it
@@ -420,14 +419,15 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* ---- listeners (bind.c, inherited.c, listen.c) ----------------------------------------------- */
 
-/* Binds all that the options name. FS_ESYS or FS_EINVAL with the reason. */
+/* Binds all sockets that the options name. FS_OK, or FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
 /* Adds a bound socket to net's listeners, which own the descriptor from here on. local: a UNIX socket. Returns false,
    and has closed the descriptor, if memory is out. */
 FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
 /* Returns true if a service manager has handed sockets over: these are served, and none of the options'. */
 bool inherited_any(const struct net *net);
-/* Makes listeners of them. FS_EINVAL with the reason: one of them can't be served. */
+/* Makes listeners of the sockets that a service manager has handed over. FS_OK; FS_EINVAL with the reason: one of them
+   can't be served. */
 FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 /*
  * Finds the process that has a socket on this address, or on one that collides with it: "process 4711 (memcached), user
@@ -436,7 +436,7 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
  * found. Main thread, at the start: reads much of /proc, and talks to the port.
  */
 #define HOLDER_BYTES 128
-bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
+FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);
@@ -451,7 +451,7 @@ void listen_resume(struct net *net);
 /* Raises RLIMIT_NOFILE for the connection limit. */
 void listen_raise_limit(const struct net *net);
 
-/* One accepted connection fewer is open. Wakes the main thread if it waits for that. Any thread. */
+/* Notes that one accepted connection fewer is open. Wakes the main thread if it waits for that. Any thread. */
 void net_connection_closed(struct net *net);
 /* Wakes the main thread, which looks whether it may accept again or must stop. Any thread. */
 void net_wake(struct net *net);
@@ -473,11 +473,11 @@ struct udp_socket {
 	char address[NET_ADDRESS_BYTES];
 };
 
-/* Binds a socket for each worker to this address. 0, or -1 with errno. Main thread, like all that follows except where
-   another thread is named. */
+/* Binds a socket for each worker to this address. Returns 0, or -1 with errno. Main thread, like all functions that
+   follow unless they name another thread. */
 FS_MUST_CHECK int udp_bind(struct net *net, const struct addrinfo *info);
 /* Serves a socket that is bound already. All workers wait at this one: another user may have bound it, and then no
-   second one could be bound beside it. The list owns it from here on. 0, or -1 with errno. */
+   second one could be bound beside it. The list owns it from here on. Returns 0, or -1 with errno. */
 FS_MUST_CHECK int udp_adopt(struct net *net, int fd);
 /* Returns true if there is a socket on this address, given as text. */
 bool udp_have(const struct net *net, const char *address);
@@ -502,8 +502,8 @@ void udp_each(const struct net *net, uint32_t now_seconds,
 
 /* ---- addresses as text (conns.c) ------------------------------------------------------------- */
 
-/* Writes an address into out: "tcp:127.0.0.1:4711", "tcp6:[::1]:4711"; without the prefix (""), "127.0.0.1:4711";
-   "unix:/path". Any thread. */
+/* Writes an address into out: "tcp:127.0.0.1:4711", "tcp6:[::1]:4711", "unix:/path"; with the prefix "",
+   "127.0.0.1:4711". Any thread. */
 void address_text(char out[NET_ADDRESS_BYTES], const char *prefix, const struct sockaddr *address, socklen_t length);
 /* Returns the port, or 0 if the address has none. Any thread. */
 uint16_t address_port(const struct sockaddr *address);

@@ -190,7 +190,7 @@ void conn_queue(struct conn *conn, struct reply *reply)
 {
 	struct output *output = &conn->output;
 
-	debug_must(reply->conn == conn && !conn->dead);
+	must(reply->conn == conn && !conn->dead);
 	reply->position = output->origin + output->tail;
 	reply->sent = 0;
 	reply->next = NULL;
@@ -358,7 +358,7 @@ static void gather_pieces(const struct conn *conn, struct pieces *pieces)
 		add_output(pieces, output, at, output->tail);
 }
 
-/* So many bytes from the front of the output bytes are sent. */
+/* Takes bytes that have been sent off the front of the output bytes. */
 static void advance_output(struct output *output, size_t bytes)
 {
 	must(bytes <= output->tail - output->head);
@@ -369,7 +369,7 @@ static void advance_output(struct output *output, size_t bytes)
 	}
 }
 
-/* So many bytes from the front, of output bytes and replies, are sent. Gives back replies that have none left. */
+/* Takes bytes that have been sent off the front of output bytes and replies. Gives back replies that have none left. */
 static void consume_output(struct conn *conn, size_t bytes)
 {
 	struct output *output = &conn->output;

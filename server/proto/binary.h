@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define BINARY_HEADER_BYTES 24u
 #define BINARY_MAGIC_REQUEST 0x80u
 #define BINARY_MAGIC_ANSWER 0x81u
@@ -162,7 +164,7 @@ struct binary_command {
  * are set unless it is BINARY_ERROR_MAGIC; value_length isn't with BINARY_ERROR_LENGTHS either. Without an error,
  * extras_length + key_length is at most BINARY_KEY_MAX + 20.
  */
-enum binary_error binary_parse_header(const char *bytes, struct binary_command *out);
+FS_MUST_CHECK enum binary_error binary_parse_header(const char *bytes, struct binary_command *out);
 
 /* Reads extras and key of a command, whose header had no error, from the first extras_length + key_length bytes of its
    body. command->key points into body. */

@@ -9,6 +9,7 @@
 #ifndef FS_SERVER_PROTO_BINARY_INTERNAL_H
 #define FS_SERVER_PROTO_BINARY_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/binary.h"
 #include "server/proto/proto.h"
 #include "server/proto/proto_internal.h"
@@ -22,7 +23,7 @@ enum binary_step {
 	BINARY_CLOSE
 };
 
-/* What a reply (conn.h) remembers of its packet, in reply->own. */
+/* The part of its packet that a reply (conn.h) remembers, in reply->own. */
 struct binary_own {
 	uint32_t opaque;
 	uint8_t opcode;
@@ -34,8 +35,8 @@ _Static_assert(sizeof(struct binary_own) <= REPLY_OWN_BYTES, "fits");
 enum binary_step binary_key(struct conn *conn, const struct binary_command *command);
 /* Begins set, add, replace, append or prepend: makes the item; its value comes next. */
 enum binary_step binary_store(struct conn *conn, const struct binary_command *command);
-/* Goes on with the value. Returns true when the command is done, false when more input is needed. */
-bool binary_store_go_on(struct conn *conn);
+/* Goes on with that value. Returns true when the command is done, false when more input is needed. */
+FS_MUST_CHECK bool binary_store_go_on(struct conn *conn);
 
 /* Commands without keys (binary_admin.c): each answers its command. */
 enum binary_step binary_noop(struct conn *conn, const struct binary_command *command);
@@ -53,7 +54,7 @@ enum binary_step binary_sasl_exchange(struct conn *conn, const struct binary_com
 /* struct protocol's foresee (binary_foresee.c). */
 unsigned binary_foresee(const struct conn *conn, struct foreseen *out, unsigned most);
 
-/* Appends an answer of this status to the output, with the text of an error or without a body. */
+/* Appends an answer of this status to the output, with the text of an error as its body, or without a body. */
 void binary_put_status(struct conn *conn, const struct binary_command *command, enum binary_status status);
 /* Writes the header of an answer, BINARY_HEADER_BYTES, into out. The caller puts the body behind it, in pieces if it is
    large. */

@@ -56,6 +56,7 @@ static void answer_ok(struct conn *conn, const struct binary_command *command)
 	const char *user = auth_sasl_user(conn->session.sasl);
 	size_t bytes = strlen(user) + 1;
 
+	must(!conn->user && !conn->authenticated); /* binary_sasl_exchange has logged the client out */
 	conn->user = mem_alloc(bytes);
 	if (!conn->user) {
 		answer_refused(conn, command);

@@ -7,8 +7,8 @@
 _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
 
 /* Returns a reply for a request on this key. The key lies at the end of the reply's text. A head made at the text's
-   beginning never reaches it: the longest head has 380 bytes, or 384 with a key in base64, which has 186 bytes at most.
-   */
+   beginning never reaches it: the longest head has 380 bytes, or 384 with a key in base64, which has 186 bytes at
+   most. */
 static struct reply *meta_new_request(struct conn *conn, const struct meta_command *meta, enum text_kind kind,
 				      enum store_op op)
 {

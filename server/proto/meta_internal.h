@@ -8,10 +8,11 @@
 #ifndef FS_SERVER_PROTO_META_INTERNAL_H
 #define FS_SERVER_PROTO_META_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/meta_parse.h"
 #include "server/proto/text_internal.h"
 
-/* What a reply's answer needs beside its request: in reply->own. */
+/* The part of a reply's answer that its request doesn't have, in reply->own. */
 struct meta_own {
 	char answers[META_ANSWERS]; /* flags, in the order asked */
 	uint8_t answer_count;
@@ -26,7 +27,7 @@ struct meta_own {
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");
 
-/* The meta command's part of a reply. */
+/* Returns the meta command's part of a reply. */
 static inline struct meta_own *meta_own(struct reply *reply)
 {
 	return (struct meta_own *)reply->own;
@@ -36,9 +37,9 @@ static inline struct meta_own *meta_own(struct reply *reply)
 enum text_step meta_run(struct conn *conn, const struct text_command *command);
 
 /* Returns true if this command names the key of a read-modify-write that is pending; conn->wait is set then. */
-bool meta_must_wait(struct conn *conn, const struct text_command *command);
+FS_MUST_CHECK bool meta_must_wait(struct conn *conn, const struct text_command *command);
 
-/* The same as text_answer and text_compose, for replies of meta's kinds. */
+/* Do what text_answer and text_compose do, for replies of meta's kinds. */
 void meta_answer(struct conn *conn, struct reply *reply);
 void meta_compose(struct reply *reply);
 

@@ -52,14 +52,14 @@ static uint32_t next_group(const char **at, unsigned *padding)
 	uint32_t group = 0;
 
 	*padding = 0;
-	for (unsigned places = 0; places < 4; (*at)++) {
+	for (unsigned taken = 0; taken < 4; (*at)++) {
 		int value = digit_value(**at);
 
 		if (value < 0 && **at != '=')
 			continue;
 		*padding += value < 0;
 		group = group << 6 | (value < 0 ? 0 : (uint32_t)value);
-		places++;
+		taken++;
 	}
 	return group;
 }

@@ -166,7 +166,8 @@ static enum meta_error parse_meta_store(const char *at, const char *end, struct 
 	size_t length = 0;
 	int64_t bytes;
 
-	(void)text_word(&at, end, &word, &length);
+	/* Without a word, length is 0, which is no number. */
+	(void)!text_word(&at, end, &word, &length);
 	if (!parse_flags(at, end, FLAG_WORDS - 1, out, &error))
 		return META_ERROR_MANY;
 	if (!text_signed(word, length, &bytes) || bytes < 0 || bytes > TEXT_VALUE_MAX)

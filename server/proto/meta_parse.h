@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "server/proto/proto.h"
 
 #define META_WORDS 18 /* after the command's name, at most */
@@ -64,7 +65,7 @@
 
 enum meta_kind { META_NO_FLAG, META_PLAIN, META_ANSWERED, META_OPAQUE, META_BASE64, META_MODE, META_NUMBER };
 
-/* How many flags an answer can have: each kind once, as a second flag of its kind is an error. */
+/* The most flags that an answer can have: each flag once, as a second one of its kind is an error. */
 enum {
 #define META_FLAG_ANSWERS(letter, kind) +(META_##kind == META_ANSWERED || META_##kind == META_OPAQUE)
 	META_ANSWERS = 0 META_FLAG_TABLE(META_FLAG_ANSWERS)
@@ -97,7 +98,7 @@ enum meta_error {
 		META_ERRORS
 };
 
-/* The line that answers an error, line end included; "" for OK. Constant text. */
+/* Returns the line that answers an error, line end included; "" for OK. Constant text. */
 const char *meta_error_answer(enum meta_error error);
 
 /* Pointers lead into the line; the one of a key in base64 leads into the struct itself. A token's field is set if its
@@ -105,7 +106,7 @@ const char *meta_error_answer(enum meta_error error);
 struct meta_command {
 	const char *key;
 	const char *opaque; /* O: without the letter */
-	uint64_t given; /* which flags: meta_given() */
+	uint64_t given; /* the flags, a bit each: meta_given() */
 	uint64_t cas, new_cas; /* C, E */
 	uint64_t delta, initial; /* D, J */
 	int64_t exptime; /* T */
@@ -126,7 +127,7 @@ struct meta_command {
 	char decoded[META_DECODED_MAX];
 };
 
-/* The bit of a flag ('@' .. '~') in meta_command's given. */
+/* Returns the bit of a flag ('@' .. '~') in meta_command's given. */
 static inline uint64_t meta_flag_bit(char flag)
 {
 	return 1ull << (flag - '@');
@@ -140,10 +141,10 @@ static inline bool meta_given(const struct meta_command *command, char flag)
 
 /*
  * Parses the text [at, end) behind the name of command id, which is one of the meta commands. Returns META_ERROR_OK, or
- * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must stay
- * in its place as long as its key is used.
+ * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must not
+ * be moved as long as its key is used, which may point into it.
  */
-enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
+FS_MUST_CHECK enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
 
 /* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a
    terminator. Returns its length. */

@@ -14,21 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct conf;
 struct protocol;
 
 /*
- * The protocol of a connection that starts with this byte: binary for its magic byte, text for any other, unless an
- * option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol then.
- * Never NULL.
+ * Returns the protocol of a connection that starts with this byte: binary for its magic byte, text for any other,
+ * unless an option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol
+ * then. Never NULL.
  */
 const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
 
 extern const struct protocol proto_text, proto_binary;
 
 /*
- * The commands. COMMAND(name, ID, SHAPE, least, most): how many words may follow the name. The
- * most frequent come first, as the table is searched in order. Shapes:
+ * The commands. COMMAND(name, ID, SHAPE, least, most): least to most words may follow the name. The most frequent
+ * commands come first, as the table is searched in order. Shapes:
  *
  *   KEYS       <key>+                                       one or more keys
  *   EXPIRY_KEYS  <exptime> <key>*
@@ -102,7 +104,7 @@ enum text_error {
 		TEXT_ERRORS
 };
 
-/* The line that answers an error, line end included; "" for OK. Constant text. */
+/* Returns the line that answers an error, line end included; "" for OK. Constant text. */
 const char *text_error_answer(enum text_error error);
 
 #define TEXT_KEY_MAX 250
@@ -128,19 +130,19 @@ struct text_command {
  * valid in both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads [line,
  * line + length) only.
  */
-enum text_error text_parse(const char *line, size_t length, struct text_command *out);
+FS_MUST_CHECK enum text_error text_parse(const char *line, size_t length, struct text_command *out);
 
 /* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is
    none. */
-bool text_word(const char **at, const char *end, const char **word, size_t *length);
+FS_MUST_CHECK bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*
- * A word as a number. As memcached's strtoull, these accept control characters that are blanks (\t \v \f \r) and a sign
- * before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64; a result of
- * 2^63 or more is none then. Returns false if the word is no number, or needs more than 64 bits.
+ * Read a word as a number. Like memcached's strtoull, they accept control characters that are blanks (\t \v \f \r) and
+ * a sign before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64, and a
+ * result of 2^63 or more is refused then. They return false if the word is no number, or needs more than 64 bits.
  */
-bool text_unsigned(const char *text, size_t length, uint64_t *out);
-bool text_signed(const char *text, size_t length, int64_t *out);
+FS_MUST_CHECK bool text_unsigned(const char *text, size_t length, uint64_t *out);
+FS_MUST_CHECK bool text_signed(const char *text, size_t length, int64_t *out);
 
 /* Returns true if a line that starts like this may grow beyond TEXT_LINE_MAX: it is a multiget. */
 bool text_may_be_long(const char *line, size_t length);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 #include "server/conn/conn.h"
 #include "server/count/observe.h"
 
@@ -31,8 +32,8 @@ static inline bool proto_execute(struct conn *conn, struct reply *reply)
 	return true;
 }
 
-/* The next length bytes of the input are the value of this reply's item. The session owns the reply and its item until
-   the protocol takes them back (session.reply), or value_abandon frees them. */
+/* From here on the next length bytes of the input are the value of this reply's item. The session owns the reply and
+   its item until the protocol takes them back (session.reply), or value_abandon frees them. */
 static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t length)
 {
 	must(!conn->session.reply);
@@ -43,7 +44,7 @@ static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t 
 	conn->body_left = length;
 }
 
-/* Moves what the input has of the value into the item. Returns true when the item has all of it. */
+/* Moves the part of the value that the input has into the item. Returns true when the item has all of it. */
 static inline bool value_receive(struct conn *conn)
 {
 	struct input *input = &conn->input;
@@ -59,13 +60,13 @@ static inline bool value_receive(struct conn *conn)
 	return conn->body_left == 0;
 }
 
-/* The next bytes of the input belong to a command that was refused: they are thrown away. */
+/* Throws the next bytes of the input away, which belong to a command that was refused. */
 void value_skip(struct conn *conn, uint64_t bytes);
 
-/* Throws away what the input has of them. Returns true when all of them are gone; a command comes next then. */
-bool value_skip_go_on(struct conn *conn);
+/* Throws away those of them that the input has. Returns true when all of them are gone; a command comes next then. */
+FS_MUST_CHECK bool value_skip_go_on(struct conn *conn);
 
-/* The connection goes away: frees a reply and an item whose value has not come completely. */
+/* Frees the reply and the item of a connection that goes away before their value has come completely. */
 void value_abandon(struct conn *conn);
 
 #endif

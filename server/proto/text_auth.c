@@ -43,6 +43,7 @@ enum text_step text_auth_line(struct conn *conn, const char *line, size_t length
 {
 	uint64_t bytes;
 
+	must(conn->session.state == SESSION_LINE && !conn->authenticated);
 	conn->turns--;
 	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
 	if (!is_login(line, length, &bytes)) {
@@ -97,6 +98,7 @@ bool text_auth_go_on(struct conn *conn)
 	uint32_t length = (uint32_t)conn->session.swallow;
 	char *token;
 
+	must(conn->session.state == SESSION_TOKEN && conn->session.swallow <= TOKEN_MAX);
 	if (input->end - input->start < length + 2)
 		return false;
 	token = input->bytes + input->start;

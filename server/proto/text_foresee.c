@@ -32,11 +32,11 @@ static const char *after_body(const char *newline, const char *end, uint64_t byt
 static uint64_t last_number(const char *newline)
 {
 	const char *digit = newline - (newline[-1] == '\r');
-	uint64_t number = 0, place = 1;
+	uint64_t number = 0, power = 1;
 
-	while (*--digit >= '0' && *digit <= '9' && place < CONN_INPUT_MAX_BYTES) {
-		number += place * (uint64_t)(*digit - '0');
-		place *= 10;
+	while (*--digit >= '0' && *digit <= '9' && power < CONN_INPUT_MAX_BYTES) {
+		number += power * (uint64_t)(*digit - '0');
+		power *= 10;
 	}
 	return number;
 }

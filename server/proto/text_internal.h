@@ -8,15 +8,16 @@
 #ifndef FS_SERVER_PROTO_TEXT_INTERNAL_H
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
 
+#include "base/error.h"
 #include "server/proto/proto.h"
 #include "server/proto/proto_internal.h"
 
 #define TEXT_HEAD 6 /* "VALUE ": the key follows in a reply's text */
 #define TEXT_TOO_LARGE "SERVER_ERROR object too large for cache\r\n"
 #define TEXT_NO_MEMORY "SERVER_ERROR out of memory storing object\r\n"
-#define TEXT_COMMAND_KEYS 100 /* so many keys of a multiget take as much of a turn as a command */
+#define TEXT_COMMAND_KEYS 100 /* this many keys of a multiget take as much of a turn as a command */
 
-/* The kind of a reply: which answer it gets. */
+/* The kind of a reply, which decides the answer that it gets. */
 enum text_kind {
 	TEXT_KIND_LINE, /* of a classic command */
 	TEXT_KIND_META_GET,
@@ -47,15 +48,15 @@ enum text_step text_keys_go_on(struct conn *conn);
 /* Begins set, add, replace, append, prepend or cas: makes the item; its value comes next. */
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command);
 /* Goes on with the value and its line end. Returns true when the command is done, false when more input is needed. */
-bool text_store_go_on(struct conn *conn);
-/* A refused command's value of length bytes, and the line end behind it, come next: they are thrown away. */
+FS_MUST_CHECK bool text_store_go_on(struct conn *conn);
+/* Throws away a refused command's value of length bytes, which comes next, and the line end behind it. */
 static inline void text_skip_value(struct conn *conn, uint32_t length)
 {
 	value_skip(conn, (uint64_t)length + 2);
 }
 
-/* Refuses a set whose item could not be made, for the reason `why`: the value of value_length bytes that comes next is
-   thrown away, and the key's object is deleted, as the client thinks of it as replaced. */
+/* Refuses a set whose item could not be made, for the reason `why`. Throws the value of value_length bytes that comes
+   next away, and deletes the key's object, which the client thinks of as replaced. */
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why);
 
@@ -66,8 +67,8 @@ enum text_step text_change(struct conn *conn, const struct text_command *command
 enum text_step text_stats(struct conn *conn, const struct text_command *command);
 enum text_step text_verbosity(struct conn *conn, const struct text_command *command);
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command);
-/* The answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does. Constant
-   text. */
+/* Returns the answer to a flush_all with an invalid time. Counts it first, and refuses it with -F, as memcached does.
+   Constant text. */
 const char *text_flush_error(const struct conn *conn);
 enum text_step text_version(struct conn *conn, const struct text_command *command);
 enum text_step text_meta_noop(struct conn *conn, const struct text_command *command);
@@ -80,7 +81,7 @@ enum text_step text_quit(struct conn *conn, const struct text_command *command);
 /* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer
    nothing, not even errors. */
 bool text_is_noreply(const struct text_command *command, unsigned most);
-#define TEXT_WORDS_MOST 22 /* that memcached tells apart */
+#define TEXT_WORDS_MOST 22 /* the most words that memcached tells apart */
 
 /* Appends a line, with its line end, to the output. Returns TEXT_NEXT. */
 enum text_step text_say(struct conn *conn, const char *line);
@@ -91,10 +92,10 @@ enum text_step text_lru(struct conn *conn, const struct text_command *command);
 enum text_step text_slabs(struct conn *conn, const struct text_command *command);
 enum text_step text_extstore(struct conn *conn, const struct text_command *command);
 
-/* The line of a client that has not logged in yet: uses it up, to newline, and answers it or begins a token. */
+/* Uses up the line, to newline, of a client that has not logged in yet, and answers it or begins a token. */
 enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline);
 /* Goes on with the token. Returns true when it is answered, false when more input is needed. */
-bool text_auth_go_on(struct conn *conn);
+FS_MUST_CHECK bool text_auth_go_on(struct conn *conn);
 
 /* Writes the answer to a finished request into the output; gives the reply back, or queues it with a large value. */
 void text_answer(struct conn *conn, struct reply *reply);

@@ -41,14 +41,17 @@
 #include "segments/segments.h"
 
 #define STORE_KEY_MAX 250 /* bytes */
+/* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
+#define STORE_SLOT_RECORD_MOST (64u << 10)
+#define STORE_SLOT_RECORD_PART 64u
 
 struct store;
 struct store_worker;
 struct item; /* an object in DRAM; opaque outside server/store */
 struct flash_read; /* bytes from flash; opaque outside server/store */
 
-/* Which live objects of a reclaimed segment go back into DRAM: those read while on flash, or all of them (the paper's
-   way). */
+/* The live objects of a reclaimed segment that go back into DRAM: those that were read while on flash, or all of them
+   (the paper's way). */
 enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
 
 struct store_config {
@@ -57,7 +60,7 @@ struct store_config {
 	uint32_t max_item_bytes; /* -I: key + value + header as memcached counts; 1 KiB .. 1 GiB */
 	bool evict; /* false: -M, a set fails with STORE_NO_MEMORY instead */
 	bool cas; /* false: -C, ids are given but not shown, and no id compares as the same */
-	unsigned workers; /* how many store_workers there will be; >= 1 */
+	unsigned workers; /* the number of store_workers to come; >= 1 */
 	uint64_t seed; /* of randomness; 0: from the kernel */
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
@@ -78,7 +81,7 @@ struct store_config {
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
-	uint32_t read_timeout_ms; /* how long a request waits for flash */
+	uint32_t read_timeout_ms; /* the longest time that a request waits for flash */
 	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
@@ -110,10 +113,10 @@ void store_stop(struct store *store);
    come: the device hangs then, not the daemon. Any thread, between store_start and store_stop. */
 bool store_alive_within(const struct store *store, uint32_t seconds);
 
-/* One step of the keeper and one of the cleaner in the calling thread, instead of store_start's threads. May wait for
-   the device. True: one of them did something. */
+/* Does one step of the keeper and one of the cleaner in the calling thread, instead of store_start's threads. May wait
+   for the device. True: one of them did something. */
 bool store_clean_step(struct store *store);
-/* The duties of each second: due flushes, write rates, windows, the classifier's budget. For the thread of
+/* Does the duties of each second: due flushes, write rates, windows, the classifier's budget. For the thread of
    store_clean_step. */
 void store_tick(struct store *store);
 
@@ -211,7 +214,7 @@ struct store_found {
 	   expiries: the one that doesn't count. */
 	int64_t ttl_before_seconds;
 	uint32_t
-		idle_seconds; /* since the last read or write; of flash objects coarse, up to their last time in DRAM */
+		idle_seconds; /* since the last read or write; coarse for flash objects, up to their last time in DRAM */
 	bool fetched; /* read since it was written */
 	bool stale, won, win_sent;
 };
@@ -264,59 +267,59 @@ struct store_request {
 	uint8_t class_met, class_brought; /* private: size classes of the old and of the new object; 0: none */
 };
 
-/* The hash of a key of length bytes, for store_request.hash. */
+/* Returns the hash of a key of length bytes, for store_request.hash. */
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
 
-/* memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds) as the store's
-   seconds. */
+/* Returns memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds) as the
+   store's seconds. */
 uint32_t store_expiry(const struct store *store, int64_t exptime);
 
 /*
- * A new object with room for its value. The caller fills it through store_item_value(), and gives it to a request or
- * to store_item_drop. NULL with *why STORE_TOO_LARGE or STORE_NO_MEMORY. It counts in -m at once. Evicts from DRAM
- * inline when memory is short, with bounded work; never waits for the flash. The worker's thread.
+ * Returns a new object with room for its value. The caller fills it through store_item_value(), and gives it to a
+ * request or to store_item_drop. NULL with *why STORE_TOO_LARGE or STORE_NO_MEMORY. It counts in -m at once. Evicts
+ * from DRAM inline when memory is short, with bounded work; never waits for the flash. The worker's thread.
  */
 struct item *store_item_create(struct store_worker *worker, const char *key, size_t key_length, uint32_t client_flags,
 			       uint32_t expiry, uint32_t value_length, enum store_result *why);
-/* The value's bytes, value_length of them. */
+/* Returns the value's bytes, value_length of them. */
 char *store_item_value(struct item *item);
 /* Frees an object that no request took over. The worker's thread. */
 void store_item_drop(struct store_worker *worker, struct item *item);
 /* Is such an object over the limit of -I? (Asked before its value is read from the network.) */
-bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
+FS_MUST_CHECK bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length);
 /*
  * Executes the request. True: it is finished and the result is there (done is not called). False: store_worker_poll
  * calls done(request) later, never this call itself. Counts cmd_*, *_hits, *_misses and the flash counters. Never
  * waits for the device. The worker's thread, between store_worker_turn and store_worker_flush.
  */
-bool store_execute(struct store_worker *worker, struct store_request *request);
+FS_MUST_CHECK bool store_execute(struct store_worker *worker, struct store_request *request);
 
 /*
- * The next requests will most likely name the keys of these hashes: brings the parts of index and DRAM table that they
- * will touch into the processor's cache, for all of them at once, because one cache miss after the other is most of
- * what a request costs. Changes nothing but the time. The worker's thread.
+ * Tells that the next requests will most likely name the keys of these hashes. It brings the parts of index and DRAM
+ * table that they will touch into the processor's cache, for all of them at once, because cache misses one after the
+ * other are most of a request's cost. Affects time alone. The worker's thread.
  */
 void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned count);
 
 /* Gives a value back and zeroes it. The worker that answered the request. */
 void store_value_release(struct store_worker *worker, struct store_value *value);
 
-/* The object that a request has found, stored or deleted, or could not store. */
+/* A watcher's view of the object that a request has found, stored or deleted, or could not store. */
 struct store_told {
 	unsigned class; /* size class (store_class_status); of a joined piece, the piece's; 0: there was no object */
 	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
 	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has expired */
 };
-/* Tells a watcher about a request that is done and whose value is not released yet. The worker's thread. */
+/* Fills out for a request that is done and whose value is not released yet. The worker's thread. */
 void store_tell(const struct store *store, const struct store_request *request, struct store_told *out);
 
-/* flush_all: everything that was stored before now is gone (exptime <= 0), or will be when that time comes (exptime as
-   in store_expiry). A later call replaces a pending one. */
+/* For flush_all: everything that was stored before now is gone (exptime <= 0), or will be when that time comes (exptime
+   as in store_expiry). A later call replaces a pending one. */
 void store_flush_all(struct store *store, int64_t exptime);
 
 /*
- * cache_memlimit: -m is this many bytes from now on, at least 1 MiB. Items above the new budget are evicted soon;
- * the keeper then moves small objects together, so that the memory is really free: 2 s for 3 million objects. Under -M
+ * For cache_memlimit: sets -m to this many bytes, at least 1 MiB. Items above the new budget are evicted soon; the
+ * keeper then moves small objects together, so that the memory is really free: 2 s for 3 million objects. Under -M
  * nothing is evicted, and sets are refused until enough has been deleted. FS_OK; FS_ERANGE, and nothing has changed:
  * bytes is below 1 MiB, or below -m at the start while index, tables and staging leave too little for items: a quarter
  * of bytes, or two segments.
@@ -325,9 +328,9 @@ FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
 /*
  * Values of struct store_config that may change while the store runs. Each is an atomic of its own, and cleaner and
- * workers take a new one within a turn. hot_fraction and flash_write_limit act from the cleaner's next step on; a
- * lower limit also cuts the bytes that were saved up under a higher one. read_timeout_ms holds for reads under way
- * too. admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
+ * workers take a new value within a turn. hot_fraction and flash_write_limit act from the cleaner's next step on; a
+ * lower limit also cuts the bytes that were saved up under a higher one. read_timeout_ms holds for reads under way too.
+ * admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
  * interleave field by field.
  */
 struct store_tuning {
@@ -336,7 +339,7 @@ struct store_tuning {
 	uint32_t read_timeout_ms;
 	enum clf_admission admission;
 };
-/* The present values. */
+/* Fills out with the present values. */
 void store_get_tuning(const struct store *store, struct store_tuning *out);
 /* Sets all four; their ranges are those of struct store_config and are not checked. */
 void store_set_tuning(struct store *store, const struct store_tuning *tuning);
@@ -344,8 +347,8 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning);
 /* ---- the crawler ----------------------------------------------------------------------------- */
 
 /*
- * The keeper looks through DRAM all the time, once a minute, and frees expired objects; an expired object on flash is
- * dropped when a request meets it. memcached's lru_crawler commands act on that.
+ * The keeper looks through DRAM again and again, once a minute, and frees expired objects; an expired object on flash
+ * is dropped when a request meets it. memcached's lru_crawler commands act on these passes.
  */
 struct store_crawler {
 	bool enabled; /* lru_crawler enable: passes begin by themselves. Rescoring for flash goes on without */
@@ -358,14 +361,14 @@ struct store_crawler {
 #define STORE_CRAWL_BATCH 1000u
 #define STORE_CRAWL_SLEEP_US 100u /* at the start, with the crawler enabled and a to_crawl of 0 */
 #define STORE_CRAWL_SLEEP_MAX_US 1000000u
-/* The present values. */
+/* Fills out with the present values. */
 void store_get_crawler(const struct store *store, struct store_crawler *out);
 /* A sleep_us above the greatest counts as the greatest. Acts on crawls under way too, except for to_crawl. */
 void store_set_crawler(struct store *store, const struct store_crawler *crawler);
 
-/* lru_crawler crawl: looks through all of DRAM for expired objects, in the background and at once, also when the
+/* For lru_crawler crawl: begins to look through all of DRAM for expired objects, in the background, also when the
    crawler is disabled. False: a crawl that was asked for is still under way, and this one doesn't begin. */
-bool store_crawl(struct store *store);
+FS_MUST_CHECK bool store_crawl(struct store *store);
 
 struct store_crawler_status {
 	bool running; /* a crawl that was asked for is under way: lru_crawler_running */
@@ -374,7 +377,7 @@ struct store_crawler_status {
 	uint64_t checked; /* crawler_items_checked */
 	uint64_t reclaimed; /* crawler_reclaimed */
 };
-/* The crawler's state and counters. */
+/* Fills out with the crawler's state and counters. */
 void store_get_crawler_status(const struct store *store, struct store_crawler_status *out);
 
 /* ---- walking over all objects ---------------------------------------------------------------- */
@@ -408,10 +411,9 @@ FS_MUST_CHECK int store_walk(struct store *store, bool flash,
 #define STORE_SIZE_STEP 32u
 #define STORE_SIZE_FINE (1u << 20)
 /*
- * stats sizes: how many objects in DRAM have which size (store_seen's bytes), by a walk over DRAM of some 50 ns an
- * object. Calls see() for each size that occurs, ascending, after all are counted: bytes is a multiple of
- * STORE_SIZE_STEP up to STORE_SIZE_FINE, and a size class's above. FS_OK or FS_ENOMEM. With many objects it is long
- * for a worker's thread.
+ * For stats sizes: counts the objects in DRAM by size (store_seen's bytes), by a walk over DRAM of some 50 ns an
+ * object. Then it calls see() for each size that occurs, ascending: bytes is a multiple of STORE_SIZE_STEP up to
+ * STORE_SIZE_FINE, and a size class's above. FS_OK or FS_ENOMEM. With many objects it is long for a worker's thread.
  */
 FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t bytes, uint64_t objects),
 				    void *context);
@@ -428,9 +430,10 @@ FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *conte
  * items`: there is one list, not four, and the cold one's figures are all (number_cold = items, hits_to_cold =
  * get_hits).
  */
-/* The number of classes. */
+/* Returns the number of classes. */
 unsigned store_class_count(void);
-/* The largest item of a class (1 .. count) in bytes, all included; ascending. The last class holds larger ones too. */
+/* Returns the largest item of a class (1 .. count) in bytes, all included; ascending. The last class holds larger ones
+   too. */
 uint32_t store_class_bytes(unsigned class);
 
 struct store_class_status {
@@ -454,14 +457,15 @@ struct store_class_status {
 	uint64_t out_of_memory; /* refused for want of memory */
 	uint64_t evicted_time; /* seconds from the last access to the eviction of the latest evicted object; 0: none */
 };
-/* The figures of a class (1 .. count). They may lag by a few events. */
+/* Fills out with the figures of a class (1 .. count). They may lag by a few events. */
 void store_get_class(struct store *store, unsigned class, struct store_class_status *out);
-/* stats reset: counts from zero again whatever is counted since the start. */
+/* For stats reset: makes all figures that count since the start begin at zero again. */
 void store_reset_classes(struct store *store);
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* A worker for the calling thread, with a reader of its own where there is flash. FS_OK, FS_ESYS (errno), FS_ENOMEM. */
+/* Makes a worker for the calling thread, with a reader of its own where there is flash. FS_OK, FS_ESYS (errno),
+   FS_ENOMEM. */
 FS_MUST_CHECK int store_worker_create(struct store_worker **out, struct store *store);
 /* Frees the worker, whose last request is done and whose last value is released. Waits for reads that the device
    has. */
@@ -472,20 +476,20 @@ void store_worker_destroy(struct store_worker *worker);
 struct store_worker_fds {
 	int completions, timer;
 };
-/* The worker's descriptors; the worker closes them. */
+/* Returns the worker's descriptors; the worker closes them. */
 struct store_worker_fds store_worker_fds(const struct store_worker *worker);
-/* At the top of each turn of the event loop: reads the clock once for the turn, and returns it in ns. */
+/* Reads the clock once for a turn of the event loop, and returns it in ns. To be called at the top of each turn. */
 uint64_t store_worker_turn(struct store_worker *worker);
-/* Reads the clock again, without effect on the turn: ns. */
+/* Reads the clock again, without effect on the turn, and returns it in ns. */
 uint64_t store_worker_now_ns(const struct store_worker *worker);
-/* At the end of the turn, before the loop sleeps: starts the flash reads that were gathered since. */
+/* Starts the flash reads that were gathered in the turn. To be called at its end, before the loop sleeps. */
 void store_worker_flush(struct store_worker *worker);
-/* Completions and time-outs: calls done of each request that is finished. Makes no system call when none is; worth
-   calling at each turn while requests are pending, before the turn's answers go out. */
+/* Takes completions and time-outs, and calls done of each request that is finished. Makes no system call when none is;
+   worth calling at each turn while requests are pending, before the turn's answers go out. */
 void store_worker_poll(struct store_worker *worker);
 /* Has store_worker_poll something to do at once that no descriptor tells of? */
 bool store_worker_has_work(const struct store_worker *worker);
-/* How many requests of the worker are not done. */
+/* Returns how many requests of the worker are not done. */
 unsigned store_worker_pending(const struct store_worker *worker);
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -521,7 +525,7 @@ struct store_status {
 	struct seg_info info;
 	struct clf_status classifier;
 };
-/* A snapshot of all figures; takes leaf locks for a moment. */
+/* Fills out with a snapshot of all figures. Takes leaf locks for a moment. */
 void store_get_status(struct store *store, struct store_status *out);
 
 /* The parts that -m pays for, in bytes. */
@@ -535,7 +539,7 @@ struct store_memory {
 	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */
 	uint64_t heap; /* of all but charged: the allocator's part */
 };
-/* The parts now. Asks the kernel about each page of the index. */
+/* Fills out with the parts as they are now. Asks the kernel about each page of the index. */
 void store_get_memory(struct store *store, struct store_memory *out);
 
 #endif

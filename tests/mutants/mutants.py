@@ -463,7 +463,7 @@ mutant("filter-of-fewer-keys", "The filter of a segment lacks its last key.",
 mutant("extents-not-reserved", "The table of extents is never asked to grow for what a segment brings.",
        "asan server/store/cleaner/test_write",
        ("server/store/cleaner/write.c",
-        "\t\t(void)fidx_extents_reserve(store->index, plan->extents);",
+        "\t\t(void)!fidx_extents_reserve(store->index, plan->extents);",
         "\t\t(void)plan->extents;"))
 
 mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",

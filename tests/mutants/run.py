@@ -77,7 +77,7 @@ def findings():
 
 
 def variant_of(test):
-    """Of "asan server/store/test_reads" or "asan protocol test_keep_all.py::test_a"."""
+    """Of "asan server/store/test_overload" or "asan protocol test_keep_all.py::test_a"."""
     return test.split()[0]
 
 

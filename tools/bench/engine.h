@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "tools/bench/index_run.h"
 
-/* Gets and sets of objects in DRAM by 1, 2, 4 and 8 threads on a store, in rounds: no network, no protocol. */
+/* Measures gets and sets of objects in DRAM by 1, 2, 4 and 8 threads on a store, in rounds, without network and
+   protocol. */
 FS_MUST_CHECK int engine_store(unsigned rounds, uint64_t keys, uint64_t operations);
 
 /* Measures how full segments of three sizes get, for each placement, by candidates, functions and sizes of objects. */

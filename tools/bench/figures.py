@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures: what studies measured, as samples under (study, row, column).
+"""Figures that studies measured: samples under (study, row, column).
 
     study "ops"          columns:  cpu_us    ops_s    p50_us ...
       row "get 257 B flashield"      1.93     201k      44       <- median of the samples added
@@ -34,7 +34,7 @@ def median(samples):
 
 
 def spread(samples):
-    """Largest less smallest sample; NaN when fewer than two are numbers: then it isn't known."""
+    """Returns the largest less the smallest sample; NaN, for unknown, when fewer than two are numbers."""
     numbers = [sample for sample in samples if not math.isnan(sample)]
     return max(numbers) - min(numbers) if len(numbers) > 1 else NAN
 
@@ -44,7 +44,8 @@ def ratio(part, whole):
 
 
 def number_text(value, decimals=-1):
-    """With so many decimals; -1: three significant digits, from ten thousand on in k, M, G."""
+    """Writes a number with so many decimals; with -1 it has three significant digits, and from ten thousand on k, M or
+    G."""
     if math.isnan(value):
         return "-"
     if decimals >= 0:
@@ -64,14 +65,14 @@ def number_text(value, decimals=-1):
 
 
 def wrapped(text, indent=""):
-    """Lines of at most WIDTH characters; newlines stay."""
+    """Returns lines of at most WIDTH characters; newlines stay."""
     return [line for part in text.split("\n")
             for line in textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=indent,
                                       break_long_words=False, break_on_hyphens=False) or [""]]
 
 
 def break_head(head):
-    """A head in two lines, broken at the blank that makes it narrowest."""
+    """Returns a head in two lines, broken at the blank that makes it narrowest."""
     broken = [("", head)] + [(head[:i], head[i + 1:]) for i in range(1, len(head) - 1) if head[i] == " "]
     return min(broken, key=lambda lines: max(map(len, lines)))
 
@@ -98,13 +99,13 @@ class Figures:
         self.study(study)["rows"].setdefault(row, {}).setdefault(column, []).append(float(value))
 
     def note(self, study, text):
-        """A line under the study's table. The same text is kept once."""
+        """Adds a line under the study's table. The same text is kept once."""
         notes = self.study(study)["notes"]
         if text not in notes:
             notes.append(text)
 
     def target(self, measure, value, unit="", at_most=None, at_least=None):
-        """A limit and what was measured; without a limit, a value to be seen beside one."""
+        """Adds a limit with the measured value; without a limit, a value to be seen beside one."""
         target = {"measure": measure, "value": value, "unit": unit}
         if at_most is not None:
             target["at_most"] = at_most
@@ -121,7 +122,7 @@ class Figures:
         return median(self.samples(study, row, column))
 
     def ratio(self, study, row, other, column):
-        """The median of ratios round by round; NaN without any."""
+        """Returns the median of ratios round by round; NaN without any."""
         pairs = zip(self.samples(study, row, column), self.samples(study, other, column))
         return median([ratio(of, to) for of, to in pairs])
 
@@ -141,7 +142,7 @@ class Figures:
 
     def block_text(self, rows, columns, lines, write):
         """A table, in slices of its columns where it is too wide. Each row has `lines`, of which the first bears its
-        name; write(row, column, line) is what stands in a cell, "" where there is nothing."""
+        name; write(row, column, line) returns the text of a cell, "" for an empty one."""
         out = []
         heads = {column: break_head(self.columns[column]["head"]) for column in columns}
         widths = {column: max([*map(len, heads[column]), *(len(write(row, column, line)) for row in rows
@@ -210,7 +211,7 @@ class Figures:
     # ---- comparison ----
 
     def comparison_text(self, base):
-        """Against an earlier run: only rows and columns that both have."""
+        """Compares with an earlier run the rows and columns that both have."""
         out = ["", "== compared with an earlier run ==", ""]
         for name, text in self.about.items():
             if base.about.get(name, text) != text:
@@ -258,7 +259,8 @@ class Figures:
 
     @classmethod
     def read_json(cls, path):
-        """ValueError, with a message for the user: the file is none of ours. OSError: it can't be read."""
+        """Raises ValueError, with a message for the user, if the file is none of ours, and OSError if it can't be
+        read."""
         with open(path, encoding="utf-8", errors="replace") as opened:
             try:
                 run = json.load(opened)
@@ -305,7 +307,8 @@ def verdict(target, limit):
 
 
 def beyond_spread(now, before):
-    """Is the change more than either run's samples differ among themselves? Unknown of a run with one sample."""
+    """Is the change more than either run's samples differ among themselves? A run with one sample can't tell, which
+    counts as no."""
     change = abs(median(now) - median(before))
     return change > spread(now) and change > spread(before)
 

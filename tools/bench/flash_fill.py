@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects that lie on a server's flash, and which they are.
+"""Puts objects on a server's flash, and tells which they are.
 
 What is stored, in cycles: `wanted` new keys are set and read, then `filler` new ones only set, which push them out of
 DRAM. Under OURS only the wanted ones are written to flash; extstore writes both. The wanted keys are numbers from 0."""
 from server import FLASHIELD
 
-# What is read once after it is set goes to flash, all else stays: the load says what lies where.
+# An object that is read once after it is set goes to flash, and all others stay in DRAM: so the load decides what lies
+# where.
 OURS = ["--admission", "read-once"]
 # By default extstore moves memory from values to the headers of values on flash only after half a minute of pressure:
 # until then 64 MiB hold 17,000 objects on flash, with this 550,000.
@@ -28,7 +29,7 @@ def flash_hits(server):
 
 
 def longest_run(shares):
-    """First and length of the longest run whose mean share is enough, the later one of equals."""
+    """Returns first and length of the longest run whose mean share is enough, the later one of equals."""
     runs = [(end - first, first) for first in range(len(shares)) for end in range(first + 1, len(shares) + 1)
             if sum(shares[first:end]) >= SHARE_WANTED * (end - first)]
     length, first = max(runs, default=(0, 0))

@@ -92,14 +92,14 @@ def size(name, text):
 
 
 def beside(name, *others):
-    """A file that was built or installed with this program."""
+    """Returns the path of a file that was built or installed with this program."""
     folder = os.path.dirname(os.path.abspath(sys.argv[0]))
     paths = [os.path.normpath(os.path.join(folder, path)) for path in (name, *others)]
     return next(filter(os.path.exists, paths), paths[0])
 
 
 class Options:
-    """The command line. What it says is constant while studies run."""
+    """The command line. Its values are constant while studies run."""
 
     def __init__(self, arguments):
         self.daemon, self.memcached, self.slowdrive = beside("flashield"), "memcached", beside("slowdrive.so")
@@ -107,7 +107,7 @@ class Options:
         self.dir, self.rounds, self.scale, self.quiet, self.overwrite = "/var/tmp", 3, 1.0, False, False
         self.json = self.base = self.path = self.size = self.total = None
         self.utilisation = 0.9
-        # With one CPU alone the scheduler had better place both.
+        # With only one CPU the scheduler places both.
         self.server_cpu, self.load_cpu = cpus()[:2] if len(cpus()) > 1 else (-1, -1)
         try:
             options, names = getopt.gnu_getopt(arguments, "", LONG)
@@ -174,7 +174,7 @@ def write_json(bench):
 
 
 def run_study(bench, registered):
-    """The exit status. What went wrong becomes a note too."""
+    """Returns the exit status. A failure becomes a note too."""
     bench.progress(f"{registered.name}: {registered.text}")
     try:
         with Study(bench, registered.name) as running:
@@ -190,7 +190,7 @@ def run_study(bench, registered):
 
 
 def run_studies(bench, printed):
-    """Prints and keeps each study's figures when it is over, lest a later one take them along."""
+    """Prints and keeps each study's figures when it is over, so that a later one that fails doesn't lose them."""
     status = 0
     for name in bench.options.studies:
         try:

@@ -54,7 +54,8 @@ static void insert(struct index_run *run, uint64_t number, const struct fidx_key
 {
 	struct fidx_match match = match_of(run, number);
 
-	(void)fidx_insert(run->index, key, match.segment, match.function, 0, FIDX_DROP_COLDEST);
+	/* It finds or makes room in any case; run->drops has the slots that were dropped for that. */
+	(void)!fidx_insert(run->index, key, match.segment, match.function, 0, FIDX_DROP_COLDEST);
 }
 
 /* ---- the fill -------------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
 /*
  * An index of a given size, filled to a load of 0.95 and measured operation by operation.
  *
- * Keys are hashes of a counter, so that a billion of them need no memory: key i lies in segment
- * i / keys per segment under function i % 16. A fence between operations (if the machine has one) keeps
- * them from overlapping, as in a server that does other work in between. Without it a loop of lookups
- * would hide most of its cache misses behind each other.
+ * Keys are hashes of a counter, so that a billion of them need no memory: key i lies in segment i / (keys per segment)
+ * under function i % 16. A fence between operations (if the machine has one) keeps them from overlapping, as in a
+ * server that does other work in between. Without it a loop of lookups would hide most of its cache misses behind each
+ * other.
  *
  * Threads: the calling one; its CPU clock is read. The caller frees the memory by index_run_fini.
  */
@@ -56,7 +56,7 @@ struct index_cost {
 	uint64_t matches; /* slots that they found, touched or cleared */
 };
 
-/* The largest number of bytes of memory that index_run_init may take. */
+/* Returns the largest number of bytes of memory that index_run_init may take. */
 uint64_t index_run_bytes(const struct index_shape *shape);
 
 /* Makes and fills the index. samples: the inserts timed at the end of each sixteenth of the fill; the other inserts
@@ -65,13 +65,13 @@ FS_MUST_CHECK int index_run_init(struct index_run *run, const struct index_shape
 void index_run_fini(struct index_run *run);
 
 /*
- * Does operations of a kind, on other keys for each round. FS_ECORRUPT: there were fewer matches than keys
- * in the index, which is a bug of the index. operations is at most keys / 2; INDEX_CLEAR may run once only.
+ * Measures so many operations of a kind, on other keys in each round. operations is at most keys / 2; INDEX_CLEAR may
+ * run once only. FS_ECORRUPT: there were fewer matches than keys in the index, which is a bug of the index.
  */
 FS_MUST_CHECK int index_run_measure(struct index_run *run, enum index_operation operation, unsigned round,
 				    uint64_t operations, struct index_cost *cost);
 
-/* The whole memory of the index, divided by the slots in use. */
+/* Returns the whole memory of the index, divided by the slots in use. */
 double index_run_bytes_per_slot(const struct index_run *run);
 
 #endif

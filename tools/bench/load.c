@@ -16,7 +16,7 @@
 #define NS 1000000000ull
 #define INPUT_BYTES (256 * 1024)
 #define EVENTS 256
-#define STOP_LOOK_NS NS /* how often load_stop is looked for when nothing happens */
+#define STOP_LOOK_NS NS /* the pause between two looks for load_stop when nothing happens */
 #define SILENCE_SECONDS 60.0 /* a server that answers nothing for so long has failed */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -42,7 +42,7 @@ static bool paced(const struct load *load)
 	return load->spec.rate > 0;
 }
 
-/* Whether the phase may begin another batch. */
+/* Returns whether the phase may begin another batch. */
 static bool may_begin(const struct load *load)
 {
 	return load->left > 0 && (!load->deadline_ns || load->now_ns < load->deadline_ns) &&

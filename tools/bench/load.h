@@ -2,20 +2,20 @@
 /*
  * The load generator: one thread, pinned, non-blocking sockets and epoll, the memcached text protocol.
  *
- * Each connection has one batch under way: `pipeline` commands in one write. The next batch goes out when
- * all answers of the last one have come. So requests under way = connections x pipeline. A multiget is one
- * command of keys_per_get keys.
+ * Each connection has one batch under way: `pipeline` commands in one write. The next batch goes out when all answers
+ * of the last one have come. So connections x pipeline requests are under way. A multiget is one command of
+ * keys_per_get keys.
  *
- * Keys: "bench:" and the key's number in decimal with leading zeros, key_bytes long. Values: value_bytes
- * that are a function of the key's number. Hits are checked (the first and last 8 bytes and the length
- * always, every byte for one key in 64), so that fast but wrong answers are found.
+ * A key is "bench:" and its number in decimal with leading zeros, key_bytes long. A value has value_bytes bytes, which
+ * are a function of the key's number. Hits are checked (the first and last 8 bytes and the length always, every byte
+ * for one key in 64), so that fast but wrong answers are found.
  *
- * Latency: from the batch's first write (nearly always its only one) to the read that completes the
- * command's answer, in nanoseconds; for pipeline = 1 that is a request's round trip. With a rate, if no
- * connection was free when a batch became due, it runs from that moment (but see timed_from_sending): a server
- * that stands still can't hide the requests that it delayed.
+ * Latency runs from the batch's first write (nearly always its only one) to the read that completes the command's
+ * answer, in nanoseconds; for pipeline = 1 that is a request's round trip. With a rate, if no connection was free when
+ * a batch became due, it runs from that moment (but see timed_from_sending): a server that stands still can't hide the
+ * requests that it delayed.
  *
- * Phases: warm-up, then the measured part. All answers are awaited in between and at the end, so that the
+ * The phases are warm-up and then the measured part. All answers are awaited in between and at the end, so that the
  * server's CPU time over the measured part belongs to its operations only.
  *
  * Threads: load_run starts and joins its thread; the calling thread opens the connections, each with a
@@ -93,11 +93,10 @@ struct load_result {
 	uint64_t load_cpu_ns; /* the generator's own */
 };
 
-/* Runs the load to its end. FS_EINVAL: the spec contradicts itself (no operations and no seconds, no keys,
-   numbers that don't fit the key). FS_ESYS: a connection can't be made or breaks, or nothing was answered
-   for silence_seconds. FS_ECORRUPT: an answer is no answer. Both with a line on standard error; result then holds what
-   was counted up to there. result's histograms are made by it; load_result_fini frees, whatever was
-   returned. */
+/* Runs the load to its end. FS_EINVAL: the spec contradicts itself (no operations and no seconds, no keys, numbers that
+   don't fit the key). FS_ESYS: a connection can't be made or breaks, or nothing was answered for silence_seconds.
+   FS_ECORRUPT: an answer is no answer. Both come with a line on standard error; result then holds the counts up to
+   there. It makes result's histograms; load_result_fini frees them, whatever was returned. */
 FS_MUST_CHECK int load_run(const struct load_spec *spec, const struct load_server *server, struct load_result *result);
 void load_result_fini(struct load_result *result);
 

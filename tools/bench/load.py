@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What flashield-bench-worker does for the studies: loads on servers, raw reads, measurements of the engine.
+"""The work of flashield-bench-worker for the studies: loads on servers, raw reads, measurements of the engine.
 
 A load's settings are those of struct load_spec (load.h), by the same names."""
 import json
@@ -13,7 +13,7 @@ SUB_BITS = 6  # of base/hist.h: 64 steps for each power of two
 
 
 def step_most(bucket):
-    """The highest value of a step."""
+    """Returns the highest value of a step."""
     if bucket < 1 << SUB_BITS:
         return bucket
     shift = (bucket >> SUB_BITS) - 1
@@ -21,7 +21,7 @@ def step_most(bucket):
 
 
 class Hist:
-    """Latencies, as the worker counts them: nanoseconds in steps of 1.6 %."""
+    """Latencies in the form in which the worker counts them: nanoseconds in steps of 1.6 %."""
 
     def __init__(self, told=None):
         self.steps = dict(told["steps"]) if told else {}
@@ -34,7 +34,7 @@ class Hist:
         return self
 
     def us(self, quantile):
-        """The value at a quantile, in microseconds; NaN when there is none."""
+        """Returns the value at a quantile, in microseconds; NaN when there is none."""
         total = sum(self.steps.values())
         rank, seen = max(1, math.ceil(quantile * total)), 0
         for bucket in sorted(self.steps):
@@ -45,7 +45,7 @@ class Hist:
 
 
 class Result:
-    """Of a load: the fields of struct load_result by name; latencies as Hist."""
+    """The result of a load: the fields of struct load_result by name, with latencies as Hist."""
 
     def __init__(self, told):
         self.__dict__.update(told)
@@ -54,13 +54,13 @@ class Result:
                 setattr(self, name, Hist(value))
 
     def cpu_us(self, operations=None):
-        """Of the server, per operation."""
+        """Returns the server's CPU time per operation."""
         return self.server_cpu_ns / 1e3 / (operations or self.operations)
 
 
 class Worker:
-    """flashield-bench-worker with a command under way. events: what to do with its lines but "result". The pipe holds
-    a whole result, so that the worker ends although nobody reads it yet."""
+    """A flashield-bench-worker with a command under way. The functions get its lines, except "result", by `events`. The
+    pipe holds a whole result, so that the worker ends although nobody reads it yet."""
 
     def __init__(self, bench, command, spec):
         self.name, self.result = command, None
@@ -88,8 +88,8 @@ class Worker:
         self.process.wait()
 
     def finish(self, events=lambda kind, value: False):
-        """Waits for its end. WrongValue or Trouble by its exit status; a load that broke off may have met a wrong value
-        before."""
+        """Waits for its end. Its exit status may raise WrongValue or Trouble; a load that broke off may have met a
+        wrong value before."""
         self.read(events)
         status = self.process.wait()
         self.bench.children.remove(self)
@@ -119,12 +119,12 @@ class Load:
             self.worker.process.terminate()
 
     def forget(self):
-        """Forgets what was counted so far, amid the load: for servers whose queues must be full when it begins."""
+        """Forgets the counts so far, amid the load: for servers whose queues must be full when the count begins."""
         if self.running():
             self.worker.process.send_signal(signal.SIGUSR1)
 
     def join(self, what, judge=True):
-        """Its result. judge: a wrong value raises WrongValue; so does an answer that is none."""
+        """Returns its result. With judge a wrong value raises WrongValue, and so does an answer that is none."""
         result = Result(self.worker.finish())
         if judge and result.wrong:
             tell(f"{what}: {result.wrong} wrong values")

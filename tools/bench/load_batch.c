@@ -26,7 +26,7 @@ void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec
 
 	limits->commands = spec->pipeline ? spec->pipeline : 1;
 	limits->keys_per_get = spec->keys_per_get ? spec->keys_per_get : 1;
-	/* What LOAD_SET_GET has set with `commands` commands is read with at most as many. */
+	/* LOAD_SET_GET reads the keys that it has set with `commands` commands, by at most as many. */
 	limits->keys = spec->kind == LOAD_SET || spec->kind == LOAD_SET_GET ? limits->commands
 									    : limits->commands * limits->keys_per_get;
 	get = GET_FRAME_BYTES + key * limits->keys_per_get;

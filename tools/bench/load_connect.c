@@ -15,7 +15,7 @@
 #include "tools/bench/load_internal.h"
 
 #define FIRST_ANSWER_SECONDS 60
-#define DESCRIPTORS_BESIDE 64 /* what the bench has open beside connections */
+#define DESCRIPTORS_BESIDE 64 /* the bench's descriptors beside connections */
 
 /* As many descriptors as the load needs, as far as we may. What is missing, socket() tells. */
 static void descriptors_raise(unsigned connections)

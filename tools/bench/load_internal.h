@@ -56,11 +56,11 @@ struct load_sequence {
 	struct rng *rng;
 };
 
-/* FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers. load_keys_fini frees,
-   also after a failure. */
+/* Computes the constants. FS_OK, FS_ENOMEM, or FS_EINVAL for a key size out of range or too short for the key numbers.
+   load_keys_fini frees them, also after a failure. */
 FS_MUST_CHECK int load_keys_init(struct load_keys *keys, const struct load_spec *spec);
 void load_keys_fini(struct load_keys *keys);
-/* rng outlives the sequence; load_sequence_next returns the number of the next key. */
+/* load_sequence_init begins the sequence, which rng outlives; load_sequence_next returns the number of the next key. */
 void load_sequence_init(struct load_sequence *sequence, const struct load_spec *spec, struct rng *rng);
 uint64_t load_sequence_next(struct load_sequence *sequence);
 
@@ -69,12 +69,13 @@ void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent);
 /* Draws a rank in [1, ranks]; smaller ranks are likelier. */
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
 
-/* Writes key_bytes bytes. */
+/* Writes the key of this number into out, key_bytes bytes. */
 void key_write(const struct load_keys *keys, uint64_t number, char *out);
+/* Returns the bytes of the value of this key. */
 uint32_t value_size(const struct load_keys *keys, uint64_t number);
 
-/* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are bytes
-   of the filler, from an offset that depends on the key. */
+/* The parts of a value: a stamp of its key at the front and, if there is room, another at the end. Between them are
+   bytes of the filler, from an offset that depends on the key. */
 #define VALUE_STAMP_BYTES 8
 struct value_parts {
 	char front[VALUE_STAMP_BYTES], back[VALUE_STAMP_BYTES];
@@ -82,12 +83,12 @@ struct value_parts {
 	const char *middle;
 	uint32_t middle_bytes;
 };
-/* The parts of a key's value; middle points into the filler. */
+/* Fills parts with those of a key's value; middle points into the filler. */
 void value_parts(const struct load_keys *keys, uint64_t number, struct value_parts *parts);
 
-/* Whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */
+/* Returns whether `length` bytes equal those of the value from `at` on. Without `every`, the middle isn't compared. */
 bool value_matches(const struct value_parts *parts, uint32_t at, const char *bytes, size_t length, bool every);
-/* Whether every byte of this key's value is compared. */
+/* Returns whether every byte of this key's value is compared. */
 bool value_is_checked_whole(uint64_t number);
 
 /* --- load_batch.c --- */
@@ -140,7 +141,7 @@ static inline bool connection_busy(const struct connection *connection)
 	return connection_awaits(connection) || connection->part < connection->parts_used;
 }
 
-/* How much a batch may hold, from the spec. */
+/* The most that a batch may hold, by the spec. */
 struct batch_limits {
 	unsigned commands, keys;
 	unsigned keys_per_get;
@@ -179,20 +180,22 @@ struct load {
 	} marks;
 };
 
+/* Computes the limits; a connection's memory follows from them. */
 void batch_limits_init(struct batch_limits *limits, const struct load_spec *spec, const struct load_keys *keys);
+/* connection_init allocates for batches within the limits, and aborts when memory is out; connection_fini frees. */
 void connection_init(struct connection *connection, const struct batch_limits *limits);
 void connection_fini(struct connection *connection);
 
 /* Makes the connection's next batch out of what the phase has left; load->left > 0, or the connection reads
    back. The connection is idle. Returns its operations. */
 uint64_t batch_make(struct load *load, struct connection *connection);
-/* Sends what the socket takes. FS_OK: all is out; FS_EAGAIN: more is to be sent when it has room; FS_ESYS.
- */
+/* Sends as much as the socket takes. FS_OK: all is out; FS_EAGAIN: more is to be sent when it has room; FS_ESYS: the
+   connection is broken. */
 FS_MUST_CHECK int batch_send(struct connection *connection);
 
 /* --- load_connect.c --- */
 
-/* Opens all connections and the epoll. FS_ESYS, FS_ECORRUPT with a line on standard error. */
+/* Opens all connections and the epoll. FS_OK; FS_ESYS or FS_ECORRUPT, with a line on standard error. */
 FS_MUST_CHECK int load_connect(struct load *load);
 
 /* --- load_answer.c --- */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run stands on: machine, kernel, file system, time, load."""
+"""The surroundings of a run: machine, kernel, file system, time, load."""
 import contextlib
 import os
 import time
@@ -8,7 +8,7 @@ from study import cpus
 
 
 def size_text(size):
-    """Three significant digits with a unit of a power of 1024."""
+    """Writes three significant digits with a unit of a power of 1024."""
     units = ["B", "KiB", "MiB", "GiB", "TiB"]
     unit = 0
     while unit < len(units) - 1 and abs(size) >= 1024 * 0.9995:
@@ -20,7 +20,7 @@ def size_text(size):
 
 
 def line_of(path, label=""):
-    """The rest of the first line that starts with the label."""
+    """Returns the rest of the first line that starts with the label."""
     with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith(label):
@@ -29,7 +29,7 @@ def line_of(path, label=""):
 
 
 def file_system_of(folder):
-    """"ext4 on /dev/vda1": of the last mount over the longest part of the folder's path."""
+    """Returns "ext4 on /dev/vda1", of the last mount over the longest part of the folder's path."""
     path, longest, found = os.path.realpath(folder), "", "unknown"
     with contextlib.suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:

@@ -104,7 +104,7 @@ static void draw_mix(struct placement_objects *objects, uint64_t bytes, struct r
 	shuffle(objects, rng);
 }
 
-/* What was drawn beyond bytes goes. */
+/* Drops the objects that were drawn beyond `bytes`. */
 static void trim(struct placement_objects *objects, uint64_t bytes)
 {
 	objects->count = placement_objects_for(objects, 0, bytes);

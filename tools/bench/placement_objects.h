@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #include "segments/segments.h"
+#include "server/store/store.h"
 
 #define PLACEMENT_KEY_BYTES 30u
 #define PLACEMENT_VALUE_BYTES 257u /* the mean, but for the mix, which has the published one */
-/* Longer records are extents: what the store does in segments of 4 MiB and more. */
-#define PLACEMENT_EXTENT_BYTES (64u << 10)
+/* Longer records are extents, as they are for the store in segments of 4 MiB and more. */
+#define PLACEMENT_EXTENT_BYTES STORE_SLOT_RECORD_MOST
 
 enum placement_sizes {
 	PLACEMENT_EQUAL,
@@ -33,12 +34,14 @@ struct placement_objects {
 	uint64_t bytes;
 };
 
-/* bytes or a little more of them: 1 .. 2^40. The caller gives them back. */
+/* Makes objects of `bytes` bytes together, or a little more: 1 .. 2^40. The caller frees them by
+   placement_objects_free. */
 void placement_objects_make(struct placement_objects *objects, enum placement_sizes sizes, uint64_t bytes,
 			    uint64_t seed);
 void placement_objects_free(struct placement_objects *objects);
 
-/* How many from first on have at least that many bytes together; all that are left if they have less. */
+/* Returns how many objects, from the first on, have at least that many bytes together; all that are left if they have
+   less. */
 uint32_t placement_objects_for(const struct placement_objects *objects, uint32_t first, uint64_t bytes);
 
 #endif

@@ -42,7 +42,7 @@ static double reset_peak(void)
 	FILE *file;
 	int wrong;
 
-	mem_purge(); /* what was freed before would be taken again unseen */
+	mem_purge(); /* the kernel would not notice that freed pages are taken again */
 	file = fopen("/proc/self/clear_refs", "we");
 	if (!file)
 		return NAN;

@@ -29,7 +29,7 @@ struct placement_outcome {
 			      */
 };
 
-/* Plans and measures. plan: for the caller, who calls seg_plan_fini after success. */
+/* Plans and measures. The plan is the caller's, who calls seg_plan_fini after FS_OK. */
 FS_MUST_CHECK int placement_measure(const struct placement_run *run, const struct seg_candidate *candidates,
 				    uint32_t count, struct placement_outcome *outcome, struct seg_plan *plan);
 

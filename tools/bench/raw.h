@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device without a cache: libaio reads with O_DIRECT at random page-aligned offsets of a file, what a
- * flash hit is compared with.
+ * The device without a cache: libaio reads with O_DIRECT at random page-aligned offsets of a file. A flash hit is
+ * compared with such a read.
  *
- * Threads: one, pinned to the CPU given; its CPU time is what is reported.
+ * Threads: one, pinned to the CPU given, whose CPU time is reported.
  */
 #ifndef FS_TOOLS_BENCH_RAW_H
 #define FS_TOOLS_BENCH_RAW_H
@@ -17,7 +17,7 @@ struct raw_spec {
 	const char *path;
 	uint64_t offset, bytes; /* the part of the file that is read from */
 	unsigned pages; /* of 4 KiB per read */
-	unsigned depth; /* reads in flight; what completes together is resubmitted together */
+	unsigned depth; /* reads in flight; reads that complete together are replaced together */
 	uint64_t reads;
 	int cpu; /* -1: unpinned */
 	uint64_t seed;
@@ -26,12 +26,12 @@ struct raw_spec {
 struct raw_result {
 	double seconds;
 	uint64_t reads, cpu_ns; /* user and system of the thread */
-	struct hist *latency; /* ns from submit to completion seen */
+	struct hist *latency; /* ns, from the submission to the moment when the completion is seen */
 };
 
-/* FS_EINVAL: a spec that can't be (no page, no depth, a part smaller than a read or not at a page).
-   FS_ESYS: with errno, the file's error too (EINVAL: its file system knows no O_DIRECT). result is
-   set in any case; fini frees what a success has made. */
+/* Reads as spec says. FS_EINVAL: the spec is impossible (no page, no depth, a part smaller than a read or not at a
+   page). FS_ESYS with errno: a system call or the file failed (EINVAL: its file system knows no O_DIRECT). result is
+   set in any case; fini frees its parts after FS_OK. */
 FS_MUST_CHECK int raw_read(const struct raw_spec *spec, struct raw_result *result);
 void raw_result_fini(struct raw_result *result);
 

@@ -22,7 +22,8 @@ void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_result(json_t *result); /* takes the reference */
 
-/* {"max": ns, "steps": [[bucket, count], ...]}, for merges and quantiles; buckets as in base/hist.h. The caller owns it. */
+/* Makes {"max": ns, "steps": [[bucket, count], ...]}, for merges and quantiles, with the buckets of base/hist.h. The
+   caller owns it. */
 json_t *report_hist(const struct hist *hist);
 
 #endif

@@ -27,7 +27,7 @@ libc = ctypes.CDLL(None)
 
 
 class Trouble(Exception):
-    """What should have worked did not. The study fails, and the exit status is 2."""
+    """Something that should have worked did not. The study fails, and the exit status is 2."""
 
 
 class NotFound(Trouble):
@@ -43,8 +43,9 @@ def tell(text):
 
 
 def child_setup(cpu=-1):
-    """What a child does before its exec: it dies with the bench, is pinned, and may open many files. It has a process
-    group of its own, so that the terminal's SIGINT comes to the bench alone, which ends it in order."""
+    """Returns the function that a child runs before its exec: the child dies with the bench, is pinned, and may open
+    many files. It has a process group of its own, so that the terminal's SIGINT comes to the bench alone, which ends it
+    in order."""
     parent = os.getpid()
 
     def setup():
@@ -92,7 +93,7 @@ class Drive:
         return self.words[1]
 
     def release(self):
-        """Lets go of everything that is held."""
+        """Releases all requests that are held."""
         for side in (self.reads, self.writes):
             for name in self.FIELDS[:self.SETTINGS]:
                 setattr(side, name, 0)
@@ -108,7 +109,7 @@ class Watchdog:
         self.fed = time.monotonic()
 
     def unfed_seconds(self):
-        """For how long it was not fed. Food is noticed by this call."""
+        """Returns for how long it was not fed. This call notices food."""
         with contextlib.suppress(BlockingIOError):
             while message := self.socket.recv(4096):
                 if b"WATCHDOG=1" in message.split(b"\n"):
@@ -163,7 +164,7 @@ class Server:
     # ---- life ----
 
     def command(self, max_connections):
-        """What flashield takes from memcached's options means the same there."""
+        """Returns the options. Those that flashield takes from memcached mean the same there."""
         options = self.bench.options
         words = [options.daemon if self.kind == FLASHIELD else options.memcached, "-l", "127.0.0.1", "-p", self.port,
                  "-U", 0, "-m", self.memory_mb, "-t", self.threads, "-c", max_connections]
@@ -181,7 +182,8 @@ class Server:
             # - ext_item_age=0: an object goes to flash as soon as it is cold, not when memory is short. By default all
             #   memory has been given to the values' slab class by the time that the headers of objects on flash need
             #   some, and they evict each other: of 400,000 objects under -m 64 45 % were left, and 4 % were on flash.
-            #   With it all 400,000 are on flash, and of 3 M under -m 256 2.23 M: as many as there is memory for headers.
+            #   With it all 400,000 are on flash, and of 3 M under -m 256 2.23 M, which is as many as there is memory
+            #   for headers.
             # - ext_item_size=128 instead of 512, or a value of 257 B would never leave DRAM. It is compared with the
             #   slab class of the whole item: the header that stays in DRAM for each object on flash is 99 B with a key
             #   of 30 B, in chunks of 120 B, and must not be in a class that is searched for objects to write.
@@ -233,7 +235,7 @@ class Server:
                 os.unlink(path)
 
     def stop(self):
-        """Ends it with SIGTERM, after a while with SIGKILL. Trouble: its exit status was not a clean one."""
+        """Ends it with SIGTERM, after a while with SIGKILL. Raises Trouble if its exit status was not a clean one."""
         if not self.process:
             return
         self.hang_up()
@@ -253,7 +255,7 @@ class Server:
             raise Trouble(f"{self.kind} {end_text(status)}")
 
     def alive(self):
-        """One that has ended is left to stop(), which judges its status."""
+        """A server that has ended is left to stop(), which judges its status."""
         return self.process is not None and self.process.poll() is None
 
     # ---- asking ----
@@ -264,7 +266,8 @@ class Server:
         self.asked = None
 
     def ask(self, line):
-        """A line's whole answer. OSError: it broke off; the next question gets a connection of its own."""
+        """Returns the whole answer to a line. Raises OSError if it broke off; the next question gets a connection of
+        its own."""
         try:
             if not self.asked:
                 self.asked = socket.create_connection(("127.0.0.1", self.port), ANSWER_SECONDS)
@@ -282,7 +285,7 @@ class Server:
             raise
 
     def stats(self, group=""):
-        """Names and texts; nothing where the server doesn't answer."""
+        """Returns names and texts; none where the server doesn't answer."""
         try:
             answer = self.ask(f"stats {group}".strip())
         except OSError:
@@ -291,7 +294,7 @@ class Server:
         return {word[1]: word[2] for word in words if word[0] == "STAT" and len(word) == 3}
 
     def stat(self, group, name):
-        """A figure of "stats <group>" ("" is general). NaN when the server has none."""
+        """Returns a figure of "stats <group>" ("" is general); NaN when the server has none."""
         try:
             return float(self.stats(group).get(name, "nan"))
         except ValueError:
@@ -303,14 +306,14 @@ class Server:
     # ---- measuring ----
 
     def cpu_seconds(self):
-        """User and system time of all its threads: of the CPU clock that belongs to the pid."""
+        """Returns user and system time of all its threads, by the CPU clock that belongs to the pid."""
         try:
             return time.clock_gettime((~self.pid << 3) | 2)
         except OSError:
             return math.nan
 
     def proc(self, file, name):
-        """The number behind "name:" in /proc/PID/<file>; NaN when it can't be read."""
+        """Returns the number behind "name:" in /proc/PID/<file>; NaN when it can't be read."""
         with contextlib.suppress(OSError), open(f"/proc/{self.pid}/{file}", encoding="ascii") as lines:
             for line in lines:
                 if line.startswith(name + ":"):
@@ -327,7 +330,7 @@ class Server:
         return self.proc("io", "write_bytes")
 
     def task_sum(self, figure):
-        """Over its threads that are there now, of what figure(folder of the thread) returns."""
+        """Returns the sum of figure(folder of the thread) over its present threads."""
         total = 0
         for task in os.listdir(f"/proc/{self.pid}/task"):
             with contextlib.suppress(OSError, IndexError, ValueError):
@@ -335,14 +338,14 @@ class Server:
         return total
 
     def waited_ns(self):
-        """How long its threads could have run but had no CPU."""
+        """Returns how long its threads could have run but had no CPU."""
         def waited(task):
             with open(f"{task}/schedstat", encoding="ascii") as opened:
                 return int(opened.read().split()[1])
         return self.task_sum(waited) if self.alive() else 0
 
     def sleeps(self):
-        """How often its threads went to sleep: voluntary context switches."""
+        """Returns how often its threads went to sleep: their voluntary context switches."""
         def switches(task):
             with open(f"{task}/status", encoding="ascii") as opened:
                 return sum(int(line.split()[1]) for line in opened if line.startswith("voluntary_ctxt_switches:"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a drive counts itself: bytes that the host has written and bytes that went to its NAND, as smartctl (and nvme,
-for the Open Compute log) tell them in JSON. Both programs are optional at run time."""
+"""The counts that a drive keeps itself: bytes that the host has written and bytes that went to its NAND, as smartctl
+(and nvme, for the Open Compute log) tell them in JSON. Both programs are optional at run time."""
 import contextlib
 import json
 import math
@@ -12,9 +12,10 @@ MIB, GIB = 1 << 20, 1 << 30
 NVME_DATA_UNIT = 512000  # 1000 blocks of 512 bytes, whatever the format of the drive
 BLOCK = 0  # a step: a logical block
 
-# By the names of smartctl's drive database, not their numbers, as a number means different things on different drives.
-# Where a drive has several of a role, their sum counts (SLC cache and TLC); but the host's writes, which some drives
-# tell twice. Pages have a size that the drive doesn't tell: those of the host, and of the drive itself.
+# Attributes are found by the names of smartctl's drive database, not by their numbers, as a number means different
+# things on different drives. Where a drive has several of a role, their sum counts (SLC cache and TLC), except for the
+# host's writes, which some drives tell twice. Pages, those of the host and those of the drive itself, have a size that
+# the drive doesn't tell.
 ATTRIBUTES = {
     "Total_LBAs_Written": ("host", BLOCK), "Host_Writes_MiB": ("host", MIB), "Host_Writes_32MiB": ("host", 32 * MIB),
     "Host_Writes_GiB": ("host", GIB), "Lifetime_Writes_GiB": ("host", GIB), "Total_Writes_GiB": ("host", GIB),
@@ -28,11 +29,11 @@ ATTRIBUTES = {
 
 
 class Untold(Exception):
-    """The drive can't be asked; why, in words."""
+    """The drive can't be asked; the message tells the reason."""
 
 
 class Counters:
-    """Since the drive was made. NaN: the drive does not tell."""
+    """The counts since the drive was made. NaN: the drive does not tell."""
 
     def __init__(self):
         self.host = self.nand = self.host_pages = self.own_pages = NAN
@@ -50,12 +51,12 @@ class Counters:
         return not math.isnan(self.host + self.nand)
 
     def counts_nand(self):
-        """Does it tell what amplification() needs?"""
+        """Returns whether it tells all that amplification() needs."""
         return self.counts_bytes() or not math.isnan(self.host_pages + self.own_pages)
 
 
 def number(value, *names):
-    """A number at value[name][name]...; NaN if there is none."""
+    """Returns the number at value[name][name]...; NaN if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else NAN
@@ -69,12 +70,12 @@ def parse_object(text):
 
 
 def add_smartctl(counters, text):
-    """Adds what "smartctl --json -i -A" printed."""
+    """Adds the output of "smartctl --json -i -A"."""
     root = parse_object(text)
     if root is None:
         raise Untold("smartctl printed no JSON object")
-    # Bits 0 and 1 of its status are "bad command line" and "could not open the drive"; the others tell of its health, or
-    # that some of the logs could not be had.
+    # Bits 0 and 1 of its status are "bad command line" and "could not open the drive". The others tell of its health,
+    # or that some of the logs are missing.
     status = number(root, "smartctl", "exit_status")
     if status >= 0 and int(status) & 3:
         with contextlib.suppress(KeyError, IndexError, TypeError):
@@ -99,8 +100,8 @@ def add_smartctl(counters, text):
 
 
 def add_ocp(counters, text):
-    """Adds what "nvme ocp smart-add-log -o json" printed: 128 bits as {"hi", "lo"}, or as one number. False: it isn't
-    that."""
+    """Adds the output of "nvme ocp smart-add-log -o json": 128 bits as {"hi", "lo"}, or as one number. Returns False if
+    it has another form."""
     root = parse_object(text) or {}
     for name in ("Physical media units written", "physical_media_units_written"):
         for value in (number(root, name), number(root, name, "hi") * 2.0 ** 64 + number(root, name, "lo")):
@@ -111,7 +112,8 @@ def add_ocp(counters, text):
 
 
 def amplification(before, after):
-    """Written to NAND per byte written by the host between two readings; NaN if not told or nothing moved."""
+    """Returns the bytes written to NAND per byte that the host wrote between two readings; NaN if they aren't told or
+    nothing moved."""
     if before.counts_bytes() and after.counts_bytes():
         host, nand = after.host - before.host, after.nand - before.nand
     else:
@@ -121,8 +123,8 @@ def amplification(before, after):
 
 
 def find_drive(device, sysfs="/sys"):
-    """The whole drive below a block device number: a partition's parent, the one device below a mapping. None: there is
-    none, or more than one."""
+    """Returns the whole drive below a block device number: a partition's parent, the one device below a mapping. None
+    if there is none, or more than one."""
     link = f"{sysfs}/dev/block/{os.major(device)}:{os.minor(device)}"
     for _ in range(8):  # of mappings on mappings
         if not os.path.exists(link):
@@ -130,7 +132,7 @@ def find_drive(device, sysfs="/sys"):
         folder = os.path.realpath(link)
         if os.path.exists(f"{folder}/partition"):  # a partition's folder lies in its drive's
             folder = os.path.dirname(folder)
-        # What a mapping (dm, md) lies on stands in "slaves". Several drives have no common counters.
+        # "slaves" lists the devices below a mapping (dm, md). Several drives have no common counters.
         below = os.listdir(f"{folder}/slaves") if os.path.isdir(f"{folder}/slaves") else []
         if not below:
             return os.path.basename(folder)
@@ -141,7 +143,8 @@ def find_drive(device, sysfs="/sys"):
 
 
 def printed(*command):
-    """What a program prints; None if it isn't there. smartctl is for root and lies where only root's PATH may lead."""
+    """Returns a program's output; None if it isn't there. smartctl is for root and lies where only root's PATH may
+    lead."""
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/usr/local/sbin:/sbin"
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -151,7 +154,8 @@ def printed(*command):
 
 
 def read(drive):
-    """The counters of /dev/<drive>, and why there is no count of NAND writes, "" if that isn't known."""
+    """Returns the counters of /dev/<drive>, and the reason why there is no count of NAND writes, "" if that isn't
+    known."""
     counters, path = Counters(), "/dev/" + drive.replace("!", "/")  # sysfs writes '/' in a name as '!'
     text = printed("smartctl", "--json", "-i", "-A", path)
     if text is None:

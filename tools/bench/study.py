@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every study is made of.
+"""The parts of every study.
 
     @study("hot", "what it measures", plain=True)
     def hot(s):
@@ -10,9 +10,9 @@
             s.add("row", hot_gets=result.gets)                a sample; another round's is added to it
         s.target("measure", s.median("row", "hot_gets"), at_least=1000)
 
-A study measures and adds figures; it prints nothing itself but progress. What is compared is measured in turns within
-a round, in the opposite order in the next one, so that a machine that slows down slows all. What can't be done here is
-a note. A study that goes wrong raises; its servers and loads end in any case.
+A study measures and adds figures; it prints nothing itself but progress. Servers that are compared are measured in
+turns within a round, in the opposite order in the next one, so that a machine that slows down slows all. Whatever can't
+be done here becomes a note. A study that goes wrong raises; its servers and loads end in any case.
 """
 import contextlib
 import os
@@ -43,7 +43,7 @@ SAMPLE_COLUMNS = {
 
 
 class Interrupted(BaseException):
-    """SIGINT, SIGTERM or SIGHUP has come. What was added until then is printed and kept."""
+    """SIGINT, SIGTERM or SIGHUP has come. The samples that were added until then are printed and kept."""
 
 
 class Registered:
@@ -52,7 +52,7 @@ class Registered:
 
 
 def study(name, text, plain=False):
-    """Registers a study. plain: it runs when none is named."""
+    """Registers a study. A plain one runs when the command line names none."""
     def register(run):
         STUDIES[name] = Registered(name, text, plain, run)
         return run
@@ -68,7 +68,7 @@ class Bench:
         return max(int(count * self.options.scale), least)
 
     def seconds(self, seconds):
-        """How long a measurement takes, from a length at scale 1."""
+        """Returns the length of a measurement whose length at scale 1 is given."""
         return max(seconds * self.options.scale, SECONDS_LEAST)
 
     def progress(self, text):
@@ -77,7 +77,7 @@ class Bench:
 
 
 class Study:
-    """Of a study that runs: its context manager ends what it started."""
+    """A study that runs. As a context manager it ends the servers and loads that it started."""
 
     def __init__(self, bench, name):
         self.bench, self.options, self.figures, self.name = bench, bench.options, bench.figures, name
@@ -119,7 +119,7 @@ class Study:
         return self.figures.median(self.name, row, column)
 
     def worst(self, rows, column, pick=max):
-        """The largest (or, with min, least) median of some rows; NaN without any."""
+        """Returns the largest (or, with min, the least) median of some rows; NaN without any."""
         return pick((value for row in rows if (value := self.median(row, column)) == value), default=NAN)
 
     def target(self, measure, value, unit="", **limit):
@@ -130,7 +130,7 @@ class Study:
     # ---- servers and loads ----
 
     def start(self, kind, **spec):
-        """A server that ends with the study. None, and a note, where memcached is not here."""
+        """Returns a server that ends with the study; None, with a note, where memcached is not here."""
         try:
             server = Server(self.bench, kind, **spec)
         except NotFound:
@@ -147,7 +147,7 @@ class Study:
 
     @contextlib.contextmanager
     def serving(self, kind, **spec):
-        """start, and stop at the block's end."""
+        """Starts a server, and stops it at the block's end."""
         server = self.start(kind, **spec)
         yield server
         if server:
@@ -160,12 +160,12 @@ class Study:
         return run_load(self.bench, server, self.name, judge, **spec)
 
     def fill(self, server, keys, read=False, **spec):
-        """Sets each key once, in order; read: and reads it then."""
+        """Sets each key once, in order, and with read reads it at once."""
         return self.run(server, kind="set_get" if read else "set", keys=keys, operations=2 * keys if read else keys,
                         **spec)
 
     def engine(self, command, **spec):
-        """A measurement of the worker, whose figures become ours."""
+        """Has the worker measure, and takes its figures over."""
         def event(kind, value):
             if kind == "add":
                 self.add(value[0], **{value[1]: NAN if value[2] is None else value[2]})
@@ -176,8 +176,8 @@ class Study:
         Worker(self.bench, command, spec).finish(event)
 
     def sample(self, server, row, **spec):
-        """A load as a sample of a row; its Result, which has the row's cells as .cells. Errors, and hits that are
-        missing though expect_misses isn't told, become notes."""
+        """Adds a load as a sample of a row. Returns its Result, which has the row's cells as .cells. Errors become
+        notes, and so do missing hits unless expect_misses is given."""
         began, waited = time.monotonic(), server.waited_ns()
         result = self.run(server, judge=False, **spec)
         waited = (server.waited_ns() - waited) / 1e9 / (time.monotonic() - began)
@@ -199,13 +199,14 @@ class Study:
         return result
 
     def judge(self, result, errors=False):
-        """WrongValue for a wrong value; with errors, also for commands that failed."""
+        """Raises WrongValue for a wrong value; with errors, also for commands that failed."""
         if result.wrong or (errors and result.errors):
             tell(f"{self.name}: {result.wrong} wrong values, {result.errors} errors {result.first_error}")
             raise WrongValue(self.name)
 
     def sample_each(self, servers, row, number, **spec):
-        """The same load on ours and on memcached, in turns, and their ratios. row: a name for a server's name."""
+        """Puts the same load on ours and on memcached, in turns, and adds their ratios. row turns a server's name into
+        a row's."""
         results = {}
         for server in servers[::-1] if number % 2 else servers:
             results[server.kind] = self.sample(server, row(server.kind), **spec)

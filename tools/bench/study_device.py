@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Study "device": what a drive makes of sequential and random writes in units of 1 to 512 MiB (the Flashield paper's
-figure 1): speed, and device-level write amplification by the drive's own counters.
+"""Study "device": the NAND writes of a drive for sequential and random writes in units of 1 to 512 MiB (the Flashield
+paper's figure 1): speed, and device-level write amplification by the drive's own counters.
 
 After section 2.1 of the paper: the space that is used is broken into regions of one unit each. Sequential: regions in
 order of their addresses, and round again. Random: a region is drawn each time. Each write overwrites one whole region
@@ -28,13 +28,14 @@ COUNTERS_AT_ALL = "write counters that could be read"
 
 
 class Refused(Exception):
-    """It is not written to; why, in words."""
+    """The target is not written to; the message tells the reason."""
 
 
 class Target:
-    """What is written to: nothing that somebody may miss, unless told to. A path that isn't there becomes a file, which
-    has no name from the start, so that no end of the bench leaves it behind. What is there is touched only with
-    overwrite: a file, or a block device that nobody uses (it is held exclusively)."""
+    """The file or device that is written to. It is nothing that somebody may miss, unless the command line says so. A
+    path that isn't there becomes a file, which has no name from the start, so that no end of the bench leaves it
+    behind. What is there is touched only with overwrite: a file, or a block device that nobody uses (it is held
+    exclusively)."""
 
     def __init__(self, path, size, overwrite):
         flags = os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC
@@ -50,7 +51,8 @@ class Target:
                     raise Refused(f"{path} is neither a file nor a block device")
                 if not overwrite:
                     raise Refused(f"{path} is there already: --overwrite destroys what it holds")
-                # O_EXCL on a block device: nobody else holds it, neither as a mount nor below another device.
+                # O_EXCL on a block device makes sure that nobody else holds it, neither as a mount nor below another
+                # device.
                 self.fd = os.open(path, flags | (os.O_EXCL if stat.S_ISBLK(mode) else 0))
                 self.bytes = size or self.size_of(mode)
                 if stat.S_ISBLK(mode) and self.bytes > self.size_of(mode):
@@ -59,7 +61,7 @@ class Target:
         except OSError as error:
             reasons = {errno.EBUSY: "it is mounted or otherwise in use", errno.EINVAL: "its file system knows no O_DIRECT"}
             raise Refused(f"{path}: {reasons.get(error.errno, error.strerror)}") from error
-        # What was there may have been replaced between the two calls: what counts is what was opened.
+        # The path may have been replaced between the two calls: only the opened file counts.
         if stat.S_IFMT(status.st_mode) != stat.S_IFMT(mode):
             raise Refused(f"{path} changes while it is opened")
         self.number = status.st_rdev if stat.S_ISBLK(mode) else status.st_dev
@@ -79,8 +81,8 @@ class Target:
 
 
 class Writer:
-    """Overwrites regions with data that no drive can compress or has seen before. seconds: in write calls and fdatasync;
-    making the data is not in it."""
+    """Overwrites regions with data that no drive can compress or has seen before. seconds has the time of write calls
+    and fdatasync, without that of making the data."""
 
     def __init__(self, target, seed):
         self.target, self.random = target, random.Random(seed)
@@ -91,7 +93,7 @@ class Writer:
 
     def renew(self):
         """Random data with one random word of 64 bits everywhere is new random data, at the speed of memory: a
-        generator's would be felt beside a fast drive."""
+        generator would slow the writes to a fast drive down."""
         self.data ^= self.repeat * self.random.getrandbits(64)
         self.buffer[:] = self.data.to_bytes(CALL_BYTES, "little")
 
@@ -118,7 +120,8 @@ class Writer:
 
 
 class Drive:
-    """The counters of the drive below. What it counts is found out once; when it tells nothing, it isn't asked again."""
+    """The counters of the drive below. The first reading finds out which it has; a drive that tells nothing isn't asked
+    again."""
 
     def __init__(self, s, number, total):
         self.name, self.counts_host, self.counts_nand = smart.find_drive(number), False, False
@@ -154,13 +157,13 @@ class Drive:
 
 
 def used_space(size, utilisation):
-    """Whole units of what fills it, of the smallest unit when there is less than one."""
+    """Returns the bytes of whole fill units in the used space, or of the smallest unit when there is less than one."""
     used = int(size * utilisation)
     return used - used % (MIB if used < FILL_BYTES else FILL_BYTES)
 
 
 def check(options, die):
-    """Opens the target before anything is measured: what isn't accepted is bad usage."""
+    """Opens the target before anything is measured: a target that isn't accepted is bad usage."""
     if not options.path:
         die("device: --path names the file or block device that is overwritten; --size, --utilisation and --total say how "
             "much, --overwrite that what it holds may go")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studies of objects in DRAM, memcached beside: ops, memory, threads."""
+"""Studies of objects in DRAM, beside memcached: ops, memory, threads."""
 from server import FLASHIELD, MEMCACHED, MIB
 from study import cpus, study
 
@@ -8,7 +8,8 @@ ABSENT = 1000000000000  # keys from here on are never set
 # ---- ops -------------------------------------------------------------------------------------
 
 # Name: bytes of a value, first key, objects. Each size has keys of its own, so that all are there at the same time:
-# some 600 MB together. The size of the memory figures comes first: what follows partly fits into what it left over.
+# some 600 MB together. The size that the memory figures are about comes first, because the objects of later sizes
+# partly fit into the room that it left over.
 SIZES = {"257 B": (257, 100000000, 400000), "4 KB": (4096, 200000000, 40000), "100 KB": (102400, 300000000, 2000),
          "64 B": (64, 0, 500000)}
 KINDS = {"set": {"kind": "set"}, "get": {"kind": "get"}, "miss": {"kind": "get", "expect_misses": True},
@@ -16,8 +17,8 @@ KINDS = {"set": {"kind": "set"}, "get": {"kind": "get"}, "miss": {"kind": "get",
 
 
 def ops_cases():
-    """Kind, size, connections, pipeline: 257 B with all numbers of connections and pipelined; the other sizes as most
-    applications use them."""
+    """Yields kind, size, connections and pipeline: 257 B with all numbers of connections and pipelined, the other sizes
+    as most applications use them."""
     for connections in (1, 50, 1000):
         for pipeline in (1, 16):
             yield from ((kind, "257 B", connections, pipeline) for kind in ("set", "get", "miss", "mixed"))
@@ -109,8 +110,8 @@ def memory(s):
 
 @study("threads", "CPU per operation and rate with 1, 2, 4, 8 worker threads, memcached beside", plain=True)
 def threads(s):
-    """What grows with threads is waiting for locks and moving cache lines between cores. Through the network both
-    servers of a thread count run together; without it, threads of the worker drive the store."""
+    """Waiting for locks and moving cache lines between cores grow with the threads. Through the network both servers of
+    a thread count run together; without it, threads of the worker drive the store."""
     s.describe("worker threads",
                "get and set: 257 B values in DRAM, 50 connections, one command at a time on each, servers unpinned, -m "
                "512, one load generator. ctx sw.: voluntary context switches of the server's threads; one that waits "

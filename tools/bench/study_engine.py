@@ -17,7 +17,7 @@ PAPER_ROW = "512 MB, paper's figure 8, 16"
 @study("placement", "segment fill by candidates, functions and sizes, and what planning costs", plain=True)
 def placement(s):
     """Plans are simulated, nothing is written."""
-    # In segments of less, large objects are not told from small ones as in real segments.
+    # Smaller segments would not tell large objects from small ones as real segments do.
     full, table, steady = (s.scaled(mib * MIB, 4 * MIB) for mib in (512, 64, 16))
     s.describe("Segment fill and planning",
                'A row: placement, sizes, hash functions. Candidates are records of 32 B header, key and value; "x" is '
@@ -69,15 +69,15 @@ def of_model(shape):
 
 
 def bytes_of(shape):
-    """What a shape takes at the most: slots, stripes, segments, shards; a segment's hashes and filter while that is
-    built."""
+    """Returns the most bytes that a shape takes: slots, stripes, segments, shards; and a segment's hashes and filter
+    while the filter is built."""
     slots = shape["slots"]
     return (4 * slots * 65 // 64 + (64 << 20) + slots * shape.get("filter_bits", 0) // 8 +
             16 * slots // shape["segments"])
 
 
 def available_bytes():
-    """A third of it stays free: a bench must not make the machine swap."""
+    """Returns the memory that is available. fits() leaves a third of it free: a bench must not make the machine swap."""
     text = line_of("/proc/meminfo", "MemAvailable:").split()
     return int(text[0]) * 1024 if text[0].isdigit() else 0
 
@@ -87,16 +87,16 @@ def fits(shape):
 
 
 class Model:
-    """cost = a + b log2(slots), by least squares. The work of an operation is the same at any size; what grows is how
-    deep in the hierarchy of caches, translation buffers and page tables its two buckets lie, and each level is a few
-    times the size of the one before.
+    """cost = a + b log2(slots), by least squares. The work of an operation is the same at any size. But in a larger
+    index its two buckets lie deeper in the hierarchy of caches, translation buffers and page tables, of which each
+    level is a few times the size of the one before.
 
     It is a lower bound: smaller sizes know nothing of the step that comes where the slots outgrow the reach of the
     translation buffers. (A random read of 1.2 GB in huge pages took 200 ns on the machine that it was tried on, one of
     4 GB 330; a hit in 300 M slots 223 ns, in 1 G 406, foretold 233.)"""
 
     def __init__(self, points):
-        """points: (slots, cost). NaN comes out of fewer than two sizes."""
+        """points are (slots, cost). Fewer than two sizes give NaN."""
         points = [(math.log2(slots), cost) for slots, cost in points]
         self.slope = self.base = NAN
         if len({x for x, _ in points}) < 2:
@@ -111,7 +111,7 @@ class Model:
 
 
 def model_of(s, column, below=math.inf):
-    """From what was measured, of sizes below a limit."""
+    """Makes a model of the measured sizes below a limit."""
     return Model([(shape["slots"], cost) for shape in SHAPES if of_model(shape) and shape["slots"] < below
                   for cost in s.figures.samples("index", row_of(shape), column)])
 
@@ -128,7 +128,7 @@ def extrapolate(s, shape):
 
 
 def note_model_error(s, shape):
-    """How well the model would have foretold the largest size, had it not been measured."""
+    """Notes how well the model of the other sizes foretells the largest measured one."""
     columns = ("hit_ns", "miss_ns", "insert_ns")
     foretold = [model_of(s, column, shape["slots"]).predict(shape["slots"]) for column in columns]
     if math.isnan(foretold[0]):
@@ -141,7 +141,7 @@ def note_model_error(s, shape):
 
 @study("index", "index operations, memory and false matches, 10 M to 1 G slots", plain=True)
 def index(s):
-    """Sizes for which memory is short are extrapolated, and say so."""
+    """Sizes for which memory is short are extrapolated, and marked as such."""
     s.describe("The index by its size",
                "CPU nanoseconds per operation of one thread, at a load of 0.95 (insert: mean while it fills, and the last "
                "ones), on random keys and without overlap of one operation with the next; hashing the key's bytes is not "

@@ -17,7 +17,7 @@ SHARE_LEAST = 0.99  # of the hits of a measurement that flash must serve
 
 # ---- flash -----------------------------------------------------------------------------------
 
-# Of the fill, and of the objects of the server that keeps all in DRAM.
+# These hold for the fill, and for the objects of the server that keeps all in DRAM.
 SIZES = {"257 B": ({"value_bytes": 257, "wanted": 20000, "filler": 40000, "cycles": 24}, 80000),
          "4 KB": ({"value_bytes": 4096, "wanted": 2000, "filler": 4000, "cycles": 20}, 6000)}
 CASES = {"c1": (1, 1), "c16": (16, 1), "c50": (50, 1), "mget c4": (4, 100)}  # connections, keys per get
@@ -36,8 +36,8 @@ def counts(server):
 
 
 def cold_load(s, server, **spec):
-    """A load's result with a cold page cache, and what was counted meanwhile, warm-up included. This process shares the
-    load generator's CPU, not the server's."""
+    """Returns a load's result with a cold page cache, and the counts meanwhile, warm-up included. This process shares
+    the load generator's CPU, not the server's."""
     server.drop_cache()
     before = counts(server)
     load = s.load(server, **spec)
@@ -89,7 +89,7 @@ class FlashSize:
         return cells
 
     def of_server(self, name, row, number, connections, keys_per_get, seconds=0.8, **spec):
-        """A row's cells, and what was counted."""
+        """Returns a row's cells, and the counts."""
         result, counted = cold_load(self.s, self.servers[name], kind="get", order="uniform", connections=connections,
                                     keys_per_get=keys_per_get, seconds=self.s.seconds(seconds), warmup_share=0.1,
                                     seed=number + 1, **(self.loads[name] | spec))
@@ -108,7 +108,7 @@ class FlashSize:
         return cells, counted
 
     def sources(self, name, row, result, counted):
-        """Where the hits came from: a measurement of something else is noted as such."""
+        """Notes a measurement whose hits did not come from where they should."""
         share = ratio(counted["flash_hits"], counted["hits"])
         self.s.add(row, hit_percent=100 * ratio(result.hits, result.gets), flash_percent=100 * share)
         if name != IN_DRAM:
@@ -117,8 +117,8 @@ class FlashSize:
             self.s.note(f"{row}: hits were not from where they should be (see flash %).")
 
     def of_raw(self, row, number, connections, keys_per_get):
-        """Of the part of our file that holds segments, with as many pages per read as ours took so far. A short run
-        first tells how many reads fill the time."""
+        """Reads from the part of our file that holds segments, with as many pages per read as ours took so far. A short
+        run first tells how many reads fill the time."""
         ours = self.servers["flashield"]
         read = counts(ours)
         spec = {"path": ours.flash_path, "bytes": int(ours.flash_stat("segments_used") * ours.flash_stat("segment_bytes")),
@@ -223,7 +223,7 @@ class Pause:
         self.windows = {UNDER_WAY: 0, BETWEEN: 0}
 
     def new_keys(self, keys, **spec):
-        """The settings of a load that sets so many new keys and reads them."""
+        """Returns the settings of a load that sets so many new keys and reads them."""
         first, self.next_key = self.next_key, self.next_key + keys
         return {"kind": "set_get", "first_key": first, "keys": keys, "value_bytes": NEW_BYTES, "connections": 4,
                 "operations": 2 * keys} | spec
@@ -234,7 +234,8 @@ class Pause:
         return result
 
     def start(self, flash_bytes):
-        """New keys first, so that flash is full; then the hot ones, which nothing has pushed out when they are read."""
+        """Sets new keys first, so that flash is full, and then the hot ones, which nothing has pushed out when they are
+        read."""
         server = self.s.start(FLASHIELD, memory_mb=128, flash_bytes=flash_bytes)
         self.s.progress(f"pause: filling {'flash' if flash_bytes else 'DRAM'}")
         self.run(server, **self.new_keys(int(1.1 * (flash_bytes + 128 * MIB) / 319), connections=16, pipeline=8))
@@ -242,8 +243,8 @@ class Pause:
         return server
 
     def measure_windows(self, server, row):
-        """Short loads into one row, or, with sets on flash, each into the one that it belongs to: one in which a segment
-        was under way at its beginning, at its end or wholly within counts as such."""
+        """Puts short loads into one row. With sets on flash there are two rows: a load belongs to "under way" if a
+        segment was under way at its beginning, at its end or wholly within it."""
         seen = {}
         for _ in range(math.ceil(self.s.seconds(5.0) / WINDOW_SECONDS)):
             into = row
@@ -272,10 +273,10 @@ class Pause:
 
 @study("pause", "latency of DRAM hits while segments are written and reclaimed", plain=True)
 def pause(s):
-    """Hits on hot keys at a fixed rate far below what the server can do, alone and beside slow sets of new keys; on a
-    server with flash, where each segment that these fill takes the place of one that has to be reclaimed, and on one
-    without, where they only evict. The hot keys' values are larger than those that are set: a size group of its own, of
-    which never enough wait to fill a segment, so that they stay in DRAM although they are worth flash."""
+    """Hits on hot keys at a fixed rate, far below the most that the server can do, alone and beside slow sets of new
+    keys; on a server with flash, where each segment that these fill takes the place of one that has to be reclaimed,
+    and on one without, where they only evict. The hot keys' values are larger than those that are set: a size group of
+    its own, of which never enough wait to fill a segment, so that they stay in DRAM although they are worth flash."""
     s.describe("latency of DRAM hits while segments are written and reclaimed",
                "Hits: 50 connections, one get at a time, 2100 B values, at 20 % of the rate that the server reaches. "
                "Sets: 10,000 new keys per second of 257 B, each read once. -m 128 -t 1, 256 MiB of flash, full; server "
@@ -301,8 +302,8 @@ def pause(s):
 
 @study("capacity", "objects kept with little memory and much flash, extstore beside", plain=True)
 def capacity(s):
-    """How many objects are still there when all are read once, in order? Then sets go on until our flash turns over,
-    for that is when memory per object on flash is what it stays. One round: what is kept hardly depends on the
+    """Counts the objects that are still there when all are read once, in order. Then sets go on until our flash turns
+    over, for that is when memory per object on flash is what it stays. One round: what is kept hardly depends on the
     machine's mood, and it takes minutes."""
     objects = s.scaled(10000000, 200000)
     share = objects / 10000000
@@ -347,7 +348,7 @@ def capacity(s):
 # ---- real ------------------------------------------------------------------------------------
 
 def verify(s, server):
-    """Every byte of the flash, by flashield-inspect beside the daemon."""
+    """Checks every byte of the flash, by flashield-inspect beside the daemon."""
     tool = os.path.join(os.path.dirname(os.path.abspath(s.options.daemon)), "flashield-inspect")
     began = time.monotonic()
     try:
@@ -380,7 +381,7 @@ def real(s):
     if disk.f_bavail * disk.f_frsize <= 1.1 * MIB * flash_mb:
         s.note(f"{s.options.dir} has no room for a flash of this size.")
         return
-    # Worker and cleaner on a core each, as where it is used.
+    # Worker and cleaner have a core each, as in use.
     server = s.start(FLASHIELD, memory_mb=memory_mb, flash_bytes=flash_mb * MIB, unpinned=True,
                      extra=["--segment-size", f"{segment_mb}m"])
     load = {"value_bytes": 64, "value_bytes_most": 1024, "connections": 50}

@@ -18,8 +18,8 @@ EVENT_LOOP = "event_base_loop"
 NOTED = 10  # of the most expensive functions
 FLASH_KEYS = 16000  # set and read, which makes them candidates for flash
 
-# The load's settings; misses and flash say which keys are asked for. A flash hit is told from a get and a miss, which
-# come before it.
+# The load's settings; misses and flash choose the keys that are asked for. The cost of a flash hit follows from those
+# of a get and a miss, which come before it.
 GET, GET_PIPELINED, MISS = "get, one at a time", "get, 16 pipelined", "miss, one at a time"
 CASES = {
     GET: {"kind": "get"}, GET_PIPELINED: {"kind": "get", "pipeline": 16},
@@ -34,7 +34,7 @@ NAME = re.compile(r"(c?fn|c?ob)=\((\d+)\)(?: (.*))?$")
 
 
 class Profile:
-    """What callgrind counted: the total, and the self cost of each function by its name.
+    """The counts of callgrind: the total, and the self cost of each function by its name.
 
     Its file gives every function and object a number at its first mention, then a line per source line with the cost
     there; a line after "calls=" is the cost of a call and belongs to the callee's own lines. ValueError: the file isn't
@@ -105,14 +105,14 @@ def read_worker(path):
 
 
 def per_operation(more, less, operations):
-    """What one operation costs in all, and in which functions, the most expensive first."""
+    """Returns the cost of one operation in all, and by function, the most expensive first."""
     costs = {name: (cost - less.costs.get(name, 0)) / operations for name, cost in more.costs.items()}
     return (more.total - less.total) / operations, sorted(costs.items(), key=lambda cost: (-cost[1], cost[0]))
 
 
 def counted_run(s, kind, case, operations, flash):
-    """A server under callgrind: objects are stored, the load runs, the server ends. Its worker's profile, the load's
-    result, hits from flash."""
+    """A server under callgrind: objects are stored, the load runs, the server ends. Returns its worker's profile, the
+    load's result and the hits from flash."""
     path = os.path.join(s.options.dir, f"bench-{os.getpid()}.callgrind")
     wrapper = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=yes", "--fair-sched=try",
                f"--callgrind-out-file={path}", "--separate-threads=yes"]
@@ -120,7 +120,7 @@ def counted_run(s, kind, case, operations, flash):
         # It lowers its limit of descriptors to its connections, for good; valgrind refuses that unless they are just as
         # many as it leaves a program.
         wrapper = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *wrapper]
-    # So little memory that a load pushes objects out of it in a few seconds, in spite of valgrind.
+    # The memory is so small that a load pushes objects out of it in a few seconds, in spite of valgrind.
     spec = {"memory_mb": 16, "flash_bytes": 64 * MIB, "extra": [*OURS, "--segment-size", "256k"]} if flash else {
         "memory_mb": 64}
     keys = FLASH_KEYS if flash else 10000
@@ -146,8 +146,8 @@ def measure(s, name, case, kind, operations, number=0):
     total, costs = per_operation(more, less, operations)
     cost = total
     if flash:
-        # A few of the gets for what lies on flash are served from DRAM and a few miss: they are taken out at what they
-        # cost by themselves.
+        # A few of the gets for objects on flash are served from DRAM, and a few miss: each is taken out at the cost of
+        # its kind.
         on_flash = result.flash_hits - fewer.flash_hits
         hits, gets = result.hits - fewer.hits, result.gets - fewer.gets
         get = s.median(GET_PIPELINED if "pipeline" in case else GET, COLUMNS[kind])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studies of stress: what a drive that is slow, hangs or is full does to clients, under the emulated drive of
-tools/slowdrive; extstore beside."""
+"""Studies of stress: the effects on clients of a drive that is slow, hangs or is full. tools/slowdrive emulates the
+drive; extstore is measured beside."""
 import math
 import os
 import statistics
@@ -14,11 +14,11 @@ from study import study
 
 KEY_BYTES = 30
 HOT_FIRST = 2000000000  # keys that lie in DRAM
-SETS_BYTES_PER_SECOND = 40e6  # our cleaner keeps up then, which shares the CPU, so that what is to be written is written
+SETS_BYTES_PER_SECOND = 40e6  # our cleaner, which shares the CPU, keeps up then and writes all that it has to
 
 
 def has_drive(s):
-    """Is the emulated drive here? Where it is not, the study says so."""
+    """Returns whether the emulated drive is here. Where it is not, a note tells it."""
     if os.access(s.options.slowdrive, os.R_OK):
         return True
     s.note(f"The emulated drive ({s.options.slowdrive}) is not here.")
@@ -26,17 +26,17 @@ def has_drive(s):
 
 
 def resident_limit_mib(memory_mb):
-    """The target of resident memory for -m."""
+    """Returns the target of resident memory for -m."""
     return 1.1 * memory_mb + 24
 
 
 def keys_of(size, value_bytes):
-    """How many keys with such values are so many bytes, with keys and headers."""
+    """Returns how many objects with such values make so many bytes, keys and headers included."""
     return int(max(1, size / (value_bytes + ITEM_EXTRA_BYTES)))
 
 
 def sets(keys, value_bytes, bytes_per_second=0, **spec):
-    """A load that sets new keys in order; bytes_per_second 0: as fast as it goes."""
+    """Returns a load that sets new keys in order; with bytes_per_second 0 as fast as it goes."""
     reads = spec.get("kind") == "set_get"
     return {"kind": "set", "keys": keys, "value_bytes": value_bytes, "connections": 8,
             "pipeline": 8 if value_bytes < 8192 else 1, "operations": 2 * keys if reads else keys,
@@ -44,7 +44,8 @@ def sets(keys, value_bytes, bytes_per_second=0, **spec):
 
 
 def start_filled(s, kind, cycles, threads=1, **spec):
-    """A server on an emulated drive and the load's settings for keys on its flash; None: it can't be compared with."""
+    """Returns a server on an emulated drive and the load's settings for keys on its flash; None if it can't be compared
+    with."""
     server = s.start(kind, threads=threads, slow_drive=True, **spec)
     if not server:
         return None
@@ -58,7 +59,7 @@ def start_filled(s, kind, cycles, threads=1, **spec):
 
 
 def dram_items(server):
-    """Of extstore, those that are not on its flash."""
+    """Returns the number of objects in DRAM; for extstore, of those that are not on its flash."""
     if server.kind == FLASHIELD:
         return server.flash_stat("dram_items")
     items = server.stat("", "curr_items")
@@ -72,7 +73,7 @@ def dram_hits(server):
 
 
 class Counts:
-    """Counters with the time at which each was read, so that rates hold although the questions wait in a busy server."""
+    """Counters with the time of each reading, so that rates are right although the questions wait in a busy server."""
     READ = {
         "flash_hits": flash_hits, "misses": lambda server: server.stat("", "get_misses"),
         "shed": lambda server: server.flash_stat("flash_reads_shed") if server.kind == FLASHIELD else NAN,
@@ -92,7 +93,8 @@ class Counts:
 TIMEOUT_SECONDS = 0.2
 UNDER_WAY_SHARE = 1.25  # of the keys that are asked for in the read timeout
 WAYS = {"mget": (5000, 100, 0), "get": (1000, 1, 0), "pipe": (5000, 1, 64)}
-# How the load is raised: reads a second of the drive, keys per get, connections, whose pipelines grow then; 0: they grow.
+# The ways to raise the load: reads a second of the drive, keys per get, connections, whose pipelines grow then; with 0
+# connections these grow.
 FACTORS = [0.5, 1, 2, 4, 8, 16]
 CONTENDERS = [(FLASHIELD, 1), (EXTSTORE, 1), (FLASHIELD, 2), (EXTSTORE, 2)]
 HOT = {"first_key": HOT_FIRST, "keys": 100, "value_bytes": 16}  # extstore keeps such small ones in DRAM
@@ -104,8 +106,8 @@ class Contender:
         self.name = f"{server.kind} -t {server.threads}"
 
     def time_hot(self):
-        """p99 of gets of hot keys by a third, in the median: what disturbs the machine for a moment is no figure of the
-        server's."""
+        """Returns the median of three thirds' p99 of gets of hot keys: a moment's disturbance of the machine is no
+        figure of the server's."""
         thirds = []
         for _ in range(3):
             result = self.s.run(self.server, kind="get", order="uniform", rate=2000, urgent=True,
@@ -128,7 +130,8 @@ class Contender:
         return p99
 
     def point(self, way, factor):
-        """Flash hits a second, and p99 of hot keys beside; figures are taken amid the load, when its queues are full."""
+        """Measures flash hits a second, and p99 of hot keys beside. Figures are taken amid the load, when its queues
+        are full."""
         reads_per_second, keys_per_get, connections = WAYS[way]
         rate = factor * reads_per_second
         under_way = math.ceil(rate * TIMEOUT_SECONDS * UNDER_WAY_SHARE)
@@ -249,7 +252,7 @@ LOOK_SECONDS = 0.05
 
 
 def hang_seconds(s):
-    """Longer than the target at the least, so that "never" is no success."""
+    """Returns a time longer than the target, so that "never" is no success."""
     return max(60 * s.options.scale, 6)
 
 
@@ -258,7 +261,7 @@ def is_offline(server):
 
 
 class Watch:
-    """What is seen of a server over some time."""
+    """Observations of a server over some time."""
 
     def __init__(self, server, seconds):
         self.server, self.began = server, time.monotonic()
@@ -276,7 +279,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def commands(self):
-        """DRAM hits and sets so far."""
+        """Returns the DRAM hits and sets so far."""
         return dram_hits(self.server) + self.server.stat("", "cmd_set")
 
     def look(self):
@@ -297,8 +300,8 @@ class Watch:
 
 
 def watch_return(server):
-    """Seconds until the first hit from flash and until the flash is online; NaN: not in time, or it never was
-    offline."""
+    """Returns the seconds until the first hit from flash and until the flash is online; NaN if that is not in time, or
+    if it never was offline."""
     began, was_offline, hits = time.monotonic(), is_offline(server), flash_hits(server)
     first_hit = online = NAN
     while (math.isnan(first_hit) or (was_offline and math.isnan(online))) and (
@@ -352,7 +355,7 @@ def hang_case(s, row, server, keys, fault):
 
 @study("stress_hang", "a drive that answers nothing for a while, extstore beside")
 def stress_hang(s):
-    """One round: a hang takes a minute, and what it does to memory hardly depends on the machine's mood."""
+    """One round is enough: a hang takes a minute, and its effect on memory hardly depends on the machine's mood."""
     s.describe(
         "a drive that answers nothing for a while, extstore beside",
         f"The drive is emulated (tools/slowdrive); its reads, writes or both hang for {hang_seconds(s):.0f} s, and then it works "
@@ -394,7 +397,7 @@ def hang_targets(s, fault, reads):
             ("connections lost", "hang_lost", 0, "", {"at_most": 0}),
             ("longest time without food for the watchdog", "hang_unfed_s", 0, "s", {"at_most": WATCHDOG_SECONDS})):
         value = s.median(row, column)
-        # Something that didn't happen counts as long as it was waited for.
+        # An event that didn't come counts with the time for which it was awaited.
         if math.isnan(value) and never:
             s.note(f"{row}: {what}: never, within {never:.0f} s.")
             value = never
@@ -403,7 +406,7 @@ def hang_targets(s, fault, reads):
 
 # ---- stress_memory ---------------------------------------------------------------------------
 
-# Values one size after the other; the last is what is measured.
+# The sizes of values, one after the other; the last one is measured.
 SHIFTS = {"100 B": [100], "300 B": [300], "4 KiB": [4096], "1000 B, then 256 B": [1000, 256]}
 OURS_NAMES = ["flashield", "flashield + flash"]
 HOLDERS = {"flashield": (FLASHIELD, False), "memcached": (MEMCACHED, False), "flashield + flash": (FLASHIELD, True),
@@ -411,8 +414,8 @@ HOLDERS = {"flashield": (FLASHIELD, False), "memcached": (MEMCACHED, False), "fl
 
 
 def items_percent(server):
-    """DRAM items, of what index and filters leave of -m. memcached's `bytes` are items' bytes, and nothing is beside
-    them; extstore counts what is on flash too."""
+    """Returns DRAM items as a part of the memory that index and filters leave of -m. memcached's `bytes` are items'
+    bytes, and it has no other part; extstore counts objects on flash too."""
     size = server.memory_mb * MIB
     if server.kind == EXTSTORE:
         return NAN
@@ -424,7 +427,8 @@ def items_percent(server):
 
 
 def hold(s, row, server, shift):
-    """Two thirds of each size to fill, and one to look. Each key is read right after it was set, and must be there."""
+    """Uses two thirds of each size to fill the memory, and one to look. Each key is read right after it was set, and
+    must be there."""
     size = server.memory_mb * MIB
     total = size + 1.5 * server.flash_bytes if server.flash_bytes else 3 * size
     rate = SETS_BYTES_PER_SECOND if server.kind == FLASHIELD and server.flash_bytes else 0
@@ -453,7 +457,7 @@ def hold(s, row, server, shift):
 
 @study("stress_memory", "what of -m is items, small and large memories, memcached and extstore beside")
 def stress_memory(s):
-    """One round: what memory holds hardly depends on the machine's mood."""
+    """One round is enough: the contents of memory hardly depend on the machine's mood."""
     s.describe("what of -m is items, memcached and extstore beside",
                "New keys of 30 B are set, and each is read in the next batch: three times the memory without flash; with "
                "flash the memory and 1.5 times the flash (--admission all, 2 x -m, at least 128 MiB, 40 MB/s). Items: bytes "
@@ -487,7 +491,7 @@ def stress_memory(s):
 # ---- stress_clwa -----------------------------------------------------------------------------
 
 OBJECTS_KIB = [2 << i for i in range(10)]
-# Of a size: with segments of 32 objects of that size, just below 1/32 of a segment, and just over 1/64.
+# The kinds of a size: with segments of 32 objects of that size, just below 1/32 of a segment, and just over 1/64.
 SHARES = [1, 0.52]
 KEPT_SHARE = 0.8  # of the flash, by the newest keys: those must be there
 
@@ -504,8 +508,8 @@ def clwa_row(kind, object_kib, share):
 
 
 def clwa_case(s, kind, object_kib, share):
-    """Large objects that are set once, all admitted, so that flash is a FIFO of them. One turn to fill it, and then
-    those that are measured. An object that is written must be found again: one that isn't is written in vain."""
+    """Sets large objects once, all admitted, so that flash is a FIFO of them: one turn fills it, and the later turns
+    are measured. An object that is written and can't be found again was written in vain."""
     row, segment = clwa_row(kind, object_kib, share), segment_of(object_kib)
     memory_mb = max(segment * 8 >> 20, 16)
     flash_bytes = max(segment * s.scaled(32, 16), s.scaled(64 * MIB, 16 * MIB))
@@ -550,7 +554,7 @@ def clwa_case(s, kind, object_kib, share):
 
 @study("stress_clwa", "bytes written per byte set, large objects set once, extstore beside")
 def stress_clwa(s):
-    """One round: bytes hardly depend on the machine's mood."""
+    """One round is enough: bytes hardly depend on the machine's mood."""
     s.describe(
         "bytes written per byte set, large objects set once, extstore beside",
         "New objects (keys of 30 B) are set at 40 MB/s, from 16 KiB on at 120 MB/s, ours at 50 segments a second at most, "
@@ -595,7 +599,7 @@ class HotKeys:
                                                       "connections": connections})
 
     def find(self):
-        """Goes on to the next key that is read from the drive; the drive's reads before that."""
+        """Goes on to the next key that is read from the drive. Returns the drive's reads before that."""
         reads = self.server.drive.reads
         while True:
             self.used += 1
@@ -619,7 +623,7 @@ class HotKeys:
 
 @study("stress_hot", "one object on flash that everybody asks for, extstore beside")
 def stress_hot(s):
-    """How many reads does the drive do for a million gets, on a fast drive and on one whose reads take a millisecond?"""
+    """Counts the drive's reads for a million gets, on a fast drive and on one whose reads take a millisecond."""
     s.describe(
         "one object on flash that everybody asks for, extstore beside",
         "One key whose object lies on flash, another in each measurement, is asked for by 200 connections, one get each, a "
@@ -666,7 +670,7 @@ def index_case(s, name):
             "--admission", "all", "--flash-object-size", f"{RECORD_BYTES * OF_TRUTH[name]:.0f}"]) as server:
         stat = server.flash_stat
         for number in range(4):
-            # Less than a server on one CPU can do, as latencies are told.
+            # The rate is below the most that a server on one CPU can do, because latencies are measured.
             load = s.load(server, **sets(turn, 257, 30e6, first_key=number * turn))
             while load.running():
                 slots = stat("index_slots")
@@ -681,7 +685,7 @@ def index_case(s, name):
               index_load=stat("index_load"),
               index_mib=(stat("index_bytes") + stat("filter_bytes") + stat("index_other_bytes")) / MIB,
               index_segments_percent=100 * ratio(stat("segments_used"), stat("segments_total")),
-              # Of all segments, bytes of objects that can still be found.
+              # The bytes of objects that can still be found, of those of all segments.
               index_live_percent=100 * stat("flash_live_bytes") / flash_bytes, index_drops=stat("index_drops"),
               index_grown=grown, index_growing_p99_us=growing.us(0.99), index_set_p99_us=steady.us(0.99),
               index_set_max_us=max(growing.max, steady.max) / 1e3)
@@ -700,7 +704,7 @@ def index_case(s, name):
 
 @study("stress_index", "a guess of the objects' size far from the truth")
 def stress_index(s):
-    """One round: what an index holds hardly depends on the machine's mood."""
+    """One round is enough: the contents of an index hardly depend on the machine's mood."""
     s.describe(
         "--flash-object-size far from the truth",
         "New keys of 30 B with values of 257 B (320 B on flash) are set at 30 MB/s until the flash has turned over three times "

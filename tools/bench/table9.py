@@ -24,7 +24,7 @@ HEADS = {"paper_ops_s": "paper ops/s", "here_ops_s": "here ops/s", "paper_us": "
 
 
 def table9(figures):
-    """Adds the study, which is printed like one; nothing when neither of the two has run."""
+    """Adds the table as a study; does nothing when neither of the two has run."""
     cells = {}
     for line, (ops_s, latency_us, study, row) in LINES.items():
         cells[line] = (ops_s, figures.median(study, row.format(50), "ops_s"), latency_us,

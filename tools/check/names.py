@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are spoken of exist: reports names of files and folders, in Markdown documents and in comments of C
-sources, that nothing in the tree has.
+"""Files that are spoken of exist: reports names of files and folders that nothing in the tree has, in Markdown documents,
+in comments of C sources, in comments and docstrings of Python, and in comments of shell and configuration files.
 
 Prints a line per finding and exits with 1; silent when clean. Run from the top folder. A word is a name when it ends in
 one of EXTENSIONS, or has a slash and begins with a folder at the top. It may be relative to the top, to the document's
@@ -9,20 +9,25 @@ folder, or end the path of any file ("store.h", "conn/conn.h"); * stands for any
 entry in EXCEPTIONS.
 """
 import fnmatch
+import io
 import os
 import re
 import subprocess
 import sys
+import tokenize
 
 EXTENSIONS = (".c", ".h", ".cc", ".def", ".py", ".sh", ".md", ".mk")
 SOURCES = (".c", ".h", ".cc", ".def")
+HASHED = (".sh", ".bash", ".conf", ".example", ".toml", ".mk", ".service", ".socket", ".postinst", ".postrm", ".prerm")  # comments begin with #
 
 # (document or None for all, name, why it may be spoken of)
 EXCEPTIONS: list[tuple[str | None, str, str]] = [
     (None, "sysexits.h", "is the C library's"),
+    ("tests/mutants/mutants.py", "test_file.py", "stands for any test of a protocol"),
 ]
 
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|(/\*.*?\*/|//[^\n]*)', re.DOTALL)
+HASH = re.compile(r"(?:^|(?<=\s))#.*")
 # No part of an URL, of an absolute or a home path, or of what follows a variable.
 WORD = re.compile(r"(?<![\w./:~@$})])[A-Za-z0-9_*.][\w.*/-]*")
 
@@ -41,9 +46,28 @@ def texts(path):
     if path.endswith(".md"):
         yield 1, re.sub(r"https?://\S+", "", text)
         return
+    if path.endswith(".py"):
+        yield from python_texts(text)
+        return
+    if path.endswith(HASHED):
+        for number, line in enumerate(text.splitlines(), 1):
+            match = HASH.search(line)
+            if match:
+                yield number, match[0]
+        return
     for match in COMMENT.finditer(text):
         if match[1]:
             yield text.count("\n", 0, match.start()) + 1, match[1]
+
+
+def python_texts(text):
+    """Comments, and strings that are statements."""
+    begins = True
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins):
+            yield token.start[0], token.string
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            begins = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 class Tree:
@@ -59,7 +83,8 @@ class Tree:
     def has(self, name, folder):
         if "*" in name:
             return any(fnmatch.fnmatchcase(end, name) for end in self.ends)
-        return name in self.ends or os.path.normpath(os.path.join(folder, name)) in self.paths
+        # A program may be named without its source's extension.
+        return name in self.ends or name + ".c" in self.ends or os.path.normpath(os.path.join(folder, name)) in self.paths
 
 
 def parents(path):
@@ -78,7 +103,7 @@ def main():
     known = Tree(paths)
     found = False
     for path in paths:
-        if not path.endswith((".md", *SOURCES)):
+        if not path.endswith((".md", ".py", *SOURCES, *HASHED)):
             continue
         for first, text in texts(path):
             for match in WORD.finditer(text):

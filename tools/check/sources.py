@@ -86,8 +86,9 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
-README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "segments", "server", "tools", "tests", "packaging",
-                  "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics", "server/proto"]
+README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "segments", "server", "server/store", "tools", "tests",
+                  "packaging", "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics",
+                  "server/proto"]
 README_LINES = 60
 
 # This file names what it looks for.
@@ -107,7 +108,7 @@ def find(path, line, text):
 
 
 def listed():
-    """What git has or would have; outside of a checkout, all but what is built."""
+    """Returns the files that git has or would have; outside of a checkout, all files that no build has made."""
     try:
         return subprocess.run(
             ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],

@@ -11,8 +11,6 @@ import subprocess
 import sys
 
 EVERYWHERE = [""]
-OUTSIDE_SERVER = ["base/", "classifier/", "conf/", "flashindex/", "segments/", "tests/", "tools/", "packaging/", "README.md",
-                  "ARCHITECTURE.md", "DECISIONS.md", "FIGURES.md", "HACKING.md"]
 
 # (phrase that must not occur, folders or files where it must not, what to say instead)
 TABLE = [
@@ -31,17 +29,17 @@ TABLE = [
      "extended options are memcached's -o; anything else has options"),
     (r"(?i)\bthe (authors' )?simulator", EVERYWHERE,
      "no simulator is in the tree: name the program, or say that a program drives the clock"),
-    (r"(?i)free place|retired place|places? on flash", OUTSIDE_SERVER, "say segment, position or block"),
-    (r"\bplaces? of (a |the )?(slot|segment|row|word)", OUTSIDE_SERVER, "say number, index or position"),
+    (r"(?i)free place|retired place|places? on flash", EVERYWHERE, "say segment, position or block"),
+    (r"\bplaces? of (a |the )?(slot|segment|row|word)", EVERYWHERE, "say number, index or position"),
     (r"\bstruct seg\b", EVERYWHERE, "the handle of all segments is struct segments"),
     (r"(?i)\bpromise[sd]?\b", ["tools/bench/", "tools/dashboard/", "packaging/", "README.md"],
      "a figure that the project aims at is a target"),
     (r"\bDESIGN(\.md)?\b|\(section [0-9]", EVERYWHERE,
      "no design document is in the tree: say the argument, or name the README that has it"),
     (r"(?i)black ?list|white ?list", EVERYWHERE, "say what is refused or allowed"),
-    # To be switched on when server/ holds them:
-    # (r"(?i)free place|retired place|places? on flash", EVERYWHERE, as above)
-    # (r"(?i)candidate", ["server/net/"], "say which objects or keys may answer")
+    (r"(?i)candidate", ["server/net/"], "a candidate is offered to a plan; say which objects, keys or processes are meant"),
+    (r"\bplaces?\b|_place\b", ["server/conn/", "server/count/", "server/metrics/", "server/proto/"],
+     "a place is a key's 64-bit value from which positions follow; say position, number or tier"),
 ]
 
 # (path, text of the line): the line may say it.

@@ -9,7 +9,7 @@
  * The shares of silent and unread keys are not published per application. They are chosen, once
  * for all twenty, so that the whole has the published shares of writes and unread writes.
  *
- * Threads: pure functions.
+ * Threads: any, as the functions are pure.
  */
 #ifndef FS_TOOLS_COMMON_APP_PLAN_H
 #define FS_TOOLS_COMMON_APP_PLAN_H

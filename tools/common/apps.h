@@ -5,7 +5,7 @@
  * program (github utah-scs/lsm-sim), hit ratios from the Flashield paper's tables 5 (LRU) and
  * 6 (victim cache, an LRU over DRAM and flash), shares from its table 2 and figure 2.
  *
- * Threads: constant.
+ * Threads: any, as all is constant.
  */
 #ifndef FS_TOOLS_COMMON_APPS_H
 #define FS_TOOLS_COMMON_APPS_H
@@ -44,7 +44,7 @@ struct app {
 
 extern const struct app app_table[APP_COUNT];
 
-/* The index of an id in app_table, or -1. */
+/* Returns the index of an id in app_table, or -1. */
 int app_find(uint32_t id);
 
 #endif

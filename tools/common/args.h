@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* The exit status of all tools beside 0: 1 = the run found wrong data, 2 = the run failed. */
 enum { EXIT_WRONG = 1, EXIT_TROUBLE = 2 };
 
@@ -19,19 +21,19 @@ _Noreturn void arg_die(const char *format, ...) __attribute__((format(printf, 1,
 
 /* The following functions return the value of text, which lies in low..high. option is the name for the error line. */
 
-/* A whole number; suffixes k, m, g are thousands. */
+/* Reads a whole number; the suffixes k, m, g are powers of 1000. */
 uint64_t arg_count(const char *option, const char *text, uint64_t low, uint64_t high);
 
-/* A decimal number; a fraction "1/100" is one too. */
+/* Reads a decimal number; a fraction like "1/100" is one too. */
 double arg_real(const char *option, const char *text, double low, double high);
 
-/* Bytes: suffixes k m g t, powers of 1024. */
+/* Reads bytes; the suffixes k m g t are powers of 1024. */
 uint64_t arg_size(const char *option, const char *text, uint64_t low, uint64_t high);
 
-/* Microseconds: suffixes us ms s m h d; without one, seconds. */
+/* Reads a time in microseconds; the suffixes are us ms s m h d, and a number without one is in seconds. */
 uint64_t arg_time_us(const char *option, const char *text, uint64_t low_us, uint64_t high_us);
 
-/* The index of text in a NULL-terminated list of words. */
+/* Returns the index of text in a NULL-terminated list of words. */
 int arg_word(const char *option, const char *text, const char *const *words);
 
 /* The form of an option's value, and the type of the variable that receives it. */
@@ -58,7 +60,7 @@ struct arg_option {
 	char letter; /* the short form; 0: none */
 };
 
-/* A row: its fields beyond the first three are named. ARGS_END ends the table. */
+/* ARG makes a row, whose fields beyond the first three are named. ARGS_END ends the table. */
 #define ARG(name_, kind_, to_, ...) \
 	{ \
 		.name = name_, .kind = kind_, .to = to_, ##__VA_ARGS__ \
@@ -70,6 +72,6 @@ struct arg_option {
 
 /* Stores the options of argv in the variables of their rows. The rows end with ARGS_END. "--help" prints help,
    "--version" the version; both end the program. Returns the index of the first word that is no option. */
-int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
+FS_MUST_CHECK int args_parse(int argc, char **argv, const struct arg_option *options, const char *help);
 
 #endif

@@ -23,7 +23,7 @@ struct intern {
 void intern_init(struct intern *intern);
 void intern_fini(struct intern *intern);
 
-/* The id of a hash. A new hash gets the next free id. Aborts when memory is out. */
+/* Returns the id of a hash. A new hash gets the next free id. Aborts when memory is out. */
 uint32_t intern_id(struct intern *intern, uint64_t hash);
 
 #endif

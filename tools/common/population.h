@@ -3,7 +3,7 @@
  * The keys of an application, with the number of uses and the value size of each. tracegen plays their
  * lives; the placement study uses their sizes.
  *
- * Threads: pure functions; a generator has one owner.
+ * Threads: any, as the functions are pure; a generator has one owner.
  */
 #ifndef FS_TOOLS_COMMON_POPULATION_H
 #define FS_TOOLS_COMMON_POPULATION_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers as a person reads them in a report, and the progress line.
+ * Numbers in the form in which a person reads them in a report, and the progress line.
  *
  * Each text_* function writes into the caller's buffer and returns it. Pure functions.
  */
@@ -17,7 +17,7 @@ char *text_size(double bytes, char out[TEXT_BYTES]); /* "257 B", "4.10 MiB" */
 char *text_duration(double seconds, char out[TEXT_BYTES]); /* "12 us", "1.50 ms", "2.3 s", "1 h 04 min" */
 char *text_grouped(uint64_t value, char out[TEXT_BYTES]); /* "3 778 763" */
 
-/* An option value for the daemon: the time rounded to three digits, in a unit it understands. */
+/* Returns an option value for the daemon: the time rounded to three digits, in a unit it understands. */
 char *text_option_time(double seconds, char out[TEXT_BYTES]); /* "12.3s", "350ms" */
 
 /*

@@ -62,7 +62,8 @@ int trace_parse_meta_header(const char *line, size_t length, struct trace_column
 int trace_parse_row(enum trace_format format, const struct trace_columns *columns, const char *line, size_t length,
 		    struct trace_row *row, const char **why) FS_MUST_CHECK;
 
-/* The format of a trace by its first line, TRACE_AUTO if it is unknown. *is_header says that the line is no request. */
+/* Returns the format of a trace by its first line, TRACE_AUTO if it is unknown. *is_header says that the line is no
+   request. */
 enum trace_format trace_detect(const char *line, size_t length, bool *is_header);
 
 /* A request with dense ids in place of texts: keys and applications count from 0, in the order of
@@ -89,19 +90,19 @@ void trace_reader_close(struct trace_reader *reader);
 /* Returns 1 for a request, 0 at the end, FS_EIO or FS_ECORRUPT with a text in trace_reader_error. Blocks for I/O. */
 int trace_reader_next(struct trace_reader *reader, struct trace_request *request) FS_MUST_CHECK;
 
-/* The format in use, and the text of the last error, which belongs to the reader. */
+/* Return the format in use, and the text of the last error, which belongs to the reader. */
 enum trace_format trace_reader_format(const struct trace_reader *reader);
 const char *trace_reader_error(const struct trace_reader *reader);
 
-/* The number of broken rows, and the reason and line number of the first of them. */
+/* Returns the number of broken rows. *why and *line are the reason and the line number of the first of them. */
 uint64_t trace_reader_broken(const struct trace_reader *reader, const char **why, uint64_t *line);
 
-/* The numbers of keys and applications so far. */
+/* Return the numbers of keys and of applications so far. */
 uint32_t trace_reader_keys(const struct trace_reader *reader);
 uint32_t trace_reader_apps(const struct trace_reader *reader);
 
-/* An application's name in the trace, and the number that stands for it in keys: the name itself
-   where it is a number, otherwise its number in the order of appearance, from 1. */
+/* Return an application's name in the trace, and the number that stands for it in keys: the name itself where it is a
+   number, otherwise its number in the order of appearance, from 1. */
 const char *trace_reader_app_name(const struct trace_reader *reader, uint32_t app);
 uint64_t trace_reader_app_number(const struct trace_reader *reader, uint32_t app);
 

@@ -63,6 +63,6 @@ class Prometheus:
         return [(series["metric"], [(float(at), float(value)) for at, value in series["values"]]) for series in data["result"]]
 
     def label_values(self, definition):
-        """What a variable of the dashboard may be: "label_values(series, label)"."""
+        """Returns the values that a variable of the dashboard may have: "label_values(series, label)"."""
         series, label = LABEL_VALUES.fullmatch(definition).groups()
         return sorted({found[label] for found in self.ask("series", **{"match[]": series})})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the dashboard shows, as a table: rows of panels, each with its queries and a description for an operator.
+"""The contents of the dashboard, as a table: rows of panels, each with its queries and a description for an operator.
 
 In a query {@ stands for the chosen daemons ({@,tier="dram"}), [%] for the range of a rate. Sums go over all chosen daemons;
 what can't be summed has a line for each. A panel's width is in 24ths of the screen.

@@ -10,37 +10,40 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "tools/inspect/flash.h"
 #include "tools/inspect/options.h"
 #include "tools/inspect/segment.h"
 
-/* One function per command; flash is open. */
-int command_list(const struct inspect_options *options, const struct flash *flash);
-int command_verify(const struct inspect_options *options, const struct flash *flash);
-int command_find(const struct inspect_options *options, const struct flash *flash);
-int command_dump(const struct inspect_options *options, const struct flash *flash);
-int command_segment(const struct inspect_options *options, const struct flash *flash);
+/* These functions execute a command each; flash is open. */
+FS_MUST_CHECK int command_list(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_verify(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_find(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_dump(const struct inspect_options *options, const struct flash *flash);
+FS_MUST_CHECK int command_segment(const struct inspect_options *options, const struct flash *flash);
 
 /* ---- shared by commands ---------------------------------------------------------------------- */
 
-/* All segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */
+/* Looks at all segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */
 struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 
 /*
- * The numbers of the complete segments, youngest first: of the last start only, or with all_starts of every start. The
- * caller frees them with mem_free.
+ * Returns the numbers of the complete segments, youngest first: of the last start only, or with all_starts of every
+ * start. The caller frees them with mem_free.
  */
 uint32_t *command_youngest_first(const struct flash *flash, const struct segment *segments, bool all_starts,
 				 uint32_t *count);
 
-/* The superblock's part of list, as text and as JSON. The caller owns the JSON. */
+/* Print the superblock's part of list as text, and make it as JSON, which the caller owns. */
 void superblock_print(const struct inspect_options *options, const struct flash *flash, bool in_use);
 json_t *superblock_json(const struct flash *flash, bool in_use);
 
-/* The JSON form of a segment in all commands: state, reason, and the header's fields if it has one. The caller owns it. */
+/* Returns the JSON form of a segment in all commands: state, reason, and the header's fields if it has one. The caller
+   owns it. */
 json_t *segment_json(const struct segment *segment);
 
-/* A remark about one copy of the superblock, or NULL. *failure says that a check failed; otherwise it is a note. */
+/* Returns a remark about one copy of the superblock, or NULL. *failure says that a check failed; otherwise it is a
+   note. */
 const char *superblock_copy_remark(const struct flash_copy copies[FORMAT_COPIES], unsigned copy, bool *failure);
 
 /* The location of a key's youngest record: find.c looks for it, dump.c shows it. */
@@ -49,6 +52,7 @@ struct find_location {
 	uint64_t offset;
 };
 /* Returns false if no record of options->key was found. Reads all segments. */
-bool find_youngest(const struct inspect_options *options, const struct flash *flash, struct find_location *location);
+FS_MUST_CHECK bool find_youngest(const struct inspect_options *options, const struct flash *flash,
+				 struct find_location *location);
 
 #endif

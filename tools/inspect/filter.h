@@ -17,10 +17,10 @@ struct filter {
 	uint64_t hash_seed;
 };
 
-/* bytes: the filter's part of the footer, length bytes long. */
+/* Reads a filter from bytes, which is the filter's part of the footer, length bytes long. */
 void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length);
 
-/* Whether the filter lets this key pass. Filters of an unknown kind let every key pass. */
+/* Returns whether the filter lets this key pass. Filters of an unknown kind let every key pass. */
 bool filter_passes(const struct filter *filter, const uint8_t *key, uint32_t length);
 
 #endif

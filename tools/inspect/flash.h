@@ -62,9 +62,10 @@ void flash_read(const struct flash *flash, void *buffer, uint64_t bytes, uint64_
  * Reads both copies anew. Returns false when none is good. While a daemon uses the flash, copies that
  * differ are read again for a moment, so a write under way is not reported.
  */
-bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES], struct format_super *super);
+FS_MUST_CHECK bool flash_read_super(const struct flash *flash, struct flash_copy copies[FORMAT_COPIES],
+				    struct format_super *super);
 
-/* Whether a daemon holds its lock on the file now. Takes no lock itself. */
+/* Returns whether a daemon holds its lock on the file now. Takes no lock itself. */
 bool flash_in_use(const struct flash *flash);
 
 #endif

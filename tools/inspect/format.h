@@ -7,13 +7,15 @@
  * No byte is trusted: parse functions report a verdict, flaw functions report impossible numbers. After
  * both, offsets and lengths lie within a segment.
  *
- * Threads: pure functions. Ownership: structs point into the caller's bytes where their fields say so.
+ * Threads: any, as the functions are pure. Ownership: structs point into the caller's bytes where their fields say so.
  */
 #ifndef FS_TOOLS_INSPECT_FORMAT_H
 #define FS_TOOLS_INSPECT_FORMAT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 #define FORMAT_PAGE 4096u
 #define FORMAT_AREA_BYTES 65536u /* before segment 0 */
@@ -40,7 +42,7 @@ enum format_verdict {
 	FORMAT_UNKNOWN, /* whole, but of another version or with an incompatible feature */
 };
 
-/* Static text. */
+/* Returns static text. */
 const char *format_verdict_text(enum format_verdict verdict);
 
 struct format_features {
@@ -88,22 +90,24 @@ struct format_tail {
 	uint64_t filter_bytes, filter_sum;
 };
 
-/* *out is filled unless the result is BLANK or NO_MAGIC; page is FORMAT_PAGE bytes. */
-enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
-enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
-/* bytes: the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
-enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
+/* format_super_parse and format_header_parse judge a page of FORMAT_PAGE bytes. *out is filled unless the result is BLANK
+   or NO_MAGIC. */
+FS_MUST_CHECK enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out);
+FS_MUST_CHECK enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out);
+/* Judges the last FORMAT_TAIL_BYTES of a segment. *out is filled whatever the result. */
+FS_MUST_CHECK enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out);
 
-/* An impossible number as static text, or NULL. After NULL the areas of a segment lie within it, in their order. */
+/* format_super_flaw, format_header_flaw and format_tail_flaw return an impossible number as static text, or NULL. After
+   NULL the areas of a segment lie within it, in their order. */
 const char *format_super_flaw(const struct format_super *super);
 const char *format_header_flaw(const struct format_header *header, const struct format_super *super);
 const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header);
 
-/* Whether all bytes are zero; and the checksum of the format over bytes. */
+/* format_is_zero returns whether all bytes are zero, format_sum the format's checksum of the bytes. */
 bool format_is_zero(const uint8_t *bytes, uint64_t length);
 uint64_t format_sum(const void *bytes, uint64_t length);
 
-/* The offset of a segment on the device. */
+/* Returns the offset of a segment on the device. */
 uint64_t format_segment_offset(const struct format_super *super, uint32_t number);
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -130,9 +134,9 @@ struct format_record {
  */
 uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out);
 
-/* Whether the keyed check holds. The whole record is at bytes. */
-bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
-			const struct format_record *record);
+/* Returns whether the keyed check holds. The whole record is at bytes. */
+FS_MUST_CHECK bool format_record_good(const struct format_super *super, uint64_t sequence, const uint8_t *bytes,
+				      const struct format_record *record);
 
 /* ---- the footer's list of offsets ------------------------------------------------------------ */
 
@@ -144,7 +148,7 @@ struct format_list {
 	uint32_t taken;
 };
 
-/* bytes: the list of the footer, length bytes long, which outlives *list. */
+/* Begins with the first record. bytes is the list of the footer, length bytes long, which outlives *list. */
 void format_list_init(struct format_list *list, const struct format_header *header, const uint8_t *bytes,
 		      uint64_t length);
 
@@ -153,6 +157,6 @@ void format_list_init(struct format_list *list, const struct format_header *head
  * too early, or leads out of its area; no further record can be found then. Offsets never fall. The first
  * offset of an area may be its first byte, and the same offset may come twice: the caller judges that.
  */
-bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
+FS_MUST_CHECK bool format_list_next(struct format_list *list, uint64_t *offset, bool *extent);
 
 #endif

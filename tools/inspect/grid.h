@@ -18,7 +18,7 @@ struct grid_column {
 
 struct grid;
 
-/* The caller owns columns, which outlive the grid. destroy frees the grid. */
+/* Makes an empty grid. The caller owns columns, which outlive the grid. destroy frees the grid. */
 struct grid *grid_create(const struct grid_column *columns);
 void grid_destroy(struct grid *grid);
 

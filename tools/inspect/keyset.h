@@ -16,7 +16,7 @@ struct keyset {
 	uint64_t capacity, room;
 };
 
-/* The bytes of a set for n keys. */
+/* Returns the bytes of a set for n keys. */
 uint64_t keyset_bytes(uint64_t n);
 
 /* init makes a set for at most n keys and ends the program when memory is out; fini frees it. */

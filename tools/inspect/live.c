@@ -63,7 +63,7 @@ static void count_key(struct live *live, const struct key *key, struct live_coun
 	}
 }
 
-/* Leaves out a segment that was overwritten since the first look, because it is younger than those counted before it. */
+/* Leaves out a segment that was overwritten since the first look, because it is younger than those counted before. */
 static void end_segment(void *context, const struct scan_outcome *outcome)
 {
 	struct live *live = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many of a segment's records can still be live. The file alone gives upper bounds only: the daemon's
- * memory knows the current records, and an overwrite, a delete, a flush_all or an eviction leaves no trace
- * on flash. The file tells, youngest segment first:
+ * The number of a segment's records that can still be live. The file alone gives upper bounds only: the daemon's memory
+ * knows the current records, and an overwrite, a delete, a flush_all or an eviction leaves no trace on flash. The file
+ * tells, youngest segment first:
  *
  *   superseded  a younger segment holds a record of the same key
  *   expired     its time is over, and it is not superseded; this needs the daemon's uptime
@@ -20,7 +20,7 @@
 #include "tools/inspect/segment.h"
 
 struct live_count {
-	bool known; /* false: of an earlier start, not complete, or overwritten meanwhile */
+	bool known; /* false: the segment is of an earlier start, not complete, or overwritten meanwhile */
 	uint64_t live, superseded, expired;
 	uint64_t expiring; /* of the live ones, those that have an expiry */
 	uint64_t failures; /* of the walk: the figures may lack records */

@@ -137,7 +137,7 @@ static void look_once(const struct flash *flash, const struct format_super *supe
 	}
 }
 
-/* Whether a daemon may be writing the segment. */
+/* Returns whether a daemon may be writing the segment. */
 static bool is_doubtful(const struct segment *segment, uint64_t newest)
 {
 	return segment_failed(segment) ||

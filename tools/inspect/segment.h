@@ -46,10 +46,10 @@ struct segment {
 	struct format_tail tail;
 };
 
-/* Static text. */
+/* Returns static text. */
 const char *segment_state_text(enum segment_state state);
 
-/* Whether the state is a failed check. */
+/* Returns whether the state is a failed check. */
 static inline bool segment_failed(const struct segment *segment)
 {
 	return segment->state == SEGMENT_BROKEN || segment->state == SEGMENT_MISSING;
@@ -66,8 +66,8 @@ void segment_judge(const struct format_super *super, uint32_t number, bool block
  */
 FS_MUST_CHECK int segment_look(const struct flash *flash, uint32_t number, uint64_t newest, struct segment *out);
 
-/* Waits for a moment as segment_look does, and reads the superblock anew. *super stays when the layout has changed or no
-   copy is whole. */
+/* Waits for a moment as segment_look does, and reads the superblock anew. *super stays when the layout has changed or
+   no copy is whole. */
 void segment_wait(const struct flash *flash, struct format_super *super);
 
 /* Marks a complete segment that was overwritten while it was read. */
@@ -83,13 +83,13 @@ FS_MUST_CHECK int segment_changed(const struct flash *flash, const struct segmen
  */
 FS_MUST_CHECK int segment_look_at_all(const struct flash *flash, struct segment **out, uint64_t *newest);
 
-/* Whether the last start wrote the segment. A daemon serves no segment of an earlier start. */
+/* Returns whether the last start wrote the segment. A daemon serves no segment of an earlier start. */
 static inline bool segment_of_last_start(const struct format_super *super, const struct segment *segment)
 {
 	return segment->header.attach_epoch == super->attach_epoch;
 }
 
-/* The share of the extents and data area that records take, computed like the daemon's statistics. */
+/* Returns the share of the extents and data area that records take, computed like the daemon's statistics. */
 double segment_fill(const struct segment *segment);
 
 #endif

@@ -131,7 +131,7 @@ static bool check_footer(struct walk *walk)
 	return list_good;
 }
 
-/* Whether the segment was judged by this footer. */
+/* Returns whether the segment was judged by this footer. */
 static bool footer_is_current(const struct walk *walk)
 {
 	struct format_tail tail;

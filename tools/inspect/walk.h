@@ -32,7 +32,7 @@ struct walk_totals {
 	bool overtaken; /* the footer no longer belongs to `segment`, which is being rewritten */
 };
 
-/* segment: COMPLETE. super: the superblock whose reserves count. */
+/* Walks over a COMPLETE segment. super is the superblock whose reserves count. FS_OK or FS_ENOMEM. */
 FS_MUST_CHECK int walk_segment(const struct format_super *super, const struct segment *segment, struct window *window,
 			       const struct walk_events *events, void *context, struct walk_totals *totals);
 

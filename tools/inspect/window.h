@@ -32,8 +32,8 @@ void window_fini(struct window *window);
 void window_open(struct window *window, uint32_t number);
 
 /*
- * The length bytes at an offset of the segment; both ends lie in it. They are valid until the next call.
- * Calls with falling offsets work, but read again. NULL means that memory is out.
+ * Returns the length bytes at an offset of the segment; both ends lie in it. They are valid until the next call. Calls
+ * with falling offsets work, but read again. NULL means that memory is out.
  */
 const uint8_t *window_at(struct window *window, uint64_t offset, uint64_t length);
 

@@ -18,23 +18,24 @@
 #define WORDS_TIME_BYTES 64
 #define WORDS_UUID_BYTES (2 * FORMAT_UUID_BYTES + 1)
 
-/* Whether a terminal can show the bytes unchanged: UTF-8 without control characters. With line_ends also tabs and line
-   ends count as text. */
+/* Returns whether a terminal can show the bytes unchanged: UTF-8 without control characters. With line_ends also tabs
+   and line ends count as text. */
 bool words_are_text(const uint8_t *bytes, uint64_t length, bool line_ends);
 
-/* The text of a key. Bytes that are not text become \xNN and a backslash becomes \\, which bash's $'...' reads. */
+/* Returns the text of a key. Bytes that are not text become \xNN and a backslash becomes \\, which bash's $'...'
+   reads. */
 char *words_key(const uint8_t *key, uint32_t length, char out[WORDS_KEY_BYTES]);
 
-/* "2026-01-31 23:59:59", local time; "-" for 0. */
+/* Returns "2026-01-31 23:59:59" in local time; "-" for 0. */
 char *words_time(uint64_t seconds, char out[WORDS_TIME_BYTES]);
 
-/* The bytes as hexadecimal digits. */
+/* Returns the bytes as hexadecimal digits. */
 char *words_uuid(const uint8_t *uuid, char out[WORDS_UUID_BYTES]);
 
-/* "never" or the daemon's second. With a known uptime (a negative one is unknown) "over" or "in 5.0 s". */
+/* Returns "never" or the daemon's second; with a known uptime (a negative one is unknown) "over" or "in 5.0 s". */
 char *words_expiry(uint32_t expiry, int64_t uptime_s, char out[WORDS_TIME_BYTES]);
 
-/* Whether an object with this expiry has expired uptime_s seconds after the start of the daemon. */
+/* Returns whether an object with this expiry has expired uptime_s seconds after the start of the daemon. */
 bool words_expired(uint32_t expiry, int64_t uptime_s);
 
 /* Prints rows of 16 bytes as hex and text to standard output. */
@@ -43,7 +44,7 @@ void words_print_hex(const uint8_t *bytes, uint64_t length);
 /* Sets "name", or "name_hex" when the bytes are not UTF-8. */
 void words_json_bytes(json_t *object, const char *name, const uint8_t *bytes, uint64_t length);
 
-/* The fields of a record without its value, for find, dump and segment. The caller owns the object. */
+/* Returns the fields of a record without its value, for find, dump and segment. The caller owns the object. */
 json_t *words_json_record(const struct format_record *record, uint32_t segment, bool good);
 
 /* Prints the object and frees it. */

@@ -73,13 +73,14 @@ static inline uint32_t conn_backlog(const struct conn *conn)
 	return conn->backlog_end - conn->backlog_start;
 }
 
-/* Room for `bytes` more behind buffer->end. Aborts when memory is out. */
+/* Makes room for `bytes` more bytes behind buffer->end, and returns it. Aborts when memory is out. */
 char *buffer_reserve(struct buffer *buffer, size_t bytes);
 
 /* Sends as much of the output buffer as the socket takes. FS_ESYS: the connection is broken. */
 int conn_flush(struct conn *conn) FS_MUST_CHECK;
 
-/* Reads once. FS_OK, FS_EAGAIN (no bytes are there), FS_ESYS (see errno; 0 = the server closed the connection). */
+/* Reads once. FS_OK; FS_EAGAIN: no bytes are there; FS_ESYS: see errno, where 0 means that the server closed the
+   connection. */
 int conn_read(struct conn *conn) FS_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counts of a worker. Threads: each has one writer; they are merged after the workers have ended.
- * All counts are of the measured window (without the warm-up), except for the verdicts on values,
- * which count from the first request.
+ * The counts of a worker. Threads: each worker writes its own; they are merged after the workers have ended. All counts
+ * are of the measured window (without the warm-up), except for the verdicts on values, which count from the first
+ * request.
  */
 #ifndef FS_TOOLS_REPLAY_MEASURE_H
 #define FS_TOOLS_REPLAY_MEASURE_H

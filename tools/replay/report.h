@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
 #include "tools/replay/measure.h"
 #include "tools/replay/options.h"
 #include "tools/replay/server_stats.h"
@@ -56,6 +57,6 @@ void report_print(const struct report *report, FILE *out);
 void report_advice(const struct report *report, double run_seconds, FILE *out);
 
 /* Writes the report as JSON. path "-" is standard output. Returns 0, or -1 with errno set. */
-int report_json(const struct report *report, const char *path);
+FS_MUST_CHECK int report_json(const struct report *report, const char *path);
 
 #endif

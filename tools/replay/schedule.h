@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
 #include "tools/replay/spool.h"
 
 struct schedule_item {
@@ -41,10 +42,10 @@ struct schedule {
 void schedule_init(struct schedule *schedule, const struct spool *spool, uint32_t copies, uint64_t limit);
 void schedule_fini(struct schedule *schedule);
 
-/* The number of requests that a schedule gives from start to end. */
+/* Returns the number of requests that a schedule gives from start to end. */
 uint64_t schedule_total(const struct spool *spool, uint32_t copies, uint64_t limit);
 
 /* Fills in the next request, or returns false at the end. */
-bool schedule_next(struct schedule *schedule, struct schedule_item *item);
+FS_MUST_CHECK bool schedule_next(struct schedule *schedule, struct schedule_item *item);
 
 #endif

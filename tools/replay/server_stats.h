@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
 enum stats_group { STATS_GENERAL, STATS_FLASH, STATS_CLASSIFIER, STATS_SETTINGS, STATS_GROUPS };
 
 struct stats_entry {
@@ -33,16 +35,17 @@ void server_stats_fini(struct server_stats *stats);
 /* Asks for "version". True if the server tells it; a proxy does, although it has no stats. */
 bool server_tells_version(int fd);
 /* Sends "flush_all". True if the server did it. */
-bool server_flush(int fd);
+FS_MUST_CHECK bool server_flush(int fd);
 
-/* The value's text, which belongs to stats, or NULL. */
+/* Returns the value's text, which belongs to stats, or NULL. */
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);
 
 /* Stores the number in *value, or returns false if the server has none of this name. */
-bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name, double *value);
+FS_MUST_CHECK bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name,
+				       double *value);
 
 /* Stores the difference of two readings in *value, or returns false if one of them lacks it. */
-bool server_stats_added(const struct server_stats *before, const struct server_stats *after, enum stats_group group,
-			const char *name, double *value);
+FS_MUST_CHECK bool server_stats_added(const struct server_stats *before, const struct server_stats *after,
+				      enum stats_group group, const char *name, double *value);
 
 #endif

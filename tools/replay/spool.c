@@ -29,8 +29,8 @@ static FILE *temporary_file(void)
 	return fdopen(fd, "w+");
 }
 
-/* Whether the mode plays this request. Stats commands, and incr and decr, whose values could not
-   prove their version, are never played. */
+/* Returns whether the mode plays this request. Stats commands, and incr and decr, whose values could not prove their
+   version, are never played. */
 static bool is_played(const struct replay_options *options, const struct trace_request *request)
 {
 	if (request->op == TRACE_OTHER || request->op == TRACE_INCR)

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define KEY_MAX_BYTES 250
 
 enum value_verdict {
@@ -34,7 +36,7 @@ void value_init(void);
 /* Writes the key's text into out (no NUL). Returns its length: key_size, or more if the text needs more. */
 size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size);
 
-/* The hash of a key, which goes into its values. */
+/* Returns the hash of a key, which goes into its values. */
 uint64_t key_hash(const char *key, size_t length);
 
 /* Writes the value of a key and version, of the given length. */
@@ -42,6 +44,6 @@ void value_write(char *out, uint32_t length, uint64_t hash, uint32_t version);
 
 /* Compares a value with the one that the key should have. version 0 accepts any version (this run has not written the
    key yet). */
-enum value_verdict value_check(const char *value, uint32_t length, uint64_t hash, uint32_t version);
+FS_MUST_CHECK enum value_verdict value_check(const char *value, uint32_t length, uint64_t hash, uint32_t version);
 
 #endif

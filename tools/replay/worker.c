@@ -73,7 +73,7 @@ static bool take_next(struct worker *worker)
 	return worker->has_next;
 }
 
-/* Whether this worker is too far ahead of another one. */
+/* Returns whether this worker is too far ahead of another one. */
 static bool leads(const struct worker *worker)
 {
 	uint64_t number = worker->next.number;

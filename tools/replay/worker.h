@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Worker threads: each an epoll loop over its connections, which takes the requests of its keys
- * from a schedule of its own.
+ * Worker threads. Each is an epoll loop over its connections, which takes the requests of its keys from a schedule of
+ * its own.
  *
  * Threads: the run is shared. Each field that changes is atomic, or under its lock, or written before
  * the workers start. Workers keep within WORKER_LEAD requests of each other.
@@ -54,7 +54,7 @@ struct worker {
 	_Atomic uint64_t answered;
 };
 
-/* Monotonic time. */
+/* Returns monotonic time in nanoseconds. */
 uint64_t worker_now_ns(void);
 
 /* Makes options->threads workers and connects them. Returns 0, or a negative error with a message in error. start runs
@@ -64,7 +64,7 @@ void workers_start(struct worker *workers);
 void workers_join(struct worker *workers);
 void workers_destroy(struct worker *workers);
 
-/* Whether all workers have ended; and the number of requests with an answer so far. Any thread may call both. */
+/* Return whether all workers have ended, and the number of requests with an answer so far. Any thread may call both. */
 bool workers_done(const struct worker *workers);
 uint64_t workers_answered(const struct worker *workers);
 

@@ -36,9 +36,8 @@
 
 #define SLOWDRIVE_MAGIC 0x31767264776f6c73ull /* "slowdrv1", little-endian */
 #define SLOWDRIVE_LOOK_MS 5
-#define SLOWDRIVE_QUEUE \
-	8192 /* requests held per direction; with a full queue io_submit takes no more, and other
-				callers wait for room */
+/* Requests held per direction. With a full queue io_submit takes no more, and other callers wait for room. */
+#define SLOWDRIVE_QUEUE 8192
 
 /* One direction. All durations and rates are the emulated drive's. */
 struct slowdrive_side {

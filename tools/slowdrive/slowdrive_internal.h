@@ -12,27 +12,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "tools/slowdrive/slowdrive.h"
 
 enum side { SIDE_READS, SIDE_WRITES, SIDES };
 
-/* Called once, before any other; control outlives all. */
+/* Begins; called once, before any other function. control outlives the program's requests. */
 void drive_open(struct slowdrive *control);
 
 /* The following functions may be called by any thread. */
 
-/* True: requests of this side need not wait and are only counted. The answer may be stale when settings change. */
+/* Returns true if requests of this side need not wait and are only counted. The answer may be stale when settings
+   change. */
 bool drive_is_plain(enum side side);
 /* Counts a request that did not wait. */
 void drive_count(enum side side, uint64_t bytes);
 
 /* Queues the request, which the thread submits when it is due. False: the queue is full. Does not block. */
-bool drive_hold(enum side side, aio_context_t context, struct iocb *iocb, uint64_t bytes);
+FS_MUST_CHECK bool drive_hold(enum side side, aio_context_t context, struct iocb *iocb, uint64_t bytes);
 
 /* Blocks until a request of this size is due. Returns 0, or EIO if the request must fail. */
-int drive_wait(enum side side, uint64_t bytes);
+FS_MUST_CHECK int drive_wait(enum side side, uint64_t bytes);
 
 /* Makes the system call. Returns the number of requests taken, or a negative errno. */
-long drive_submit(aio_context_t context, long count, struct iocb **iocbs);
+FS_MUST_CHECK long drive_submit(aio_context_t context, long count, struct iocb **iocbs);
 
 #endif

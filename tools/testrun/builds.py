@@ -20,7 +20,7 @@ def wanted(needs):
 
 
 def complaints(output):
-    """What make printed, without the line for each file."""
+    """Returns the output of make, without the line for each file."""
     return "\n".join(line for line in output.splitlines() if not re.match(r"^  (CC|CXX|AR|LD|LOOK) ", line))
 
 

@@ -36,7 +36,7 @@ def run_tests(build):
 
 
 def of_object(note):
-    """What gcov says of one object: its files, each with its lines. One that no test ran has a note alone."""
+    """Returns gcov's data on one object: its files, each with its lines. One that no test ran has a note alone."""
     done = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities", note], check=True, capture_output=True,
                           text=True)
     return [file for line in done.stdout.splitlines() if line.startswith("{") for file in json.loads(line)["files"]]

@@ -57,7 +57,7 @@ def count_cpu(cpu):
 
 
 def counted():
-    """Where this thread's commands are counted: for the threads that it starts."""
+    """Returns the place where this thread's commands are counted, for the threads that it starts."""
     return getattr(local, "cpu", None)
 
 

@@ -31,7 +31,7 @@ def check():
 
 
 def clang():
-    """What clang warns about; its objects are of no use."""
+    """Fails on warnings of clang, whose objects are of no use."""
     say("-- clang compiles everything without a warning")
     code, output = make("WERROR=1", "CC=clang", "syntax")
     if code == 0:

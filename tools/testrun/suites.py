@@ -127,7 +127,7 @@ class Block:
 
 
 def blocks(output, pattern):
-    """What came before the first test, and a block for each of them."""
+    """Returns the output before the first test, and a block for each test."""
     head, found = [], []
     for line in output.splitlines():
         if pattern.match(line):

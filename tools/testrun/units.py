@@ -118,7 +118,7 @@ def replay(name, seeds, cpu):
 
 
 def fuzz():
-    """What fuzzing has found worth keeping, and the protocol tests' sessions, without libFuzzer."""
+    """Replays the inputs that fuzzing found worth keeping, and the protocol tests' sessions, without libFuzzer."""
     if not built("asan"):
         say("   what did build is run")
     names = sorted(f[len("fuzz_"):-len(".c")] for f in os.listdir("tests/fuzz") if re.fullmatch(r"fuzz_\w+\.c", f))

@@ -2,12 +2,14 @@
 /*
  * A line of an answer to "stats", from bytes that may be anything.
  *
- * Threads: pure function.
+ * Threads: any, as the function is pure.
  */
 #ifndef FS_TOOLS_TOP_ANSWER_H
 #define FS_TOOLS_TOP_ANSWER_H
 
 #include <stddef.h>
+
+#include "base/error.h"
 
 /* No known server sends longer lines or answers. */
 #define ANSWER_LINE_BYTES 2048u
@@ -21,9 +23,9 @@ enum answer {
 };
 
 /*
- * The line without its line end, terminated by a zero at line[length], is cut in place. All control characters and all bytes
- * beyond ASCII have become '?', whatever is returned: the line can be shown.
+ * Cuts a line in place. It comes without its line end, terminated by a zero at line[length]. Whatever is returned, all
+ * control characters and all bytes beyond ASCII have become '?', so that the line can be shown.
  */
-enum answer answer_line(char *line, size_t length, const char **name, const char **value);
+FS_MUST_CHECK enum answer answer_line(char *line, size_t length, const char **name, const char **value);
 
 #endif

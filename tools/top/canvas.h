@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A grid of cells that views draw on, and panes, which are rectangles of it. All drawing is cut at the edges of pane and
- * canvas, so that no view needs to know how small the terminal is. term.c shows the canvas; tests read it.
+ * A grid of cells that views draw on, and panes, which are rectangles of it. All drawing is cut at the edges of pane
+ * and canvas, so that no view needs to know how small the terminal is. term.c shows the canvas; tests read it.
  *
  * Rows and columns count from 0, from the pane's corner. Text is ASCII: control characters and bytes beyond become '?'.
  *
@@ -52,9 +52,9 @@ void canvas_fini(struct canvas *canvas);
 #define CANVAS_MOST 1000
 void canvas_resize(struct canvas *canvas, int rows, int columns);
 
-/* The whole canvas as a pane. */
+/* Returns the whole canvas as a pane. */
 struct pane canvas_pane(struct canvas *canvas);
-/* A part of a pane, cut at its edges. */
+/* Returns a part of a pane, cut at its edges. */
 struct pane pane_part(const struct pane *pane, int row, int column, int rows, int columns);
 
 /* Draws text from `column` on. Returns the column behind the text. */

@@ -2,7 +2,7 @@
 /*
  * Computes the displayed figures from a basis. figures.def declares them. NAN means unknown.
  *
- * Threads: pure functions.
+ * Threads: any, as the functions are pure.
  */
 #ifndef FS_TOOLS_TOP_FIGURES_H
 #define FS_TOOLS_TOP_FIGURES_H
@@ -23,13 +23,14 @@ struct figure_info {
 	enum unit unit;
 	const char *text;
 };
-/* The row of figures.def, constant. */
+/* Returns the row of figures.def, constant. */
 const struct figure_info *figure_info(enum figure figure);
 
 /* Computes all figures. Ratios are between 0 and 1. */
 void figures_of(const struct basis *basis, double figures[FIG_COUNT]);
 
-/* The text for people, mostly within 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN. Returns out. */
+/* Writes the text for people into out, mostly within 11 columns: "95.3 %", "52.1 k", "4.10 MiB/s", "12.3"; "-" for NAN.
+   Returns out. */
 #define FIGURE_TEXT_BYTES 40
 char *figure_text(enum unit unit, double value, char out[FIGURE_TEXT_BYTES]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flashield-top asks servers for their reports each interval and shows the figures, on a terminal until the user leaves,
- * or once. One loop waits for the servers, the keys and the next round.
+ * flashield-top asks servers for their reports each interval and shows the figures, on a terminal until the user
+ * leaves, or once. One loop waits for the servers, the keys and the next round.
  */
 #include <errno.h>
 #include <locale.h>

@@ -43,10 +43,10 @@ struct model {
 	struct summary all;
 	unsigned rounds; /* ended ones */
 	bool in_round;
-	bool based; /* totals count from the press of a key */
+	bool based; /* totals count from the moment of a key */
 };
 
-/* count: at most SERVERS_MAX. addresses are borrowed. Ends the program when memory is out. */
+/* Makes a model of at most SERVERS_MAX servers. addresses are borrowed. Ends the program when memory is out. */
 struct model *model_create(const char *const *addresses, unsigned count, int64_t timeout_us);
 void model_destroy(struct model *model);
 
@@ -58,9 +58,9 @@ bool model_step(struct model *model, struct server *server, bool sample);
 /* Makes totals count from now on. A server that restarts or resets its counters loses this base. */
 void model_rebase(struct model *model);
 
-/* Whether the server answers. */
+/* Returns whether the server answers. */
 bool server_answers(const struct server *server);
-/* The largest of the last `width` values; 0 if there is none. */
+/* Returns the largest of the last `width` values; 0 if there is none. */
 double history_most(const struct history *history, enum series series, int width);
 
 #endif

@@ -5,12 +5,13 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
 #include "tools/top/model.h"
 
 /* Prints all known figures, one line each; see --help. */
 void once_print(const struct model *model, FILE *out);
 
 /* Prints a line on standard error for each server that doesn't answer. Returns the exit status. */
-int once_status(const struct model *model);
+FS_MUST_CHECK int once_status(const struct model *model);
 
 #endif

@@ -22,11 +22,11 @@ void panel_figure(const struct screen *screen, const struct pane *pane, int row,
 /* Draws "label figure   " as words in a line. Returns the column of the next word. */
 int panel_words(const struct screen *screen, const struct pane *pane, int row, int column, const char *label,
 		enum figure figure);
-/* Whether the figure is known. */
+/* Returns whether the figure is known. */
 bool panel_knows(const struct screen *screen, enum figure figure);
-/* Whether the server, or one of the servers, has a flash. */
+/* Returns whether the server, or one of the servers, has a flash. */
 bool panel_has_flash(const struct screen *screen);
-/* The colour for the used part of a limit: `below` under 0.9, WARN from there on, BAD from 1 on. */
+/* Returns the colour for the used part of a limit: `below` under 0.9, WARN from there on, BAD from 1 on. */
 enum style panel_load_style(double load, enum style below);
 
 #endif

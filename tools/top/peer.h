@@ -6,8 +6,8 @@
  *     ^                           │            └──────(peer_ask)────────────^
  *     └───────(any failure)───────┴─────────────────────────────────────────┘
  *
- * A peer asks for all reports at once and reads the answers line by line, within bounds. Bytes that aren't an answer of a
- * memcached server end the connection. After a failure a peer waits 0.5, 1, 2, ... 8 s before it connects again.
+ * A peer asks for all reports at once and reads the answers line by line, within bounds. Bytes that aren't an answer of
+ * a memcached server end the connection. After a failure a peer waits 0.5, 1, 2, ... 8 s before it connects again.
  *
  * Threads: one owner. Sockets don't block; the look-up of a host's name does. Times come from monotonic_us().
  */
@@ -43,7 +43,7 @@ struct peer {
 	struct sample sample;
 };
 
-/* A clock that never goes back. */
+/* Returns microseconds of a clock that never goes back. */
 int64_t monotonic_us(void);
 
 /* init does not connect yet; timeout_us limits a connection and a poll. fini closes the connection. */
@@ -53,13 +53,13 @@ void peer_fini(struct peer *peer);
 /* Asks for all reports now, or as soon as there is a connection. */
 void peer_ask(struct peer *peer, int64_t now_us);
 
-/* The events that poll() is to wait for on fd (0: none). */
+/* Returns the events that poll() is to wait for on fd (0: none). */
 short peer_events(const struct peer *peer);
-/* The time at which peer_step is due even without an event; INT64_MAX: never. */
+/* Returns the time at which peer_step is due even without an event; INT64_MAX: never. */
 int64_t peer_due_us(const struct peer *peer);
 
-/* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values until
-   the next step. */
+/* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values
+   until the next step. */
 bool peer_step(struct peer *peer, short revents, int64_t now_us);
 
 #endif

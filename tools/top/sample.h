@@ -33,10 +33,10 @@ struct field_info {
 	enum field_aggregate aggregate;
 	const char *also;
 };
-/* The row of fields.def, constant. */
+/* Returns the row of fields.def, constant. */
 const struct field_info *field_info(enum field field);
 
-/* Durations by kind: the rows of base/metrics/latency.def, and the columns of "stats latency". */
+/* The kinds of durations, which are the rows of base/metrics/latency.def, and the columns of "stats latency". */
 enum timing {
 #define LATENCY(name, metric, label, text) TIMING_##name,
 #include "base/metrics/latency.def"
@@ -88,7 +88,7 @@ struct sample {
 	char offline_reason[96];
 };
 
-/* All values become unknown. */
+/* Makes all values unknown. */
 void sample_clear(struct sample *sample);
 
 /* Takes a row of a report. Unknown names and values that are no number are ignored. */
@@ -97,7 +97,7 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 /* Call it after the last row: a field without a value takes that of its second name (`also`). */
 void sample_complete(struct sample *sample, int64_t at_us);
 
-/* The application of this name, or NULL. */
+/* Returns the application of this name, or NULL. */
 const struct app *sample_app(const struct sample *sample, const char *name);
 
 #endif

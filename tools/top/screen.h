@@ -8,8 +8,8 @@
  *   │ ...                        ...                          │
  *   └ q quit  p pause  ...                                    ┘
  *
- * A panel says how many rows it wants and draws into a pane of at most as many; the pane cuts the rest. A new panel is a
- * row in the tables of screen.c.
+ * A panel says how many rows it wants and draws into a pane of at most as many; the pane cuts the rest. A new panel is
+ * a row in the tables of screen.c.
  *
  * Threads: one owner; nothing here reads a socket or a terminal.
  */

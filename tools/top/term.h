@@ -9,6 +9,7 @@
 #ifndef FS_TOOLS_TOP_TERM_H
 #define FS_TOOLS_TOP_TERM_H
 
+#include "base/error.h"
 #include "tools/top/canvas.h"
 
 /* Keys without a character. */
@@ -23,23 +24,23 @@ enum term_key {
 	TERM_OTHER
 };
 
-/* The reason why the type of the terminal (TERM) is not usable, as static text, or NULL. */
+/* Returns the reason why the type of the terminal (TERM) is not usable, as static text, or NULL. */
 const char *term_unfit(void);
 
 /* Takes the terminal over. False, with a message, if its type is not usable. Keys come from *fd. */
-bool term_open(int *fd, char error[256]);
+FS_MUST_CHECK bool term_open(int *fd, char error[256]);
 /* Gives it back as it was. */
 void term_close(void);
 
-/* The present size; show draws the canvas, cut at that size. */
+/* term_size tells the present size; term_show draws the canvas, cut at that size. */
 void term_size(int *rows, int *columns);
 void term_show(const struct canvas *canvas);
 /* Draws everything anew, over the output of other programs. */
 void term_redraw(void);
-/* A character, an enum term_key, or TERM_NONE if none is waiting. */
+/* Returns a character, an enum term_key, or TERM_NONE if none is waiting. */
 int term_key(void);
 
-/* Whether the locale's character set has the block characters. */
+/* Returns whether the locale's character set has the block characters. */
 bool term_is_utf8(void);
 
 #endif

@@ -48,7 +48,8 @@ void basis_of(const struct track *track, struct basis *basis);
 
 /* Makes all values unknown. */
 void basis_clear(struct basis *basis);
-/* Adds a server to sum, which the caller clears before the first: see AGGREGATE in fields.def. Durations: the worst. */
+/* Adds a server to sum, which the caller clears before the first one: see AGGREGATE in fields.def. Of durations the sum
+   has the worst. */
 void basis_add(struct basis *sum, const struct basis *one);
 
 #endif

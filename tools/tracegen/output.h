@@ -14,8 +14,8 @@ struct output;
 /* Opens the output; output_close frees it. path "-" is standard output; format: TRACE_FLASHIELD or TRACE_MEMCACHIER. */
 struct output *output_open(const char *path, enum trace_format format);
 
-/* Whether the format has a word for the operation. Our columns know only get, set (an add is written as a set) and
-   delete. */
+/* Returns whether the format has a word for the operation. Our columns know only get, set (an add is written as a set)
+   and delete. */
 bool output_takes(const struct output *output, enum event_op op);
 
 /* Writes one row. output_takes must be true of its operation. */

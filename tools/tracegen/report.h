@@ -8,7 +8,8 @@
 #include "tools/tracegen/options.h"
 #include "tools/tracegen/tally.h"
 
-/* tallies: one for each chosen application, in app_table's order. left_out: rows that the format has no word for. */
+/* Prints to out. tallies has one for each chosen application, in app_table's order; left_out is the number of rows that
+   the format has no word for. */
 void tracegen_report(const struct tracegen_options *options, const struct tally *tallies, uint32_t count,
 		     uint64_t left_out, FILE *out);
 

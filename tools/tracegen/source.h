@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "tools/common/app_plan.h"
 
 enum event_op { EVENT_GET, EVENT_SET, EVENT_DELETE, EVENT_ADD, EVENT_INCR, EVENT_STATS, EVENT_OTHER, EVENT_OPS };
@@ -41,6 +42,6 @@ struct source *source_create(const struct plan *plan, uint64_t seed);
 void source_destroy(struct source *source);
 
 /* Fills in the next request, or returns false at the end. */
-bool source_next(struct source *source, struct event *event);
+FS_MUST_CHECK bool source_next(struct source *source, struct event *event);
 
 #endif

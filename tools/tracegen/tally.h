@@ -30,15 +30,15 @@ struct tally {
 	uint8_t *state; /* per key: bit 0 = seen, bit 1 = read after its write */
 };
 
-/* init aborts when memory is out; fini frees. event counts one request. */
+/* tally_init aborts when memory is out; tally_fini frees. tally_event counts one request. */
 void tally_init(struct tally *tally, const struct plan *plan);
 void tally_fini(struct tally *tally);
 void tally_event(struct tally *tally, const struct event *event);
 
-/* The hit ratio in percent, or a negative number if nothing was counted. */
+/* Returns the hit ratio in percent, or a negative number if nothing was counted. */
 double tally_hit_percent(const struct tally *tally);
 
-/* Whether the allocation holds enough objects at this scale for a meaningful hit ratio. */
+/* Returns whether the allocation holds enough objects at this scale for a meaningful hit ratio. */
 bool tally_hit_counts(const struct plan *plan);
 
 #endif

@@ -176,7 +176,7 @@ bool cleaner_step(struct store *store)
 	if (!store->index)
 		return false;
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
-	(void)seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
+	(void)!seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
 	cleaner_reserve_ids(store);
 	cleaner_refill_tokens(store, now_ms);
 	busy = cleaner_write_if_due(store);

@@ -16,50 +16,53 @@ void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, 
 
 /* ---- evict.c: CLOCK over both tiers (paper, 4.3) ----------------------------------------------- */
 
-/* Makes room for so many bytes from the context's own hand, with bounded work; takes one stripe at a time. False:
+/* Evicts at the context's own hand until so many bytes have room, with bounded work; takes one stripe at a time. False:
    values under way hold too much, or -M forbids eviction. A worker. */
 FS_MUST_CHECK bool evict_inline(struct store_context *context, uint64_t bytes);
-/* Bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
+/* Returns the bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
 uint64_t store_hot_bytes(const struct store *store);
-/* The hot data threshold in bytes. Any thread. */
+/* Returns the hot data threshold in bytes. Any thread. */
 uint64_t store_hot_threshold(const struct store *store);
-/* The number of linked items. Any thread. */
+/* Returns the number of linked items. Any thread. */
 uint64_t store_dram_items(const struct store *store);
 
 /* ---- keeper.c and cleaner.c -------------------------------------------------------------------- */
 
-/* The two threads' data in the store, all zero. The first and the last of the functions here. */
+/* Makes the two threads' data in the store, all zero, before any other function here is called. */
 void cleaner_create(struct store *store);
-/* Frees them. */
+/* Frees that data, after every other function here. */
 void cleaner_destroy(struct store *store);
 
-/* The keeper's context and background, once the stripes are there; fini: its thread doesn't run. */
+/* Make and free the keeper's context and background. The stripes exist at keeper_init; the keeper's thread doesn't run
+   at keeper_fini. */
 void keeper_init(struct store *store);
 void keeper_fini(struct store *store);
-/* Starts the thread: FS_OK or FS_ESYS. stop returns when it has ended, at once if it was not started. */
+/* keeper_start starts the thread: FS_OK or FS_ESYS. keeper_stop returns when the thread has ended, at once if it was
+   not started. */
 FS_MUST_CHECK int keeper_start(struct store *store);
 void keeper_stop(struct store *store);
-/* One bounded step, some milliseconds. True: there is more to do at once. The keeper's thread, or without one the
-   caller's. */
+/* Does one bounded step of some milliseconds. True: there is more to do at once. The keeper's thread, or without one
+   the caller's. */
 bool keeper_step(struct store *store);
-/* Flash bytes per second, smoothed. Any thread. */
+/* Returns the flash bytes per second, smoothed. Any thread. */
 uint64_t keeper_write_rate(const struct store *store);
-/* Innocent slots that sets have cleared, as expected, in millionths. Any thread. */
+/* Returns the innocent slots that sets have cleared, as expected, in millionths. Any thread. */
 uint64_t keeper_innocent_millionths(const struct store *store);
 
-/* The cleaner's, like the keeper's. Without flash no thread starts, and the result is FS_OK. */
+/* These four do for the cleaner what the keeper's functions do for the keeper. Without flash no thread starts, and the
+   result is FS_OK. */
 void cleaner_init(struct store *store);
 void cleaner_fini(struct store *store);
 FS_MUST_CHECK int cleaner_start(struct store *store);
 void cleaner_stop(struct store *store);
-/* One step: writes a segment if one is due, and waits for the device. True: it wrote one. The cleaner's thread, or
+/* Does one step: writes a segment if one is due, and waits for the device. True: it wrote one. The cleaner's thread, or
    without one the caller's. */
 bool cleaner_step(struct store *store);
-/* Memory is short: keeper and cleaner look at once. Any thread, any lock but a leaf held. */
+/* Makes keeper and cleaner look at once, as memory is short. Any thread, with any lock but a leaf held. */
 void cleaner_wake(struct store *store);
 
-/* tables.c: gives back tables of the index that no segment needs any more, and brings index_bytes up to date. After
-   segments have come or gone. Cleaner, and store_open. */
+/* tables.c. Gives back tables of the index that no segment needs any more, and brings index_bytes up to date. To be
+   called after segments have come or gone, by the cleaner and by store_open. */
 void tables_tidy(struct store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the files of this room: the two threads' own data, pace, and gathered candidates. */
+/* The parts that the files of this room share: the two threads' own data, pace, and gathered candidates. */
 #ifndef FS_STORE_CLEANER_INTERNAL_H
 #define FS_STORE_CLEANER_INTERNAL_H
 
@@ -25,7 +25,7 @@ struct pace {
 	bool hurried; /* the thread is scheduled like any other, not as a batch */
 };
 
-/* The looks through DRAM: crawl.c. The keeper's own, except for the first. */
+/* The crawls through DRAM: crawl.c. The keeper's own, except for the first field. */
 struct crawl {
 	_Atomic bool asked; /* from store_crawl to the end of the crawl that it asks for; any thread sets it */
 	bool begun; /* the crawl that was asked for */
@@ -83,60 +83,62 @@ enum evict_how {
 	EVICT_ANY, /* any object that was not written just now */
 	EVICT_ALL /* any object */
 };
-/* Moves the context's hand over up to visits items and takes out up to bytes, as their cost. Returns bytes taken out;
-   fills visited. One stripe held at a time. The context's thread. */
+/* Moves the context's hand over up to `visits` items and evicts items that cost up to `bytes`. Returns the bytes that
+   they cost, and fills visited. Holds one stripe at a time. The context's thread. */
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited);
-/* A round over DRAM and flash in proportion, some thousand objects of each at the most. True: it did something.
+/* Does a round over DRAM and flash in proportion, some thousand objects of each at the most. True: it did something.
    Keeper. */
 bool evict_round(struct store_context *context, uint64_t want_free);
 /* Are most bytes in DRAM candidates or planned, so that a search for others is in vain? Any thread. */
 bool mostly_candidates(const struct store *store);
-/* Hot data above its threshold: makes ghosts on flash alone, and visits a bounded number of slots. True: it visited
+/* Makes ghosts on flash alone while hot data is above its threshold; visits a bounded number of slots. True: it visited
    some. Keeper. */
 bool evict_excess_hot(struct store *store);
 
 /* ---- pace.c: how fast the cleaner works ------------------------------------------------------ */
 
-/* Before the threads start. */
+/* Begins the measurements, before the threads start. */
 void pace_init(struct store *store, uint64_t now_ms);
-/* Measures how fast memory is used up. From time to time; keeper. */
+/* Measures how fast memory is used up. The keeper calls it from time to time. */
 void pace_observe(struct store *store, uint64_t now_ms);
-/* Bytes that are used up while a segment is made. Any thread. */
+/* Returns the bytes that are used up while a segment is made. Any thread. */
 uint64_t pace_reserve(const struct store *store);
 /* Will free memory be used up before the next segment has moved? Any thread. */
 bool pace_hurry(const struct store *store);
-/* Around the work on a segment; cycle_ms follows from the time between the two. Cleaner. */
+/* Enclose the work on a segment; cycle_ms follows from the time between the two. Cleaner. */
 void pace_begin(struct store *store);
 void pace_end(struct store *store);
-/* Between small pieces of such work, no lock held: pauses from time to time. 30 ns without a pause. Cleaner. */
+/* Pauses from time to time. The cleaner calls it between small pieces of such work, with no lock held; it takes 30 ns
+   without a pause. */
 void pace_step(struct store *store);
-/* The same, for seg_set_step. */
+/* Does the same, for seg_set_step. */
 void pace_plan_step(void *store);
-/* This part (0 .. 1) of the write that began then has been issued: sleeps if that is early. Cleaner. */
+/* Sleeps if it is early for this part (0 .. 1) of the write that began at began_ms to have been issued. Cleaner. */
 void pace_write(struct store *store, uint64_t began_ms, double part);
 /* Tells the kernel how to schedule the calling thread, the cleaner's. */
 void pace_thread(struct store *store);
 
 /* ---- crawl.c --------------------------------------------------------------------------------- */
 
-/* Frees expired and flushed items, and scores items anew whose score is of an older model: some thousand of them, one
-   stripe held at a time. True: there is more to do at once. Keeper. */
+/* Frees expired and flushed items, and scores items anew whose score is of an older model: some thousand of them, with
+   one stripe held at a time. True: there is more to do at once. Keeper. */
 bool keeper_crawl(struct store *store, uint64_t now_ms);
 
 /* ---- cleaner.c, gather.c, write.c, commit.c, tables.c, reclaim.c ------------------------------ */
 
-/* The cleaner goes on: to be called from time to time in long work, no lock held. Without a thread of the cleaner it
-   also does a step of the keeper. */
+/* Shows that the cleaner goes on. Long work calls it from time to time, with no lock held. Without a thread of the
+   cleaner it also does a step of the keeper. */
 void cleaner_beat(struct store *store);
 /* Sleeps up to ms, less when woken or stopped; not at all without a thread. Cleaner. */
 void cleaner_sleep(struct store *store, unsigned ms);
-/* Does the device take writes, as far as is known? Would a segment be written with so many bytes free? Is one being
-   written? Any thread; the answers may be out of date. */
+/* Three questions, whose answers may be out of date. cleaner_takes_writes: does the device take writes, as far as is
+   known? cleaner_wants_to_write: would a segment be written with so many bytes free? cleaner_is_writing: is one being
+   written? Any thread. */
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
-/* Eviction spares candidates up to so many bytes. Any thread. */
+/* Returns the bytes of candidates that eviction spares. Any thread. */
 uint64_t cleaner_spares(const struct store *store);
 
 /* The candidates of the next segment; the cleaner's. Each item is planned, and has a reference here. */
@@ -144,19 +146,19 @@ struct gathered {
 	struct seg_candidate *candidates;
 	struct plan_entry *entries;
 	uint32_t count, room;
-	uint32_t extents; /* how many of these are large objects */
+	uint32_t extents; /* large objects among these */
 	uint32_t table_id; /* of the table that the candidates' places belong to */
 	uint64_t bytes; /* of their records */
 	uint64_t slot_bytes; /* of the records that get a slot */
 	uint64_t item_bytes; /* their cost in DRAM */
 };
-/* The item of the n-th record of a plan. */
+/* Returns the item of the n-th record of a plan. */
 static inline struct item *placed_item(const struct seg_plan *plan, const struct gathered *gathered, uint32_t n)
 {
 	must(n < plan->count && plan->placed[n].candidate < gathered->count);
 	return gathered->candidates[plan->placed[n].candidate].item;
 }
-/* Takes so many bytes for a plan into the account of -m, and back out of it. */
+/* plan_bytes_add takes so many bytes for a plan into the account of -m, plan_bytes_sub takes them out again. */
 static inline void plan_bytes_add(struct store *store, uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&store->plan_bytes, bytes, memory_order_relaxed);
@@ -175,36 +177,38 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 	if (n < plan->count)
 		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
 }
-/* The size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
+/* Returns the size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
-/* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table:
-   the index's table for their slots. One stripe held at a time. gathered_release frees the contents of out. */
+/* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table
+   is the index's table for their slots. Holds one stripe at a time. gathered_release frees the contents of out. */
 void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
-/* The item leaves the plan and stays in DRAM, a candidate again if it is still the key's. Drops the plan's
+/* Takes an item out of the plan: it stays in DRAM, and is a candidate again if it is still the key's. Drops the plan's
    reference. */
 void planned_release(struct store *store, struct item *item);
 /* Releases all items that were not committed, and the memory. */
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Gathers, plans, writes and commits one segment. Waits for the device. True: one was written. */
 bool write_segment(struct store *store, unsigned groups);
-/* room.c. A free segment, after a reclaim of the oldest if need be; waits for the device. False: there is none. */
+/* room.c. Finds a free segment, after a reclaim of the oldest if need be; waits for the device. False: there is
+   none. */
 FS_MUST_CHECK bool room_on_flash(struct store *store, uint32_t *segment);
 /* Finds a table of the index for the slots: cleaner->sizing.table; the candidates' places follow from it. May reclaim.
    False: there is none. */
 FS_MUST_CHECK bool room_in_index(struct store *store, struct gathered *gathered);
-/* filter.c. The filter of a planned segment in memory of mem_alloc, for commit_segment, or else for the caller to
-   free. NULL when no filter is wanted, or without memory. */
+/* filter.c. Returns the filter of a planned segment in memory of mem_alloc, for commit_segment, or else for the caller
+   to free. NULL when no filter is wanted, or memory is out. */
 void *filter_make(struct store *store, const struct seg_plan *plan, const struct gathered *gathered, size_t *length);
-/* commit.c. Moves each placed object that is still current from the DRAM table into the index, one stripe held at a
-   time, and drops the plan's reference of all placed ones. The segment is safely written. Takes over filter. */
+/* commit.c. Moves each placed object that is still current from the DRAM table into the index, with one stripe held at
+   a time, and drops the plan's reference of all placed ones. The segment is safely written before. Takes over
+   filter. */
 void commit_segment(struct store *store, uint32_t segment, unsigned table, const struct seg_plan *plan,
 		    const struct gathered *gathered, void *filter, size_t filter_length);
 
-/* tables.c. The table for the next segment, with room for so many slots: one that is there, or a new one, for
-   which it waits until items have given way. False: none has room, and a new one is not worth it, or there is no
-   memory for it; *table stays as it was. */
+/* tables.c. Finds the table for the next segment, with room for so many slots: one that is there, or a new one, for
+   which it waits until items have given way. False: none has room, and a new one is not worth it, or there is no memory
+   for it; *table stays as it was. */
 FS_MUST_CHECK bool tables_choose(struct store *store, uint64_t objects, unsigned *table);
-/* The last segment took so many slots. */
+/* Notes that the last segment took so many slots. */
 void tables_note(struct store *store, uint64_t objects);
 
 /* reclaim.c. Reads the oldest segment, moves its objects back into DRAM or drops them, and waits for reads in flight;

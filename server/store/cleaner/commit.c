@@ -8,8 +8,8 @@
 
 #include "server/store/cleaner/cleaner_internal.h"
 
-/* How far ahead of an object's turn its number, its memory and its index buckets are prefetched: each is a cache miss,
-   and one miss after the other would be most of the work. */
+/* The distances ahead of an object's turn at which its number, its memory and its index buckets are prefetched: each is
+   a cache miss, and one miss after the other would be most of the work. */
 #define NUMBERS_AHEAD 16u
 #define ITEMS_AHEAD 10u
 #define BUCKETS_AHEAD 4u /* a power of two */

@@ -43,7 +43,7 @@ struct tables {
 	struct fidx_table table[FIDX_TABLES];
 	unsigned live;
 	uint64_t kept, all; /* slots of the tables that don't drain, and of all */
-	uint32_t segments; /* that the flash has */
+	uint32_t segments; /* of the flash */
 	double objects; /* slots that the next segment may need */
 	double needed; /* slots, for all segments */
 };
@@ -312,6 +312,7 @@ void tables_tidy(struct store *store)
 			fidx_table_drop(store->index, t);
 			store->cleaner->sizing.draining &= ~(1u << t);
 		}
-	(void)fidx_extents_reserve(store->index, 0);
+	/* It may shrink the table of extents. If it can't, the present table stays. */
+	(void)!fidx_extents_reserve(store->index, 0);
 	tables_account(store);
 }

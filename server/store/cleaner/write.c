@@ -110,7 +110,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	tables_note(store, plan->count - plan->extents);
 	/* Without room for all extents some objects stay in DRAM. */
 	if (plan->extents > 0)
-		(void)fidx_extents_reserve(store->index, plan->extents);
+		(void)!fidx_extents_reserve(store->index, plan->extents);
 	commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
 	tables_tidy(store);
 	log_debug("flash: segment %u written: %u objects, fill %.4f, granule %u, L %u, %.1f hashes each", segment,

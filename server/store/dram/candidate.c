@@ -7,16 +7,11 @@
 #include "server/store/dram/dram.h"
 #include "server/store/state/sizing.h"
 
-uint64_t slot_record_max(const struct store *store)
-{
-	return sizing_slot_record_max(store->segment_bytes);
-}
-
 unsigned item_group(const struct store *store, const struct item *item)
 {
 	uint64_t length = seg_record_length(item->key_length, item->value_length);
 
-	if (length > slot_record_max(store))
+	if (length > slot_record_max(store->segment_bytes))
 		return GROUP_LARGE;
 	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
 }

@@ -20,7 +20,7 @@
 #define CLASS_LEAST_BYTES 64u
 #define CLASS_MOST_BYTES (1u << 30)
 
-/* The first eight, which requests count, share a line. */
+/* The first eight, which requests count, share a cache line. */
 enum class_counter {
 	CLASS_ITEMS, /* this and the next fall too, in one block below 0: modulo 2^64 the sum of all blocks is right */
 	CLASS_REQUESTED,
@@ -66,7 +66,7 @@ struct classes {
 	struct class_marks marks[CLASSES + 1];
 };
 
-/* The class of an allocation of so many bytes (>= 1), computed. */
+/* Returns the class of an allocation of so many bytes (>= 1), computed. */
 static inline unsigned size_class_any(uint64_t bytes)
 {
 	uint64_t last = bytes - 1;
@@ -83,7 +83,8 @@ static inline unsigned size_class_any(uint64_t bytes)
 #define CLASS_TABLE_BYTES 8192u
 extern uint8_t class_table[];
 
-/* The class of an allocation of so many bytes (>= 1): small ones by the table, because each command asks for one. */
+/* Returns the class of an allocation of so many bytes (>= 1): small ones by the table, because each command asks for
+   one. */
 static inline unsigned size_class(uint64_t bytes)
 {
 	return __builtin_expect(bytes <= CLASS_TABLE_BYTES, 1) ? class_table[(bytes + 7) / 8] : size_class_any(bytes);
@@ -99,11 +100,12 @@ static inline void class_add(struct class_block *block, unsigned class, enum cla
 
 /* Frees all blocks; no context is left. */
 void classes_fini(struct classes *classes);
-/* A new block of zeros for a context; never NULL, freed by classes_fini. Any thread. */
+/* Returns a new block of zeros for a context; never NULL, freed by classes_fini. Any thread. */
 struct class_block *classes_attach(struct classes *classes);
-/* The crawler begins a new pass: the ages met in the last pass count from now on. Keeper. */
+/* Notes that the crawler begins a new pass: the ages met in the last pass count from now on. Keeper. */
 void classes_new_pass(struct classes *classes);
-/* The crawler has met an object of this class whose last access was then, in the store's seconds. Keeper. */
+/* Notes that the crawler has met an object of this class. accessed is its last access, in the store's seconds.
+   Keeper. */
 void classes_met(struct classes *classes, unsigned class, uint32_t accessed);
 
 #endif

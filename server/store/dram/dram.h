@@ -7,17 +7,18 @@
 #ifndef FS_STORE_DRAM_H
 #define FS_STORE_DRAM_H
 
+#include "base/error.h"
 #include "server/store/dram/classes.h"
 #include "server/store/dram/item.h"
 #include "server/store/state/state.h"
 
 /* ---- item.c: items ----------------------------------------------------------------------------- */
 
-/* Adds what a new item of so many bytes costs to the context's account. For item_make alone. */
+/* Adds the cost of a new item of so many bytes to the context's account. For item_make alone. */
 void item_account_made(struct store_context *context, size_t bytes);
 
-/* As item_new, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as each set makes an
-   item. */
+/* Does what item_new does, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as
+   each set makes an item. */
 static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
 				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
 {
@@ -41,64 +42,65 @@ static inline struct item *item_make(struct store_context *context, const char *
 	return item;
 }
 
-/* A new item with one reference, not linked, its value not filled; NULL when the allocator fails. item_release frees
-   it. value_length <= ITEM_VALUE_MAX. Its cost goes to the context's account. The context's thread; takes no lock. */
+/* Returns a new item with one reference, not linked, its value not filled; NULL when the allocator fails. item_release
+   frees it. value_length <= ITEM_VALUE_MAX. Its cost goes to the context's account. The context's thread; takes no
+   lock. */
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length);
-/* The same with room for marks and for an id of the client's, all zero. */
+/* Returns the same with room for marks and for an id of the client's, all zero. */
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length);
 /* Drops a reference, and frees the item with the last one; it is neither linked nor planned then. The context's
    thread, with or without a stripe held. */
 void item_release(struct store_context *context, struct item *item);
-/* An object on flash as a new item, like item_new, with the features of its record. packed_ms: when its segment was
-   written. NULL without memory. */
+/* Returns an object on flash as a new item, like item_new, with the features of its record. packed_ms: when its segment
+   was written. NULL without memory. */
 struct item *item_from_record(struct store_context *context, const struct seg_record *record, uint64_t packed_ms);
 
 /* ---- memory.c: the account of -m --------------------------------------------------------------- */
 
-/* A context of the calling thread; the store has its stripes. */
+/* Makes a context of the calling thread. The store has its stripes by then. */
 void context_init(struct store_context *context, struct store *store, uint64_t seed);
 /* Adds the context's batches to the store's account. The context's thread. */
 void context_settle(struct store_context *context);
 
 /* Sets -m from the configuration, and makes this room's own data in the store. */
 void memory_init(struct store *store);
-/* Frees them; no context is left. */
+/* Frees that data, when no context is left. */
 void memory_fini(struct store *store);
-/* The bytes that items may cost now: -m without the other parts that it pays for, at least an eighth of it. Any
+/* Returns the bytes that items may cost now: -m without the other parts that it pays for, at least an eighth of it. Any
    thread. */
 uint64_t store_item_budget(const struct store *store);
-/* Bytes that items may still take before workers evict; negative above the budget. Any thread. */
+/* Returns the bytes that items may still take before workers evict; negative above the budget. Any thread. */
 int64_t store_free_bytes(const struct store *store);
 /* Looks at resident memory and at the allocator's holes, and sets excess_bytes. Keeper. */
 void store_watch_memory(struct store *store);
-/* The bytes that items must have at least under this limit. */
+/* Returns the bytes that items must have at least under this limit. */
 uint64_t memory_least_for_items(const struct store *store, uint64_t limit);
-/* Would items have them? */
-bool memory_suffices(const struct store *store, uint64_t limit);
-/* All parts of -m together, in bytes. Any thread. */
+/* Would items have that many bytes under this limit? */
+FS_MUST_CHECK bool memory_suffices(const struct store *store, uint64_t limit);
+/* Returns the sum of all parts of -m together, in bytes. Any thread. */
 uint64_t store_used_bytes(const struct store *store);
 
 /* ---- table.c: the DRAM table of one stripe (its lock held, unless said otherwise) -------------- */
 
-/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. Before other threads start. */
+/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. To be called before other threads start. */
 FS_MUST_CHECK int stripes_init(struct store *store);
 /* Frees stripes and items. All contexts are settled, and the table's reference of each item is its last. */
 void stripes_fini(struct store *store);
 /* Brings stripes, chains and first items of these hashes into the cache: see store_foresee. Takes each lock that is
    free. */
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count);
-/* The bucket of a hash in a stripe whose mask this is or was. All keys of a stripe share tag bits, so other bits of
-   the hash choose the bucket. */
+/* Returns the bucket of a hash in a stripe whose mask this is or was. All keys of a stripe share tag bits, so other
+   bits of the hash choose the bucket. */
 static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
 {
 	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
 }
-/* Halves the buckets of a stripe that has few objects left, as often as that holds. Objects of the upper half are in
-   the lower half then, so no crawl may be in the stripe. Keeper. */
+/* Halves the number of buckets of a stripe again and again while it has few objects for them. Objects of the upper half
+   move to the lower half, so no crawl may be in the stripe. Keeper. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
-/* The key's item; NULL: there is none. */
+/* Returns the key's item; NULL: there is none. */
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
 /* Links an item whose key is not there. The table takes over the caller's reference. May double the buckets. */
 void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
@@ -109,10 +111,7 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 
 /* ---- candidate.c: marks of candidates in DRAM (the stripe's lock held, unless said otherwise) -- */
 
-/* The longest record in bytes that gets a slot; longer ones are large objects and get an extent. Any thread, no
-   lock. */
-uint64_t slot_record_max(const struct store *store);
-/* The item's size group, GROUP_SMALL .. GROUP_LARGE. No lock. */
+/* Returns the item's size group, GROUP_SMALL .. GROUP_LARGE. No lock. */
 unsigned item_group(const struct store *store, const struct item *item);
 /* Marks a linked item that is in no plan; without effect on a marked one. */
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item);
@@ -127,7 +126,7 @@ struct candidate_sums {
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums);
 /* Subtracts sums from the store's and zeroes them. No lock. */
 void candidate_settle(struct store *store, struct candidate_sums *sums);
-/* Bytes of all candidates' records. Any thread, no lock. */
+/* Returns the bytes of all candidates' records. Any thread, no lock. */
 uint64_t candidate_total(const struct store *store);
 
 /* ---- compact.c: small items are moved together, so that the memory between them is free -------- */
@@ -139,7 +138,8 @@ void compaction_ask(struct store *store);
 void compaction_thin(struct store *store, const bool sparse[MEM_CLASSES], bool urgent);
 /* Is a pass that was asked for not finished? Resident memory above its limit is no reason to evict then. Any thread. */
 bool compaction_pending(const struct store *store);
-/* A step of the pass, some thousand objects, one stripe held at a time. True: there is more to do at once. Keeper. */
+/* Does a step of the pass, over some thousand objects, with one stripe held at a time. True: there is more to do at
+   once. Keeper. */
 bool keeper_compact(struct store *store, uint64_t now_ms);
 
 #endif

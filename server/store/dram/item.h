@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An object in DRAM: 48 bytes of header, two fields that only some have, key and value.
+ * An object in DRAM: 48 bytes of header, two fields that only some items have, key and value.
  *
  *   0        8      16     20        24       28         46     47      48
  *   +--------+------+------+---------+--------+----------+------+-------+-----------+----------+-----+-------+
@@ -23,9 +23,9 @@
  * Immutable in a plan: the cleaner writes an item with ITEM_PLANNED to flash, and reads everything but next, features
  * and state without the stripe. A change replaces the item.
  *
- * cas is always an id of ours: flush_all, and the question which object is newer, go by it. A client that gave an id
- * of its own is shown that one (item_shown_cas). Records on flash hold neither such ids nor marks: an object with one
- * of them is no candidate and no clean copy.
+ * cas is always an id of ours: flush_all goes by it, and it tells which of two objects is newer. A client that gave an
+ * id of its own is shown that one (item_shown_cas). Records on flash hold neither such ids nor marks: an object with
+ * one of them is no candidate and no clean copy.
  */
 #ifndef FS_STORE_ITEM_H
 #define FS_STORE_ITEM_H
@@ -82,13 +82,13 @@ _Static_assert(sizeof(struct item_extra) == 16, "the client flags behind it stay
 /* A time that lies less than this in the future comes from another thread's clock, not from a wrap of 32 bits. */
 #define ITEM_CLOCKS_APART_MS 60000u
 
-/* Bytes between header and key. Without branches, because each comparison of a key needs it. */
+/* Returns the bytes between header and key. Without branches, because each comparison of a key needs it. */
 static inline size_t item_prefix_bytes(const struct item *item)
 {
 	return item->has_extra * sizeof(struct item_extra) + item->has_flags * sizeof(uint32_t);
 }
 
-/* The marks of an item that has_extra. The stripe covers them. */
+/* Returns the marks of an item that has_extra. The stripe covers them. */
 static inline struct item_extra *item_extra(struct item *item)
 {
 	must(item->has_extra);
@@ -103,7 +103,7 @@ static inline bool item_marked(const struct item *item)
 	return item->has_extra && (extra->shown_cas || extra->marks);
 }
 
-/* The id that clients see and compare. */
+/* Returns the id that clients see and compare. */
 static inline uint64_t item_shown_cas(const struct item *item)
 {
 	const struct item_extra *extra = (const struct item_extra *)(const void *)item->data;
@@ -111,19 +111,19 @@ static inline uint64_t item_shown_cas(const struct item *item)
 	return __builtin_expect(item->has_extra, 0) && extra->shown_cas ? extra->shown_cas : item->cas;
 }
 
-/* key_length bytes, not terminated. */
+/* Returns the key: key_length bytes, not terminated. */
 static inline const char *item_key(const struct item *item)
 {
 	return item->data + item_prefix_bytes(item);
 }
 
-/* value_length bytes. */
+/* Returns the value: value_length bytes. */
 static inline char *item_value(struct item *item)
 {
 	return item->data + item_prefix_bytes(item) + item->key_length;
 }
 
-/* The client's flags; 0 without any. */
+/* Returns the client's flags; 0 without any. */
 static inline uint32_t item_client_flags(const struct item *item)
 {
 	uint32_t flags = 0;
@@ -133,31 +133,31 @@ static inline uint32_t item_client_flags(const struct item *item)
 	return flags;
 }
 
-/* Bytes of an item without extra. */
+/* Returns the bytes of an item without extra. */
 static inline size_t item_bytes_for(size_t key_length, uint32_t client_flags, uint64_t value_length)
 {
 	return sizeof(struct item) + (client_flags ? sizeof(client_flags) : 0) + key_length + value_length;
 }
 
-/* Bytes that the allocator was asked for. */
+/* Returns the bytes that the allocator was asked for. */
 static inline size_t item_allocated_bytes(const struct item *item)
 {
 	return sizeof(*item) + item_prefix_bytes(item) + item->key_length + item->value_length;
 }
 
-/* Bytes that the allocator spends on it: its size class. */
+/* Returns the bytes that the allocator spends on it: its size class. */
 static inline size_t item_cost(const struct item *item)
 {
 	return mem_cost(item_allocated_bytes(item));
 }
 
-/* Bytes of key and value: the application's part. */
+/* Returns the bytes of key and value: the application's part. */
 static inline uint32_t item_object_bytes(const struct item *item)
 {
 	return item->key_length + item->value_length;
 }
 
-/* Seconds since the last read or write. */
+/* Returns the seconds since the last read or write. */
 static inline uint32_t item_idle_seconds(const struct clf_features *features, uint64_t now_ms)
 {
 	uint32_t since = (uint32_t)now_ms - (features->reads ? features->last_read_ms : features->written_ms);
@@ -171,7 +171,7 @@ static inline bool item_is(const struct item *item, const char *key, size_t key_
 	return item->key_length == key_length && memcmp(item_key(item), key, key_length) == 0;
 }
 
-/* The CLOCK value, 0 .. 3. The stripe covers it. */
+/* Returns the CLOCK value, 0 .. 3. The stripe covers it. */
 static inline unsigned item_clock(const struct item *item)
 {
 	return item->state & ITEM_CLOCK;

@@ -8,6 +8,7 @@
 #ifndef FS_STORE_ACTION_H
 #define FS_STORE_ACTION_H
 
+#include "base/error.h"
 #include "server/store/request/request_internal.h"
 
 /* The key's present object: an item in DRAM, a record read from flash, or none. */
@@ -40,7 +41,7 @@ static inline bool current_present(const struct current *current)
 	return current->item || current->record;
 }
 
-/* The following are for a key that is present. */
+/* The following functions are for a key that is present. */
 static inline uint32_t current_expiry(const struct current *current)
 {
 	return current->item ? current->item->expiry : current->record->expiry;
@@ -74,16 +75,17 @@ static inline bool current_fetched(const struct current *current)
 
 /* ---- apply.c: the table of commands, and steps that all of them need ------------------------- */
 
-/* The first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
+/* Is the first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
 void action_begin(struct action *action);
-/* The key's item in DRAM, or NULL. Unlinks a dead item, and clears the slots of a clean copy. */
+/* Returns the key's item in DRAM, or NULL. Unlinks a dead item, and clears the slots of a clean copy. */
 struct item *action_find(struct action *action);
 /* Executes the request against current, and fills its result, value, number, cas and found. */
 void action_apply(struct action *action, const struct current *current);
-/* The same when flash may hold an object of the key that can't be read in time; current has DRAM's. A change clears the
-   key's slots first, because its answer about an absent key must be true from then on. Under -M a change is refused. */
+/* Executes the request when flash may hold an object of the key that can't be read in time; current has DRAM's object.
+   A change clears the key's slots first, because its answer about an absent key must be true from then on. Under -M a
+   change is refused. */
 void action_unread(struct action *action, const struct current *current);
-/* After the stripe is released: drops garbage, and an object that the request could not store. */
+/* Drops garbage, and an object that the request could not store. The stripe is not held any more. */
 void action_finish(struct action *action);
 
 /* Links new as the key's object with this id; an older object is gone from both tiers. Takes over new's
@@ -95,60 +97,61 @@ unsigned action_clear_slots(struct action *action);
 void action_garbage(struct action *action, struct item *item);
 /* May a command bring so many bytes into DRAM by itself? Under -M only while there is room, because nothing would ever
    evict them. Otherwise the cleaner or the next set makes room. */
-bool action_room_for(const struct action *action, size_t bytes);
+FS_MUST_CHECK bool action_room_for(const struct action *action, size_t bytes);
 /* Tells the classifier of a write, and scores the item. */
 void action_note_written(struct action *action, struct item *item);
 
 /* ---- apply_read.c ---------------------------------------------------------------------------- */
 
-/* GET, with current->item or nothing. */
+/* Executes GET, with current->item or nothing. */
 void apply_get(struct action *action, const struct current *current);
-/* TOUCH and GAT. */
+/* Executes TOUCH and GAT. */
 void apply_touch(struct action *action, const struct current *current);
-/* GET, GAT and TOUCH with options. */
+/* Executes GET, GAT and TOUCH with options. */
 void apply_read_with_options(struct action *action, const struct current *current);
 
 /* ---- apply_write.c --------------------------------------------------------------------------- */
 
-/* Each takes over the request's object where it stores it. apply_store: SET, and the last step of the others. */
+/* Each of these takes over the request's object if it stores the object. apply_store executes SET, and is the last step
+   of the others. */
 void apply_store(struct action *action, const struct current *current);
 void apply_add(struct action *action, const struct current *current);
 void apply_replace(struct action *action, const struct current *current);
-/* CAS, and SET and REPLACE that compare. */
+/* Executes CAS, and SET and REPLACE that compare. */
 void apply_compared(struct action *action, const struct current *current);
-/* APPEND, PREPEND. */
+/* Executes APPEND and PREPEND. */
 void apply_join(struct action *action, const struct current *current);
-/* DELETE. */
+/* Executes DELETE. */
 void apply_delete(struct action *action, const struct current *current);
 
 /* ---- apply_number.c -------------------------------------------------------------------------- */
 
-/* INCR, DECR. */
+/* Executes INCR and DECR. */
 void apply_number(struct action *action, const struct current *current);
 
 /* ---- options.c: options of meta and binary commands ------------------------------------------ */
 
-/* Before the stripe is taken: gives the request's object room for marks where it may need them. False: no memory, and
-   the object is dropped. */
+/* Gives the request's object room for marks where it may need them, before the stripe is taken. False: memory is out,
+   and the object is dropped. */
 FS_MUST_CHECK bool options_prepare(struct store_context *context, struct store_request *request);
-/* Fills found with the object before the request. Needs no stripe for a record that answers a GET. */
+/* Fills found with the object as it was before the request. Needs no stripe for a record that answers a GET. */
 void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms);
-/* The expiry of an object that is vivified; fills found's. touch: the request has an expiry of its own too. */
+/* Returns the expiry of an object that is vivified; fills found's. touch: the request has an expiry of its own too. */
 uint32_t options_made(struct action *action, bool touch);
-/* Fills found: the object has this expiry now. */
+/* Notes in found that the object has this expiry now. */
 void options_expires(struct action *action, uint32_t expiry);
 /* Does the request ask for a comparison, and is the object's id a different one? (CAS, SET and REPLACE compare
    themselves.) */
 bool options_differs(const struct action *action, const struct current *current);
-/* The id that clients see on the object that the request stores; 0: ours. */
+/* Returns the id that clients see on the object that the request stores; 0: ours. */
 static inline uint64_t options_own_cas(const struct store_request *request)
 {
 	return __builtin_expect(request->has_options, 0) && request->options.own_cas ? request->options.new_cas : 0;
 }
-/* A new item of the request's key, with room for marks where the request needs it. NULL without memory. */
+/* Returns a new item of the request's key, with room for marks where the request needs it. NULL without memory. */
 struct item *options_item(struct action *action, uint32_t client_flags, uint32_t expiry, uint64_t length);
-/* The key's object in DRAM with room for marks, its id unchanged; it has no slot and is in no plan. NULL without
-   memory. */
+/* Returns the key's object in DRAM with room for marks, its id unchanged; it has no slot and is in no plan. NULL
+   without memory. */
 struct item *options_markable(struct action *action, const struct current *current);
 /* Does an object with this expiry end so soon that the request wants it made anew? No lock. */
 bool options_recaches(const struct store_request *request, uint32_t expiry, uint32_t now_seconds);

@@ -16,6 +16,7 @@
  * from being overwritten from the lookup until each read is done.
  */
 #include "server/store/request/lookup_internal.h"
+#include "server/store/state/sizing.h"
 
 /* ---- reads ----------------------------------------------------------------------------------- */
 
@@ -143,7 +144,7 @@ static void lookup_look(struct store_lookup *lookup)
 				     read->bytes, read->available, &record, &needed);
 
 	/* A record of this length gets no slot: the length is wrong. */
-	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store))
+	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store->segment_bytes))
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT && needed <= read->available)
 		result = FS_ECORRUPT;

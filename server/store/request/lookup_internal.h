@@ -9,20 +9,20 @@
 
 #include "server/store/request/action_internal.h"
 
-/* The store's segments. */
+/* Returns the store's segments. */
 static inline struct segments *lookup_segments(const struct store_lookup *lookup)
 {
 	return lookup->worker->context.store->segments;
 }
 
-/* The match that is being read, where it is no extent. */
+/* Returns the match that is being read, where it is no extent. */
 static inline struct fidx_match *lookup_match(struct store_lookup *lookup)
 {
 	must(lookup->at < lookup->matches);
 	return &lookup->match[lookup->at];
 }
 
-/* The segment that is being read, and its sequence number. */
+/* Return the segment that is being read, and its sequence number. */
 static inline uint32_t lookup_segment(struct store_lookup *lookup)
 {
 	return lookup->extent_read ? lookup->extent.segment : lookup_match(lookup)->segment;
@@ -33,20 +33,20 @@ static inline uint64_t lookup_sequence(struct store_lookup *lookup)
 	return lookup->extent_read ? lookup->extent.sequence : lookup_match(lookup)->sequence;
 }
 
-/* See request_needs_value. */
+/* Returns request_needs_value of the lookup's request. */
 static inline bool lookup_needs_value(const struct store_lookup *lookup)
 {
 	return request_needs_value(lookup->worker->context.store, lookup->request);
 }
 
-/* The read that the lookup began was never sent. */
+/* Takes the lookup's read back out of its count, as the read was never sent. */
 static inline void lookup_uncount_read(struct store_lookup *lookup)
 {
 	must(lookup->reads > 0);
 	lookup->reads--;
 }
 
-/* How long a request may wait for flash, in us: --flash-read-timeout. */
+/* Returns how long a request may wait for flash, in us: --flash-read-timeout. */
 static inline uint64_t timeout_us(const struct store_worker *worker)
 {
 	return atomic_load_explicit(&worker->context.store->tuning.read_timeout_ms, memory_order_relaxed) * 1000ull;
@@ -54,31 +54,33 @@ static inline uint64_t timeout_us(const struct store_worker *worker)
 
 /* ---- lookup_pool.c --------------------------------------------------------------------------- */
 
-/* A lookup without matches, with room for so many. NULL: no memory. The stripe may be held. */
+/* Returns a lookup without matches, with room for so many. NULL: no memory. The stripe may be held. */
 struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches);
-/* Back into the pool: the lookup is in no list, and has neither pins nor a read. The stripe may be held. */
+/* Gives a lookup back to the pool. It is in no list, and has neither pins nor a read. The stripe may be held. */
 void lookup_free(struct store_lookup *lookup);
 /* Makes room for so many matches in a lookup that has none at the moment. False: no memory. The stripe may be held. */
 FS_MUST_CHECK bool lookup_make_room(struct store_lookup *lookup, unsigned matches);
-/* Into the worker's list of running lookups, as the newest, and out of it. */
+/* Put a lookup into the worker's list of running lookups, as the newest, and take it out again. */
 void lookup_run(struct store_lookup *lookup);
 void lookup_unrun(struct store_lookup *lookup);
-/* A running lookup's bytes are there already: the worker's next poll looks at them. take: takes the first such lookup,
-   of which there is one at least, off the list. */
+/* lookup_make_ready notes that a running lookup's bytes are there already: the worker's next poll looks at them.
+   lookup_take_ready takes the first such lookup, of which there is one at least, off the list. */
 void lookup_make_ready(struct store_lookup *lookup);
 struct store_lookup *lookup_take_ready(struct store_worker *worker);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 
-/* The read that the lookup waits for is done, or could not be begun. May answer the request and free the lookup. */
+/* Goes on after the read that the lookup waited for is done, or could not be begun. May answer the request and free the
+   lookup. */
 void lookup_on_read(struct store_lookup *lookup);
 /* Reads the record of the next match; after the last match answers the request and frees the lookup. */
 void lookup_read_next(struct store_lookup *lookup);
 
 /* ---- lookup_end.c ---------------------------------------------------------------------------- */
 
-/* Keeps the matches whose segments it could pin: a segment that is gone took its slots along. The lookup has no pins
-   before. extent may be NULL. The stripe is held, so that no slot appears meanwhile. */
+/* Pins the segments of the matches, and keeps the matches whose segments it could pin: a segment that is gone took its
+   slots along. The lookup has no pins before. extent may be NULL. The stripe is held, so that no slot appears
+   meanwhile. */
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
 		const struct fidx_extent *extent);
 /* Gives all pins back; the lookup has no matches then. The stripe may be held. */
@@ -89,7 +91,7 @@ void lookup_unpin(struct store_lookup *lookup);
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
 void lookup_miss(struct store_lookup *lookup);
 void lookup_decide(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
-/* The key can't be read from flash in time: a GET misses, a change acts as action_unread says. */
+/* Ends a lookup whose key can't be read from flash in time: a GET misses, a change acts as action_unread says. */
 void lookup_give_up(struct store_lookup *lookup);
 
 /* ---- promote.c ------------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@
  * A read holds a pin of its own on its segment from reads_ask until the drive has answered, because lookups come and go
  * meanwhile. Kept bytes need no pin.
  *
- * Memory: a read that waits takes 450 bytes, one that the drive has or that is kept takes its buffer too.
- * reads_memory() has all of it. kept_most of reads_init bounds the kept bytes; the least recently used go first.
+ * Memory: a read that waits takes 450 bytes; a read that the drive has, or that is kept, takes its buffer too.
+ * reads_memory() returns all of it. kept_most of reads_init bounds the kept bytes; the least recently used go first.
  *
  * Threads: everything is the worker's. Nothing waits for the drive.
  */
@@ -63,33 +63,33 @@ struct reads {
 void reads_init(struct reads *reads, struct segments *segments, struct seg_reader *reader, uint64_t kept_most);
 /* Drops all kept bytes and keeps none from now on, so that the reader can be destroyed. */
 void reads_stop(struct reads *reads);
-/* Frees the rest. After reads_stop and the reader's end, when no read is in use. */
+/* Frees the rest, after reads_stop and the reader's end, when no read is in use. */
 void reads_fini(struct reads *reads);
 
 enum reads_answer { READS_WAIT, READS_THERE, READS_NONE };
 /*
- * READS_WAIT: seg_reader_poll calls reads_done(lookup) later. READS_THERE: the bytes are there. In both cases the
- * lookup uses lookup->read until reads_leave or reads_pass_on, and *made says whether a read was begun for it.
- * READS_NONE: no memory. The lookup has the segment pinned.
+ * Gets the bytes for a lookup that has the segment pinned. READS_WAIT: seg_reader_poll calls reads_done(lookup) later.
+ * READS_THERE: the bytes are there. In both cases the lookup uses lookup->read until reads_leave or reads_pass_on, and
+ * *made says whether a read was begun for it. READS_NONE: memory is out.
  */
 FS_MUST_CHECK enum reads_answer reads_ask(struct reads *reads, struct store_lookup *lookup,
 					  const struct reads_wanted *wanted, bool *made);
 /* Would reads_ask begin a read? */
 bool reads_would_read(const struct reads *reads, const struct reads_wanted *wanted);
-/* The lookup waits no longer, or has looked at the bytes; it has no read then. True: its read was still unsent and
+/* Takes the lookup off its read, as it waits no longer or has looked at the bytes. True: the read was still unsent and
    won't be sent. */
 bool reads_leave(struct store_lookup *lookup);
-/* The caller takes the lookup's finished read over, and gives it back by reads_release. */
+/* Passes the lookup's finished read on to the caller, who gives it back by reads_release. */
 struct flash_read *reads_pass_on(struct store_lookup *lookup);
 /* Gives a read back that was passed on. */
 void reads_release(struct flash_read *read);
-/* The bytes are wrong: no other lookup gets them. */
+/* Notes that the bytes are wrong: no other lookup gets them. */
 void reads_distrust(struct flash_read *read);
 
-/* lookup.c: the lookup's read is done. It may free the lookup. */
+/* lookup.c. Goes on with a lookup whose read is done. May free the lookup. */
 void reads_done(struct store_lookup *lookup);
 
-/* Bytes of all reads, the reader's buffers included. */
+/* Returns the bytes of all reads, the reader's buffers included. */
 uint64_t reads_memory(const struct reads *reads);
 
 #endif

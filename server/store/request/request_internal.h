@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the files of this room: workers, lookups on flash, and the question which requests need one. All belong to
+/* The parts that the files of this room share: workers, lookups on flash, and which requests need one. All belong to
    the worker's thread. */
 #ifndef FS_STORE_REQUEST_INTERNAL_H
 #define FS_STORE_REQUEST_INTERNAL_H
@@ -70,8 +70,8 @@ static inline bool store_proves_slots(const struct store *store)
 {
 	return !store->config.evict;
 }
-/* Must the request have read the key's record before it acts under the stripe? A plain GET is served from the read
-   buffer; a SET, and a DELETE whose answer nobody needs, clear slots without reading. */
+/* Must the key's record be read before the request acts under the stripe? A plain GET is served from the read buffer; a
+   SET, and a DELETE whose answer nobody needs, clear slots without reading. */
 static inline bool request_needs_value(const struct store *store, const struct store_request *request)
 {
 	const struct store_options *options = &request->options;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #define IDLE_MS 20
@@ -89,13 +90,7 @@ void background_sleep(struct background *background, unsigned ms)
 
 	if (!background->threaded)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
+	until = clk_monotonic_after(ms);
 	lock_acquire(&background->lock);
 	while (!background->stop && !background->woken &&
 	       pthread_cond_timedwait(&background->cond, &background->lock.mutex, &until) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that does steps of some work: one after the other while there is something to do, else one each 20 ms, or
- * when another thread wakes it.
+ * A thread that does steps of some work: one after the other while there is something to do, otherwise one every 20 ms,
+ * or when another thread wakes it.
  *
  * Threads: one thread calls init, start, stop and fini; any thread may call background_wake; the thread itself calls
  * background_sleep. Each takes the leaf lock inside for a moment, and none does I/O.
@@ -41,7 +41,7 @@ FS_MUST_CHECK int background_start(struct background *background, const char *na
 				   bool (*step)(void *context), void *context);
 /* Returns when the thread has ended its step; at once if it was not started. */
 void background_stop(struct background *background);
-/* The thread ends its sleep, or doesn't begin the next one. Any thread, any lock but a leaf held. */
+/* Makes the thread end its sleep, or not begin the next one. Any thread, with any lock but a leaf held. */
 void background_wake(struct background *background);
 /* Sleeps up to ms, less when the thread is woken or stopped; not at all when no thread was started. */
 void background_sleep(struct background *background, unsigned ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of the flash a given memory can serve, and in segments of which size. */
+/* Computes how much of the flash a given memory can serve, and the size of its segments. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,11 +61,6 @@ static uint64_t sizing_memory_for_all(uint64_t flash, uint32_t object_bytes)
 	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
 }
 
-uint64_t sizing_slot_record_max(uint64_t segment_bytes)
-{
-	return segment_bytes / 64 < 64 << 10 ? segment_bytes / 64 : 64 << 10;
-}
-
 /* The first table is a guess, a quarter of -m at the most, because the index can grow. The smallest possible objects
    determine the largest table. */
 static void sizing_index(const struct store_config *config, struct sizing *out)
@@ -73,7 +68,7 @@ static void sizing_index(const struct store_config *config, struct sizing *out)
 	uint64_t first = sizing_buckets(out->flash_used, config->flash_object_bytes);
 	uint64_t quarter = config->memory_bytes / 4 / BUCKET_BYTES;
 	uint64_t most = sizing_buckets(out->flash_used, seg_record_length(1, 0));
-	uint64_t large = out->flash_used / sizing_slot_record_max(out->segment_bytes);
+	uint64_t large = out->flash_used / slot_record_max(out->segment_bytes);
 
 	out->buckets = first < quarter ? first : quarter;
 	out->buckets_most = most > UINT32_MAX ? UINT32_MAX : most < out->buckets ? out->buckets : most;

@@ -21,7 +21,13 @@ struct sizing {
 /* Looks at the file or device (stat, no other I/O) and fills out. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
-/* The longest record in bytes that gets a slot in segments of this size; longer ones get an extent. */
-uint64_t sizing_slot_record_max(uint64_t segment_bytes);
+/* Returns the longest record in bytes that gets a slot in segments of this size; longer ones are large objects and get
+   an extent. */
+static inline uint64_t slot_record_max(uint64_t segment_bytes)
+{
+	uint64_t part = segment_bytes / STORE_SLOT_RECORD_PART;
+
+	return part < STORE_SLOT_RECORD_MOST ? part : STORE_SLOT_RECORD_MOST;
+}
 
 #endif

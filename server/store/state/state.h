@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/lock.h"
@@ -64,7 +65,7 @@ struct store_context {
 };
 
 /*
- * When the last bytes were allocated: marks of the time, one for each 64th of the item budget. Eviction spares objects
+ * The times at which the last bytes were allocated: a mark for each 64th of the item budget. Eviction spares objects
  * that were written since the mark before the last eighth (dram/memory.c sets the marks). Any thread.
  */
 #define RECENT_MARKS 8u
@@ -109,7 +110,8 @@ struct store {
 	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
 	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */
 	_Atomic uint64_t memory_limit; /* -m now; config.memory_bytes has the start's. Any thread */
-	_Atomic int64_t account_batch; /* how far a context's item_bytes may be off; follows from memory_limit */
+	_Atomic int64_t
+		account_batch; /* the most by which a context's item_bytes may be off; follows from memory_limit */
 	struct classes *classes; /* dram/classes.h */
 
 	/* struct store_crawler; any thread */
@@ -161,16 +163,16 @@ _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct 
 
 /* ---- time.c and conditions --------------------------------------------------------------------- */
 
-/* A reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
+/* Returns a reading of the store's clock as the store's seconds, which begin at 2. Any thread. */
 static inline uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
 {
 	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
 }
 
-/* Does a flush_all that is pending for the second at, if it has come. For store_apply_due_flush alone. */
+/* Carries out a flush_all that is pending for the second `at`, if that has come. For store_apply_due_flush alone. */
 void store_apply_flush(struct store *store, uint32_t at, uint32_t now_seconds);
 
-/* Does a pending flush_all whose second has come. Any thread; takes no lock. */
+/* Carries out a pending flush_all whose second has come. Any thread; takes no lock. */
 static inline void store_apply_due_flush(struct store *store, uint32_t now_seconds)
 {
 	uint32_t at = atomic_load_explicit(&store->flush_at, memory_order_acquire);
@@ -178,10 +180,10 @@ static inline void store_apply_due_flush(struct store *store, uint32_t now_secon
 	if (__builtin_expect(at != 0, 0))
 		store_apply_flush(store, at, now_seconds);
 }
-/* The bytes written since the process began, for windows. Any thread. */
+/* Returns the bytes written since the process began, for windows. Any thread. */
 struct window_reading store_written(const struct store *store);
 
-/* --flash-write-limit now: bytes per second, 0: none. */
+/* Returns --flash-write-limit as it is now, in bytes per second; 0: none. */
 static inline uint64_t store_write_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
@@ -201,7 +203,7 @@ static inline bool store_alive(const struct store *store, uint32_t expiry, uint6
 	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
 }
 
-/* A new id, greater than all before. Any thread. */
+/* Returns a new id, greater than all before. Any thread. */
 static inline uint64_t store_next_cas(struct store *store)
 {
 	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
@@ -210,13 +212,13 @@ static inline uint64_t store_next_cas(struct store *store)
 	return cas;
 }
 
-/* -m now, in bytes. */
+/* Returns -m as it is now, in bytes. */
 static inline uint64_t store_memory_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->memory_limit, memory_order_relaxed);
 }
 
-/* The stripe of a key's hash. */
+/* Returns the stripe of a key's hash. */
 static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 {
 	uint32_t n = store->index ? fidx_stripe_of(store->index, hash, store->stripe_count)
@@ -232,7 +234,7 @@ static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
 	       (store->pass.bucket > 0 && store->pass.stripe == stripe);
 }
 
-/* Seconds left until this expiry; 0: none, or it never expires. */
+/* Returns the seconds left until this expiry; 0: none, or it never expires. */
 static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 {
 	return expiry > now_seconds ? expiry - now_seconds : 0;
@@ -244,12 +246,12 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
    I/O. For a decision the stripe is held; else the answer may be out of date. */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
 		    struct fidx_extent *extent, bool *has_extent);
-/* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; of
-   an extent all but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
-bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		    uint64_t offset, bool is_extent, struct fidx_match *match);
-/* The same for a record that is an extent's. */
-bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
-		    uint64_t offset, struct fidx_match *match);
+/* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; for
+   an extent it fills all fields but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
+FS_MUST_CHECK bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+				  uint64_t offset, bool is_extent, struct fidx_match *match);
+/* Answers the same for a record that an extent leads to. */
+FS_MUST_CHECK bool extent_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,
+				  uint64_t offset, struct fidx_match *match);
 
 #endif

@@ -5,9 +5,9 @@
  *   tick, once a second --> a reading of both totals, kept every 10 s | 1 min | 10 min, as many as the window takes
  *   read                --> the totals now, less those of the reading at the window's beginning
  *
- * A window is shorter than its name says by less than one such step. It begins at the start as long as that is
- * shorter, and it is longer after a time without ticks (the machine was suspended). Its true length is reported with
- * it.
+ * A window is shorter than its name says by less than one such step. While the daemon has run for less than that, the
+ * window begins at the start. After a time without ticks (the machine was suspended) it is longer. Its true length is
+ * reported with it.
  *
  * Memory: fixed, some 10 KiB. Threads: one thread ticks, any may read; a leaf lock covers the readings.
  */
@@ -38,11 +38,11 @@ struct windows {
 
 /* Begins all windows with the reading at the start. */
 void windows_init(struct windows *windows, const struct window_reading *now);
-/* No thread uses the windows any more. */
+/* Frees the lock, when no thread uses the windows any more. */
 void windows_fini(struct windows *windows);
 /* Keeps the reading where it is due; its time is not before the last one's. */
 void windows_tick(struct windows *windows, const struct window_reading *now);
-/* The bytes between each window's beginning and now, and its length. */
+/* Fills out with the bytes between each window's beginning and now, and with its length. */
 void windows_read(struct windows *windows, const struct window_reading *now, struct store_window out[STORE_WINDOWS]);
 
 #endif

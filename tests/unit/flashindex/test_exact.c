@@ -77,8 +77,8 @@ static void test_a_collision_is_met_once(void **state)
 	owner = key_next(&f);
 	twin = key_twin(&f, &owner);
 	third = key_twin(&f, &owner);
-	fidx_insert(f.index, &owner, 1, 3, 0, FIDX_DROP_COLDEST);
-	fidx_insert(f.index, &owner, 1, 4, 0, FIDX_DROP_COLDEST); /* a second identity of the same place */
+	(void)!fidx_insert(f.index, &owner, 1, 3, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &owner, 1, 4, 0, FIDX_DROP_COLDEST); /* a second identity of the same place */
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 2);
 	for (unsigned i = 0; i < 2; i++)
 		if (out[i].function == 3)
@@ -94,7 +94,7 @@ static void test_a_collision_is_met_once(void **state)
 	/* The same place in a later life of the segment is another record. */
 	fidx_segment_close(f.index, 1);
 	fidx_segment_open(f.index, 1, 0, 6, 100, NULL, 0);
-	fidx_insert(f.index, &twin, 1, 3, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &twin, 1, 3, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
 	assert_int_equal(fidx_lookup(f.index, &owner, out), 1);
 	fixture_close(&f);

@@ -68,7 +68,7 @@ static void test_clear_takes_extent_and_slots(void **state)
 	fixture_open(&f, 10, 2);
 	fidx_segment_open(f.index, 0, 0, 5, 100, NULL, 0);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
 	assert_true(fidx_extent_insert(f.index, &key, 0, 0, 70000, 0));
 	assert_int_equal(fidx_segment_slots(f.index, 0), 2);
 	assert_int_equal(status_of(f.index).live_bytes, 70100);

@@ -39,7 +39,7 @@ static void test_a_second_hand_is_sent_away(void **state)
 	fixture_open(&f, 10, 1);
 	open_segment(&f, 0, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 1, 3, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 1, 3, FIDX_DROP_NONE);
 	assert_true(hand_take(f.index));
 	assert_false(hand_take(f.index));
 	assert_int_equal(fidx_hand(f.index, 10, 1000, &visited), 0);
@@ -64,7 +64,7 @@ static void test_a_turn_in_a_nearly_empty_index_is_bounded(void **state)
 	fixture_open(&f, 1000, 1);
 	open_segment(&f, 0, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 1, 3, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 1, 3, FIDX_DROP_NONE);
 	for (unsigned i = 0; i < 15; i++) {
 		fidx_hand(f.index, 1, 0, &visited);
 		all += visited;
@@ -89,7 +89,7 @@ static void test_clock_values_of_both_modes(void **state)
 		fixture_open(&f, 10, 1);
 		open_segment(&f, 0, 100);
 		key = key_next(&f);
-		fidx_insert(f.index, &key, 0, 1, 1, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 0, 1, 1, FIDX_DROP_COLDEST);
 		hand_and_expect(&f, &key, 0, 0, false);
 		hand_and_expect(&f, &key, 0, 0, false);
 		touch_and_expect(&f, &key, mfu ? 1 : 3, false);
@@ -121,7 +121,7 @@ static void test_ghost_bytes_bound_the_ghosts(void **state)
 	open_segment(&f, 1, 0); /* a mean of nothing must not make ghosts without end */
 	for (unsigned i = 0; i < 40; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], 0, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], 0, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(fidx_hand(f.index, 1000, 0, &visited), 0);
 	assert_int_equal(visited, 40);

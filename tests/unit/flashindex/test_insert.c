@@ -47,7 +47,7 @@ static void test_full_index_drops_the_coldest(void **state)
 		do
 			keys[i] = key_next(&f);
 		while (keys[i].bucket[0][0] == keys[i].bucket[0][1]);
-		fidx_insert(f.index, &keys[i], i % 4, i / 4, i == 7 || i == 9 ? 1 : 3, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], i % 4, i / 4, i == 7 || i == 9 ? 1 : 3, FIDX_DROP_COLDEST);
 		cold[i] = match_of(i % 4, 1000 + i % 4, i / 4);
 	}
 	assert_int_equal(status_of(f.index).used, 32);
@@ -61,7 +61,7 @@ static void test_full_index_drops_the_coldest(void **state)
 	do
 		key = key_next(&f);
 	while (key.bucket[0][0] == key.bucket[0][1]);
-	fidx_insert(f.index, &key, 0, 15, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 0, 15, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(ctr_sum(CTR_index_drops), drops + 1);
 	assert_false(fidx_find(f.index, &keys[7], &cold[7]));
 	for (unsigned i = 0; i < 32; i++)
@@ -69,7 +69,7 @@ static void test_full_index_drops_the_coldest(void **state)
 	assert_int_equal(status_of(f.index).used, 32);
 	assert_int_equal(status_of(f.index).ghosts, 0);
 	/* The newcomer is the coldest now: unread at zero. */
-	fidx_insert(f.index, &keys[7], 1, 14, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &keys[7], 1, 14, 0, FIDX_DROP_COLDEST);
 	cold[0] = match_of(0, 1000, 15);
 	assert_false(fidx_find(f.index, &key, &cold[0]));
 	fixture_close(&f);
@@ -87,7 +87,7 @@ static void test_inserts_overwrite_slots_of_closed_segments(void **state)
 	for (unsigned i = 0; i < 1000; i++) { /* full, and more */
 		struct fidx_key key = key_next(&f);
 
-		fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_true(ctr_sum(CTR_index_drops) > drops);
 	assert_int_equal(fidx_segment_slots(f.index, 0), 256);
@@ -96,7 +96,7 @@ static void test_inserts_overwrite_slots_of_closed_segments(void **state)
 	for (unsigned i = 0; i < 240; i++) {
 		struct fidx_key key = key_next(&f);
 
-		fidx_insert(f.index, &key, 1, 0, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, 1, 0, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(ctr_sum(CTR_index_drops), drops);
 	assert_int_equal(fidx_segment_slots(f.index, 0), 16);
@@ -119,7 +119,7 @@ static void test_forced_relocation_loses_nothing(void **state)
 	fault_arm(FAULT_index_force_relocation, FAULT_ALWAYS, 0);
 	for (unsigned i = 0; i < 300; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], 0, i % 16, 1, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], 0, i % 16, 1, FIDX_DROP_COLDEST);
 		seen[i] = match_of(0, SEQ, i % 16);
 		assert_true(fidx_find(f.index, &keys[i], &seen[i]));
 		for (unsigned k = 0; k < i; k++) {

@@ -14,8 +14,8 @@ static uint64_t insert_random(struct fixture *f, uint64_t n, struct fidx_key *ke
 
 		if (keys)
 			keys[i] = key;
-		fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16), (unsigned)rng_below(&f->rng, 16), 0,
-			    FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f->index, &key, (uint32_t)rng_below(&f->rng, 16), (unsigned)rng_below(&f->rng, 16),
+				   0, FIDX_DROP_COLDEST);
 	}
 	return ctr_sum(CTR_index_moves) - moves;
 }

@@ -42,7 +42,7 @@ static void test_only_the_exact_identity_is_found(void **state)
 	for (uint32_t s = 0; s < 4; s++)
 		open_segment(&f, s, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 2, 5, 1, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 2, 5, 1, FIDX_DROP_COLDEST);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(fidx_find(f.index, &key, &wrong[i]));
 		assert_false(fidx_touch(f.index, &key, &wrong[i]));
@@ -69,7 +69,7 @@ static void test_matches_come_youngest_first(void **state)
 	key = key_next(&f);
 	for (unsigned i = 0; i < 4; i++) {
 		open_segment(&f, order[i], 100);
-		fidx_insert(f.index, &key, order[i], i, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, order[i], i, 0, FIDX_DROP_COLDEST);
 	}
 	assert_int_equal(fidx_lookup(f.index, &key, out), 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -99,8 +99,8 @@ static void test_clear_leaves_nothing(void **state)
 
 		if (round % 64 == 0)
 			fault_arm(FAULT_index_force_relocation, round % 128 ? FAULT_OFF : FAULT_EVERY, 2);
-		fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2), 0,
-			    FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &key, (uint32_t)rng_below(&f.rng, 4), (unsigned)rng_below(&f.rng, 2), 0,
+				   FIDX_DROP_COLDEST);
 		assert_true(fidx_lookup(f.index, &key, out) >= 1);
 		if (rng_below(&f.rng, 3) == 0) {
 			uint64_t used = status_of(f.index).used;
@@ -128,7 +128,7 @@ static void test_a_stranger_of_the_same_place_shares_the_slot(void **state)
 	open_segment(&f, 1, 100);
 	key = key_next(&f);
 	twin = key_twin(&f, &key);
-	fidx_insert(f.index, &key, 1, 3, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &key, 1, 3, 0, FIDX_DROP_COLDEST);
 	assert_int_equal(fidx_lookup(f.index, &twin, out), 1);
 	assert_int_equal(fidx_stripe_of(f.index, key.hash, 256), fidx_stripe_of(f.index, twin.hash, 256));
 	assert_int_equal(fidx_clear(f.index, &twin), 1);
@@ -146,7 +146,7 @@ static void test_a_slot_is_found_wherever_the_match_says_it_is(void **state)
 	fixture_open(&f, 10, 2);
 	open_segment(&f, 0, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 5, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 5, 0, FIDX_DROP_NONE);
 	for (unsigned way = 0; way < 256; way++) {
 		struct fidx_match match = match_of(0, SEQ, 5), found = match;
 
@@ -172,7 +172,7 @@ static void test_a_ghost_that_is_read_is_live_again(void **state)
 	fixture_open(&f, 10, 2);
 	open_segment(&f, 0, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 5, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 5, 0, FIDX_DROP_NONE);
 	assert_int_equal(fidx_hand(f.index, 1, 100, &visited), 1);
 	assert_counts(f.index, 1, 1, 100, 0);
 	assert_true(fidx_touch(f.index, &key, &match));

@@ -15,7 +15,7 @@ static void test_closed_segments_have_no_slots(void **state)
 	open_segment(&f, 1, 10);
 	for (unsigned i = 0; i < 20; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], i % 2, 2, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(f.index, &keys[i], i % 2, 2, 0, FIDX_DROP_COLDEST);
 	}
 	fidx_hand(f.index, 20, 300, &visited);
 	fidx_segment_close(f.index, 0);
@@ -37,7 +37,7 @@ static void test_closed_segments_have_no_slots(void **state)
 	assert_int_equal(fidx_segment_slots(f.index, 1), 10);
 	fidx_segment_open(f.index, 0, 0, SEQ + 100, 100, NULL, 0);
 	assert_int_equal(fidx_lookup(f.index, &keys[0], out), 0);
-	fidx_insert(f.index, &keys[0], 0, 2, 0, FIDX_DROP_COLDEST);
+	(void)!fidx_insert(f.index, &keys[0], 0, 2, 0, FIDX_DROP_COLDEST);
 	assert_false(fidx_find(f.index, &keys[0], &match)); /* an earlier life of the segment */
 	assert_int_equal(fidx_lookup(f.index, &keys[0], out), 1);
 	assert_int_equal(out[0].sequence, SEQ + 100);
@@ -56,7 +56,7 @@ static void test_a_sweep_takes_one_segments_slots_alone(void **state)
 		open_segment(&f, s, 10);
 	for (unsigned i = 0; i < 60; i++) {
 		keys[i] = key_next(&f);
-		fidx_insert(f.index, &keys[i], i % 3, 0, i % 4, FIDX_DROP_NONE);
+		(void)!fidx_insert(f.index, &keys[i], i % 3, 0, i % 4, FIDX_DROP_NONE);
 	}
 	large = key_next(&f);
 	assert_true(fidx_extent_insert(f.index, &large, 1, 4096, 70000, 0));
@@ -66,7 +66,7 @@ static void test_a_sweep_takes_one_segments_slots_alone(void **state)
 	for (unsigned i = 0; i < 60; i++)
 		assert_int_equal(fidx_lookup(f.index, &keys[i], out) > 0, i % 3 != 1);
 	assert_counts(f.index, 40, 0, 400, 400);
-	fidx_insert(f.index, &keys[1], 1, 0, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &keys[1], 1, 0, 0, FIDX_DROP_NONE);
 	assert_int_equal(fidx_lookup(f.index, &keys[1], out), 1);
 	fixture_close(&f);
 }
@@ -84,7 +84,7 @@ static void test_each_slot_leaves_the_sums_once(void **state)
 	for (unsigned i = 0; i < 40; i++) {
 		struct fidx_key key = key_next(&f);
 
-		fidx_insert(f.index, &key, i % 2, 0, 0, FIDX_DROP_NONE);
+		(void)!fidx_insert(f.index, &key, i % 2, 0, 0, FIDX_DROP_NONE);
 	}
 	assert_counts(f.index, 40, 0, 20000, 20000);
 	assert_int_equal(fidx_hand(f.index, 1000, 1u << 30, &visited), 40);
@@ -116,14 +116,14 @@ static void test_a_filter_goes_with_its_segment(void **state)
 	unit = fidx_filter_build(f.index, &stranger.hash, 1, &given);
 	length = given;
 	fidx_segment_open(f.index, 0, 0, 5, 100, unit, given);
-	fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
 	assert_true(status_of(f.index).filter_bytes >= length);
 	assert_int_equal(fidx_lookup(f.index, &key, out), 0); /* the filter knows another key alone */
 	fidx_segment_close(f.index, 0);
 	assert_int_equal(status_of(f.index).filter_bytes, 0);
 	fidx_sweep(f.index, 0);
 	open_segment(&f, 0, 100);
-	fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
 	assert_int_equal(fidx_lookup(f.index, &key, out), 1);
 	fixture_close(&f);
 }
@@ -141,7 +141,7 @@ static void test_a_segment_may_come_back_in_another_table(void **state)
 	assert_int_equal(fidx_table_add(f.index, 50, &table), FS_OK);
 	open_segment(&f, 0, 100);
 	key = key_next(&f);
-	fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
 	fidx_tables(f.index, tables);
 	assert_int_equal(tables[0].used, 1);
 	assert_int_equal(tables[0].segments, 1);
@@ -149,7 +149,7 @@ static void test_a_segment_may_come_back_in_another_table(void **state)
 	fidx_segment_close(f.index, 0);
 	fidx_sweep(f.index, 0);
 	fidx_segment_open(f.index, 0, table, SEQ + 9, 100, NULL, 0);
-	fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
+	(void)!fidx_insert(f.index, &key, 0, 0, 0, FIDX_DROP_NONE);
 	assert_int_equal(fidx_lookup(f.index, &key, out), 1);
 	assert_int_equal(out[0].sequence, SEQ + 9);
 	assert_true(out[0].place == fidx_place_in(f.index, &key, table));

@@ -53,7 +53,7 @@ static void bench(uint64_t buckets, unsigned filter_bits, unsigned tag_bits)
 		call; \
 	} \
 	report(what, since, n)
-	EACH("insert", hashes[i], fidx_insert(f.index, &key, 0, (unsigned)i % 16, 0, FIDX_DROP_COLDEST));
+	EACH("insert", hashes[i], (void)!fidx_insert(f.index, &key, 0, (unsigned)i % 16, 0, FIDX_DROP_COLDEST));
 	EACH("lookup, hit", hashes[i], found += fidx_lookup(f.index, &key, out));
 	EACH("lookup, miss", mix64(i), found += fidx_lookup(f.index, &key, out));
 	EACH("touch", hashes[i], out[0] = match_of(0, 5, (unsigned)i % 16); fidx_touch(f.index, &key, &out[0]));

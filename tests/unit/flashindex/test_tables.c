@@ -246,7 +246,7 @@ static void churn(struct world *w, unsigned round)
 		fidx_key_of(index, 1000000 + i, &key);
 		struct lock *lock = &w->stripe[fidx_stripe_of(index, key.hash, KEY_STRIPES)];
 		lock_acquire(lock);
-		fidx_insert(index, &key, segment, i % 16, 0, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(index, &key, segment, i % 16, 0, FIDX_DROP_COLDEST);
 		lock_release(lock);
 	}
 	fidx_segment_close(index, segment);

@@ -124,7 +124,7 @@ static void insert_permanent(struct world *w, unsigned n)
 		w->permanent[i] = key_next(&w->f);
 	open_with_filter(w, 0, 5, w->permanent, n);
 	for (unsigned i = 0; i < n; i++)
-		fidx_insert(w->f.index, &w->permanent[i], 0, i % 16, i % 4, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(w->f.index, &w->permanent[i], 0, i % 16, i % 4, FIDX_DROP_COLDEST);
 }
 
 /* A segment that comes, is filled, and goes. */
@@ -138,7 +138,7 @@ static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 		keys[i] = key_next(&w->f);
 	open_with_filter(w, segment, 100 + round, keys, churn);
 	for (unsigned i = 0; i < churn; i++)
-		fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4, FIDX_DROP_COLDEST);
 	(void)!fidx_extent_insert(w->f.index, &keys[0], segment, 0, 1000, 0);
 	fidx_hand(w->f.index, 2 * churn, round % 2 ? 10000 : 0, &visited);
 	fidx_segment_close(w->f.index, segment);
@@ -217,7 +217,7 @@ static void insert_shared(struct world *w, uint32_t segment, unsigned i, unsigne
 	if (i % 37 == 0)
 		(void)!fidx_extent_insert(w->f.index, key, segment, i, 5000, clock);
 	else
-		fidx_insert(w->f.index, key, segment, i % 16, clock, FIDX_DROP_COLDEST);
+		(void)!fidx_insert(w->f.index, key, segment, i % 16, clock, FIDX_DROP_COLDEST);
 	lock_release(stripe_of(w, key));
 }
 

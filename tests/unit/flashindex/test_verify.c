@@ -22,7 +22,7 @@ static void open_index(struct fixture *f)
 		struct fidx_key key = key_next(f);
 
 		if (i % 2)
-			fidx_insert(f->index, &key, i % 3, i % 8, i % 4, FIDX_DROP_NONE);
+			(void)!fidx_insert(f->index, &key, i % 3, i % 8, i % 4, FIDX_DROP_NONE);
 		else
 			assert_true(fidx_extent_insert(f->index, &key, i % 3, i, 70000 + i, i % 4));
 	}

@@ -277,7 +277,7 @@ static void *visitor_main(void *argument)
 
 		check(result == FS_OK || (HAVE_FAULTS && result == FS_EIO));
 		check(store_count_sizes(store, ignore_size, NULL) == FS_OK);
-		store_crawl(store);
+		(void)!store_crawl(store);
 		for (unsigned n = 1; n <= store_class_count(); n++)
 			store_get_class(store, n, &class);
 		if (visitor->walks % 8 == 7)

@@ -194,15 +194,15 @@ static void run_commands(const struct image *image)
 	if (flash_open(&flash, image->path, problem) == 0 && flash.super.segments <= 4) {
 		for (int json = 0; json < 2; json++) {
 			options.json = json;
-			(void)command_list(&options, &flash);
-			(void)command_verify(&options, &flash);
-			(void)command_find(&options, &flash);
+			(void)!command_list(&options, &flash);
+			(void)!command_verify(&options, &flash);
+			(void)!command_find(&options, &flash);
 			options.segment = (uint32_t)random_below(flash.super.segments);
 			options.records = true;
-			(void)command_segment(&options, &flash);
+			(void)!command_segment(&options, &flash);
 			options.key = NULL;
 			options.offset = random_below(IMAGE_SEGMENT + 100);
-			(void)command_dump(&options, &flash);
+			(void)!command_dump(&options, &flash);
 			options.key = "key:70";
 		}
 	}

@@ -118,7 +118,7 @@ static void a_group_ends_at_its_last_byte(void **state)
 	struct stripe *stripe;
 
 	open_large(h);
-	assert_int_equal(slot_record_max(h->store), 65536);
+	assert_int_equal(slot_record_max(h->store->segment_bytes), 65536);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct item *item = put(h, "k", rows[i].bytes, &stripe);
 
@@ -139,7 +139,7 @@ static void in_small_segments_large_objects_begin_below_the_other_groups(void **
 
 	h->config.admission = CLF_ADMIT_SECOND_HIT;
 	harness_open(h);
-	assert_int_equal(slot_record_max(h->store), 1024);
+	assert_int_equal(slot_record_max(h->store->segment_bytes), 1024);
 	assert_int_equal(item_group(h->store, put(h, "k", 1024, &stripe)), GROUP_SMALL);
 	assert_int_equal(item_group(h->store, put(h, "k", 1025, &stripe)), GROUP_LARGE);
 }

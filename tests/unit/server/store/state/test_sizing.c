@@ -124,10 +124,10 @@ static void a_flash_with_more_objects_than_memory_can_index_is_used_all_the_same
 static void the_longest_record_with_a_slot_is_a_64th_of_the_segment_and_64_kib_at_most(void **state)
 {
 	(void)state;
-	assert_int_equal(sizing_slot_record_max(KIB(64)), KIB(1));
-	assert_int_equal(sizing_slot_record_max(MIB(4) - SEG_PAGE), KIB(64) - 64);
-	assert_int_equal(sizing_slot_record_max(MIB(4)), KIB(64));
-	assert_int_equal(sizing_slot_record_max(MIB(512)), KIB(64));
+	assert_int_equal(slot_record_max(KIB(64)), KIB(1));
+	assert_int_equal(slot_record_max(MIB(4) - SEG_PAGE), KIB(64) - 64);
+	assert_int_equal(slot_record_max(MIB(4)), KIB(64));
+	assert_int_equal(slot_record_max(MIB(512)), KIB(64));
 }
 
 /* From a memory of 1 MiB to one of 1 TiB, and a flash of 1 MiB to one of 1 PiB: what follows is within its bounds. */
