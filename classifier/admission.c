@@ -30,6 +30,8 @@
 #define THRESHOLD_MAX 20.0 /* above every rank */
 #define THRESHOLD_STEP 0.005 /* smaller moves are not worth new scores */
 
+#define HELD_UP 1.25 /* a segment that the store's cap held back counts as so many times the limit */
+
 #define RANK_SCALE 64.0 /* ranks stay below it */
 
 /* A thread's copy of the model. One suffices, as a process that serves has one classifier. */
@@ -40,7 +42,7 @@ static _Thread_local struct {
 	struct clf_model model;
 } cached;
 
-static const struct clf_model *current_model(struct clf *clf)
+const struct clf_model *clf_model_now(struct clf *clf)
 {
 	uint64_t version = atomic_load_explicit(&clf->model_version, memory_order_acquire);
 
@@ -55,20 +57,6 @@ static const struct clf_model *current_model(struct clf *clf)
 	return cached.valid ? &cached.model : NULL;
 }
 
-struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
-			      uint32_t ttl_seconds)
-{
-	struct clf_state state = { .features = *features };
-
-	if (clf->config.label_mode == CLF_LABEL_PAPER) { /* the paper's five features and no others */
-		state.features.history_short = state.features.history_long = 0;
-		return state;
-	}
-	state.size_bytes = size_bytes;
-	state.ttl_seconds = ttl_seconds;
-	return state;
-}
-
 /*
  * Rank under the simple rules: by reads, among equals by the mean gap. Unread objects are all alike; their keys spread
  * them over [0, 1), so that the budget has a scale to move on and a key's rank is the same at each call.
@@ -79,7 +67,7 @@ static double rank_of(uint64_t key, const struct clf_features *features)
 
 	if (features->reads == 0)
 		return (double)(mix64(key) >> 11) * 0x1.0p-53;
-	clf_features_vector(features, 0, 0, vector);
+	clf_features_vector(features, vector);
 	return log2(1 + vector[CLF_READS]) + 0.5 / (1 + vector[CLF_MEAN_GAP] / 60);
 }
 
@@ -92,35 +80,30 @@ static double rule_score(const struct clf *clf, bool qualifies, uint64_t key, co
 
 static bool seen_before(struct clf *clf, uint64_t key, const struct clf_features *features)
 {
-	bool recent;
-
-	return features->reads > 0 || features->history_long > 0 || history_stays(&clf->history, key, &recent) > 0;
+	return features->reads > 0 || features->past > 0 || counts_get(&clf->counts, key) > 0;
 }
 
-static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features, uint32_t size_bytes,
-			uint32_t ttl_seconds)
+/* In mode paper: an object that was never read doesn't qualify. */
+static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features)
 {
-	const struct clf_model *model = current_model(clf);
+	const struct clf_model *model = clf_model_now(clf);
 
 	if (!model)
 		return rule_score(clf, features->reads > 0, key, features);
-
-	struct clf_state state = clf_state_of(clf, features, size_bytes, ttl_seconds);
-	if (state.features.reads == 0 && state.features.history_long == 0)
+	if (features->reads == 0)
 		return -1;
+	const struct clf_state state = { .features = *features };
 	return model_decide(model, &state) - budget_threshold(clf);
 }
 
-float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
-		uint32_t ttl_seconds)
+float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *features)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
 	double score = 0;
 
-	(void)app; /* every application uses the common model today */
 	switch (clf_get_admission(clf)) {
 	case CLF_ADMIT_SVM:
-		score = svm_score(clf, key, features, size_bytes, ttl_seconds);
+		score = svm_score(clf, key, features);
 		break;
 	case CLF_ADMIT_READ_ONCE:
 		score = rule_score(clf, features->reads > 0, key, features);
@@ -128,6 +111,7 @@ float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_f
 	case CLF_ADMIT_SECOND_HIT:
 		score = rule_score(clf, seen_before(clf, key, features), key, features);
 		break;
+	case CLF_ADMIT_FREQ:
 	case CLF_ADMIT_ALL:
 		score = rule_score(clf, true, key, features);
 		break;
@@ -179,10 +163,9 @@ static double smooth_rate(struct budget *budget, double written, double allowed,
 	return time_s;
 }
 
-void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second)
+static void budget_move(struct clf *clf, double written_per_second, double allowed_per_second, uint64_t now_ms)
 {
 	struct budget *budget = &clf->budget;
-	uint64_t now_ms = clk_now_ms(clf->config.clock);
 	double step_s = 1;
 
 	lock_acquire(&budget->lock);
@@ -201,4 +184,33 @@ void clf_budget(struct clf *clf, double written_per_second, double allowed_per_s
 		set_threshold(clf, clamp_double(budget->integral + BUDGET_PROPORTIONAL * error, 0, THRESHOLD_MAX));
 	}
 	lock_release(&budget->lock);
+}
+
+/* The lesser of the two limits, in bytes; negative: neither is set. */
+static double allowed_bytes(const struct clf_written *written)
+{
+	double by_time = written->limit > 0 ? written->limit * written->seconds : HUGE_VAL;
+	double by_ratio = written->ratio > 0 ? written->ratio * (double)written->app_bytes : HUGE_VAL;
+	double allowed = fmin(by_time, by_ratio);
+
+	return allowed == HUGE_VAL ? -1 : allowed;
+}
+
+/* Where the store's own cap held a segment back, more would have been written than was. Only the controller of the rule
+   in force moves; the other one begins anew. While nothing can be written, nothing is learned of the budget. */
+void clf_budget(struct clf *clf, const struct clf_written *written)
+{
+	double allowed = allowed_bytes(written), flash_bytes = (double)written->flash_bytes;
+	double rate = written->seconds > 0 ? flash_bytes / written->seconds : 0;
+	bool asks = clf_asks_at_eviction(clf);
+
+	if (written->held_up) {
+		flash_bytes = fmax(flash_bytes, allowed * HELD_UP);
+		rate = fmax(rate, written->limit * HELD_UP);
+	}
+	counts_age(&clf->counts, written->seconds * 1000 / clf_half_life_ms(clf));
+	if (!written->offline)
+		offers_budget(&clf->offers, written->seconds * 1000, (double)written->app_bytes, flash_bytes,
+			      asks ? allowed : -1);
+	budget_move(clf, rate, asks ? 0 : written->limit, clk_now_ms(clf->config.clock));
 }

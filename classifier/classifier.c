@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The classifier as a whole: creation, the events of keys on their way to sampler and history, and the status.
+ * The classifier as a whole: creation, the events of keys on their way to sampler and counts, and the status.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #define MEMORY_MIN (64u << 10)
 #define SAMPLER_BYTES_MAX (4u << 20) /* about 25 000 keys and 37 000 samples; more would not improve the model */
 #define TIME_MAX_MS (1ull << 40) /* 35 years: sums of times never overflow */
+#define HORIZON_PART 4 /* of the residence on flash: one as long as that would learn too late */
 #define PAPER_HORIZON_MS 3600000ull
 
 static bool config_valid(const struct clf_config *config)
@@ -20,7 +21,8 @@ static bool config_valid(const struct clf_config *config)
 	return config->clock && config->threshold >= 1 && config->memory_bytes >= MEMORY_MIN &&
 	       config->training_window_ms > 0 && config->training_window_ms <= TIME_MAX_MS &&
 	       config->horizon_ms <= TIME_MAX_MS && (unsigned)config->label_mode <= CLF_LABEL_PAPER &&
-	       (unsigned)config->admission <= CLF_ADMIT_LAST;
+	       (unsigned)config->admission <= CLF_ADMIT_LAST && config->size_exponent >= 0 &&
+	       config->size_exponent <= 2;
 }
 
 static void init_parts(struct clf *clf)
@@ -32,10 +34,13 @@ static void init_parts(struct clf *clf)
 	atomic_init(&clf->admission, (int)clf->config.admission);
 	atomic_init(&clf->version, 1);
 	atomic_init(&clf->model_version, 1);
-	snprintf(clf->reason, sizeof(clf->reason), "no model yet: what was read in DRAM is admitted");
+	snprintf(clf->reason, sizeof(clf->reason), "%s",
+		 clf->config.label_mode == CLF_LABEL_FULL ? "no model yet: freq admits"
+							  : "no model yet: what was read in DRAM is admitted");
 	lock_init(&clf->apps.lock, LOCK_LEAF);
 	lock_init(&clf->budget.lock, LOCK_LEAF);
 	lock_init(&clf->model_lock, LOCK_LEAF);
+	offers_init(&clf->offers, clf->config.flash_bytes);
 	trainer_init(clf);
 }
 
@@ -61,7 +66,8 @@ int clf_create(struct clf **out, const struct clf_config *config)
 		sampler.memory_bytes = SAMPLER_BYTES_MAX;
 	int error = sampler_init(&clf->sampler, &sampler);
 	if (!error)
-		error = history_init(&clf->history, config->memory_bytes - sampler.memory_bytes);
+		error = counts_init(&clf->counts, config->counts_bytes ? config->counts_bytes
+								       : config->memory_bytes - sampler.memory_bytes);
 	if (error) {
 		clf_destroy(clf);
 		return error;
@@ -75,11 +81,12 @@ void clf_destroy(struct clf *clf)
 	if (!clf)
 		return;
 	clf_stop(clf);
-	history_fini(&clf->history);
+	counts_fini(&clf->counts);
 	sampler_fini(&clf->sampler);
 	trainer_fini(clf);
 	lock_fini(&clf->model_lock);
 	lock_fini(&clf->budget.lock);
+	offers_fini(&clf->offers);
 	lock_fini(&clf->apps.lock);
 	mem_free(clf);
 }
@@ -98,7 +105,7 @@ uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms)
 	if (clf->config.label_mode == CLF_LABEL_PAPER)
 		return PAPER_HORIZON_MS;
 	if (residence_ms)
-		return residence_ms;
+		return residence_ms / HORIZON_PART + 1;
 	return age_ms > clf->config.training_window_ms ? age_ms : clf->config.training_window_ms;
 }
 
@@ -136,62 +143,66 @@ static void note_event(struct clf *clf, uint64_t hash, enum sampler_event event,
 		sampler_note(&clf->sampler, key, event, NULL, now_ms, clf_horizon_ms(clf, now_ms));
 }
 
-static bool wants_history(const struct clf *clf)
+static uint8_t past_of(struct clf *clf, uint64_t key, const struct clf_features *old, uint64_t now_ms)
 {
-	enum clf_admission rule = clf_get_admission(clf);
-
-	return rule == CLF_ADMIT_SECOND_HIT || (rule == CLF_ADMIT_SVM && clf->config.label_mode == CLF_LABEL_FULL);
+	if (clf_asks_at_eviction(clf) && old)
+		return past_code(features_count(old, now_ms, clf_half_life_ms(clf)));
+	return clf_asks_at_eviction(clf) || clf_get_admission(clf) == CLF_ADMIT_SECOND_HIT
+		       ? past_code(counts_get(&clf->counts, key))
+		       : 0;
 }
 
-/*
- * An object could qualify at its write only if the key has a history. Without a history and without a read it never
- * does, and so is never a sample.
- */
-void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
-		      uint32_t ttl_seconds, uint64_t now_ms)
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
+		      uint64_t now_ms)
 {
-	uint64_t key = sampler_key(&clf->sampler, hash);
-	bool recent;
-
-	if (wants_history(clf)) {
-		features->history_long = (uint8_t)history_stays(&clf->history, key, &recent);
-		features->history_short = recent ? features->history_long : 0;
-	}
-	if (!sampled(clf, key))
-		return;
-	struct clf_state state = clf_state_of(clf, features, size_bytes, ttl_seconds);
-	sampler_note(&clf->sampler, key, SAMPLER_WRITTEN, state.features.history_long ? &state : NULL, now_ms,
-		     clf_horizon_ms(clf, now_ms));
+	features->past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
+	note_event(clf, hash, SAMPLER_WRITTEN, now_ms);
 }
 
-void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
-		   uint32_t ttl_seconds, uint64_t now_ms)
+/* In mode paper each read in DRAM is a subject. */
+void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
+	bool is_subject = features && clf->config.label_mode == CLF_LABEL_PAPER;
 	struct clf_state state;
 
+	if (!features && clf_asks_at_eviction(clf))
+		counts_add(&clf->counts, key, 1);
 	if (!sampled(clf, key))
 		return;
-	if (features)
-		state = clf_state_of(clf, features, size_bytes, ttl_seconds);
-	sampler_note(&clf->sampler, key, SAMPLER_READ, features ? &state : NULL, now_ms, clf_horizon_ms(clf, now_ms));
+	if (is_subject)
+		state = (struct clf_state){ .features = *features };
+	sampler_note(&clf->sampler, key, SAMPLER_READ, is_subject ? &state : NULL, now_ms, clf_horizon_ms(clf, now_ms));
 }
 
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)
 {
+	if (clf_asks_at_eviction(clf))
+		counts_add(&clf->counts, sampler_key(&clf->sampler, hash), 1);
 	note_event(clf, hash, SAMPLER_MISSED, now_ms);
 }
 
-void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms)
+void clf_note_deleted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
+	if (features)
+		clf_note_moved(clf, hash, features, now_ms);
 	note_event(clf, hash, SAMPLER_DELETED, now_ms);
 }
 
-void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms)
+void clf_note_evicted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
-	if (wants_history(clf))
-		history_add(&clf->history, sampler_key(&clf->sampler, hash));
+	if (clf_get_admission(clf) == CLF_ADMIT_SECOND_HIT)
+		counts_add(&clf->counts, sampler_key(&clf->sampler, hash), 1);
+	else if (features)
+		clf_note_moved(clf, hash, features, now_ms);
 	note_event(clf, hash, SAMPLER_EVICTED, now_ms);
+}
+
+void clf_note_moved(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
+{
+	if (clf_asks_at_eviction(clf))
+		counts_set(&clf->counts, sampler_key(&clf->sampler, hash),
+			   features_count(features, now_ms, clf_half_life_ms(clf)));
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -222,7 +233,7 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 
 	memset(out, 0, sizeof(*out));
 	out->tracked_keys = out->samples_waiting = sampler_tracked(&clf->sampler);
-	out->threshold = budget_threshold(clf);
+	out->threshold = clf_asks_at_eviction(clf) ? (double)clf_threshold(clf) : budget_threshold(clf);
 	out->horizon_ms = clf_horizon_ms(clf, now_ms);
 	lock_acquire(&clf->model_lock);
 	out->model_in_use = clf->common.valid;
@@ -239,6 +250,9 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 	out->read_once_precision = judgement->read_once.precision;
 	out->read_once_recall = judgement->read_once.recall;
 	out->second_hit_share = judgement->second_hit.share;
+	out->model_hits = judgement->model_hits;
+	out->freq_hits = judgement->freq_hits;
+	out->second_hit_hits = judgement->second_hit_hits;
 	out->positive_share = clf->positive_share;
 	snprintf(out->reason, sizeof(out->reason), "%s", clf->reason);
 	lock_release(&clf->model_lock);
@@ -247,10 +261,10 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 size_t clf_untouched_bytes(const struct clf *clf)
 {
 	return sampler_untouched(&clf->sampler) +
-	       resident_untouched(clf->history.bucket, clf->history.buckets * sizeof(*clf->history.bucket));
+	       resident_untouched(clf->counts.bucket, clf->counts.buckets * sizeof(*clf->counts.bucket));
 }
 
 size_t clf_memory_bytes(const struct clf *clf)
 {
-	return sizeof(*clf) + sampler_bytes(&clf->sampler) + clf->history.buckets * sizeof(*clf->history.bucket);
+	return sizeof(*clf) + sampler_bytes(&clf->sampler) + clf->counts.buckets * sizeof(*clf->counts.bucket);
 }

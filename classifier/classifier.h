@@ -46,8 +46,8 @@ struct clf_features {
 	uint16_t first_gap;
 	uint16_t last_gap;
 	uint16_t max_gap;
-	uint8_t history_short; /* earlier stays in the cache if the last one ended lately, else 0 */
-	uint8_t history_long; /* earlier stays in the cache as far as the history reaches */
+	uint8_t past; /* the aged count of accesses, or of stays, before this one: a logarithm; 0: none */
+	uint8_t unused;
 } __attribute__((packed, aligned(2))); /* 18 bytes, so that the item header stays at 48 */
 
 /* The features in a record on flash: 7 bytes in logarithmic steps. */
@@ -58,7 +58,7 @@ struct clf_features_packed {
 	uint8_t max_gap;
 	uint8_t mean_gap;
 	uint8_t age; /* from the last access to the packing */
-	uint8_t history; /* 4 bits of history_short, 4 bits of history_long */
+	uint8_t past;
 };
 _Static_assert(sizeof(struct clf_features_packed) == 7, "part of the record on flash");
 
@@ -69,22 +69,21 @@ enum clf_feature {
 	CLF_LAST_GAP,
 	CLF_MAX_GAP,
 	CLF_FIRST_GAP,
-	CLF_HISTORY_SHORT,
-	CLF_HISTORY_LONG,
-	CLF_SIZE,
+	CLF_COUNT, /* aged count of accesses, of earlier stays too */
+	CLF_IDLE, /* since the last access */
+	CLF_SIZE, /* of the record */
 	CLF_TTL,
 	CLF_FEATURES
 };
 
-/* Notes that the object was written now: starts its features anew, without a history. */
+/* The object was written now: starts its features anew, without a past. */
 void clf_features_written(struct clf_features *features, uint64_t now_ms);
 /* Notes that the object was read now. */
 void clf_features_read(struct clf_features *features, uint64_t now_ms);
 
-/* Fills out with the raw vector: gaps in seconds, size in bytes, ttl in seconds (0 = none). An object that was never
-   read has gaps of zero. */
-void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
-			 double out[CLF_FEATURES]);
+/* Fills out with the paper's five raw features, gaps in seconds, and zeros for the rest. An object that was never read
+   has gaps of zero. */
+void clf_features_vector(const struct clf_features *features, double out[CLF_FEATURES]);
 
 /* Packs the features of an object that goes to flash now. Each value is off by at most 4.6 %. */
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out);
@@ -102,7 +101,8 @@ enum clf_admission {
 	CLF_ADMIT_READ_ONCE,
 	CLF_ADMIT_SECOND_HIT,
 	CLF_ADMIT_ALL,
-	CLF_ADMIT_LAST = CLF_ADMIT_ALL
+	CLF_ADMIT_FREQ, /* aged count of accesses for each byte */
+	CLF_ADMIT_LAST = CLF_ADMIT_FREQ
 };
 
 struct clf_config {
@@ -113,8 +113,11 @@ struct clf_config {
 	uint32_t threshold; /* reads within the horizon that make an object flashy, >= 1 */
 	uint64_t training_window_ms; /* > 0 */
 	uint64_t horizon_ms; /* 0: in mode full the measured residence on flash, in mode paper an hour */
-	size_t memory_bytes; /* bound of sampler and history; >= 64 KiB */
+	size_t memory_bytes; /* bound of sampler and counts; >= 64 KiB */
 	char app_delimiter; /* ends the key's prefix that names the application; NUL: all share one */
+	size_t counts_bytes; /* of the table of counts, >= 64, beside memory_bytes; 0: the sampler's share of these */
+	uint64_t flash_bytes; /* size of the flash */
+	double size_exponent; /* of the worth: 1 for hits per byte, 0 for hits whatever they cost; 0 .. 2 */
 };
 
 /* Makes a classifier, which the caller destroys. FS_OK; FS_EINVAL if a field of config is outside its range; FS_ENOMEM.
@@ -146,36 +149,70 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  * (4 ns). The key's stripe may be held or not; these functions take leaf locks only. Nothing is sampled under the
  * simple rules.
  *
- *  written: an application wrote the object. features is its new state, just made. Its history fields are filled in
- *    here (a leaf lock and a cache line), except under read-once and all and in mode paper. In mode full a key with a
- *    history may be sampled at its write too, as the object could qualify then. read: a get hit the object. features is
- *    its state after this read if the object lies in DRAM, and NULL if it lies on flash. missed: a get found nothing.
- *    In mode full that counts as a read that flash could have served, and the set that follows is a refill, not an
- *    update. deleted, evicted: the object left the cache. Mode paper stops counting its reads; mode full goes on after
- *    an eviction. The store tells every eviction of a key's last copy, from DRAM or from flash, as the history is made
- *    of these. A move to flash is none.
+ *  written: an application wrote the object. features is its new state, just made; its past is filled in here: from
+ *    old, the state of the object in DRAM that it replaces, or where that is NULL from the counts (a leaf lock and a
+ *    cache line). Not under read-once and all, nor in mode paper.
+ *  read: a get hit the object. features is its state after this read if the object lies in DRAM, NULL if on flash.
+ *  missed: a get found nothing. In mode full that counts as a read that flash could have served, and the set that
+ *    follows is a refill, not an update.
+ *  deleted: the object left the cache by a delete or by its expiry. features as with evicted.
+ *  evicted: the last copy of a key left the cache. features is its state in DRAM, NULL if it was on flash. Mode paper
+ *    stops counting its reads; mode full goes on.
+ *  moved: the object left DRAM for flash, or has expired; features is its state until then.
  */
-void clf_note_written(struct clf *clf, uint64_t hash, struct clf_features *features, uint32_t size_bytes,
-		      uint32_t ttl_seconds, uint64_t now_ms);
-void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
-		   uint32_t ttl_seconds, uint64_t now_ms);
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
+		      uint64_t now_ms);
+void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
-void clf_note_deleted(struct clf *clf, uint64_t hash, uint64_t now_ms);
-void clf_note_evicted(struct clf *clf, uint64_t hash, uint64_t now_ms);
+void clf_note_deleted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
+void clf_note_evicted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
+void clf_note_moved(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 
 /* Tells the measured time from a segment's write to its reclaim, which is the horizon in mode full if config.horizon_ms
    is 0. */
 void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 
+/* ---- scores: rules that ask at reads and writes ----------------------------------------------------- */
+
 /*
- * The score of an object: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision
- * value of the model less the budget's threshold. Without a usable model, and under the simple rules, it is +1 or -1
- * with a little rank by reads (and mean gap). An object that was never read and has no history scores -1; a history
- * does not help before the first model or in mode paper. Under second-hit a history counts like a read; where features
- * has none, the history is looked up by hash, under a leaf lock.
+ * Under the simple rules and in mode paper an object may qualify whenever it is written or read. Returns its
+ * score: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision value of the model
+ * less the budget's threshold; without a model, and under the simple rules, it is +1 or -1 with a little rank by reads
+ * (and mean gap). An object that was never read and has no past scores -1 under SVM. Under second-hit a past counts
+ * like a read; where features has none, the counts are looked up by hash, under a leaf lock.
  */
-float clf_score(struct clf *clf, unsigned app, uint64_t hash, const struct clf_features *features, uint32_t size_bytes,
-		uint32_t ttl_seconds);
+float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *features);
+
+/* ---- worth: rules that ask when an object would be evicted --------------------------------------- */
+
+/*
+ * Under such a rule no object may go to flash before the hand would evict it; then everything is known of it, and what
+ * DRAM keeps anyway is never written. The same question is asked when the segment of an object on flash is reclaimed.
+ * The worth is the binary logarithm of the expected accesses for each byte of the record. An object goes to flash, or
+ * stays there, if its worth is at least the threshold that the budget makes (clf_budget).
+ */
+
+/* Is the rule in force of this kind? FREQ is, and SVM in mode full. Then clf_score is of no use. */
+bool clf_asks_at_eviction(const struct clf *clf);
+
+/* An object that may go to flash, or stay there. */
+struct clf_object {
+	uint64_t hash;
+	const struct clf_features *features;
+	uint32_t record_bytes; /* on flash, > 0 */
+	uint32_t ttl_seconds; /* left; 0: it doesn't expire */
+};
+
+/* Returns the worth of an object. */
+float clf_worth(struct clf *clf, const struct clf_object *object, uint64_t now_ms);
+/* Returns the least worth that is admitted now. */
+float clf_threshold(const struct clf *clf);
+/* Offers an object in DRAM that would be evicted to flash. True: it is admitted. To be asked once for a stay. The
+   object becomes a subject of the sampler. */
+bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms);
+/* Fills in the features, for a stay that begins now, of an object whose segment is reclaimed. clf_offer then tells
+   whether it stays. */
+void clf_features_again(struct clf *clf, uint64_t hash, uint64_t now_ms, struct clf_features *out);
 
 /*
  * Sets the rule from now on. Objects in DRAM get their new scores as they are read, and as the crawler finds that
@@ -189,13 +226,24 @@ enum clf_admission clf_get_admission(const struct clf *clf);
 /* Rises whenever scores may have changed: with a new model, another threshold or another rule. */
 uint64_t clf_version(const struct clf *clf);
 
+/* What was written since the last call, and what may be. */
+struct clf_written {
+	double seconds; /* since the last call */
+	uint64_t app_bytes; /* key and value of what applications wrote */
+	uint64_t flash_bytes; /* what went to the device */
+	double limit; /* allowed bytes per second; 0: none is set */
+	double ratio; /* allowed bytes for each byte of applications; 0: none is set. Not for rules that ask at reads */
+	bool held_up; /* the store's own cap held a segment back */
+	bool offline; /* the flash takes no writes now */
+};
+
 /*
- * The write budget: a controller moves the score threshold so that the flash writes stay within what is allowed, in
- * bytes per second (0 = no limit). written_per_second is the mean since the last call, unsmoothed. It counts what would
- * be written if the store's own cap held nothing back: a rate that can't exceed the limit would never raise the
- * threshold. The store calls this about once a second.
+ * The write budget: moves the threshold so that the flash writes stay within what is allowed. Under rules that ask at
+ * reads a controller does that by the rate of writing; a rate that the store's own cap holds down never raises the
+ * threshold, so held_up counts as more than the limit. Under the others the threshold follows from what was offered.
+ * The store calls this about once a second; it ages the counts too.
  */
-void clf_budget(struct clf *clf, double written_per_second, double allowed_per_second);
+void clf_budget(struct clf *clf, const struct clf_written *written);
 
 struct clf_status {
 	bool model_in_use; /* the next two are 0 without one, weights and bias too */
@@ -208,7 +256,10 @@ struct clf_status {
 	double admitted_share; /* share of the held-out samples that the model admits */
 	double read_once_share, second_hit_share; /* shares of them that the simple rules admit */
 	double read_once_precision, read_once_recall;
-	double threshold; /* of the write budget; 0: it holds nothing back */
+	/* Mode full: the shares of all later accesses that go to what the model, freq and second-hit choose, each as
+	   many bytes. */
+	double model_hits, freq_hits, second_hit_hits;
+	double threshold; /* the least worth, or score, that is admitted; it holds nothing back at -64, or at 0 */
 	double weight[CLF_FEATURES];
 	double bias;
 	uint64_t horizon_ms;

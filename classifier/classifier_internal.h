@@ -3,7 +3,9 @@
  * The declarations that the classifier's files share. Its parts, from the bottom up:
  *
  *   sampler   one sample per key and its label      one leaf lock per stripe
- *   history   keys evicted lately, and how often    one leaf lock per group of buckets
+ *   counts    how often keys were asked for         one leaf lock per group of buckets
+ *   offers    the threshold that a budget makes     a leaf lock to move it
+ *   worth     an object's worth per byte            pure functions, and the two above
  *   apps      key prefix -> application             lock-free reads, a leaf lock to add one
  *   model     vectors -> liblinear -> weights       pure functions
  *   guard     is a model better than simple rules   pure functions
@@ -32,10 +34,12 @@
 
 /* ---- sampler --------------------------------------------------------------------------------- */
 
-/* An object as a model sees it at one moment. */
+/* An object as a model sees it at one moment. In mode paper all but features are 0. */
 struct clf_state {
 	struct clf_features features;
-	uint32_t size_bytes;
+	float count; /* aged */
+	uint32_t idle_ms;
+	uint32_t record_bytes;
 	uint32_t ttl_seconds;
 };
 
@@ -47,7 +51,7 @@ struct clf_sample {
 	uint32_t reads; /* within the horizon, until an update or delete ended the counting */
 };
 
-enum sampler_event { SAMPLER_WRITTEN, SAMPLER_READ, SAMPLER_MISSED, SAMPLER_DELETED, SAMPLER_EVICTED };
+enum sampler_event { SAMPLER_WRITTEN, SAMPLER_READ, SAMPLER_MISSED, SAMPLER_DELETED, SAMPLER_EVICTED, SAMPLER_OFFERED };
 
 struct sampler_config {
 	uint64_t seed;
@@ -120,30 +124,81 @@ FS_MUST_CHECK long sampler_collect(struct sampler *sampler, uint64_t since_ms, s
 /* Returns how many keys have an entry now. Takes the leaf lock of each stripe in turn. */
 size_t sampler_tracked(struct sampler *sampler);
 
-/* ---- history --------------------------------------------------------------------------------- */
+/* ---- aged counts ----------------------------------------------------------------------------- */
 
-#define HISTORY_LOCKS 16
+#define COUNTS_LOCKS 64
+#define COUNTS_ENTRIES 32u /* of a bucket: a cache line */
 
 /*
- * Keys that left the cache lately, each with the number of its earlier stays. An entry has 12 bits of fingerprint and 4
- * bits of count; 32 entries fill a cache line, newest first, and the one that falls out at the end is forgotten.
- * A key that was never here is taken for one that was with a probability of 32 / 4095 = 0.8 %.
+ * How often keys that are not in DRAM were asked for, with a weight that halves with time; or, under rules that ask at
+ * reads, how often they left the cache. An entry has 11 bits of fingerprint and 5 bits of count. A key that has no
+ * entry gets another one's with a probability of 32 / 2047 = 1.6 %.
  */
-struct history {
-	uint16_t (*bucket)[32]; /* covered by lock[bucket % HISTORY_LOCKS] */
+struct counts {
+	uint16_t (*bucket)[COUNTS_ENTRIES]; /* covered by lock[bucket % COUNTS_LOCKS] */
 	size_t buckets;
-	struct lock lock[HISTORY_LOCKS]; /* LOCK_LEAF */
+	struct lock lock[COUNTS_LOCKS]; /* LOCK_LEAF */
+	_Atomic uint64_t roundings; /* so far; the source of their randomness */
+	double age_due; /* buckets to age; this and the next: of counts_age alone, which one thread at a time runs */
+	size_t age_next;
 };
 
-/* Makes an empty history. FS_OK; FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
-FS_MUST_CHECK int history_init(struct history *history, size_t memory_bytes);
-/* Frees the table. Does nothing to a zeroed history. */
-void history_fini(struct history *history);
-/* Notes that a stay of the key has ended. Takes a leaf lock. */
-void history_add(struct history *history, uint64_t key);
-/* Returns the number of earlier stays of the key, 0 to 15. *recent tells if the entry is in the younger half of its
-   bucket. Takes a leaf lock. */
-unsigned history_stays(struct history *history, uint64_t key, bool *recent);
+/* Of zeroed memory. FS_EINVAL if memory_bytes is less than a bucket's 64; FS_ENOMEM. */
+FS_MUST_CHECK int counts_init(struct counts *counts, size_t memory_bytes);
+/* Frees the table. Does nothing to zeroed counts. */
+void counts_fini(struct counts *counts);
+/* The key's count, 0 if there is none. Takes a leaf lock, as the next two do. */
+double counts_get(struct counts *counts, uint64_t key);
+/* Adds to the key's count, or makes it. */
+void counts_add(struct counts *counts, uint64_t key, double more);
+/* Sets the key's count, less than about 1/6: forgets it. */
+void counts_set(struct counts *counts, uint64_t key, double count);
+/* Ages the table by a part of a half-life, a bucket at a time, each under its leaf lock. */
+void counts_age(struct counts *counts, double half_lives);
+
+/* ---- worth and its threshold ------------------------------------------------------------------- */
+
+#define OFFERS_BINS 320
+
+struct offers {
+	_Atomic float threshold; /* of worth; written under lock, as the next */
+	_Atomic double turn_ms; /* in which applications write as many bytes as the flash has, of late; 0: not known */
+	_Atomic uint64_t new_bytes[OFFERS_BINS]; /* offered since the last budget, by worth; any thread */
+	struct lock lock; /* LOCK_LEAF; covers the rest */
+	double bytes[OFFERS_BINS]; /* aged */
+	double allowed, written; /* bytes, aged like these ... */
+	double app_bytes, ms; /* ... and what applications wrote, in which time */
+	double correction; /* of what is allowed, > 0 */
+	double window_bytes; /* constant */
+};
+
+/* Of zeroed memory. Old offers lose half of their weight with each half of flash_bytes that applications write. */
+void offers_init(struct offers *offers, uint64_t flash_bytes);
+/* Frees the lock. */
+void offers_fini(struct offers *offers);
+/* Notes an offer. True: it is worth at least the threshold. No lock. */
+FS_MUST_CHECK bool offers_add(struct offers *offers, float worth, uint32_t record_bytes);
+/*
+ * Since the last call, in so many ms, applications have written app_bytes, written_bytes went to flash, and allowed_bytes may have gone
+ * there (negative: any number). Moves the threshold. Takes the lock.
+ */
+void offers_budget(struct offers *offers, double ms, double app_bytes, double written_bytes, double allowed_bytes);
+/* Returns the admitted share of the bytes that were offered lately; 1 where none were. Takes the lock. */
+double offers_share(struct offers *offers);
+/* Returns a part of an octave that tells equal objects apart by their keys: 0 to below 0.5. */
+float offers_tie(uint64_t key);
+
+/* The least worth that is admitted. */
+static inline float offers_threshold(const struct offers *offers)
+{
+	return atomic_load_explicit(&offers->threshold, memory_order_relaxed);
+}
+
+/* A count in the 8 bits that an object has for it: steps of a 16th of an octave from 1/4 on, 0 for none. */
+uint8_t past_code(double count);
+double past_count(uint8_t code);
+/* The object's aged count at now_ms. */
+double features_count(const struct clf_features *features, uint64_t now_ms, double half_life_ms);
 
 /* ---- applications ---------------------------------------------------------------------------- */
 
@@ -158,6 +213,8 @@ struct apps {
 
 /* ---- model and guard ------------------------------------------------------------------------- */
 
+#define CLF_STEPS 16
+
 struct clf_model {
 	double weight[CLF_FEATURES]; /* of the standardised features */
 	double bias;
@@ -165,6 +222,10 @@ struct clf_model {
 	double scale[CLF_FEATURES]; /* ... and 1 / standard deviation, 0 for a constant one */
 	uint64_t trained_ms;
 	uint64_t samples;
+	/* What a decision value means, in mode full: log2 of the accesses to expect, in units of aged counts. Between
+	   the steps it is interpolated. */
+	unsigned steps; /* 0: not calibrated */
+	double step_decision[CLF_STEPS], step_worth[CLF_STEPS];
 };
 
 /* How good a choice among the held-out samples is. */
@@ -178,6 +239,8 @@ struct choice {
 struct judgement {
 	size_t samples, positives; /* held out, and the flashy ones among them */
 	struct choice model, read_once, second_hit;
+	double bytes_share; /* of all bytes, that each of these may choose for ... */
+	double model_hits, freq_hits, second_hit_hits; /* ... the share of later accesses that it gets */
 };
 
 #define CLF_REASON_BYTES 96
@@ -190,6 +253,8 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 
 /* Returns the decision value; >= 0 admits. */
 double model_decide(const struct clf_model *model, const struct clf_state *state);
+/* Returns log2 of the accesses to expect, in units of aged counts, by a calibrated model. */
+double model_expect(const struct clf_model *model, const struct clf_state *state);
 
 /*
  * Fits a model to those of the samples that are not held out; a sample is flashy from threshold reads on. weighted
@@ -200,8 +265,8 @@ FS_MUST_CHECK int model_train(struct clf_model *model, const struct clf_sample *
 			      uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES]);
 
 /* Judges the model and the simple rules on the held-out ones of the samples. */
-void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
-		 struct judgement *out);
+int guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		double exponent, double bytes_share, struct judgement *out);
 /* Returns false if too few of the samples are flashy for a verdict. */
 FS_MUST_CHECK bool guard_can_tell(const struct judgement *judgement);
 /* Returns true if the model may be used; the reason is set either way. */
@@ -234,7 +299,8 @@ struct clf {
 	_Atomic uint64_t model_version; /* of common; raised under model_lock */
 
 	struct sampler sampler;
-	struct history history;
+	struct counts counts;
+	struct offers offers;
 	struct apps apps;
 	struct budget budget;
 
@@ -257,9 +323,15 @@ struct clf {
 
 /* Returns the length of the horizon of a sample taken now, > 0. */
 uint64_t clf_horizon_ms(const struct clf *clf, uint64_t now_ms);
-/* Returns an object as a model may see it: in mode paper with the paper's five features only. */
-struct clf_state clf_state_of(const struct clf *clf, const struct clf_features *features, uint32_t size_bytes,
-			      uint32_t ttl_seconds);
+/* Returns an object as a model of mode full sees it. */
+struct clf_state clf_state_of(const struct clf *clf, const struct clf_object *object, uint64_t now_ms);
+/* Returns the model in use, which stays valid until the thread asks again; NULL: there is none. */
+const struct clf_model *clf_model_now(struct clf *clf);
+/* Returns log2 of an aged count, for worth. */
+double worth_of_count(double count);
+/* Returns the time in which counts halve: a few times the one in which applications write as many bytes as the flash
+   has. At least a second. */
+double clf_half_life_ms(const struct clf *clf);
 /* Puts a model in use, or none if model is NULL. Both are copied. Takes model_lock. */
 void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
 /* Make and free the trainer's fields of clf. The thread runs neither before trainer_init nor at trainer_fini. */

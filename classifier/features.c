@@ -105,18 +105,14 @@ static double mean_gap_ms(const struct clf_features *features)
 	return (double)(uint32_t)(features->last_read_ms - features->written_ms) / features->reads;
 }
 
-void clf_features_vector(const struct clf_features *features, uint32_t size_bytes, uint32_t ttl_seconds,
-			 double out[CLF_FEATURES])
+void clf_features_vector(const struct clf_features *features, double out[CLF_FEATURES])
 {
+	memset(out, 0, CLF_FEATURES * sizeof(*out));
 	out[CLF_READS] = features->reads;
 	out[CLF_MEAN_GAP] = mean_gap_ms(features) / 1000;
 	out[CLF_LAST_GAP] = (double)gap_decode(features->last_gap) / 1000;
 	out[CLF_MAX_GAP] = (double)gap_decode(features->max_gap) / 1000;
 	out[CLF_FIRST_GAP] = (double)gap_decode(features->first_gap) / 1000;
-	out[CLF_HISTORY_SHORT] = features->history_short;
-	out[CLF_HISTORY_LONG] = features->history_long;
-	out[CLF_SIZE] = size_bytes;
-	out[CLF_TTL] = ttl_seconds;
 }
 
 static uint8_t log_pack(double value)
@@ -134,18 +130,6 @@ static double log_unpack(uint8_t code)
 	return code == 0 ? 0 : exp((code - 1) * LOG_OF_RATIO);
 }
 
-/* Counts of stays in 4 bits: each is rounded down to one of these. */
-static const uint8_t stays_steps[16] = { 0, 1, 2, 3, 4, 5, 6, 8, 11, 16, 23, 32, 48, 80, 140, 255 };
-
-static uint8_t stays_pack(uint8_t count)
-{
-	unsigned code = 15;
-
-	while (stays_steps[code] > count)
-		code--;
-	return (uint8_t)code;
-}
-
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out)
 {
 	uint32_t accessed_ms = features->reads ? features->last_read_ms : features->written_ms;
@@ -156,7 +140,7 @@ void clf_features_pack(const struct clf_features *features, uint64_t now_ms, str
 	out->max_gap = log_pack((double)gap_decode(features->max_gap));
 	out->mean_gap = log_pack(mean_gap_ms(features));
 	out->age = log_pack(gap_since(accessed_ms, now_ms));
-	out->history = (uint8_t)(stays_pack(features->history_short) << 4 | stays_pack(features->history_long));
+	out->past = features->past;
 }
 
 /* Bytes from flash may hold anything: every combination becomes a valid state. */
@@ -174,6 +158,5 @@ void clf_features_unpack(const struct clf_features_packed *packed, uint64_t pack
 	out->first_gap = gap_encode((uint64_t)round(log_unpack(packed->first_gap)));
 	out->last_gap = gap_encode((uint64_t)round(log_unpack(packed->last_gap)));
 	out->max_gap = gap_encode((uint64_t)round(log_unpack(packed->max_gap)));
-	out->history_short = stays_steps[packed->history >> 4];
-	out->history_long = stays_steps[packed->history & 15];
+	out->past = packed->past;
 }

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a model better than no model? It is judged on samples that it was not trained with, next to the simple rules on
- * the same samples:
+ * Is a model better than no model? It is judged on samples that it was not trained with, beside two simple rules:
  *
- *   read-once   the object was read in DRAM
- *   second-hit  the object was read, or had an earlier stay. All samples qualify, for an object that has
- *               neither is never a sample (and neither rule nor model admits it).
+ *   freq        the aged count of accesses for each byte, which is what is used without a model
+ *   second-hit  objects that were asked for at least twice, of any size
  *
- * A rule is cheap and never far off. A model is of no use if it keeps most of the later hits from flash, or if it picks
- * fewer objects than the rule and no better ones. With little memory there are only some hundred samples to judge by,
- * so a model loses only if it is worse by more than twice the standard error: otherwise chance would put it in use and
- * out again.
+ * Each chooses as many bytes as are admitted at present, its best objects first. What counts is how many later accesses
+ * go to them. A model that gets fewer than one of the rules is not used.
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "classifier/classifier_internal.h"
 
-#define POSITIVES_MIN 5 /* held-out flashy samples; recall means nothing with fewer */
-#define HITS_MIN_SHARE 0.5 /* of the hits that the better rule would bring */
-#define PRECISION_SLACK 0.01 /* smaller differences of precision are noise */
+#define POSITIVES_MIN 5 /* held-out flashy samples; fewer tell nothing */
 #define HITS_COUNTED 8 /* per object, so that one hot object doesn't decide */
+#define ACCESSES_COUNTED 64 /* the same, where bytes are compared too */
+#define SECOND_COUNT 1.5f /* aged: two accesses of which one is not long ago */
 
 struct tally {
 	size_t admitted, flashy;
@@ -54,11 +52,93 @@ static struct choice choice_of(const struct tally *tally, const struct tally *al
 	return choice;
 }
 
-void guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
-		 struct judgement *out)
+/* ---- at equal bytes ---------------------------------------------------------------------------- */
+
+struct ranked {
+	double worth, bytes, accesses;
+};
+
+static int by_worth(const void *a, const void *b)
+{
+	double x = ((const struct ranked *)a)->worth, y = ((const struct ranked *)b)->worth;
+
+	return (x < y) - (x > y);
+}
+
+/* The share of all accesses that go to the best objects, of so many bytes. */
+static double accesses_of_best(struct ranked *ranked, size_t count, double bytes)
+{
+	double chosen = 0, all = 0;
+
+	qsort(ranked, count, sizeof(*ranked), by_worth);
+	for (size_t i = 0; i < count; i++) {
+		all += ranked[i].accesses;
+		if (bytes >= ranked[i].bytes)
+			chosen += ranked[i].accesses;
+		else if (bytes > 0)
+			chosen += ranked[i].accesses * bytes / ranked[i].bytes;
+		bytes -= ranked[i].bytes;
+	}
+	return all > 0 ? chosen / all : 0;
+}
+
+enum ranking { RANK_MODEL, RANK_FREQ, RANK_SECOND_HIT };
+
+static double rank_sample(const struct clf_model *model, const struct clf_sample *sample, enum ranking ranking,
+			  double exponent)
+{
+	const struct clf_state *state = &sample->state;
+	double size = exponent * log2(state->record_bytes > 0 ? state->record_bytes : 1);
+
+	switch (ranking) {
+	case RANK_MODEL:
+		return model_expect(model, state) - size + (double)offers_tie(sample->key);
+	case RANK_FREQ:
+		return worth_of_count((double)state->count) - size + (double)offers_tie(sample->key);
+	case RANK_SECOND_HIT:
+		break;
+	}
+	return (state->count >= SECOND_COUNT ? 1 : 0) + (double)offers_tie(sample->key);
+}
+
+static double judge_ranking(const struct clf_model *model, const struct clf_sample *samples, size_t count,
+			    enum ranking ranking, double exponent, double bytes_share, struct ranked *ranked)
+{
+	double bytes = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!sample_held_out(&samples[i]))
+			continue;
+		ranked[n] = (struct ranked){ .worth = rank_sample(model, &samples[i], ranking, exponent),
+					     .bytes = samples[i].state.record_bytes,
+					     .accesses = fmin(samples[i].reads, ACCESSES_COUNTED) };
+		bytes += ranked[n++].bytes;
+	}
+	return accesses_of_best(ranked, n, bytes * bytes_share);
+}
+
+static int judge_at_equal_bytes(const struct clf_model *model, const struct clf_sample *samples, size_t count,
+				double exponent, struct judgement *out)
+{
+	struct ranked *ranked = mem_alloc((count + 1) * sizeof(*ranked));
+
+	if (!ranked)
+		return FS_ENOMEM;
+	out->model_hits = judge_ranking(model, samples, count, RANK_MODEL, exponent, out->bytes_share, ranked);
+	out->freq_hits = judge_ranking(model, samples, count, RANK_FREQ, exponent, out->bytes_share, ranked);
+	out->second_hit_hits =
+		judge_ranking(model, samples, count, RANK_SECOND_HIT, exponent, out->bytes_share, ranked);
+	mem_free(ranked);
+	return FS_OK;
+}
+
+int guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
+		double exponent, double bytes_share, struct judgement *out)
 {
 	struct tally by_model = { 0 }, by_read = { 0 }, all = { 0 };
 
+	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < count; i++) {
 		const struct clf_sample *sample = &samples[i];
 		bool flashy = sample->reads >= threshold;
@@ -74,37 +154,8 @@ void guard_judge(const struct clf_model *model, const struct clf_sample *samples
 	out->model = choice_of(&by_model, &all);
 	out->read_once = choice_of(&by_read, &all);
 	out->second_hit = choice_of(&all, &all);
-}
-
-/* Twice the standard error of a share p among n. */
-static double noise(double p, double n)
-{
-	return n >= 1 ? 2 * sqrt(p * (1 - p) / n) : 1;
-}
-
-static double precision_noise(const struct choice *choice, size_t samples)
-{
-	return noise(choice->precision, choice->share * (double)samples);
-}
-
-static bool loses_to(const struct judgement *judgement, const struct choice *rule, const char *name,
-		     char reason[CLF_REASON_BYTES])
-{
-	const struct choice *model = &judgement->model;
-	double slack = fmax(PRECISION_SLACK, hypot(precision_noise(model, judgement->samples),
-						   precision_noise(rule, judgement->samples)));
-
-	if (model->hits + noise(model->hits, (double)judgement->positives) < HITS_MIN_SHARE * rule->hits) {
-		snprintf(reason, CLF_REASON_BYTES, "not used: admits %.1f%% for %.0f%% of the hits, %s has %.0f%%",
-			 100 * model->share, 100 * model->hits, name, 100 * rule->hits);
-		return true;
-	}
-	if (model->recall < rule->recall && model->precision < rule->precision - slack) {
-		snprintf(reason, CLF_REASON_BYTES, "not used: precision %.2f and recall %.2f, %s has %.2f and %.2f",
-			 model->precision, model->recall, name, rule->precision, rule->recall);
-		return true;
-	}
-	return false;
+	out->bytes_share = bytes_share;
+	return judge_at_equal_bytes(model, samples, count, exponent, out);
 }
 
 bool guard_can_tell(const struct judgement *judgement)
@@ -112,19 +163,26 @@ bool guard_can_tell(const struct judgement *judgement)
 	return judgement->positives >= POSITIVES_MIN;
 }
 
+static bool loses_to(const struct judgement *judgement, double hits, const char *name, char reason[CLF_REASON_BYTES])
+{
+	if (judgement->model_hits >= hits)
+		return false;
+	snprintf(reason, CLF_REASON_BYTES, "not used: %.1f%% of the hits at %.0f%% of the bytes, %s has %.1f%%",
+		 100 * judgement->model_hits, 100 * judgement->bytes_share, name, 100 * hits);
+	return true;
+}
+
 bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES])
 {
-	const struct choice *model = &judgement->model;
-
 	if (!guard_can_tell(judgement)) {
 		snprintf(reason, CLF_REASON_BYTES, "not used: %zu flashy among %zu held-out samples",
 			 judgement->positives, judgement->samples);
 		return false;
 	}
-	if (loses_to(judgement, &judgement->read_once, "read-once", reason) ||
-	    loses_to(judgement, &judgement->second_hit, "second-hit", reason))
+	if (loses_to(judgement, judgement->freq_hits, "freq", reason) ||
+	    loses_to(judgement, judgement->second_hit_hits, "second-hit", reason))
 		return false;
-	snprintf(reason, CLF_REASON_BYTES, "in use: admits %.1f%%, precision %.2f, recall %.2f", 100 * model->share,
-		 model->precision, model->recall);
+	snprintf(reason, CLF_REASON_BYTES, "in use: %.1f%% of the hits at %.0f%% of the bytes, freq has %.1f%%",
+		 100 * judgement->model_hits, 100 * judgement->bytes_share, 100 * judgement->freq_hits);
 	return true;
 }

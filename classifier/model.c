@@ -11,6 +11,7 @@
 #include <linear.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,6 +22,10 @@
 #define CLASS_MIN 10 /* of each label, to train with */
 #define COST 1.0 /* liblinear's C, for thousands of samples with nine features */
 #define TOLERANCE 0.01 /* liblinear's default for this solver */
+#define BEYOND_OCTAVES 1 /* the most that worth goes beyond the steps */
+#define ACCESSES_MOST 64 /* of a sample: a hot object doesn't decide alone */
+#define ACCESSES_PRIOR 0.5 /* in each step, which may have none */
+#define COUNT_SCALE 4.0 /* so that parts of a count show in its logarithm */
 #define TTL_NONE 31536000u /* an object without expiry counts as one of a year */
 
 static void print_nothing(const char *text)
@@ -53,8 +58,11 @@ static double log_scale(double value)
 
 static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
 {
-	clf_features_vector(&state->features, state->size_bytes, state->ttl_seconds ? state->ttl_seconds : TTL_NONE,
-			    out);
+	clf_features_vector(&state->features, out);
+	out[CLF_COUNT] = (double)state->count * COUNT_SCALE;
+	out[CLF_IDLE] = state->idle_ms;
+	out[CLF_SIZE] = state->record_bytes;
+	out[CLF_TTL] = state->ttl_seconds ? state->ttl_seconds : TTL_NONE;
 	for (unsigned f = 0; f < CLF_FEATURES; f++)
 		out[f] = log_scale(is_gap(f) ? out[f] * 1000 : out[f]);
 }
@@ -78,6 +86,24 @@ double model_decide(const struct clf_model *model, const struct clf_state *state
 	for (unsigned f = 0; f < CLF_FEATURES; f++)
 		value += model->weight[f] * x[f];
 	return value;
+}
+
+double model_expect(const struct clf_model *model, const struct clf_state *state)
+{
+	double x = model_decide(model, state);
+	unsigned i = 1;
+
+	must(model->steps >= 2 && model->steps <= CLF_STEPS);
+	while (i + 1 < model->steps && x > model->step_decision[i])
+		i++;
+	double low = model->step_decision[i - 1], high = model->step_decision[i];
+	double part = high > low ? (x - low) / (high - low) : 0.5;
+
+	double worth = model->step_worth[i - 1] + part * (model->step_worth[i] - model->step_worth[i - 1]);
+
+	/* Beyond the first and the last step no sample tells more than that it is less, or more. */
+	return fmin(fmax(worth, model->step_worth[0] - BEYOND_OCTAVES),
+		    model->step_worth[model->steps - 1] + BEYOND_OCTAVES);
 }
 
 static void find_scales(struct clf_model *model, const struct clf_sample *samples, size_t count)
@@ -179,6 +205,80 @@ static void take_weights(struct clf_model *model, const struct model *trained)
 	model->bias = -model->bias;
 }
 
+/* ---- what a decision value means -------------------------------------------------------------- */
+
+struct decided {
+	double decision, accesses;
+};
+
+static int by_decision(const void *a, const void *b)
+{
+	double x = ((const struct decided *)a)->decision, y = ((const struct decided *)b)->decision;
+
+	return (x > y) - (x < y);
+}
+
+/* Neighbouring steps that fall become equal (pool adjacent violators): a higher decision never means less. */
+static void make_monotone(double value[], unsigned n)
+{
+	unsigned size[CLF_STEPS], blocks = 0;
+	double mean[CLF_STEPS];
+
+	for (unsigned i = 0; i < n; i++) {
+		mean[blocks] = value[i];
+		size[blocks++] = 1;
+		for (; blocks > 1 && mean[blocks - 2] > mean[blocks - 1]; blocks--) {
+			unsigned a = size[blocks - 2], b = size[blocks - 1];
+
+			mean[blocks - 2] = (mean[blocks - 2] * a + mean[blocks - 1] * b) / (a + b);
+			size[blocks - 2] = a + b;
+		}
+	}
+	for (unsigned b = 0, i = 0; b < blocks; b++)
+		for (unsigned j = 0; j < size[b]; j++)
+			value[i++] = mean[b];
+}
+
+/*
+ * Takes the samples by their decisions in steps of equally many, and the mean of the later accesses of each. A sum of
+ * accesses over a sum of counts makes counts and accesses one unit, in which freq's worth is expressed too.
+ */
+static int calibrate(struct clf_model *model, const struct clf_sample *samples, size_t count)
+{
+	struct decided *decided = mem_alloc((count + 1) * sizeof(*decided));
+	double accesses = 0, counts = 0;
+	size_t n = 0;
+
+	if (!decided)
+		return FS_ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		if (sample_held_out(&samples[i]))
+			continue;
+		decided[n].decision = model_decide(model, &samples[i].state);
+		decided[n].accesses = fmin(samples[i].reads, ACCESSES_MOST);
+		accesses += decided[n++].accesses;
+		counts += exp2(worth_of_count((double)samples[i].state.count)); /* with its floor, as in freq's worth */
+	}
+	qsort(decided, n, sizeof(*decided), by_decision);
+	model->steps = CLF_STEPS;
+	must(n >= CLF_STEPS);
+	for (unsigned s = 0; s < CLF_STEPS; s++) {
+		size_t from = s * n / CLF_STEPS, to = (s + 1) * n / CLF_STEPS;
+		double sum = 0;
+
+		for (size_t i = from; i < to; i++)
+			sum += decided[i].accesses;
+		model->step_decision[s] = decided[(from + to) / 2].decision;
+		model->step_worth[s] = (sum + ACCESSES_PRIOR) / (double)(to - from);
+	}
+	make_monotone(model->step_worth, CLF_STEPS);
+	for (unsigned s = 0; s < CLF_STEPS; s++)
+		model->step_worth[s] =
+			log2(model->step_worth[s] * (counts > 0 ? counts : 1) / (accesses > 0 ? accesses : 1));
+	mem_free(decided);
+	return FS_OK;
+}
+
 int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
 		bool weighted, char reason[CLF_REASON_BYTES])
 {
@@ -211,9 +311,10 @@ int model_train(struct clf_model *model, const struct clf_sample *samples, size_
 		struct model *trained = train(&rows.problem, &parameter);
 		take_weights(model, trained);
 		free_and_destroy_model(&trained);
-	} else {
-		snprintf(reason, CLF_REASON_BYTES, "no memory to train");
+		error = calibrate(model, samples, count);
 	}
+	if (error)
+		snprintf(reason, CLF_REASON_BYTES, "no memory to train");
 	rows_fini(&rows);
 	return error;
 }

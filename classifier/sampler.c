@@ -254,8 +254,9 @@ static void label_full(struct sampler_entry *entry, enum sampler_event event, ui
 	case SAMPLER_DELETED:
 		entry->ended = true;
 		break;
-	case SAMPLER_EVICTED:
-		break; /* the object would have stayed on flash */
+	case SAMPLER_EVICTED: /* the object would have stayed on flash */
+	case SAMPLER_OFFERED:
+		break;
 	}
 }
 
@@ -265,7 +266,7 @@ static void label_paper(struct sampler_entry *entry, enum sampler_event event, u
 {
 	if (event == SAMPLER_READ)
 		count_read(entry, now_ms);
-	else
+	else if (event != SAMPLER_OFFERED)
 		entry->ended = true;
 }
 

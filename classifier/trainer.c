@@ -9,6 +9,7 @@
  * The thread wakes in real time; the classifier's clock decides if a training is due.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,6 +30,7 @@
 #define WAKE_MIN_MS 20u
 #define WAKE_MAX_MS 1000u
 #define NICENESS 19
+#define SHARE_MOST 0.5 /* of the bytes: where all are admitted, a model is judged by the better half */
 
 static uint64_t training_step_ms(const struct clf *clf, uint64_t now_ms)
 {
@@ -46,6 +48,13 @@ static void set_reason(struct clf *clf, const char *reason, double positive_shar
 	lock_release(&clf->model_lock);
 }
 
+static FS_MUST_CHECK int judge(struct clf *clf, const struct clf_model *model, const struct clf_sample *samples,
+			       size_t count, struct judgement *out)
+{
+	return guard_judge(model, samples, count, clf->config.threshold, clf->config.size_exponent,
+			   fmin(offers_share(&clf->offers), SHARE_MOST), out);
+}
+
 /* Gives up the model in use if it does not stand up to the newer samples either. */
 static void judge_former(struct clf *clf, const struct clf_sample *samples, size_t count)
 {
@@ -59,7 +68,8 @@ static void judge_former(struct clf *clf, const struct clf_sample *samples, size
 	lock_release(&clf->model_lock);
 	if (!valid)
 		return;
-	guard_judge(&model, samples, count, clf->config.threshold, &judgement);
+	if (judge(clf, &model, samples, count, &judgement) != FS_OK)
+		return;
 	if (!guard_can_tell(&judgement) || guard_accepts(&judgement, reason))
 		return;
 	clf_publish(clf, NULL, &judgement);
@@ -71,7 +81,10 @@ static bool judge_new(struct clf *clf, struct clf_model *model, const struct clf
 {
 	struct judgement judgement;
 
-	guard_judge(model, samples, count, clf->config.threshold, &judgement);
+	if (judge(clf, model, samples, count, &judgement) != FS_OK) {
+		snprintf(reason, CLF_REASON_BYTES, "not used: no memory to judge it");
+		return false;
+	}
 	bool accepted = guard_accepts(&judgement, reason);
 	if (!accepted && clf->config.label_mode == CLF_LABEL_PAPER) {
 		/* The paper has no guard, and this mode shows the paper's results. */

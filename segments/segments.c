@@ -48,6 +48,23 @@ static void report_lost(const char *path, int why)
 	}
 }
 
+static void fill_from(struct rng *rng, void *bytes, size_t length)
+{
+	for (size_t at = 0; at < length; at++)
+		((uint8_t *)bytes)[at] = (uint8_t)rng_below(rng, 256);
+}
+
+/* For simulations that can be repeated: the seed gives what are otherwise the kernel's random bytes. */
+static void attach_seed(struct layout_super *super, uint64_t seed)
+{
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	fill_from(&rng, super->uuid, sizeof(super->uuid));
+	fill_from(&rng, super->secret, sizeof(super->secret));
+	fill_from(&rng, &super->hash_seed, sizeof(super->hash_seed));
+}
+
 /* Reads the superblock or makes a new one. */
 static int attach_super(struct segments *seg, const struct seg_config *config)
 {
@@ -60,6 +77,8 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	if (rc != FS_OK) {
 		report_lost(path, rc);
 		super_make(&seg->super, generation);
+		if (config->seed)
+			attach_seed(&seg->super, config->seed);
 		return FS_OK;
 	}
 	if (seg->super.segment_bytes == seg->segment_bytes && seg->super.segments == seg->segments &&

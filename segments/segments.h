@@ -42,7 +42,7 @@
 #define SEG_MAX_SEGMENTS 16383u
 
 struct segments; /* all segments of one daemon, over its device */
-struct dev; /* a device (device_internal.h); tests and simulations make their own */
+struct dev; /* a device (device_internal.h) */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
 enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
@@ -64,6 +64,8 @@ struct seg_config {
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
+	uint64_t
+		seed; /* of UUID, secret and hashes of a new flash; 0: from the kernel, as anything but a simulation needs */
 	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
@@ -100,6 +102,11 @@ uint64_t seg_region_bytes(uint32_t segments);
 FS_MUST_CHECK int seg_open(struct segments **out, const struct seg_config *config, void *table);
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
+
+/* A device in memory whose requests are done as soon as they are submitted, for simulations: seg_config.device. Its
+   bytes are zeros and take memory once they are written. NULL: there is no memory. seg_open, or seg_close later, frees
+   it. */
+FS_MUST_CHECK struct dev *dev_memory_create(uint64_t bytes);
 
 struct seg_info {
 	uint32_t segments;

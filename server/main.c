@@ -46,6 +46,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	out->hot_fraction = conf->hot_fraction;
 	out->flash_write_limit = conf->flash_write_limit;
+	out->flash_write_ratio = conf->flash_write_ratio;
+	out->size_exponent = conf->size_exponent;
 	out->read_timeout_ms = (uint32_t)(conf->flash_read_timeout_us / 1000);
 	out->label_mode = conf->label_mode == CONF_LABEL_PAPER ? CLF_LABEL_PAPER : CLF_LABEL_FULL;
 	out->admission = (enum clf_admission)conf->admission;
@@ -57,7 +59,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
 		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT &&
-		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL && (int)CONF_ADMISSION_ALL == CLF_ADMIT_LAST,
+		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL && (int)CONF_ADMISSION_FREQ == CLF_ADMIT_FREQ &&
+		       CLF_ADMIT_FREQ == CLF_ADMIT_LAST,
 	       "the option's words stand in the order of the classifier's rules");
 
 static int report_failed_start(const char *reason, int exit_code)

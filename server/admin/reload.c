@@ -54,6 +54,7 @@ void reload_show(const struct server *server, struct conf *copy)
 	store_get_tuning(server->store, &tuning);
 	copy->hot_fraction = tuning.hot_fraction;
 	copy->flash_write_limit = tuning.flash_write_limit;
+	copy->flash_write_ratio = tuning.flash_write_ratio;
 	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
 	copy->admission = (int)tuning.admission;
 	store_get_status(server->store, &status);
@@ -91,6 +92,8 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		reload->tuning.hot_fraction = fresh->hot_fraction;
 	else if (option_is(option, offsetof(struct conf, flash_write_limit)))
 		reload->tuning.flash_write_limit = fresh->flash_write_limit;
+	else if (option_is(option, offsetof(struct conf, flash_write_ratio)))
+		reload->tuning.flash_write_ratio = fresh->flash_write_ratio;
 	else if (option_is(option, offsetof(struct conf, flash_read_timeout_us)))
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
 	else if (option_is(option, offsetof(struct conf, admission)))

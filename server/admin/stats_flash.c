@@ -96,6 +96,7 @@ static void window_rows(const struct store_status *status, struct stats_out *out
 	for (unsigned i = 0; i < STORE_WINDOWS; i++)
 		real_row(out, names[i], share_row(status->window[i].flash_bytes, status->window[i].app_bytes));
 	number_row(out, "flash_write_limit", status->write_limit);
+	real_row(out, "flash_write_ratio", status->write_ratio);
 	real_row(out, "flash_write_budget_used", allowed > 0 ? (double)recent->flash_bytes / allowed : 0);
 }
 
@@ -138,15 +139,9 @@ void stats_segments(const struct server *server, struct stats_out *out)
 
 /* In the order of enum clf_feature. */
 static const char *const weight_names[CLF_FEATURES] = {
-	[CLF_READS] = "weight_reads",
-	[CLF_MEAN_GAP] = "weight_mean_gap",
-	[CLF_LAST_GAP] = "weight_last_gap",
-	[CLF_MAX_GAP] = "weight_max_gap",
-	[CLF_FIRST_GAP] = "weight_first_gap",
-	[CLF_HISTORY_SHORT] = "weight_history_short",
-	[CLF_HISTORY_LONG] = "weight_history_long",
-	[CLF_SIZE] = "weight_size",
-	[CLF_TTL] = "weight_ttl",
+	[CLF_READS] = "weight_reads",     [CLF_MEAN_GAP] = "weight_mean_gap",   [CLF_LAST_GAP] = "weight_last_gap",
+	[CLF_MAX_GAP] = "weight_max_gap", [CLF_FIRST_GAP] = "weight_first_gap", [CLF_COUNT] = "weight_count",
+	[CLF_IDLE] = "weight_idle",       [CLF_SIZE] = "weight_size",           [CLF_TTL] = "weight_ttl",
 };
 
 void stats_classifier(const struct server *server, struct stats_out *out)
@@ -169,6 +164,9 @@ void stats_classifier(const struct server *server, struct stats_out *out)
 	real_row(out, "read_once_precision", model->read_once_precision);
 	real_row(out, "read_once_recall", model->read_once_recall);
 	real_row(out, "second_hit_share", model->second_hit_share);
+	real_row(out, "model_hits", model->model_hits);
+	real_row(out, "freq_hits", model->freq_hits);
+	real_row(out, "second_hit_hits", model->second_hit_hits);
 	real_row(out, "threshold", model->threshold);
 	real_row(out, "bias", model->bias);
 	for (unsigned i = 0; i < CLF_FEATURES; i++)

@@ -7,6 +7,10 @@
 #include "server/store/cleaner/cleaner.h"
 #include "server/store/state/sizing.h"
 
+#define COUNT_BYTES_EACH 4
+#define COUNTS_SHARE 16 /* of -m */
+#define COUNTS_LEAST 4096u
+
 void store_config_init(struct store_config *config)
 {
 	*config = (struct store_config){ .clock = clk_boot(),
@@ -19,6 +23,8 @@ void store_config_init(struct store_config *config)
 					 .filter_bits = -1,
 					 .functions = 16,
 					 .hot_fraction = 0.7,
+					 .flash_write_ratio = 0.2,
+					 .size_exponent = 1,
 					 .read_timeout_ms = 1000,
 					 .flashiness_threshold = 1,
 					 .training_window_ms = 86400000,
@@ -54,6 +60,7 @@ void store_get_tuning(const struct store *store, struct store_tuning *out)
 {
 	*out = (struct store_tuning){ .hot_fraction = atomic_load(&store->tuning.hot_fraction),
 				      .flash_write_limit = store_write_limit(store),
+				      .flash_write_ratio = store_write_ratio(store),
 				      .read_timeout_ms = atomic_load(&store->tuning.read_timeout_ms),
 				      .admission = (enum clf_admission)atomic_load(&store->tuning.admission) };
 }
@@ -62,6 +69,7 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning)
 {
 	atomic_store(&store->tuning.hot_fraction, tuning->hot_fraction);
 	atomic_store(&store->tuning.flash_write_limit, tuning->flash_write_limit);
+	atomic_store(&store->tuning.flash_write_ratio, tuning->flash_write_ratio);
 	atomic_store(&store->tuning.read_timeout_ms, tuning->read_timeout_ms);
 	atomic_store(&store->tuning.admission, (int)tuning->admission);
 	if (store->classifier)
@@ -113,7 +121,8 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .direct = config->direct,
 					     .owner = config->flash_owner,
 					     .progress = config->progress,
-					     .progress_context = config->progress_context };
+					     .progress_context = config->progress_context,
+					     .seed = config->flash_device ? config->seed : 0 };
 	struct seg_info info;
 	uint64_t first, end;
 	int result = seg_open(&store->segments, &segments, region_area(store->region, REGION_SEGMENTS));
@@ -134,6 +143,15 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	return FS_OK;
 }
 
+/* Counts of so many keys as flash and DRAM have objects, and of as many that have left; not more than a 16th of -m. */
+static size_t open_counts_bytes(const struct store *store)
+{
+	uint64_t objects = (store->flash_capacity + store->config.memory_bytes) / store->config.flash_object_bytes;
+	uint64_t bytes = objects * COUNT_BYTES_EACH, most = store->config.memory_bytes / COUNTS_SHARE;
+
+	return bytes > most ? most : bytes < COUNTS_LEAST ? COUNTS_LEAST : bytes;
+}
+
 static int open_classifier(struct store *store)
 {
 	const struct store_config *config = &store->config;
@@ -149,7 +167,10 @@ static int open_classifier(struct store *store)
 					       .memory_bytes = memory < 64 << 10    ? 64 << 10
 							       : memory > 256 << 20 ? 256 << 20
 										    : memory,
-					       .app_delimiter = config->app_delimiter };
+					       .app_delimiter = config->app_delimiter,
+					       .counts_bytes = open_counts_bytes(store),
+					       .flash_bytes = store->flash_capacity,
+					       .size_exponent = config->size_exponent };
 	int result = clf_create(&store->classifier, &classifier);
 
 	if (result == FS_OK)
@@ -254,6 +275,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	store->wake = cleaner_wake;
 	store_set_tuning(store, &(struct store_tuning){ .hot_fraction = config->hot_fraction,
 							.flash_write_limit = config->flash_write_limit,
+							.flash_write_ratio = config->flash_write_ratio,
 							.read_timeout_ms = config->read_timeout_ms,
 							.admission = config->admission });
 	atomic_store(&store->crawler_enabled, true);

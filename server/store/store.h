@@ -62,6 +62,10 @@ struct store_config {
 	bool cas; /* false: -C, ids are given but not shown, and no id compares as the same */
 	unsigned workers; /* the number of store_workers to come; >= 1 */
 	uint64_t seed; /* of randomness; 0: from the kernel */
+	/* For simulations. item_bytes > 0: objects in DRAM take so many bytes, headers included, whatever else -m pays
+	   for. unwatched: resident memory is no concern, as it is that of the program around the store. */
+	uint64_t item_bytes;
+	bool unwatched;
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
 	struct dev *flash_device; /* used in place of the file (seg_config.device); then flash_path is its name */
@@ -81,7 +85,10 @@ struct store_config {
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
-	uint32_t read_timeout_ms; /* the longest time that a request waits for flash */
+	double flash_write_ratio; /* of bytes written to flash to those that applications write; 0: none. For
+				     rules that ask at eviction */
+	double size_exponent; /* clf_config.size_exponent: 0 .. 2, default 1 */
+	uint32_t read_timeout_ms; /* how long a request waits for flash */
 	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
@@ -113,8 +120,8 @@ void store_stop(struct store *store);
    come: the device hangs then, not the daemon. Any thread, between store_start and store_stop. */
 bool store_alive_within(const struct store *store, uint32_t seconds);
 
-/* Does one step of the keeper and one of the cleaner in the calling thread, instead of store_start's threads. May wait
-   for the device. True: one of them did something. */
+/* One step of the keeper and one of the cleaner in the calling thread, instead of store_start's threads, and a training
+   if one is due. May wait for the device. True: one of the two did something. */
 bool store_clean_step(struct store *store);
 /* Does the duties of each second: due flushes, write rates, windows, the classifier's budget. For the thread of
    store_clean_step. */
@@ -336,12 +343,13 @@ FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 struct store_tuning {
 	double hot_fraction;
 	uint64_t flash_write_limit;
+	double flash_write_ratio;
 	uint32_t read_timeout_ms;
 	enum clf_admission admission;
 };
 /* Fills out with the present values. */
 void store_get_tuning(const struct store *store, struct store_tuning *out);
-/* Sets all four; their ranges are those of struct store_config and are not checked. */
+/* Sets all five; their ranges are those of struct store_config and are not checked. */
 void store_set_tuning(struct store *store, const struct store_tuning *tuning);
 
 /* ---- the crawler ----------------------------------------------------------------------------- */
@@ -515,6 +523,7 @@ struct store_status {
 	double dram_bytes_per_flash_item;
 	double write_rate; /* bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
+	double write_ratio; /* --flash-write-ratio; 0: none */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
 	/* Why a path that was given is not used: a sentence that lives as long as the store; else NULL. */

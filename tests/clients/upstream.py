@@ -88,6 +88,8 @@ def gomemcache(context):
                      # The file of a socket is there before the server listens.
                      (r"_, err := os\.Stat\(sock\)", '_, err := net.Dial("unix", sock)'),
                      (r"i < 10; i\+\+", "i < 100; i++"),
+                     # It flushes over a connection of its own, and has to wait until that has happened.
+                     (r'(io\.WriteString\(c, "flush_all\\r\\n"\))', r'\g<1>; io.ReadFull(c, make([]byte, 4))'),
                      (r"(DefaultTimeout\s*=\s*)\d+ \* time\.Millisecond", r"\g<1>120 * time.Second")])
     settings = [f"{name}={env[name]}" for name in ("GOPATH", "GOCACHE", "GOFLAGS", "GOTOOLCHAIN")]
     return ["env", *settings, "go", "-C", folder, "test", "-v", "-count=1", "-timeout=30m", "-vet=off", "-run",

@@ -66,9 +66,63 @@ mutant("label-threshold", "An object with just as many reads as the threshold co
        "asan classifier/test_model",
        ("classifier/model.c", "samples[i].reads >= threshold ? 1 : -1;", "samples[i].reads > threshold ? 1 : -1;"))
 
-mutant("guard-accepts-all", "A model that loses most hits is used.",
+mutant("guard-accepts-all", "A model that gets fewer hits than a rule is used.",
        "asan classifier/test_guard",
-       ("classifier/guard.c", "< HITS_MIN_SHARE * rule->hits) {", "< 0 * rule->hits) {"))
+       ("classifier/guard.c", "\tif (judgement->model_hits >= hits)\n", "\tif (judgement->model_hits >= hits / 2)\n"))
+
+mutant("guard-forgets-second-hit", "A model that gets fewer hits than second-hit is used.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "loses_to(judgement, judgement->second_hit_hits, \"second-hit\", reason))",
+        "loses_to(judgement, judgement->freq_hits, \"second-hit\", reason))"))
+
+mutant("guard-counts-objects", "Model and rules are compared as if all objects were of one size.",
+       "asan classifier/test_guard",
+       ("classifier/guard.c", "\t\t\t\t\t     .bytes = samples[i].state.record_bytes,\n",
+        "\t\t\t\t\t     .bytes = 100,\n"))
+
+mutant("model-not-monotone", "A higher decision may mean less, as chance had it.",
+       "asan classifier/test_model",
+       ("classifier/model.c", "\tmake_monotone(model->step_worth, CLF_STEPS);\n", ""))
+
+mutant("model-other-unit", "The model's worth is in accesses, and the count's is not.",
+       "asan classifier/test_model",
+       ("classifier/model.c", "log2(model->step_worth[s] * (counts > 0 ? counts : 1) / (accesses > 0 ? accesses : 1));",
+        "log2(model->step_worth[s]);"))
+
+mutant("model-not-given-up", "A model that loses stays in use.",
+       "asan classifier/test_trainer",
+       ("classifier/trainer.c", "\tclf_publish(clf, NULL, &judgement);\n", "\tclf_publish(clf, &model, &judgement);\n"))
+
+mutant("counts-forget-the-latest", "A full bucket forgets what was changed last among equal counts.",
+       "asan classifier/test_counts",
+       ("classifier/counts.c", "\t\tif ((bucket[at] & CODE_MAX) <= (bucket[least] & CODE_MAX))",
+        "\t\tif ((bucket[at] & CODE_MAX) < (bucket[least] & CODE_MAX))"))
+
+mutant("counts-round-down", "A count is always rounded down, so that adds get lost.",
+       "asan classifier/test_counts",
+       ("classifier/counts.c", "\treturn random < (count - low) / (high - low) ? code + 1 : code;",
+        "\treturn random < (count - low) / (high - low) - 1 ? code + 1 : code;"))
+
+mutant("counts-nothing-pushes-out", "A key without a count pushes another one out of a full bucket.",
+       "asan classifier/test_counts",
+       ("classifier/counts.c", "\tif (known || code > 0) {", "\tif (known || code < 32) {"))
+
+mutant("offers-uncorrected", "What is admitted and never written counts as written.",
+       "asan classifier/test_offers",
+       ("classifier/offers.c", "\t\tif (offers->allowed > 0)\n\t\t\toffers_correct(offers, app_bytes);\n", ""))
+
+mutant("offers-whole-bins", "The threshold lies at the upper end of a bin, so that ties are all refused.",
+       "asan classifier/test_offers",
+       ("classifier/offers.c", "return BIN_LEAST + (i + 1 - bytes / offers->bytes[i]) / BINS_PER_OCTAVE;",
+        "return BIN_LEAST + (i + 1) / BINS_PER_OCTAVE;"))
+
+mutant("worth-without-past", "What is known of a key before its present stay is not counted.",
+       "asan classifier/test_worth",
+       ("classifier/worth.c", "\tdouble count = past_count(features->past) * exp2(-stay_ms / half_life_ms);", "\tdouble count = 0 * stay_ms;"))
+
+mutant("flash-hit-not-counted", "A hit on flash doesn't count for the object's next stay.",
+       "asan server/store/cleaner/test_reclaim",
+       ("classifier/classifier.c", "\tif (!features && clf_asks_at_eviction(clf))\n\t\tcounts_add(&clf->counts, key, 1);\n", ""))
 
 mutant("score-without-budget", "The model's score is not lowered by what the write budget asks.",
        "asan classifier/test_trainer",
@@ -379,18 +433,22 @@ mutant("reclaim-second-look-extent",
 
 mutant("reclaim-takes-ghosts", "A ghost comes back into DRAM.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\tif (match->ghost || !store_alive(", "\tif (!store_alive("))
+       ("server/store/cleaner/reclaim.c", "\treturn !match->ghost && (match->read_on_flash ||", "\treturn (match->read_on_flash ||"))
 
 mutant("reclaim-takes-all", "What was not read on flash comes back into DRAM.",
        "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
-        "\treturn match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;",
-        "\treturn true;"))
+        "(match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);",
+        "true;"))
+
+mutant("reclaim-asks-nothing", "Whatever its worth, an object stays when its segment is reclaimed.",
+       "asan server/store/cleaner/test_reclaim",
+       ("server/store/cleaner/reclaim.c", "\t\treturn clf_offer(store->classifier,", "\t\treturn true || clf_offer(store->classifier,"))
 
 mutant("reclaim-keeps-copy-clean",
        "A clean copy stays clean when its object on flash goes, and is lost with the next eviction.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there, walk->now_seconds);",
+       ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there);",
         "\t\t\t(void)copy_becomes_original;"))
 
 mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
@@ -712,8 +770,28 @@ mutant("lookups-beside-the-budget", "What readers take is not taken off the memo
 mutant("evicts-what-is-read", "Eviction takes objects whatever their CLOCK says.",
        "asan server/store/dram/test_memory",
        ("server/store/cleaner/evict.c",
-        "} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {",
-        "} else if (item_clock(item) > 3 && round->how < EVICT_ANY) {"))
+        "} else if (item_clock(item) > 0 && round->how < EVICT_ANY &&",
+        "} else if (item_clock(item) > 3 && round->how < EVICT_ANY &&"))
+
+mutant("evicts-unworthy-candidates", "A candidate is given up when the threshold has risen since.",
+       "asan server/store/cleaner/test_evict",
+       ("server/store/cleaner/score.c", "\tif (item->state & ITEM_CANDIDATE)\n\t\treturn true;\n", ""))
+
+mutant("keeps-what-is-unworthy", "An object far below the threshold stays as long as its CLOCK says.",
+       "asan server/store/cleaner/test_evict",
+       ("server/store/cleaner/evict.c", " && !evict_is_unworthy(round, hash, item)) {", " && (!evict_is_unworthy(round, hash, item) || true)) {"))
+
+mutant("keep-all-refuses-unworthy", "Under -M an object that is worth little stays in DRAM until that is full.",
+       "asan server/store/cleaner/test_score",
+       ("server/store/cleaner/score.c", " || !store->config.evict))", "))"))
+
+mutant("keep-all-offers-too-late", "Under -M nothing is offered before memory is full.",
+       "asan server/store/cleaner/test_keeper",
+       ("server/store/cleaner/keeper.c", "free_bytes >= 2 * (int64_t)store->segment_bytes)", "free_bytes >= 0)"))
+
+mutant("gather-takes-any", "Of the candidates that were admitted the first ones go, and not the best.",
+       "asan server/store/cleaner/test_gather",
+       ("server/store/cleaner/gather.c", "uint64_t most = round.asked && cleaner_spares(store) > want_bytes", "uint64_t most = round.asked && want_bytes == 0"))
 
 mutant("evicts-what-is-planned", "Eviction takes objects that are being written.",
        "asan server/store/cleaner/test_evict",

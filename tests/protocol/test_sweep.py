@@ -54,16 +54,17 @@ def test_idle_connections_are_closed(start):
 
 
 def longest_pause(client, seconds):
-    """Asks again and again. (Is it open at the end? The longest time without an answer.)"""
-    begin = last = time.monotonic()
+    """Asks again and again. (Is it open at the end? The longest time from asking to the next question's answer.)"""
+    begin = asked_before = time.monotonic()
     longest = 0.0
-    while last - begin < seconds:
+    while asked_before - begin < seconds:
+        asked = time.monotonic()
         try:
             is_open = client.ask(b"mn\r\n") == b"MN\r\n"
         except ConnectionError:
             is_open = False
-        now = time.monotonic()
-        longest, last = max(longest, now - last), now
+        longest = max(longest, time.monotonic() - asked_before)
+        asked_before = asked
         if not is_open:
             return False, longest
         time.sleep(0.01)

@@ -9,6 +9,9 @@
 
 #define ALL_GROUPS_SEGMENTS 3 /* of candidates: from then on one segment's worth of any group is enough */
 #define WRITE_AHEAD_SHARE 16 /* of -m: the most that is kept free for sets during a write */
+#define LIMIT_BURST_S 10 /* of --flash-write-limit may be written at once */
+#define RATIO_BURST_SHARE 64 /* of the flash, and */
+#define RATIO_BURST_SEGMENTS 2 /* may be written at once, ahead of --flash-write-ratio */
 #define CAS_RESERVE (1ull << 40)
 
 void cleaner_create(struct store *store)
@@ -32,6 +35,9 @@ void cleaner_init(struct store *store)
 	cleaner->context.background = true;
 	background_init(&cleaner->background);
 	cleaner->tokens_at_ms = now_ms;
+	cleaner->tokens_at_app_bytes = ctr_total(CTR_app_bytes_written);
+	atomic_store(&cleaner->ratio_tokens, (int64_t)(store->flash_capacity / RATIO_BURST_SHARE +
+						       RATIO_BURST_SEGMENTS * store->segment_bytes));
 	atomic_store(&cleaner->beat_ms, now_ms);
 	pace_init(store, now_ms);
 }
@@ -44,20 +50,42 @@ void cleaner_fini(struct store *store)
 
 /* ---- whether to write ------------------------------------------------------------------------ */
 
+static void refill(_Atomic int64_t *tokens, double bytes, uint64_t most)
+{
+	int64_t now = atomic_load_explicit(tokens, memory_order_relaxed) + (int64_t)bytes;
+
+	atomic_store_explicit(tokens, now > (int64_t)most ? (int64_t)most : now, memory_order_relaxed);
+}
+
+static bool cleaner_heeds_ratio(const struct store *store)
+{
+	return store_write_ratio(store) > 0 && store->config.evict && clf_asks_at_eviction(store->classifier);
+}
+
+/*
+ * The bytes that the limits allow from now on: --flash-write-limit by time, --flash-write-ratio by what applications
+ * write; the lower one holds. What is unused can be saved up to a burst. Under -M the ratio doesn't hold anything back,
+ * and neither does it under rules that ask at reads, which know no ratio.
+ */
 static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 {
 	struct cleaner *cleaner = store->cleaner;
-	uint64_t limit = store_write_limit(store);
-	int64_t most = (int64_t)(limit * 10 > store->segment_bytes ? limit * 10 : store->segment_bytes);
-	int64_t tokens = atomic_load_explicit(&cleaner->write_tokens, memory_order_relaxed);
+	uint64_t limit = store_write_limit(store), app_bytes = ctr_total(CTR_app_bytes_written);
+	double by_ratio = store_write_ratio(store) * (double)(app_bytes - cleaner->tokens_at_app_bytes);
+	uint64_t burst = store->flash_capacity / RATIO_BURST_SHARE + RATIO_BURST_SEGMENTS * store->segment_bytes;
 
-	tokens += (int64_t)((double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000);
+	refill(&cleaner->write_tokens, (double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000,
+	       limit * LIMIT_BURST_S > store->segment_bytes ? limit * LIMIT_BURST_S : store->segment_bytes);
+	if (by_ratio >= 1) { /* less waits for more */
+		refill(&cleaner->ratio_tokens, by_ratio, burst);
+		cleaner->tokens_at_app_bytes = app_bytes;
+	}
 	cleaner->tokens_at_ms = now_ms;
-	if (tokens > most)
-		tokens = most;
 	if (limit == 0)
-		tokens = 0; /* a limit that is set later begins with no tokens */
-	atomic_store_explicit(&cleaner->write_tokens, tokens, memory_order_relaxed);
+		atomic_store_explicit(&cleaner->write_tokens, 0,
+				      memory_order_relaxed); /* a later one begins with none */
+	if (!cleaner_heeds_ratio(store))
+		atomic_store_explicit(&cleaner->ratio_tokens, (int64_t)burst, memory_order_relaxed);
 }
 
 /* About two segments of candidates, but no more than half of the item budget, and no less than one segment. */
@@ -102,8 +130,11 @@ static uint64_t cleaner_writes_below(const struct store *store)
 
 static bool cleaner_has_tokens(const struct store *store)
 {
-	return store_write_limit(store) == 0 ||
-	       atomic_load_explicit(&store->cleaner->write_tokens, memory_order_relaxed) > 0;
+	const struct cleaner *cleaner = store->cleaner;
+
+	return (store_write_limit(store) == 0 ||
+		atomic_load_explicit(&cleaner->write_tokens, memory_order_relaxed) > 0) &&
+	       (!cleaner_heeds_ratio(store) || atomic_load_explicit(&cleaner->ratio_tokens, memory_order_relaxed) > 0);
 }
 
 bool cleaner_takes_writes(const struct store *store)
@@ -188,6 +219,8 @@ bool store_clean_step(struct store *store)
 {
 	bool busy = keeper_step(store);
 
+	if (store->classifier)
+		(void)clf_train_if_due(store->classifier);
 	return cleaner_step(store) || busy;
 }
 

@@ -43,7 +43,7 @@ struct keeper {
 	uint64_t ticked_at_ms, watched_at_ms;
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
 	uint64_t visited_in_vain; /* objects visited since eviction took one out */
-	uint64_t flash_bytes_last, sets_last; /* totals at the last tick */
+	uint64_t flash_bytes_last, app_bytes_last, sets_last; /* totals at the last tick */
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
 	_Atomic uint64_t beat_ms; /* when it last came round */
@@ -67,7 +67,8 @@ struct cleaner {
 	uint32_t gather_stripe; /* the next one to gather from */
 	struct index_sizing sizing;
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
-	uint64_t tokens_at_ms;
+	_Atomic int64_t ratio_tokens; /* the same by --flash-write-ratio */
+	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
 	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
 	_Atomic bool writing; /* a segment is on its way */
 	_Atomic uint64_t offline_until_ms; /* no write is tried before */
@@ -78,6 +79,7 @@ struct cleaner {
 
 enum evict_how {
 	EVICT_DEAD, /* only expired or flushed objects: -M */
+	EVICT_OFFER, /* the same; objects at CLOCK zero are asked whether they are candidates: -M */
 	EVICT_SPARE_CANDIDATES, /* objects at CLOCK zero that are no candidates */
 	EVICT_AT_ZERO, /* objects at CLOCK zero */
 	EVICT_ANY, /* any object that was not written just now */
@@ -90,6 +92,8 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 /* Does a round over DRAM and flash in proportion, some thousand objects of each at the most. True: it did something.
    Keeper. */
 bool evict_round(struct store_context *context, uint64_t want_free);
+/* Does the flash take writes, and are there fewer candidates, planned ones included, than eviction spares? Any thread. */
+bool evict_wants_candidates(const struct store *store);
 /* Are most bytes in DRAM candidates or planned, so that a search for others is in vain? Any thread. */
 bool mostly_candidates(const struct store *store);
 /* Makes ghosts on flash alone while hot data is above its threshold; visits a bounded number of slots. True: it visited

@@ -36,10 +36,11 @@ static void commit_prepare(struct store *store, struct item *item, struct prepar
 
 /* One object: out of the DRAM table and into the index, in one critical section. */
 static bool commit_one(struct store *store, uint32_t segment, const struct seg_placed *placed,
-		       const struct prepared *object, bool extent, uint32_t now_seconds)
+		       const struct prepared *object, bool extent, uint64_t now_ms)
 {
 	struct stripe *stripe = object->stripe;
 	struct item *item = object->item;
+	uint32_t now_seconds = store_now_seconds(store, now_ms * 1000);
 	bool moved = false;
 
 	lock_acquire(&stripe->lock);
@@ -56,9 +57,10 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 			moved = fidx_insert(store->index, &object->key, segment, placed->function, item_clock(item),
 					    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);
 	}
-	if (moved)
+	if (moved) {
+		clf_note_moved(store->classifier, object->key.hash, &item->features, now_ms);
 		stripe_unlink(store, stripe, object->key.hash, item);
-	else if (item->state & ITEM_LINKED)
+	} else if (item->state & ITEM_LINKED)
 		candidate_set(store, stripe, item);
 	lock_release(&stripe->lock);
 	if (moved)
@@ -74,7 +76,7 @@ struct committed {
 static void commit_all(struct store *store, uint32_t segment, const struct seg_plan *plan,
 		       const struct gathered *gathered, struct committed *out)
 {
-	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+	uint64_t now_ms = clk_now_ms(store->clock);
 	struct prepared prepared[BUCKETS_AHEAD];
 
 	for (uint32_t i = 0; i < plan->count + BUCKETS_AHEAD; i++) {
@@ -82,7 +84,7 @@ static void commit_all(struct store *store, uint32_t segment, const struct seg_p
 			uint32_t n = i - BUCKETS_AHEAD;
 			struct prepared *object = &prepared[n % BUCKETS_AHEAD];
 
-			if (commit_one(store, segment, &plan->placed[n], object, n < plan->extents, now_seconds)) {
+			if (commit_one(store, segment, &plan->placed[n], object, n < plan->extents, now_ms)) {
 				out->objects++;
 				out->bytes += item_object_bytes(object->item);
 			}

@@ -38,6 +38,8 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 		ctr_add(CTR_expired_unfetched, 1);
 		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
 	}
+	if (round->store->classifier)
+		clf_note_moved(round->store->classifier, hash, &item->features, round->now_ms);
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
 	item->next = round->garbage;
@@ -73,7 +75,7 @@ static void crawl_visit(struct crawl_round *round, struct stripe *stripe, struct
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		if (round->rescore)
-			candidate_score(store, stripe, hash, item, round->now_seconds);
+			candidate_score(store, stripe, hash, item);
 	} else if (checked && !(item->state & ITEM_PLANNED)) {
 		crawl_take_out(round, stripe, hash, item, class);
 	}

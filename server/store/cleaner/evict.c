@@ -14,6 +14,7 @@
 #define INLINE_VISITS 512
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if it finds too little that is expired */
 #define INLINE_EXTRA_BYTES (16u << 10)
+#define UNWORTHY_OCTAVES 2 /* below the threshold: a quarter of what the least admitted object is worth */
 #define YOUNG_MS 1000u /* no object is young for longer */
 #define ROUND_VISITS 4096 /* to objects in DRAM, by the keeper */
 #define HAND_VISITS 262144 /* to slots in one step: 3 ms */
@@ -58,6 +59,7 @@ struct eviction {
 	uint64_t now_ms;
 	uint32_t now_seconds, young_since_ms;
 	enum evict_how how;
+	bool offers; /* a rule is asked about objects now, and more candidates are wanted */
 	bool inline_by_worker, thorough; /* thorough: every stripe, however long it takes */
 	struct item *garbage; /* chained by next, freed when the stripe is released */
 };
@@ -130,6 +132,28 @@ static bool evict_spares_young(const struct eviction *round, const struct item *
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
+/* Is the object to be kept for the next segment? A rule that asks now may make it a candidate. */
+static bool evict_is_candidate(const struct eviction *round, struct stripe *stripe, uint64_t hash, struct item *item)
+{
+	struct store *store = round->context->store;
+
+	if (round->offers && !(item->state & ITEM_CANDIDATE))
+		return candidate_offer(store, stripe, hash, item, round->now_ms);
+	return item->state & ITEM_CANDIDATE;
+}
+
+/* Is the object's worth per byte so little that it takes the memory of several better ones, whatever its CLOCK value? */
+static bool evict_is_unworthy(const struct eviction *round, uint64_t hash, const struct item *item)
+{
+	const struct store *store = round->context->store;
+
+	if (!store->classifier || !clf_asks_at_eviction(store->classifier) || item->state & ITEM_CANDIDATE)
+		return false;
+	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+	return clf_worth(store->classifier, &object, round->now_ms) <
+	       clf_threshold(store->classifier) - UNWORTHY_OCTAVES;
+}
+
 static void evict_visit(struct eviction *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
@@ -142,12 +166,16 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		evict_count_dead(round, item);
+		if (store->classifier)
+			clf_note_moved(store->classifier, hash, &item->features, round->now_ms);
 		evict_take_out(round, stripe, hash, item);
 	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && evict_spares_young(round, item))) {
 		return;
-	} else if (item_clock(item) > 0 && round->how < EVICT_ANY) {
+	} else if (item_clock(item) > 0 && round->how < EVICT_ANY && !evict_is_unworthy(round, hash, item)) {
 		item_set_clock(item, item_clock(item) - 1);
-	} else if (round->how != EVICT_SPARE_CANDIDATES || !(item->state & ITEM_CANDIDATE)) {
+	} else if (round->how == EVICT_OFFER) {
+		(void)evict_is_candidate(round, stripe, hash, item); /* it is marked if it is one */
+	} else if (round->how != EVICT_SPARE_CANDIDATES || !evict_is_candidate(round, stripe, hash, item)) {
 		bool clean = item->state & ITEM_CLEAN;
 
 		evict_take_out(round, stripe, hash, item);
@@ -156,7 +184,7 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 			if (events_on(EVENT_EVICTIONS))
 				evict_emit_event(round, item);
 			if (store->classifier)
-				clf_note_evicted(store->classifier, hash, round->now_ms);
+				clf_note_evicted(store->classifier, hash, &item->features, round->now_ms);
 		}
 	}
 }
@@ -213,6 +241,13 @@ static void evict_advance_hand(struct eviction *round)
 	evict_free_garbage(round);
 }
 
+bool evict_wants_candidates(const struct store *store)
+{
+	return cleaner_takes_writes(store) &&
+	       candidate_total(store) + atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) <
+		       cleaner_spares(store);
+}
+
 static void evict_turn_hand(struct eviction *round, uint64_t visits)
 {
 	struct store_context *context = round->context;
@@ -222,6 +257,8 @@ static void evict_turn_hand(struct eviction *round, uint64_t visits)
 
 	round->now_ms = now_us / 1000;
 	round->now_seconds = store_now_seconds(context->store, now_us);
+	round->offers = context->store->classifier && clf_asks_at_eviction(context->store->classifier) &&
+			evict_wants_candidates(context->store);
 	round->young_since_ms = atomic_load_explicit(&context->store->recent.since_ms, memory_order_relaxed);
 	while (round->freed < round->want && round->visited < visits && stripes_seen <= context->store->stripe_count) {
 		evict_advance_hand(round);
@@ -335,7 +372,8 @@ bool evict_excess_hot(struct store *store)
 {
 	uint64_t hot = store_hot_bytes(store), threshold = store_hot_threshold(store), visited, seen = 0;
 
-	if (hot <= threshold + store->segment_bytes / 8)
+	/* A rule that asks for worth at reclaim needs no ghosts. */
+	if (hot <= threshold + store->segment_bytes / 8 || clf_asks_at_eviction(store->classifier))
 		return false;
 	/* A turn is bounded by the slots that it looks at; where few are in use, these are far more than it visits. */
 	for (unsigned turns = 0; hot > threshold && turns < HAND_VISITS / HAND_VISITS_EXCESS; turns++) {
@@ -358,14 +396,14 @@ bool evict_round(struct store_context *context, uint64_t want_free)
 	struct store *store = context->store;
 	int64_t missing = (int64_t)want_free - store_free_bytes(store);
 	uint64_t visited = 0, items = store_dram_items(store);
-	bool spare = cleaner_takes_writes(store) && candidate_total(store) < cleaner_spares(store);
+	bool spare = evict_wants_candidates(store);
 
 	if (missing <= 0 || items == 0)
 		return false;
 	uint64_t freed = evict_dram(context, (uint64_t)missing, ROUND_VISITS,
 				    spare ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, false, &visited);
 	context_settle(context);
-	if (store->index && visited > 0)
+	if (store->index && visited > 0 && !clf_asks_at_eviction(store->classifier))
 		evict_turn_flash_hand(store, visited, items);
 	/* After several vain visits to each object another one would be vain too. */
 	store->keeper->visited_in_vain = freed > 0 ? 0 : store->keeper->visited_in_vain + visited;

@@ -75,6 +75,7 @@ struct gather_round {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	unsigned groups, table;
+	bool asked; /* the candidates were offered, and admitted: all of them are ranked, and the best taken */
 	struct candidate_sums taken; /* unmarked in this hold of a stripe */
 };
 
@@ -102,6 +103,17 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	out->count++;
 }
 
+/* Under a rule that asked when the object was to be evicted this is a rank alone. */
+static float gather_score(const struct gather_round *round, const struct item *item, uint64_t hash)
+{
+	struct store *store = round->store;
+
+	if (!round->asked)
+		return clf_score(store->classifier, hash, &item->features);
+	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+	return clf_worth(store->classifier, &object, round->now_ms);
+}
+
 static void gather_consider(struct gather_round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
@@ -113,9 +125,8 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))
 		return;
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
-	float score = clf_score(store->classifier, clf_app(store->classifier, item_key(item), item->key_length), hash,
-				&item->features, item_object_bytes(item), store_ttl(item->expiry, round->now_seconds));
-	if (score < 0)
+	float score = gather_score(round, item, hash);
+	if (score < 0 && !round->asked)
 		return; /* by the present model it is no candidate */
 	item->state |= ITEM_PLANNED;
 	gather_add(round, item, hash, score);
@@ -208,36 +219,6 @@ static void gather_sort(struct store *store, struct gathered *out)
 	plan_bytes_sub(store, bytes);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
-
-void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
-{
-	struct cleaner *cleaner = store->cleaner;
-	struct gather_round round = { .store = store,
-				      .out = out,
-				      .now_ms = clk_now_ms(store->clock),
-				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
-				      .groups = groups,
-				      .table = table };
-
-	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
-	must(cleaner->gather_stripe < store->stripe_count);
-	memset(out, 0, sizeof(*out));
-	out->table_id = fidx_table_id(store->index, table);
-	if (!gather_guess_room(store, out, want_bytes))
-		return;
-	for (uint32_t n = 0; n < store->stripe_count && out->bytes < want_bytes; n++) {
-		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
-
-		for (uint32_t b = gather_buckets(&round, stripe, 0); b > 0;)
-			b = gather_buckets(&round, stripe, b);
-		cleaner->gather_stripe = (cleaner->gather_stripe + 1) % store->stripe_count;
-	}
-	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
-	if (out->count > 1)
-		gather_sort(store, out);
-}
-
 void planned_release(struct store *store, struct item *item)
 {
 	struct stripe *stripe = store_stripe(store, store_hash(store, item_key(item), item->key_length));
@@ -249,6 +230,58 @@ void planned_release(struct store *store, struct item *item)
 		candidate_set(store, stripe, item);
 	lock_release(&stripe->lock);
 	item_release(&store->cleaner->context, item);
+}
+
+/* The worst of the candidates wait for the next plan. */
+static void gather_cut(struct store *store, struct gathered *out, uint64_t want_bytes)
+{
+	while (out->count > 1 && out->bytes - out->candidates[out->count - 1].length >= want_bytes) {
+		struct seg_candidate *last = &out->candidates[--out->count];
+		struct item *item = last->item;
+
+		out->bytes -= last->length;
+		out->extents -= last->extent;
+		out->slot_bytes -= last->extent ? 0 : last->length;
+		out->item_bytes -= item_cost(item);
+		planned_release(store, item);
+	}
+	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
+{
+	struct cleaner *cleaner = store->cleaner;
+	struct gather_round round = { .store = store,
+				      .out = out,
+				      .now_ms = clk_now_ms(store->clock),
+				      .now_seconds = store_now_seconds(store, clk_now_us(store->clock)),
+				      .groups = groups,
+				      .asked = clf_asks_at_eviction(store->classifier),
+				      .table = table };
+
+	/* Of those that were asked about, all that eviction has spared are ranked. */
+	uint64_t most = round.asked && cleaner_spares(store) > want_bytes ? cleaner_spares(store) : want_bytes;
+
+	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
+	must(cleaner->gather_stripe < store->stripe_count);
+	memset(out, 0, sizeof(*out));
+	out->table_id = fidx_table_id(store->index, table);
+	if (!gather_guess_room(store, out, want_bytes))
+		return;
+	for (uint32_t n = 0; n < store->stripe_count && out->bytes < most; n++) {
+		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
+
+		for (uint32_t b = gather_buckets(&round, stripe, 0); b > 0;)
+			b = gather_buckets(&round, stripe, b);
+		cleaner->gather_stripe = (cleaner->gather_stripe + 1) % store->stripe_count;
+	}
+	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);
+	if (out->count > 1)
+		gather_sort(store, out);
+	if (round.asked)
+		gather_cut(store, out, want_bytes);
 }
 
 void gathered_release(struct store *store, struct gathered *gathered)

@@ -14,8 +14,8 @@
 
 #define WATCH_MS 250
 #define WATCH_SHARE 64 /* of -m: so much allocated since the last look is a reason for another */
+#define OFFER_VISITS 16384 /* in a step, under -M */
 #define RATE_SMOOTHING 0.1 /* the weight of a second's reading in the rates shown */
-#define BUDGET_HELD_UP 1.25 /* a held-up segment counts as so many times the limit */
 
 void keeper_init(struct store *store)
 {
@@ -27,6 +27,7 @@ void keeper_init(struct store *store)
 	keeper->ticked_at_ms = keeper->watched_at_ms = keeper->crawl.passed_at_ms = clk_now_ms(store->clock);
 	atomic_store(&keeper->beat_ms, keeper->ticked_at_ms);
 	keeper->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
+	keeper->app_bytes_last = ctr_total(CTR_app_bytes_written);
 	keeper->sets_last = ctr_total(CTR_cmd_set);
 }
 
@@ -43,29 +44,32 @@ static double keeper_smooth(double old, double reading)
 	return old + RATE_SMOOTHING * (reading - old);
 }
 
-/*
- * The token bucket keeps the write limit by itself; the classifier's threshold rises with the demand, so that the best
- * objects get through. If the bucket held a segment up, the demand was above the limit.
- */
-static void keeper_tick_budget(struct store *store, double flash_rate)
+/* The token bucket keeps the write limit by itself; the classifier's threshold sees to it that the best objects get
+   through. */
+static void keeper_tick_budget(struct store *store, double seconds, uint64_t app_bytes, uint64_t flash_bytes)
 {
-	double limit = (double)store_write_limit(store);
-
-	if (atomic_exchange(&store->cleaner->held_up, false) && limit > 0)
-		flash_rate = fmax(flash_rate, limit * BUDGET_HELD_UP);
-	clf_budget(store->classifier, flash_rate, limit);
+	clf_budget(store->classifier,
+		   &(struct clf_written){ .seconds = seconds,
+					  .app_bytes = app_bytes,
+					  .flash_bytes = flash_bytes,
+					  .limit = (double)store_write_limit(store),
+					  .ratio = store_write_ratio(store),
+					  .held_up = atomic_exchange(&store->cleaner->held_up, false),
+					  .offline = !cleaner_takes_writes(store) });
 }
 
 static void keeper_tick_rates(struct store *store, double seconds)
 {
 	struct keeper *keeper = store->keeper;
-	uint64_t flash = ctr_total(CTR_flash_bytes_written);
+	uint64_t flash = ctr_total(CTR_flash_bytes_written), new_flash = flash - keeper->flash_bytes_last;
+	uint64_t app = ctr_total(CTR_app_bytes_written), new_app = app - keeper->app_bytes_last;
 	uint64_t sets = ctr_total(CTR_cmd_set), new_sets = sets - keeper->sets_last;
 	double rate = (double)atomic_load_explicit(&keeper->write_rate, memory_order_relaxed);
-	double flash_rate = (double)(flash - keeper->flash_bytes_last) / seconds;
 
-	atomic_store_explicit(&keeper->write_rate, (uint64_t)keeper_smooth(rate, flash_rate), memory_order_relaxed);
+	atomic_store_explicit(&keeper->write_rate, (uint64_t)keeper_smooth(rate, (double)new_flash / seconds),
+			      memory_order_relaxed);
 	keeper->flash_bytes_last = flash;
+	keeper->app_bytes_last = app;
 	keeper->sets_last = sets;
 	if (!store->index)
 		return;
@@ -75,7 +79,7 @@ static void keeper_tick_rates(struct store *store, double seconds)
 	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
 			  status.filter_false_positive;
 	atomic_fetch_add_explicit(&keeper->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
-	keeper_tick_budget(store, flash_rate);
+	keeper_tick_budget(store, seconds, new_app, new_flash);
 }
 
 void store_tick(struct store *store)
@@ -93,6 +97,19 @@ void store_tick(struct store *store)
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
+/* Under -M nothing is evicted; but a rule that asks at eviction has to be asked before memory is full. True: there is
+   more to do at once. */
+static bool keeper_offer(struct store *store, int64_t free_bytes)
+{
+	uint64_t visited;
+
+	if (!store->index || !clf_asks_at_eviction(store->classifier) || !evict_wants_candidates(store) ||
+	    free_bytes >= 2 * (int64_t)store->segment_bytes)
+		return false;
+	return evict_dram(&store->keeper->context, store->segment_bytes, OFFER_VISITS, EVICT_OFFER, false, &visited) >
+	       0;
+}
+
 /*
  * Keeps up to half of a segment's worth free. A segment that is being written is about to free a segment's worth, so
  * meanwhile eviction acts only when that would come too late.
@@ -102,7 +119,7 @@ static bool keeper_keep_free(struct store *store)
 	int64_t free_bytes = store_free_bytes(store), least, want;
 
 	if (!store->config.evict)
-		return false;
+		return keeper_offer(store, free_bytes);
 	if (!store->index)
 		least = want = (int64_t)(store_memory_limit(store) / 256);
 	else if (cleaner_is_writing(store) || cleaner_wants_to_write(store, free_bytes))
@@ -128,7 +145,8 @@ static void keeper_do_duties(struct store *store, uint64_t now_ms)
 	    allocated - keeper->watched_bytes > store_memory_limit(store) / WATCH_SHARE) {
 		keeper->watched_at_ms = now_ms;
 		keeper->watched_bytes = allocated;
-		store_watch_memory(store);
+		if (!store->config.unwatched)
+			store_watch_memory(store);
 	}
 }
 

@@ -25,23 +25,56 @@ struct reclaim_walk {
 	bool broken; /* a fault point */
 };
 
-static bool reclaim_worth_keeping(const struct reclaim_walk *walk, const struct fidx_match *match,
-				  const struct seg_record *record)
+/* Does the object go back into DRAM? Then *again has its features for the stay that begins, if the rule asks for its
+   worth now; under others the record's continue. */
+static bool reclaim_worth_keeping(const struct reclaim_walk *walk, bool asked, uint64_t hash,
+				  const struct fidx_match *match, const struct seg_record *record,
+				  struct clf_features *again)
 {
 	const struct store *store = walk->store;
 
-	if (match->ghost || !store_alive(store, record->expiry, record->cas, walk->now_seconds))
+	if (!store_alive(store, record->expiry, record->cas, walk->now_seconds))
 		return false;
-	return match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;
+	if (asked) {
+		uint64_t now_ms = clk_now_ms(store->clock);
+
+		clf_features_again(store->classifier, hash, now_ms, again);
+		if (again->past == 0)
+			return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
+		return clf_offer(store->classifier,
+				 &(struct clf_object){ .hash = hash,
+						       .features = again,
+						       .record_bytes = (uint32_t)seg_record_length(
+							       record->key_length, record->value_length),
+						       .ttl_seconds = store_ttl(record->expiry, walk->now_seconds) },
+				 now_ms);
+	}
+	return !match->ghost && (match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);
+}
+
+/* The object of a record that is worth keeping; NULL: it is not, or there is no memory. */
+static struct item *reclaim_item(struct reclaim_walk *walk, uint64_t hash, const struct fidx_match *match,
+				 const struct seg_record *record)
+{
+	struct store *store = walk->store;
+	bool asked = clf_asks_at_eviction(store->classifier); /* once: another thread may set another rule */
+	struct clf_features again;
+	struct item *item;
+
+	if (!reclaim_worth_keeping(walk, asked, hash, match, record, &again))
+		return NULL;
+	item = item_from_record(&store->cleaner->context, record, walk->written_ms);
+	if (item && asked)
+		item->features = again;
+	return item;
 }
 
 /* Stripe held: the slot behind a clean copy goes, and the copy becomes the object itself. */
-static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
-				  uint32_t now_seconds)
+static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	if (item->state & ITEM_CLEAN) {
 		item->state &= (uint8_t)~ITEM_CLEAN;
-		candidate_score(store, stripe, hash, item, now_seconds);
+		candidate_score(store, stripe, hash, item);
 	}
 }
 
@@ -51,7 +84,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	struct store *store = walk->store;
 	uint64_t hash = store_hash(store, record->key, record->key_length);
 	struct stripe *stripe = store_stripe(store, hash);
-	struct item *item = NULL, *there;
+	struct item *item, *there;
 	struct fidx_key key;
 	struct fidx_match match;
 
@@ -64,9 +97,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	fidx_key_of(store->index, hash, &key);
 	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
 		return true;
-	if (reclaim_worth_keeping(walk, &match, record))
-		item = item_from_record(&store->cleaner->context, record, walk->written_ms);
-
+	item = reclaim_item(walk, hash, &match, record);
 	if (fault_fires(FAULT_store_reclaim_visit))
 		usleep(1000); /* a fault point: clients run meanwhile */
 	lock_acquire(&stripe->lock);
@@ -74,16 +105,18 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 		      : fidx_find(store->index, &key, &match)) {
 		there = stripe_find(stripe, hash, record->key, record->key_length);
 		if (there) {
-			copy_becomes_original(store, stripe, hash, there, walk->now_seconds);
+			copy_becomes_original(store, stripe, hash, there);
 		} else if (item) {
 			item_set_clock(item, match.clock);
 			stripe_link(store, stripe, hash, item);
-			candidate_score(store, stripe, hash, item, walk->now_seconds);
+			if (clf_asks_at_eviction(store->classifier))
+				candidate_set(store, stripe, item); /* it was offered, and admitted */
+			candidate_score(store, stripe, hash, item);
 			item = NULL;
 			walk->reinserted++;
 		} else {
 			walk->dropped++;
-			clf_note_evicted(store->classifier, hash, clk_now_ms(store->clock));
+			clf_note_evicted(store->classifier, hash, NULL, clk_now_ms(store->clock));
 		}
 		if (is_extent)
 			fidx_extent_remove(store->index, &key, walk->segment, offset);

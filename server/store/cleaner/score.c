@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scores: the classifier says which objects in DRAM are worth flash. An object is scored when it is read for the 1st,
- * 2nd, 4th, 8th, ... time, when it is set with a history, and when the crawler passes after the model changed.
+ * The classifier says which objects in DRAM are candidates for flash. A rule of one kind is asked when the hand would
+ * evict an object (candidate_offer). A rule of the other kind is asked when an object is set, when it is read for the
+ * 1st, 2nd, 4th, 8th, ... time, and when the crawler passes after the model changed (candidate_score).
  */
 #include "server/store/cleaner/cleaner_internal.h"
 
@@ -13,17 +14,38 @@ static bool candidate_eligible(const struct store *store, const struct item *ite
 	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
 }
 
-void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item, uint32_t now_seconds)
+void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	lock_assert_held(&stripe->lock);
-	if (!candidate_eligible(store, item))
+	if (clf_asks_at_eviction(store->classifier) || !candidate_eligible(store, item))
 		return;
-	unsigned app = clf_app(store->classifier, item_key(item), item->key_length);
-	float score = clf_score(store->classifier, app, hash, &item->features, item_object_bytes(item),
-				store_ttl(item->expiry, now_seconds));
+	float score = clf_score(store->classifier, hash, &item->features);
 
 	if (score >= 0)
 		candidate_set(store, stripe, item);
 	else
 		candidate_clear(store, stripe, item);
+}
+
+struct clf_object item_as_clf_object(const struct store *store, const struct item *item, uint64_t hash, uint64_t now_ms)
+{
+	return (struct clf_object){ .hash = hash,
+				    .features = &item->features,
+				    .record_bytes = item_record_bytes(item),
+				    .ttl_seconds = store_ttl(item->expiry, store_now_seconds(store, now_ms * 1000)) };
+}
+
+bool candidate_offer(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item, uint64_t now_ms)
+{
+	const struct clf_object object = item_as_clf_object(store, item, hash, now_ms);
+
+	lock_assert_held(&stripe->lock);
+	if (item->state & ITEM_CANDIDATE)
+		return true;
+	/* Under -M whatever doesn't go to flash has a set refused one day. */
+	if (!candidate_eligible(store, item) ||
+	    !(clf_offer(store->classifier, &object, now_ms) || !store->config.evict))
+		return false;
+	candidate_set(store, stripe, item);
+	return true;
 }

@@ -102,6 +102,7 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
 	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)written);
+	atomic_fetch_sub(&store->cleaner->ratio_tokens, (int64_t)written);
 	if (result != FS_OK) {
 		mem_free(filter);
 		write_note_failure(store, result);

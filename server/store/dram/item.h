@@ -38,6 +38,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "classifier/classifier.h"
+#include "segments/segments.h"
 
 enum item_state {
 	ITEM_CLOCK = 3, /* two bits: CLOCK value */
@@ -157,7 +158,13 @@ static inline uint32_t item_object_bytes(const struct item *item)
 	return item->key_length + item->value_length;
 }
 
-/* Returns the seconds since the last read or write. */
+/* Bytes of its record on flash, at most that of the largest item. */
+static inline uint32_t item_record_bytes(const struct item *item)
+{
+	return (uint32_t)seg_record_length(item->key_length, item->value_length);
+}
+
+/* Seconds since the last read or write. */
 static inline uint32_t item_idle_seconds(const struct clf_features *features, uint64_t now_ms)
 {
 	uint32_t since = (uint32_t)now_ms - (features->reads ? features->last_read_ms : features->written_ms);

@@ -86,6 +86,8 @@ static uint64_t memory_budget_beside(const struct store *store, uint64_t others)
 	uint64_t limit = store_memory_limit(store);
 	uint64_t least = limit / 8; /* a cache always keeps some room for objects */
 
+	if (store->config.item_bytes > 0)
+		return store->config.item_bytes;
 	return others + least < limit ? limit - others : least;
 }
 

@@ -83,6 +83,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)keeper_write_rate(store);
 	out->write_limit = store_write_limit(store);
+	out->write_ratio = store_write_ratio(store);
 	windows_read(&store->windows, &written, out->window);
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
 	if (store->index)

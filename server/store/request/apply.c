@@ -56,18 +56,16 @@ void action_put(struct action *action, const struct current *current, struct ite
 	action->request->cas = item_shown_cas(new);
 }
 
-void action_note_written(struct action *action, struct item *item)
+void action_note_written(struct action *action, const struct clf_features *old, struct item *item)
 {
 	struct store *store = action->store;
 
 	ctr_add(CTR_app_bytes_written, item_object_bytes(item));
 	if (!store->classifier)
 		return;
-	clf_note_written(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
-			 store_ttl(item->expiry, action->now_seconds), action->now_ms);
-	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM || item->features.history_short ||
-	    item->features.history_long)
-		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
+	clf_note_written(store->classifier, action->request->hash, old, &item->features, action->now_ms);
+	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM)
+		candidate_score(store, action->stripe, action->request->hash, item);
 }
 
 /* ---- the table of commands ------------------------------------------------------------------- */

@@ -105,6 +105,7 @@ static void number_store(struct action *action, const struct current *current, u
 {
 	struct store_request *request = action->request;
 	struct item *item = current->item;
+	struct clf_features old = { 0 };
 	char digits[NUMBER_DIGITS_MAX];
 	uint32_t count = number_format(number, digits), length = count;
 	bool grows;
@@ -112,6 +113,8 @@ static void number_store(struct action *action, const struct current *current, u
 	grows = current_present(current) && count > current_length(current);
 	if (current_present(current) && !grows)
 		length = current_length(current); /* a shorter number keeps its length, with spaces */
+	if (item)
+		old = item->features;
 	if (item && item_is_exclusive(item) && length == item->value_length &&
 	    (item->has_extra || !options_own_cas(request))) {
 		number_renew(action, item, expiry);
@@ -127,7 +130,7 @@ static void number_store(struct action *action, const struct current *current, u
 	clf_features_written(&item->features, action->now_ms);
 	memcpy(item_value(item), digits, count);
 	memset(item_value(item) + count, ' ', length - count);
-	action_note_written(action, item);
+	action_note_written(action, current->item ? &old : NULL, item);
 	if (request->has_options)
 		options_expires(action, expiry);
 	request->number = number;

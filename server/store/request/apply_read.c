@@ -50,10 +50,9 @@ static void item_note_read(struct action *action, struct item *item)
 	clf_features_read(&item->features, action->now_ms);
 	if (!store->classifier)
 		return;
-	clf_note_read(store->classifier, action->request->hash, &item->features, item_object_bytes(item),
-		      store_ttl(item->expiry, action->now_seconds), action->now_ms);
+	clf_note_read(store->classifier, action->request->hash, &item->features, action->now_ms);
 	if (is_power_of_two(item->features.reads))
-		candidate_score(store, action->stripe, action->request->hash, item, action->now_seconds);
+		candidate_score(store, action->stripe, action->request->hash, item);
 }
 
 static void action_note_missed(struct action *action)

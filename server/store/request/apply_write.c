@@ -12,7 +12,7 @@ void apply_store(struct action *action, const struct current *current)
 		item_extra(new)->shown_cas = request->options.new_cas;
 	clf_features_written(&new->features, action->now_ms);
 	action_put(action, current, new, action->cas);
-	action_note_written(action, new);
+	action_note_written(action, current->item ? &current->item->features : NULL, new);
 	ctr_add(CTR_total_items, 1);
 	if (request->has_options)
 		options_expires(action, new->expiry);
@@ -157,7 +157,7 @@ static void delete_unseen_object(struct action *action)
 
 	if (request_needs_value(action->store, request) || action_clear_slots(action) == 0)
 		return;
-	clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
+	clf_note_deleted(action->store->classifier, request->hash, NULL, action->now_ms);
 	request->result = STORE_DELETED;
 }
 
@@ -185,7 +185,8 @@ static void delete_object(struct action *action, const struct current *current)
 		action_garbage(action, current->item);
 	}
 	if (action->store->classifier)
-		clf_note_deleted(action->store->classifier, request->hash, action->now_ms);
+		clf_note_deleted(action->store->classifier, request->hash,
+				 current->item ? &current->item->features : NULL, action->now_ms);
 	request->result = STORE_DELETED;
 }
 

@@ -97,7 +97,6 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 {
 	struct store_request *request = lookup->request;
 	struct store *store = lookup->worker->context.store;
-	uint32_t expiry = record->expiry;
 	bool quiet = request->has_options && (request->options.keep_clock || request->options.uncounted);
 
 	request->value = (struct store_value){ .data = record->value,
@@ -115,8 +114,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
 		lookup_touch_slot(store, lookup);
-		clf_note_read(store->classifier, request->hash, NULL, record->key_length + record->value_length,
-			      store_ttl(expiry, lookup->worker->now_seconds), lookup->worker->now_ms);
+		clf_note_read(store->classifier, request->hash, NULL, lookup->worker->now_ms);
 	}
 #ifdef FS_FAULTS
 	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))

@@ -89,6 +89,7 @@ struct store {
 	struct {
 		_Atomic double hot_fraction;
 		_Atomic uint64_t flash_write_limit;
+		_Atomic double flash_write_ratio;
 		_Atomic uint32_t read_timeout_ms;
 		_Atomic int admission;
 	} tuning; /* struct store_tuning; any thread */
@@ -187,6 +188,12 @@ struct window_reading store_written(const struct store *store);
 static inline uint64_t store_write_limit(const struct store *store)
 {
 	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
+}
+
+/* --flash-write-ratio now; 0: none. */
+static inline double store_write_ratio(const struct store *store)
+{
+	return atomic_load_explicit(&store->tuning.flash_write_ratio, memory_order_relaxed);
 }
 
 /* Waits until no flush_all is between its two loads: see action_begin in request/apply.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scores under the simple rules and before the first model, and the write budget. */
+/* Scores under the rules that ask at reads, without a model too, and their write budget. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,11 @@ static struct clf_config config_of(enum clf_admission admission)
 		.clock = &test_clock,
 		.seed = 5,
 		.admission = admission,
+		.label_mode = CLF_LABEL_PAPER, /* in which SVM asks at reads */
 		.threshold = 1,
 		.training_window_ms = 10000,
 		.memory_bytes = 256 << 10,
+		.counts_bytes = 4096, /* ageing many takes time */
 		.app_delimiter = ':',
 	};
 }
@@ -54,7 +56,7 @@ static float score_of(uint64_t hash, unsigned reads, uint64_t gap_ms)
 	clf_features_written(&features, now_ms);
 	for (unsigned i = 0; i < reads; i++)
 		clf_features_read(&features, now_ms += gap_ms);
-	return clf_score(clf, 0, hash, &features, 100, 0);
+	return clf_score(clf, hash, &features);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -73,32 +75,50 @@ static void before_the_first_model_unread_objects_dont_qualify(void **state)
 	assert_string_equal(status.reason, "no model yet: what was read in DRAM is admitted");
 }
 
-static void read_once_takes_no_history(void **state)
+static void read_once_asks_for_no_past(void **state)
 {
 	(void)state;
 	open_clf(CLF_ADMIT_READ_ONCE);
-	clf_note_evicted(clf, 1, 1000);
+	clf_note_evicted(clf, 1, NULL, 1000);
 	assert_true(score_of(1, 0, 0) < 0);
 	assert_true(score_of(1, 1, 100) >= 0);
 }
 
-static void second_hit_takes_who_was_here_before(void **state)
+static void second_hit_takes_keys_that_left_the_cache_before(void **state)
 {
 	(void)state;
 	open_clf(CLF_ADMIT_SECOND_HIT);
 	assert_true(score_of(1, 0, 0) < 0);
 	assert_true(score_of(1, 1, 100) >= 0);
-	clf_note_evicted(clf, 1, 1000);
+	clf_note_evicted(clf, 1, NULL, 1000);
 	assert_true(score_of(1, 0, 0) >= 0);
 	assert_true(score_of(2, 0, 0) < 0);
 }
 
-static void all_takes_all(void **state)
+/* What its write found, however the table has changed meanwhile. */
+static void second_hit_takes_objects_with_a_past(void **state)
 {
 	(void)state;
-	open_clf(CLF_ADMIT_ALL);
-	for (uint64_t i = 0; i < 100; i++)
-		assert_true(score_of(mix64(i), 0, 0) >= 0);
+	struct clf_features features;
+
+	open_clf(CLF_ADMIT_SECOND_HIT);
+	clf_features_written(&features, 0);
+	assert_true(clf_score(clf, 1, &features) < 0);
+	features.past = 1;
+	assert_true(clf_score(clf, 1, &features) >= 0);
+}
+
+static void all_takes_all_and_so_does_freq_at_a_read(void **state)
+{
+	(void)state;
+	static const enum clf_admission rules[] = { CLF_ADMIT_ALL, CLF_ADMIT_FREQ };
+
+	for (unsigned rule = 0; rule < 2; rule++) {
+		open_clf(rules[rule]);
+		for (uint64_t i = 0; i < 100; i++)
+			assert_true(score_of(mix64(i), 0, 0) >= 0);
+		close_clf(state);
+	}
 }
 
 /* ---- write budget ---------------------------------------------------------------------------- */
@@ -106,7 +126,7 @@ static void all_takes_all(void **state)
 static void second(double written, double allowed)
 {
 	clk_scripted_advance(&test_clock, 1000000);
-	clf_budget(clf, written, allowed);
+	clf_budget(clf, &(struct clf_written){ .seconds = 1, .flash_bytes = (uint64_t)written, .limit = allowed });
 }
 
 static double threshold_now(void)
@@ -194,6 +214,33 @@ static void bursts_are_budgeted_by_their_mean(void **state)
 	assert_true(fabs(written / 6000 - allowed) < 0.1 * allowed);
 }
 
+/* The store's own cap holds the rate at the limit; that more would be written shows in its holding up. */
+static void a_segment_that_was_held_up_raises_the_threshold(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_ALL);
+	for (int i = 0; i < 1000; i++) {
+		clk_scripted_advance(&test_clock, 1000000);
+		clf_budget(clf, &(struct clf_written){
+					.seconds = 1, .flash_bytes = 990, .limit = 1000, .held_up = i >= 500 });
+		assert_true(i >= 500 || threshold_now() == 0);
+	}
+	assert_true(threshold_now() > 0);
+}
+
+/* The ratio is for rules that ask at eviction. */
+static void the_ratio_holds_nothing_back_here(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_ALL);
+	for (int i = 0; i < 1000; i++) {
+		clk_scripted_advance(&test_clock, 1000000);
+		clf_budget(clf, &(struct clf_written){
+					.seconds = 1, .app_bytes = 1000, .flash_bytes = 1000, .ratio = 0.01 });
+	}
+	assert_true(threshold_now() == 0);
+}
+
 static void the_limit_taken_away_frees_at_once(void **state)
 {
 	(void)state;
@@ -214,13 +261,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(before_the_first_model_unread_objects_dont_qualify),
-		TEST(read_once_takes_no_history),
-		TEST(second_hit_takes_who_was_here_before),
-		TEST(all_takes_all),
+		TEST(read_once_asks_for_no_past),
+		TEST(second_hit_takes_keys_that_left_the_cache_before),
+		TEST(second_hit_takes_objects_with_a_past),
+		TEST(all_takes_all_and_so_does_freq_at_a_read),
 
 		TEST(no_limit_and_slack_leave_the_threshold_at_zero),
 		TEST(the_budget_is_met_and_left_again),
 		TEST(bursts_are_budgeted_by_their_mean),
+		TEST(a_segment_that_was_held_up_raises_the_threshold),
+		TEST(the_ratio_holds_nothing_back_here),
 		TEST(the_limit_taken_away_frees_at_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

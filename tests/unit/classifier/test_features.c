@@ -28,10 +28,11 @@ static void assert_vector(const struct clf_features *features, double reads, dou
 {
 	double v[CLF_FEATURES];
 
-	clf_features_vector(features, 100, 60, v);
+	clf_features_vector(features, v);
 	assert_true(v[CLF_READS] == reads && v[CLF_MEAN_GAP] == mean && v[CLF_LAST_GAP] == last);
 	assert_true(v[CLF_MAX_GAP] == most && v[CLF_FIRST_GAP] == first);
-	assert_true(v[CLF_SIZE] == 100 && v[CLF_TTL] == 60);
+	for (unsigned f = CLF_FIRST_GAP + 1; f < CLF_FEATURES; f++)
+		assert_true(v[f] == 0); /* what an object's state doesn't tell */
 }
 
 /* The vector's mean gap in milliseconds. */
@@ -39,7 +40,7 @@ static double mean_ms(const struct clf_features *features)
 {
 	double v[CLF_FEATURES];
 
-	clf_features_vector(features, 0, 0, v);
+	clf_features_vector(features, v);
 	return v[CLF_MEAN_GAP] * 1000;
 }
 
@@ -49,8 +50,7 @@ static void never_read_has_no_gaps(void **state)
 	struct clf_features features = written_at(123456789);
 
 	assert_vector(&features, 0, 0, 0, 0, 0);
-	assert_int_equal(features.history_short, 0);
-	assert_int_equal(features.history_long, 0);
+	assert_int_equal(features.past, 0);
 }
 
 static void a_clock_that_goes_back_gives_no_gap(void **state)
@@ -75,7 +75,7 @@ static void unpack_takes_any_bytes(void **state)
 		uint64_t bits = rng_next(&rng);
 		memcpy(&packed, &bits, sizeof(packed));
 		clf_features_unpack(&packed, rng_next(&rng) >> 20, &features);
-		clf_features_vector(&features, 0, 0, v);
+		clf_features_vector(&features, v);
 		for (int f = 0; f < CLF_FEATURES; f++)
 			assert_true(isfinite(v[f]) && v[f] >= 0);
 	}
@@ -110,7 +110,7 @@ static double last_gap_of(uint64_t gap_ms)
 	double v[CLF_FEATURES];
 
 	clf_features_read(&features, gap_ms);
-	clf_features_vector(&features, 0, 0, v);
+	clf_features_vector(&features, v);
 	return v[CLF_LAST_GAP] * 1000;
 }
 
@@ -180,19 +180,17 @@ static void pack_keeps_to_its_steps(void **state)
 
 		clf_features_read(&features, 7 + gap_ms);
 		clf_features_read(&features, 7 + gap_ms + gap_ms / 3);
-		features.history_short = 3;
-		features.history_long = 200;
+		features.past = 200;
 		clf_features_pack(&features, 7 + 2 * gap_ms, &packed);
 		clf_features_unpack(&packed, 1000 + 2 * gap_ms, &back);
-		clf_features_vector(&features, 0, 0, v);
-		clf_features_vector(&back, 0, 0, w);
+		clf_features_vector(&features, v);
+		clf_features_vector(&back, w);
 		assert_true(v[CLF_READS] == w[CLF_READS]);
 		for (int f = CLF_MEAN_GAP; f <= CLF_FIRST_GAP; f++) {
 			/* half a step, and half a millisecond that rounding may add */
 			assert_true(fabs(w[f] - v[f]) <= 0.046 * v[f] + 0.00051);
 		}
-		assert_int_equal(back.history_short, 3);
-		assert_int_equal(back.history_long, 140);
+		assert_int_equal(back.past, 200);
 		uint32_t age = 1000 + (uint32_t)(2 * gap_ms) - back.last_read_ms;
 		double want = (double)(7 + 2 * gap_ms - features.last_read_ms);
 		assert_true(fabs(age - want) <= 0.046 * want + 0.51);
@@ -214,7 +212,7 @@ static void pack_after_unpack_changes_nothing(void **state)
 		for (uint64_t reads = rng_below(&rng, 40); reads; reads--)
 			clf_features_read(&features, now_ms += rng_below(&rng, longest));
 		now_ms += rng_below(&rng, longest);
-		features.history_short = (uint8_t)rng_next(&rng);
+		features.past = (uint8_t)rng_next(&rng);
 		clf_features_pack(&features, now_ms, &first);
 		clf_features_unpack(&first, now_ms, &features);
 		clf_features_pack(&features, now_ms, &second);
@@ -234,7 +232,7 @@ static void an_object_from_flash_continues(void **state)
 	clf_features_pack(&features, 1500, &packed);
 	clf_features_unpack(&packed, 1500, &back);
 	clf_features_read(&back, 2500);
-	clf_features_vector(&back, 0, 0, v);
+	clf_features_vector(&back, v);
 	assert_true(v[CLF_READS] == 3);
 	assert_true(near(v[CLF_MEAN_GAP], 2.5 / 3, 0.046));
 	assert_true(near(v[CLF_LAST_GAP], 1, 0.046));

@@ -25,7 +25,8 @@ static struct clf_sample sample_of(uint64_t key, unsigned reads, uint64_t gap_ms
 	clf_features_written(&sample.state.features, now_ms);
 	for (unsigned i = 0; i < reads; i++)
 		clf_features_read(&sample.state.features, now_ms += gap_ms);
-	sample.state.size_bytes = 300;
+	sample.state.record_bytes = 300;
+	sample.state.count = (float)reads;
 	return sample;
 }
 
@@ -48,6 +49,11 @@ static int train_with(size_t count, struct clf_model *model)
 {
 	memset(reason, 0, sizeof(reason));
 	return model_train(model, samples, count, 1, true, reason);
+}
+
+static void judge(const struct clf_model *model, struct judgement *out)
+{
+	assert_int_equal(guard_judge(model, samples, SAMPLES, 1, 1, 0.3, out), FS_OK);
 }
 
 /* ---- what can't be trained ------------------------------------------------------------------- */
@@ -94,7 +100,7 @@ static void separable_data_is_learnt(void **state)
 
 	make_separable(0);
 	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
-	guard_judge(&model, samples, SAMPLES, 1, &judgement);
+	judge(&model, &judgement);
 	assert_true(judgement.samples > SAMPLES / 8 && judgement.samples < SAMPLES / 3);
 	assert_true(judgement.model.precision > 0.99);
 	assert_true(judgement.model.recall > 0.99);
@@ -113,7 +119,7 @@ static void wrong_labels_are_borne(void **state)
 
 	make_separable(50);
 	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
-	guard_judge(&model, samples, SAMPLES, 1, &judgement);
+	judge(&model, &judgement);
 	assert_true(judgement.model.precision > 0.85 && judgement.model.recall > 0.85);
 }
 
@@ -144,29 +150,136 @@ static void class_weights_keep_rare_positives(void **state)
 	}
 	assert_int_equal(model_train(&weighted, samples, SAMPLES, 1, true, reason), FS_OK);
 	assert_int_equal(model_train(&plain, samples, SAMPLES, 1, false, reason), FS_OK);
-	guard_judge(&weighted, samples, SAMPLES, 1, &by_weighted);
-	guard_judge(&plain, samples, SAMPLES, 1, &by_plain);
+	judge(&weighted, &by_weighted);
+	judge(&plain, &by_plain);
 	assert_true(by_weighted.model.recall > 0.5);
 	assert_true(by_plain.model.recall < 0.2);
-	assert_true(guard_accepts(&by_weighted, reason));
-	assert_false(guard_accepts(&by_plain, reason));
 }
 
-static void history_speaks_for_unread_objects(void **state)
+static void the_count_speaks_for_unread_objects(void **state)
 {
 	(void)state;
 	struct clf_model model;
 	struct judgement judgement;
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		unsigned stays = 1 + i % 8;
-		samples[i] = sample_of(i, 0, 0, stays > 4);
-		samples[i].state.features.history_long = (uint8_t)stays;
+		unsigned accesses = 1 + i % 8;
+		samples[i] = sample_of(i, 0, 0, accesses > 4);
+		samples[i].state.count = (float)accesses;
 	}
 	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
-	guard_judge(&model, samples, SAMPLES, 1, &judgement);
+	judge(&model, &judgement);
 	assert_true(judgement.model.precision > 0.9 && judgement.model.recall > 0.9);
 	assert_true(judgement.read_once.share == 0 && judgement.second_hit.share == 1);
+}
+
+/* ---- what a decision value means --------------------------------------------------------------- */
+
+/* Objects with a count of 1, 2, 4 ... 128; each is asked for as often again, times a half. */
+static void make_proportional(void)
+{
+	struct rng rng;
+
+	rng_init(&rng, 8);
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		unsigned count = 1u << i % 8;
+
+		samples[i] = sample_of(i, 0, 0, (uint32_t)(rng_real(&rng) * count + 0.5)); /* half, in the mean */
+		samples[i].state.count = (float)count;
+	}
+}
+
+static double expect_of_count(const struct clf_model *model, double count)
+{
+	struct clf_sample sample = sample_of(1, 0, 0, 0);
+
+	sample.state.count = (float)count;
+	return model_expect(model, &sample.state);
+}
+
+static void worth_by_the_model_is_in_units_of_counts(void **state)
+{
+	(void)state;
+	struct clf_model model;
+
+	make_proportional();
+	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
+	assert_int_equal(model.steps, CLF_STEPS);
+	/* Later accesses are half of the count, but worth is what freq would say. */
+	for (unsigned count = 2; count <= 64; count *= 2)
+		assert_true(fabs(expect_of_count(&model, count) - log2(count)) < 0.6);
+}
+
+static void a_higher_decision_never_means_less(void **state)
+{
+	(void)state;
+	struct clf_model model;
+
+	make_separable(200); /* with much noise neighbouring steps fall */
+	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
+	for (unsigned s = 1; s < CLF_STEPS; s++) {
+		assert_true(model.step_decision[s] >= model.step_decision[s - 1]);
+		assert_true(model.step_worth[s] >= model.step_worth[s - 1]);
+	}
+	double before = -HUGE_VAL, before_decision = -HUGE_VAL;
+	for (uint64_t gap_ms = 200000; gap_ms > 10; gap_ms -= gap_ms / 10 + 1) {
+		struct clf_sample sample = sample_of(1, 2, gap_ms, 0);
+		double decision = model_decide(&model, &sample.state), expect = model_expect(&model, &sample.state);
+
+		assert_true(isfinite(expect));
+		assert_true(decision < before_decision || expect >= before);
+		before = expect, before_decision = decision;
+	}
+}
+
+static void between_the_steps_worth_is_interpolated(void **state)
+{
+	(void)state;
+	const struct clf_model model = {
+		.weight = { [CLF_COUNT] = 1 },
+		.scale = { [CLF_COUNT] = 1 },
+		.steps = 4,
+		.step_decision = { 0, 2, 2, 10 }, /* two are equal */
+		.step_worth = { -1, 0, 3, 4 },
+	};
+
+	assert_true(fabs(expect_of_count(&model, 0) + 1) < 1e-9);
+	assert_true(fabs(expect_of_count(&model, 0.25) + 0.5) < 1e-9); /* decision 1 */
+	double at = expect_of_count(&model, 0.75); /* decision 2 */
+	assert_true(at >= 0 && at <= 3);
+	assert_true(fabs(expect_of_count(&model, 3.75) - 3.25) < 1e-9); /* decision 4 */
+}
+
+/* With as many steps there is one of which each has none. */
+static void steps_without_any_access_have_a_worth_too(void **state)
+{
+	(void)state;
+	struct clf_model model;
+
+	make_separable(0);
+	for (unsigned i = 0; i < SAMPLES; i++)
+		samples[i].state.count = 0; /* nor is there any count */
+	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
+	for (unsigned s = 0; s < CLF_STEPS; s++)
+		assert_true(isfinite(model.step_worth[s]));
+	assert_true(model.step_worth[CLF_STEPS - 1] > model.step_worth[0] + 3);
+}
+
+/* One hot object among many: it doesn't decide alone what its step is worth. */
+static void of_a_hot_objects_accesses_only_some_count(void **state)
+{
+	(void)state;
+	struct clf_model one, other;
+
+	make_separable(0);
+	unsigned hot = 0;
+	while (samples[hot].reads == 0 || sample_held_out(&samples[hot]))
+		hot++;
+	samples[hot].reads = 64;
+	assert_int_equal(train_with(SAMPLES, &one), FS_OK);
+	samples[hot].reads = 1000000000;
+	assert_int_equal(train_with(SAMPLES, &other), FS_OK);
+	assert_memory_equal(one.step_worth, other.step_worth, sizeof(one.step_worth));
 }
 
 static void training_repeats_exactly(void **state)
@@ -190,7 +303,12 @@ int main(void)
 		cmocka_unit_test(wrong_labels_are_borne),
 		cmocka_unit_test(the_label_follows_the_threshold),
 		cmocka_unit_test(class_weights_keep_rare_positives),
-		cmocka_unit_test(history_speaks_for_unread_objects),
+		cmocka_unit_test(the_count_speaks_for_unread_objects),
+		cmocka_unit_test(worth_by_the_model_is_in_units_of_counts),
+		cmocka_unit_test(a_higher_decision_never_means_less),
+		cmocka_unit_test(between_the_steps_worth_is_interpolated),
+		cmocka_unit_test(steps_without_any_access_have_a_worth_too),
+		cmocka_unit_test(of_a_hot_objects_accesses_only_some_count),
 		cmocka_unit_test(training_repeats_exactly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static int done(void **state)
 /* An event at a time after the start. Reads are subjects, with the access in the size. */
 static void at(uint64_t ms, enum sampler_event event)
 {
-	struct clf_state state = { .size_bytes = (uint32_t)ms };
+	struct clf_state state = { .record_bytes = (uint32_t)ms };
 
 	clf_features_written(&state.features, 0);
 	sampler_note(&sampler, KEY, event, event == SAMPLER_READ ? &state : NULL, START_MS + ms, HORIZON_MS);
@@ -135,7 +135,7 @@ static void an_ended_label_waits_for_the_horizon_too(void **state)
 static void no_label_before_the_window_ends(void **state)
 {
 	(void)state;
-	struct clf_state subject = { .size_bytes = 1 };
+	struct clf_state subject = { .record_bytes = 1 };
 
 	sampler_note(&sampler, KEY, SAMPLER_READ, &subject, START_MS, 10);
 	assert_int_equal(labelled(WINDOW_MS - 1, NULL), 0); /* it may be replaced until then */
@@ -161,7 +161,7 @@ static void each_access_is_kept_equally_often(void **state)
 	for (unsigned key = 0; key < KEYS; key++) {
 		uint64_t start = START_MS + key / BATCH * 100 * WINDOW_MS;
 		for (uint32_t i = 0; i < READS; i++) {
-			struct clf_state subject = { .size_bytes = i };
+			struct clf_state subject = { .record_bytes = i };
 			sampler_note(&sampler, mix64(key), SAMPLER_READ, &subject, start + i, 10);
 		}
 		if (key % BATCH < BATCH - 1)
@@ -171,9 +171,9 @@ static void each_access_is_kept_equally_often(void **state)
 		long count = sampler_collect(&sampler, start, &samples);
 		assert_int_equal(count, BATCH);
 		for (long i = 0; i < count; i++) {
-			kept[samples[i].state.size_bytes]++;
+			kept[samples[i].state.record_bytes]++;
 			/* the label counts exactly the reads after the kept one */
-			assert_int_equal(samples[i].reads, READS - 1 - samples[i].state.size_bytes);
+			assert_int_equal(samples[i].reads, READS - 1 - samples[i].state.record_bytes);
 		}
 		mem_free(samples);
 	}
@@ -201,7 +201,8 @@ static void full_counts_on_after_eviction(void **state)
 {
 	(void)state;
 	at(0, SAMPLER_READ);
-	at(10, SAMPLER_EVICTED);
+	at(10, SAMPLER_OFFERED);
+	at(11, SAMPLER_EVICTED);
 	at(WINDOW_MS, SAMPLER_MISSED); /* flash would have served it */
 	at(WINDOW_MS + 1, SAMPLER_WRITTEN); /* a refill */
 	at(WINDOW_MS + 2, SAMPLER_READ);
@@ -308,6 +309,16 @@ static void paper_ends_at_a_miss(void **state)
 	paper_ends_at(SAMPLER_MISSED);
 }
 
+static void paper_goes_on_after_an_offer(void **state)
+{
+	(void)state;
+	at(0, SAMPLER_READ);
+	flash_hit(WINDOW_MS);
+	at(WINDOW_MS + 1, SAMPLER_OFFERED);
+	flash_hit(WINDOW_MS + 2);
+	assert_int_equal(reads_counted(), 2);
+}
+
 static void paper_ends_at_expiry(void **state)
 {
 	(void)state;
@@ -324,7 +335,7 @@ static void paper_ends_at_expiry(void **state)
 static void a_million_keys_stay_in_bounds(void **state)
 {
 	(void)state;
-	struct clf_state subject = { .size_bytes = 1 };
+	struct clf_state subject = { .record_bytes = 1 };
 	uint64_t sampled = 0;
 
 	for (uint64_t i = 0; i < 1000000; i++) {
@@ -345,7 +356,7 @@ static void a_million_keys_stay_in_bounds(void **state)
 static void no_key_below_the_limit_is_dropped(void **state)
 {
 	(void)state;
-	struct clf_state subject = { .size_bytes = 1 };
+	struct clf_state subject = { .record_bytes = 1 };
 	size_t below = 0;
 
 	for (uint64_t i = 0; i < 100000; i++) {
@@ -400,6 +411,7 @@ int main(void)
 		PAPER(paper_ends_at_a_delete),
 		PAPER(paper_ends_at_an_eviction),
 		PAPER(paper_ends_at_a_miss),
+		PAPER(paper_goes_on_after_an_offer),
 		PAPER(paper_ends_at_expiry),
 		FULL(a_million_keys_stay_in_bounds),
 		FULL(no_key_below_the_limit_is_dropped),

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "classifier/classifier_internal.h"
 
 #define START_US 5000000000ull
 #define WAIT_MS 20000
@@ -515,6 +516,29 @@ void make_clean_copy(struct harness *h, const char *key)
 	assert_true(get(h, key).from_flash);
 	fault_arm(FAULT_store_promote, FAULT_OFF, 0);
 	assert_int_equal(where(h, key), CLEAN_COPY);
+}
+
+void set_threshold(struct harness *h, double worth)
+{
+	atomic_store(&h->store->classifier->offers.threshold, (float)worth);
+}
+
+struct item *item_in_dram(struct harness *h, const char *key)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+
+	return stripe_find(store_stripe(h->store, hash), hash, key, strlen(key));
+}
+
+double worth_of(struct harness *h, const char *key)
+{
+	uint64_t now_ms = clk_now_ms(&h->clk);
+	const struct item *item = item_in_dram(h, key);
+
+	assert_non_null(item);
+	const struct clf_object object =
+		item_as_clf_object(h->store, item, store_hash(h->store, key, strlen(key)), now_ms);
+	return (double)clf_worth(h->store->classifier, &object, now_ms);
 }
 
 void reclaim_of(struct harness *h, uint32_t segment)

@@ -163,6 +163,12 @@ bool write_one(struct harness *h);
 void while_planned(struct harness *h, const char *key, enum phase phase, void (*hook)(struct harness *h));
 /* Promoted for reading: DRAM holds a clean copy. Needs fault points. */
 void make_clean_copy(struct harness *h, const char *key);
+/* Under a rule that asks at eviction, until the next tick of the keeper's: the least worth that is admitted. */
+void set_threshold(struct harness *h, double worth);
+/* The worth of the key's object, which is in DRAM. */
+double worth_of(struct harness *h, const char *key);
+/* The key's object in DRAM, or NULL. */
+struct item *item_in_dram(struct harness *h, const char *key);
 /* Writes until the segment that the key's object lies in has been reclaimed. */
 void reclaim_of(struct harness *h, uint32_t segment);
 uint32_t segment_of(struct harness *h, const char *key);

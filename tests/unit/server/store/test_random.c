@@ -29,6 +29,7 @@ struct trial {
 	bool used[FLIGHTS];
 	struct entry next[FLIGHTS]; /* what the key holds when it succeeds */
 	bool read_errors; /* a get that misses may hit later */
+	bool rules_change; /* of admission, and the threshold of worth */
 	uint64_t hits, flash_hits, misses, lost;
 };
 
@@ -380,10 +381,15 @@ static void housekeeping(struct trial *t)
 	} else if (dice == 31) {
 		land_all(t);
 		store_clean_step(h->store);
+	} else if (t->rules_change && dice < 45) {
+		evict_dram(&h->store->cleaner->context, 20000, 200, EVICT_SPARE_CANDIDATES, false, &visited);
+	} else if (t->rules_change && dice == 45) {
+		clf_set_admission(h->store->classifier, (enum clf_admission)rng_below(&t->rng, CLF_ADMIT_LAST + 1));
+		set_threshold(h, -15 + 20 * rng_real(&t->rng)); /* from nearly nothing refused to everything */
 	}
 }
 
-static void run_trial(struct harness *h, bool read_errors)
+static void run_trial(struct harness *h, bool read_errors, bool rules_change)
 {
 	static struct trial t;
 	uint64_t seed = number_in_environment("STORE_SEED", 20261120 + read_errors);
@@ -393,6 +399,7 @@ static void run_trial(struct harness *h, bool read_errors)
 	memset(&t, 0, sizeof(t));
 	t.h = h;
 	t.read_errors = read_errors;
+	t.rules_change = rules_change;
 	rng_init(&t.rng, seed);
 	h->config.read_timeout_ms = 3600 * 1000;
 	h->config.reinsertion = seed % 2 ? STORE_REINSERT_READ : STORE_REINSERT_LIVE;
@@ -441,7 +448,7 @@ static void may_miss_never_wrong(void **state)
 
 	h->config.placement = SEG_PLACE_SWEEP;
 	h->config.flash_object_bytes = 400;
-	run_trial(h, false);
+	run_trial(h, false, false);
 }
 
 static void may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segments(void **state)
@@ -450,7 +457,7 @@ static void may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segmen
 
 	be_narrow(h);
 	common_faults();
-	run_trial(h, false);
+	run_trial(h, false, false);
 }
 
 /* Whose oldest segments go before the flash is full, so that hardly a slot is dropped for want of room. */
@@ -463,7 +470,7 @@ static void may_miss_never_wrong_with_filters_and_an_index_too_small_for_the_fla
 	h->config.filter_bits = 4;
 	h->config.flash_object_bytes = 20000;
 	common_faults();
-	run_trial(h, false);
+	run_trial(h, false, false);
 	drops = ctr_sum(CTR_index_drops) - drops;
 	assert_true(drops <= (ctr_sum(CTR_index_inserts) - inserts) / 50);
 }
@@ -476,7 +483,16 @@ static void may_miss_never_wrong_while_reads_and_walks_fail(void **state)
 	common_faults();
 	fault_arm(FAULT_device_read_corrupt, FAULT_PROBABILITY, 10);
 	fault_arm(FAULT_reclaim_walk_fails, FAULT_EVERY, 200);
-	run_trial(h, true);
+	run_trial(h, true, false);
+}
+
+static void may_miss_never_wrong_while_the_rule_of_admission_changes(void **state)
+{
+	struct harness *h = *state;
+
+	be_narrow(h);
+	common_faults();
+	run_trial(h, false, true);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -488,6 +504,7 @@ int main(void)
 		TEST(may_miss_never_wrong_with_two_tag_bits_two_functions_and_four_segments),
 		TEST(may_miss_never_wrong_with_filters_and_an_index_too_small_for_the_flash),
 		TEST(may_miss_never_wrong_while_reads_and_walks_fail),
+		TEST(may_miss_never_wrong_while_the_rule_of_admission_changes),
 	};
 
 	cmocka_set_test_filter(getenv("STORE_TEST"));

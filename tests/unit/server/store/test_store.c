@@ -324,7 +324,7 @@ static void without_a_limit_the_threshold_is_back_at_nothing(void **state)
 	struct store_status status;
 
 	harness_open(h);
-	tune(h, KIB(1), CLF_ADMIT_SVM);
+	tune(h, KIB(1), CLF_ADMIT_ALL);
 	for (int i = 0; i < 300; i++) {
 		h->store->cleaner->held_up = true;
 		seconds_pass(h, 1);
@@ -333,12 +333,40 @@ static void without_a_limit_the_threshold_is_back_at_nothing(void **state)
 	store_get_status(h->store, &status);
 	assert_true(status.classifier.threshold > 0);
 	assert_int_equal(status.write_limit, KIB(1));
-	tune(h, 0, CLF_ADMIT_SVM);
+	tune(h, 0, CLF_ADMIT_ALL);
 	seconds_pass(h, 1);
 	store_tick(h->store);
 	store_get_status(h->store, &status);
 	assert_true(status.classifier.threshold == 0);
 	assert_int_equal(status.write_limit, 0);
+}
+
+/* Under a rule that asks at eviction the threshold is one of worth, which any object has then. */
+static void without_a_limit_every_worth_is_enough(void **state)
+{
+	struct harness *h = *state;
+	double lowest;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	h->config.flash_write_ratio = 0.1;
+	harness_open(h);
+	lowest = (double)clf_threshold(h->store->classifier);
+	set(h, "key", "value");
+	assert_true(worth_of(h, "key") > lowest);
+	for (int i = 0; i < 10; i++) {
+		const struct item *item = item_in_dram(h, "key");
+		const struct clf_object object = item_as_clf_object(h->store, item, 1, clk_now_ms(&h->clk));
+
+		(void)!clf_offer(h->store->classifier, &object, clk_now_ms(&h->clk));
+		set(h, "key", "value");
+		seconds_pass(h, 1);
+		store_tick(h->store);
+	}
+	assert_true((double)clf_threshold(h->store->classifier) > lowest);
+	tune(h, 0, CLF_ADMIT_FREQ); /* and no ratio */
+	seconds_pass(h, 1);
+	store_tick(h->store);
+	assert_true((double)clf_threshold(h->store->classifier) == lowest);
 }
 
 static void a_new_share_moves_the_hot_threshold(void **state)
@@ -404,6 +432,7 @@ int main(void)
 		TEST(a_start_that_fails_leaves_no_thread_and_may_be_tried_again),
 		TEST(threads_start_and_stop_as_often_as_asked),
 		TEST(without_a_limit_the_threshold_is_back_at_nothing),
+		TEST(without_a_limit_every_worth_is_enough),
 		TEST(a_new_share_moves_the_hot_threshold),
 		TEST(values_change_beside_everything),
 	};

@@ -195,6 +195,78 @@ static void a_lower_limit_cuts_what_was_saved_up(void **state)
 	assert_true(h->store->cleaner->write_tokens <= (int64_t)h->store->segment_bytes);
 }
 
+#define GIB_WRITTEN ((uint64_t)1 << 30)
+
+/* ---- the write ratio ------------------------------------------------------------------------- */
+
+/* Applications write, as far as the counters know. */
+static void app_writes(struct harness *h, uint64_t bytes)
+{
+	ctr_add(CTR_app_bytes_written, bytes);
+	store_clean_step(h->store);
+}
+
+static void tune_ratio(struct harness *h, double ratio, enum clf_admission admission)
+{
+	store_set_tuning(h->store, &(struct store_tuning){ .hot_fraction = 0.5,
+							   .flash_write_ratio = ratio,
+							   .read_timeout_ms = 1000,
+							   .admission = admission });
+}
+
+static void a_burst_is_allowed_and_then_a_share_of_what_applications_write(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	tune_ratio(h, 0.5, CLF_ADMIT_FREQ);
+	store_clean_step(h->store);
+	int64_t burst = h->store->cleaner->ratio_tokens;
+	assert_true(burst >= (int64_t)h->store->segment_bytes && burst <= (int64_t)h->store->flash_capacity);
+	atomic_store(&h->store->cleaner->ratio_tokens, 0);
+	app_writes(h, 1000);
+	assert_int_equal(h->store->cleaner->ratio_tokens, 500);
+	app_writes(h, GIB_WRITTEN);
+	assert_int_equal(h->store->cleaner->ratio_tokens, burst); /* no more is saved up */
+}
+
+static void beyond_the_ratio_a_segment_waits_and_the_keeper_is_told(void **state)
+{
+	struct harness *h = *state;
+	uint64_t written = ctr_sum(CTR_segments_written);
+
+	h->config.memory_bytes = MIB(3);
+	harness_open(h);
+	fill_until(h, (int64_t)h->store->segment_bytes); /* with candidates, as all are admitted */
+	tune_ratio(h, 0.001, CLF_ADMIT_FREQ);
+	atomic_store(&h->store->cleaner->ratio_tokens, -(int64_t)h->store->segment_bytes);
+	assert_false(cleaner_wants_to_write(h->store, store_free_bytes(h->store)));
+	assert_false(cleaner_step(h->store));
+	assert_true(h->store->cleaner->held_up);
+	assert_int_equal(ctr_sum(CTR_segments_written), written);
+	ctr_add(CTR_app_bytes_written, GIB_WRITTEN);
+	assert_true(cleaner_step(h->store));
+	assert_int_equal(ctr_sum(CTR_segments_written), written + 1);
+}
+
+/* They know no budget but the limit by time, and -M has to keep all. */
+static void rules_that_ask_at_reads_and_keep_all_are_not_held_up(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	tune_ratio(h, 0.001, CLF_ADMIT_ALL);
+	atomic_store(&h->store->cleaner->ratio_tokens, -1);
+	store_clean_step(h->store);
+	assert_true(h->store->cleaner->ratio_tokens > 0);
+	tune_ratio(h, 0.001, CLF_ADMIT_FREQ);
+	h->store->config.evict = false;
+	atomic_store(&h->store->cleaner->ratio_tokens, -1);
+	store_clean_step(h->store);
+	assert_true(h->store->cleaner->ratio_tokens > 0);
+	h->store->config.evict = true;
+}
+
 /* ---- large segments in little memory --------------------------------------------------------- */
 
 static char filler[KIB(4)];
@@ -256,6 +328,9 @@ int main(void)
 		TEST(without_a_thread_a_beat_does_the_keeper_s_step_too),
 		TEST(a_limit_counts_from_when_it_is_set),
 		TEST(a_lower_limit_cuts_what_was_saved_up),
+		TEST(a_burst_is_allowed_and_then_a_share_of_what_applications_write),
+		TEST(beyond_the_ratio_a_segment_waits_and_the_keeper_is_told),
+		TEST(rules_that_ask_at_reads_and_keep_all_are_not_held_up),
 		TEST(segments_of_a_quarter_of_memory_are_written),
 		TEST(ids_are_reserved_before_they_are_given),
 	};

@@ -167,6 +167,142 @@ static void candidates_are_spared_on_demand(void **state)
 	assert_false(mostly_candidates(h->store)); /* of nothing */
 }
 
+/* ---- under a rule that asks at eviction ------------------------------------------------------- */
+
+static void open_freq(struct harness *h)
+{
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+}
+
+static uint64_t visit_all(struct harness *h, enum evict_how how)
+{
+	uint64_t visited, freed;
+
+	h->store->keeper->context.hand_stripe = h->store->keeper->context.hand_bucket = 0;
+	freed = evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1000, how, false, &visited);
+	context_settle(&h->store->keeper->context);
+	return freed;
+}
+
+static bool is_candidate(struct harness *h, const char *key)
+{
+	return item_in_dram(h, key)->state & ITEM_CANDIDATE;
+}
+
+static void at_clock_zero_the_worthy_are_marked_and_the_unworthy_go(void **state)
+{
+	struct harness *h = *state;
+
+	open_freq(h);
+	store_sized(h, "worthy", 0, 100);
+	store_sized(h, "unworthy", 0, 100);
+	for (unsigned i = 0; i < 4; i++)
+		get(h, "worthy:0");
+	seconds_pass(h, 2);
+	/* Within two octaves of the threshold CLOCK alone decides when an object is asked about. */
+	set_threshold(h, worth_of(h, "unworthy:0") + 1);
+	assert_true(worth_of(h, "worthy:0") > worth_of(h, "unworthy:0") + 1);
+	item_set_clock(item_in_dram(h, "worthy:0"), 1);
+	item_set_clock(item_in_dram(h, "unworthy:0"), 1);
+	assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0);
+	assert_false(is_candidate(h, "worthy:0"));
+	assert_true(visit_all(h, EVICT_SPARE_CANDIDATES) > 0);
+	assert_true(is_candidate(h, "worthy:0"));
+	assert_false(is_there(h, "unworthy", 0));
+	assert_int_equal(h->store->candidate_count, 1);
+	assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0); /* it waits for its segment */
+	assert_true(visit_all(h, EVICT_AT_ZERO) > 0); /* unless there is none */
+	assert_false(is_there(h, "worthy", 0));
+	assert_int_equal(h->store->candidate_count, 0);
+}
+
+static void an_object_far_below_the_threshold_goes_whatever_its_clock_says(void **state)
+{
+	struct harness *h = *state;
+
+	open_freq(h);
+	store_sized(h, "read", 0, 100);
+	get(h, "read:0");
+	seconds_pass(h, 2);
+	assert_int_equal(item_clock(item_in_dram(h, "read:0")), 3);
+	set_threshold(h, worth_of(h, "read:0") + 1.9);
+	assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0);
+	assert_int_equal(item_clock(item_in_dram(h, "read:0")), 2);
+	set_threshold(h, worth_of(h, "read:0") + 2.1);
+	assert_true(visit_all(h, EVICT_SPARE_CANDIDATES) > 0);
+	assert_false(is_there(h, "read", 0));
+}
+
+/* The threshold has risen since it was admitted; it is still one of the best when its segment is gathered, or not. */
+static void a_candidate_far_below_the_threshold_waits_all_the_same(void **state)
+{
+	struct harness *h = *state;
+
+	open_freq(h);
+	store_sized(h, "object", 0, 100);
+	seconds_pass(h, 2);
+	for (unsigned turn = 0; turn < 2; turn++)
+		assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0);
+	assert_true(is_candidate(h, "object:0"));
+	set_threshold(h, 1000);
+	assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0);
+	assert_true(is_candidate(h, "object:0"));
+}
+
+static void a_rule_that_asks_at_reads_knows_no_unworthy_objects(void **state)
+{
+	struct harness *h = *state;
+
+	open_freq(h);
+	store_sized(h, "object", 0, 100);
+	seconds_pass(h, 2);
+	set_threshold(h, 1000);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_READ_ONCE);
+	assert_int_equal(visit_all(h, EVICT_SPARE_CANDIDATES), 0); /* CLOCK 1 */
+	assert_true(is_there(h, "object", 0));
+}
+
+static void what_is_evicted_leaves_its_count_for_the_next_write(void **state)
+{
+	struct harness *h = *state;
+
+	open_freq(h);
+	store_sized(h, "object", 0, 100);
+	for (unsigned i = 0; i < 4; i++)
+		get(h, "object:0");
+	double worth = worth_of(h, "object:0");
+	set_threshold(h, 1000);
+	assert_true(visit_all(h, EVICT_ALL) > 0);
+	store_sized(h, "object", 0, 100);
+	assert_int_equal(item_in_dram(h, "object:0")->features.reads, 0);
+	assert_true(worth_of(h, "object:0") > worth - 0.6); /* a rounding and a code */
+}
+
+/* Under -M: nothing alive goes, the objects at CLOCK zero and those that are worth little are asked about. */
+static void an_offer_evicts_nothing_but_the_dead(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.evict = false;
+	open_freq(h);
+	store_sized(h, "object", 0, 100);
+	store_sized(h, "read", 0, 100);
+	get(h, "read:0");
+	run_full(h, .op = STORE_SET, .key = "dead", .value = "", .exptime = 1);
+	seconds_pass(h, 2);
+	assert_true(visit_all(h, EVICT_OFFER) > 0);
+	assert_int_equal(where(h, "dead"), NOWHERE);
+	assert_false(is_candidate(h, "object:0"));
+	assert_int_equal(visit_all(h, EVICT_OFFER), 0);
+	assert_true(is_candidate(h, "object:0"));
+	assert_false(is_candidate(h, "read:0"));
+	set_threshold(h, 1000);
+	assert_int_equal(visit_all(h, EVICT_OFFER), 0);
+	assert_true(is_candidate(h, "read:0"));
+	assert_int_equal(store_dram_items(h->store), 2);
+}
+
 /* ---- hot data -------------------------------------------------------------------------------- */
 
 static void the_hot_threshold_is_dram_and_a_share_of_the_flash(void **state)
@@ -370,6 +506,12 @@ int main(void)
 		TEST(each_way_to_evict_takes_what_it_may),
 		TEST(an_object_that_was_read_goes_at_its_fourth_visit),
 		TEST(candidates_are_spared_on_demand),
+		TEST(at_clock_zero_the_worthy_are_marked_and_the_unworthy_go),
+		TEST(an_object_far_below_the_threshold_goes_whatever_its_clock_says),
+		TEST(a_candidate_far_below_the_threshold_waits_all_the_same),
+		TEST(a_rule_that_asks_at_reads_knows_no_unworthy_objects),
+		TEST(what_is_evicted_leaves_its_count_for_the_next_write),
+		TEST(an_offer_evicts_nothing_but_the_dead),
 		TEST(the_hot_threshold_is_dram_and_a_share_of_the_flash),
 		TEST(hot_bytes_are_items_and_what_is_no_ghost_on_flash),
 		TEST(a_planned_item_is_not_evicted),

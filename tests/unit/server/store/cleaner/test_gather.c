@@ -258,6 +258,87 @@ static void the_best_come_first(void **state)
 	gathered_release(h->store, &out);
 }
 
+/* Which of a hundred objects that were read, and how many of the others, are in the plan. */
+static void count_planned(struct harness *h, unsigned objects, unsigned *read, unsigned *others)
+{
+	char key[24];
+
+	*read = *others = 0;
+	for (unsigned n = 0; n < objects; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		if (item_of(h, key)->state & ITEM_PLANNED)
+			++*(n % 20 == 0 ? read : others);
+	}
+}
+
+static void under_a_rule_that_asks_at_eviction_the_best_are_taken_and_the_rest_wait(void **state)
+{
+	struct harness *h = *state;
+	unsigned read, others;
+	struct gathered out;
+	char key[24];
+
+	harness_open(h);
+	store_small(h, 0, 1000);
+	for (unsigned n = 0; n < 1000; n += 20) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		for (unsigned reads = 0; reads < 3; reads++)
+			get(h, key);
+	}
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	set_threshold(h, 1000); /* they were admitted: what they must be worth now doesn't matter */
+	gather(h, EVERY_GROUP, KIB(20), &out);
+	assert_in_range(out.bytes, KIB(20), KIB(20) + 200); /* the last one is the one that fills it */
+	count_planned(h, 1000, &read, &others);
+	assert_int_equal(read, 50);
+	assert_int_equal(others, out.count - 50);
+	assert_int_equal(h->store->candidate_count, 1000 - out.count);
+	for (uint32_t i = 0, length = 0; i < out.count; i++) {
+		length += out.candidates[i].length;
+		assert_true(out.entries[i].score < 0); /* which is no reason to leave it out */
+		assert_true(i + 1 < out.count || length == out.bytes);
+		assert_true(i == 0 || out.entries[i].score <= out.entries[i - 1].score + 0.1f);
+	}
+	uint64_t cost = 0;
+	for (uint32_t i = 0; i < out.count; i++)
+		cost += item_cost(out.candidates[i].item);
+	assert_int_equal(h->store->planned_bytes, cost);
+	assert_int_equal(out.item_bytes, cost);
+	gathered_release(h->store, &out);
+	assert_int_equal(h->store->candidate_count, 1000);
+	assert_no_plan(h);
+}
+
+/* Whatever marks a former rule has left. */
+static void no_more_are_ranked_than_eviction_spares(void **state)
+{
+	struct harness *h = *state;
+	struct gathered out;
+
+	harness_open(h);
+	store_small(h, 0, 5000);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	gather(h, EVERY_GROUP, KIB(20), &out);
+	assert_in_range(out.bytes, KIB(20), KIB(20) + 200);
+	assert_true(out.room < 5000);
+	gathered_release(h->store, &out);
+	assert_int_equal(h->store->candidate_count, 5000);
+}
+
+static void one_object_is_gathered_however_little_is_wanted(void **state)
+{
+	struct harness *h = *state;
+	struct gathered out;
+
+	harness_open(h);
+	store_small(h, 0, 10);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	gather(h, EVERY_GROUP, 1, &out);
+	assert_int_equal(out.count, 1);
+	gathered_release(h->store, &out);
+	assert_int_equal(h->store->candidate_count, 10);
+}
+
 static void what_was_replaced_or_deleted_meanwhile_does_not_come_back(void **state)
 {
 	struct harness *h = *state;
@@ -313,6 +394,9 @@ int main(void)
 		TEST(what_is_gathered_is_counted_off_and_comes_back),
 		TEST(a_gathered_item_is_planned_referenced_and_in_the_account),
 		TEST(the_best_come_first),
+		TEST(under_a_rule_that_asks_at_eviction_the_best_are_taken_and_the_rest_wait),
+		TEST(no_more_are_ranked_than_eviction_spares),
+		TEST(one_object_is_gathered_however_little_is_wanted),
 		TEST(what_was_replaced_or_deleted_meanwhile_does_not_come_back),
 		TEST(a_committed_item_is_left_out_of_the_release),
 	};

@@ -161,6 +161,131 @@ static void a_pass_in_steps_misses_nothing(void **state)
 	assert_nothing_left(h);
 }
 
+/* ---- -M under a rule that asks at eviction ------------------------------------------------------ */
+
+#define KEPT 8000u
+#define KEPT_BYTES 500u
+
+static void open_keeping_all(struct harness *h, enum clf_admission admission)
+{
+	h->config.evict = false;
+	h->config.admission = admission;
+	h->config.memory_bytes = MIB(4);
+	h->config.flash_bytes = MIB(8);
+	harness_use_ram(h);
+	harness_open(h);
+}
+
+static void steps(struct harness *h)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		clk_scripted_advance(&h->clk, 100000);
+		set_threshold(h, 1000); /* nothing is worth so much */
+		store_clean_step(h->store);
+	}
+}
+
+static void assert_all_kept(struct harness *h)
+{
+	char key[24];
+
+	for (unsigned n = 0; n < KEPT; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		struct reply reply = get(h, key);
+
+		assert_int_equal(reply.result, STORE_HIT);
+		assert_int_equal(reply.length, KEPT_BYTES);
+	}
+}
+
+/* More than DRAM holds: no set is refused for want of worth, and each object is there afterwards. */
+static void under_m_objects_are_offered_before_memory_is_full(void **state)
+{
+	static const enum clf_admission rules[] = { CLF_ADMIT_FREQ, CLF_ADMIT_SVM };
+	struct harness *h = *state;
+
+	for (unsigned rule = 0; rule < 2; rule++) {
+		uint64_t written = ctr_sum(CTR_segments_written), evicted = ctr_sum(CTR_evictions);
+
+		open_keeping_all(h, rules[rule]);
+		for (unsigned n = 0; n < KEPT; n += 50) {
+			store_some(h, n, n + 50, KEPT_BYTES);
+			steps(h);
+		}
+		assert_true(ctr_sum(CTR_segments_written) > written);
+		assert_int_equal(ctr_sum(CTR_evictions), evicted);
+		assert_all_kept(h);
+		harness_close(h);
+	}
+}
+
+/* With room for two segments nobody is in a hurry; later offers may be better informed. */
+static void under_m_nothing_is_offered_while_there_is_room(void **state)
+{
+	struct harness *h = *state;
+
+	open_keeping_all(h, CLF_ADMIT_FREQ);
+	store_some(h, 0, 100, KEPT_BYTES);
+	seconds_pass(h, 2);
+	for (unsigned i = 0; i < 20; i++)
+		steps(h);
+	assert_int_equal(h->store->candidate_count, 0);
+}
+
+static void tune_admission(struct harness *h, enum clf_admission admission)
+{
+	struct store_tuning tuning;
+
+	store_get_tuning(h->store, &tuning);
+	tuning.admission = admission;
+	store_set_tuning(h->store, &tuning);
+}
+
+static void rules_that_change_at_run_time_lose_nothing(void **state)
+{
+	static const enum clf_admission turns[] = { CLF_ADMIT_ALL, CLF_ADMIT_FREQ, CLF_ADMIT_SVM };
+	struct harness *h = *state;
+
+	open_keeping_all(h, CLF_ADMIT_FREQ);
+	for (unsigned n = 0; n < KEPT; n += 50) {
+		store_some(h, n, n + 50, KEPT_BYTES);
+		steps(h);
+		if (n % 250 == 0)
+			tune_admission(h, turns[n / 250 % 3]);
+	}
+	assert_all_kept(h);
+}
+
+/* Candidates of one kind of rule under the other: the accounts stay right, and no value is wrong. */
+static void rules_that_change_while_objects_are_evicted_leave_the_accounts_right(void **state)
+{
+	struct harness *h = *state;
+	char key[24];
+
+	h->config.memory_bytes = MIB(4);
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_use_ram(h);
+	harness_open(h);
+	for (unsigned n = 0; n < 3 * KEPT; n += 50) {
+		store_some(h, n, n + 50, KEPT_BYTES);
+		for (unsigned i = 0; i < 4; i++) {
+			clk_scripted_advance(&h->clk, 100000);
+			store_clean_step(h->store);
+		}
+		if (n % 250 == 0)
+			tune_admission(h, (enum clf_admission)(n / 250 % (CLF_ADMIT_LAST + 1)));
+	}
+	assert_true(fidx_verify(h->store->index));
+	for (unsigned n = 0; n < 3 * KEPT; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		struct reply reply = get(h, key);
+
+		assert_true(reply.result == STORE_MISS || reply.length == KEPT_BYTES);
+		run(h, STORE_DELETE, key);
+	}
+	assert_nothing_left(h);
+}
+
 #define HUGE_BUCKETS 160000000u /* with 16 slots each */
 #define SPARSE_BUCKETS (HUGE_BUCKETS / 128) /* in the first of them there is a slot now and then */
 #define SPARSE_SLOTS 2000u
@@ -244,6 +369,10 @@ int main(void)
 		TEST(a_cleaner_that_hangs_by_itself_is_seen),
 		TEST(a_pass_that_is_overdue_goes_on_in_steps),
 		TEST(a_pass_in_steps_misses_nothing),
+		TEST(under_m_objects_are_offered_before_memory_is_full),
+		TEST(under_m_nothing_is_offered_while_there_is_room),
+		TEST(rules_that_change_at_run_time_lose_nothing),
+		TEST(rules_that_change_while_objects_are_evicted_leave_the_accounts_right),
 		TEST(a_step_looks_at_a_bounded_number_of_slots),
 	};
 

@@ -385,6 +385,116 @@ static void a_promoted_copy_survives_a_reclaim_that_failed(void **state)
 	assert_value(h, "key", "value+");
 }
 
+/* ---- under a rule that asks at eviction ------------------------------------------------------- */
+
+/* Records of the key and of fillers are about as long; nothing counts for a filler. So this lies between them. */
+#define BETWEEN (-5.8)
+
+static void what_is_worth_it_stays_with_its_count_as_its_past(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	uint64_t slots = fidx_segment_slots(h->store->index, segment), dropped = ctr_sum(CTR_flash_objects_dropped);
+	uint64_t reinserted = ctr_sum(CTR_flash_objects_reinserted);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(get(h, "key").from_flash);
+	uint64_t candidates = h->store->candidate_count;
+	set_threshold(h, BETWEEN);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_int_equal(features_of(h, "key").reads, 0); /* a stay begins, with what is known of it */
+	assert_true(features_of(h, "key").past > 0);
+	assert_true(worth_of(h, "key") > BETWEEN);
+	assert_true(item_in_dram(h, "key")->state & ITEM_CANDIDATE); /* it is asked about once */
+	assert_int_equal(h->store->candidate_count, candidates + 1);
+	assert_int_equal(ctr_sum(CTR_flash_objects_reinserted) - reinserted, 1);
+	assert_int_equal(ctr_sum(CTR_flash_objects_dropped) - dropped, slots - 1);
+	assert_value(h, "key", "value");
+}
+
+static void a_hit_on_flash_counts_in_the_next_worth(void **state)
+{
+	struct harness *h = *state;
+	double worth;
+
+	harness_open(h);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	set(h, "key", "value");
+	worth = worth_of(h, "key");
+	run(h, STORE_DELETE, "key");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_ALL);
+	set_on_flash(h, "key", "value");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(get(h, "key").from_flash);
+	set(h, "key", "other");
+	assert_true(worth_of(h, "key") > worth + 2); /* of a quarter and two */
+}
+
+/* The simple rules keep it: it was read. So does the option that keeps all that is live. */
+static void what_is_not_worth_it_goes_although_it_was_read(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.reinsertion = STORE_REINSERT_LIVE;
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	get(h, "key");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	set_threshold(h, 1000);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	assert_missing(h, "key");
+}
+
+static void a_ghost_that_is_worth_it_stays(void **state)
+{
+	struct harness *h = *state;
+	struct fidx_status status;
+	uint64_t visited;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	assert_true(get(h, "key").from_flash);
+	fidx_get_status(h->store->index, &status);
+	for (int i = 0; i < 8; i++)
+		fidx_hand(h->store->index, status.slots, UINT64_MAX / 2, &visited);
+	set_threshold(h, -1000);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), DRAM);
+}
+
+static void what_nobody_asked_for_goes_whatever_the_budget(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	set_threshold(h, -1000);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
+static void what_is_dead_is_not_offered_again(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	store_flush_all(h->store, 0);
+	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	uint64_t scored = ctr_sum(CTR_objects_scored);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(ctr_sum(CTR_objects_scored), scored);
+	assert_int_equal(where(h, "key"), NOWHERE);
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static void segments_are_written_strictly_in_fifo_order(void **state)
@@ -427,6 +537,12 @@ int main(void)
 		TEST(a_large_object_read_on_flash_comes_back),
 		TEST(a_promoted_copy_survives_reclaim_as_an_original),
 		TEST(a_promoted_copy_survives_a_reclaim_that_failed),
+		TEST(what_is_worth_it_stays_with_its_count_as_its_past),
+		TEST(a_hit_on_flash_counts_in_the_next_worth),
+		TEST(what_is_not_worth_it_goes_although_it_was_read),
+		TEST(a_ghost_that_is_worth_it_stays),
+		TEST(what_nobody_asked_for_goes_whatever_the_budget),
+		TEST(what_is_dead_is_not_offered_again),
 		TEST(segments_are_written_strictly_in_fifo_order),
 	};
 

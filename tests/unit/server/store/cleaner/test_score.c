@@ -17,8 +17,7 @@ static bool score(struct harness *h, const char *key)
 	struct item *item = item_of(h, key, &stripe);
 
 	lock_acquire(&stripe->lock);
-	candidate_score(h->store, stripe, store_hash(h->store, key, strlen(key)), item,
-			store_now_seconds(h->store, clk_now_us(&h->clk)));
+	candidate_score(h->store, stripe, store_hash(h->store, key, strlen(key)), item);
 	bool is_candidate = item->state & ITEM_CANDIDATE;
 	lock_release(&stripe->lock);
 	return is_candidate;
@@ -128,6 +127,84 @@ static void tune(struct harness *h, uint64_t limit, enum clf_admission admission
 							   .admission = admission });
 }
 
+/* ---- under a rule that asks at eviction ------------------------------------------------------- */
+
+static bool offer(struct harness *h, const char *key)
+{
+	struct stripe *stripe;
+	struct item *item = item_of(h, key, &stripe);
+
+	lock_acquire(&stripe->lock);
+	bool is_candidate =
+		candidate_offer(h->store, stripe, store_hash(h->store, key, strlen(key)), item, clk_now_ms(&h->clk));
+	assert_int_equal(is_candidate, (item->state & ITEM_CANDIDATE) != 0);
+	lock_release(&stripe->lock);
+	return is_candidate;
+}
+
+static void neither_a_set_nor_a_read_makes_a_candidate_there(void **state)
+{
+	static const enum clf_admission rules[] = { CLF_ADMIT_FREQ, CLF_ADMIT_SVM };
+	struct harness *h = *state;
+
+	for (unsigned rule = 0; rule < 2; rule++) {
+		h->config.admission = rules[rule];
+		harness_open(h);
+		set(h, "key", "value");
+		for (int i = 0; i < 9; i++)
+			get(h, "key");
+		assert_false(score(h, "key"));
+		assert_int_equal(h->store->candidate_count, 0);
+		harness_close(h);
+	}
+}
+
+static void what_is_worth_the_threshold_is_a_candidate_once_it_is_offered(void **state)
+{
+	uint64_t scored = ctr_sum(CTR_objects_scored);
+	struct harness *h = *state;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+	set(h, "key", "value");
+	set_threshold(h, worth_of(h, "key") + 0.01);
+	assert_false(offer(h, "key"));
+	get(h, "key");
+	assert_true(offer(h, "key"));
+	assert_int_equal(h->store->candidate_count, 1);
+	set_threshold(h, 1000);
+	assert_true(offer(h, "key")); /* it is asked about once */
+	assert_int_equal(ctr_sum(CTR_objects_scored), scored + 2);
+	assert_int_equal(h->store->candidate_count, 1);
+}
+
+static void what_can_t_go_to_flash_is_not_offered(void **state)
+{
+	static char value[KIB(17)];
+	struct harness *h = *state;
+	uint64_t scored;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+	scored = ctr_sum(CTR_objects_scored);
+	run_full(h, .op = STORE_SET, .key = "big", .value = value, .length = sizeof(value));
+	assert_false(offer(h, "big"));
+	assert_int_equal(ctr_sum(CTR_objects_scored), scored);
+}
+
+/* Whatever doesn't go to flash there has a set refused one day. */
+static void under_m_every_object_that_is_offered_is_a_candidate(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	h->config.evict = false;
+	harness_open(h);
+	set(h, "key", "value");
+	set_threshold(h, 1000);
+	assert_true(offer(h, "key"));
+}
+
 static void another_rule_judges_what_comes(void **state)
 {
 	struct harness *h = *state;
@@ -154,6 +231,10 @@ int main(void)
 		TEST(a_score_below_zero_takes_the_mark_away_and_another_brings_it_back),
 		TEST(an_object_over_a_quarter_of_a_segment_stays_in_dram),
 		TEST(a_clean_copy_is_no_candidate_however_often_it_is_read),
+		TEST(neither_a_set_nor_a_read_makes_a_candidate_there),
+		TEST(what_is_worth_the_threshold_is_a_candidate_once_it_is_offered),
+		TEST(what_can_t_go_to_flash_is_not_offered),
+		TEST(under_m_every_object_that_is_offered_is_a_candidate),
 		TEST(another_rule_judges_what_comes),
 	};
 

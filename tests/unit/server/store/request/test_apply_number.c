@@ -118,6 +118,33 @@ static void a_number_that_is_being_sent_keeps_its_marks_too(void **state)
 	in_every_place(*state, number_while_sent);
 }
 
+/* In place, or in a new object where the number grows; a new value begins a stay, with what is known of the key. */
+static void a_counted_object_keeps_the_count_of_its_accesses(void **state)
+{
+	static const struct {
+		const char *value;
+		bool in_place;
+	} rows[] = { { "10", true }, { "99", false } };
+	struct harness *h = *state;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+	for (unsigned i = 0; i < 2; i++) {
+		set(h, "key", rows[i].value);
+		for (unsigned reads = 0; reads < 4; reads++)
+			get(h, "key");
+		const struct item *before = item_in_dram(h, "key");
+		double worth = worth_of(h, "key");
+
+		assert_int_equal(run_number(h, STORE_INCR, "key", 1).result, STORE_HIT);
+		const struct item *item = item_in_dram(h, "key");
+		assert_int_equal(item == before, rows[i].in_place);
+		assert_int_equal(item->features.reads, 0);
+		assert_true(worth_of(h, "key") > worth - 0.1);
+		run(h, STORE_DELETE, "key");
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -127,6 +154,7 @@ int main(void)
 		TEST(what_counts_as_a_number),
 		TEST(incr_and_decr_make_a_number_with_its_initial_value),
 		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
+		TEST(a_counted_object_keeps_the_count_of_its_accesses),
 	};
 
 	return cmocka_run_group_tests_name("store: numbers", tests, NULL, NULL);

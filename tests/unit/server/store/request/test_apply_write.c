@@ -3,6 +3,7 @@
  * What SET, CAS, APPEND and DELETE leave behind, and requests that compare ids or give ids of the clients' own, the same
  * wherever the object lies. As memcached 1.6.18 was seen to answer, where it knows them.
  */
+#include "classifier/classifier_internal.h"
 #include "tests/unit/server/store/asking.h"
 
 /* ---- ids ------------------------------------------------------------------------------------- */
@@ -372,6 +373,27 @@ static void what_a_refused_set_would_have_replaced_is_gone_from_both_tiers(void 
 	assert_missing(h, "k");
 }
 
+/* The count is the key's, whatever its value; a set that finds no object in DRAM asks the table of counts. */
+static void a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses(void **state)
+{
+	struct harness *h = *state;
+	double worth;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+	assert_missing(h, "key");
+	set(h, "key", "value");
+	assert_int_equal(item_in_dram(h, "key")->features.past, past_code(1)); /* the miss */
+	for (unsigned reads = 0; reads < 7; reads++)
+		get(h, "key");
+	worth = worth_of(h, "key");
+	set(h, "key", "other");
+	assert_int_equal(item_in_dram(h, "key")->features.reads, 0);
+	assert_true(worth_of(h, "key") > worth - 0.1);
+	assert_int_equal(run_with(h, STORE_APPEND, "key", "!").result, STORE_STORED);
+	assert_true(worth_of(h, "key") > worth - 0.2); /* it is a byte longer */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -391,6 +413,7 @@ int main(void)
 		TEST(what_is_made_of_something_old_expires_when_that_did),
 		TEST(after_a_set_no_flash_read_brings_the_old_value_back),
 		TEST(what_a_refused_set_would_have_replaced_is_gone_from_both_tiers),
+		TEST(a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses),
 	};
 
 	return cmocka_run_group_tests_name("store: writes", tests, NULL, NULL);
