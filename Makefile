@@ -266,7 +266,7 @@ $(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
 $(O)/lib/all-server.a: $(server_objs)
 	$(call show,AR,$@)$(archive)
 
-$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect top,$(tool_dirs))))
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect sim top,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
 $(B)/flashield: $(server_objs) $(lib_engine)
@@ -280,6 +280,13 @@ $(B)/flashield-bench-worker: $(call objects,tools/bench tools/common) $(lib_engi
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
 
 $(B)/flashield-bench: tools/bench/flashield_bench.py | $(B)/flashield-bench-worker
+	$(call show,LN,$@)ln -srfT $< $@
+
+# So is the simulator.
+$(B)/flashield-sim-worker: $(call objects,tools/sim tools/common) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+$(B)/flashield-sim: tools/sim/flashield_sim.py | $(B)/flashield-sim-worker
 	$(call show,LN,$@)ln -srfT $< $@
 
 # A slow drive under an unmodified daemon, by LD_PRELOAD (tools/slowdrive/slowdrive.h).
@@ -314,6 +321,7 @@ below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
 below_base/metrics := $(addprefix $(O)/lib/,base-metrics.a base.a)
 below_tools/bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+below_tools/sim := $(O)/lib/tools-sim.a $(O)/lib/tools-common.a $(lib_engine)
 below_tools/top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base-metrics.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.
 below_tools/inspect := $(addprefix $(O)/lib/,tools-inspect.a tools-common.a conf.a base.a)

@@ -7,7 +7,9 @@
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 UNITDIR ?= $(patsubst /usr/lib/%,/lib/%,$(PREFIX)/lib/systemd/system)
 libdir := $(DESTDIR)$(PREFIX)/lib
-benchdir := $(DESTDIR)$(PREFIX)/share/flashield/bench
+sharedir := $(DESTDIR)$(PREFIX)/share/flashield
+# Tools in Python, each with a worker in C beside it.
+python_tools := bench sim
 docdir := $(DESTDIR)$(PREFIX)/share/doc/flashield
 mandir := $(DESTDIR)$(PREFIX)/share/man
 bashdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -24,11 +26,11 @@ relocate = sed -e 's,/usr/bin/,$(PREFIX)/bin/,g' -e 's,/etc/flashield\b,$(SYSCON
 install: all $(O)/completion/flashield ## copies all of it below DESTDIR, programs to PREFIX/bin
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(UNITDIR) $(libdir)/sysusers.d $(libdir)/tmpfiles.d $(docdir)/examples $(bashdir) \
 		$(DESTDIR)$(SYSCONFDIR)/flashield $(DESTDIR)$(SYSCONFDIR)/apparmor.d
-	install -m 755 $(filter-out %/flashield-bench,$(programs)) $(DESTDIR)$(PREFIX)/bin
-	install -D -m 755 -t $(libdir)/flashield $(B)/flashield-bench-worker
-	install -D -m 644 -t $(benchdir) $(wildcard tools/bench/*.py)
-	chmod 755 $(benchdir)/flashield_bench.py
-	ln -sf ../share/flashield/bench/flashield_bench.py $(DESTDIR)$(PREFIX)/bin/flashield-bench
+	install -m 755 $(filter-out $(addprefix %/flashield-,$(python_tools)),$(programs)) $(DESTDIR)$(PREFIX)/bin
+	$(foreach tool,$(python_tools),install -D -m 755 -t $(libdir)/flashield $(B)/flashield-$(tool)-worker && \
+		install -D -m 644 -t $(sharedir)/$(tool) $(wildcard tools/$(tool)/*.py) && \
+		chmod 755 $(sharedir)/$(tool)/flashield_$(tool).py && \
+		ln -sf ../share/flashield/$(tool)/flashield_$(tool).py $(DESTDIR)$(PREFIX)/bin/flashield-$(tool) &&) true
 	$(foreach unit,$(units),$(call relocate,$(unit),$(DESTDIR)$(UNITDIR)) &&) true
 	$(foreach file,$(wildcard packaging/systemd/*sysusers*.conf),install -m 644 $(file) $(libdir)/sysusers.d/flashield.conf &&) true
 	$(foreach file,$(wildcard packaging/systemd/*tmpfiles*.conf),install -m 644 $(file) $(libdir)/tmpfiles.d/flashield.conf &&) true

@@ -60,11 +60,17 @@ _flashield_tool() {
 		return
 	fi
 	case ${1##*/}:$previous in
-	flashield-replay:--format) words='auto flashield memcachier twitter meta' ;;
+	flashield-replay:--format|flashield-sim:--format) words='auto flashield memcachier twitter meta' ;;
 	flashield-replay:--mode) words='look-aside literal gets-only' ;;
 	flashield-replay:--ttl) words='none scaled real' ;;
 	flashield-tracegen:--format) words='flashield memcachier' ;;
-	flashield-bench:*) [[ $previous == --@(daemon|memcached|dir|json|base|path) ]] || words=$("$1" --list 2>/dev/null) ;;
+	flashield-bench:--daemon|flashield-bench:--memcached|flashield-bench:--dir) ;;
+	flashield-bench:--json|flashield-bench:--base|flashield-bench:--path) ;;
+	flashield-bench:*) words=$("$1" --list 2>/dev/null) ;;
+	flashield-sim:--policy) words=$("$1" policies 2>/dev/null | grep -oE -e '^[a-z][a-z0-9-]*') ;;
+	flashield-sim:--referee) words='own-A own-B' ;;
+	flashield-sim:--changed-sizes) words='hit update' ;;
+	flashield-sim:*) ((COMP_CWORD == 1)) && words='run size paper policies' ;;
 	flashield-inspect:*) ((COMP_CWORD > 1)) && [[ $previous != -* ]] && words='list verify find dump segment' ;;
 	esac
 	if [[ $words ]]; then
@@ -75,4 +81,4 @@ _flashield_tool() {
 }
 
 complete -F _flashield flashield
-complete -F _flashield_tool flashield-bench flashield-inspect flashield-replay flashield-top flashield-tracegen
+complete -F _flashield_tool flashield-bench flashield-inspect flashield-replay flashield-sim flashield-top flashield-tracegen

@@ -21,7 +21,7 @@ FLASH_FREE = 10 << 30  # on the disk, for the default flash file to be made
 
 # Each must be there, whatever else there is.
 SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
-           "/usr/bin/flashield-bench", "/usr/bin/flashield-top", "/usr/share/man/man8/flashield.8.gz",
+           "/usr/bin/flashield-bench", "/usr/bin/flashield-sim", "/usr/bin/flashield-top", "/usr/share/man/man8/flashield.8.gz",
            "/usr/share/man/man5/flashield.conf.5.gz", "/usr/share/man/man1/flashield-top.1.gz", CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
            "/usr/share/bash-completion/completions/flashield", "/usr/share/doc/flashield/examples/flashield.conf",
            "/usr/share/doc/flashield/copyright"]
@@ -39,8 +39,8 @@ def packages(report, folder, top):
         subprocess.run(["dpkg-deb", "-x", deb, f"{work}/deb"], check=True)
         subprocess.run(["dpkg-deb", "-x", symbols, f"{work}/symbols"], check=True)
         programs = [f"{work}/deb/usr/bin/{name}" for name in os.listdir(f"{work}/deb/usr/bin")
-                    if name != "flashield-bench"]  # Python, and a program beside it
-        programs.append(f"{work}/deb/usr/lib/flashield/flashield-bench-worker")
+                    if name not in ("flashield-bench", "flashield-sim")]  # Python, and a program beside each
+        programs += [f"{work}/deb/usr/lib/flashield/flashield-{tool}-worker" for tool in ("bench", "sim")]
         missing = [program for program in programs
                    if not os.path.exists(f"{work}/symbols/usr/lib/debug/.build-id/{package.build_id(program)}")]
         report.check("flashield-dbgsym has the symbols of every program", programs and not missing, missing)

@@ -132,7 +132,7 @@ static int value_done(struct load *load, struct connection *connection)
 	connection->in_value = false;
 	if (connection->value_wrong) {
 		load->result.wrong++;
-		key_write(&load->keys, connection->value_number, key);
+		load_key_write(&load->keys, connection->value_number, key);
 		remember(load, "wrong bytes in the value of ", key, load->keys.key_bytes);
 	}
 	return 0;

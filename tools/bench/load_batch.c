@@ -65,7 +65,7 @@ static char *put(char *at, const void *bytes, size_t length)
 /* Writes the key and remembers it. */
 static char *put_key(struct load *load, struct connection *connection, uint64_t number, char *at)
 {
-	key_write(&load->keys, number, at);
+	load_key_write(&load->keys, number, at);
 	connection->keys[connection->keys_used++] = (struct sent_key){ .number = number, .text = at };
 	return at + load->keys.key_bytes;
 }

@@ -70,7 +70,7 @@ void zipf_init(struct zipf *zipf, uint64_t ranks, double exponent);
 uint64_t zipf_draw(const struct zipf *zipf, struct rng *rng);
 
 /* Writes the key of this number into out, key_bytes bytes. */
-void key_write(const struct load_keys *keys, uint64_t number, char *out);
+void load_key_write(const struct load_keys *keys, uint64_t number, char *out);
 /* Returns the bytes of the value of this key. */
 uint32_t value_size(const struct load_keys *keys, uint64_t number);
 

@@ -161,7 +161,7 @@ void load_keys_fini(struct load_keys *keys)
 	keys->filler = NULL;
 }
 
-void key_write(const struct load_keys *keys, uint64_t number, char *out)
+void load_key_write(const struct load_keys *keys, uint64_t number, char *out)
 {
 	char *digit = out + keys->key_bytes;
 

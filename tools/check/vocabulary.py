@@ -27,8 +27,6 @@ TABLE = [
      "a place is a key's 64-bit value from which positions follow; say position, location, origin or room"),
     (r"(?i)extended", ["base/", "classifier/", "flashindex/", "segments/", "server/store/", "server/proto/"],
      "extended options are memcached's -o; anything else has options"),
-    (r"(?i)\bthe (authors' )?simulator", EVERYWHERE,
-     "no simulator is in the tree: name the program, or say that a program drives the clock"),
     (r"(?i)free place|retired place|places? on flash", EVERYWHERE, "say segment, position or block"),
     (r"\bplaces? of (a |the )?(slot|segment|row|word)", EVERYWHERE, "say number, index or position"),
     (r"\bstruct seg\b", EVERYWHERE, "the handle of all segments is struct segments"),

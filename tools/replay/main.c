@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 #include "tools/common/args.h"
+#include "tools/common/value.h"
 #include "tools/replay/report.h"
-#include "tools/replay/value.h"
 #include "tools/replay/worker.h"
 
 #define PROGRESS_US 100000
@@ -163,7 +163,14 @@ int main(int argc, char **argv)
 	progress_init(&progress, options.quiet);
 	value_init();
 	connect_control(&options, &before);
-	spool_load(&spool, &options, &progress);
+	spool_load(&spool,
+		   &(struct spool_options){ .path = options.trace_path,
+					    .format = options.format,
+					    .gets_only = options.mode == MODE_GETS_ONLY,
+					    .limit = options.copies == 1 ? options.limit : UINT64_MAX,
+					    .default_key_size = options.default_key_size,
+					    .default_value_size = options.default_value_size },
+		   &progress);
 	measure_init(&measure, spool.app_count);
 	init_run(&run, &options, &spool, &before);
 	if (workers_create(&run, &workers, error) != FS_OK)

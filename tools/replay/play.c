@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/replay/value.h"
+#include "tools/common/value.h"
 
 #define MAX_TTL_S 2592000u /* memcached takes more than 30 days for a date */
 #define COMMAND_BYTES (KEY_MAX_BYTES + 64)
 
 static size_t op_key(const struct player *player, const struct op *op, char key[KEY_MAX_BYTES])
 {
-	return key_write(key, player->spool->apps[op->app].number, op->ordinal, op->key_size);
+	return trace_key_write(key, player->spool->apps[op->app].number, op->ordinal, op->key_size);
 }
 
 static char *put_number(char *out, uint32_t value)
@@ -54,7 +54,7 @@ static void write_command(struct player *player, struct conn *conn, const struct
 		*out++ = ' ';
 		out = put_number(out, op->value_size);
 		out = put_text(out, "\r\n", 2);
-		value_write(out, op->value_size, key_hash(key, key_length), op->version);
+		value_write(out, op->value_size, trace_key_hash(key, key_length), op->version);
 		out += op->value_size;
 		if (op->measured) {
 			player->measure.bytes_set += key_length + op->value_size;
@@ -181,7 +181,7 @@ static void check_hit(struct player *player, const struct op *op, const struct a
 	char key[KEY_MAX_BYTES];
 	size_t length = op_key(player, op, key);
 	enum value_verdict verdict =
-		value_check(answer->value, answer->value_length, key_hash(key, length), op->version);
+		value_check(answer->value, answer->value_length, trace_key_hash(key, length), op->version);
 
 	if (answer->key_differs)
 		verdict = VALUE_WRONG;

@@ -14,10 +14,10 @@
 #ifndef FS_TOOLS_REPLAY_PLAY_H
 #define FS_TOOLS_REPLAY_PLAY_H
 
+#include "tools/common/schedule.h"
 #include "tools/replay/conn.h"
 #include "tools/replay/measure.h"
 #include "tools/replay/options.h"
-#include "tools/replay/schedule.h"
 
 /* A key's state: the version of its last write, and two flags. */
 #define KEY_UNRESOLVED (1u << 31) /* a request is under way, and others wait for its answer */

@@ -5,11 +5,10 @@
 
 #include <stdio.h>
 
-#include "base/error.h"
+#include "tools/common/spool.h"
 #include "tools/replay/measure.h"
 #include "tools/replay/options.h"
 #include "tools/replay/server_stats.h"
-#include "tools/replay/spool.h"
 
 /* A figure that the server may not give. */
 struct known {

@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
+#include "tools/common/value.h"
 #include "tools/replay/play.h"
-#include "tools/replay/value.h"
 
 static struct spool_app app = { .name = "3", .number = 3 };
 static struct spool spool = { .apps = &app, .app_count = 1, .keys = 10 };
@@ -68,10 +68,10 @@ static int answer_text(const char *text)
 static int answer_value(uint32_t key, uint32_t version, uint32_t size)
 {
 	char text[KEY_MAX_BYTES], bytes[1000];
-	size_t length = key_write(text, 3, key, 8);
+	size_t length = trace_key_write(text, 3, key, 8);
 	int used = sprintf(bytes, "VALUE %.*s 0 %u\r\n", (int)length, text, size);
 
-	value_write(bytes + used, size, key_hash(text, length), version);
+	value_write(bytes + used, size, trace_key_hash(text, length), version);
 	memcpy(bytes + used + size, "\r\nEND\r\n", 7);
 	return answer(bytes, (size_t)used + size + 7);
 }

@@ -2,7 +2,7 @@
 /* The order of the copies' requests. */
 #include "tests/unit/tools/tools_test.h"
 
-#include "tools/replay/schedule.h"
+#include "tools/common/schedule.h"
 
 #define COUNT 1000
 

@@ -3,7 +3,7 @@
 #include "tests/unit/tools/tools_test.h"
 
 #include "base/rng.h"
-#include "tools/replay/value.h"
+#include "tools/common/value.h"
 
 static char value[300000], other[300000];
 
@@ -76,7 +76,7 @@ static void keys_are_unique_and_of_their_size(void **state)
 
 	(void)state;
 	for (uint64_t ordinal = 0; ordinal < 10000; ordinal++) {
-		length = key_write(key, 19, ordinal, 32);
+		length = trace_key_write(key, 19, ordinal, 32);
 		assert_int_equal(length, 32);
 		assert_memory_equal(key, "app19:", 6);
 		assert_false(length == last_length && memcmp(key, last, length) == 0);
@@ -84,9 +84,9 @@ static void keys_are_unique_and_of_their_size(void **state)
 		last_length = length;
 	}
 	/* One that doesn't fit its size gets what it needs. */
-	assert_int_equal(key_write(key, 19, 62, 4), 8);
+	assert_int_equal(trace_key_write(key, 19, 62, 4), 8);
 	assert_memory_equal(key, "app19:01", 8);
-	assert_int_equal(key_write(key, 4294967295u, UINT64_MAX, 250), 250);
+	assert_int_equal(trace_key_write(key, 4294967295u, UINT64_MAX, 250), 250);
 }
 
 int main(void)

@@ -77,7 +77,7 @@ static void say_value(struct talk *talk, uint64_t number, enum fake_lie lie)
 
 	if (lie == FAKE_FLIPS_BYTE)
 		value[talk->fake->lie_at] ^= 1;
-	key_write(&talk->keys, lie == FAKE_OTHER_KEY ? number + 1 : number, key);
+	load_key_write(&talk->keys, lie == FAKE_OTHER_KEY ? number + 1 : number, key);
 	snprintf(head, sizeof(head), "VALUE %.*s %d %zu\r\n", (int)talk->keys.key_bytes, key,
 		 lie == FAKE_HAS_FLAGS ? 7 : 0, lie == FAKE_SHORTENS ? sent : length);
 	say_text(talk, head);

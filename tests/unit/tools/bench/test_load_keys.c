@@ -29,9 +29,9 @@ static void keys_are_numbers_with_leading_zeros(void **state)
 	(void)state;
 	spec = (struct load_spec){ .keys = 100, .key_bytes = 20 };
 	assert_int_equal(load_keys_init(&keys, &spec), 0);
-	key_write(&keys, 0, key);
+	load_key_write(&keys, 0, key);
 	assert_memory_equal(key, "bench:00000000000000", 20);
-	key_write(&keys, 98765432109876, key);
+	load_key_write(&keys, 98765432109876, key);
 	assert_memory_equal(key, "bench:98765432109876", 20);
 	load_keys_fini(&keys);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/replay/spool.h"
+#include "tools/common/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static FILE *temporary_file(void)
 	char path[512];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/flashield-replay-XXXXXX", directory && *directory ? directory : "/var/tmp");
+	snprintf(path, sizeof(path), "%s/flashield-trace-XXXXXX", directory && *directory ? directory : "/var/tmp");
 	fd = mkstemp(path);
 	if (fd < 0)
 		arg_die("%s: %s (set TMPDIR for another directory)", path, strerror(errno));
@@ -29,18 +29,18 @@ static FILE *temporary_file(void)
 	return fdopen(fd, "w+");
 }
 
-/* Returns whether the mode plays this request. Stats commands, and incr and decr, whose values could not prove their
-   version, are never played. */
-static bool is_played(const struct replay_options *options, const struct trace_request *request)
+/* Is this request played? Stats commands are never played, nor are incr and decr, whose values could not prove their
+   version. */
+static bool is_played(const struct spool_options *options, const struct trace_request *request)
 {
 	if (request->op == TRACE_OTHER || request->op == TRACE_INCR)
 		return false;
-	if (options->mode == MODE_GETS_ONLY)
+	if (options->gets_only)
 		return request->op == TRACE_GET && request->value_size >= 0;
 	return true;
 }
 
-static struct spool_record to_record(struct spool *spool, const struct replay_options *options,
+static struct spool_record to_record(struct spool *spool, const struct spool_options *options,
 				     const struct trace_request *request, int64_t time_us)
 {
 	bool is_write = request->op == TRACE_SET || request->op == TRACE_ADD;
@@ -88,7 +88,7 @@ static void show_reading(struct progress *progress, const struct spool *spool)
 	progress_show(progress, 0, note);
 }
 
-static void copy_requests(struct spool *spool, const struct replay_options *options, struct trace_reader *reader,
+static void copy_requests(struct spool *spool, const struct spool_options *options, struct trace_reader *reader,
 			  FILE *file, struct progress *progress)
 {
 	int64_t first_us = -1, last_us = 0;
@@ -109,7 +109,7 @@ static void copy_requests(struct spool *spool, const struct replay_options *opti
 		if ((++spool->count & 0x3ffff) == 0)
 			show_reading(progress, spool);
 		/* With unknown times the span depends on all rows, so all are read then. */
-		if (options->copies == 1 && spool->requests >= options->limit && !spool->timeless)
+		if (spool->requests >= options->limit && !spool->timeless)
 			break;
 	}
 	if (code < 0)
@@ -141,14 +141,14 @@ static void name_apps(struct spool *spool, const struct trace_reader *reader)
 	}
 }
 
-void spool_load(struct spool *spool, const struct replay_options *options, struct progress *progress)
+void spool_load(struct spool *spool, const struct spool_options *options, struct progress *progress)
 {
 	struct trace_reader *reader;
 	FILE *file = temporary_file();
 	char error[256];
 
 	*spool = (struct spool){ 0 };
-	if (trace_reader_open(options->trace_path, options->format, &reader, error) != FS_OK)
+	if (trace_reader_open(options->path, options->format, &reader, error) != FS_OK)
 		arg_die("%s", error);
 	copy_requests(spool, options, reader, file, progress);
 	spool->format = trace_reader_format(reader);
@@ -156,8 +156,8 @@ void spool_load(struct spool *spool, const struct replay_options *options, struc
 	spool->broken = trace_reader_broken(reader, &spool->broken_why, &spool->broken_line);
 	if (spool->count == 0)
 		arg_die("%s: no request to play in %s (%" PRIu64 " broken rows%s%s, %" PRIu64 " left out)",
-			options->trace_path, trace_format_names[spool->format], spool->broken,
-			spool->broken ? ": " : "", spool->broken ? spool->broken_why : "", spool->left_out);
+			options->path, trace_format_names[spool->format], spool->broken, spool->broken ? ": " : "",
+			spool->broken ? spool->broken_why : "", spool->left_out);
 	spool->span_us = spool->timeless ? TRACE_WEEK_US : spool->span_us + spool->span_us / (int64_t)spool->count + 1;
 	name_apps(spool, reader);
 	map_file(spool, file);

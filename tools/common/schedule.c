@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/replay/schedule.h"
+#include "tools/common/schedule.h"
 
 #include "base/alloc.h"
 

@@ -13,8 +13,8 @@
  *
  * Threads: constant after value_init.
  */
-#ifndef FS_TOOLS_REPLAY_VALUE_H
-#define FS_TOOLS_REPLAY_VALUE_H
+#ifndef FS_TOOLS_COMMON_VALUE_H
+#define FS_TOOLS_COMMON_VALUE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,10 +34,10 @@ enum value_verdict {
 void value_init(void);
 
 /* Writes the key's text into out (no NUL). Returns its length: key_size, or more if the text needs more. */
-size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size);
+size_t trace_key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size);
 
 /* Returns the hash of a key, which goes into its values. */
-uint64_t key_hash(const char *key, size_t length);
+uint64_t trace_key_hash(const char *key, size_t length);
 
 /* Writes the value of a key and version, of the given length. */
 void value_write(char *out, uint32_t length, uint64_t hash, uint32_t version);

@@ -6,15 +6,14 @@
  *
  * Threads: one thread makes it; then it is constant, and any thread reads it.
  */
-#ifndef FS_TOOLS_REPLAY_SPOOL_H
-#define FS_TOOLS_REPLAY_SPOOL_H
+#ifndef FS_TOOLS_COMMON_SPOOL_H
+#define FS_TOOLS_COMMON_SPOOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/common/text.h"
 #include "tools/common/trace.h"
-#include "tools/replay/options.h"
 
 struct spool_record {
 	uint64_t time_app; /* microseconds since the trace's start << 16 | app */
@@ -53,9 +52,17 @@ struct spool {
 	uint64_t mapped_bytes;
 };
 
+struct spool_options {
+	const char *path; /* "-": standard input */
+	enum trace_format format;
+	bool gets_only; /* nothing but gets of known size */
+	uint64_t limit; /* ends after so many requests, unless the span depends on all rows; UINT64_MAX: none */
+	uint32_t default_key_size, default_value_size; /* where the trace doesn't know */
+};
+
 /* load reads the whole trace; it ends the program with a message if the trace is unreadable or has no request to
    play. unload frees the spool and its file. */
-void spool_load(struct spool *spool, const struct replay_options *options, struct progress *progress);
+void spool_load(struct spool *spool, const struct spool_options *options, struct progress *progress);
 void spool_unload(struct spool *spool);
 
 static inline int64_t spool_time_us(const struct spool *spool, uint64_t index)

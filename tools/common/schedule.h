@@ -6,13 +6,13 @@
  * Threads: each worker has a schedule of its own over the same spool, steps through all requests,
  * and plays those whose key is on its connections. So no request crosses a thread.
  */
-#ifndef FS_TOOLS_REPLAY_SCHEDULE_H
-#define FS_TOOLS_REPLAY_SCHEDULE_H
+#ifndef FS_TOOLS_COMMON_SCHEDULE_H
+#define FS_TOOLS_COMMON_SCHEDULE_H
 
 #include <stdint.h>
 
 #include "base/error.h"
-#include "tools/replay/spool.h"
+#include "tools/common/spool.h"
 
 struct schedule_item {
 	const struct spool_record *record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/replay/value.h"
+#include "tools/common/value.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void value_init(void)
 	memcpy(pattern + PERIOD, pattern, PERIOD);
 }
 
-size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size)
+size_t trace_key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal, uint32_t key_size)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 	char number[20];
@@ -48,7 +48,7 @@ size_t key_write(char out[KEY_MAX_BYTES], uint64_t app_number, uint64_t ordinal,
 	return used;
 }
 
-uint64_t key_hash(const char *key, size_t length)
+uint64_t trace_key_hash(const char *key, size_t length)
 {
 	return hash64(key, length, 0);
 }

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""flashield-sim paper: the paper's figures with ours beside, what can't be produced, and a given trace; all of it tiny."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from helpers import ROOT
+
+BUILD = os.environ.get("FLASHIELD_BUILD", os.path.join(ROOT, "build"))
+SIM = os.path.join(BUILD, "flashield-sim")
+PATIENCE = 300
+
+pytestmark = pytest.mark.skipif(not os.path.exists(SIM), reason=f"{SIM} is not built")
+
+
+def paper(*options):
+    done = subprocess.run([SIM, "paper", *map(str, options)], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def tables(text):
+    """By name: rows of cells, and notes."""
+    found = {}
+    for line in text.splitlines():
+        table = json.loads(line)
+        found[table["name"]] = {row["row"]: row["cells"] for row in table["rows"]}, " ".join(table["notes"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tables(paper("--scale", "1/512", "--json", "-"))
+
+
+def test_every_table_is_there_with_the_papers_figures(tiny):
+    assert {f"Table {number}" for number in range(2, 9)} | {"Figure 2", "Figure 8", "Not produced", "Input"} <= tiny.keys()
+    assert tiny["Table 2"][0]["unread writes %"]["figure"]["paper"] == 60.6
+    assert tiny["Table 3"][0]["RIPQ"]["hit %"]["paper"] == 70.59
+    assert tiny["Table 6"][0]["app 2"]["victim CLWA"]["paper"] == 4536.3
+    assert tiny["Table 6"][0]["median"]["Flashield CLWA"]["paper"] == 0.54
+    assert tiny["Table 7"][0]["app 29"]["n = 10 hit %"]["paper"] == 85.5
+    assert tiny["Table 8"][0]["app 10"]["1:3 CLWA"]["paper"] == 0.8
+    assert round(tiny["RIPQ's CLWA over Flashield's"][0]["mean"]["factor"]["paper"]) == 16
+
+
+def test_ours_stand_beside_them(tiny):
+    rows = tiny["Table 2"][0]
+    assert rows["reads %"]["figure"]["ours"] + rows["writes %"]["figure"]["ours"] + rows["updates %"]["figure"]["ours"] == pytest.approx(100)
+    shares = [row["share"]["ours"] for row in tiny["Figure 2"][0].values()]
+    assert shares == sorted(shares) and shares[-1] == 100
+    assert all(0 < cell["ours"] <= 100 for row in tiny["Table 5"][0].values() for cell in row.values())
+    assert all(cells["victim hit %"]["ours"] > 0 for row, cells in tiny["Table 6"][0].items() if row != "median")
+
+
+def test_what_is_too_small_has_no_figure_and_is_named(tiny):
+    rows, notes = tiny["Table 6"]
+    assert rows["app 20"]["Flashield hit %"]["ours"] is None
+    assert "applications 2, 7, 10, 20" in notes
+    assert rows["app 2"]["RIPQ hit %"]["ours"] is None and rows["app 2"]["victim hit %"]["ours"] > 0
+    assert "Figure 4" in tiny["Not produced"][1]
+    assert "1/512" in tiny["Input"][1] and "seed 1" in tiny["Input"][1]
+
+
+def test_a_given_trace_has_ours_alone(tmp_path):
+    path = tmp_path / "trace.csv"
+    rows = [f"{second * 1000},0,get,{second * second % 997},10,1000,0" for second in range(4000)]
+    path.write_text("\n".join(["time_ms,app,op,key,key_size,value_size,ttl_s", *rows]) + "\n")
+    found = tables(paper("--trace", path, "--capacity", "50%", "--json", "-"))
+    assert all(cell["paper"] is None for table, _ in found.values() for row in table.values() for cell in row.values())
+    assert found["Table 6"][0]["trace"]["RIPQ hit %"]["ours"] > 0
+    assert "fewer than 8 segments" in found["Table 8"][1] and found["Table 8"][0]["trace"]["1:15 hit %"]["ours"] is None
+    lines = paper("--trace", path, "--capacity", "50%").splitlines()
+    assert any(line.startswith("Table 6") for line in lines)

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon's own engine as a policy: the store over a device in memory, with a clock that stands at the trace's time.
+ * No thread runs: keeper, cleaner and trainer do their steps between requests.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/metrics/counters.h"
+#include "server/store/store.h"
+#include "tools/common/value.h"
+#include "tools/sim/sim.h"
+
+#define START_US (3600ull * 1000000) /* the clock's first reading: no time is zero */
+#define STEP_REQUESTS 1 /* between steps of keeper and cleaner */
+#define STEPS_BUSY 64 /* of them in a row, while there is something to do */
+#define MEMORY_SHARE 1.5 /* -m by the bytes for objects, where these are given */
+#define MEMORY_LEAST (4ull << 20)
+
+struct sim_policy {
+	struct clk clock;
+	struct store *store;
+	struct store_worker *worker;
+	uint64_t requests, now_us;
+	bool done; /* the request under way */
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static const char *const admissions[] = { "svm", "read-once", "second-hit", "all", "freq", NULL };
+static const char *const placements[] = { "sweep", "paper", NULL };
+static const char *const reinsertions[] = { "read", "live", NULL };
+static const char *const clock_modes[] = { "lru", "mfu", NULL };
+static const char *const modes[] = { "full", "paper", NULL };
+
+static int word_of(const char *text, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], text) == 0)
+			return i;
+	return -1;
+}
+
+static bool set_word(const char *text, const char *const *words, void *to)
+{
+	int word = word_of(text, words);
+
+	if (word >= 0)
+		*(int *)to = word;
+	return word >= 0;
+}
+
+static bool set_real(const char *text, double *to)
+{
+	char *end;
+
+	*to = strtod(text, &end);
+	return *text && !*end;
+}
+
+/* Names and values are those of the daemon's options. */
+static bool set_option(struct store_config *config, const char *name, const char *value)
+{
+	double real = 0;
+
+	if (strcmp(name, "admission") == 0)
+		return set_word(value, admissions, &config->admission);
+	if (strcmp(name, "placement") == 0)
+		return set_word(value, placements, &config->placement);
+	if (strcmp(name, "reinsertion") == 0)
+		return set_word(value, reinsertions, &config->reinsertion);
+	if (strcmp(name, "label-mode") == 0)
+		return set_word(value, modes, &config->label_mode);
+	if (strcmp(name, "clock-mode") == 0)
+		return set_word(value, clock_modes, &config->clock_mode);
+	if (!set_real(value, &real))
+		return false;
+	if (strcmp(name, "hot-fraction") == 0)
+		config->hot_fraction = real;
+	else if (strcmp(name, "flashiness-threshold") == 0)
+		config->flashiness_threshold = (uint32_t)real;
+	else if (strcmp(name, "size-exponent") == 0)
+		config->size_exponent = real;
+	else if (strcmp(name, "flash-write-ratio") == 0)
+		config->flash_write_ratio = real;
+	else if (strcmp(name, "flash-write-limit") == 0)
+		config->flash_write_limit = (uint64_t)real;
+	else
+		return false;
+	return true;
+}
+
+static int set_options(struct store_config *config, const char *text, char reason[256])
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = mem_must_zalloc(bytes), *rest = copy, *part;
+	int code = FS_OK;
+
+	memcpy(copy, text, bytes);
+	while (code == FS_OK && (part = strsep(&rest, ","))) {
+		char *value = strchr(part, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (*part && (!value || !set_option(config, part, value))) {
+			snprintf(reason, 256, "the engine knows no option \"%s\" with the value \"%s\"", part,
+				 value ? value : "");
+			code = FS_EINVAL;
+		}
+	}
+	mem_free(copy);
+	return code;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static uint64_t nominal_memory(const struct sim_space *space)
+{
+	uint64_t bytes = (uint64_t)((double)space->dram_bytes * MEMORY_SHARE);
+
+	if (space->memory_bytes)
+		return space->memory_bytes;
+	return bytes < MEMORY_LEAST ? MEMORY_LEAST : bytes;
+}
+
+static struct store_config store_config_of(const struct sim_config *config, const struct clk *clock)
+{
+	const struct sim_space *space = &config->space;
+	struct store_config store;
+
+	store_config_init(&store);
+	store.clock = clock;
+	store.memory_bytes = nominal_memory(space);
+	store.item_bytes = space->memory_bytes ? 0 : space->dram_bytes;
+	store.unwatched = true;
+	store.max_item_bytes = 1u << 30;
+	store.seed = config->seed ? config->seed : 1;
+	store.segment_bytes = space->segment_bytes;
+	if (space->flash_bytes) {
+		store.flash_path = "memory";
+		store.flash_bytes = space->flash_bytes;
+	}
+	if (config->train_us)
+		store.training_window_ms = config->train_us / 1000;
+	if (config->horizon_us)
+		store.flashiness_horizon_ms = config->horizon_us / 1000;
+	if (config->clwa > 0)
+		store.flash_write_ratio = config->clwa;
+	if (config->reinsert)
+		store.reinsertion = STORE_REINSERT_READ;
+	return store;
+}
+
+static void engine_destroy(struct sim_policy *policy)
+{
+	if (policy->worker)
+		store_worker_destroy(policy->worker);
+	if (policy->store)
+		store_close(policy->store);
+	mem_free(policy);
+}
+
+static int engine_create(struct sim_policy **out, const struct sim_config *config, char reason[256])
+{
+	struct sim_policy *policy = mem_must_zalloc(sizeof(*policy));
+	struct store_config store;
+	int code;
+
+	log_set_level(LOG_LEVEL_WARN);
+	clk_scripted_init(&policy->clock, START_US);
+	policy->now_us = START_US;
+	store = store_config_of(config, &policy->clock);
+	code = config->options ? set_options(&store, config->options, reason) : FS_OK;
+	if (code == FS_OK && store.flash_bytes) {
+		store.flash_device = dev_memory_create(store.flash_bytes);
+		if (!store.flash_device)
+			code = FS_ENOMEM;
+	}
+	if (code == FS_OK)
+		code = store_open(&policy->store, &store, reason);
+	/* Nothing expires here, and looking at every object once a minute of the trace's time would be most of the work. */
+	if (code == FS_OK)
+		store_set_crawler(policy->store, &(struct store_crawler){ .enabled = false });
+	if (code == FS_OK)
+		code = store_worker_create(&policy->worker, policy->store);
+	if (code == FS_OK)
+		*out = policy;
+	else
+		engine_destroy(policy);
+	return code;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void move_clock(struct sim_policy *policy, uint64_t time_us)
+{
+	uint64_t now_us = START_US + time_us;
+
+	if (now_us > policy->now_us) {
+		clk_scripted_advance(&policy->clock, now_us - policy->now_us);
+		policy->now_us = now_us;
+	}
+}
+
+static void do_steps(struct sim_policy *policy)
+{
+	for (unsigned n = 0; n < STEPS_BUSY && store_clean_step(policy->store); n++)
+		;
+}
+
+static void request_is_done(struct store_request *request)
+{
+	*(bool *)request->owner = true;
+}
+
+static void execute(struct sim_policy *policy, struct store_request *request)
+{
+	policy->done = false;
+	request->done = request_is_done;
+	request->owner = &policy->done;
+	(void)store_worker_turn(policy->worker);
+	if (store_execute(policy->worker, request))
+		return;
+	while (!policy->done) {
+		store_worker_flush(policy->worker);
+		store_worker_poll(policy->worker);
+	}
+}
+
+static struct store_request request_of(struct sim_policy *policy, const struct sim_access *access, enum store_op op,
+				       char key[KEY_MAX_BYTES])
+{
+	size_t length = trace_key_write(key, access->app + 1, access->object, access->key_bytes);
+
+	move_clock(policy, access->time_us);
+	if (++policy->requests % STEP_REQUESTS == 0)
+		do_steps(policy);
+	return (struct store_request){
+		.op = op, .key = key, .key_length = (uint8_t)length, .hash = store_hash(policy->store, key, length)
+	};
+}
+
+static bool engine_get(struct sim_policy *policy, const struct sim_access *access)
+{
+	char key[KEY_MAX_BYTES];
+	struct store_request request = request_of(policy, access, STORE_GET, key);
+
+	execute(policy, &request);
+	if (request.result != STORE_HIT)
+		return false;
+	store_value_release(policy->worker, &request.value);
+	return true;
+}
+
+static void engine_set(struct sim_policy *policy, const struct sim_access *access, bool filled)
+{
+	char key[KEY_MAX_BYTES];
+	struct store_request request = request_of(policy, access, STORE_SET, key);
+	enum store_result why;
+
+	(void)filled;
+	request.item = store_item_create(policy->worker, key, request.key_length, 0, 0, access->value_bytes, &why);
+	if (request.item) {
+		memset(store_item_value(request.item), 'v', access->value_bytes);
+		execute(policy, &request);
+	}
+}
+
+static void engine_remove(struct sim_policy *policy, const struct sim_access *access)
+{
+	char key[KEY_MAX_BYTES];
+	struct store_request request = request_of(policy, access, STORE_DELETE, key);
+
+	execute(policy, &request);
+}
+
+static void engine_figures(const struct sim_policy *policy, struct sim_figures *out)
+{
+	struct store_status status;
+
+	store_get_status(policy->store, &status);
+	*out = (struct sim_figures){
+		.flash_bytes_written = ctr_total(CTR_flash_bytes_written),
+		.flash_reads = ctr_total(CTR_flash_reads),
+		.flash_hits = ctr_total(CTR_flash_hits),
+		.dram_objects = status.dram_items,
+		.flash_objects = status.index.used,
+		.fixed_bytes = status.memory_limit - status.dram_budget,
+		.has_model = status.classifier.model_in_use,
+		.precision = status.classifier.precision,
+		.recall = status.classifier.recall,
+	};
+}
+
+const struct sim_policy_ops sim_engine = { .name = "flashield",
+					   .help = "the daemon's own engine, over a device in memory",
+					   .reinserts = true,
+					   .create = engine_create,
+					   .get = engine_get,
+					   .set = engine_set,
+					   .remove = engine_remove,
+					   .figures = engine_figures,
+					   .destroy = engine_destroy };

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/sim/policies.h"
+#include "tools/sim/single.h"
+
+static void hit(struct single *single, uint32_t object)
+{
+	(void)single;
+	(void)object;
+}
+
+static uint32_t victim(struct single *single)
+{
+	return single->list.tail;
+}
+
+static int create(struct sim_policy **out, const struct sim_config *config, char reason[256])
+{
+	static const struct single_rule rule = { hit, victim };
+
+	(void)reason;
+	return single_create(out, config, &rule, 0);
+}
+
+const struct sim_policy_ops sim_fifo = {
+	.name = "fifo", .help = "all of it DRAM; evicts what was inserted longest ago", .create = create, SINGLE_OPS
+};
