@@ -86,6 +86,7 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
+TESTED_FOLDERS = ["base", "classifier", "flashindex", "segments", "server/store"]
 README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "segments", "server", "server/store", "tools", "tests",
                   "packaging", "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics",
                   "server/proto"]
@@ -219,6 +220,16 @@ def check_readmes(known):
             find(readme, 0, f"is longer than {README_LINES} lines")
 
 
+def check_tests(known):
+    """Each source of the engine has a test at its own path, under its own name."""
+    for path in known:
+        folder, name = path.rsplit("/", 1) if "/" in path else ("", path)
+        if name.endswith(".c") and any(folder == top or folder.startswith(top + "/") for top in TESTED_FOLDERS):
+            test = f"tests/unit/{folder}/test_{name}"
+            if test not in known:
+                find(path, 0, f"has no test: {test}")
+
+
 def main():
     users = {}
     edges = {}
@@ -240,6 +251,7 @@ def main():
     check_allowed()
     check_fault_table(known.get("base/fault.h", ""))
     check_readmes(known)
+    check_tests(known)
     for line in findings:
         print(line)
     return 1 if findings else 0
