@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What -m is for: what was just set is there, objects have what nothing else needs, and the account adds up."""
 import itertools
+import time
 
 import pytest
 
@@ -23,6 +24,9 @@ def settled(client):
     assert client.line().startswith(b"VERSION")
 
 
+SPARED_SECONDS = 0.9  # by eviction, a tenth less
+
+
 def memory(client):
     return {name: int(value) for name, value in client.stats(b"memory").items()}
 
@@ -36,7 +40,8 @@ def flash(request, tmp_path):
 @pytest.mark.parametrize("megabytes", [8, 16])
 def test_what_was_just_set_is_there(start, flash, megabytes):
     """Memory is full of objects of one size, then of another. In between some are set, others that need their place
-    come, and then those are read."""
+    come, and then those are read. (Eviction spares them for a second: where the machine stops for longer, nothing is
+    expected of them.)"""
     daemon = start("-m", str(megabytes), "-t", "2", *flash)
     with daemon.client() as client:
         for name, value_bytes in ((b"a", 1000), (b"b", 256), (b"c", 1000)):
@@ -44,9 +49,12 @@ def test_what_was_just_set_is_there(start, flash, megabytes):
             value = b"y" * value_bytes
             for number in range(12):
                 keys = [b"%s:%d:%d" % (name, number, key) for key in range(100)]
+                began = time.monotonic()
                 client.send(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, value_bytes, value) for key in keys))
                 flood(client, b"other:%d:" % number, value_bytes, megabytes << 15)
-                assert len(client.get(*keys)) == len(keys)
+                missing = len(keys) - len(client.get(*keys))
+                took = time.monotonic() - began
+                assert missing == 0 or took > SPARED_SECONDS, f"{missing} of {len(keys)} are gone after {took:.3f} s"
                 if number % 4 == 3:
                     flood(client, name + b"more", value_bytes, megabytes << 18)
 
