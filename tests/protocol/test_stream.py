@@ -168,7 +168,8 @@ def test_slow_reader_takes_bounded_memory(start):
         except TimeoutError:
             pass
         assert other.ask(b"version\r\n").startswith(b"VERSION")
-        assert daemon.resident_bytes() - before < 8 << 20
+        if "san" not in daemon.program:  # their own memory comes on top
+            assert daemon.resident_bytes() - before < 8 << 20
         slow.socket.settimeout(PATIENCE)
         for _ in range(1000):
             assert slow.values() == [(b"large", 0, value, None)]
@@ -190,7 +191,8 @@ def test_slow_reader_of_flash(start, flash_options):
                 slow.send(b"".join(b"get f%d\r\n" % i for i in range(12_000)))
         except TimeoutError:
             pass
-        assert daemon.resident_bytes() - before < 16 << 20
+        if "san" not in daemon.program:
+            assert daemon.resident_bytes() - before < 16 << 20
         assert client.ask(b"version\r\n").startswith(b"VERSION")
 
 
