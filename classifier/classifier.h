@@ -112,7 +112,7 @@ struct clf_config {
 	enum clf_admission admission; /* the SVM or a simple rule */
 	uint32_t threshold; /* reads within the horizon that make an object flashy, >= 1 */
 	uint64_t training_window_ms; /* > 0 */
-	uint64_t horizon_ms; /* 0: in mode full the measured residence on flash, in mode paper an hour */
+	uint64_t horizon_ms; /* 0: in mode full a quarter of the measured residence on flash, in mode paper an hour */
 	size_t memory_bytes; /* bound of sampler and counts; >= 64 KiB */
 	char app_delimiter; /* ends the key's prefix that names the application; NUL: all share one */
 	size_t counts_bytes; /* of the table of counts, >= 64, beside memory_bytes; 0: the sampler's share of these */
@@ -168,8 +168,8 @@ void clf_note_deleted(struct clf *clf, uint64_t hash, const struct clf_features 
 void clf_note_evicted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 void clf_note_moved(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 
-/* Tells the measured time from a segment's write to its reclaim, which is the horizon in mode full if config.horizon_ms
-   is 0. */
+/* Tells the measured time from a segment's write to its reclaim. A quarter of it is the horizon in mode full if
+   config.horizon_ms is 0. */
 void clf_set_residence(struct clf *clf, uint64_t residence_ms);
 
 /* ---- scores: rules that ask at reads and writes ----------------------------------------------------- */

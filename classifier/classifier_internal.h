@@ -153,7 +153,8 @@ double counts_get(struct counts *counts, uint64_t key);
 void counts_add(struct counts *counts, uint64_t key, double more);
 /* Sets the key's count, less than about 1/6: forgets it. */
 void counts_set(struct counts *counts, uint64_t key, double count);
-/* Ages the table by a part of a half-life, a bucket at a time, each under its leaf lock. */
+/* Ages the table by a part of a half-life, a bucket at a time, each under its leaf lock. One call takes some
+   milliseconds at the most; the rest of a long time is left to the next calls. */
 void counts_age(struct counts *counts, double half_lives);
 
 /* ---- worth and its threshold ------------------------------------------------------------------- */
@@ -162,12 +163,13 @@ void counts_age(struct counts *counts, double half_lives);
 
 struct offers {
 	_Atomic float threshold; /* of worth; written under lock, as the next */
-	_Atomic double turn_ms; /* in which applications write as many bytes as the flash has, of late; 0: not known */
+	_Atomic double turn_ms; /* the time in which applications, of late, write as many bytes as the flash has; 0: not
+				   known */
 	_Atomic uint64_t new_bytes[OFFERS_BINS]; /* offered since the last budget, by worth; any thread */
 	struct lock lock; /* LOCK_LEAF; covers the rest */
 	double bytes[OFFERS_BINS]; /* aged */
-	double allowed, written; /* bytes, aged like these ... */
-	double app_bytes, ms; /* ... and what applications wrote, in which time */
+	double allowed, written; /* bytes that may have gone to flash, and did; aged alike, as are ... */
+	double app_bytes, ms; /* ... the bytes that applications wrote, and the time */
 	double correction; /* of what is allowed, > 0 */
 	double window_bytes; /* constant */
 };
@@ -179,8 +181,8 @@ void offers_fini(struct offers *offers);
 /* Notes an offer. True: it is worth at least the threshold. No lock. */
 FS_MUST_CHECK bool offers_add(struct offers *offers, float worth, uint32_t record_bytes);
 /*
- * Since the last call, in so many ms, applications have written app_bytes, written_bytes went to flash, and allowed_bytes may have gone
- * there (negative: any number). Moves the threshold. Takes the lock.
+ * Moves the threshold. Since the last call, in so many ms, applications have written app_bytes, written_bytes went to
+ * flash, and allowed_bytes may have gone there (negative: any number). Takes the lock.
  */
 void offers_budget(struct offers *offers, double ms, double app_bytes, double written_bytes, double allowed_bytes);
 /* Returns the admitted share of the bytes that were offered lately; 1 where none were. Takes the lock. */

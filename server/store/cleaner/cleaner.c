@@ -26,6 +26,12 @@ void cleaner_destroy(struct store *store)
 	mem_free(store->cleaner);
 }
 
+/* The bytes that may be written ahead of --flash-write-ratio. */
+static uint64_t cleaner_ratio_burst(const struct store *store)
+{
+	return store->flash_capacity / RATIO_BURST_SHARE + RATIO_BURST_SEGMENTS * store->segment_bytes;
+}
+
 void cleaner_init(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
@@ -36,8 +42,7 @@ void cleaner_init(struct store *store)
 	background_init(&cleaner->background);
 	cleaner->tokens_at_ms = now_ms;
 	cleaner->tokens_at_app_bytes = ctr_total(CTR_app_bytes_written);
-	atomic_store(&cleaner->ratio_tokens, (int64_t)(store->flash_capacity / RATIO_BURST_SHARE +
-						       RATIO_BURST_SEGMENTS * store->segment_bytes));
+	atomic_store(&cleaner->ratio_tokens, (int64_t)cleaner_ratio_burst(store));
 	atomic_store(&cleaner->beat_ms, now_ms);
 	pace_init(store, now_ms);
 }
@@ -50,7 +55,7 @@ void cleaner_fini(struct store *store)
 
 /* ---- whether to write ------------------------------------------------------------------------ */
 
-static void refill(_Atomic int64_t *tokens, double bytes, uint64_t most)
+static void cleaner_refill(_Atomic int64_t *tokens, double bytes, uint64_t most)
 {
 	int64_t now = atomic_load_explicit(tokens, memory_order_relaxed) + (int64_t)bytes;
 
@@ -72,12 +77,12 @@ static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 	struct cleaner *cleaner = store->cleaner;
 	uint64_t limit = store_write_limit(store), app_bytes = ctr_total(CTR_app_bytes_written);
 	double by_ratio = store_write_ratio(store) * (double)(app_bytes - cleaner->tokens_at_app_bytes);
-	uint64_t burst = store->flash_capacity / RATIO_BURST_SHARE + RATIO_BURST_SEGMENTS * store->segment_bytes;
+	uint64_t burst = cleaner_ratio_burst(store);
 
-	refill(&cleaner->write_tokens, (double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000,
-	       limit * LIMIT_BURST_S > store->segment_bytes ? limit * LIMIT_BURST_S : store->segment_bytes);
+	cleaner_refill(&cleaner->write_tokens, (double)limit * (double)(now_ms - cleaner->tokens_at_ms) / 1000,
+		       limit * LIMIT_BURST_S > store->segment_bytes ? limit * LIMIT_BURST_S : store->segment_bytes);
 	if (by_ratio >= 1) { /* less waits for more */
-		refill(&cleaner->ratio_tokens, by_ratio, burst);
+		cleaner_refill(&cleaner->ratio_tokens, by_ratio, burst);
 		cleaner->tokens_at_app_bytes = app_bytes;
 	}
 	cleaner->tokens_at_ms = now_ms;

@@ -128,3 +128,18 @@ void planning_check(const struct planning *planning)
 	mem_free(used);
 	mem_free(seen);
 }
+
+void planner_places_nothing(int (*planner)(struct plan_job *job))
+{
+	const struct seg_candidate one = { .place = 5, .length = 1 };
+	struct planning planning;
+
+	planning_begin(&planning, NULL, 0, MIB, 8, 16);
+	assert_int_equal(planner(&planning.job), FS_OK);
+	assert_int_equal(planning.plan.count, 0);
+	planning_end(&planning);
+	planning_begin(&planning, &one, 1, 7, 8, 16); /* not even one position */
+	assert_int_equal(planner(&planning.job), FS_OK);
+	assert_int_equal(planning.plan.count, 0);
+	planning_end(&planning);
+}

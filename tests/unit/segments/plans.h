@@ -29,5 +29,7 @@ void planning_begin(struct planning *planning, const struct seg_candidate *candi
 void planning_end(struct planning *planning);
 /* Asserts that each record lies where its function leads, in the area, once, and that none overlaps another. */
 void planning_check(const struct planning *planning);
+/* Asserts that the planner takes no candidates, and an area without a position, as no error. */
+void planner_places_nothing(int (*planner)(struct plan_job *job));
 
 #endif

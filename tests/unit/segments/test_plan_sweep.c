@@ -6,18 +6,8 @@
 
 static void nothing_to_place_is_no_error(void **state)
 {
-	const struct seg_candidate one = { .place = 5, .length = 1 };
-	struct planning planning;
-
 	(void)state;
-	planning_begin(&planning, NULL, 0, MIB, 8, 16);
-	assert_int_equal(plan_sweep(&planning.job), FS_OK);
-	assert_int_equal(planning.plan.count, 0);
-	planning_end(&planning);
-	planning_begin(&planning, &one, 1, 7, 8, 16); /* not even one position */
-	assert_int_equal(plan_sweep(&planning.job), FS_OK);
-	assert_int_equal(planning.plan.count, 0);
-	planning_end(&planning);
+	planner_places_nothing(plan_sweep);
 }
 
 static void what_is_no_slot_is_passed_over(void **state)
