@@ -259,12 +259,12 @@ double model_decide(const struct clf_model *model, const struct clf_state *state
 double model_expect(const struct clf_model *model, const struct clf_state *state);
 
 /*
- * Fits a model to those of the samples that are not held out; a sample is flashy from threshold reads on. weighted
- * gives both labels the same weight. FS_EFULL if the samples don't suffice, or FS_ENOMEM, both with the reason. Takes
- * up to seconds.
+ * Fits a model to those of the samples that are not held out; a sample is flashy from threshold reads on. Mode full gives
+ * both labels the same weight. Mode paper gives none, and lets four of five flashy samples pass at the least. FS_EFULL
+ * if the samples don't suffice, or FS_ENOMEM, both with the reason. Takes up to seconds.
  */
 FS_MUST_CHECK int model_train(struct clf_model *model, const struct clf_sample *samples, size_t count,
-			      uint32_t threshold, bool weighted, char reason[CLF_REASON_BYTES]);
+			      uint32_t threshold, enum clf_label_mode mode, char reason[CLF_REASON_BYTES]);
 
 /* Judges the model and the simple rules on the held-out ones of the samples. */
 int guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,

@@ -2,12 +2,9 @@
 /*
  * One sample per key and window, uniform over its accesses, and the sample's label.
  *
- *   full    |<------- window ------->|<------- window ------->|
- *            a   b      a is the first subject and kept; b replaces it with probability 1/2
- *                |---- horizon of b, at its own time ----|  complete: goes to the ring
- *
- *   paper   |<------- window ------->|<- horizon ->|<------- window ------->|
- *            a   b                   |-- counting -|  complete
+ *   |<------- window ------->|<------- window ------->|
+ *    a   b      a is the first subject and kept; b replaces it with probability 1/2
+ *        |------ horizon of b ------|  complete: goes to the ring
  *
  * A sample gets its label when its horizon has passed and not before, even where the answer is known earlier. Positives
  * are known early and negatives late, so early labels would give the trainer too many positives (or too many negatives,
@@ -27,7 +24,7 @@
 
 struct sampler_entry {
 	uint64_t key;
-	uint64_t count_from_ms, count_until_ms; /* reads count from the first time on, until before the second */
+	uint64_t count_until_ms; /* reads count before this time */
 	uint64_t complete_ms; /* end of the horizon */
 	struct clf_state state;
 	uint32_t window; /* number of the window in which the key was sampled */
@@ -94,30 +91,20 @@ size_t sampler_untouched(const struct sampler *sampler)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static uint64_t cycle_ms(const struct sampler *sampler, uint64_t horizon_ms)
-{
-	return sampler->config.mode == CLF_LABEL_PAPER ? sampler->config.window_ms + horizon_ms
-						       : sampler->config.window_ms;
-}
-
 static uint64_t sampler_age_ms(const struct sampler *sampler, uint64_t now_ms)
 {
 	return now_ms > sampler->config.start_ms ? now_ms - sampler->config.start_ms : 0;
 }
 
-/* In mode paper nothing is sampled while the labels of the last window are counted. */
-static bool in_sampling_window(const struct sampler *sampler, uint64_t now_ms, uint64_t horizon_ms)
+static uint32_t window_at(const struct sampler *sampler, uint64_t now_ms)
 {
-	return sampler_age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms) < sampler->config.window_ms;
+	return (uint32_t)(sampler_age_ms(sampler, now_ms) / sampler->config.window_ms);
 }
 
 /* A sample may still be replaced until its window ends. */
 static bool sample_finished(const struct sampler *sampler, const struct sampler_entry *entry, uint64_t now_ms)
 {
-	if (now_ms < entry->complete_ms)
-		return false;
-	return sampler->config.mode == CLF_LABEL_PAPER ||
-	       sampler_age_ms(sampler, now_ms) / sampler->config.window_ms > entry->window;
+	return now_ms >= entry->complete_ms && window_at(sampler, now_ms) > entry->window;
 }
 
 /* ---- the table of a stripe: linear probing, deletion by shifting back ------------------------ */
@@ -230,8 +217,7 @@ static FS_MUST_CHECK bool sampler_make_room(struct sampler *sampler, struct samp
 
 static void count_read(struct sampler_entry *entry, uint64_t now_ms)
 {
-	if (!entry->ended && now_ms >= entry->count_from_ms && now_ms < entry->count_until_ms &&
-	    entry->reads < UINT32_MAX)
+	if (!entry->ended && now_ms < entry->count_until_ms && entry->reads < UINT32_MAX)
 		entry->reads++;
 }
 
@@ -270,20 +256,15 @@ static void label_paper(struct sampler_entry *entry, enum sampler_event event, u
 		entry->ended = true;
 }
 
-static void keep_sample(const struct sampler *sampler, struct sampler_entry *entry, const struct clf_state *state,
-			uint64_t now_ms, uint64_t horizon_ms)
+static void keep_sample(struct sampler_entry *entry, const struct clf_state *state, uint64_t now_ms,
+			uint64_t horizon_ms)
 {
 	uint64_t expires_ms = now_ms + 1000ull * state->ttl_seconds;
 
 	entry->state = *state;
 	entry->reads = 0;
 	entry->ended = entry->missed = false;
-	entry->count_from_ms = now_ms;
-	if (sampler->config.mode == CLF_LABEL_PAPER) {
-		uint64_t into = sampler_age_ms(sampler, now_ms) % cycle_ms(sampler, horizon_ms);
-		entry->count_from_ms = now_ms - into + sampler->config.window_ms;
-	}
-	entry->complete_ms = entry->count_from_ms + horizon_ms;
+	entry->complete_ms = now_ms + horizon_ms;
 	entry->count_until_ms = entry->complete_ms;
 	must(horizon_ms > 0 && entry->complete_ms > now_ms);
 	if (state->ttl_seconds && expires_ms < entry->count_until_ms)
@@ -295,7 +276,7 @@ static void keep_sample(const struct sampler *sampler, struct sampler_entry *ent
 static void consider_subject(struct sampler *sampler, struct sampler_stripe *stripe, uint64_t key,
 			     const struct clf_state *subject, uint64_t now_ms, uint64_t horizon_ms)
 {
-	uint32_t window = (uint32_t)(sampler_age_ms(sampler, now_ms) / cycle_ms(sampler, horizon_ms));
+	uint32_t window = window_at(sampler, now_ms);
 	struct sampler_entry *entry = sampler_find(sampler, stripe, key);
 
 	if (!entry->accesses) {
@@ -313,7 +294,7 @@ static void consider_subject(struct sampler *sampler, struct sampler_stripe *str
 	}
 	entry->accesses++;
 	if (rng_below(&stripe->rng, entry->accesses) == 0)
-		keep_sample(sampler, entry, subject, now_ms, horizon_ms);
+		keep_sample(entry, subject, now_ms, horizon_ms);
 }
 
 static struct sampler_stripe *sampler_stripe_of(struct sampler *sampler, uint64_t key)
@@ -336,7 +317,7 @@ void sampler_note(struct sampler *sampler, uint64_t key, enum sampler_event even
 		else
 			label_paper(entry, event, now_ms);
 	}
-	if (subject && in_sampling_window(sampler, now_ms, horizon_ms))
+	if (subject)
 		consider_subject(sampler, stripe, key, subject, now_ms, horizon_ms);
 	lock_release(&stripe->lock);
 }

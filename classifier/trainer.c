@@ -4,7 +4,7 @@
  *
  *   full    first when the first window and the horizon of its samples are over, then four times
  *           per window with the samples of the last few windows
- *   paper   at the end of each horizon, with the samples of the window before it
+ *   paper   each time that a window and a horizon are over, with the samples of the last few windows
  *
  * The thread wakes in real time; the classifier's clock decides if a training is due.
  */
@@ -118,7 +118,6 @@ static double share_of_positives(const struct clf *clf, const struct clf_sample 
 static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t count, uint64_t now_ms)
 {
 	char reason[CLF_REASON_BYTES] = "";
-	bool weighted = clf->config.label_mode == CLF_LABEL_FULL;
 	struct clf_model model;
 	uint64_t newest_ms;
 	bool used = false;
@@ -126,7 +125,7 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 
 	if (count && newest_ms == clf->trained_newest_ms)
 		return false; /* no new sample since the last training */
-	if (model_train(&model, samples, count, clf->config.threshold, weighted, reason) == FS_OK) {
+	if (model_train(&model, samples, count, clf->config.threshold, clf->config.label_mode, reason) == FS_OK) {
 		model.trained_ms = now_ms;
 		clf->trained_newest_ms = newest_ms;
 		ctr_add(CTR_trainings, 1);

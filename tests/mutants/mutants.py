@@ -42,8 +42,8 @@ mutant("region-commit-beyond", "An area gets more than its most, which is the ne
 mutant("label-after-update", "Reads after an update count for the sample of the old value.",
        "asan classifier/test_sampler",
        ("classifier/sampler.c",
-        "\tif (!entry->ended && now_ms >= entry->count_from_ms",
-        "\tif (now_ms >= entry->count_from_ms"))
+        "\tif (!entry->ended && now_ms < entry->count_until_ms",
+        "\tif (now_ms < entry->count_until_ms"))
 
 mutant("label-refill-ends", "The refill after a miss ends the counting, as if it were an update.",
        "asan classifier/test_sampler",

@@ -311,17 +311,17 @@ static void in_mode_paper_a_write_is_no_sample_and_has_no_past(void **state)
 	assert_true(clf_score(clf, 1, &features) < 0);
 }
 
-static void paper_counts_after_its_window(void **state)
+static void in_mode_paper_hits_beyond_the_horizon_do_not_count(void **state)
 {
 	(void)state;
 	open_clf(CLF_LABEL_PAPER, HORIZON_MS);
-	learnable(0); /* the hits fall into the window: no label comes of them */
-	pass(WINDOW_MS);
-	flash_hits(300, 300);
+	learnable(0);
 	pass(HORIZON_MS);
+	flash_hits(300, 300); /* of the objects with long gaps */
+	pass(WINDOW_MS);
 	assert_true(clf_train_if_due(clf));
-	assert_true(score_with_gap(100) < 0);
-	assert_true(score_with_gap(4000) > 0);
+	assert_true(score_with_gap(100) > 0);
+	assert_true(score_with_gap(4000) < 0);
 }
 
 /* The world turns round: what was flashy is not any more. The model follows. */
@@ -533,7 +533,7 @@ int main(void)
 		TEST(the_write_budget_asks_more_of_the_model),
 		TEST(in_mode_paper_an_unread_object_never_qualifies),
 		TEST(in_mode_paper_a_write_is_no_sample_and_has_no_past),
-		TEST(paper_counts_after_its_window),
+		TEST(in_mode_paper_hits_beyond_the_horizon_do_not_count),
 		TEST(training_rolls_on),
 		TEST(a_model_that_ranks_worse_than_freq_is_not_used),
 		TEST(a_model_in_use_is_given_up_when_it_loses),
