@@ -101,7 +101,7 @@ static uint64_t candidates_wanted(const struct store *store)
 	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
 }
 
-uint64_t cleaner_spares(const struct store *store)
+uint64_t cleaner_ranks(const struct store *store)
 {
 	return candidates_wanted(store) / 2 * 3;
 }
@@ -140,6 +140,13 @@ static bool cleaner_has_tokens(const struct store *store)
 	return (store_write_limit(store) == 0 ||
 		atomic_load_explicit(&cleaner->write_tokens, memory_order_relaxed) > 0) &&
 	       (!cleaner_heeds_ratio(store) || atomic_load_explicit(&cleaner->ratio_tokens, memory_order_relaxed) > 0);
+}
+
+uint64_t cleaner_spares(const struct store *store)
+{
+	uint64_t half = store_item_budget(store) / 2, enough = cleaner_ranks(store);
+
+	return cleaner_has_tokens(store) && half > enough ? half : enough;
 }
 
 bool cleaner_takes_writes(const struct store *store)

@@ -142,7 +142,10 @@ void cleaner_sleep(struct store *store, unsigned ms);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
-/* Returns the bytes of candidates that eviction spares. Any thread. */
+/* Returns the bytes of candidates that are ranked for a segment, where the rule asks at eviction. Any thread. */
+uint64_t cleaner_ranks(const struct store *store);
+/* Returns the bytes of candidates that eviction spares: as many as are ranked while the write budget is used up, and up
+   to half of all items while it isn't, because then the cleaner is late. Any thread. */
 uint64_t cleaner_spares(const struct store *store);
 
 /* The candidates of the next segment; the cleaner's. Each item is planned, and has a reference here. */

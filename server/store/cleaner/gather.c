@@ -261,8 +261,8 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 				      .asked = clf_asks_at_eviction(store->classifier),
 				      .table = table };
 
-	/* Of those that were asked about, all that eviction has spared are ranked. */
-	uint64_t most = round.asked && cleaner_spares(store) > want_bytes ? cleaner_spares(store) : want_bytes;
+	/* Of those that were asked about, more are ranked than are taken. */
+	uint64_t most = round.asked && cleaner_ranks(store) > want_bytes ? cleaner_ranks(store) : want_bytes;
 
 	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
 	must(cleaner->gather_stripe < store->stripe_count);

@@ -109,18 +109,33 @@ static void after_a_write_that_failed_none_is_tried_for_a_second(void **state)
 	assert_true(cleaner_step(h->store));
 }
 
-static void eviction_spares_what_one_segment_and_a_half_needs_and_less_in_little_memory(void **state)
+static void more_candidates_are_ranked_than_a_segment_holds_and_fewer_in_little_memory(void **state)
 {
 	struct harness *h = *state;
 
 	harness_open(h);
-	assert_int_equal(cleaner_spares(h->store), 3 * h->store->segment_bytes); /* of the two that are wanted */
+	assert_int_equal(cleaner_ranks(h->store), 3 * h->store->segment_bytes); /* of the two that are wanted */
 	harness_close(h);
 	h->config.memory_bytes = MIB(4);
 	h->config.segment_bytes = MIB(1);
 	h->config.flash_bytes = MIB(8);
 	harness_open(h);
-	assert_in_range(cleaner_spares(h->store), MIB(1) + MIB(1) / 2, 3 * MIB(1) - 1);
+	assert_in_range(cleaner_ranks(h->store), MIB(1) + MIB(1) / 2, 3 * MIB(1) - 1);
+}
+
+/* A cleaner that may write and has not is late: candidates wait for it. Those that the budget holds back compete. */
+static void eviction_spares_more_while_the_budget_is_not_used_up(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	h->config.flash_write_limit = MIB(1);
+	harness_open(h);
+	assert_int_equal(cleaner_spares(h->store), cleaner_ranks(h->store)); /* the budget begins empty */
+	clk_scripted_advance(&h->clk, 1000000);
+	(void)cleaner_step(h->store);
+	assert_int_equal(cleaner_spares(h->store), store_item_budget(h->store) / 2);
+	assert_true(cleaner_spares(h->store) > cleaner_ranks(h->store));
 }
 
 /* ---- signs of life --------------------------------------------------------------------------- */
@@ -323,7 +338,8 @@ int main(void)
 		TEST(with_less_than_a_segment_free_one_is_written),
 		TEST(without_tokens_a_segment_waits_and_the_keeper_is_told),
 		TEST(after_a_write_that_failed_none_is_tried_for_a_second),
-		TEST(eviction_spares_what_one_segment_and_a_half_needs_and_less_in_little_memory),
+		TEST(more_candidates_are_ranked_than_a_segment_holds_and_fewer_in_little_memory),
+		TEST(eviction_spares_more_while_the_budget_is_not_used_up),
 		TEST(a_keeper_or_a_cleaner_that_does_not_come_round_is_seen),
 		TEST(without_a_thread_a_beat_does_the_keeper_s_step_too),
 		TEST(a_limit_counts_from_when_it_is_set),
