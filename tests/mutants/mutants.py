@@ -791,7 +791,7 @@ mutant("keep-all-offers-too-late", "Under -M nothing is offered before memory is
 
 mutant("gather-takes-any", "Of the candidates that were admitted the first ones go, and not the best.",
        "asan server/store/cleaner/test_gather",
-       ("server/store/cleaner/gather.c", "uint64_t most = round.asked && cleaner_spares(store) > want_bytes", "uint64_t most = round.asked && want_bytes == 0"))
+       ("server/store/cleaner/gather.c", "uint64_t most = round.asked && cleaner_ranks(store) > want_bytes", "uint64_t most = round.asked && want_bytes == 0"))
 
 mutant("evicts-what-is-planned", "Eviction takes objects that are being written.",
        "asan server/store/cleaner/test_evict",
