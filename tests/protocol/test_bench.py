@@ -147,6 +147,23 @@ def test_without_memcached_there_is_nothing_to_compare_with(tmp_path):
     assert any("/nowhere/memcached" in note for note in study["notes"])
 
 
+def test_the_index_and_the_simulator_are_measured_without_a_server():
+    done = bench("--scale", 0.01, "--rounds", 2, "--quiet", "--json", "-", "index_ablation", "sim")
+    assert done.stderr == ""
+    run = json.loads(done.stdout)
+    rows = rows_of(run, "index_ablation")
+    assert all(len(row["reads_per_hit"]) == 2 and row["reads_per_hit"][0] >= 1 for row in rows.values())
+    assert rows["tags of 8 bits"]["reads_per_miss"][0] > 10 * rows["tags of 15 bits"]["reads_per_miss"][0]
+    paper = rows["filters of 10 bits, paper's table, 0.95 full"]
+    assert paper["filters_per_miss"][0] > 10 and paper["lost_pct"][0] > 1
+    for row in rows_of(run, "sim").values():
+        for policy in ("lru", "flashield"):
+            assert row[f"{policy}_best_m_s"] == [max(row[f"{policy}_m_s"])]
+        assert row["hit_percent"][0] == row["hit_percent"][1]
+    measures = [target["measure"] for target in run["targets"] if "at_least" in target]
+    assert {"lru, 10 % of the working set, best round", "flashield, 8 MiB + 56 MiB, best round"} <= set(measures)
+
+
 def children_of(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 

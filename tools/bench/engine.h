@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tools/bench/ablation_run.h"
 #include "tools/bench/index_run.h"
 
 /* Measures gets and sets of objects in DRAM by 1, 2, 4 and 8 threads on a store, in rounds, without network and
@@ -22,5 +23,10 @@ FS_MUST_CHECK int engine_placement(unsigned rounds, uint64_t full_bytes, uint64_
 
 /* Measures the cost of operations on an index of a shape, as one row. */
 FS_MUST_CHECK int engine_index(const char *row, const struct index_shape *shape, unsigned rounds, uint64_t operations);
+
+/* Measures lookups in an index of a shape, as one row, once the flash has been full and was written so many times over
+   (at least once). */
+FS_MUST_CHECK int engine_ablation(const char *row, const struct ablation_shape *shape, unsigned turns, unsigned rounds,
+				  uint64_t lookups);
 
 #endif

@@ -6,7 +6,8 @@
  *
  *   load       runs a load (load.h) to its end; SIGTERM ends it early, SIGUSR1 forgets what was counted
  *   raw        reads of a file without a cache (raw.h)
- *   store      threads on the store, placement: plans of segments, index: an index of one size
+ *   store      threads on the store, placement: plans of segments, index: an index of one size, ablation: one of its
+ *              kinds while the flash turns over
  *   version    prints the version
  *
  * Exit status: 0 done; 1 a wrong value; 2 anything else, with a line on standard error.
@@ -198,14 +199,26 @@ static int run_index(json_t *spec)
 			    count_of(spec, "operations"));
 }
 
+static int run_ablation(json_t *spec)
+{
+	const struct ablation_shape shape = {
+		.slots = count_of(spec, "slots"),
+		.segments = (uint32_t)count_of(spec, "segments"),
+		.load = real_of(spec, "load"),
+		.tag_bits = (unsigned)count_of(spec, "tag_bits"),
+		.filter_bits = (unsigned)count_of(spec, "filter_bits"),
+		.paper = flag_of(spec, "paper"),
+	};
+
+	return engine_ablation(text_of(spec, "row"), &shape, (unsigned)count_of(spec, "turns"),
+			       (unsigned)count_of(spec, "rounds"), count_of(spec, "lookups"));
+}
+
 static const struct {
 	const char *name;
 	int (*run)(json_t *spec);
-} commands[] = { { "load", run_load },
-		 { "raw", run_raw },
-		 { "store", run_store },
-		 { "placement", run_placement },
-		 { "index", run_index } };
+} commands[] = { { "load", run_load },           { "raw", run_raw },     { "store", run_store },
+		 { "placement", run_placement }, { "index", run_index }, { "ablation", run_ablation } };
 
 static int run_command(const char *name)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studies of the engine's parts without a server: placement, index. The worker measures them."""
+"""Studies of the engine's parts without a server: placement, index, index_ablation. The worker measures them."""
 import math
 
 from figures import NAN
@@ -164,3 +164,44 @@ def index(s):
                 note_model_error(s, shape)
         elif of_model(shape):
             extrapolate(s, shape)
+
+
+# ---- what of the index does what -----------------------------------------------------------------
+
+TURNS = 3
+PAPER_READS_PER_HIT = 1.03  # section 3.2 of the paper
+PAPER_TABLE = {"paper": True, "filter_bits": 10}
+ABLATION = {
+    "filters of 10 bits, paper's table, 0.50 full": {**PAPER_TABLE, "load": 0.5},
+    "filters of 10 bits, paper's table, 0.75 full": {**PAPER_TABLE, "load": 0.75},
+    "filters of 10 bits, paper's table, 0.85 full": {**PAPER_TABLE, "load": 0.85},
+    "filters of 10 bits, paper's table, 0.95 full": {**PAPER_TABLE, "load": 0.95},
+    **{f"tags of {bits} bits": {"tag_bits": bits} for bits in (8, 11, 13, 15)},
+    **{f"tags of 11 bits, filters of {bits}": {"tag_bits": 11, "filter_bits": bits} for bits in (1, 2, 4, 10)},
+    "tags of 8 bits, filters of 10": {"tag_bits": 8, "filter_bits": 10},
+}
+
+
+@study("index_ablation", "reads per hit and miss by the index's tags and filters, the paper's index beside", plain=True)
+def index_ablation(s):
+    """The daemon chooses filters by the bits that are left for the tag: none from 12 on, one bit per key with 11."""
+    slots = s.scaled(2 * MILLION, 100000)
+    s.describe("Tags and filters, after three turns of the flash",
+               f"An index of {slots} slots over {MODEL_SEGMENTS} segments, 0.95 full unless the row says otherwise. The flash "
+               f"is filled and then written over {TURNS} times with new keys. A slot that a lookup returns is a read. Reads "
+               "per hit: until the key's own record; no collision is learned. B/object: slots and filters over the keys "
+               "that still have a slot. Lost: keys whose slot another one took. ns: CPU of a lookup without the "
+               "hash of the key's bytes, one overlapping the next. Paper's table: 16 single slots a key, no tags, no relocation, a "
+               "filter for each segment, all of them in DRAM (3.2).",
+               {"reads_per_hit": ("reads /hit", 5), "reads_per_miss": ("reads /miss", 5),
+                "bytes_per_object": ("B /object", 3), "lost_pct": ("lost %", 3), "filters_per_miss": ("filters asked /miss", 2),
+                "hit_ns": ("hit ns", 0), "miss_ns": ("miss", 0)}, sampled=False)
+    for row, shape in ABLATION.items():
+        s.progress(f"index_ablation: {row}")
+        s.engine("ablation", row=row, turns=TURNS, rounds=s.options.rounds, lookups=s.scaled(MILLION, 100000), slots=slots,
+                 segments=MODEL_SEGMENTS, **{"load": 0.95, **shape})
+    for row in ("tags of 11 bits, filters of 1", "tags of 13 bits"):
+        s.target(f"reads per hit, {row}", s.median(row, "reads_per_hit"), at_most=1.01)
+        s.target(f"reads per miss, {row}", s.median(row, "reads_per_miss"), at_most=0.01)
+    s.beside("reads per hit, paper's table, 0.75 full", s.median("filters of 10 bits, paper's table, 0.75 full", "reads_per_hit"))
+    s.beside("reads per hit, the paper's section 3.2", PAPER_READS_PER_HIT)
