@@ -267,6 +267,20 @@ struct clf_status {
 };
 /* Fills out with a snapshot. Takes leaf locks. */
 void clf_get_status(struct clf *clf, struct clf_status *out);
+/* A sample whose label is known. */
+struct clf_labelled {
+	double feature[CLF_FEATURES]; /* raw: reads, times in seconds, bytes; in mode paper the first five alone */
+	double by_count,
+		by_model; /* log2 of the accesses to expect, in units of aged counts; by_model is NaN without one */
+	double size_octaves; /* worth is less by these: log2 of the record's bytes times the size exponent; 0 in mode paper */
+	uint32_t accesses; /* that came within the horizon */
+	bool held_out; /* its key is never trained with */
+	uint64_t id; /* of no two samples the same, but for chance */
+};
+/* Returns the number of labelled samples that the classifier still has, judged by the model in use now, or FS_ENOMEM. The
+   caller frees *out by mem_free (NULL after an error). Takes leaf locks. Changes nothing. */
+FS_MUST_CHECK long clf_get_samples(struct clf *clf, struct clf_labelled **out);
+
 /* Returns the memory of the classifier, without what a training takes while it runs. */
 size_t clf_memory_bytes(const struct clf *clf);
 /* Returns the part of clf_memory_bytes that was never touched and so is not resident. Asks the kernel about each

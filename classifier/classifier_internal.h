@@ -253,6 +253,8 @@ static inline bool sample_held_out(const struct clf_sample *sample)
 	return mix64(sample->key) % 5 == 0;
 }
 
+/* Fills out with the raw features of a state, times in seconds. An object that doesn't expire has a TTL of a year. */
+void state_vector(const struct clf_state *state, double out[CLF_FEATURES]);
 /* Returns the decision value; >= 0 admits. */
 double model_decide(const struct clf_model *model, const struct clf_state *state);
 /* Returns log2 of the accesses to expect, in units of aged counts, by a calibrated model. */

@@ -57,13 +57,20 @@ static double log_scale(double value)
 	return ((double)bits - 0x3f800000) * 0x1p-23;
 }
 
-static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
+void state_vector(const struct clf_state *state, double out[CLF_FEATURES])
 {
 	clf_features_vector(&state->features, out);
-	out[CLF_COUNT] = (double)state->count * COUNT_SCALE;
-	out[CLF_IDLE] = state->idle_ms;
+	out[CLF_COUNT] = (double)state->count;
+	out[CLF_IDLE] = state->idle_ms / 1000.0;
 	out[CLF_SIZE] = state->record_bytes;
 	out[CLF_TTL] = state->ttl_seconds ? state->ttl_seconds : TTL_NONE;
+}
+
+static void log_scaled(const struct clf_state *state, double out[CLF_FEATURES])
+{
+	state_vector(state, out);
+	out[CLF_COUNT] *= COUNT_SCALE;
+	out[CLF_IDLE] = state->idle_ms;
 	for (unsigned f = 0; f < CLF_FEATURES; f++)
 		out[f] = log_scale(is_gap(f) ? out[f] * 1000 : out[f]);
 }

@@ -537,6 +537,9 @@ struct store_status {
 /* Fills out with a snapshot of all figures. Takes leaf locks for a moment. */
 void store_get_status(struct store *store, struct store_status *out);
 
+/* Returns the classifier's labelled samples as clf_get_samples does; none without flash. */
+FS_MUST_CHECK long store_get_samples(struct store *store, struct clf_labelled **out);
+
 /* The parts that -m pays for, in bytes. */
 struct store_memory {
 	uint64_t limit;

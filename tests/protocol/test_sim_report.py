@@ -114,6 +114,31 @@ def test_it_names_nothing_outside_and_no_id_twice(trace, tmp_path):
 
 @needs_sim
 @needs_matplotlib
+def test_expectations_stand_beside_what_came(tmp_path):
+    """Half of the gets are for 1500 keys in turn, which DRAM can't hold; the others' keys come once."""
+    rows = [f"{number * 100},{number % 2},get,{number // 2 % 1500 if number % 2 else number + 1500},10,400,0" for number in range(60000)]
+    path = trace_file(tmp_path / "half.csv", rows)
+    _, shown, (run, lru) = report(tmp_path, "--trace", path, "--policy", "flashield,lru", "--dram", "256k", "--flash", "1m", "--clwa", "0.2")
+    assert lru["calibration"] is None and lru["features"] is None
+    calibration = run["calibration"]
+    assert len(calibration["count"]) == 10 and calibration["samples"] == sum(row["samples"] for row in calibration["count"])
+    worths = [row["worth"] for row in calibration["count"]]
+    assert worths == sorted(worths)
+    assert all(row["expected"] > 0 and 0 <= row["observed"] <= 64 for row in calibration["count"])
+    assert [feature["feature"] for feature in run["features"]] == ["reads", "mean_gap", "last_gap", "max_gap", "first_gap", "count",
+                                                                   "idle", "size", "ttl"]
+    counted = next(feature["rows"] for feature in run["features"] if feature["feature"] == "count")
+    assert [row["value"] for row in counted] == sorted(row["value"] for row in counted)
+    assert all(0 <= row["read_often"] <= row["read"] <= 1 for row in counted)
+    table = next(rows for rows in shown.tables if rows[0][:3] == ["policy", "size", "by"])
+    found = [row for row in table[1:] if row[2] == "count"]
+    assert [row[4] for row in found] == ["expected", "observed"]
+    assert found[1][5:] == [f"{row['observed']:.3g}" for row in calibration["count"]]
+    assert shown.plots() == 3 + sum(bool(calibration[by]) for by in ("model", "count"))
+
+
+@needs_sim
+@needs_matplotlib
 def test_names_are_escaped(trace, tmp_path):
     text, shown, _ = report(tmp_path, "--trace", trace, "--policy", "lru", "--dram", "500")
     assert "<b>" not in text and "b" not in shown.tags

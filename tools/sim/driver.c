@@ -9,6 +9,7 @@
 #include "tools/sim/future.h"
 #include "tools/sim/sim.h"
 
+#define POINTS_PER_SAMPLES 10 /* the engine keeps samples for longer */
 #define UNKNOWN_BYTES 100 /* of a get whose size the trace doesn't know: the object is never filled */
 
 struct play {
@@ -140,6 +141,17 @@ static bool is_played(const struct sim_run *run, const struct schedule_item *ite
 	       reduce64(mix64(item->record->key * (uint64_t)run->copies + item->copy + 1), run->sample) == 0;
 }
 
+/* Without memory for them there are fewer. */
+static void take_samples(struct play *play)
+{
+	struct clf_labelled *samples = NULL;
+	long count = play->run->policy->samples(play->policy, &samples);
+
+	if (count > 0)
+		sample_set_add(&play->result->samples, samples, (size_t)count);
+	mem_free(samples);
+}
+
 static void add_point(struct play *play, uint64_t time_us)
 {
 	struct sim_result *result = play->result;
@@ -149,6 +161,8 @@ static void add_point(struct play *play, uint64_t time_us)
 	if (result->points < SIM_SERIES)
 		result->series[result->points++] =
 			(struct sim_point){ time_us, play->total, figures.flash_bytes_written };
+	if (play->counting && play->run->policy->samples && result->points % POINTS_PER_SAMPLES == 0)
+		take_samples(play);
 	if (play->run->progress)
 		play->run->progress(play->run->progress_context, (double)result->points / SIM_SERIES);
 }

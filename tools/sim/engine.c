@@ -296,6 +296,11 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 	};
 }
 
+static long engine_samples(struct sim_policy *policy, struct clf_labelled **out)
+{
+	return store_get_samples(policy->store, out);
+}
+
 const struct sim_policy_ops sim_engine = { .name = "flashield",
 					   .help = "the daemon's own engine, over a device in memory",
 					   .reinserts = true,
@@ -304,4 +309,5 @@ const struct sim_policy_ops sim_engine = { .name = "flashield",
 					   .set = engine_set,
 					   .remove = engine_remove,
 					   .figures = engine_figures,
+					   .samples = engine_samples,
 					   .destroy = engine_destroy };

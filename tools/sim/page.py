@@ -37,13 +37,13 @@ def escape(text):
     return html.escape(str(text))
 
 
-def swatch(number, dash=None):
-    """How a line looks, for a legend: with its marker, or with its dashes."""
+def swatch(number, dash=None, shape=None):
+    """How a line looks, for a legend: with its marker, or with its dashes; or a marker alone."""
     variable = f"var(--c{number % plots.COLOURS})"
     pattern = f' stroke-dasharray="{plots.SVG_DASHES[dash % len(plots.SVG_DASHES)]}"' if dash else ""
-    shape = f'<g fill="{variable}">{SHAPES[plots.marker(number)]}</g>' if dash is None else ""
-    return (f'<svg viewBox="0 0 34 12" aria-hidden="true"><path d="M1 6H33" stroke="{variable}" stroke-width="2" fill="none"'
-            f'{pattern}/>{shape}</svg>')
+    mark = f'<g fill="{variable}">{SHAPES[shape or plots.marker(number)]}</g>' if dash is None else ""
+    line = "" if shape else f'<path d="M1 6H33" stroke="{variable}" stroke-width="2" fill="none"{pattern}/>'
+    return f'<svg viewBox="0 0 34 12" aria-hidden="true">{line}{mark}</svg>'
 
 
 def legend(rows):
@@ -111,6 +111,38 @@ def time_section(matplotlib, results):
     return "\n".join(parts)
 
 
+EXPECTED_BY = {"model": "By the model in use", "count": "By the count of accesses"}
+
+
+def calibration_section(matplotlib, results):
+    """Nothing, where no policy took samples."""
+    parts, rows = [], []
+    for number, (heading, lines) in enumerate(series.panels_of(results)):
+        marks, figures = {}, []
+        for by, title in EXPECTED_BY.items():
+            found = [(line.number, *one) for line in lines for one in series.calibrations(line, by)]
+            if not found:
+                continue
+            points = [(line, plots.MARKERS[place % len(plots.MARKERS)], tenths) for line, _, place, tenths in found]
+            figures.append(figure(title, f"Expected and observed accesses, {title.lower()}, with {heading}",
+                                  plots.expectations(matplotlib, f"{by}{number}", points)))
+            marks.update({name: swatch(line, shape=shape) for (_, name, _, _), (line, shape, _) in zip(found, points, strict=True)})
+            rows += [[name, heading, by, sum(row["samples"] for row in tenths), what] + [f"{row[what]:.3g}" for row in tenths]
+                     for _, name, _, tenths in found for what in ("expected", "observed")]
+        if figures:
+            parts += [f"<h3>{escape(heading)}</h3>", legend((mark, name) for name, mark in marks.items()),
+                      '<div class="plots">', *figures, "</div>"]
+    if not parts:
+        return ""
+    heads = ["policy", "size", "by", "samples", "accesses", "least worth", *map(str, range(2, 10)), "most"]
+    return "\n".join([
+        "<h2>Expected and observed accesses</h2>",
+        "<p>The samples of a run whose keys no model was trained with, by tenths of their worth; a point is a tenth. An access counts "
+        "within its sample's horizon, and 64 of them at the most. On the grey line as many came as were expected. Objects are ranked "
+        "by these expectations for each byte, so that one that is wrong by the same factor everywhere does no harm.</p>",
+        *parts, grid(heads, rows)])
+
+
 def runs_section(results):
     return "<h2>Runs</h2>" + grid(table.COLUMNS, [table.row_of(result) for result in results])
 
@@ -176,7 +208,8 @@ def page(matplotlib, trace, results, arguments, version):
              f"<title>flashield-sim: {escape(path)}</title>", f"<style>{STYLE}</style>", "</head>", "<body>",
              f"<h1>Cache policies on {escape(path.rsplit('/', 1)[-1])}</h1>", head_of(trace, results)]
     parts += [f"<p>{escape(note)}</p>" for note in notes]
-    parts += [clwa_section(matplotlib, results), runs_section(results), time_section(matplotlib, results), apps_section(results),
+    parts += [clwa_section(matplotlib, results), runs_section(results), time_section(matplotlib, results),
+              calibration_section(matplotlib, results), apps_section(results),
               fixed_section(results), "<h2>How bytes are counted</h2>",
               "<p>" + " ".join(escape(sentence) for sentence in counting(results[0])) + "</p>",
               "<h2>How this page was made</h2>", f"<pre>{escape(shlex.join(['flashield-sim', *arguments]))}</pre>",

@@ -142,3 +142,22 @@ def over_time(matplotlib, name, lines, which, up):
     plot.axes.set_xlim(0, span / unit or 1)
     plot.label(f"time of the trace, {unit_name}", up)
     return plot.svg()
+
+
+def expectations(matplotlib, name, points):
+    """Accesses that came against those that were expected. points: (number, marker, rows of a calibration); on the grey line the
+    two are equal. The scales are logarithmic, and linear up to a tenth."""
+    plot = Plot(matplotlib, name)
+    most = max((value for _, _, rows in points for row in rows for value in (row["expected"], row["observed"])), default=1)
+    ends = [0, 1.3 * max(most, 0.1)]
+    plot.axes.plot(ends, ends, color=FAINT, linewidth=1.2, zorder=1)
+    for number, shape, rows in points:
+        plot.axes.plot([row["expected"] for row in rows], [row["observed"] for row in rows], color=colour(number),
+                       marker=shape, markersize=5, linestyle="none", clip_on=False, zorder=3)
+    for set_scale, set_limits in ((plot.axes.set_xscale, plot.axes.set_xlim), (plot.axes.set_yscale, plot.axes.set_ylim)):
+        set_scale("symlog", linthresh=0.1)
+        set_limits(*ends)
+    plot.axes.xaxis.set_major_formatter("{x:g}")
+    plot.axes.yaxis.set_major_formatter("{x:g}")
+    plot.label("accesses expected of a sample", "accesses that came")
+    return plot.svg()

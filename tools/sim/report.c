@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "tools/sim/calibration.h"
 
 static void print(json_t *line)
 {
@@ -154,6 +155,8 @@ json_t *report_result(const struct sim_run *run, const struct sim_result *result
 	add_flash(object, result);
 	json_object_set_new(object, "cpu_seconds", json_real(result->cpu_seconds));
 	json_object_set_new(object, "requests_per_second", json_real((double)played / (result->cpu_seconds + 1e-9)));
+	json_object_set_new(object, "calibration", calibration_json(&result->samples));
+	json_object_set_new(object, "features", features_json(&result->samples));
 	json_object_set_new(object, "apps", apps_of(run, result));
 	json_object_set_new(object, "series", series_of(result));
 	return object;

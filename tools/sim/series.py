@@ -58,6 +58,12 @@ def distinct(line):
     return [(f"{line.policy}, budget {run['clwa_budget']:g}" if several and run["clwa_budget"] else line.policy, run) for run in runs]
 
 
+def calibrations(line, by):
+    """(name, place among the line's runs, rows of tenths) of those runs of a line that have samples judged by "model" or "count"."""
+    found = [(name, place, (run["calibration"] or {}).get(by)) for place, (name, run) in enumerate(distinct(line))]
+    return [one for one in found if one[2]]
+
+
 def ratio(part, whole):
     return part / whole if whole else None
 

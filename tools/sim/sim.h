@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "tools/common/spool.h"
+#include "tools/sim/sample_set.h"
 
 /* What a policy is told about a request. */
 struct sim_access {
@@ -97,6 +98,9 @@ struct sim_policy_ops {
 	void (*set)(struct sim_policy *policy, const struct sim_access *access, bool filled);
 	void (*remove)(struct sim_policy *policy, const struct sim_access *access);
 	void (*figures)(const struct sim_policy *policy, struct sim_figures *out);
+	/* The labelled samples that it has now; their number, or a code. The caller frees *out by mem_free. NULL: the policy
+	   takes no samples. */
+	long (*samples)(struct sim_policy *policy, struct clf_labelled **out);
 	void (*destroy)(struct sim_policy *policy);
 };
 
@@ -139,6 +143,7 @@ struct sim_result {
 	struct sim_figures begin, end; /* at the end of warm-up, and at the end */
 	struct sim_point series[SIM_SERIES];
 	uint32_t points;
+	struct sample_set samples; /* after warm-up, of policies that take some */
 	double cpu_seconds;
 };
 
@@ -157,7 +162,7 @@ struct sim_run {
 };
 
 /* Plays the trace. config.next_get is the driver's. FS_OK; else a code of create with its reason. The caller frees
-   out->apps by mem_free. */
+   out->apps by mem_free, and out->samples by sample_set_fini. */
 FS_MUST_CHECK int sim_play(const struct sim_run *run, struct sim_result *out, char reason[256]);
 
 #endif

@@ -89,3 +89,9 @@ void store_get_status(struct store *store, struct store_status *out)
 	if (store->index)
 		status_of_flash(store, out);
 }
+
+long store_get_samples(struct store *store, struct clf_labelled **out)
+{
+	*out = NULL;
+	return store->classifier ? clf_get_samples(store->classifier, out) : 0;
+}

@@ -52,6 +52,7 @@ static struct sim_counts play(const struct sim_run *run)
 	assert_int_equal(result->apps[0].gets + result->apps[1].gets, result->all.gets);
 	counts = result->all;
 	mem_free(result->apps);
+	sample_set_fini(&result->samples);
 	mem_free(result);
 	return counts;
 }
@@ -115,6 +116,7 @@ static void test_the_series_ends_with_the_run(void **state)
 		assert_in_range(result->points, 1, SIM_SERIES);
 		assert_int_equal(result->series[result->points - 1].counts.requests, limit);
 		mem_free(result->apps);
+		sample_set_fini(&result->samples);
 	}
 	mem_free(result);
 }

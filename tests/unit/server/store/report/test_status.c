@@ -60,6 +60,28 @@ static void without_flash_its_figures_are_zero(void **state)
 	assert_int_equal(memory.heap, memory.items + memory.tables + memory.stripes);
 }
 
+static void only_a_store_with_flash_has_samples(void **state)
+{
+	struct clf_labelled sample, *labelled = &sample;
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	assert_int_equal(store_get_samples(h->store, &labelled), 0);
+	assert_null(labelled);
+}
+
+static void no_sample_is_labelled_at_the_start(void **state)
+{
+	struct harness *h = *state;
+	struct clf_labelled *labelled;
+
+	harness_open(h);
+	assert_int_equal(store_get_samples(h->store, &labelled), 0);
+	assert_non_null(labelled); /* to be freed */
+	mem_free(labelled);
+}
+
 /* Accounts go by batches, so that the sum may be below 0 for a moment. */
 static void an_account_below_zero_is_shown_as_nothing(void **state)
 {
@@ -208,6 +230,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_flash_its_figures_are_zero),
+		TEST(only_a_store_with_flash_has_samples),
+		TEST(no_sample_is_labelled_at_the_start),
 		TEST(an_account_below_zero_is_shown_as_nothing),
 		TEST(an_empty_store_has_no_objects_and_divides_by_none_of_them),
 		TEST(objects_of_both_tiers_are_counted_once),
