@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True  # where it is installed, nothing is written
 import options  # noqa: E402
 import page  # noqa: E402
 import paper  # noqa: E402
+import paper_page  # noqa: E402
 import plots  # noqa: E402
 import size  # noqa: E402
 import table  # noqa: E402
@@ -84,13 +85,18 @@ def beside(name):
     return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), name)
 
 
-def print_paper(chosen):
+def print_paper(chosen, arguments):
+    matplotlib = plotting(chosen.report)
     output = open_output(chosen.json, "json")
+    report = open_output(chosen.report, "report") if chosen.report else None
     try:
         tables, complete = paper.tables_of(chosen, play, beside("flashield-bench"))
     except (OSError, subprocess.CalledProcessError) as error:
         tell(f"the trace can't be made: {error}")
         return EXIT_TROUBLE
+    if report:
+        with report:
+            report.write(paper_page.of_tables(matplotlib, tables, arguments, version()))
     if chosen.json:
         with output:
             for one in tables:
@@ -111,7 +117,8 @@ def list_policies():
 
 def main(arguments):
     chosen = options.parse(arguments, version)
-    commands = {"run": lambda one: run(one, arguments), "size": find_size, "paper": print_paper, "policies": lambda _: list_policies()}
+    commands = {"run": lambda one: run(one, arguments), "size": find_size, "paper": lambda one: print_paper(one, arguments),
+                "policies": lambda _: list_policies()}
     return commands[chosen.command](chosen)
 
 

@@ -18,7 +18,7 @@ Plays a trace in virtual time against the daemon's engine and other cache polici
 and the bytes that each writes to flash. "policies" lists them.
 """
 PAPER = """\
-Prints tables 2 to 8 and figures 2 and 8 of the Flashield paper, with ours beside the paper's. The Memcachier trace is
+Prints tables 2 to 8 and figures 2, 4 and 8 of the Flashield paper, with ours beside the paper's. The Memcachier trace is
 private: ours are of a trace with its published statistics, by flashield-tracegen. A figure that can't be produced at the
 scale is left out, and a note says why.
 """
@@ -254,6 +254,7 @@ def add_paper(commands):
     paper.add_argument("--seed", metavar="N", type=count_to(2**32), default=1, help="of the trace and of what is random  (1)")
     paper.add_argument("--jobs", metavar="N", type=count_to(1024), default=len(os.sched_getaffinity(0)), help="runs at a time  (the CPUs)")
     paper.add_argument("--json", metavar="FILE", help="an object for each table, one per line; -: in place of the tables")
+    paper.add_argument("--report", metavar="FILE.html", help="a page with the tables and plots of figures 4 and 8; needs python3-matplotlib")
     paper.add_argument("--quiet", action="store_true", help="no progress bar")
     paper.add_argument("--help", action="help", help="prints this")
 
@@ -276,6 +277,8 @@ def parse(arguments, version):
     chosen = parser.parse_args(arguments)
     if chosen.command != "policies" and chosen.trace == "-":
         parser.error("--trace: it is read from a file, not from standard input")
+    if getattr(chosen, "report", None) == "-":
+        parser.error("--report: it is written to a file, not to standard output")
     if chosen.command == "run":
         check(chosen, parser)
     if chosen.command == "size" and chosen.hit_ratio is None and chosen.write_budget is None:
@@ -294,8 +297,6 @@ def check(chosen, parser):
         parser.error("--ratio: it divides --capacity, which is not given")
     if chosen.value_bytes_only and chosen.count_objects:
         parser.error("only one of --value-bytes-only, --count-objects can be given")
-    if chosen.report == "-":
-        parser.error("--report: it is written to a file, not to standard output")
     if chosen.referee and chosen.changed_sizes == "update":
         parser.error("--changed-sizes: --referee says already what a changed size is")
 

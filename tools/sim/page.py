@@ -198,20 +198,23 @@ def settings_of(result):
     yield "options of the engine", result["options"] or "none"
 
 
+def whole(title, heading, parts, arguments, settings):
+    """A page's text around its parts. arguments: the command line without the program; settings: names and values below it."""
+    return "\n".join([
+        '<!DOCTYPE html>', '<html lang="en">', "<head>", '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">',
+        f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", "</head>", "<body>", f"<h1>{escape(heading)}</h1>", *parts,
+        "<h2>How this page was made</h2>", f"<pre>{escape(shlex.join(['flashield-sim', *arguments]))}</pre>",
+        definitions(settings), "</body>", "</html>"]) + "\n"
+
+
 def page(matplotlib, trace, results, arguments, version):
     """The page's text. arguments: the command line without the program; version: its line."""
     path = results[0]["trace"]["path"]
-    notes = list(table.notes_of(trace, results))
-    parts = ['<!DOCTYPE html>', '<html lang="en">', "<head>", '<meta charset="utf-8">',
-             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">',
-             f"<title>flashield-sim: {escape(path)}</title>", f"<style>{STYLE}</style>", "</head>", "<body>",
-             f"<h1>Cache policies on {escape(path.rsplit('/', 1)[-1])}</h1>", head_of(trace, results)]
-    parts += [f"<p>{escape(note)}</p>" for note in notes]
-    parts += [clwa_section(matplotlib, results), runs_section(results), time_section(matplotlib, results),
-              calibration_section(matplotlib, results), apps_section(results),
-              fixed_section(results), "<h2>How bytes are counted</h2>",
-              "<p>" + " ".join(escape(sentence) for sentence in counting(results[0])) + "</p>",
-              "<h2>How this page was made</h2>", f"<pre>{escape(shlex.join(['flashield-sim', *arguments]))}</pre>",
-              definitions([("version", version), *settings_of(results[0])]), "</body>", "</html>"]
-    return "\n".join(parts) + "\n"
+    parts = [head_of(trace, results), *(f"<p>{escape(note)}</p>" for note in table.notes_of(trace, results)),
+             clwa_section(matplotlib, results), runs_section(results), time_section(matplotlib, results),
+             calibration_section(matplotlib, results), apps_section(results), fixed_section(results),
+             "<h2>How bytes are counted</h2>", "<p>" + " ".join(escape(sentence) for sentence in counting(results[0])) + "</p>"]
+    return whole(f"flashield-sim: {path}", f"Cache policies on {path.rsplit('/', 1)[-1]}", parts, arguments,
+                 [("version", version), *settings_of(results[0])])

@@ -25,12 +25,17 @@ PAPER_MODE = "label-mode=paper,flash-write-ratio=0"
 KINDS = {"flashield": "Flashield", "ripq": "RIPQ", "victim": "victim"}
 
 
+def cell_text(value):
+    return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
+
+
 class Table:
-    """Rows of cells; a cell is the paper's figure and ours, None where there is none."""
+    """Rows of cells; a cell is the paper's figure and ours, None where there is none. curves: of a figure, for a plot: lists of
+    points by panel and line."""
 
     def __init__(self, name, title, columns):
         self.name, self.title, self.columns = name, title, columns
-        self.rows, self.notes = {}, []
+        self.rows, self.notes, self.curves = {}, [], {}
 
     def put(self, row, column, paper, ours):
         self.rows.setdefault(row, {})[column] = (paper, ours)
@@ -38,15 +43,13 @@ class Table:
     def as_json(self):
         rows = [{"row": row, "cells": {column: {"paper": paper, "ours": ours} for column, (paper, ours) in cells.items()}}
                 for row, cells in self.rows.items()]
-        return {"name": self.name, "title": self.title, "rows": rows, "notes": self.notes}
+        curves = {"curves": self.curves} if self.curves else {}
+        return {"name": self.name, "title": self.title, "rows": rows, "notes": self.notes, **curves}
 
     def lines(self):
-        def text(value):
-            return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
-
         shown = [["", *self.columns]]
         for row, cells in self.rows.items():
-            shown.append([row, *(" | ".join(map(text, cells[column])) if column in cells else "" for column in self.columns)])
+            shown.append([row, *(" | ".join(map(cell_text, cells[column])) if column in cells else "" for column in self.columns)])
         widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
         yield f"{self.name}: {self.title}  (paper | ours)" if self.rows else self.name
         if self.rows:
@@ -261,6 +264,48 @@ def table_8(bench):
     return table
 
 
+def features_of(bench):
+    """The samples by feature of the application of figure 4 where the engine could play it, else of the one with the most;
+    None and None without any."""
+    def samples(run):
+        return sum(row["samples"] for row in run["features"][0]["rows"])
+
+    found = {name: run for name, run in bench.results.items() if name[0] in ("flashield", "svm") and run["features"]}
+    apps = [name for name in found if name[1:2] == (published.FIGURE_4_APP,)]
+    name = max(apps or found, key=lambda one: samples(found[one]), default=None)
+    return name, found[name]["features"] if name else None
+
+
+def figure_4(bench):
+    table = Table("Figure 4", f"objects read more than {published.FIGURE_4_READS} times within the horizon, in %, by each feature",
+                  ["lowest values", "highest values"])
+    name, features = features_of(bench)
+    for feature in (features or [])[:len(published.FIGURE_4)]:
+        rows, letter = feature["rows"], published.FIGURE_4[feature["feature"]]
+        if not rows:
+            continue
+        for column, row in zip(table.columns, (rows[0], rows[-1]), strict=True):
+            table.put(letter, column, None, 100 * row["read_often"])
+        table.curves[letter] = {"read": [(row["value"], 100 * row["read"]) for row in rows],
+                                f"read more than {published.FIGURE_4_READS} times": [(row["value"], 100 * row["read_often"]) for row in rows]}
+    what = "the trace" if bench.chosen.trace else f"application {name[1]}" if name else ""
+    table.notes.append(f"Ours: {what}, the engine's samples in mode paper, in groups of about equally many by the value of each feature. The "
+                       f"paper plots application {published.FIGURE_4_APP} with an hour as horizon, and gives no numbers." if features else
+                       "Not produced: no DRAM is large enough for the engine at this scale.")
+    return table
+
+
+def fill_curves(rows, kind):
+    """{functions: [(bytes of objects over the segment's, fill in percent)]} of flashield-bench's rows of a kind."""
+    found = {}
+    for row, cells in rows.items():
+        placement, comma, functions = row.rpartition(", ")
+        if placement == kind and comma:
+            points = [(float(name[5:-5]), values[0]) for name, values in cells.items() if name.startswith("fill_") and name[5:-5]]
+            found[f"{functions} function{'s' * (functions != '1')}"] = points
+    return found
+
+
 def figure_8(chosen, folder, program):
     table = Table("Figure 8", "fill of a segment, 16 hash functions, objects of twice its bytes", ["paper's placement", "sweep"])
     path = os.path.join(folder, "placement.json")
@@ -278,6 +323,7 @@ def figure_8(chosen, folder, program):
         [(row, found)] = [(row, found) for row, found in rows.items() if row.endswith(kind)][:1]
         for name, label in names.items():
             table.put(label, column, published.FIGURE_8[label], found[name][0])
+        table.curves[column] = fill_curves(rows, kind[1:].partition(",")[0])
     table.notes.append(f"By flashield-bench placement, with objects as the generator draws them and segments of {row.split(' sweep')[0]}; the paper's "
                        "have 512 MB.")
     return table
@@ -285,8 +331,7 @@ def figure_8(chosen, folder, program):
 
 def left_out():
     table = Table("Not produced", "", [])
-    table.notes += ["Figure 4: the paper's text gives no figure of its plots to compare with, and the simulation keeps no samples.",
-                    "Table 9: it measures a server; flashield-bench does.",
+    table.notes += ["Table 9: it measures a server; flashield-bench does.",
                     "Figures 1, 3, 5, 6, 7 and table 1 show a drive, drawings and prices."]
     return table
 
@@ -317,8 +362,12 @@ def generated(bench, bench_program):
         for app in published.TABLE_6:
             paper_trace.make(app, bench.scale, bench.chosen.seed, path, paper_trace.Tally())
             bench.run(path, end_to_end_runs(bench, app))
+        fields = flashield_fields(published.FIGURE_4_APP, bench.scale, 7, SEGMENT_BYTES)
+        if fields:
+            paper_trace.make(published.FIGURE_4_APP, bench.scale, bench.chosen.seed, path, paper_trace.Tally())
+            bench.run(path, [(("flashield", published.FIGURE_4_APP, 1), fields)])
         return [input_note(bench), *sizes_tables(tally), table_3(bench), table_4(bench), table_5(bench), *table_6(bench),
-                table_7(bench), table_8(bench), figure_8(bench.chosen, folder, bench_program), left_out()]
+                table_7(bench), table_8(bench), figure_4(bench), figure_8(bench.chosen, folder, bench_program), left_out()]
 
 
 def given_runs(bench, size):
@@ -366,7 +415,7 @@ def given(bench):
     if ("flashield", 1) in bench.small:
         for table in (end, thresholds):
             table.notes.append(f"DRAM holds fewer than {SEGMENTS_LEAST} segments of {SEGMENT_LEAST >> 10} KiB, the engine's smallest.")
-    return [note, one_tier, end, thresholds, ratios]
+    return [note, one_tier, end, thresholds, ratios, figure_4(bench)]
 
 
 def tables_of(chosen, play, bench_program):

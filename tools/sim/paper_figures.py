@@ -46,6 +46,12 @@ TABLE_8_SEGMENT_BYTES = 2 << 20
 
 CLWA_FACTORS = {"mean": 16, "median": 5}  # section 1: RIPQ's CLWA over Flashield's
 
+FIGURE_4_APP, FIGURE_4_READS = 19, 10  # section 3.1: of objects that are read more often than that
+FIGURE_4 = {  # our name of a feature, and the paper's
+    "reads": "(a) past reads", "mean_gap": "(b) mean time between reads, s", "last_gap": "(c) time between the last two reads, s",
+    "max_gap": "(d) longest time between reads, s", "first_gap": "(e) time to the first read, s",
+}
+
 FIGURE_8 = {"fill % at twice the bytes": 99, "hashes per object": 8.2}  # section 5.3: 512 MB segments, 16 functions, 1 GB of objects
 
 # Published with the paper's own simulator and with Cliffhanger: bytes that Memcachier gave to each application.

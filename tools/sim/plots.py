@@ -161,3 +161,19 @@ def expectations(matplotlib, name, points):
     plot.axes.yaxis.set_major_formatter("{x:g}")
     plot.label("accesses expected of a sample", "accesses that came")
     return plot.svg()
+
+
+def curves(matplotlib, name, lines, across, up, logarithmic=False):
+    """Lists of points as lines with markers, each in the next colour."""
+    plot = Plot(matplotlib, name)
+    for number, points in enumerate(lines):
+        plot.axes.plot([x for x, _ in points], [y for _, y in points], color=colour(number), marker="o", markersize=4,
+                       linewidth=1.4, clip_on=False, zorder=3)
+    if logarithmic:
+        plot.axes.set_xscale("symlog", linthresh=1)
+        plot.axes.set_xlim(0)
+        plot.axes.xaxis.set_major_formatter("{x:g}")
+    low, high = plot.axes.get_ylim()
+    plot.axes.set_ylim(max(low, 0), min(high, 100))
+    plot.label(across, up)
+    return plot.svg()
