@@ -9,9 +9,11 @@ OFTEN_UP = "of the objects, %"
 
 
 def table_of(one):
-    """Two columns for each of the table's: the paper's figure and ours."""
-    heads = [""] + [f"{column}, {whose}" for column in one.columns for whose in ("paper", "ours")]
-    rows = [[row] + [paper.cell_text(value) for column in one.columns for value in cells.get(column, (None, None))]
+    """Two columns for each of the table's, the paper's figure and ours; one where the paper has none."""
+    columns = [(column, side) for column in one.columns for side in (0, 1)
+               if side or any(cells[column][0] is not None for cells in one.rows.values() if column in cells)]
+    heads = [""] + [f"{column}, {('paper', 'ours')[side]}" for column, side in columns]
+    rows = [[row] + [paper.cell_text(cells[column][side]) if column in cells else "" for column, side in columns]
             for row, cells in one.rows.items()]
     return page.grid(heads, rows) if rows else ""
 
