@@ -54,10 +54,6 @@ struct conn {
 	uint64_t last_answer_ns;
 };
 
-/* Connects a socket. server is HOST:PORT or the path of a unix socket. Returns 0, or a negative error with a message
-   in error. Blocks for at most timeout_us per address. */
-int conn_connect(const char *server, uint64_t timeout_us, int *fd, char error[256]) FS_MUST_CHECK;
-
 /* Takes the socket over and makes it non-blocking; fini closes it. depth: the requests
    under way at most. */
 void conn_init(struct conn *conn, int fd, uint32_t depth);

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "tools/common/args.h"
+#include "tools/common/connect.h"
 #include "tools/common/value.h"
 #include "tools/replay/report.h"
 #include "tools/replay/worker.h"
@@ -40,7 +41,7 @@ static void connect_control(const struct replay_options *options, struct server_
 {
 	char error[256];
 
-	if (conn_connect(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
+	if (connect_server(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
 		arg_die("%s", error);
 	if (options->flush_first && !server_flush(stats->fd))
 		arg_die("the server at %s did not accept flush_all", options->server);
@@ -49,7 +50,7 @@ static void connect_control(const struct replay_options *options, struct server_
 		return;
 	/* twemproxy closes a connection on which stats are asked for. */
 	close(stats->fd);
-	if (conn_connect(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
+	if (connect_server(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
 		arg_die("%s", error);
 	if (!server_tells_version(stats->fd))
 		arg_die("the server at %s does not answer \"stats\": is it a memcached server?", options->server);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "tools/common/connect.h"
 
 #define EVENTS 64
 #define WAIT_NS 50000000ll
@@ -276,7 +277,7 @@ int workers_create(struct run *run, struct worker **out, char error[256])
 		struct worker *worker = &workers[i % options->threads];
 		struct conn *conn = &worker->conns[i / options->threads];
 		struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
-		int fd, code = conn_connect(options->server, options->timeout_us, &fd, error);
+		int fd, code = connect_server(options->server, options->timeout_us, &fd, error);
 
 		if (code != FS_OK)
 			return code;
