@@ -17,7 +17,9 @@
 #include "base/lock.h"
 #include "server/conn/conn.h"
 
-#define DRAIN_MS 20
+/* Between two drains: the shorter the more lines come, so that the threads' rings don't fill. */
+#define DRAIN_LEAST_MS 1
+#define DRAIN_MOST_MS 20
 
 struct watcher {
 	struct watcher *next;
@@ -25,6 +27,7 @@ struct watcher {
 	struct loan *loan;
 	unsigned streams;
 	bool gone;
+	bool stuck; /* its socket is full; until the next drain */
 	uint64_t skipped; /* lines that it missed since the last one that it got */
 	size_t head, tail; /* bytes that wait to be sent */
 	char buffer[];
@@ -38,6 +41,7 @@ struct watch {
 	struct watcher *joining;
 	bool stopping;
 	struct watcher *watchers; /* the watch thread's */
+	int pause_ms; /* the watch thread's: until the next drain */
 	atomic_uint count; /* watchers and those whose loan has not begun; at most WATCHERS_MAX stay */
 	_Atomic uint64_t sent, skipped;
 };
@@ -151,6 +155,33 @@ static bool append_line(struct watch *watch, struct watcher *watcher, const char
 	return true;
 }
 
+static void send_some(struct watcher *watcher)
+{
+	while (watcher->head < watcher->tail) {
+		ssize_t sent = loan_send(watcher->loan, watcher->buffer + watcher->head, watcher->tail - watcher->head);
+
+		if (sent < 0) {
+			watcher->gone = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+			return;
+		}
+		must((size_t)sent <= watcher->tail - watcher->head);
+		watcher->head += (size_t)sent;
+	}
+	watcher->head = watcher->tail = 0;
+}
+
+/* Makes room by sending, unless the socket is full. */
+static bool append_or_send(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+{
+	if (append_line(watch, watcher, line, length))
+		return true;
+	if (watcher->stuck)
+		return false;
+	send_some(watcher);
+	watcher->stuck = watcher->head < watcher->tail;
+	return append_line(watch, watcher, line, length);
+}
+
 static void give_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
 {
 	char note[64];
@@ -158,10 +189,10 @@ static void give_line(struct watch *watch, struct watcher *watcher, const char *
 
 	if (watcher->skipped > 0) {
 		note_length = snprintf(note, sizeof(note), "skipped=%" PRIu64 "\n", watcher->skipped);
-		if (append_line(watch, watcher, note, (size_t)note_length))
+		if (append_or_send(watch, watcher, note, (size_t)note_length))
 			watcher->skipped = 0;
 	}
-	if (watcher->skipped == 0 && append_line(watch, watcher, line, length)) {
+	if (watcher->skipped == 0 && append_or_send(watch, watcher, line, length)) {
 		atomic_fetch_add(&watch->sent, 1);
 	} else {
 		watcher->skipped++;
@@ -176,21 +207,6 @@ static void see_line(void *context, enum event_stream stream, const char *line, 
 	for (struct watcher *w = watch->watchers; w; w = w->next)
 		if (w->streams >> stream & 1)
 			give_line(watch, w, line, length);
-}
-
-static void send_some(struct watcher *watcher)
-{
-	while (watcher->head < watcher->tail) {
-		ssize_t sent = loan_send(watcher->loan, watcher->buffer + watcher->head, watcher->tail - watcher->head);
-
-		if (sent < 0) {
-			watcher->gone = errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-			return;
-		}
-		must((size_t)sent <= watcher->tail - watcher->head);
-		watcher->head += (size_t)sent;
-	}
-	watcher->head = watcher->tail = 0;
 }
 
 static void dismiss_watcher(struct watch *watch, bool all)
@@ -221,7 +237,7 @@ static void sleep_until_due(const struct watch *watch)
 		fds[count].fd = loan_fd(w->loan);
 		fds[count++].events = w->head < w->tail ? POLLOUT : 0;
 	}
-	if (poll(fds, count, watch->watchers ? DRAIN_MS : -1) > 0 && fds[0].revents &&
+	if (poll(fds, count, watch->watchers ? watch->pause_ms : -1) > 0 && fds[0].revents &&
 	    read(watch->wake_fd, &times, sizeof(times)) < 0)
 		return;
 }
@@ -236,6 +252,20 @@ static bool told_to_stop(struct watch *watch)
 	return stopping;
 }
 
+static void drain(struct watch *watch)
+{
+	int lines;
+
+	for (struct watcher *w = watch->watchers; w; w = w->next)
+		w->stuck = false;
+	lines = events_drain(see_line, watch);
+	if (lines < 0)
+		atomic_fetch_add(&watch->skipped, 1);
+	watch->pause_ms = lines != 0 ? DRAIN_LEAST_MS : 2 * watch->pause_ms;
+	if (watch->pause_ms > DRAIN_MOST_MS)
+		watch->pause_ms = DRAIN_MOST_MS;
+}
+
 static void *watch_main(void *context)
 {
 	struct watch *watch = context;
@@ -244,8 +274,7 @@ static void *watch_main(void *context)
 		sleep_until_due(watch);
 		admit_watchers(watch);
 		want_streams(watch);
-		if (events_drain(see_line, watch) < 0)
-			atomic_fetch_add(&watch->skipped, 1);
+		drain(watch);
 		for (struct watcher *w = watch->watchers; w; w = w->next) {
 			send_some(w);
 			w->gone = w->gone || loan_peer_gone(w->loan);
@@ -265,6 +294,7 @@ int watch_start(struct watch **out, size_t buffer_bytes)
 {
 	struct watch *watch = mem_must_zalloc(sizeof(*watch));
 
+	watch->pause_ms = DRAIN_MOST_MS;
 	watch->buffer_bytes = buffer_bytes < EVENT_LINE_MAX ? EVENT_LINE_MAX : buffer_bytes;
 	lock_init(&watch->lock, LOCK_LEAF);
 	watch->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

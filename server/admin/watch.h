@@ -2,7 +2,7 @@
 /*
  * "watch": connections that are sent what happens in the daemon (base/events.h), line by line.
  *
- *   worker: watch_join --conn_lend--> watch thread: drain events every 20 ms --> each watcher's buffer --> loan_send
+ *   worker: watch_join --conn_lend--> watch thread: drain events every 1 to 20 ms --> each watcher's buffer --> loan_send
  *
  * A watcher that reads too slowly has its lines skipped once its buffer (-o watcher_logbuf_size) is full, and is told
  * how many. Bytes that it sends are ignored. It watches until it closes.

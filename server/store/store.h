@@ -315,7 +315,7 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
 struct store_told {
 	unsigned class; /* size class (store_class_status); of a joined piece, the piece's; 0: there was no object */
 	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
-	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires, or has expired */
+	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires; UINT32_MAX: has expired */
 };
 /* Fills out for a request that is done and whose value is not released yet. The worker's thread. */
 void store_tell(const struct store *store, const struct store_request *request, struct store_told *out);

@@ -127,6 +127,14 @@ void count_result(struct store_context *context, const struct store_request *req
 	}
 }
 
+/* As in memcached, what has expired has a TTL below zero, without its sign. */
+static uint32_t told_ttl(uint32_t expiry, uint32_t now_seconds)
+{
+	uint32_t left = store_ttl(expiry, now_seconds);
+
+	return expiry > 0 && left == 0 ? UINT32_MAX : left;
+}
+
 void store_tell(const struct store *store, const struct store_request *request, struct store_told *out)
 {
 	bool stores = request->op >= STORE_SET && request->op <= STORE_CAS;
@@ -141,5 +149,5 @@ void store_tell(const struct store *store, const struct store_request *request, 
 	if (stores && out->class != 0)
 		out->value_bytes = (uint32_t)request->number;
 	if ((stores && out->class != 0) || request->op == STORE_GAT || request->op == STORE_TOUCH)
-		out->ttl_seconds = store_ttl(request->expiry, store_now_seconds(store, clk_now_us(store->clock)));
+		out->ttl_seconds = told_ttl(request->expiry, store_now_seconds(store, clk_now_us(store->clock)));
 }

@@ -360,7 +360,7 @@ static void a_watcher_is_told_of_the_object_that_a_request_met_or_brought(void *
 	assert_told(told_plain(h, STORE_GET, 0), class, 100, 0);
 	assert_told(told_plain(h, STORE_GAT, 70), class, 100, 70);
 	assert_told(told_plain(h, STORE_TOUCH, 0), class, 0, 0); /* never expires */
-	assert_told(told_storing(h, STORE_ADD, -1), class, 100, 0); /* has expired */
+	assert_told(told_storing(h, STORE_ADD, -1), class, 100, UINT32_MAX); /* has expired */
 	assert_told(told_plain(h, STORE_DELETE, 0), class, 0, 0);
 	assert_told(told_plain(h, STORE_GET, 0), 0, 0, 0);
 }
