@@ -2,7 +2,8 @@
 /*
  * Request traces: one row per request, in four column formats, plain or gzip.
  *
- *   flashield   time_ms,app,op,key,key_size,value_size,ttl_s            (with this header line)
+ *   flashield   time_ms,app,op,key,key_size,value_size,ttl_s            (with this header line;
+ *               app and key are any texts without a comma, but not -1)
  *   memcachier  time_s,app,type,key_size,value_size,key,hit             (no header)
  *   twitter     time_s,key,key_size,value_size,client,op,ttl_s          (no header)
  *   meta        op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase[,sub_usecase]

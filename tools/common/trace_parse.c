@@ -146,20 +146,26 @@ static int set_key(struct trace_row *row, struct field key, struct field app, co
 	return FS_OK;
 }
 
+/* -1 is a number that isn't known. */
+static bool is_name(struct field field)
+{
+	return field.length > 0 && !is_word(field, "-1");
+}
+
 static int parse_flashield(const struct field *f, int fields, struct trace_row *row, const char **why)
 {
-	int64_t time_ms, number;
+	int64_t time_ms;
 
 	if (fields != 7)
 		return broken(why, "not 7 columns");
 	if (!whole(f[0], &time_ms))
 		return broken(why, "time_ms is not a whole number");
-	if (!whole(f[1], &number) || number < 0)
-		return broken(why, "app is not a whole number");
+	if (!is_name(f[1]))
+		return broken(why, "app is empty or -1");
 	if (!op_field(f[2], &row->op) || row->op == TRACE_OTHER)
 		return broken(why, "op is not get, set or delete");
-	if (!whole(f[3], &number) || number < 0)
-		return broken(why, "key is not a whole number");
+	if (!is_name(f[3]))
+		return broken(why, "key is empty or -1");
 	if (!size_field(f[4], 65535, &row->key_size))
 		return broken(why, "key_size is not a whole number from -1 to 65535");
 	if (!size_field(f[5], TRACE_MAX_VALUE_BYTES, &row->value_size))

@@ -37,6 +37,7 @@ static void broken_flashield_lines_are_refused(void **state)
 					     "x,1,get,0,48,87,0",
 					     "1.5,1,get,0,48,87,0",
 					     "1,-1,get,0,48,87,0",
+					     "1,,get,0,48,87,0",
 					     "1,1,fetch,0,48,87,0",
 					     "1,1,,0,48,87,0",
 					     "1,1,get,,48,87,0",
@@ -138,6 +139,9 @@ static void flashield_rows_are_read(void **state)
 	assert_int_equal(row.repeat, 1);
 	assert_memory_equal(row.key, "17", row.key_length);
 	assert_memory_equal(row.app, "3", row.app_length);
+	assert_int_equal(parse(TRACE_FLASHIELD, "91,shop,get,7f3a,72,209,0", &row), FS_OK);
+	assert_memory_equal(row.key, "7f3a", row.key_length);
+	assert_memory_equal(row.app, "shop", row.app_length);
 	assert_int_equal(parse(TRACE_FLASHIELD, "-1,3,delete,17,-1,-1,0", &row), FS_OK);
 	assert_int_equal(row.time_us, -1);
 	assert_int_equal(row.op, TRACE_DELETE);
