@@ -66,6 +66,7 @@ server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2 -lsystemd -lsecco
 tool_libs := -ljansson -lz
 # What a single tool needs.
 tool_libs_top := -lncursesw -ltinfo
+tool_libs_record := -lcrypto
 
 # --- sources, by folder -----------------------------------------------------------------------
 
@@ -266,7 +267,7 @@ $(O)/lib/%.a: $$(call objects,$$(subst -,/,$$*))
 $(O)/lib/all-server.a: $(server_objs)
 	$(call show,AR,$@)$(archive)
 
-$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect sim top,$(tool_dirs))))
+$(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect record sim top,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
 $(B)/flashield: $(server_objs) $(lib_engine)
@@ -321,6 +322,7 @@ below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
 below_base/metrics := $(addprefix $(O)/lib/,base-metrics.a base.a)
 below_tools/bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
+below_tools/record := $(O)/lib/tools-record.a $(O)/lib/tools-common.a $(lib_engine)
 below_tools/sim := $(O)/lib/tools-sim.a $(O)/lib/tools-common.a $(lib_engine)
 below_tools/top := $(addprefix $(O)/lib/,tools-top.a tools-common.a conf.a base-metrics.a base.a)
 # inspect reads the format from its page alone: nothing of the engine is there to be linked.

@@ -64,6 +64,7 @@ _flashield_tool() {
 	flashield-replay:--mode) words='look-aside literal gets-only' ;;
 	flashield-replay:--ttl) words='none scaled real' ;;
 	flashield-tracegen:--format) words='flashield memcachier' ;;
+	flashield-record:--apps) words='hash name none' ;;
 	flashield-bench:--daemon|flashield-bench:--memcached|flashield-bench:--dir) ;;
 	flashield-bench:--json|flashield-bench:--base|flashield-bench:--path) ;;
 	flashield-bench:*) words=$("$1" --list 2>/dev/null) ;;
@@ -81,4 +82,4 @@ _flashield_tool() {
 }
 
 complete -F _flashield flashield
-complete -F _flashield_tool flashield-bench flashield-inspect flashield-replay flashield-sim flashield-top flashield-tracegen
+complete -F _flashield_tool flashield-bench flashield-inspect flashield-record flashield-replay flashield-sim flashield-top flashield-tracegen

@@ -116,7 +116,10 @@ void progress_show(struct progress *progress, double fraction, const char *note)
 	memset(bar, '.', BAR_WIDTH);
 	memset(bar, '#', (size_t)filled);
 	bar[BAR_WIDTH] = 0;
-	width = fprintf(stderr, "\r[%s] %3.0f %%  %s", bar, fraction * 100, note);
+	if (fraction < 0)
+		width = fprintf(stderr, "\r%s", note);
+	else
+		width = fprintf(stderr, "\r[%s] %3.0f %%  %s", bar, fraction * 100, note);
 	if (width < progress->drawn_width)
 		fprintf(stderr, "%*s", progress->drawn_width - width, "");
 	progress->drawn_width = width;

@@ -32,7 +32,8 @@ struct progress {
 	int drawn_width;
 };
 
-/* quiet: nothing is shown. show takes the part that is done, from 0 to 1. clear takes the bar away; call it before
+/* quiet: nothing is shown. show takes the part that is done, from 0 to 1, or -1 if nobody knows: then the note stands
+   alone, and on a terminal only. clear takes the bar away; call it before
    other output. */
 void progress_init(struct progress *progress, bool quiet);
 void progress_show(struct progress *progress, double fraction, const char *note);
