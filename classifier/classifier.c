@@ -84,6 +84,7 @@ void clf_destroy(struct clf *clf)
 	counts_fini(&clf->counts);
 	sampler_fini(&clf->sampler);
 	trainer_fini(clf);
+	mem_free(clf->save_path);
 	lock_fini(&clf->model_lock);
 	lock_fini(&clf->budget.lock);
 	offers_fini(&clf->offers);
@@ -207,17 +208,45 @@ void clf_note_moved(struct clf *clf, uint64_t hash, const struct clf_features *f
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement)
+const char *clf_origin_word(enum clf_origin origin)
 {
+	static const char *const words[] = {
+		[CLF_ORIGIN_NONE] = "none",         [CLF_ORIGIN_TRAINED] = "trained", [CLF_ORIGIN_SAVED] = "saved",
+		[CLF_ORIGIN_IMPORTED] = "imported", [CLF_ORIGIN_PINNED] = "pinned",
+	};
+
+	must((unsigned)origin <= CLF_ORIGIN_PINNED);
+	return words[origin];
+}
+
+void clf_publish(struct clf *clf, const struct clf_model *model, enum clf_origin origin,
+		 const struct judgement *judgement)
+{
+	must((origin == CLF_ORIGIN_NONE) == !model);
 	lock_acquire(&clf->model_lock);
 	must(!model || model->samples > 0);
 	clf->common.valid = model != NULL;
+	clf->common.origin = origin;
 	if (model)
 		clf->common.model = *model;
 	clf->judgement = *judgement;
 	atomic_fetch_add_explicit(&clf->model_version, 1, memory_order_release);
 	lock_release(&clf->model_lock);
 	atomic_fetch_add(&clf->version, 1);
+}
+
+void clf_set_judgement(struct clf *clf, const struct judgement *judgement)
+{
+	lock_acquire(&clf->model_lock);
+	clf->judgement = *judgement;
+	lock_release(&clf->model_lock);
+}
+
+void clf_set_reason(struct clf *clf, const char *reason)
+{
+	lock_acquire(&clf->model_lock);
+	snprintf(clf->reason, sizeof(clf->reason), "%s", reason);
+	lock_release(&clf->model_lock);
 }
 
 uint64_t clf_version(const struct clf *clf)
@@ -237,8 +266,10 @@ void clf_get_status(struct clf *clf, struct clf_status *out)
 	out->horizon_ms = clf_horizon_ms(clf, now_ms);
 	lock_acquire(&clf->model_lock);
 	out->model_in_use = clf->common.valid;
+	out->model_origin = clf->common.origin;
+	out->judged = judgement->samples > 0;
 	if (clf->common.valid) {
-		out->model_age_ms = now_ms - model->trained_ms;
+		out->model_age_ms = now_ms - model->trained_ms; /* also where that lies before the clock's zero */
 		out->model_samples = model->samples;
 		memcpy(out->weight, model->weight, sizeof(out->weight));
 		out->bias = model->bias;

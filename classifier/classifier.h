@@ -19,7 +19,7 @@
  * that drives the clock itself calls clf_train_now or clf_train_if_due instead.
  *
  * Errors: 0 or a code of base/error.h. Times are milliseconds of the clock given at creation. hash is the key's hash64.
- * Nothing does I/O.
+ * Only clf_load_model does I/O, and the trainer where it writes accepted models to a file.
  */
 #ifndef FS_CLASSIFIER_CLASSIFIER_H
 #define FS_CLASSIFIER_CLASSIFIER_H
@@ -75,6 +75,9 @@ enum clf_feature {
 	CLF_TTL,
 	CLF_FEATURES
 };
+
+/* Returns a feature's name, as in "mean_gap". Static storage. */
+const char *clf_feature_name(enum clf_feature feature);
 
 /* The object was written now: starts its features anew, without a past. */
 void clf_features_written(struct clf_features *features, uint64_t now_ms);
@@ -133,12 +136,37 @@ FS_MUST_CHECK int clf_start(struct clf *clf);
 void clf_stop(struct clf *clf);
 
 /* Trains in the calling thread, which holds no lock, with all samples labelled so far. True if a new model is in use
-   afterwards. Takes up to seconds. */
+   afterwards. Takes up to seconds. While a pinned model is in use it is judged on these samples instead, and stays. */
 bool clf_train_now(struct clf *clf);
 
 /* Trains like clf_train_now if a training is due by the clock; cheap if none is. The trainer thread calls it at each
    wake, and a program without that thread as its clock moves. */
 bool clf_train_if_due(struct clf *clf);
+
+/* Where the model in use comes from. */
+enum clf_origin {
+	CLF_ORIGIN_NONE, /* there is none */
+	CLF_ORIGIN_TRAINED, /* from this process's own samples */
+	CLF_ORIGIN_SAVED, /* from those of an earlier process, in a file that it has left */
+	CLF_ORIGIN_IMPORTED, /* from a file that the operator names */
+	CLF_ORIGIN_PINNED /* the same, and neither a training nor the guard replaces it */
+};
+
+/* Returns the origin as a word: "none", "trained", "saved", "imported", "pinned". Static storage. */
+const char *clf_origin_word(enum clf_origin origin);
+
+/*
+ * Puts the model of a file in use; origin is SAVED, IMPORTED or PINNED. It stays until the guard accepts a trained one,
+ * or finds that a simple rule does better; a pinned one stays. Does nothing where the file has the model that the last
+ * call took, so that a repeated call doesn't undo a training. FS_OK; FS_ESYS (errno) if the file can't be read; FS_EINVAL
+ * if it is no such model, or one of another mode; FS_ENOMEM. The reason then names file, field and what is wanted, and
+ * nothing has changed. Does I/O; waits for a training under way. The caller holds no lock.
+ */
+FS_MUST_CHECK int clf_load_model(struct clf *clf, const char *path, enum clf_origin origin, char reason[256]);
+
+/* From now on the trainer writes each model that is accepted to this file, and a failure into the log. FS_OK; FS_ENOMEM.
+   One thread, once, before clf_start or the first training. */
+FS_MUST_CHECK int clf_save_models(struct clf *clf, const char *path);
 
 /* The application of a key: 1 to CLF_APPS - 1, or 0 for the shared one. One model serves all of them. */
 #define CLF_APPS 65
@@ -247,6 +275,8 @@ void clf_budget(struct clf *clf, const struct clf_written *written);
 
 struct clf_status {
 	bool model_in_use; /* the next two are 0 without one, weights and bias too */
+	enum clf_origin model_origin;
+	bool judged; /* on samples of this process; precision, recall and hits are 0 before */
 	uint64_t model_age_ms;
 	uint64_t model_samples;
 	uint64_t samples_waiting; /* sampled keys whose horizon still runs */

@@ -11,8 +11,9 @@
  *   guard     is a model better than simple rules   pure functions
  *   admission score of an object, write budget      model copied into a thread's cache
  *   trainer   when to train; the thread             one training at a time
+ *   model_file  a model as a file                   pure functions, and I/O
  *
- * Nothing here does I/O or waits for anything but a lock. Functions without a note on threads may be called from any
+ * Nothing here but model_file does I/O or waits for anything but a lock. Functions without a note on threads may be called from any
  * thread; *_init and *_fini are called by the thread that creates and destroys the classifier, while no other uses it.
  * Fields without a note are constant once *_init has returned. "key" is the key's hash, mixed with the sampler's seed
  * (sampler_key). Functions that can fail return 0 or a code of base/error.h.
@@ -276,12 +277,48 @@ FS_MUST_CHECK bool guard_can_tell(const struct judgement *judgement);
 /* Returns true if the model may be used; the reason is set either way. */
 FS_MUST_CHECK bool guard_accepts(const struct judgement *judgement, char reason[CLF_REASON_BYTES]);
 
+/* ---- a model as a file ----------------------------------------------------------------------- */
+
+/*
+ * A file has one model as JSON, of the format MODEL_FILE_VERSION. It has every field below exactly once, and no other:
+ *
+ *   {"format": "flashield model", "version": 1,
+ *    "label_mode": "full", "threshold": 1, "horizon_ms": 60000, "size_exponent": 1.0,   the options it was trained under
+ *    "trained": 1795000000, "samples": 20000,                                           seconds since 1970; its samples
+ *    "bias": -0.1, "features": [{"name": "reads", "weight": 0.1, "mean": 1.5, "scale": 0.7}, ...],
+ *    "calibration": [{"decision": -1.1, "worth": -2.5}, ...]}                           2 to 16 steps, neither falls
+ *
+ * Another set of features, or another meaning of one, is another version.
+ */
+#define MODEL_FILE_VERSION 1
+#define MODEL_FILE_BYTES_MAX 65536u
+
+/* What a model was trained under. */
+struct model_terms {
+	enum clf_label_mode mode;
+	uint32_t threshold;
+	uint64_t horizon_ms;
+	double size_exponent;
+	int64_t trained_seconds; /* of the wall clock, > 0 */
+	uint64_t digest; /* of the file's bytes, not 0; of a model that was read */
+};
+
+/* Returns the mode's word, as the option and the file have it. Static storage. */
+const char *clf_label_mode_word(enum clf_label_mode mode);
+/* Writes the model to the file, which is replaced as a whole: a reader finds the old or the new one, also after a crash.
+   The folder gets a second file, PATH.new, meanwhile. FS_OK; FS_ESYS (errno); FS_ENOMEM. */
+FS_MUST_CHECK int model_write(const char *path, const struct clf_model *model, const struct model_terms *terms);
+/* Reads such a file. model->trained_ms is 0, as the file has the wall clock's time. FS_OK; FS_ESYS (errno); FS_EINVAL;
+   FS_ENOMEM; each with the reason. *model and *terms are set only with FS_OK. */
+FS_MUST_CHECK int model_read(const char *path, struct clf_model *model, struct model_terms *terms, char reason[256]);
+
 /* ---- the classifier -------------------------------------------------------------------------- */
 
 /* The model that all applications share. */
 struct app_model {
 	struct clf_model model;
 	bool valid;
+	enum clf_origin origin; /* NONE if not valid */
 };
 
 struct budget {
@@ -314,7 +351,10 @@ struct clf {
 	double positive_share;
 	char reason[CLF_REASON_BYTES];
 
-	struct lock training_lock; /* LOCK_STATE; held during a training; covers the two below */
+	char *save_path; /* of accepted models; NULL: they are not saved. Set before the first training */
+
+	struct lock training_lock; /* LOCK_STATE; held during a training; covers the three below */
+	uint64_t loaded_digest; /* of the file that clf_load_model took last; 0: none yet */
 	uint64_t next_training_ms;
 	uint64_t trained_newest_ms; /* completion of the newest sample that was trained with */
 
@@ -336,8 +376,13 @@ double worth_of_count(double count);
 /* Returns the time in which counts halve: a few times the one in which applications write as many bytes as the flash
    has. At least a second. */
 double clf_half_life_ms(const struct clf *clf);
-/* Puts a model in use, or none if model is NULL. Both are copied. Takes model_lock. */
-void clf_publish(struct clf *clf, const struct clf_model *model, const struct judgement *judgement);
+/* Puts a model in use, or none if model is NULL and origin NONE. Both are copied. Takes model_lock. */
+void clf_publish(struct clf *clf, const struct clf_model *model, enum clf_origin origin,
+		 const struct judgement *judgement);
+/* Sets the judgement of the model that stays in use. Takes model_lock. */
+void clf_set_judgement(struct clf *clf, const struct judgement *judgement);
+/* Sets what the status says of the last training, or of a model that was loaded. Takes model_lock. */
+void clf_set_reason(struct clf *clf, const char *reason);
 /* Make and free the trainer's fields of clf. The thread runs neither before trainer_init nor at trainer_fini. */
 void trainer_init(struct clf *clf);
 void trainer_fini(struct clf *clf);

@@ -57,6 +57,18 @@ static uint64_t gap_decode(uint16_t gap)
 	return exponent == 0 ? mantissa : (mantissa + GAP_MANTISSA) << (exponent - 1);
 }
 
+const char *clf_feature_name(enum clf_feature feature)
+{
+	static const char *const names[CLF_FEATURES] = {
+		[CLF_READS] = "reads",     [CLF_MEAN_GAP] = "mean_gap",   [CLF_LAST_GAP] = "last_gap",
+		[CLF_MAX_GAP] = "max_gap", [CLF_FIRST_GAP] = "first_gap", [CLF_COUNT] = "count",
+		[CLF_IDLE] = "idle",       [CLF_SIZE] = "size",           [CLF_TTL] = "ttl",
+	};
+
+	must((unsigned)feature < CLF_FEATURES);
+	return names[feature];
+}
+
 void clf_features_written(struct clf_features *features, uint64_t now_ms)
 {
 	memset(features, 0, sizeof(*features));

@@ -6,7 +6,8 @@
  *           per window with the samples of the last few windows
  *   paper   each time that a window and a horizon are over, with the samples of the last few windows
  *
- * The thread wakes in real time; the classifier's clock decides if a training is due.
+ * The thread wakes in real time; the classifier's clock decides if a training is due. Models that the guard accepts are
+ * saved here, and those of files are put in use, as neither may happen during a training.
  */
 #include <errno.h>
 #include <math.h>
@@ -42,10 +43,35 @@ static uint64_t training_step_ms(const struct clf *clf, uint64_t now_ms)
 
 static void set_reason(struct clf *clf, const char *reason, double positive_share)
 {
+	clf_set_reason(clf, reason);
 	lock_acquire(&clf->model_lock);
-	snprintf(clf->reason, sizeof(clf->reason), "%s", reason);
 	clf->positive_share = positive_share;
 	lock_release(&clf->model_lock);
+}
+
+static enum clf_origin copy_model_in_use(struct clf *clf, struct clf_model *out)
+{
+	lock_acquire(&clf->model_lock);
+	enum clf_origin origin = clf->common.origin;
+	*out = clf->common.model;
+	lock_release(&clf->model_lock);
+	return origin;
+}
+
+static void save_model(const struct clf *clf, const struct clf_model *model, uint64_t now_ms)
+{
+	const struct model_terms terms = { .mode = clf->config.label_mode,
+					   .threshold = clf->config.threshold,
+					   .horizon_ms = clf_horizon_ms(clf, now_ms),
+					   .size_exponent = clf->config.size_exponent,
+					   .trained_seconds = clk_wall_seconds() };
+
+	if (!clf->save_path)
+		return;
+	int code = model_write(clf->save_path, model, &terms);
+	if (code != FS_OK)
+		log_warn("classifier: the model can't be saved: %s: %s", clf->save_path,
+			 code == FS_ESYS ? strerror(errno) : fs_strerror(code));
 }
 
 static FS_MUST_CHECK int judge(struct clf *clf, const struct clf_model *model, const struct clf_sample *samples,
@@ -62,17 +88,13 @@ static void judge_former(struct clf *clf, const struct clf_sample *samples, size
 	struct judgement judgement;
 	struct clf_model model;
 
-	lock_acquire(&clf->model_lock);
-	bool valid = clf->common.valid;
-	model = clf->common.model;
-	lock_release(&clf->model_lock);
-	if (!valid)
+	if (copy_model_in_use(clf, &model) == CLF_ORIGIN_NONE)
 		return;
 	if (judge(clf, &model, samples, count, &judgement) != FS_OK)
 		return;
 	if (!guard_can_tell(&judgement) || guard_accepts(&judgement, reason))
 		return;
-	clf_publish(clf, NULL, &judgement);
+	clf_publish(clf, NULL, CLF_ORIGIN_NONE, &judgement);
 	log_info("classifier: the former model is given up too (%s)", reason);
 }
 
@@ -93,7 +115,8 @@ static bool judge_new(struct clf *clf, struct clf_model *model, const struct clf
 		accepted = true;
 	}
 	if (accepted) {
-		clf_publish(clf, model, &judgement);
+		clf_publish(clf, model, CLF_ORIGIN_TRAINED, &judgement);
+		save_model(clf, model, model->trained_ms);
 	} else {
 		ctr_add(CTR_models_rejected, 1);
 		judge_former(clf, samples, count);
@@ -142,11 +165,30 @@ static bool train_with(struct clf *clf, const struct clf_sample *samples, size_t
 	return used;
 }
 
+/* A pinned model stays whatever the guard finds; the operator is told. */
+static void judge_pinned(struct clf *clf, const struct clf_model *model, const struct clf_sample *samples, size_t count)
+{
+	char verdict[CLF_REASON_BYTES], reason[CLF_REASON_BYTES];
+	struct judgement judgement;
+	uint64_t newest_ms;
+	double positive_share = share_of_positives(clf, samples, count, &newest_ms);
+
+	if (count == 0 || newest_ms == clf->trained_newest_ms || judge(clf, model, samples, count, &judgement) != FS_OK)
+		return;
+	clf->trained_newest_ms = newest_ms;
+	bool loses = !guard_accepts(&judgement, verdict) && guard_can_tell(&judgement);
+	snprintf(reason, sizeof(reason), "pinned; else %.80s", verdict);
+	clf_set_judgement(clf, &judgement);
+	set_reason(clf, reason, positive_share);
+	log_line(loses ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, "classifier: %zu samples: %s", count, reason);
+}
+
 /* training_lock is held. */
 static bool train_at(struct clf *clf, uint64_t now_ms)
 {
 	uint64_t past_ms = PAST_KEPT * (clf->config.training_window_ms + clf_horizon_ms(clf, now_ms));
 	struct clf_sample *samples = NULL;
+	struct clf_model in_use;
 	bool used = false;
 
 	lock_assert_held(&clf->training_lock);
@@ -154,6 +196,8 @@ static bool train_at(struct clf *clf, uint64_t now_ms)
 	long count = sampler_collect(&clf->sampler, now_ms > past_ms ? now_ms - past_ms : 0, &samples);
 	if (count < 0)
 		set_reason(clf, fs_strerror((int)count), 0);
+	else if (copy_model_in_use(clf, &in_use) == CLF_ORIGIN_PINNED)
+		judge_pinned(clf, &in_use, samples, (size_t)count);
 	else
 		used = train_with(clf, samples, (size_t)count, now_ms);
 	mem_free(samples);
@@ -185,6 +229,60 @@ bool clf_train_if_due(struct clf *clf)
 	}
 	lock_release(&clf->training_lock);
 	return used;
+}
+
+/* ---- models of files --------------------------------------------------------------------------- */
+
+static void use_model(struct clf *clf, const char *path, struct clf_model *model, const struct model_terms *terms,
+		      enum clf_origin origin)
+{
+	int64_t age_s = clk_wall_seconds() - terms->trained_seconds;
+	const struct judgement none = { 0 };
+	char reason[CLF_REASON_BYTES];
+
+	/* The difference is right also if the clock was at less when the model was trained. */
+	model->trained_ms = clk_now_ms(clf->config.clock) - (age_s > 0 ? (uint64_t)age_s * 1000 : 0);
+	snprintf(reason, sizeof(reason), "in use: %s, and not judged yet", clf_origin_word(origin));
+	clf_publish(clf, model, origin, &none);
+	clf_set_reason(clf, reason);
+	log_notice("classifier: the model of %s is in use (%s, %llu samples)", path, clf_origin_word(origin),
+		   (unsigned long long)model->samples);
+	if (terms->threshold != clf->config.threshold)
+		log_notice("classifier: it was trained with --flashiness-threshold %u, not %u", terms->threshold,
+			   clf->config.threshold);
+}
+
+int clf_load_model(struct clf *clf, const char *path, enum clf_origin origin, char reason[256])
+{
+	struct model_terms terms;
+	struct clf_model model;
+
+	must(origin >= CLF_ORIGIN_SAVED && origin <= CLF_ORIGIN_PINNED);
+	lock_acquire(&clf->training_lock);
+	int code = model_read(path, &model, &terms, reason);
+	if (code == FS_OK && terms.mode != clf->config.label_mode) {
+		snprintf(reason, 256, "%.90s: \"label_mode\" is \"%s\", but --label-mode is \"%s\"", path,
+			 clf_label_mode_word(terms.mode), clf_label_mode_word(clf->config.label_mode));
+		code = FS_EINVAL;
+	}
+	if (code == FS_OK && terms.digest != clf->loaded_digest) {
+		clf->loaded_digest = terms.digest;
+		use_model(clf, path, &model, &terms, origin);
+	}
+	lock_release(&clf->training_lock);
+	return code;
+}
+
+int clf_save_models(struct clf *clf, const char *path)
+{
+	size_t bytes = strlen(path) + 1;
+
+	must(!clf->save_path);
+	clf->save_path = mem_alloc(bytes);
+	if (!clf->save_path)
+		return FS_ENOMEM;
+	memcpy(clf->save_path, path, bytes);
+	return FS_OK;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

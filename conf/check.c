@@ -199,6 +199,13 @@ static void derive_chunks(struct conf *conf)
 		conf->slab_chunk_max = conf->max_item_size_bytes == ITEM_DEFAULT ? ITEM_DEFAULT : SLAB_CHUNK_DEFAULT;
 }
 
+static int check_model(const struct conf *conf, FILE *err)
+{
+	return conf->model_pinned && !conf->model
+		       ? refuse(err, "--model-pinned: it keeps the model of --model, which is not given")
+		       : 0;
+}
+
 static void note_effects(struct conf *conf)
 {
 	if (conf->threads > MANY_THREADS)
@@ -217,6 +224,8 @@ static void note_effects(struct conf *conf)
 			conf->memory_file);
 	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
 		conf_note(conf, LOG_LEVEL_WARN, "--flash-size and --segment-size have no effect without --flash-path");
+	if (!conf->flash_path && conf->model)
+		conf_note(conf, LOG_LEVEL_WARN, "--model has no effect without --flash-path");
 }
 
 int conf_check(struct conf *conf, FILE *err)
@@ -229,6 +238,8 @@ int conf_check(struct conf *conf, FILE *err)
 		exit_code = check_authentication(conf, err);
 	if (exit_code == 0)
 		exit_code = check_metrics(conf, err);
+	if (exit_code == 0)
+		exit_code = check_model(conf, err);
 	if (exit_code == 0 && conf->napi_ids > conf->threads)
 		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
 				   conf->napi_ids, conf->threads);

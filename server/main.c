@@ -63,6 +63,23 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 		       CLF_ADMIT_FREQ == CLF_ADMIT_LAST,
 	       "the option's words stand in the order of the classifier's rules");
 
+/* As the user who will write the saved model, so that root follows none of this user's links. */
+static int open_models(struct store *store, const struct conf *conf, char reason[256])
+{
+	struct store_models models = { .given = conf->model, .pinned = conf->model_pinned };
+	char *saved = NULL, why[256] = "";
+	int code;
+
+	if (conf->state_dir && asprintf(&saved, "%s/model.json", conf->state_dir) < 0)
+		return FS_ENOMEM;
+	models.saved = saved;
+	code = store_open_models(store, &models, why);
+	free(saved);
+	if (code != FS_OK)
+		snprintf(reason, 256, "--model: %.240s", *why ? why : fs_strerror(code));
+	return code;
+}
+
 static int report_failed_start(const char *reason, int exit_code)
 {
 	if (log_to_journal())
@@ -189,6 +206,11 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 	}
 	if (process_become_user(process, reason) != 0) {
 		exit_code = report_failed_start(reason, EX_OSERR);
+		goto out_store;
+	}
+	code = open_models(server.store, conf, reason);
+	if (code != FS_OK) {
+		exit_code = report_failed_start(reason, code == FS_EINVAL ? EX_USAGE : EX_OSERR);
 		goto out_store;
 	}
 	process_write_pid(process);

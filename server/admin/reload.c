@@ -165,12 +165,23 @@ static void reload_users(struct auth *auth)
 		log_warn("users stay as they were: %s", reason);
 }
 
+/* A model that is in the file already stays as it is, and so does one that was trained since. */
+static void reload_model(const struct server *server)
+{
+	char reason[256] = "";
+
+	if (store_reload_model(server->store, server->conf->model, server->conf->model_pinned, reason) != FS_OK)
+		log_warn("--model: the model stays as it was: %s", reason);
+}
+
 void reload_all(struct reload *reload)
 {
 	const struct server *server = reload->server;
 	char reason[256] = "";
 
 	reload_options(reload);
+	if (server->conf->model)
+		reload_model(server);
 	if (server->auth)
 		reload_users(server->auth);
 	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)

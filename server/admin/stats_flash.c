@@ -3,6 +3,7 @@
 #include "server/admin/admin.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/metrics/counters.h"
 #include "conf/version.h"
@@ -137,12 +138,15 @@ void stats_segments(const struct server *server, struct stats_out *out)
 	number_row(out, "record_bytes", status.segments.record_bytes_live);
 }
 
-/* In the order of enum clf_feature. */
-static const char *const weight_names[CLF_FEATURES] = {
-	[CLF_READS] = "weight_reads",     [CLF_MEAN_GAP] = "weight_mean_gap",   [CLF_LAST_GAP] = "weight_last_gap",
-	[CLF_MAX_GAP] = "weight_max_gap", [CLF_FIRST_GAP] = "weight_first_gap", [CLF_COUNT] = "weight_count",
-	[CLF_IDLE] = "weight_idle",       [CLF_SIZE] = "weight_size",           [CLF_TTL] = "weight_ttl",
-};
+static void weight_rows(const struct clf_status *model, struct stats_out *out)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < CLF_FEATURES; i++) {
+		snprintf(name, sizeof(name), "weight_%s", clf_feature_name((enum clf_feature)i));
+		real_row(out, name, model->weight[i]);
+	}
+}
 
 void stats_classifier(const struct server *server, struct stats_out *out)
 {
@@ -151,6 +155,7 @@ void stats_classifier(const struct server *server, struct stats_out *out)
 
 	store_get_status(server->store, &status);
 	stats_add(out, "model", "%s", model->model_in_use ? "svm" : "none");
+	stats_add(out, "model_origin", "%s", clf_origin_word(model->model_origin));
 	stats_add(out, "reason", "%s", model->reason[0] ? model->reason : "no model has been trained yet");
 	number_row(out, "model_age_ms", model->model_age_ms);
 	number_row(out, "model_samples", model->model_samples);
@@ -169,8 +174,7 @@ void stats_classifier(const struct server *server, struct stats_out *out)
 	real_row(out, "second_hit_hits", model->second_hit_hits);
 	real_row(out, "threshold", model->threshold);
 	real_row(out, "bias", model->bias);
-	for (unsigned i = 0; i < CLF_FEATURES; i++)
-		real_row(out, weight_names[i], model->weight[i]);
+	weight_rows(model, out);
 	number_row(out, "horizon_ms", model->horizon_ms);
 	counter_rows(out, CTR_GROUP_CLASSIFIER);
 }

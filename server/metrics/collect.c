@@ -288,14 +288,27 @@ static double of_model(const struct source *from, double value)
 	return from->store.classifier.model_in_use ? value : NAN;
 }
 
+static double of_judged(const struct source *from, double value)
+{
+	return from->store.classifier.judged ? of_model(from, value) : NAN;
+}
+
+/* A pinned model may be of any age. */
+static double model_age_seconds(const struct source *from)
+{
+	return from->store.classifier.model_origin == CLF_ORIGIN_PINNED
+		       ? NAN
+		       : of_model(from, (double)from->store.classifier.model_age_ms / 1e3);
+}
+
 MODEL(model_in_use, from->store.classifier.model_in_use)
-MODEL(model_age_seconds, of_model(from, (double)from->store.classifier.model_age_ms / 1e3))
+MODEL(model_age_seconds, model_age_seconds(from))
 MODEL(model_samples, from->store.classifier.model_in_use ? (double)from->store.classifier.model_samples : 0)
-MODEL(model_precision_ratio, of_model(from, from->store.classifier.precision))
-MODEL(model_recall_ratio, of_model(from, from->store.classifier.recall))
+MODEL(model_precision_ratio, of_judged(from, from->store.classifier.precision))
+MODEL(model_recall_ratio, of_judged(from, from->store.classifier.recall))
 MODEL(model_threshold, from->store.classifier.threshold)
 MODEL(model_positive_ratio, of_model(from, from->store.classifier.positive_share))
-MODEL(model_admitted_ratio, of_model(from, from->store.classifier.admitted_share))
+MODEL(model_admitted_ratio, of_judged(from, from->store.classifier.admitted_share))
 MODEL(model_horizon_seconds, (double)from->store.classifier.horizon_ms / 1e3)
 VALUE(samples_waiting, (double)from->store.classifier.samples_waiting)
 VALUE(sampled_keys, (double)from->store.classifier.tracked_keys)

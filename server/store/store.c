@@ -303,6 +303,41 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	return FS_OK;
 }
 
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static void open_saved_model(struct store *store, const char *path)
+{
+	char why[256];
+	int code = clf_load_model(store->classifier, path, CLF_ORIGIN_SAVED, why);
+
+	if (code != FS_OK && !(code == FS_ESYS && errno == ENOENT))
+		log_warn("classifier: starts without the saved model: %s", why);
+}
+
+int store_reload_model(struct store *store, const char *given, bool pinned, char reason[256])
+{
+	return store->classifier ? clf_load_model(store->classifier, given,
+						  pinned ? CLF_ORIGIN_PINNED : CLF_ORIGIN_IMPORTED, reason)
+				 : FS_OK;
+}
+
+int store_open_models(struct store *store, const struct store_models *models, char reason[256])
+{
+	int code = FS_OK;
+
+	if (!store->classifier)
+		return FS_OK;
+	if (models->given)
+		code = store_reload_model(store, models->given, models->pinned, reason);
+	else if (models->saved)
+		open_saved_model(store, models->saved);
+	if (code == FS_OK && models->saved)
+		code = clf_save_models(store->classifier, models->saved);
+	return code;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
 void store_close(struct store *store)
 {
 	if (store->stripe_count) {

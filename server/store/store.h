@@ -110,6 +110,25 @@ void store_config_init(struct store_config *config);
  * One thread.
  */
 FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
+/* Files of the classifier's models. */
+struct store_models {
+	const char *given; /* the operator's; NULL: none */
+	bool pinned; /* given stays in use */
+	const char
+		*saved; /* accepted models are written to it, and the next start finds the last one there; NULL: none */
+};
+
+/*
+ * Puts a model in use before the first training: the given one, else the saved one if it is there; and lets accepted
+ * models be saved. FS_OK, also without flash, when nothing happens; a code of clf_load_model with the reason if the given
+ * one can't be used. A saved one that can't be used is a line in the log. Called once, before store_start, as the user
+ * that will write the file. Does I/O. models may be dropped.
+ */
+FS_MUST_CHECK int store_open_models(struct store *store, const struct store_models *models, char reason[256]);
+/* Reads the given model again, and puts it in use if the file has another one than at the last call. Codes and reason
+   as with clf_load_model; FS_OK without flash. Any thread between store_open_models and store_close. Does I/O. */
+FS_MUST_CHECK int store_reload_model(struct store *store, const char *given, bool pinned, char reason[256]);
+
 /* Frees everything. store_stop was called before, and every worker is destroyed. One thread. */
 void store_close(struct store *store);
 /* Starts keeper, cleaner and trainer. FS_OK; FS_ESYS (errno), and none of them runs. One thread. */

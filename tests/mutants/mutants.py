@@ -91,7 +91,8 @@ mutant("model-other-unit", "The model's worth is in accesses, and the count's is
 
 mutant("model-not-given-up", "A model that loses stays in use.",
        "asan classifier/test_trainer",
-       ("classifier/trainer.c", "\tclf_publish(clf, NULL, &judgement);\n", "\tclf_publish(clf, &model, &judgement);\n"))
+       ("classifier/trainer.c", "\tclf_publish(clf, NULL, CLF_ORIGIN_NONE, &judgement);\n",
+        "\tclf_publish(clf, &model, CLF_ORIGIN_TRAINED, &judgement);\n"))
 
 mutant("counts-forget-the-latest", "A full bucket forgets what was changed last among equal counts.",
        "asan classifier/test_counts",

@@ -289,7 +289,7 @@ static void a_model_that_is_published_is_in_use(void **state)
 	open_rule(CLF_ADMIT_SVM);
 	uint64_t version = clf_version(clf);
 	model.trained_ms = now_ms();
-	clf_publish(clf, &model, &judgement);
+	clf_publish(clf, &model, CLF_ORIGIN_TRAINED, &judgement);
 	clk_scripted_advance(&test_clock, 7000);
 	assert_true(clf_version(clf) > version);
 	assert_true(status().model_in_use);
@@ -300,7 +300,7 @@ static void a_model_that_is_published_is_in_use(void **state)
 	assert_true(status().second_hit_share == 1);
 	/* Taken out of use, it leaves nothing but the judgement. */
 	version = clf_version(clf);
-	clf_publish(clf, NULL, &judgement);
+	clf_publish(clf, NULL, CLF_ORIGIN_NONE, &judgement);
 	assert_true(clf_version(clf) > version);
 	assert_false(status().model_in_use);
 	assert_int_equal(status().model_samples, 0);

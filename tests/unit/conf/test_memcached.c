@@ -70,6 +70,8 @@ static void what_does_not_go_together_is_refused(void **state)
 		{ "-o slab_sizes=96-104", 64, "slab size 104 must be at least 8 bytes larger than previous class\n" },
 		{ "--flash-path=f --flash-size=1m --segment-size=512k", 64,
 		  "--segment-size: it may be at most a quarter of --flash-size\n" },
+		{ "--flash-path=f --model-pinned", 64,
+		  "--model-pinned: it keeps the model of --model, which is not given\n" },
 	};
 
 	(void)state;
