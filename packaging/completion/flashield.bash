@@ -71,7 +71,7 @@ _flashield_tool() {
 	flashield-sim:--policy) words=$("$1" policies 2>/dev/null | grep -oE -e '^[a-z][a-z0-9-]*') ;;
 	flashield-sim:--referee) words='own-A own-B' ;;
 	flashield-sim:--changed-sizes) words='hit update' ;;
-	flashield-sim:*) ((COMP_CWORD == 1)) && words='run size paper policies' ;;
+	flashield-sim:*) ((COMP_CWORD == 1)) && words='run size train paper policies' ;;
 	flashield-inspect:*) ((COMP_CWORD > 1)) && [[ $previous != -* ]] && words='list verify find dump segment' ;;
 	esac
 	if [[ $words ]]; then

@@ -44,7 +44,7 @@ def trace(tmp_path_factory):
 
 
 @pytest.mark.parametrize("options,named", [
-    ([], "run|size|paper|policies"),
+    ([], "run|size|train|paper|policies"),
     (["walk"], "walk"),
     (["run"], "--trace"),
     (["run", "--trace", "x", "--policy", "lru"], "--dram"),

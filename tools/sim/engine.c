@@ -3,6 +3,7 @@
  * The daemon's own engine as a policy: the store over a device in memory, with a clock that stands at the trace's time.
  * No thread runs: keeper, cleaner and trainer do their steps between requests.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,13 @@ struct sim_policy {
 	bool done; /* the request under way */
 };
 
+/* What the engine is made of. */
+struct engine_config {
+	struct store_config store;
+	char model[PATH_MAX]; /* "": none */
+	bool model_pinned;
+};
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static const char *const admissions[] = { "svm", "read-once", "second-hit", "all", "freq", NULL };
@@ -36,6 +44,7 @@ static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
+static const char *const flags[] = { "no", "yes", NULL };
 
 static int word_of(const char *text, const char *const *words)
 {
@@ -62,11 +71,29 @@ static bool set_real(const char *text, double *to)
 	return *text && !*end;
 }
 
-/* Names and values are those of the daemon's options. */
-static bool set_option(struct store_config *config, const char *name, const char *value)
+static bool set_flag(const char *text, bool *to)
 {
+	int word = word_of(text, flags);
+
+	*to = word == 1;
+	return word >= 0;
+}
+
+static bool set_path(const char *text, char to[PATH_MAX])
+{
+	return *text && snprintf(to, PATH_MAX, "%s", text) < PATH_MAX;
+}
+
+/* Names and values are those of the daemon's options. */
+static bool set_option(struct engine_config *engine, const char *name, const char *value)
+{
+	struct store_config *config = &engine->store;
 	double real = 0;
 
+	if (strcmp(name, "model") == 0)
+		return set_path(value, engine->model);
+	if (strcmp(name, "model-pinned") == 0)
+		return set_flag(value, &engine->model_pinned);
 	if (strcmp(name, "admission") == 0)
 		return set_word(value, admissions, &config->admission);
 	if (strcmp(name, "placement") == 0)
@@ -94,7 +121,7 @@ static bool set_option(struct store_config *config, const char *name, const char
 	return true;
 }
 
-static int set_options(struct store_config *config, const char *text, char reason[256])
+static int set_options(struct engine_config *config, const char *text, char reason[256])
 {
 	size_t bytes = strlen(text) + 1;
 	char *copy = mem_must_zalloc(bytes), *rest = copy, *part;
@@ -155,6 +182,20 @@ static struct store_config store_config_of(const struct sim_config *config, cons
 	return store;
 }
 
+/* Accepted models are written to the output, which isn't there yet. */
+static int open_models(struct store *store, const struct engine_config *engine, const char *output, char reason[256])
+{
+	char why[256] = "";
+	const struct store_models models = { .given = *engine->model ? engine->model : NULL,
+					     .pinned = engine->model_pinned,
+					     .saved = output };
+	int code = store_open_models(store, &models, why);
+
+	if (code != FS_OK && *why)
+		snprintf(reason, 256, "--option model: %.230s", why);
+	return code;
+}
+
 static void engine_destroy(struct sim_policy *policy)
 {
 	if (policy->worker)
@@ -167,21 +208,23 @@ static void engine_destroy(struct sim_policy *policy)
 static int engine_create(struct sim_policy **out, const struct sim_config *config, char reason[256])
 {
 	struct sim_policy *policy = mem_must_zalloc(sizeof(*policy));
-	struct store_config store;
+	struct engine_config engine = { 0 };
 	int code;
 
 	log_set_level(LOG_LEVEL_WARN);
 	clk_scripted_init(&policy->clock, START_US);
 	policy->now_us = START_US;
-	store = store_config_of(config, &policy->clock);
-	code = config->options ? set_options(&store, config->options, reason) : FS_OK;
-	if (code == FS_OK && store.flash_bytes) {
-		store.flash_device = dev_memory_create(store.flash_bytes);
-		if (!store.flash_device)
+	engine.store = store_config_of(config, &policy->clock);
+	code = config->options ? set_options(&engine, config->options, reason) : FS_OK;
+	if (code == FS_OK && engine.store.flash_bytes) {
+		engine.store.flash_device = dev_memory_create(engine.store.flash_bytes);
+		if (!engine.store.flash_device)
 			code = FS_ENOMEM;
 	}
 	if (code == FS_OK)
-		code = store_open(&policy->store, &store, reason);
+		code = store_open(&policy->store, &engine.store, reason);
+	if (code == FS_OK)
+		code = open_models(policy->store, &engine, config->model_output, reason);
 	/* Nothing expires here, and looking at every object once a minute of the trace's time would be most of the work. */
 	if (code == FS_OK)
 		store_set_crawler(policy->store, &(struct store_crawler){ .enabled = false });
@@ -293,7 +336,9 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.has_model = status.classifier.model_in_use,
 		.precision = status.classifier.precision,
 		.recall = status.classifier.recall,
+		.model_origin = clf_origin_word(status.classifier.model_origin),
 	};
+	snprintf(out->model_reason, sizeof(out->model_reason), "%s", status.classifier.reason);
 }
 
 static long engine_samples(struct sim_policy *policy, struct clf_labelled **out)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """flashield-sim: reads the options, has the runs played, prints a table and keeps the results as JSON and as a page; or has the
-cheapest sizes found, or prints the paper's tables."""
+cheapest sizes found, or a model trained, or prints the paper's tables."""
 import json
 import os
 import subprocess
@@ -16,6 +16,7 @@ import paper_page  # noqa: E402
 import plots  # noqa: E402
 import size  # noqa: E402
 import table  # noqa: E402
+import train  # noqa: E402
 from worker import ask, play, tell, version  # noqa: E402
 
 EXIT_TROUBLE = 2
@@ -117,8 +118,8 @@ def list_policies():
 
 def main(arguments):
     chosen = options.parse(arguments, version)
-    commands = {"run": lambda one: run(one, arguments), "size": find_size, "paper": lambda one: print_paper(one, arguments),
-                "policies": lambda _: list_policies()}
+    commands = {"run": lambda one: run(one, arguments), "size": find_size, "train": train.train,
+                "paper": lambda one: print_paper(one, arguments), "policies": lambda _: list_policies()}
     return commands[chosen.command](chosen)
 
 

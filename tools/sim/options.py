@@ -37,6 +37,14 @@ SIZE_EPILOG = """\
 At least one of --hit-ratio and --write-budget is needed. The default prices are those of the Flashield paper's table 1.
 Exit status: 0 found; 1 the target can't be reached; 2 bad usage, runs that failed, or interrupted.
 """
+TRAIN_DESCRIPTION = """\
+Plays a trace with the daemon's engine, and writes the last model that its guard has accepted. The daemon starts with it
+by its option "model", and "flashield-sim run" by --option model=FILE.
+"""
+TRAIN_EPILOG = """\
+Sizes and rules should be the daemon's, as a model learns what is read again within their time.
+Exit status: 0 written; 1 no model was accepted; 2 bad usage, a run that failed, or interrupted.
+"""
 
 
 def refuse(text, wanted):
@@ -178,15 +186,8 @@ def add_last(output):
     output.add_argument("--help", action="help", help="prints this")
 
 
-def add_run(commands):
-    run = commands.add_parser("run", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False, add_help=False,
-                              usage="flashield-sim run --trace FILE --policy P[,P...] SIZES [OPTION]...\n"
-                                    "       flashield-sim size --trace FILE [--hit-ratio X] [--write-budget B] [OPTION]...\n"
-                                    "       flashield-sim paper [OPTION]...\n"
-                                    "       flashield-sim policies", formatter_class=Formatter)
-    what = add_trace(run)
-    what.add_argument("--policy", metavar="P[,P...]", required=True, type=several(str), help="the policies")
-    sizes = run.add_argument_group("Sizes")
+def add_sizes(parser):
+    sizes = parser.add_argument_group("Sizes")
     sizes.add_argument("--dram", metavar="SIZE[,SIZE...]", type=several(size), help="bytes of objects in DRAM")
     sizes.add_argument("--memory", metavar="SIZE[,SIZE...]", type=several(positive_size),
                        help="in place of --dram: the daemon's -m, every cost counted; flashield only")
@@ -195,9 +196,25 @@ def add_run(commands):
                        help="in place of these: DRAM and flash together, as a share of the working set, as in 10%%")
     sizes.add_argument("--ratio", metavar="D:F[,D:F...]", type=several(ratio), help="DRAM to flash of --capacity  (1:7)")
     sizes.add_argument("--segment", metavar="SIZE", type=positive_size, help="the unit of writing  (the policy's default)")
-    rules = run.add_argument_group("Rules")
+
+
+def add_clwa(rules):
     rules.add_argument("--clwa", metavar="X[,X...]", type=several(budget),
                        help="the budget: bytes written to flash per byte that applications write  (0: none)")
+
+
+def add_run(commands):
+    run = commands.add_parser("run", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False, add_help=False,
+                              usage="flashield-sim run --trace FILE --policy P[,P...] SIZES [OPTION]...\n"
+                                    "       flashield-sim size --trace FILE [--hit-ratio X] [--write-budget B] [OPTION]...\n"
+                                    "       flashield-sim train --trace FILE SIZES --output FILE [OPTION]...\n"
+                                    "       flashield-sim paper [OPTION]...\n"
+                                    "       flashield-sim policies", formatter_class=Formatter)
+    what = add_trace(run)
+    what.add_argument("--policy", metavar="P[,P...]", required=True, type=several(str), help="the policies")
+    add_sizes(run)
+    rules = run.add_argument_group("Rules")
+    add_clwa(rules)
     add_times(rules, "a 7th; --referee: 0")
     rules.add_argument("--value-bytes-only", action="store_true", help="objects have no keys, headers and other costs")
     rules.add_argument("--count-objects", action="store_true", help="sizes are numbers of objects, which all count 1")
@@ -240,6 +257,22 @@ def add_size(commands):
     add_last(output)
 
 
+def add_train(commands):
+    train = commands.add_parser("train", description=TRAIN_DESCRIPTION, epilog=TRAIN_EPILOG, allow_abbrev=False, add_help=False,
+                                usage="flashield-sim train --trace FILE SIZES --output FILE [OPTION]...", formatter_class=Formatter)
+    add_trace(train)
+    add_sizes(train)
+    rules = train.add_argument_group("Rules")
+    add_clwa(rules)
+    add_times(rules, "a 7th")
+    add_changed_sizes(rules)
+    add_engine(rules)
+    output = train.add_argument_group("Output")
+    output.add_argument("--output", metavar="FILE", required=True, help="the model, as JSON")
+    add_last(output)
+    train.set_defaults(policy=["flashield"], value_bytes_only=False, count_objects=False, referee=None, report=None, jobs=1)
+
+
 def add_paper(commands):
     paper = commands.add_parser("paper", description=PAPER, allow_abbrev=False, add_help=False, formatter_class=Formatter,
                                 usage="flashield-sim paper [OPTION]...")
@@ -264,14 +297,15 @@ def parse(arguments, version):
     if arguments[:1] == ["--version"]:
         print(version())
         sys.exit(0)
-    parser = Parser(prog="flashield-sim", allow_abbrev=False, usage="flashield-sim run|size|paper|policies [OPTION]...",
+    parser = Parser(prog="flashield-sim", allow_abbrev=False, usage="flashield-sim run|size|train|paper|policies [OPTION]...",
                     add_help=False)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="run|size|paper|policies")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="run|size|train|paper|policies")
     add_run(commands)
     add_size(commands)
+    add_train(commands)
     add_paper(commands)
     if arguments[:1] in (["--help"], ["-h"]):
-        print("\n".join(commands.choices[name].format_help() for name in ("run", "size", "paper")), end="")
+        print("\n".join(commands.choices[name].format_help() for name in ("run", "size", "train", "paper")), end="")
         sys.exit(0)
     commands.add_parser("policies", allow_abbrev=False)
     chosen = parser.parse_args(arguments)
@@ -279,7 +313,7 @@ def parse(arguments, version):
         parser.error("--trace: it is read from a file, not from standard input")
     if getattr(chosen, "report", None) == "-":
         parser.error("--report: it is written to a file, not to standard output")
-    if chosen.command == "run":
+    if chosen.command in ("run", "train"):
         check(chosen, parser)
     if chosen.command == "size" and chosen.hit_ratio is None and chosen.write_budget is None:
         parser.error("one of --hit-ratio, --write-budget is needed, or both")
@@ -299,6 +333,8 @@ def check(chosen, parser):
         parser.error("only one of --value-bytes-only, --count-objects can be given")
     if chosen.referee and chosen.changed_sizes == "update":
         parser.error("--changed-sizes: --referee says already what a changed size is")
+    if chosen.command == "train" and len(sizes_of(chosen)) * len(chosen.clwa or [0]) != 1:
+        parser.error("one size and one budget are needed, as one model is trained")
 
 
 def sizes_of(chosen):

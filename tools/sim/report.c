@@ -90,6 +90,8 @@ static void add_flash(json_t *to, const struct sim_result *result)
 	json_object_set_new(to, "fixed_bytes", count(end->fixed_bytes));
 	json_object_set_new(to, "precision", end->has_model ? json_real(end->precision) : json_null());
 	json_object_set_new(to, "recall", end->has_model ? json_real(end->recall) : json_null());
+	json_object_set_new(to, "model_origin", end->model_origin ? json_string(end->model_origin) : json_null());
+	json_object_set_new(to, "model_reason", end->model_origin ? json_string(end->model_reason) : json_null());
 }
 
 static void add_space(json_t *to, const struct sim_run *run)

@@ -68,6 +68,8 @@ struct sim_config {
 	uint64_t (*next_get)(void *context, uint32_t object);
 	void *context;
 	const char *options; /* NAME=VALUE,... for the engine; NULL: none */
+	const char *
+		model_output; /* the engine writes each accepted model to this file, which isn't there yet; NULL: none */
 };
 
 /* Since the policy was made, warm-up included; the driver takes differences. */
@@ -78,6 +80,9 @@ struct sim_figures {
 	uint64_t fixed_bytes; /* of memory_bytes: what objects can't have */
 	bool has_model; /* the engine has a trained model in use; the next two are its own, on held-out samples */
 	double precision, recall;
+	const char
+		*model_origin; /* the engine's model: where it comes from; NULL under other policies. Static storage */
+	char model_reason[96]; /* why the last model is used or not; "" under other policies */
 };
 
 struct sim_policy; /* each policy's own */

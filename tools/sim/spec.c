@@ -199,6 +199,7 @@ struct sim_run spec_run(const struct spec *spec, size_t number, const struct spo
 			.apps = spool->app_count,
 			.seed = count_of(spec->json, "seed", 1),
 			.options = text_of(spec_of_run, "options", NULL),
+			.model_output = text_of(spec_of_run, "model_output", NULL),
 		},
 	};
 

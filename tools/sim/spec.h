@@ -7,7 +7,7 @@
  *         "dram_bytes": n | "memory_bytes": n | "capacity": share, "ratio": flash / DRAM; "flash_bytes": n,
  *         "segment_bytes": n, "clwa": x, "warmup_us": n, "train_us": n, "horizon_us": n, "sample": n,
  *         "accounting": "full" | "values" | "objects", "referee": "own-A" | "own-B",
- *         "changed_is_update": true, "options": "NAME=VALUE,..."}
+ *         "changed_is_update": true, "options": "NAME=VALUE,...", "model_output": path}
  *
  * What is missing or null has its default. The trace decides about capacity and times, so a run is complete only then.
  *
