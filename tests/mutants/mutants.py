@@ -94,6 +94,15 @@ mutant("model-not-given-up", "A model that loses stays in use.",
        ("classifier/trainer.c", "\tclf_publish(clf, NULL, CLF_ORIGIN_NONE, &judgement);\n",
         "\tclf_publish(clf, &model, CLF_ORIGIN_TRAINED, &judgement);\n"))
 
+mutant("model-pinned-replaced", "A training replaces a pinned model.",
+       "asan classifier/test_model_use",
+       ("classifier/trainer.c", "\telse if (copy_model_in_use(clf, &in_use) == CLF_ORIGIN_PINNED)\n",
+        "\telse if (copy_model_in_use(clf, &in_use) == CLF_ORIGIN_NONE)\n"))
+
+mutant("model-file-any-scale", "A file's numbers have no lower bound.",
+       "asan classifier/test_model_file",
+       ("classifier/model_file.c", "!isfinite(*out) || *out < low ||", "!isfinite(*out) ||"))
+
 mutant("counts-forget-the-latest", "A full bucket forgets what was changed last among equal counts.",
        "asan classifier/test_counts",
        ("classifier/counts.c", "\t\tif ((bucket[at] & CODE_MAX) <= (bucket[least] & CODE_MAX))",
