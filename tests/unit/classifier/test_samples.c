@@ -153,7 +153,7 @@ static void a_model_in_use_is_asked(void **state)
 	sampler_sweep(&clf->sampler, now_ms());
 	assert_true(samples(&labelled) > 0 && isnan(labelled[0].by_model));
 	mem_free(labelled);
-	clf_publish(clf, &model, &judgement);
+	clf_publish(clf, &model, CLF_ORIGIN_TRAINED, &judgement);
 	assert_true(samples(&labelled) > 0 && labelled[0].by_model == 3);
 	mem_free(labelled);
 }
