@@ -200,17 +200,17 @@ static double allowed_bytes(const struct clf_written *written)
    in force moves; the other one begins anew. While nothing can be written, nothing is learned of the budget. */
 void clf_budget(struct clf *clf, const struct clf_written *written)
 {
-	double allowed = allowed_bytes(written), flash_bytes = (double)written->flash_bytes;
-	double rate = written->seconds > 0 ? flash_bytes / written->seconds : 0;
+	double rate = written->seconds > 0 ? (double)written->flash_bytes / written->seconds : 0;
 	bool asks = clf_asks_at_eviction(clf);
 
-	if (written->held_up) {
-		flash_bytes = fmax(flash_bytes, allowed * HELD_UP);
+	if (written->held_up)
 		rate = fmax(rate, written->limit * HELD_UP);
-	}
 	counts_age(&clf->counts, written->seconds * 1000 / clf_half_life_ms(clf));
 	if (!written->offline)
-		offers_budget(&clf->offers, written->seconds * 1000, (double)written->app_bytes, flash_bytes,
-			      asks ? allowed : -1);
+		offers_budget(&clf->offers, &(struct offers_spent){ .ms = written->seconds * 1000,
+								    .app_bytes = (double)written->app_bytes,
+								    .written_bytes = (double)written->flash_bytes,
+								    .allowed_bytes = asks ? allowed_bytes(written) : -1,
+								    .held_up = written->held_up });
 	budget_move(clf, rate, asks ? 0 : written->limit, clk_now_ms(clf->config.clock));
 }

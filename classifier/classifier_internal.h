@@ -167,12 +167,26 @@ struct offers {
 	_Atomic double turn_ms; /* the time in which applications, of late, write as many bytes as the flash has; 0: not
 				   known */
 	_Atomic uint64_t new_bytes[OFFERS_BINS]; /* offered since the last budget, by worth; any thread */
+	_Atomic uint64_t new_admitted; /* bytes of them that were admitted */
 	struct lock lock; /* LOCK_LEAF; covers the rest */
-	double bytes[OFFERS_BINS]; /* aged */
-	double allowed, written; /* bytes that may have gone to flash, and did; aged alike, as are ... */
-	double app_bytes, ms; /* ... the bytes that applications wrote, and the time */
+	double bytes[OFFERS_BINS]; /* offered, aged */
+	double offered_app_bytes; /* that applications wrote meanwhile; aged alike */
+	double app_bytes, ms; /* the bytes that applications wrote, and the time, without a limit too; aged alike */
+	double admitted, written; /* bytes that were admitted, and that went to flash; aged alike */
+	double recent_app_bytes, recent_allowed, recent_admitted; /* bytes of the applications, those that may have gone
+								     to flash, and those that will; aged faster */
 	double correction; /* of what is allowed, > 0 */
 	double window_bytes; /* constant */
+	bool begun; /* a budget has made the threshold before */
+};
+
+/* What happened since the last call. */
+struct offers_spent {
+	double ms;
+	double app_bytes; /* that applications have written */
+	double written_bytes; /* that went to flash */
+	double allowed_bytes; /* that may have gone there; negative: any number */
+	bool held_up; /* a cap held writes back: admitted bytes wait */
 };
 
 /* Of zeroed memory. Old offers lose half of their weight with each half of flash_bytes that applications write. */
@@ -181,11 +195,8 @@ void offers_init(struct offers *offers, uint64_t flash_bytes);
 void offers_fini(struct offers *offers);
 /* Notes an offer. True: it is worth at least the threshold. No lock. */
 FS_MUST_CHECK bool offers_add(struct offers *offers, float worth, uint32_t record_bytes);
-/*
- * Moves the threshold. Since the last call, in so many ms, applications have written app_bytes, written_bytes went to
- * flash, and allowed_bytes may have gone there (negative: any number). Takes the lock.
- */
-void offers_budget(struct offers *offers, double ms, double app_bytes, double written_bytes, double allowed_bytes);
+/* Moves the threshold. Takes the lock. */
+void offers_budget(struct offers *offers, const struct offers_spent *spent);
 /* Returns the admitted share of the bytes that were offered lately; 1 where none were. Takes the lock. */
 double offers_share(struct offers *offers);
 /* Returns a part of an octave that tells equal objects apart by their keys: 0 to below 0.5. */

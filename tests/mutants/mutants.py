@@ -119,7 +119,11 @@ mutant("counts-nothing-pushes-out", "A key without a count pushes another one ou
 
 mutant("offers-uncorrected", "What is admitted and never written counts as written.",
        "asan classifier/test_offers",
-       ("classifier/offers.c", "\t\tif (offers->allowed > 0)\n\t\t\toffers_correct(offers, app_bytes);\n", ""))
+       ("classifier/offers.c", "yield = offers_yield(offers);", "yield = 1;"))
+
+mutant("offers-held-up-are-lost", "What a cap holds back counts as never written, so that ever more is admitted.",
+       "asan classifier/test_offers",
+       ("classifier/offers.c", "spent->held_up ? fmax(spent->written_bytes, admitted) : spent->written_bytes", "spent->written_bytes"))
 
 mutant("offers-whole-bins", "The threshold lies at the upper end of a bin, so that ties are all refused.",
        "asan classifier/test_offers",
