@@ -78,11 +78,6 @@ static double rule_score(const struct clf *clf, bool qualifies, uint64_t key, co
 	return (qualifies && rank >= budget_threshold(clf) ? 1 : -1) + rank / RANK_SCALE;
 }
 
-static bool seen_before(struct clf *clf, uint64_t key, const struct clf_features *features)
-{
-	return features->reads > 0 || features->past > 0 || counts_get(&clf->counts, key) > 0;
-}
-
 /* In mode paper: an object that was never read doesn't qualify. */
 static double svm_score(struct clf *clf, uint64_t key, const struct clf_features *features)
 {
@@ -108,8 +103,11 @@ float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *featu
 	case CLF_ADMIT_READ_ONCE:
 		score = rule_score(clf, features->reads > 0, key, features);
 		break;
+	case CLF_ADMIT_READ_OR_SECOND_HIT:
+		score = rule_score(clf, features->reads > 0 || features->past > 0, key, features);
+		break;
 	case CLF_ADMIT_SECOND_HIT:
-		score = rule_score(clf, seen_before(clf, key, features), key, features);
+		score = rule_score(clf, features->past > 0, key, features);
 		break;
 	case CLF_ADMIT_FREQ:
 	case CLF_ADMIT_ALL:

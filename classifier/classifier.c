@@ -144,19 +144,31 @@ static void note_event(struct clf *clf, uint64_t hash, enum sampler_event event,
 		sampler_note(&clf->sampler, key, event, NULL, now_ms, clf_horizon_ms(clf, now_ms));
 }
 
+/* Does the rule ask how often keys left the cache? */
+static bool counts_stays(const struct clf *clf)
+{
+	enum clf_admission rule = clf_get_admission(clf);
+
+	return rule == CLF_ADMIT_SECOND_HIT || rule == CLF_ADMIT_READ_OR_SECOND_HIT;
+}
+
 static uint8_t past_of(struct clf *clf, uint64_t key, const struct clf_features *old, uint64_t now_ms)
 {
 	if (clf_asks_at_eviction(clf) && old)
 		return past_code(features_count(old, now_ms, clf_half_life_ms(clf)));
-	return clf_asks_at_eviction(clf) || clf_get_admission(clf) == CLF_ADMIT_SECOND_HIT
-		       ? past_code(counts_get(&clf->counts, key))
-		       : 0;
+	return clf_asks_at_eviction(clf) || counts_stays(clf) ? past_code(counts_get(&clf->counts, key)) : 0;
+}
+
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
+		   uint64_t now_ms)
+{
+	features->past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
 }
 
 void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
 		      uint64_t now_ms)
 {
-	features->past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
+	clf_note_made(clf, hash, old, features, now_ms);
 	note_event(clf, hash, SAMPLER_WRITTEN, now_ms);
 }
 
@@ -185,14 +197,16 @@ void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)
 
 void clf_note_deleted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
-	if (features)
+	if (counts_stays(clf))
+		counts_set(&clf->counts, sampler_key(&clf->sampler, hash), 0);
+	else if (features)
 		clf_note_moved(clf, hash, features, now_ms);
 	note_event(clf, hash, SAMPLER_DELETED, now_ms);
 }
 
 void clf_note_evicted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
-	if (clf_get_admission(clf) == CLF_ADMIT_SECOND_HIT)
+	if (counts_stays(clf))
 		counts_add(&clf->counts, sampler_key(&clf->sampler, hash), 1);
 	else if (features)
 		clf_note_moved(clf, hash, features, now_ms);

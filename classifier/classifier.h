@@ -47,8 +47,14 @@ struct clf_features {
 	uint16_t last_gap;
 	uint16_t max_gap;
 	uint8_t past; /* the aged count of accesses, or of stays, before this one: a logarithm; 0: none */
-	uint8_t unused;
+	uint8_t stay; /* enum clf_stay: where the object came from when its stay in DRAM began; 0 after a flash read */
 } __attribute__((packed, aligned(2))); /* 18 bytes, so that the item header stays at 48 */
+
+enum clf_stay {
+	CLF_STAY_WRITTEN,
+	CLF_STAY_AGAIN, /* from a segment that was reclaimed, unread there */
+	CLF_STAY_READ_AGAIN /* the same, read on flash */
+};
 
 /* The features in a record on flash: 7 bytes in logarithmic steps. */
 struct clf_features_packed {
@@ -102,11 +108,19 @@ enum clf_label_mode { CLF_LABEL_FULL, CLF_LABEL_PAPER };
 enum clf_admission {
 	CLF_ADMIT_SVM,
 	CLF_ADMIT_READ_ONCE,
-	CLF_ADMIT_SECOND_HIT,
+	CLF_ADMIT_READ_OR_SECOND_HIT, /* what was read in DRAM, or has a history */
 	CLF_ADMIT_ALL,
 	CLF_ADMIT_FREQ, /* aged count of accesses for each byte */
-	CLF_ADMIT_LAST = CLF_ADMIT_FREQ
+	CLF_ADMIT_SECOND_HIT, /* what has a history, whether it is read in DRAM or not */
+	CLF_ADMIT_LAST = CLF_ADMIT_SECOND_HIT
 };
+
+/*
+ * A key has a history if its object had left the cache before the present stay began: it was evicted from DRAM, or its
+ * segment was reclaimed without it. A delete forgets it, and so does the table of counts in time: a single leaving
+ * within the time in which applications write ten times the flash's size, or sooner where the table is full. This is
+ * the usual second-hit admission, by a list of keys that left. flashield-sim's second-hit is the same rule with an exact list.
+ */
 
 struct clf_config {
 	const struct clk *clock;
@@ -187,7 +201,10 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  *  evicted: the last copy of a key left the cache. features is its state in DRAM, NULL if it was on flash. Mode paper
  *    stops counting its reads; mode full goes on.
  *  moved: the object left DRAM for flash, or has expired; features is its state until then.
+ *  made: the object begins empty, before a client writes its value. As written, but it is no access.
  */
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
+		   uint64_t now_ms);
 void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
 		      uint64_t now_ms);
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
@@ -206,8 +223,9 @@ void clf_set_residence(struct clf *clf, uint64_t residence_ms);
  * Under the simple rules and in mode paper an object may qualify whenever it is written or read. Returns its
  * score: it qualifies for flash at >= 0, and higher is better. Under SVM the score is the decision value of the model
  * less the budget's threshold; without a model, and under the simple rules, it is +1 or -1 with a little rank by reads
- * (and mean gap). An object that was never read and has no past scores -1 under SVM. Under second-hit a past counts
- * like a read; where features has none, the counts are looked up by hash, under a leaf lock.
+ * (and mean gap). An object that was never read scores -1 under SVM. A history is what features->past says: under
+ * second-hit and read-or-second-hit clf_note_written fills it in. What a rule of another kind left there counts too, so
+ * that after a change of the rule a key may seem to have a history until it is forgotten.
  */
 float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *features);
 
@@ -238,9 +256,9 @@ float clf_threshold(const struct clf *clf);
 /* Offers an object in DRAM that would be evicted to flash. True: it is admitted. To be asked once for a stay. The
    object becomes a subject of the sampler. */
 bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms);
-/* Fills in the features, for a stay that begins now, of an object whose segment is reclaimed. clf_offer then tells
-   whether it stays. */
-void clf_features_again(struct clf *clf, uint64_t hash, uint64_t now_ms, struct clf_features *out);
+/* Fills in the features, for a stay that begins now, of an object whose segment is reclaimed; was_read: on flash.
+   clf_offer then tells whether it stays. */
+void clf_features_again(struct clf *clf, uint64_t hash, bool was_read, uint64_t now_ms, struct clf_features *out);
 
 /*
  * Sets the rule from now on. Objects in DRAM get their new scores as they are read, and as the crawler finds that

@@ -3,7 +3,8 @@
  * Is a model better than no model? It is judged on samples that it was not trained with, beside two simple rules:
  *
  *   freq        the aged count of accesses for each byte, which is what is used without a model
- *   second-hit  objects that were asked for at least twice, of any size
+ *   second-hit  objects whose key was asked for before this stay, and of those whose segment is reclaimed the ones that
+ *               were read on flash; of any size
  *
  * Each chooses as many bytes as are admitted at present, its best objects first. What counts is how many later accesses
  * go to them. A model that gets fewer than one of the rules is not used.
@@ -20,7 +21,6 @@
 #define POSITIVES_MIN 5 /* held-out flashy samples; fewer tell nothing */
 #define HITS_COUNTED 8 /* per object, so that one hot object doesn't decide */
 #define ACCESSES_COUNTED 64 /* the same, where bytes are compared too */
-#define SECOND_COUNT 1.5f /* aged: two accesses of which one is not long ago */
 
 struct tally {
 	size_t admitted, flashy;
@@ -84,6 +84,14 @@ static double accesses_of_best(struct ranked *ranked, size_t count, double bytes
 
 enum ranking { RANK_MODEL, RANK_FREQ, RANK_SECOND_HIT };
 
+/* The miss before a write is a part of the past, and no history: that begins with more than one access. */
+static bool second_hit_takes(const struct clf_state *state)
+{
+	if (state->features.stay != CLF_STAY_WRITTEN)
+		return state->features.stay == CLF_STAY_READ_AGAIN;
+	return state->features.past > past_code(1);
+}
+
 static double rank_sample(const struct clf_model *model, const struct clf_sample *sample, enum ranking ranking,
 			  double exponent)
 {
@@ -98,7 +106,7 @@ static double rank_sample(const struct clf_model *model, const struct clf_sample
 	case RANK_SECOND_HIT:
 		break;
 	}
-	return (state->count >= SECOND_COUNT ? 1 : 0) + (double)offers_tie(sample->key);
+	return (second_hit_takes(state) ? 1 : 0) + (double)offers_tie(sample->key);
 }
 
 static double judge_ranking(const struct clf_model *model, const struct clf_sample *samples, size_t count,
@@ -136,7 +144,7 @@ static int judge_at_equal_bytes(const struct clf_model *model, const struct clf_
 int guard_judge(const struct clf_model *model, const struct clf_sample *samples, size_t count, uint32_t threshold,
 		double exponent, double bytes_share, struct judgement *out)
 {
-	struct tally by_model = { 0 }, by_read = { 0 }, all = { 0 };
+	struct tally by_model = { 0 }, by_read = { 0 }, by_history = { 0 }, all = { 0 };
 
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < count; i++) {
@@ -147,13 +155,14 @@ int guard_judge(const struct clf_model *model, const struct clf_sample *samples,
 			continue;
 		tally_add(&by_model, model_decide(model, &sample->state) >= 0, flashy, hits);
 		tally_add(&by_read, sample->state.features.reads > 0, flashy, hits);
+		tally_add(&by_history, second_hit_takes(&sample->state), flashy, hits);
 		tally_add(&all, true, flashy, hits);
 	}
 	out->samples = all.admitted;
 	out->positives = all.flashy;
 	out->model = choice_of(&by_model, &all);
 	out->read_once = choice_of(&by_read, &all);
-	out->second_hit = choice_of(&all, &all);
+	out->second_hit = choice_of(&by_history, &all);
 	out->bytes_share = bytes_share;
 	return judge_at_equal_bytes(model, samples, count, exponent, out);
 }

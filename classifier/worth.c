@@ -126,8 +126,9 @@ bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms
 	return admitted;
 }
 
-void clf_features_again(struct clf *clf, uint64_t hash, uint64_t now_ms, struct clf_features *out)
+void clf_features_again(struct clf *clf, uint64_t hash, bool was_read, uint64_t now_ms, struct clf_features *out)
 {
 	clf_features_written(out, now_ms);
+	out->stay = was_read ? CLF_STAY_READ_AGAIN : CLF_STAY_AGAIN;
 	out->past = past_code(counts_get(&clf->counts, sampler_key(&clf->sampler, hash)));
 }

@@ -58,9 +58,9 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 }
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
-		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT &&
+		       (int)CONF_ADMISSION_READ_OR_SECOND_HIT == CLF_ADMIT_READ_OR_SECOND_HIT &&
 		       (int)CONF_ADMISSION_ALL == CLF_ADMIT_ALL && (int)CONF_ADMISSION_FREQ == CLF_ADMIT_FREQ &&
-		       CLF_ADMIT_FREQ == CLF_ADMIT_LAST,
+		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT && CLF_ADMIT_SECOND_HIT == CLF_ADMIT_LAST,
 	       "the option's words stand in the order of the classifier's rules");
 
 /* As the user who will write the saved model, so that root follows none of this user's links. */

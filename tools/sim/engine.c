@@ -39,7 +39,7 @@ struct engine_config {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static const char *const admissions[] = { "svm", "read-once", "second-hit", "all", "freq", NULL };
+static const char *const admissions[] = { "svm", "read-once", "read-or-second-hit", "all", "freq", "second-hit", NULL };
 static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An object that was evicted lately, and is inserted again, is written when DRAM evicts it the second time. */
+/*
+ * second-hit writes an object whose key has a history: it had left the cache, and not long ago, before this stay in DRAM
+ * began. read-or-second-hit also writes what was read in DRAM. The engine has both rules (classifier/classifier.h).
+ */
 #include "tools/sim/policies.h"
 #include "tools/sim/tiers.h"
 

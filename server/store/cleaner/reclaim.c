@@ -38,7 +38,7 @@ static bool reclaim_worth_keeping(const struct reclaim_walk *walk, bool asked, u
 	if (asked) {
 		uint64_t now_ms = clk_now_ms(store->clock);
 
-		clf_features_again(store->classifier, hash, now_ms, again);
+		clf_features_again(store->classifier, hash, match->read_on_flash, now_ms, again);
 		if (again->past == 0)
 			return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
 		return clf_offer(store->classifier,

@@ -98,6 +98,8 @@ void action_garbage(struct action *action, struct item *item);
 /* May a command bring so many bytes into DRAM by itself? Under -M only while there is room, because nothing would ever
    evict them. Otherwise the cleaner or the next set makes room. */
 FS_MUST_CHECK bool action_room_for(const struct action *action, size_t bytes);
+/* Fills in what the classifier knows of the key of an item that begins empty, which is no write. old: as below. */
+void action_note_made(struct action *action, const struct clf_features *old, struct item *item);
 /* Tells the classifier of a write, and scores the item. old: of the object in DRAM that it replaces, or NULL. */
 void action_note_written(struct action *action, const struct clf_features *old, struct item *item);
 

@@ -56,6 +56,12 @@ void action_put(struct action *action, const struct current *current, struct ite
 	action->request->cas = item_shown_cas(new);
 }
 
+void action_note_made(struct action *action, const struct clf_features *old, struct item *item)
+{
+	if (action->store->classifier)
+		clf_note_made(action->store->classifier, action->request->hash, old, &item->features, action->now_ms);
+}
+
 void action_note_written(struct action *action, const struct clf_features *old, struct item *item)
 {
 	struct store *store = action->store;

@@ -176,6 +176,7 @@ static void vivify_object(struct action *action, const struct current *current)
 	if (!request->options.keep_clock)
 		item->state |= ITEM_FETCHED;
 	clf_features_written(&item->features, action->now_ms);
+	action_note_made(action, current->item ? &current->item->features : NULL, item);
 	action_put(action, current, item, action->cas);
 	ctr_add(CTR_total_items, 1);
 	request->found.won = request->made = true;

@@ -125,6 +125,7 @@ static struct item *empty_object(struct action *action, const struct current *cu
 	if (!item)
 		return NULL;
 	clf_features_written(&item->features, action->now_ms);
+	action_note_made(action, current->item ? &current->item->features : NULL, item);
 	action_put(action, current, item, action->cas);
 	return item;
 }

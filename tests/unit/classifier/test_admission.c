@@ -84,28 +84,73 @@ static void read_once_asks_for_no_past(void **state)
 	assert_true(score_of(1, 1, 100) >= 0);
 }
 
+/* Does the object qualify that is written now, with so many reads? */
+static bool takes(uint64_t hash, unsigned reads)
+{
+	struct clf_features features;
+
+	clf_features_written(&features, 1000);
+	clf_note_written(clf, hash, NULL, &features, 1000);
+	for (unsigned i = 0; i < reads; i++)
+		clf_features_read(&features, 1100);
+	return clf_score(clf, hash, &features) >= 0;
+}
+
 static void second_hit_takes_keys_that_left_the_cache_before(void **state)
 {
 	(void)state;
 	open_clf(CLF_ADMIT_SECOND_HIT);
-	assert_true(score_of(1, 0, 0) < 0);
-	assert_true(score_of(1, 1, 100) >= 0);
+	clf_note_missed(clf, 1, 1000);
+	assert_false(takes(1, 0));
+	assert_false(takes(1, 5)); /* read in DRAM, as often as may be */
 	clf_note_evicted(clf, 1, NULL, 1000);
-	assert_true(score_of(1, 0, 0) >= 0);
-	assert_true(score_of(2, 0, 0) < 0);
+	assert_true(takes(1, 0));
+	assert_true(takes(1, 5));
+	assert_false(takes(2, 0));
+	assert_false(takes(2, 1));
+}
+
+static void read_or_second_hit_takes_what_was_read_too(void **state)
+{
+	(void)state;
+	open_clf(CLF_ADMIT_READ_OR_SECOND_HIT);
+	assert_false(takes(1, 0));
+	assert_true(takes(1, 1));
+	clf_note_evicted(clf, 1, NULL, 1000);
+	assert_true(takes(1, 0));
+	assert_false(takes(2, 0));
 }
 
 /* What its write found, however the table has changed meanwhile. */
-static void second_hit_takes_objects_with_a_past(void **state)
+static void a_history_is_that_of_the_write(void **state)
+{
+	static const enum clf_admission rules[] = { CLF_ADMIT_SECOND_HIT, CLF_ADMIT_READ_OR_SECOND_HIT };
+	struct clf_features features;
+
+	for (unsigned rule = 0; rule < 2; rule++) {
+		open_clf(rules[rule]);
+		clf_features_written(&features, 0);
+		clf_note_evicted(clf, 1, NULL, 1000);
+		assert_true(clf_score(clf, 1, &features) < 0);
+		features.past = 1;
+		assert_true(clf_score(clf, 2, &features) >= 0);
+		close_clf(state);
+	}
+}
+
+static void a_delete_forgets_the_history(void **state)
 {
 	(void)state;
 	struct clf_features features;
 
 	open_clf(CLF_ADMIT_SECOND_HIT);
-	clf_features_written(&features, 0);
-	assert_true(clf_score(clf, 1, &features) < 0);
-	features.past = 1;
-	assert_true(clf_score(clf, 1, &features) >= 0);
+	clf_note_evicted(clf, 1, NULL, 1000);
+	clf_features_written(&features, 1000);
+	clf_note_deleted(clf, 1, &features, 1000);
+	assert_false(takes(1, 0));
+	clf_note_evicted(clf, 1, &features, 1000);
+	clf_note_deleted(clf, 1, NULL, 1000);
+	assert_false(takes(1, 0));
 }
 
 static void all_takes_all_and_so_does_freq_at_a_read(void **state)
@@ -263,7 +308,9 @@ int main(void)
 		TEST(before_the_first_model_unread_objects_dont_qualify),
 		TEST(read_once_asks_for_no_past),
 		TEST(second_hit_takes_keys_that_left_the_cache_before),
-		TEST(second_hit_takes_objects_with_a_past),
+		TEST(read_or_second_hit_takes_what_was_read_too),
+		TEST(a_history_is_that_of_the_write),
+		TEST(a_delete_forgets_the_history),
 		TEST(all_takes_all_and_so_does_freq_at_a_read),
 
 		TEST(no_limit_and_slack_leave_the_threshold_at_zero),

@@ -229,17 +229,21 @@ static void rules_that_ask_for_no_past_have_none(void **state)
 	assert_true(past_after(1, 3) == 0);
 }
 
-/* Second-hit counts stays; svm and freq count accesses, of which the table has the latest sum. */
+/* The second-hit rules count stays; svm and freq count accesses, of which the table has the latest sum. */
 static void rules_that_ask_for_it_are_told_the_past(void **state)
 {
 	(void)state;
-	open_rule(CLF_ADMIT_SECOND_HIT);
-	assert_true(past_after(1, 0) == 0);
-	assert_true(past_after(1, 2) == 2);
-	assert_true(past_after(1, 2) == 4);
-	assert_true(past_after(2, 1) == 1); /* of this key alone */
 	for (int rule = 0; rule < 2; rule++) {
+		open_rule(rule ? CLF_ADMIT_SECOND_HIT : CLF_ADMIT_READ_OR_SECOND_HIT);
+		assert_true(past_after(1, 0) == 0);
+		assert_true(past_after(1, 2) == 2);
+		assert_true(past_after(1, 2) == 4);
+		assert_true(past_after(2, 1) == 1); /* of this key alone */
 		close_clf(state);
+	}
+	for (int rule = 0; rule < 2; rule++) {
+		if (rule)
+			close_clf(state);
 		open_rule(rule ? CLF_ADMIT_SVM : CLF_ADMIT_FREQ);
 		assert_true(past_after(1, 0) == 0);
 		assert_true(past_after(1, 3) == 1);

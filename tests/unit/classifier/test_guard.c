@@ -45,8 +45,10 @@ static struct clf_sample sample_of(uint64_t key, uint32_t size, bool read, uint3
 				     .state = { .record_bytes = size, .count = read ? 2 : 0 } };
 
 	clf_features_written(&sample.state.features, 1000);
-	if (read)
+	if (read) {
 		clf_features_read(&sample.state.features, 2000);
+		sample.state.features.past = past_code(2);
+	}
 	return sample;
 }
 
@@ -110,7 +112,7 @@ static void shares_of_nothing_are_zero(void **state)
 	assert_int_equal(judgement.samples, 3);
 	assert_choice(&judgement.model, 0, 0, 0, 0);
 	assert_choice(&judgement.read_once, 0, 0, 0, 0);
-	assert_choice(&judgement.second_hit, 1, 0, 0, 0);
+	assert_choice(&judgement.second_hit, 0, 0, 0, 0);
 }
 
 /* Five held-out samples with 3 + 8 + 0 + 1 + 0 hits: of a hot object's hundred, eight count. */
@@ -132,7 +134,7 @@ static void model_and_rules_are_judged_by_the_same_samples(void **state)
 	assert_int_equal(judgement.positives, 2);
 	assert_choice(&judgement.model, 3 / 5.0, 2 / 3.0, 1, 11 / 12.0);
 	assert_choice(&judgement.read_once, 3 / 5.0, 1 / 3.0, 1 / 2.0, 4 / 12.0);
-	assert_choice(&judgement.second_hit, 1, 2 / 5.0, 1, 1);
+	assert_choice(&judgement.second_hit, 3 / 5.0, 1 / 3.0, 1 / 2.0, 4 / 12.0);
 	/* With another threshold another one is flashy too. */
 	judge(samples, 6, 1, &judgement);
 	assert_int_equal(judgement.positives, 3);
@@ -156,6 +158,7 @@ static void make_kinds(struct clf_sample samples[4 * EACH], const uint32_t after
 
 		samples[i] = sample_of(next_key(&key, true), SMALL, kind > 0, after[kind]);
 		samples[i].state.count = (float)(1u << kind) / 2;
+		samples[i].state.features.past = past_code(samples[i].state.count);
 		samples[i].state.ttl_seconds = ttl[kind];
 	}
 }
@@ -218,7 +221,7 @@ static void the_share_of_bytes_decides_which_ranks_count(void **state)
 	assert_true(fabs(eighth.freq_hits - 0.3) < 1e-9);
 }
 
-/* Objects that second-hit takes have had two accesses; freq is misled here by what it takes for better. */
+/* Objects that second-hit takes have a history; freq is misled here by what it takes for better. */
 static void a_model_that_ranks_worse_than_second_hit_is_not_used(void **state)
 {
 	(void)state;
@@ -229,6 +232,36 @@ static void a_model_that_ranks_worse_than_second_hit_is_not_used(void **state)
 	assert_true(judgement.second_hit_hits > judgement.model_hits);
 	assert_false(guard_accepts(&judgement, reason));
 	assert_non_null(strstr(reason, "second-hit has 100.0%"));
+}
+
+/* A miss began each stay. Reads in DRAM are no history, and of what comes back from flash only a read there is one. */
+static void second_hit_takes_keys_with_a_history_and_what_was_read_on_flash(void **state)
+{
+	(void)state;
+	static const struct {
+		uint8_t stay;
+		double past;
+		unsigned reads;
+		bool taken;
+	} rows[] = {
+		{ CLF_STAY_WRITTEN, 0, 0, false },   { CLF_STAY_WRITTEN, 1, 0, false },
+		{ CLF_STAY_WRITTEN, 1, 9, false },   { CLF_STAY_WRITTEN, 1.4, 0, true },
+		{ CLF_STAY_WRITTEN, 8, 0, true },    { CLF_STAY_AGAIN, 8, 0, false },
+		{ CLF_STAY_READ_AGAIN, 1, 0, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t key = i;
+		struct clf_sample sample = sample_of(next_key(&key, true), SMALL, false, 1);
+		struct judgement judgement;
+
+		for (unsigned read = 0; read < rows[i].reads; read++)
+			clf_features_read(&sample.state.features, 2000);
+		sample.state.features.past = past_code(rows[i].past);
+		sample.state.features.stay = rows[i].stay;
+		judge(&sample, 1, 1, &judgement);
+		assert_true(judgement.second_hit.share == (rows[i].taken ? 1 : 0));
+	}
 }
 
 /* Small objects with as many accesses each: for the same bytes there are more of them. */
@@ -310,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_model_that_ranks_worse_than_freq_is_not_used),
 		cmocka_unit_test(the_share_of_bytes_decides_which_ranks_count),
 		cmocka_unit_test(a_model_that_ranks_worse_than_second_hit_is_not_used),
+		cmocka_unit_test(second_hit_takes_keys_with_a_history_and_what_was_read_on_flash),
 		cmocka_unit_test(the_size_exponent_decides_if_small_objects_come_first),
 		cmocka_unit_test(without_positives_nothing_is_judged),
 		cmocka_unit_test(five_flashy_samples_are_enough_to_tell),

@@ -200,11 +200,12 @@ static void the_count_speaks_for_unread_objects(void **state)
 		unsigned accesses = 1 + i % 8;
 		samples[i] = sample_of(i, 0, 0, accesses > 4);
 		samples[i].state.count = (float)accesses;
+		samples[i].state.features.past = past_code(accesses);
 	}
 	assert_int_equal(train_with(SAMPLES, &model), FS_OK);
 	judge(&model, &judgement);
 	assert_true(judgement.model.precision > 0.9 && judgement.model.recall > 0.9);
-	assert_true(judgement.read_once.share == 0 && judgement.second_hit.share == 1);
+	assert_true(judgement.read_once.share == 0 && fabs(judgement.second_hit.share - 7 / 8.0) < 0.05);
 }
 
 /* ---- what a decision value means --------------------------------------------------------------- */

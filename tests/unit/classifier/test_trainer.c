@@ -454,7 +454,7 @@ static void *work(void *argument)
 			clf_note_deleted(clf, key, NULL, now_ms());
 			clf_note_missed(clf, key, now_ms());
 			clf_note_written(clf, key, NULL, &features, now_ms());
-			clf_features_again(clf, key, now_ms(), &features);
+			clf_features_again(clf, key, false, now_ms(), &features);
 		}
 		(void)!clf_app(clf, "a:b", 3);
 		assert_true(clf_worth(clf, &object, now_ms()) < 1000);

@@ -280,7 +280,7 @@ static void freq_asks_at_eviction_and_svm_in_mode_full(void **state)
 	} rows[] = {
 		{ CLF_ADMIT_SVM, true, false },        { CLF_ADMIT_FREQ, true, true },
 		{ CLF_ADMIT_READ_ONCE, false, false }, { CLF_ADMIT_SECOND_HIT, false, false },
-		{ CLF_ADMIT_ALL, false, false },
+		{ CLF_ADMIT_ALL, false, false },       { CLF_ADMIT_READ_OR_SECOND_HIT, false, false },
 	};
 
 	assert_int_equal(sizeof(rows) / sizeof(rows[0]), CLF_ADMIT_LAST + 1);
@@ -396,11 +396,14 @@ static void features_again_are_those_of_a_write_with_the_counts_past(void **stat
 
 	open_freq();
 	memset(&again, 0xff, sizeof(again));
-	clf_features_again(clf, KEY, now_ms(), &again);
+	clf_features_again(clf, KEY, false, now_ms(), &again);
 	clf_features_written(&fresh, now_ms());
+	fresh.stay = CLF_STAY_AGAIN;
 	assert_memory_equal(&again, &fresh, sizeof(fresh));
+	clf_features_again(clf, KEY, true, now_ms(), &again);
+	assert_int_equal(again.stay, CLF_STAY_READ_AGAIN);
 	clf_note_missed(clf, KEY, now_ms());
-	clf_features_again(clf, KEY, now_ms(), &again);
+	clf_features_again(clf, KEY, false, now_ms(), &again);
 	assert_true(past_count(again.past) == 1);
 	assert_int_equal(again.reads, 0);
 }

@@ -394,6 +394,28 @@ static void a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses(
 	assert_true(worth_of(h, "key") > worth - 0.2); /* it is a byte longer */
 }
 
+/* What makes an object without a value knows the key as well as a write does. */
+static void an_object_that_begins_empty_keeps_the_count_of_accesses(void **state)
+{
+	struct harness *h = *state;
+	struct asked asked = { .op = STORE_GET, .options = { .vivify = true } };
+
+	h->config.admission = CLF_ADMIT_FREQ;
+	harness_open(h);
+	assert_missing(h, "made");
+	assert_int_equal(ask(h, "made", asked).result, STORE_HIT);
+	assert_int_equal(item_in_dram(h, "made")->features.past, past_code(2)); /* this miss and the one before */
+	set(h, "made", "value");
+	assert_int_equal(item_in_dram(h, "made")->features.past, past_code(2));
+
+	set(h, "emptied", "value");
+	for (unsigned reads = 0; reads < 4; reads++)
+		get(h, "emptied");
+	asked = (struct asked){ .op = STORE_DELETE, .options = { .drop_value = true } };
+	assert_int_equal(ask(h, "emptied", asked).result, STORE_DELETED);
+	assert_int_equal(item_in_dram(h, "emptied")->features.past, past_code(4));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -414,6 +436,7 @@ int main(void)
 		TEST(after_a_set_no_flash_read_brings_the_old_value_back),
 		TEST(what_a_refused_set_would_have_replaced_is_gone_from_both_tiers),
 		TEST(a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses),
+		TEST(an_object_that_begins_empty_keeps_the_count_of_accesses),
 	};
 
 	return cmocka_run_group_tests_name("store: writes", tests, NULL, NULL);
