@@ -74,16 +74,84 @@ int units_parse_size(const char *text, uint64_t bare, uint64_t *bytes)
 	return store(value, bytes);
 }
 
-int units_parse_rate(const char *text, uint64_t *bytes_per_second)
+#define TB 1e12L
+#define DAY_S 86400
+#define YEAR_S (365 * DAY_S)
+#define YEARS_LEAST 0.1L
+#define YEARS_MOST 100
+#define DWPD_LEAST 1e-6L
+#define DWPD_MOST 1000
+
+/* The size of a drive, as data sheets have it. */
+static int parse_drive_bytes(const char *text, long double *bytes)
+{
+	static const char suffixes[] = "kmgtp";
+	const char *cursor = parse_decimal(text, bytes);
+	const char *suffix;
+
+	if (!cursor)
+		return FS_EINVAL;
+	suffix = *cursor ? strchr(suffixes, *cursor | 0x20) : NULL;
+	if (suffix) {
+		for (long power = suffix - suffixes; power >= 0; power--)
+			*bytes *= 1000;
+		cursor++;
+		cursor += *cursor == 'b' || *cursor == 'B';
+	}
+	return *cursor ? FS_EINVAL : FS_OK;
+}
+
+static int store_endurance(long double bytes_per_second, uint64_t *rate)
+{
+	if (bytes_per_second < 1 || bytes_per_second >= 0x1p63L)
+		return FS_ERANGE;
+	return store(bytes_per_second, rate);
+}
+
+static int parse_tbw(long double tb, const char *rest, uint64_t *rate)
+{
+	long double years;
+
+	rest = parse_decimal(rest, &years);
+	if (!rest || strcasecmp(rest, "y") != 0)
+		return FS_EINVAL;
+	if (years < YEARS_LEAST || years > YEARS_MOST)
+		return FS_ERANGE;
+	return store_endurance(tb * TB / (years * YEAR_S), rate);
+}
+
+static int parse_dwpd(long double dwpd, const char *rest, uint64_t *rate)
+{
+	long double bytes = 0;
+
+	if (*rest && (*rest != '/' || parse_drive_bytes(rest + 1, &bytes) != FS_OK))
+		return FS_EINVAL;
+	if (dwpd < DWPD_LEAST || dwpd > DWPD_MOST)
+		return FS_ERANGE;
+	if (*rest)
+		return store_endurance(dwpd * bytes / DAY_S, rate);
+	*rate = units_rate_of(0, (double)dwpd);
+	return FS_OK;
+}
+
+int units_parse_rate(const char *text, uint64_t *rate)
 {
 	long double value;
-	const char *rest;
+	const char *rest = parse_decimal(text, &value);
 
+	if (!rest)
+		return FS_EINVAL;
+	if (strncasecmp(rest, "TBW/", 4) == 0)
+		return parse_tbw(value, rest + 4, rate);
+	if (strncasecmp(rest, "DWPD", 4) == 0)
+		return parse_dwpd(value, rest + 4, rate);
 	if (parse_size_prefix(text, 1, &value, &rest) != FS_OK)
 		return FS_EINVAL;
 	if (*rest && strcasecmp(rest, "/s") != 0)
 		return FS_EINVAL;
-	return store(value, bytes_per_second);
+	if (value >= 0x1p63L)
+		return FS_ERANGE;
+	return store(value, rate);
 }
 
 static const struct {
@@ -139,11 +207,26 @@ char *units_format_time(uint64_t us, char text[UNITS_TEXT_BYTES])
 	return text;
 }
 
-char *units_format_rate(uint64_t bytes_per_second, char text[UNITS_TEXT_BYTES])
+static char *format_dwpd(uint64_t millionths, char text[UNITS_TEXT_BYTES])
 {
-	size_t length = strlen(units_format_size(bytes_per_second, text));
+	int length =
+		snprintf(text, UNITS_TEXT_BYTES, "%" PRIu64 ".%06" PRIu64, millionths / 1000000, millionths % 1000000);
 
-	if (bytes_per_second)
+	while (text[length - 1] == '0')
+		length--;
+	if (text[length - 1] == '.')
+		length--;
+	snprintf(text + length, UNITS_TEXT_BYTES - (size_t)length, "DWPD");
+	return text;
+}
+
+char *units_format_rate(uint64_t rate, char text[UNITS_TEXT_BYTES])
+{
+	if (rate & UNITS_RATE_DWPD)
+		return format_dwpd(rate & ~UNITS_RATE_DWPD, text);
+	size_t length = strlen(units_format_size(rate, text));
+
+	if (rate)
 		snprintf(text + length, UNITS_TEXT_BYTES - length, "/s");
 	return text;
 }

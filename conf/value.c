@@ -46,6 +46,10 @@ static char *bound_text(const struct conf_option *option, double bound, char tex
 	}
 }
 
+static const char rate_forms[] =
+	", in bytes per second or with a suffix k m g t p, or an endurance: 1200TBW/5y (0.1 to 100 years), "
+	"1DWPD of the flash or 1DWPD/1920g of a drive (0.000001 to 1000 DWPD)";
+
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES])
 {
 	static const char *const forms[] = {
@@ -57,7 +61,7 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 	static const char *const suffixes[] = {
 		[CONF_TYPE_SIZE] = ", in bytes or with a suffix k m g t p",
 		[CONF_TYPE_TIME] = ", in seconds or with a suffix us ms s m h d",
-		[CONF_TYPE_RATE] = ", in bytes per second or with a suffix k m g t p",
+		[CONF_TYPE_RATE] = rate_forms,
 		[CONF_TYPE_ENUM] = NULL,
 	};
 	bool in_mib = option->type == CONF_TYPE_SIZE && *option->unit == 'm';
@@ -155,6 +159,10 @@ static int set_unsigned(const struct conf_option *option, const char *value, uin
 	}
 	if (rc != FS_OK)
 		return FS_EINVAL;
+	if (option->type == CONF_TYPE_RATE && number & UNITS_RATE_DWPD) {
+		*field = number; /* has a range of its own */
+		return FS_OK;
+	}
 	if (!in_range(option, (double)number) && !(number == 0 && option->flags & CONF_AUTO_WORD))
 		return FS_EINVAL; /* 0 is auto's value, and may be written so */
 	if (option->flags & CONF_PAGES && number % PAGE_BYTES)

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/units.h"
 #include "server/admin/admin.h"
 #include "server/admin/reload.h"
 #include "server/auth/auth.h"
@@ -45,7 +46,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->clock_mode = conf->clock_mode == CONF_CLOCK_MFU ? FIDX_CLOCK_MFU : FIDX_CLOCK_LRU;
 	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	out->hot_fraction = conf->hot_fraction;
-	out->flash_write_limit = conf->flash_write_limit;
+	out->flash_write_limit = units_rate_bytes(conf->flash_write_limit);
+	out->flash_write_dwpd = units_rate_dwpd(conf->flash_write_limit);
 	out->flash_write_ratio = conf->flash_write_ratio;
 	out->size_exponent = conf->size_exponent;
 	out->read_timeout_ms = (uint32_t)(conf->flash_read_timeout_us / 1000);

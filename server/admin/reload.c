@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/units.h"
 #include "server/auth/auth.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
@@ -53,7 +54,7 @@ void reload_show(const struct server *server, struct conf *copy)
 	copy->verbose = atomic_load(&server->reload->verbose);
 	store_get_tuning(server->store, &tuning);
 	copy->hot_fraction = tuning.hot_fraction;
-	copy->flash_write_limit = tuning.flash_write_limit;
+	copy->flash_write_limit = units_rate_of(tuning.flash_write_limit, tuning.flash_write_dwpd);
 	copy->flash_write_ratio = tuning.flash_write_ratio;
 	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
 	copy->admission = (int)tuning.admission;
@@ -74,6 +75,12 @@ static bool take_memory_limit(struct reload *reload)
 	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes) == FS_OK;
 }
 
+static void take_write_limit(struct reload *reload)
+{
+	reload->tuning.flash_write_limit = units_rate_bytes(reload->fresh->flash_write_limit);
+	reload->tuning.flash_write_dwpd = units_rate_dwpd(reload->fresh->flash_write_limit);
+}
+
 static bool option_is(const struct conf_option *option, size_t offset)
 {
 	return option->offset == offset;
@@ -91,7 +98,7 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 	else if (option_is(option, offsetof(struct conf, hot_fraction)))
 		reload->tuning.hot_fraction = fresh->hot_fraction;
 	else if (option_is(option, offsetof(struct conf, flash_write_limit)))
-		reload->tuning.flash_write_limit = fresh->flash_write_limit;
+		take_write_limit(reload);
 	else if (option_is(option, offsetof(struct conf, flash_write_ratio)))
 		reload->tuning.flash_write_ratio = fresh->flash_write_ratio;
 	else if (option_is(option, offsetof(struct conf, flash_read_timeout_us)))

@@ -59,7 +59,8 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 void store_get_tuning(const struct store *store, struct store_tuning *out)
 {
 	*out = (struct store_tuning){ .hot_fraction = atomic_load(&store->tuning.hot_fraction),
-				      .flash_write_limit = store_write_limit(store),
+				      .flash_write_limit = atomic_load(&store->tuning.flash_write_limit),
+				      .flash_write_dwpd = atomic_load(&store->tuning.flash_write_dwpd),
 				      .flash_write_ratio = store_write_ratio(store),
 				      .read_timeout_ms = atomic_load(&store->tuning.read_timeout_ms),
 				      .admission = (enum clf_admission)atomic_load(&store->tuning.admission) };
@@ -69,6 +70,7 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning)
 {
 	atomic_store(&store->tuning.hot_fraction, tuning->hot_fraction);
 	atomic_store(&store->tuning.flash_write_limit, tuning->flash_write_limit);
+	atomic_store(&store->tuning.flash_write_dwpd, tuning->flash_write_dwpd);
 	atomic_store(&store->tuning.flash_write_ratio, tuning->flash_write_ratio);
 	atomic_store(&store->tuning.read_timeout_ms, tuning->read_timeout_ms);
 	atomic_store(&store->tuning.admission, (int)tuning->admission);
@@ -275,6 +277,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	store->wake = cleaner_wake;
 	store_set_tuning(store, &(struct store_tuning){ .hot_fraction = config->hot_fraction,
 							.flash_write_limit = config->flash_write_limit,
+							.flash_write_dwpd = config->flash_write_dwpd,
 							.flash_write_ratio = config->flash_write_ratio,
 							.read_timeout_ms = config->read_timeout_ms,
 							.admission = config->admission });

@@ -85,6 +85,7 @@ struct store_config {
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
+	double flash_write_dwpd; /* the limit as a share of the flash's size per day; 0: flash_write_limit counts */
 	double flash_write_ratio; /* of bytes written to flash to those that applications write; 0: none. For
 				     rules that ask at eviction */
 	double size_exponent; /* clf_config.size_exponent: 0 .. 2, default 1 */
@@ -362,13 +363,14 @@ FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 struct store_tuning {
 	double hot_fraction;
 	uint64_t flash_write_limit;
+	double flash_write_dwpd;
 	double flash_write_ratio;
 	uint32_t read_timeout_ms;
 	enum clf_admission admission;
 };
 /* Fills out with the present values. */
 void store_get_tuning(const struct store *store, struct store_tuning *out);
-/* Sets all five; their ranges are those of struct store_config and are not checked. */
+/* Sets all six; their ranges are those of struct store_config and are not checked. */
 void store_set_tuning(struct store *store, const struct store_tuning *tuning);
 
 /* ---- the crawler ----------------------------------------------------------------------------- */

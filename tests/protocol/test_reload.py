@@ -4,11 +4,15 @@ import os
 import pathlib
 import re
 import signal
+import sys
 import threading
 
 import pytest
 
 from helpers import ROOT, until
+
+sys.path.insert(0, os.path.join(ROOT, "tools", "sim"))
+import endurance  # noqa: E402
 
 DEFAULTS = {"admission": "all", "flash-write-limit": "0", "flash-write-ratio": "0.2", "hot-fraction": "0.7", "flash-read-timeout": "1s", "verbose": "0"}
 
@@ -108,6 +112,25 @@ def test_what_changes_is_told_and_shown(reloaded):
     shown = reloaded.settings()
     assert [shown[name] for name in ("admission", "flash_write_limit", "flash_write_ratio", "hot_fraction", "flash_read_timeout", "verbosity",
                                      "maxbytes")] == ["second-hit", "5m/s", "1.5", "0.5", "250ms", "2", str(4 << 20)]
+
+
+def test_a_drive_s_endurance_is_a_limit(reloaded):
+    """The forms of --flash-write-limit are read as flashield-sim reads them; only a share of the flash is shown as given."""
+    shown = "0"
+    for text, setting in (("1200TBW/5y", "7610350/s"), ("0.5dwpd", "0.5DWPD"), ("1DWPD/1920g", "22222222/s"), ("1000DWPD", "1000DWPD"),
+                          ("1.5m/s", "1536k/s")):
+        reloaded.write(flash_write_limit=text)
+        assert reloaded.reload("flash-write-limit") == [f"notice: flash-write-limit: {shown} -> {setting}"]
+        shown = setting
+        assert reloaded.settings()["flash_write_limit"] == setting
+        flash = reloaded.daemon.stats(b"flash") | reloaded.daemon.stats(b"segments")
+        rate = endurance.budget(text).most_per_s(int(flash["segments_total"]) * int(flash["segment_bytes"]))
+        assert int(flash["flash_write_limit"]) == pytest.approx(rate, abs=1)
+    before = reloaded.settings()
+    for text in ("1DWPD/5y", "1200TBW", "0TBW/5y", "1001DWPD"):
+        reloaded.write(flash_write_limit=text)
+        assert f'flash-write-limit: "{text}" is not a rate from 0 to 1p/s' in reloaded.reload("stay as they were")[0]
+    assert reloaded.settings() == before
 
 
 def test_each_reloadable_option_is_tried():

@@ -108,13 +108,15 @@ def test_budgets_and_endurances_are_read():
     assert endurance.budget("0.2").clwa == 0.2
     assert endurance.budget("20m/s").bytes_per_s == 20 * MIB
     assert endurance.budget("1200TBW/5y").bytes_per_s == pytest.approx(1200e12 / (5 * 365 * 86400))
+    assert endurance.budget("1DWPD/1.92t").bytes_per_s == endurance.budget("1dwpd/1920GB").bytes_per_s == pytest.approx(1.92e12 / 86400)
     assert endurance.budget("0.3DWPD").most_per_s(960e9) == pytest.approx(3.33e6, rel=0.01)
     assert endurance.endurance("600TBW").life_years(10**12, 600e12 / 365) == pytest.approx(1)
     assert endurance.endurance("1DWPD/5y").life_years(10**12, 0.5e12) == pytest.approx(10)
     assert endurance.endurance("1TBW").life_years(1, 0) is None
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "101", "x", "20m", "1200TBW", "1200TBW/5", "1200TBW/0y", "0DWPD", "1DWPD/5y", "nan"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "101", "x", "20m", "1200TBW", "1200TBW/5", "1200TBW/0y", "0DWPD", "1DWPD/5y", "nan", ".5", "1.", "0.5/s", "20b/s",
+                                  "1001DWPD", "1DWPD/", "1DWPD/0", "1DWPD/1920gib", "1TBW/101y", "0TBW/5y", "0.000000001TBW/5y"])
 def test_a_wrong_budget_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError):
         endurance.budget(text)

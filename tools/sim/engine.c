@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
+#include "conf/units.h"
 #include "server/store/store.h"
 #include "tools/common/value.h"
 #include "tools/sim/sim.h"
@@ -71,6 +72,17 @@ static bool set_real(const char *text, double *to)
 	return *text && !*end;
 }
 
+static bool set_write_limit(const char *text, struct store_config *config)
+{
+	uint64_t rate;
+
+	if (units_parse_rate(text, &rate) != FS_OK)
+		return false;
+	config->flash_write_limit = units_rate_bytes(rate);
+	config->flash_write_dwpd = units_rate_dwpd(rate);
+	return true;
+}
+
 static bool set_flag(const char *text, bool *to)
 {
 	int word = word_of(text, flags);
@@ -104,6 +116,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, modes, &config->label_mode);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
+	if (strcmp(name, "flash-write-limit") == 0)
+		return set_write_limit(value, config);
 	if (!set_real(value, &real))
 		return false;
 	if (strcmp(name, "hot-fraction") == 0)
@@ -114,8 +128,6 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->size_exponent = real;
 	else if (strcmp(name, "flash-write-ratio") == 0)
 		config->flash_write_ratio = real;
-	else if (strcmp(name, "flash-write-limit") == 0)
-		config->flash_write_limit = (uint64_t)real;
 	else
 		return false;
 	return true;

@@ -239,7 +239,7 @@ def add_size(commands):
     target.add_argument("--hit-ratio", metavar="X", type=share, help="as in 0.8 or 80%%  (half a point less than a cache "
                         "in DRAM that holds everything)")
     target.add_argument("--write-budget", metavar="B", type=endurance.budget,
-                        help="what may go to flash: a CLWA as 0.2, 20m/s, 1200TBW/5y, or 1DWPD  (the policy's own default)")
+                        help="what may go to flash: a CLWA as 0.2, 20m/s, 1200TBW/5y, 1DWPD, or 1DWPD/1920g  (the policy's own default)")
     target.add_argument("--most-dram", metavar="SIZE", type=positive_size, help="the most memory to try  (all objects in DRAM)")
     target.add_argument("--most-flash", metavar="SIZE", type=size, help="the most flash to try; 0: none  (all objects on flash)")
     prices = size_parser.add_argument_group("Prices")

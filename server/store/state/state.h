@@ -9,6 +9,7 @@
 #ifndef FS_STORE_STATE_H
 #define FS_STORE_STATE_H
 
+#include <math.h>
 #include <sched.h>
 #include <stddef.h>
 
@@ -89,6 +90,7 @@ struct store {
 	struct {
 		_Atomic double hot_fraction;
 		_Atomic uint64_t flash_write_limit;
+		_Atomic double flash_write_dwpd;
 		_Atomic double flash_write_ratio;
 		_Atomic uint32_t read_timeout_ms;
 		_Atomic int admission;
@@ -187,6 +189,10 @@ struct window_reading store_written(const struct store *store);
 /* Returns --flash-write-limit as it is now, in bytes per second; 0: none. */
 static inline uint64_t store_write_limit(const struct store *store)
 {
+	double dwpd = atomic_load_explicit(&store->tuning.flash_write_dwpd, memory_order_relaxed);
+
+	if (dwpd > 0 && store->flash_capacity > 0)
+		return (uint64_t)ceil(dwpd * (double)store->flash_capacity / 86400);
 	return atomic_load_explicit(&store->tuning.flash_write_limit, memory_order_relaxed);
 }
 

@@ -27,7 +27,9 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		"--training-window: \"0\" is not a time from 1ms to 365d, in seconds or with a suffix us ms s m h d\n");
 	expect_refusal(
 		"--flash-write-limit fast", NULL, 64,
-		"--flash-write-limit: \"fast\" is not a rate from 0 to 1p/s, in bytes per second or with a suffix k m g t p\n");
+		"--flash-write-limit: \"fast\" is not a rate from 0 to 1p/s, in bytes per second or with a suffix k m g t p, "
+		"or an endurance: 1200TBW/5y (0.1 to 100 years), 1DWPD of the flash or 1DWPD/1920g of a drive (0.000001 to 1000 "
+		"DWPD)\n");
 	expect_refusal("--hot-fraction 1.01", NULL, 64, "--hot-fraction: \"1.01\" is not a number from 0 to 1\n");
 	expect_refusal("--hot-fraction nan", NULL, 64, "--hot-fraction: \"nan\" is not a number from 0 to 1\n");
 	expect_refusal("-a 8", NULL, 64, "-a/--unix-mask: \"8\" is not an octal number from 0 to 777\n");

@@ -182,6 +182,25 @@ static void what_was_tuned_is_shown(void **state)
 	assert_int_equal(status_of(h).memory_limit, MIB(9));
 }
 
+/* A share of the flash's size per day is bytes per second here, at least one; without flash it says nothing. */
+static void a_limit_by_the_size_of_the_flash_is_shown_as_a_rate(void **state)
+{
+	struct harness *h = *state;
+	struct store_tuning tuning;
+
+	h->config.flash_write_dwpd = 1e-9;
+	harness_open(h);
+	assert_int_equal(status_of(h).write_limit, 1);
+	store_get_tuning(h->store, &tuning);
+	assert_true(tuning.flash_write_dwpd == 1e-9 && tuning.flash_write_limit == 0);
+	tuning.flash_write_dwpd = 86400;
+	store_set_tuning(h->store, &tuning);
+	assert_int_equal(status_of(h).write_limit, h->store->flash_capacity);
+	tuning.flash_write_dwpd = 0;
+	store_set_tuning(h->store, &tuning);
+	assert_int_equal(status_of(h).write_limit, 0);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void the_parts_of_memory_are_all_that_is_used(void **state)
@@ -237,6 +256,7 @@ int main(void)
 		TEST(objects_of_both_tiers_are_counted_once),
 		TEST(what_was_written_is_in_each_window),
 		TEST(what_was_tuned_is_shown),
+		TEST(a_limit_by_the_size_of_the_flash_is_shown_as_a_rate),
 		TEST(the_parts_of_memory_are_all_that_is_used),
 		TEST(what_holes_cost_is_charged_and_no_part_of_the_heap),
 	};
