@@ -370,6 +370,62 @@ def test_a_full_disk_leaves_a_file_that_can_be_read(tmp_path, name):
     assert [int(row.value_size) for row in rows] == [n % 1000 for n in range(1, len(rows) + 1)]
 
 
+def test_a_full_disk_keeps_what_was_in_the_file_before(tmp_path):
+    """Standard output that is appended to a file: only what the recorder has written is cut off."""
+    before = b"what was there before\n" * 30000
+    (tmp_path / "all").write_bytes(before)
+    limit = len(before) + 100000
+
+    def small_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    with Liar([got(n, b"key%d" % n, 1) for n in range(1, 20001)]) as liar, (tmp_path / "all").open("ab") as file:
+        done = subprocess.run([RECORD, "--server", f"127.0.0.1:{liar.port}", "--output", "-"], stdout=file, stderr=subprocess.PIPE,
+                              text=True, timeout=PATIENCE, check=False, preexec_fn=small_disk)
+    assert done.returncode == 2 and "File too large" in done.stderr
+    after = (tmp_path / "all").read_bytes()
+    assert after.startswith(before + HEADER.encode() + b"\n")
+    assert all(line.count(b",") == 6 for line in after[len(before):].splitlines())
+
+
+def test_the_file_is_whole_while_the_server_is_asked_what_it_dropped(tmp_path):
+    """A server that no longer answers keeps nothing out of the file."""
+    path = tmp_path / "t.csv"
+
+    class Silent(Liar):
+        def answer(self, client, reader):
+            if self.dropped or not path.exists():
+                super().answer(client, reader)
+            else:
+                reader.read()
+
+    with Silent([got(n, b"key%d" % n, n) for n in range(1, 5)], dropped=(0,)) as liar:
+        recording = Recording(liar, path, "--timeout", "1h", "--limit", "4")
+        until(lambda: path.read_text().count("\n") == 5, "all rows")
+        assert recording.process.poll() is None
+        recording.end(signal.SIGKILL)
+
+
+def test_an_application_without_a_name(tmp_path):
+    """Such keys have names that a trace can hold."""
+    keys = [b"%3Ab", b"-1%3Ab", b"-%3Ab", b"b"]
+    done = recorded(tmp_path / "t.csv", [got(n, key, 1) for n, key in enumerate(keys, 1)], options=["--apps", "name"])
+    assert "made no sense" not in done.stderr
+    assert [row.app for row in rows_of(tmp_path / "t.csv")] == ["-", "%2D1", "-", "-"]
+
+
+def test_what_a_refusal_says_is_printable(tmp_path):
+    class Rude(Liar):
+        def answer(self, client, reader):
+            for _ in reader:
+                client.sendall(b"NO \x1b]0;title\x07\xff\r\n")
+
+    with Rude([]) as liar:
+        done = record("--server", f"127.0.0.1:{liar.port}", "--output", str(tmp_path / "t.csv"))
+    assert done.returncode == 2 and done.stderr.endswith('refuses "watch": NO ?]0;title??\n')
+
+
 # ---- the way to sizes ----------------------------------------------------------------------------
 
 

@@ -125,10 +125,11 @@ int main(int argc, char **argv)
 
 	session.start_us = session.shown_us = now_us();
 	record(&session);
-	after = source_dropped(options.server, (uint64_t)options.timeout_us);
-
+	/* First of all: the server may be slow to answer. */
 	if (output_close(output, error) != FS_OK)
 		snprintf(session.error, sizeof(session.error), "%s", error);
+	after = source_dropped(options.server, (uint64_t)options.timeout_us);
+
 	if (!options.quiet)
 		report_summary(&session.recorder, session.source.tells_deletes,
 			       strcmp(options.output, "-") ? stdout : stderr);

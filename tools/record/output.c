@@ -22,7 +22,7 @@ struct output {
 	const char *path;
 	int fd;
 	int failure; /* errno of the first write that failed; 0: none */
-	off_t written; /* whole members, or whole pieces of text */
+	off_t written; /* up to where the file is whole: what was in it before, and whole members or pieces of text */
 	bool compressed;
 	z_stream stream;
 	size_t used; /* of text */
@@ -31,6 +31,15 @@ struct output {
 	unsigned char *packed; /* the open member */
 	char text[TEXT_ROOM];
 };
+
+/* Where the first write goes. Standard output may be a file that others have written to. */
+static off_t first_offset(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	off_t offset = lseek(fd, 0, flags >= 0 && flags & O_APPEND ? SEEK_END : SEEK_CUR);
+
+	return offset < 0 ? 0 : offset; /* a pipe has no offset, and can't be cut either */
+}
 
 struct output *output_open(const char *path)
 {
@@ -42,6 +51,7 @@ struct output *output_open(const char *path)
 					    : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (output->fd < 0)
 		arg_die("%s: %s", output->path, strerror(errno));
+	output->written = first_offset(output->fd);
 	output->compressed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
 	if (output->compressed) {
 		if (deflateInit2(&output->stream, QUICK, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)

@@ -93,6 +93,11 @@ static void name_app(const struct recorder *recorder, const struct line *line, c
 		snprintf(out, APP_BYTES, "%08" PRIx32, (uint32_t)(names_of(&recorder->names, line->key, length) >> 32));
 	else
 		snprintf(out, APP_BYTES, "%.*s", APP_BYTES - 1, events_key(line->key, length, name));
+	/* A trace has neither of these as a name. */
+	if (!out[0])
+		snprintf(out, APP_BYTES, "-");
+	else if (strcmp(out, "-1") == 0)
+		snprintf(out, APP_BYTES, "%%2D1");
 }
 
 static void take_event(struct recorder *recorder, const struct line *line)

@@ -95,6 +95,18 @@ static bool is(const char *line, size_t length, const char *text)
 	return strlen(text) == length && memcmp(line, text, length) == 0;
 }
 
+/* What the server says goes to a terminal, so only what can be printed does. */
+static void note_refusal(const char *server, const char *line, size_t length, char error[SOURCE_ERROR_BYTES])
+{
+	char said[201];
+	size_t kept = length < sizeof(said) - 1 ? length : sizeof(said) - 1;
+
+	for (size_t i = 0; i < kept; i++)
+		said[i] = (char)(line[i] >= ' ' && line[i] < 127 ? line[i] : '?');
+	said[kept] = 0;
+	snprintf(error, SOURCE_ERROR_BYTES, "the server at %s refuses \"watch\": %s", server, said);
+}
+
 int source_open(struct source *source, const char *server, uint64_t timeout_us, char error[SOURCE_ERROR_BYTES])
 {
 	const char *line;
@@ -110,8 +122,7 @@ int source_open(struct source *source, const char *server, uint64_t timeout_us, 
 	if (line && is(line, length, "OK"))
 		return FS_OK;
 	if (line)
-		snprintf(error, SOURCE_ERROR_BYTES, "the server at %s refuses \"watch\": %.*s", server,
-			 (int)(length < 200 ? length : 200), line);
+		note_refusal(server, line, length, error);
 	else
 		snprintf(error, SOURCE_ERROR_BYTES,
 			 "the server at %s does not answer \"watch\": is it a memcached server?", server);
