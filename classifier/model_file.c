@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -362,14 +363,11 @@ static int parse(const struct reading *reading, const char *text, size_t length,
 }
 
 /* Returns the number of bytes read, or -1 with errno. */
-static ssize_t read_text(const char *path, char *text, size_t most)
+static ssize_t read_text(int fd, char *text, size_t most)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
 	size_t length = 0;
 	ssize_t got = 1;
 
-	if (fd < 0)
-		return -1;
 	while (got > 0 && length < most) {
 		got = read(fd, text + length, most - length);
 		if (got < 0 && errno == EINTR)
@@ -377,27 +375,52 @@ static ssize_t read_text(const char *path, char *text, size_t most)
 		else if (got > 0)
 			length += (size_t)got;
 	}
-	error = length == most ? EFBIG : errno;
-	close(fd);
-	errno = error;
+	if (length == most)
+		errno = EFBIG;
 	return got < 0 || length == most ? -1 : (ssize_t)length;
+}
+
+static int refuse_by_errno(const struct reading *reading)
+{
+	int error = errno;
+
+	refuse(reading, "%s", strerror(error));
+	errno = error;
+	return FS_ESYS;
+}
+
+static int read_open_file(const struct reading *reading, int fd, struct clf_model *model, struct model_terms *terms)
+{
+	struct stat file;
+	ssize_t length;
+	char *text;
+	int code;
+
+	if (fstat(fd, &file) != 0)
+		return refuse_by_errno(reading);
+	if (!S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) /* read() has the word for a folder */
+		return refuse(reading, "it is not a regular file");
+	text = mem_alloc(MODEL_FILE_BYTES_MAX);
+	if (!text) {
+		refuse(reading, "%s", fs_strerror(FS_ENOMEM));
+		return FS_ENOMEM;
+	}
+	length = read_text(fd, text, MODEL_FILE_BYTES_MAX);
+	code = length < 0 ? refuse_by_errno(reading) : parse(reading, text, (size_t)length, model, terms);
+	mem_free(text);
+	return code;
 }
 
 int model_read(const char *path, struct clf_model *model, struct model_terms *terms, char reason[256])
 {
 	const struct reading reading = { path, reason };
-	char *text = mem_alloc(MODEL_FILE_BYTES_MAX);
-	int code = FS_ENOMEM, error = 0;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code, error; /* a pipe would wait for its writer */
 
-	if (text) {
-		ssize_t length = read_text(path, text, MODEL_FILE_BYTES_MAX);
-
-		error = errno;
-		code = length < 0 ? FS_ESYS : parse(&reading, text, (size_t)length, model, terms);
-	}
-	if (code == FS_ESYS || !text)
-		refuse(&reading, "%s", text ? strerror(error) : fs_strerror(code));
-	mem_free(text);
+	if (fd < 0)
+		return refuse_by_errno(&reading);
+	code = read_open_file(&reading, fd, model, terms);
+	error = errno;
+	close(fd);
 	errno = error;
 	return code;
 }

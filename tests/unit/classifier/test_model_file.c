@@ -220,6 +220,9 @@ static void files_that_cant_be_read_are_refused(void **state)
 	assert_int_equal(read_it(), FS_ESYS);
 	assert_int_equal(errno, EISDIR);
 	rmdir(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it: to wait would be for ever */
+	expect_refused("it is not a regular file");
+	unlink(path);
 }
 
 /* ---- whole files ----------------------------------------------------------------------------- */
