@@ -125,8 +125,7 @@ enum log_level conf_log_level(const struct conf *conf)
 	return conf->verbose >= 2 ? LOG_LEVEL_DEBUG : conf->verbose == 1 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE;
 }
 
-/* The path from the root. Links stay, because an operator may exchange their targets. */
-static char *absolute(const char *path)
+char *conf_absolute(const char *path)
 {
 	char *folder = *path == '/' ? NULL : getcwd(NULL, 0), *result;
 
@@ -147,7 +146,7 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 	if (conf_walk(conf, argc, argv, &looking) != FS_OK)
 		return CONF_EXIT;
 	if (looking.file) {
-		conf->config_path = absolute(config_path ? config_path : looking.file);
+		conf->config_path = conf_absolute(config_path ? config_path : looking.file);
 		conf->exit_code = conf_load_file(conf, config_path ? config_path : looking.file, argv[0], err);
 		if (conf->exit_code)
 			return CONF_EXIT;

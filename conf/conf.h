@@ -150,6 +150,10 @@ struct conf_option {
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
 
+/* Returns the path from the root; the caller frees it by free. Links stay, because an operator may exchange their targets.
+   For what is opened again later: with -d the daemon leaves the folder in which it was started. */
+char *conf_absolute(const char *path);
+
 /* Returns the log level that -v asks for. */
 enum log_level conf_log_level(const struct conf *conf);
 

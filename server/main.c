@@ -8,6 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -65,17 +66,23 @@ _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_R
 		       (int)CONF_ADMISSION_SECOND_HIT == CLF_ADMIT_SECOND_HIT && CLF_ADMIT_SECOND_HIT == CLF_ADMIT_LAST,
 	       "the option's words stand in the order of the classifier's rules");
 
-/* As the user who will write the saved model, so that root follows none of this user's links. */
-static int open_models(struct store *store, const struct conf *conf, char reason[256])
+/* As the user who will write the saved model, so that root follows none of this user's links. The paths are from the
+   root, as with -d the daemon leaves its folder. */
+static int open_models(struct server *server, char reason[256])
 {
-	struct store_models models = { .given = conf->model, .pinned = conf->model_pinned };
-	char *saved = NULL, why[256] = "";
+	const struct conf *conf = server->conf;
+	char *folder = conf->state_dir ? conf_absolute(conf->state_dir) : NULL, *saved = NULL, why[256] = "";
+	struct store_models models = { .pinned = conf->model_pinned };
 	int code;
 
-	if (conf->state_dir && asprintf(&saved, "%s/model.json", conf->state_dir) < 0)
-		return FS_ENOMEM;
+	if (folder && asprintf(&saved, "%s/model.json", folder) < 0)
+		saved = NULL;
+	must(!folder || saved);
+	server->model = conf->model ? conf_absolute(conf->model) : NULL;
+	models.given = server->model;
 	models.saved = saved;
-	code = store_open_models(store, &models, why);
+	code = store_open_models(server->store, &models, why);
+	free(folder);
 	free(saved);
 	if (code != FS_OK)
 		snprintf(reason, 256, "--model: %.240s", *why ? why : fs_strerror(code));
@@ -210,7 +217,7 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_store;
 	}
-	code = open_models(server.store, conf, reason);
+	code = open_models(&server, reason);
 	if (code != FS_OK) {
 		exit_code = report_failed_start(reason, code == FS_EINVAL ? EX_USAGE : EX_OSERR);
 		goto out_store;
@@ -251,6 +258,7 @@ out_store:
 	store_close(server.store);
 out_net:
 	net_close(server.net);
+	free(server.model);
 	return exit_code;
 }
 

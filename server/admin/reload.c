@@ -177,7 +177,7 @@ static void reload_model(const struct server *server)
 {
 	char reason[256] = "";
 
-	if (store_reload_model(server->store, server->conf->model, server->conf->model_pinned, reason) != FS_OK)
+	if (store_reload_model(server->store, server->model, server->conf->model_pinned, reason) != FS_OK)
 		log_warn("--model: the model stays as it was: %s", reason);
 }
 
@@ -187,7 +187,7 @@ void reload_all(struct reload *reload)
 	char reason[256] = "";
 
 	reload_options(reload);
-	if (server->conf->model)
+	if (server->model)
 		reload_model(server);
 	if (server->auth)
 		reload_users(server->auth);

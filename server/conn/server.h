@@ -28,6 +28,7 @@ struct server {
 	struct dump *dump;
 	struct reload *reload; /* NULL before the daemon serves */
 	struct metrics *metrics; /* NULL: off */
+	char *model; /* of --model, as a path from the root; NULL: none */
 	int64_t started_seconds; /* wall clock; the uptime comes from the store's own clock */
 };
 

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import os
 import signal
 import subprocess
 
@@ -118,6 +119,32 @@ def test_another_content_is_taken_at_sighup(start, model, open_folder, log):
     assert float(classifier(daemon)["bias"]) == 7
 
 
+def test_in_the_background_a_relative_path_is_found_at_sighup(model, open_folder, log):
+    """Though the daemon has left the folder in which it was started."""
+    port, pid_file = free_port(), open_folder / "pid"
+    options = with_flash(open_folder, "--model", model.name, "-d", "-v", "-P", str(pid_file))
+    with log.open("w") as errors:
+        subprocess.run(Daemon(options, port=port).command(), stderr=errors, cwd=open_folder, timeout=PATIENCE, check=True)
+    until(pid_file.exists, "the process's number")
+    number = int(pid_file.read_text())
+    try:
+        write(model, bias=7)
+        os.kill(number, signal.SIGHUP)
+        until(lambda: log.read_text().count(f"the model of {model} is in use") == 2, "the model, again")
+    finally:
+        os.kill(number, signal.SIGTERM)
+        until(lambda: not os.path.exists(f"/proc/{number}"), "the end")
+
+
+def test_a_pipe_in_its_place_keeps_nobody_waiting(start, model, open_folder, log):
+    daemon = start(*with_flash(open_folder, "--model", str(model)), stderr=log.open("w"))
+    model.unlink()
+    os.mkfifo(model)
+    daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: f"the model stays as it was: {model}: it is not a regular file" in log.read_text(), "the warning")
+    assert daemon.stop() == 0
+
+
 # ---- the daemon's own
 
 
@@ -137,6 +164,24 @@ def keep_trained(daemon):
 
     with daemon.client() as client:
         until(round_of_reads, "a model")
+
+
+def test_in_the_background_it_is_saved_in_a_relative_state_directory(open_folder):
+    port, pid_file = free_port(), open_folder / "pid"
+    (open_folder / "state").mkdir()
+    (open_folder / "state").chmod(0o777)
+    options = with_flash(open_folder, "--state-dir", "state", "--label-mode", "paper", "--training-window", "1s", "--flashiness-horizon",
+                         "1s", "-d", "-P", str(pid_file))
+    daemon = Daemon(options, port=port)
+    subprocess.run(daemon.command(), cwd=open_folder, timeout=PATIENCE, check=True)
+    until(pid_file.exists, "the process's number")
+    number = int(pid_file.read_text())
+    try:
+        keep_trained(daemon)
+        until((open_folder / "state" / "model.json").exists, "the file")
+    finally:
+        os.kill(number, signal.SIGTERM)
+        until(lambda: not os.path.exists(f"/proc/{number}"), "the end")
 
 
 def test_an_accepted_model_is_saved_and_read_at_the_next_start(start, open_folder):
