@@ -55,6 +55,16 @@ def test_an_output_that_cant_be_written(trace):
     assert done.returncode == 2 and done.stderr == "flashield-sim: --output: /nowhere/model.json: No such file or directory\n"
 
 
+def test_an_output_that_is_no_file_stays_what_it_is(trace, tmp_path):
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for path in (pipe, folder):
+        done = sim("train", "--trace", trace, *SIZES, "--output", path, check=False)
+        assert done.returncode == 2 and done.stderr == f"flashield-sim: --output: {path}: it is there, and not a regular file\n"
+    assert pipe.is_fifo() and folder.is_dir()
+
+
 def test_no_output_is_bad_usage(trace):
     assert "--output" in sim("train", "--trace", trace, *SIZES, check=False).stderr
 

@@ -18,6 +18,9 @@ def told(result):
 def train(chosen):
     """Returns the exit status."""
     spec = options.spec_of(chosen)
+    if os.path.lexists(chosen.output) and not os.path.isfile(chosen.output):  # such as /dev/null, which root could replace
+        tell(f"--output: {chosen.output}: it is there, and not a regular file")
+        return EXIT_TROUBLE
     try:
         # Beside the output, so that a finished model is moved there as a whole.
         with tempfile.TemporaryDirectory(prefix=".flashield-sim-", dir=os.path.dirname(os.path.abspath(chosen.output))) as folder:
