@@ -2,9 +2,11 @@
 """flashield-sim train: a trace becomes a model, with which a run starts better."""
 import json
 import os
+import subprocess
 
 import pytest
 
+from helpers import PATIENCE, until
 from test_sim import HEAD, SIM, results, sim
 
 pytestmark = pytest.mark.skipif(not os.path.exists(SIM), reason=f"{SIM} is not built")
@@ -63,6 +65,19 @@ def test_an_output_that_is_no_file_stays_what_it_is(trace, tmp_path):
         done = sim("train", "--trace", trace, *SIZES, "--output", path, check=False)
         assert done.returncode == 2 and done.stderr == f"flashield-sim: --output: {path}: it is there, and not a regular file\n"
     assert pipe.is_fifo() and folder.is_dir()
+
+
+def test_a_signal_leaves_nothing_behind(tmp_path):
+    """The trace is a pipe that nobody writes to, so that the run is under way for as long as the test wants."""
+    trace, folder = tmp_path / "trace.csv", tmp_path / "out"
+    os.mkfifo(trace)
+    folder.mkdir()
+    with subprocess.Popen([SIM, "train", "--trace", trace, *map(str, SIZES), "--output", folder / "model.json", "--quiet"],
+                          stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: list(folder.iterdir()), "the folder beside the output")
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0 and not list(folder.iterdir())
 
 
 def test_no_output_is_bad_usage(trace):

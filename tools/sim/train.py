@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """flashield-sim train: a trace is played, and the last model that the engine has accepted becomes a file."""
 import os
+import signal
 import tempfile
 
 import options
@@ -18,6 +19,7 @@ def told(result):
 def train(chosen):
     """Returns the exit status."""
     spec = options.spec_of(chosen)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the folder is removed
     if os.path.lexists(chosen.output) and not os.path.isfile(chosen.output):  # such as /dev/null, which root could replace
         tell(f"--output: {chosen.output}: it is there, and not a regular file")
         return EXIT_TROUBLE
