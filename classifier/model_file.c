@@ -109,7 +109,7 @@ static void sync_folder(const char *path)
 
 static int write_file(const char *path, const char *beside, const char *text)
 {
-	int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644), code, error;
+	int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644), code, error;
 
 	if (fd < 0)
 		return FS_ESYS;
