@@ -176,6 +176,16 @@ size_t filter_bytes(const struct filter *filter)
 	return sizeof(*filter) + filter->blocks * BLOCK_BYTES + TRAILER_BYTES;
 }
 
+const void *filter_unit(const struct filter *filter)
+{
+	return filter ? filter->bytes : NULL;
+}
+
+size_t filter_unit_length(const struct filter *filter)
+{
+	return filter ? filter->blocks * BLOCK_BYTES + TRAILER_BYTES : 0;
+}
+
 /* Computed from the bits that are set in this unit: another key falls into each block with equal probability. */
 double filter_pass_rate(const struct filter *filter)
 {

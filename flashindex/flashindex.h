@@ -61,6 +61,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/parts.h"
 
 #define FIDX_BUCKET_SLOTS 16
 #define FIDX_TABLES 3
@@ -300,6 +301,23 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
  * which may go on after an error.
  */
 FS_MUST_CHECK int fidx_extents_reserve(struct fidx *index, uint32_t more);
+
+/* ---- restart --------------------------------------------------------------------------------- */
+
+/* Writes filters, tables and extents into a state file. Nothing else uses the index meanwhile. Counts are left out, as
+   fidx_load counts again, and so are known collisions, which are learnt again. */
+void fidx_save(const struct fidx *index, struct parts_writer *writer);
+/*
+ * Fills an index that fidx_create has just made with what fidx_save has written, and counts all slots and extents.
+ * sequences[s] is the sequence of segment s, 0: it isn't LIVE. A slot or extent of such a segment is dropped; any other
+ * must be in range, and its segment must have had the same sequence. Nothing else uses the index meanwhile.
+ *
+ * FS_OK. FS_EINVAL: the saved index has other tag bits, functions, CLOCK mode or number of segments. FS_ERANGE: one of
+ * its tables is larger than this index may have. FS_ECORRUPT: a value is out of its range. FS_ENOMEM, codes of
+ * parts_get. After any of these the caller destroys the index and gives its areas of the region back.
+ */
+FS_MUST_CHECK int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_bytes,
+			    struct parts_reader *reader);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 

@@ -183,6 +183,12 @@ struct shard *shard_self(struct fidx *index);
 
 /* tables.c. Adds the first table, with the codes of fidx_table_add. */
 FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
+/* tables.c. Returns the area of a table, 0 .. FIDX_TABLES - 1. */
+enum region_area table_area(unsigned table);
+/* tables.c. Sets the size and id of a table that is not live, whose memory is committed. The cleaner. */
+void table_set(struct table *table, uint64_t buckets, uint32_t id);
+/* tables.c. From now on these tables are live, a bit each, in a new epoch. The cleaner. */
+void tables_publish(struct fidx *index, uint32_t live);
 
 /* hand.c. hand_take: the calling thread alone is the hand, or keeps it from the tables, until hand_give. False: another
    one is. */
@@ -202,6 +208,10 @@ struct filter *filter_wrap(void *bytes, size_t length);
 void filter_free(struct filter *filter);
 /* Returns the bytes of memory that the filter takes. */
 size_t filter_bytes(const struct filter *filter);
+/* filter_unit returns the unit's bytes, as fidx_filter_build has made them, and filter_unit_length their number; NULL
+   and 0 for no filter. */
+const void *filter_unit(const struct filter *filter);
+size_t filter_unit_length(const struct filter *filter);
 /* Returns the probability that it passes another key, 0 .. 1. Reads the whole filter. */
 double filter_pass_rate(const struct filter *filter);
 /* Returns false if no key with this hash is in the filter. The caller is between readers_enter and readers_leave, or

@@ -10,7 +10,7 @@
 
 _Static_assert(REGION_TABLE_0 + FIDX_TABLES - 1 == REGION_TABLE_2, "the region has an area for each table");
 
-static enum region_area area_of(unsigned table)
+enum region_area table_area(unsigned table)
 {
 	return (enum region_area)(REGION_TABLE_0 + table);
 }
@@ -35,35 +35,42 @@ static void keep_hand_away(struct fidx *index)
 		sched_yield();
 }
 
-static void publish(struct fidx *index, uint32_t live)
+void tables_publish(struct fidx *index, uint32_t live)
 {
 	atomic_store_explicit(&index->live, live, memory_order_relaxed);
 	atomic_fetch_add_explicit(&index->epoch, 1, memory_order_release);
 }
 
+void table_set(struct table *table, uint64_t buckets, uint32_t id)
+{
+	unsigned shift = 0;
+
+	while (((buckets - 1) >> shift) + 1 > STRIPES_MAX)
+		shift++;
+	must((buckets - 1) >> shift < STRIPES_MAX);
+	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
+	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
+	atomic_store_explicit(&table->id, id, memory_order_relaxed);
+}
+
 int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *out)
 {
 	uint32_t live = tables_live(index);
-	unsigned number = (unsigned)__builtin_ctz(~live), shift = 0;
-	struct table *table = &index->table[number];
+	unsigned number = (unsigned)__builtin_ctz(~live);
 	int error;
 
 	if (number >= FIDX_TABLES)
 		return FS_EFULL;
 	if (buckets < 2 || buckets > index->buckets_most)
 		return FS_ERANGE;
-	error = region_commit(index->region, area_of(number), buckets * sizeof(struct bucket));
+	error = region_commit(index->region, table_area(number), buckets * sizeof(struct bucket));
 	if (error)
 		return error;
 	wait_for_holders(index);
-	while (((buckets - 1) >> shift) + 1 > STRIPES_MAX)
-		shift++;
-	must((buckets - 1) >> shift < STRIPES_MAX && number < FIDX_TABLES);
+	must(number < FIDX_TABLES);
 	keep_hand_away(index);
-	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
-	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
-	atomic_store_explicit(&table->id, index->next_table_id++, memory_order_relaxed);
-	publish(index, live | 1u << number);
+	table_set(&index->table[number], buckets, index->next_table_id++);
+	tables_publish(index, live | 1u << number);
 	hand_give(index);
 	*out = number;
 	return FS_OK;
@@ -78,9 +85,9 @@ void fidx_table_drop(struct fidx *index, unsigned number)
 	must(number < FIDX_TABLES && tables[number].live && left != 0);
 	must(tables[number].segments == 0 && tables[number].used == 0);
 	keep_hand_away(index);
-	publish(index, left);
+	tables_publish(index, left);
 	hand_give(index);
-	region_decommit(index->region, area_of(number));
+	region_decommit(index->region, table_area(number));
 }
 
 int tables_init(struct fidx *index, uint64_t buckets)
@@ -88,7 +95,7 @@ int tables_init(struct fidx *index, uint64_t buckets)
 	unsigned first;
 
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		index->table[t].bucket = region_area(index->region, area_of(t));
+		index->table[t].bucket = region_area(index->region, table_area(t));
 	return fidx_table_add(index, buckets, &first);
 }
 

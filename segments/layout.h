@@ -56,7 +56,9 @@ struct layout_super {
 	uint64_t sequence_end; /* sequence numbers below may have been used */
 	uint64_t created_s; /* wall clock */
 	uint64_t flash_bytes;
-	uint8_t reserved[4096 - 328 - 8];
+	uint64_t
+		first_epoch; /* segments of this attach epoch and of later ones may be live; 0: of attach_epoch alone */
+	uint8_t reserved[4096 - 336 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
 #define AT(type, field, offset) \
@@ -77,7 +79,8 @@ AT(layout_super, cas_end, 296);
 AT(layout_super, sequence_end, 304);
 AT(layout_super, created_s, 312);
 AT(layout_super, flash_bytes, 320);
-AT(layout_super, reserved, 328);
+AT(layout_super, first_epoch, 328);
+AT(layout_super, reserved, 336);
 AT(layout_super, checksum, 4088);
 _Static_assert(sizeof(struct layout_super) == SEG_PAGE, "a page");
 

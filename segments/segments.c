@@ -74,6 +74,7 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 
 	if (rc == FS_EIO || rc == FS_ENOMEM)
 		return rc;
+	seg->found = SEG_FOUND_NONE;
 	if (rc != FS_OK) {
 		report_lost(path, rc);
 		super_make(&seg->super, generation);
@@ -82,8 +83,13 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 		return FS_OK;
 	}
 	if (seg->super.segment_bytes == seg->segment_bytes && seg->super.segments == seg->segments &&
-	    seg->super.functions == seg->functions)
+	    seg->super.functions == seg->functions) {
+		seg->found = seg->super.clean_epoch != 0 && seg->super.clean_epoch == seg->super.attach_epoch
+				     ? SEG_FOUND_CLEAN
+				     : SEG_FOUND_UNCLEAN;
 		return FS_OK;
+	}
+	seg->found = SEG_FOUND_LAYOUT;
 	/* A new UUID, so that saved state of the old layout no longer fits. Secret, seeds and reserves stay, so that
 	   neither a sequence number nor a CAS id is used again. */
 	log_notice("flash: %s has a different layout; starting empty", path);
@@ -102,6 +108,8 @@ static int begin_epoch(struct segments *seg)
 	super->flash_bytes = seg->device->bytes;
 	super->attach_epoch++;
 	super->clean_epoch = 0;
+	seg->first_epoch = super->first_epoch ? super->first_epoch : super->attach_epoch - 1;
+	super->first_epoch = 0;
 	seg->next_sequence = super->sequence_end;
 	super->sequence_end += SEQUENCE_BLOCK;
 	return super_store(seg->device, seg->clock, super);
@@ -205,6 +213,8 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 		.segment_bytes = seg->segment_bytes,
 		.flash_bytes = seg->device->bytes,
 		.hash_seed = seg->super.hash_seed,
+		.attach_epoch = seg->super.attach_epoch,
+		.found = seg->found,
 		.direct = seg->device->direct,
 		.block_device = seg->device->block_device,
 		.offline = health_offline(seg),
@@ -213,7 +223,7 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
 }
 
-static int store_super(struct segments *seg)
+int seg_store_super(struct segments *seg)
 {
 	int rc;
 
@@ -231,7 +241,7 @@ int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint6
 	if (count == 0 || count > CAS_END || begin > CAS_END - count)
 		return FS_ERANGE;
 	seg->super.cas_end = begin + count;
-	rc = store_super(seg);
+	rc = seg_store_super(seg);
 	if (rc != FS_OK) {
 		/* The write may have arrived, so the range is given up: no id is given out twice. */
 		health_error(seg, "a superblock write", errno);
@@ -250,7 +260,7 @@ int seg_reserve_sequence(struct segments *seg)
 	if (seg->next_sequence < seg->super.sequence_end)
 		return FS_OK;
 	seg->super.sequence_end = seg->next_sequence + SEQUENCE_BLOCK;
-	rc = store_super(seg);
+	rc = seg_store_super(seg);
 	if (rc != FS_OK) {
 		seg->super.sequence_end = seg->next_sequence;
 		health_error(seg, "a superblock write", errno);

@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parts.h"
 
 #define SEG_PAGE 4096u
 #define SEG_MAX_FUNCTIONS 16u
@@ -87,9 +88,10 @@ uint64_t seg_region_bytes(uint32_t segments);
 
 /*
  * Opens the flash, locks it against a second daemon, preallocates a new or too small file by writing zeros, and
- * reads or makes the superblock. Every start is cold today: all segments start FREE. A present superblock
+ * reads or makes the superblock. All segments start FREE; seg_load may fill them after that. A present superblock
  * gives UUID, secret, hash seed, next sequence and the CAS reserve; a broken or unknown one is reported in
- * the log and replaced. Blocks on the device: preallocation may take minutes.
+ * the log and replaced. The attach epoch is raised and the clean mark erased, durably, before this returns. Blocks
+ * on the device: preallocation may take minutes.
  *
  * table: zeroed region memory of seg_region_bytes(), not owned. On success the caller closes *out by
  * seg_close; on failure *out is NULL and config->device, if given, is closed.
@@ -108,11 +110,21 @@ void seg_close(struct segments *seg);
    it. */
 FS_MUST_CHECK struct dev *dev_memory_create(uint64_t bytes);
 
+/* What seg_open has found on the flash. */
+enum seg_found {
+	SEG_FOUND_NONE, /* no flash, or one whose superblock this version can't use */
+	SEG_FOUND_LAYOUT, /* a flash with other segments or functions; it has a new UUID now */
+	SEG_FOUND_UNCLEAN, /* a flash of this layout, whose last start didn't call seg_end_clean */
+	SEG_FOUND_CLEAN /* a flash of this layout, whose last start ended with seg_end_clean */
+};
+
 struct seg_info {
 	uint32_t segments;
 	uint64_t segment_bytes, flash_bytes;
 	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];
+	uint64_t attach_epoch; /* of this start; the last one's is one less */
+	enum seg_found found;
 	bool direct, block_device, offline;
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
@@ -124,6 +136,30 @@ void seg_get_info(const struct segments *seg, struct seg_info *out);
    range may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Waits for the device. The
    cleaner, or before other threads run. */
 FS_MUST_CHECK int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end);
+
+/* ---- restart --------------------------------------------------------------------------------- */
+
+/*
+ * A clean end, in this order, when no other thread uses seg any more: seg_save into a state file, parts_finish, then
+ * seg_end_clean. The next start that finds SEG_FOUND_CLEAN and a state file with the same UUID and the epoch before its
+ * own may call seg_load, before anything else is done with the segments.
+ */
+
+/* Writes the table of LIVE segments into a state file. Segments in any other state are left out: they are free
+   after seg_load. */
+void seg_save(const struct segments *seg, struct parts_writer *writer);
+/* Writes the clean mark durably. Nothing else may be done with seg after that than seg_close. FS_OK; FS_EIO, FS_ENOMEM:
+   whether the mark is there is unknown. Waits for the device. */
+FS_MUST_CHECK int seg_end_clean(struct segments *seg);
+/* Makes LIVE the segments that seg_save has written. All segments are FREE before. FS_OK; FS_ECORRUPT: a value is out of
+   its range; codes of parts_get: the caller then calls seg_forget. FS_ENOMEM. */
+FS_MUST_CHECK int seg_load(struct segments *seg, struct parts_reader *reader);
+/* Notes in the superblock, for readers of the flash like flashield-inspect, that segments of earlier starts may be live.
+   Called once seg_load counts. FS_OK; FS_EIO, FS_ENOMEM: such readers may take these segments for free. Waits for the
+   device. */
+FS_MUST_CHECK int seg_keep(struct segments *seg);
+/* Makes all segments FREE as after seg_open, when seg_load or a later step of the start has failed. */
+void seg_forget(struct segments *seg);
 
 /* ---- records --------------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ struct seg_entry {
 	uint32_t objects, extents; /* objects: extents included */
 	uint32_t functions;
 	uint32_t table_id; /* of the index table that its slots lie in */
-	struct layout_grid grid;
+	struct layout_grid grid; /* follows from the fields above */
 };
 
 /* A footer's list of offsets while it is made or read. One owner. */
@@ -95,6 +95,8 @@ struct segments {
 	uint32_t functions;
 	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
 	struct layout_super super;
+	enum seg_found found;
+	uint64_t first_epoch; /* of super once segments are taken over */
 	struct seg_table *table;
 	struct seg_live *live;
 
@@ -148,6 +150,11 @@ static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }
+
+/* ---- segments.c ---- */
+
+/* Writes the superblock as it is in seg->super, while seg_busy_ms counts. Codes of super_store. */
+FS_MUST_CHECK int seg_store_super(struct segments *seg);
 
 /* ---- superblock.c ---- */
 

@@ -247,7 +247,7 @@ mutant("collision-of-another-life", "A known collision is believed in the segmen
 
 mutant("table-keeps-memory", "An index table that is dropped keeps its memory.",
        "asan flashindex/test_tables",
-       ("flashindex/tables.c", "\tregion_decommit(index->region, area_of(number));\n", ""))
+       ("flashindex/tables.c", "\tregion_decommit(index->region, table_area(number));\n", ""))
 
 mutant("old-key-is-believed", "A key goes by the tables that there were when it was computed.",
        "asan flashindex/test_tables",
@@ -386,8 +386,8 @@ mutant("sequence-repeats", "Sequence numbers are used before they are reserved d
 
 mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
        "asan segments/test_segments",
-       ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = store_super(seg);\n",
-        "\trc = store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
+       ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = seg_store_super(seg);\n",
+        "\trc = seg_store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
 
 mutant("late-reads-are-sent", "A read that would come too late is sent to the drive all the same.",
        "asan segments/test_reader",

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The index over a clean end. Tables and extents are written as they lie in memory. When they are read back, each slot
+ * and extent is judged and counted again, so that no count is taken on trust, and those of segments that are gone are
+ * dropped.
+ *
+ *   PARTS_INDEX -> PARTS_INDEX_SEGMENTS -> PARTS_FILTER for each segment with one -> PARTS_TABLE for each live table
+ *   -> PARTS_EXTENTS if there are any
+ */
+#include "flashindex/flashindex.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "flashindex/extents_internal.h"
+
+#define FILTER_BYTES_MOST (1ull << 30)
+
+struct saved_index {
+	uint32_t segments, functions, tag_bits, clock_mode;
+	uint32_t live, next_table_id; /* live: a bit for each live table */
+	struct {
+		uint64_t buckets;
+		uint64_t id;
+	} table[FIDX_TABLES];
+	uint64_t extent_groups;
+};
+
+/* A row for each segment. */
+struct saved_segment {
+	uint64_t sequence; /* 0: closed */
+	uint64_t filter_length; /* 0: none */
+	uint32_t table, mean_bytes;
+};
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+static const struct extent_table *extents_now(const struct fidx *index)
+{
+	return &index->extents.table[atomic_load(&index->extents.current)];
+}
+
+static void save_sizes(const struct fidx *index, struct parts_writer *writer)
+{
+	struct saved_index saved = { .segments = index->segments,
+				     .functions = index->functions,
+				     .tag_bits = index->layout.tag_bits,
+				     .clock_mode = (uint32_t)index->clock_mode,
+				     .live = tables_live(index),
+				     .next_table_id = index->next_table_id,
+				     .extent_groups = extent_groups(extents_now(index)) };
+
+	for (uint32_t left = saved.live; left; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		saved.table[t].buckets = table_buckets(&index->table[t]);
+		saved.table[t].id = atomic_load(&index->table[t].id);
+	}
+	parts_put(writer, PARTS_INDEX, 0, &saved, sizeof(saved));
+}
+
+static void save_segments(const struct fidx *index, struct parts_writer *writer)
+{
+	struct saved_segment *row = mem_must_zalloc(index->segments * sizeof(*row));
+
+	for (uint32_t s = 0; s < index->segments; s++) {
+		const struct segment *segment = segment_at(index, s);
+
+		if (segment_sequence(index, s) == SEGMENT_CLOSED)
+			continue;
+		row[s] = (struct saved_segment){ .sequence = segment_sequence(index, s),
+						 .filter_length = filter_unit_length(atomic_load(&segment->filter)),
+						 .table = segment_table(index, s),
+						 .mean_bytes = atomic_load(&segment->mean_bytes) };
+	}
+	parts_put(writer, PARTS_INDEX_SEGMENTS, 0, row, index->segments * sizeof(*row));
+	for (uint32_t s = 0; s < index->segments; s++)
+		if (row[s].filter_length)
+			parts_put(writer, PARTS_FILTER, s, filter_unit(atomic_load(&segment_at(index, s)->filter)),
+				  row[s].filter_length);
+	mem_free(row);
+}
+
+void fidx_save(const struct fidx *index, struct parts_writer *writer)
+{
+	const struct extent_table *extents = extents_now(index);
+
+	save_sizes(index, writer);
+	save_segments(index, writer);
+	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		parts_put(writer, PARTS_TABLE, t, index->table[t].bucket,
+			  table_buckets(&index->table[t]) * sizeof(struct bucket));
+	}
+	if (extent_groups(extents))
+		parts_put(writer, PARTS_EXTENTS, 0, extents->group,
+			  extent_groups(extents) * sizeof(struct extent_group));
+}
+
+/* ---- sizes and segments ---------------------------------------------------------------------- */
+
+static int judge_sizes(const struct fidx *index, const struct saved_index *saved)
+{
+	if (saved->segments != index->segments || saved->functions != index->functions ||
+	    saved->tag_bits != index->layout.tag_bits || saved->clock_mode != (uint32_t)index->clock_mode)
+		return FS_EINVAL;
+	if (saved->live == 0 || saved->live >> FIDX_TABLES)
+		return FS_ECORRUPT;
+	for (uint32_t left = saved->live; left; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		if (saved->table[t].buckets > index->buckets_most)
+			return FS_ERANGE;
+		if (saved->table[t].buckets < 2 || saved->table[t].id >= saved->next_table_id)
+			return FS_ECORRUPT;
+	}
+	return FS_OK;
+}
+
+/* Replaces the table that the index was made with by tables of the saved sizes, with memory of zeros. */
+static int load_sizes(struct fidx *index, const struct saved_index *saved)
+{
+	int result = judge_sizes(index, saved);
+
+	for (unsigned t = 0; t < FIDX_TABLES && result == FS_OK; t++) {
+		region_decommit(index->region, table_area(t));
+		if (!(saved->live >> t & 1))
+			continue;
+		result = region_commit(index->region, table_area(t), saved->table[t].buckets * sizeof(struct bucket));
+		if (result == FS_OK)
+			table_set(&index->table[t], saved->table[t].buckets, (uint32_t)saved->table[t].id);
+	}
+	if (result != FS_OK)
+		return result;
+	index->next_table_id = saved->next_table_id;
+	tables_publish(index, saved->live);
+	return FS_OK;
+}
+
+static int load_filter(uint32_t segment, uint64_t length, struct parts_reader *reader, void **out)
+{
+	uint64_t found;
+	int result;
+
+	*out = NULL;
+	if (length == 0)
+		return FS_OK;
+	result = parts_next(reader, PARTS_FILTER, segment, &found);
+	if (result != FS_OK)
+		return result;
+	if (found != length || length > FILTER_BYTES_MOST)
+		return FS_ECORRUPT;
+	*out = mem_alloc(length);
+	if (!*out)
+		return FS_ENOMEM;
+	result = parts_get(reader, *out);
+	if (result != FS_OK) {
+		mem_free(*out);
+		*out = NULL;
+	}
+	return result;
+}
+
+/* Opens the segment, if it is LIVE, as it was. */
+static int load_segment(struct fidx *index, uint32_t s, const struct saved_segment *row, uint64_t sequence,
+			struct parts_reader *reader)
+{
+	void *filter;
+	int result;
+
+	if (sequence != 0 && row->sequence != sequence)
+		return FS_ECORRUPT;
+	if (row->sequence != 0 && (row->table >= FIDX_TABLES || !(tables_live(index) >> row->table & 1)))
+		return FS_ECORRUPT;
+	result = load_filter(s, row->filter_length, reader, &filter);
+	if (result != FS_OK)
+		return result;
+	if (filter)
+		atomic_store(&index->filters, true);
+	if (sequence != 0)
+		fidx_segment_open(index, s, row->table, sequence, row->mean_bytes, filter, row->filter_length);
+	else
+		mem_free(filter);
+	return FS_OK;
+}
+
+static int load_segments(struct fidx *index, const uint64_t *sequences, struct parts_reader *reader)
+{
+	struct saved_segment *row = mem_alloc(index->segments * sizeof(*row));
+	int result = FS_ENOMEM;
+
+	if (row)
+		result = parts_take(reader, PARTS_INDEX_SEGMENTS, 0, row, index->segments * sizeof(*row));
+	for (uint32_t s = 0; s < index->segments && result == FS_OK; s++)
+		result = load_segment(index, s, &row[s], sequences[s], reader);
+	mem_free(row);
+	return result;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+#define TABLE_CLOSED FIDX_TABLES /* slots of a closed segment, and empty ones: they are dropped */
+#define TABLE_UNKNOWN (FIDX_TABLES + 1u) /* there is no such segment */
+
+/* By a slot's segment field: what is known of the segment, and what was counted. */
+struct slot_count {
+	uint32_t slots, ghosts;
+	uint32_t table; /* that its slots lie in; or one of these two */
+};
+
+static struct slot_count *counts_create(const struct fidx *index)
+{
+	struct slot_count *count = mem_zalloc(sizeof(*count) << index->layout.segment_bits);
+
+	if (!count)
+		return NULL;
+	for (uint32_t field = 0; field < 1u << index->layout.segment_bits; field++) {
+		uint32_t s = field - 1; /* UINT32_MAX: an empty slot's, which counts as closed */
+
+		if (field > index->segments)
+			count[field].table = TABLE_UNKNOWN;
+		else
+			count[field].table =
+				segment_sequence(index, s) == SEGMENT_CLOSED ? TABLE_CLOSED : segment_table(index, s);
+	}
+	return count;
+}
+
+/* Judges and counts the slots of a table. FS_OK; FS_ECORRUPT: one is out of range. */
+static int count_slots(struct fidx *index, unsigned t, struct slot_count *counts)
+{
+	const struct slot_layout layout = index->layout;
+	const uint32_t unused =
+		~(layout.segment_mask | layout.tag_mask | SLOT_FUNCTION_MASK << SLOT_FUNCTION_SHIFT | STATE_MASK);
+	_Atomic uint32_t *slot = index->table[t].bucket->slot;
+	_Atomic uint32_t *end = slot + table_buckets(&index->table[t]) * FIDX_BUCKET_SLOTS;
+
+	for (; slot < end; slot++) {
+		uint32_t value = slot_load(slot);
+		struct slot_count *count = &counts[value >> layout.segment_shift];
+
+		if (value == SLOT_EMPTY)
+			continue;
+		if (__builtin_expect(count->table != t, 0)) {
+			if (count->table != TABLE_CLOSED)
+				return FS_ECORRUPT;
+			atomic_store_explicit(slot, SLOT_EMPTY, memory_order_relaxed);
+			continue;
+		}
+		if (slot_function(value) >= index->functions || value & unused)
+			return FS_ECORRUPT;
+		count->slots++;
+		count->ghosts += state_is_ghost(slot_state(value));
+	}
+	return FS_OK;
+}
+
+static int load_tables(struct fidx *index, struct parts_reader *reader)
+{
+	struct slot_count *counts = counts_create(index);
+	int result = counts ? FS_OK : FS_ENOMEM;
+
+	for (uint32_t left = tables_live(index); left && result == FS_OK; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		result = parts_take(reader, PARTS_TABLE, t, index->table[t].bucket,
+				    table_buckets(&index->table[t]) * sizeof(struct bucket));
+		if (result == FS_OK)
+			result = count_slots(index, t, counts);
+	}
+	for (uint32_t s = 0; s < index->segments && result == FS_OK; s++)
+		if (counts[s + 1].slots)
+			segment_account(index, s, (int)counts[s + 1].slots, (int)counts[s + 1].ghosts);
+	mem_free(counts);
+	return result;
+}
+
+/* ---- extents --------------------------------------------------------------------------------- */
+
+/* Judges and counts an entry, or drops it when its segment is closed. */
+static int load_extent(struct fidx *index, struct extent_group *group, unsigned way, uint64_t segment_bytes)
+{
+	uint64_t word = extent_load(&group->word[way]), offset = extent_load(&group->offset[way]);
+
+	if (!word_is_empty(word) && word_segment(word) >= index->segments)
+		return FS_ECORRUPT;
+	if (word_is_open(index, word)) {
+		if (offset > segment_bytes || word_length(word) > segment_bytes - offset)
+			return FS_ECORRUPT;
+		extent_account(index, word, 1);
+		return FS_OK;
+	}
+	extent_store(&group->word[way], 0);
+	extent_store(&group->hash[way], 0);
+	return FS_OK;
+}
+
+static int load_extents(struct fidx *index, uint64_t groups, uint64_t segment_bytes, struct parts_reader *reader)
+{
+	struct extent_table *table = &index->extents.table[0];
+	uint64_t bytes = groups * sizeof(struct extent_group);
+	int result;
+
+	if (groups == 0)
+		return FS_OK;
+	if (groups > region_most(index->region, REGION_EXTENTS_0) / sizeof(struct extent_group))
+		return FS_ERANGE;
+	must(atomic_load(&index->extents.current) == 0 && extent_groups(table) == 0);
+	result = region_commit(index->region, REGION_EXTENTS_0, bytes);
+	if (result == FS_OK)
+		result = parts_take(reader, PARTS_EXTENTS, 0, table->group, bytes);
+	for (uint64_t g = 0; g < groups && result == FS_OK; g++)
+		for (unsigned way = 0; way < EXTENT_WAYS && result == FS_OK; way++)
+			result = load_extent(index, &table->group[g], way, segment_bytes);
+	if (result == FS_OK)
+		extent_store(&table->groups, groups);
+	return result;
+}
+
+int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_bytes, struct parts_reader *reader)
+{
+	struct saved_index saved;
+	int result = parts_take(reader, PARTS_INDEX, 0, &saved, sizeof(saved));
+
+	if (result == FS_OK)
+		result = load_sizes(index, &saved);
+	if (result == FS_OK)
+		result = load_segments(index, sequences, reader);
+	if (result == FS_OK)
+		result = load_tables(index, reader);
+	if (result == FS_OK)
+		result = load_extents(index, saved.extent_groups, segment_bytes, reader);
+	return result;
+}
