@@ -28,8 +28,8 @@ FS_MUST_CHECK int command_segment(const struct inspect_options *options, const s
 struct segment *command_segments(const struct flash *flash, uint64_t *newest);
 
 /*
- * Returns the numbers of the complete segments, youngest first: of the last start only, or with all_starts of every
- * start. The caller frees them with mem_free.
+ * Returns the numbers of the complete segments, youngest first: those that may be served only, or with all_starts
+ * all. The caller frees them with mem_free.
  */
 uint32_t *command_youngest_first(const struct flash *flash, const struct segment *segments, bool all_starts,
 				 uint32_t *count);

@@ -33,7 +33,7 @@ uint32_t *command_youngest_first(const struct flash *flash, const struct segment
 	*count = 0;
 	for (uint32_t n = 0; n < flash->super.segments; n++)
 		if (segments[n].state == SEGMENT_COMPLETE &&
-		    (all_starts || segment_of_last_start(&flash->super, &segments[n])))
+		    (all_starts || segment_may_be_served(&flash->super, &segments[n])))
 			numbers[(*count)++] = n;
 	qsort_r(numbers, *count, sizeof(*numbers), younger_first, (void *)(uintptr_t)segments);
 	return numbers;

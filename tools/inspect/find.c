@@ -100,7 +100,7 @@ static const char *standing(const struct find *find, const struct segment *segme
 {
 	if (!hit->good)
 		return "broken";
-	if (!segment_of_last_start(&find->flash->super, segment))
+	if (!segment_may_be_served(&find->flash->super, segment))
 		return youngest ? "youngest, but of an earlier start: not served" : "of an earlier start";
 	return youngest ? "youngest" : "superseded";
 }

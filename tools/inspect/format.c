@@ -94,6 +94,7 @@ enum format_verdict format_super_parse(const uint8_t *page, struct format_super 
 		.sequence_end = u64(page, 304),
 		.made_s = u64(page, 312),
 		.flash_bytes = u64(page, 320),
+		.first_epoch = u64(page, 328) ? u64(page, 328) : u64(page, 280),
 		.checksum = u64(page, 4088),
 	};
 	memcpy(out->uuid, page + 48, sizeof(out->uuid));
@@ -156,6 +157,8 @@ const char *format_super_flaw(const struct format_super *super)
 		return "number of functions out of range";
 	if (super->clean_epoch > super->attach_epoch)
 		return "ended cleanly more often than it was started";
+	if (super->first_epoch > super->attach_epoch)
+		return "has segments of a start to come";
 	return NULL;
 }
 

@@ -58,6 +58,7 @@ struct format_super {
 	uint64_t segment_bytes;
 	uint32_t segments, functions;
 	uint64_t attach_epoch, clean_epoch;
+	uint64_t first_epoch; /* 1 .. attach_epoch: segments of this one and later ones may be served */
 	uint64_t cas_end, sequence_end;
 	uint64_t made_s;
 	uint64_t flash_bytes;

@@ -28,7 +28,7 @@ struct sums {
 
 static bool is_earlier(const struct list *list, const struct segment *segment)
 {
-	return segment->state == SEGMENT_COMPLETE && !segment_of_last_start(&list->flash->super, segment);
+	return segment->state == SEGMENT_COMPLETE && !segment_may_be_served(&list->flash->super, segment);
 }
 
 static struct sums sum_up(const struct list *list)

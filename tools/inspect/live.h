@@ -8,7 +8,7 @@
  *   expired     its time is over, and it is not superseded; this needs the daemon's uptime
  *   live        the rest: at most these
  *
- * A daemon serves no segment of an earlier start than the last, so nothing in it is live.
+ * Nothing is live in a segment that the last start may not serve (segment_may_be_served).
  *
  * Threads: the main thread, which starts those of scan.h.
  */
@@ -20,14 +20,14 @@
 #include "tools/inspect/segment.h"
 
 struct live_count {
-	bool known; /* false: the segment is of an earlier start, not complete, or overwritten meanwhile */
+	bool known; /* false: the segment may not be served, is not complete, or overwritten meanwhile */
 	uint64_t live, superseded, expired;
 	uint64_t expiring; /* of the live ones, those that have an expiry */
 	uint64_t failures; /* of the walk: the figures may lack records */
 };
 
 /*
- * Reads all records of the last start's segments and counts. Before a long read, standard error says how
+ * Reads all records of segments that may be served and counts. Before a long read, standard error says how
  * much is read, unless options are quiet. Returns an array of super.segments; the caller frees it with mem_free.
  */
 struct live_count *live_counts(const struct inspect_options *options, const struct flash *flash,

@@ -83,10 +83,11 @@ FS_MUST_CHECK int segment_changed(const struct flash *flash, const struct segmen
  */
 FS_MUST_CHECK int segment_look_at_all(const struct flash *flash, struct segment **out, uint64_t *newest);
 
-/* Returns whether the last start wrote the segment. A daemon serves no segment of an earlier start. */
-static inline bool segment_of_last_start(const struct format_super *super, const struct segment *segment)
+/* Returns whether the last start may serve the segment: it wrote it, or it was warm, and so were all starts since the
+   one that wrote it. */
+static inline bool segment_may_be_served(const struct format_super *super, const struct segment *segment)
 {
-	return segment->header.attach_epoch == super->attach_epoch;
+	return segment->header.attach_epoch >= super->first_epoch;
 }
 
 /* Returns the share of the extents and data area that records take, computed like the daemon's statistics. */

@@ -108,7 +108,7 @@ static void print_header(const struct view *view)
 	printf("sequence        %" PRIu64 "\n", header->sequence);
 	printf("written         %s, by start %" PRIu64 "%s\n", words_time(header->written_s, text),
 	       header->attach_epoch,
-	       segment_of_last_start(&view->flash->super, &view->segment) ? "" : ", not the last: not served");
+	       segment_may_be_served(&view->flash->super, &view->segment) ? "" : ", an earlier one: not served");
 	printf("index table     %u\n", header->table_id);
 	printf("granule         %u bytes; %u functions\n", header->granule, header->functions);
 	printf("L               %u bytes: 99.9 %% of the records outside of extents are no longer\n",

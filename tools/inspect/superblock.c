@@ -73,7 +73,10 @@ void superblock_print(const struct inspect_options *options, const struct flash 
 		printf("no features\n");
 	printf("segments        %u of %s; %u functions (positions that a record can take)\n", super->segments,
 	       text_size((double)super->segment_bytes, bytes), super->functions);
-	printf("starts          %" PRIu64 "; %s\n", super->attach_epoch, how_it_ended(super, in_use));
+	printf("starts          %" PRIu64 "; %s", super->attach_epoch, how_it_ended(super, in_use));
+	if (super->first_epoch < super->attach_epoch)
+		printf("; warm, with objects since start %" PRIu64, super->first_epoch);
+	printf("\n");
 	printf("reserved        sequence numbers below %" PRIu64 ", CAS ids below %" PRIu64 "\n", super->sequence_end,
 	       super->cas_end);
 	print_copies(flash);
@@ -107,12 +110,13 @@ json_t *superblock_json(const struct flash *flash, bool in_use)
 	const struct format_super *super = &flash->super;
 	char uuid[WORDS_UUID_BYTES];
 
-	return json_pack("{s:s, s:i, s:o, s:I, s:i, s:i, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "uuid",
+	return json_pack("{s:s, s:i, s:o, s:I, s:i, s:i, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "uuid",
 			 words_uuid(super->uuid, uuid), "version", 1, "features", features_json(&super->features),
 			 "segment_bytes", (json_int_t)super->segment_bytes, "segments", (int)super->segments,
 			 "functions", (int)super->functions, "attach_epoch", (json_int_t)super->attach_epoch,
-			 "clean_epoch", (json_int_t)super->clean_epoch, "in_use", in_use, "cas_end",
-			 (json_int_t)super->cas_end, "sequence_end", (json_int_t)super->sequence_end, "made_s",
-			 (json_int_t)super->made_s, "flash_bytes", (json_int_t)super->flash_bytes, "file_bytes",
-			 (json_int_t)flash->bytes, "copies", copies_json(flash));
+			 "clean_epoch", (json_int_t)super->clean_epoch, "first_epoch", (json_int_t)super->first_epoch,
+			 "in_use", in_use, "cas_end", (json_int_t)super->cas_end, "sequence_end",
+			 (json_int_t)super->sequence_end, "made_s", (json_int_t)super->made_s, "flash_bytes",
+			 (json_int_t)super->flash_bytes, "file_bytes", (json_int_t)flash->bytes, "copies",
+			 copies_json(flash));
 }
