@@ -58,6 +58,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->flashiness_horizon_ms = conf->flashiness_horizon_us / 1000;
 	out->training_window_ms = conf->training_window_us / 1000;
 	out->app_delimiter = conf->app_delimiter;
+	out->state_dir = conf->state_dir;
+	out->restart_max_downtime_us = conf->restart_max_downtime_us;
 }
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
@@ -249,6 +251,8 @@ out_started:
 	service_stage(service, "Stopping: writes to flash are being finished");
 	store_stop(server.store);
 	admin_destroy(&server); /* the cleaner and the trainer may emit events until here */
+	if (exit_code == EXIT_SUCCESS)
+		store_save(server.store);
 out_reload:
 	reload_destroy(server.reload);
 	auth_close(server.auth);

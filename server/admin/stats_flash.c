@@ -114,6 +114,8 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	number_row(out, "dram_budget", status.dram_budget);
 	number_row(out, "flash_enabled", status.flash);
 	stats_add(out, "flash_unused_reason", "%s", status.without_flash ? status.without_flash : "none");
+	stats_add(out, "flash_start", "%s", status.flash ? status.start_text : "none");
+	number_row(out, "flash_uptime", status.flash_seconds);
 	index_rows(&status, out);
 	segment_rows(&status, out);
 	real_row(out, "clwa", share_row(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));

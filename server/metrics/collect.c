@@ -209,6 +209,12 @@ VALUE(dram_budget_bytes, (double)from->store.dram_budget)
 /* ---- flash -------------------------------------------------------------------------------------- */
 
 VALUE(flash_enabled, from->store.flash)
+
+static void show_flash_start(const struct source *from)
+{
+	give_one(from, METRIC_flash_start, from->store.flash ? from->store.start_word : "none", from->store.flash);
+}
+
 VALUE(flash_offline, from->store.segments.offline)
 VALUE(flash_waited_seconds, (double)from->store.segments.busy_ms / 1000)
 VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)

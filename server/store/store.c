@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner.h"
+#include "server/store/state/restart.h"
 #include "server/store/state/sizing.h"
 
 #define COUNT_BYTES_EACH 4
@@ -209,6 +210,36 @@ static bool open_has_flash_room(struct store *store, const struct sizing *sizing
 	return false;
 }
 
+/* Frees an index that was filled in part, or is too large, and gives up the segments that were loaded. */
+static void open_forget(struct store *store)
+{
+	fidx_destroy(store->index);
+	store->index = NULL;
+	for (enum region_area area = REGION_TABLE_0; area <= REGION_EXTENTS_1; area++)
+		region_decommit(store->region, area);
+	seg_forget(store->segments);
+}
+
+/* Makes the index, with the objects that the last run has left on flash if they may be used. */
+static int open_index(struct store *store, const struct fidx_config *index)
+{
+	enum restart restart = RESTART_COLD;
+	int result = fidx_create(&store->index, index, store->region);
+
+	if (result == FS_OK)
+		restart = restart_load(store);
+	if (restart == RESTART_WARM) {
+		tables_resume(store);
+		if (memory_suffices(store, store->config.memory_bytes))
+			return FS_OK;
+		restart_refuse(store, STORE_START_MEMORY);
+	}
+	if (result != FS_OK || restart == RESTART_COLD)
+		return result;
+	open_forget(store);
+	return fidx_create(&store->index, index, store->region);
+}
+
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
@@ -228,9 +259,9 @@ static int open_flash(struct store *store, char reason[256])
 		return result;
 	}
 	index.seed = store->hash_seed;
-	result = fidx_create(&store->index, &index, store->region);
+	result = open_classifier(store);
 	if (result == FS_OK)
-		result = open_classifier(store);
+		result = open_index(store, &index);
 	if (result != FS_OK) {
 		snprintf(reason, 256, "index and classifier: %s", fs_strerror(result));
 		return result;
@@ -238,6 +269,7 @@ static int open_flash(struct store *store, char reason[256])
 	store->tag_bits = fidx_tag_bits(store->index);
 	tables_tidy(store);
 	open_log_start(store, &sizing);
+	restart_consume(store);
 	return FS_OK;
 }
 
@@ -266,7 +298,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	memset(store, 0, sizeof(*store));
 	store->config = *config;
 	store->clock = config->clock;
-	store->origin_us = clk_now_us(store->clock);
+	store->origin_us = store->opened_us = clk_now_us(store->clock);
 	if (store->config.seed == 0)
 		rng_secret(&store->config.seed, sizeof(store->config.seed));
 	store->hash_seed = store->config.seed;

@@ -90,6 +90,11 @@ struct store_config {
 				     rules that ask at eviction */
 	double size_exponent; /* clf_config.size_exponent: 0 .. 2, default 1 */
 	uint32_t read_timeout_ms; /* how long a request waits for flash */
+	/* Where store_save leaves what the next start needs to serve the flash again; NULL: each start is cold. At most
+	   4095 bytes; outlives the store. */
+	const char *state_dir;
+	uint64_t restart_max_downtime_us; /* a longer pause makes the start cold; 0: each start is cold */
+	const char *boot_id; /* of the machine, for tests; NULL: the kernel's */
 	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
 	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
 	void *progress_context;
@@ -136,6 +141,13 @@ void store_close(struct store *store);
 FS_MUST_CHECK int store_start(struct store *store);
 /* Ends the threads that run; waits for the write or read that the cleaner is in. One thread. */
 void store_stop(struct store *store);
+/*
+ * A clean end: writes into the state directory what the next start needs to serve the objects on flash, and marks the
+ * flash. To be called between store_stop and store_close, when every worker is destroyed and nothing is on its way.
+ * True: done. False: there is no flash or no state directory, or it failed, which is logged; the next start is cold.
+ * One thread; waits for file system and device.
+ */
+bool store_save(struct store *store);
 /* Did keeper and cleaner come round within so many seconds? A cleaner that waits for the device counts as if it had
    come: the device hangs then, not the daemon. Any thread, between store_start and store_stop. */
 bool store_alive_within(const struct store *store, uint32_t seconds);
@@ -532,6 +544,7 @@ struct store_window {
 
 struct store_status {
 	uint64_t now_seconds; /* since the start */
+	uint64_t flash_seconds; /* since the last cold start, from which expiries on flash count */
 	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
 	uint64_t memory_resident;
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
@@ -549,6 +562,8 @@ struct store_status {
 	bool flash;
 	/* Why a path that was given is not used: a sentence that lives as long as the store; else NULL. */
 	const char *without_flash;
+	/* How the flash started: "warm", or the reason why it started empty. Both live as long as the store. */
+	const char *start_word, *start_text;
 	struct fidx_status index;
 	unsigned tag_bits, filter_bits;
 	struct seg_status segments;

@@ -389,6 +389,30 @@ mutant("cas-range-repeats", "A range of CAS ids is given out again after a start
        ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = seg_store_super(seg);\n",
         "\trc = seg_store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
 
+mutant("state-of-any-run", "A state file is taken whichever run has written it.",
+       "asan server/store/state/test_restart",
+       ("server/store/state/restart.c", "saved->attach_epoch + 1 != info->attach_epoch", "saved->attach_epoch > info->attach_epoch"))
+
+mutant("state-of-any-boot", "A state file is taken after another boot of the machine.",
+       "asan server/store/state/test_restart",
+       ("server/store/state/restart.c", "!boot_id(store, boot) || memcmp(saved->boot_id, boot, sizeof(boot)) != 0", "!boot_id(store, boot)"))
+
+mutant("expiry-begins-anew", "After a warm start the store's seconds begin anew.",
+       "asan server/store/state/test_restart",
+       ("server/store/state/restart.c", "\tstore->origin_us = saved->origin_us;\n", ""))
+
+mutant("flush-mark-is-forgotten", "After a warm start objects that were flushed are there again.",
+       "asan server/store/state/test_restart",
+       ("server/store/state/restart.c", "atomic_store(&store->flush_cas, saved->flush_cas);", "atomic_store(&store->flush_cas, 0);"))
+
+mutant("slots-of-gone-segments-stay", "The slots of a segment that was not saved are taken back.",
+       "asan flashindex/test_restart",
+       ("flashindex/restart.c", "\t\t\tatomic_store_explicit(slot, SLOT_EMPTY, memory_order_relaxed);\n", ""))
+
+mutant("filter-bits-are-lost", "A loaded segment has no filter.",
+       "asan flashindex/test_restart",
+       ("flashindex/restart.c", "row->mean_bytes, filter, row->filter_length);", "row->mean_bytes, NULL, 0), mem_free(filter);"))
+
 mutant("late-reads-are-sent", "A read that would come too late is sent to the drive all the same.",
        "asan segments/test_reader",
        ("segments/reader.c", "read->expires_ns && read->expires_ns <= back_ns) {", "read->expires_ns && !back_ns) {"))

@@ -282,6 +282,26 @@ def test_after_a_stop_and_after_another_start(subject, tmp_path):
         assert "not served" in found["records"][0]["standing"]
 
 
+def test_after_a_warm_start(open_folder):
+    """What earlier starts wrote is served, and the tool says so."""
+    options = ["--state-dir", str(open_folder), "--flash-path", "flash", *OPTIONS]
+    path = open_folder / "flash"
+    with Daemon(options) as daemon, daemon.client() as client:
+        key = put_on_flash(client, b"value")[0][0]
+    for _ in range(2):
+        with Daemon(options) as daemon, daemon.client() as client:
+            assert daemon.stats(b"flash")["flash_start"] == "warm"
+            report = inspect(path, "--json")
+            assert report["superblock"]["first_epoch"] == 1
+            live = sum(s["liveness"]["live_at_most"] for s in report["segments"] if s["state"] == "complete")
+            assert live >= client.count("flash_items") > 0
+            assert "warm, with objects since start 1" in inspect(path)
+            found = inspect(path, "find", key.decode(), "--json")
+            assert "not served" not in found["records"][0]["standing"]
+    with Daemon([*options, "--restart-max-downtime", "0"]):
+        assert "of an earlier start: not served" in inspect(path)
+
+
 # ---- damage ------------------------------------------------------------------------------------
 
 

@@ -69,5 +69,7 @@ void cleaner_wake(struct store *store);
 /* tables.c. Gives back tables of the index that no segment needs any more, and brings index_bytes up to date. To be
    called after segments have come or gone, by the cleaner and by store_open. */
 void tables_tidy(struct store *store);
+/* tables.c. After a warm start, in place of tables_tidy: notes which tables there are, and their bytes. */
+void tables_resume(struct store *store);
 
 #endif

@@ -316,3 +316,19 @@ void tables_tidy(struct store *store)
 	(void)!fidx_extents_reserve(store->index, 0);
 	tables_account(store);
 }
+
+void tables_resume(struct store *store)
+{
+	struct fidx_table tables[FIDX_TABLES];
+	struct index_sizing *sizing = &store->cleaner->sizing;
+	unsigned live = 0;
+
+	fidx_tables(store->index, tables);
+	for (unsigned t = FIDX_TABLES; t-- > 0;)
+		if (tables[t].live) {
+			sizing->table = t;
+			live++;
+		}
+	set_filter_bits(store, live);
+	tables_account(store);
+}

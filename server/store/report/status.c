@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "server/store/cleaner/cleaner.h"
+#include "server/store/state/restart.h"
 
 static uint64_t status_at_least_zero(int64_t n)
 {
@@ -64,7 +65,8 @@ void store_get_status(struct store *store, struct store_status *out)
 	const struct window_reading written = store_written(store);
 
 	*out = (struct store_status){ 0 };
-	out->now_seconds = (clk_now_us(store->clock) - store->origin_us) / 1000000;
+	out->now_seconds = (clk_now_us(store->clock) - store->opened_us) / 1000000;
+	out->flash_seconds = (clk_now_us(store->clock) - store->origin_us) / 1000000;
 	out->memory_limit = store_memory_limit(store);
 	out->memory_used = store_used_bytes(store);
 	out->memory_resident = atomic_load(&store->resident_bytes);
@@ -86,6 +88,8 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->write_ratio = store_write_ratio(store);
 	windows_read(&store->windows, &written, out->window);
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
+	out->start_word = store_start_word(store->start);
+	out->start_text = store->start_text;
 	if (store->index)
 		status_of_flash(store, out);
 }

@@ -84,6 +84,27 @@ struct crawl_position {
 
 #define CACHE_LINE 64
 
+/* How the flash starts: warm, with the objects of the last run, or cold for this reason (restart.c has the texts). */
+enum store_start {
+	STORE_START_NO_STATE_DIR,
+	STORE_START_WARM,
+	STORE_START_OFF,
+	STORE_START_NEW,
+	STORE_START_LAYOUT,
+	STORE_START_UNCLEAN,
+	STORE_START_NO_FILE,
+	STORE_START_UNREADABLE,
+	STORE_START_VERSION,
+	STORE_START_DAMAGED,
+	STORE_START_OTHER_FLASH,
+	STORE_START_OTHER_START,
+	STORE_START_BOOT,
+	STORE_START_CLOCK,
+	STORE_START_DOWNTIME,
+	STORE_START_OPTIONS,
+	STORE_START_MEMORY
+};
+
 /* Fields without a comment are constant after open. Atomics are written as said, and read by any thread. */
 struct store {
 	struct store_config config; /* constant after open; of the values in tuning it has the start's */
@@ -96,8 +117,8 @@ struct store {
 		_Atomic int admission;
 	} tuning; /* struct store_tuning; any thread */
 	const struct clk *clock;
-	uint64_t origin_us; /* the clock's reading at the store's first second */
-	int64_t wall_origin;
+	uint64_t origin_us; /* the clock's reading at the store's first second, which a warm start takes over */
+	uint64_t opened_us; /* the same when this process opened the store */
 	uint64_t hash_seed;
 	uint32_t stripe_count;
 	struct stripe *stripes;
@@ -107,6 +128,9 @@ struct store {
 	struct clf *classifier; /* NULL without flash */
 	char flash_path[4096];
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is used, or none was given */
+	enum store_start start; /* restart.c fills in both */
+	char start_text[192];
+	uint64_t load_us; /* how long restart_load took for a warm start; restart.c's own */
 	unsigned tag_bits;
 	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
 	uint64_t segment_bytes, flash_capacity;

@@ -132,6 +132,8 @@ static void our_defaults(void **state)
 	assert_int_equal(conf.training_window_us, 86400000000);
 	assert_int_equal(conf.flash_write_limit, 0);
 	assert_int_equal(conf.flash_read_timeout_us, 1000000);
+	assert_int_equal(conf.restart_max_downtime_us, 60000000);
+	assert_null(conf.state_dir);
 	assert_int_equal(conf.app_delimiter, ':');
 	assert_true(conf.hot_fraction > 0.69 && conf.hot_fraction < 0.71);
 	assert_int_equal(conf.filter_bits, CONF_AUTO);
