@@ -24,9 +24,9 @@ class Predictor:
     def __init__(self, booster, columns):
         self.booster = booster  # owns the model
         self.row = np.zeros(columns, dtype=np.float32)
-        self.library, self.config = lightgbm.basic._LIB, ctypes.c_void_p()
+        self.lightgbm, self.config = lightgbm.basic._LIB, ctypes.c_void_p()
         self.length, self.result = ctypes.c_int64(), ctypes.c_double()
-        code = self.library.LGBM_BoosterPredictForMatSingleRowFastInit(
+        code = self.lightgbm.LGBM_BoosterPredictForMatSingleRowFastInit(
             booster._handle, ctypes.c_int(NORMAL), ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(FLOAT32), ctypes.c_int32(columns),
             ctypes.c_char_p(b"num_threads=1"), ctypes.byref(self.config))
         if code:
@@ -34,10 +34,10 @@ class Predictor:
         self.arguments = (self.config, self.row.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.length), ctypes.byref(self.result))
 
     def __del__(self):
-        self.library.LGBM_FastConfigFree(self.config)
+        self.lightgbm.LGBM_FastConfigFree(self.config)
 
     def predict(self):
-        self.library.LGBM_BoosterPredictForMatSingleRowFast(*self.arguments)
+        self.lightgbm.LGBM_BoosterPredictForMatSingleRowFast(*self.arguments)
         return self.result.value
 
 

@@ -13,9 +13,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "classifier/classifier.h"
-
-static struct clk test_clock;
-static struct clf *clf;
+#include "tests/unit/classifier/clf_test.h"
 
 static struct clf_config config_of(enum clf_admission admission)
 {
@@ -38,14 +36,6 @@ static void open_clf(enum clf_admission admission)
 	struct clf_config config = config_of(admission);
 
 	assert_int_equal(clf_create(&clf, &config), FS_OK);
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
 }
 
 static float score_of(uint64_t hash, unsigned reads, uint64_t gap_ms)

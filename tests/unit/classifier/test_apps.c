@@ -13,9 +13,7 @@
 #include <cmocka.h>
 
 #include "classifier/classifier_internal.h"
-
-static struct clk test_clock;
-static struct clf *clf;
+#include "tests/unit/classifier/clf_test.h"
 
 static void open_clf(char delimiter)
 {
@@ -30,14 +28,6 @@ static void open_clf(char delimiter)
 	};
 
 	assert_int_equal(clf_create(&clf, &config), FS_OK);
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
 }
 
 static unsigned app_of(const char *key)

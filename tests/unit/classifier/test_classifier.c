@@ -9,11 +9,9 @@
 #include <cmocka.h>
 
 #include "classifier/classifier_internal.h"
+#include "tests/unit/classifier/clf_test.h"
 
 #define WINDOW_MS 10000u
-
-static struct clk test_clock;
-static struct clf *clf;
 
 static struct clf_config config_of(enum clf_admission admission)
 {
@@ -39,19 +37,6 @@ static void open_rule(enum clf_admission admission)
 	const struct clf_config config = config_of(admission);
 
 	open_clf(&config);
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
-}
-
-static uint64_t now_ms(void)
-{
-	return clk_now_ms(&test_clock);
 }
 
 static struct clf_status status(void)

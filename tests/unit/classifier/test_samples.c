@@ -10,14 +10,12 @@
 
 #include "base/alloc.h"
 #include "classifier/classifier_internal.h"
+#include "tests/unit/classifier/clf_test.h"
 
 #define WINDOW_MS 10000
 #define HORIZON_MS 1000
 #define KEYS 400u
 #define RECORD_BYTES 128
-
-static struct clk test_clock;
-static struct clf *clf;
 
 static void open_clf(enum clf_label_mode mode, double size_exponent)
 {
@@ -36,24 +34,6 @@ static void open_clf(enum clf_label_mode mode, double size_exponent)
 	};
 
 	assert_int_equal(clf_create(&clf, &config), FS_OK);
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
-}
-
-static uint64_t now_ms(void)
-{
-	return clk_now_ms(&test_clock);
-}
-
-static void pass(uint64_t ms)
-{
-	clk_scripted_advance(&test_clock, ms * 1000);
 }
 
 /* Every key was read as often as its number says, modulo 4, and is offered; those with an even number are read again. */

@@ -17,13 +17,11 @@
 #include "base/metrics/counters.h"
 #include "base/rng.h"
 #include "classifier/classifier_internal.h"
+#include "tests/unit/classifier/clf_test.h"
 
 #define WINDOW_MS 10000ull
 #define HORIZON_MS 20000ull
 #define RESIDENCE_MS 1000000ull
-
-static struct clk test_clock;
-static struct clf *clf;
 
 static void open_clf(enum clf_label_mode mode, uint64_t horizon_ms)
 {
@@ -42,24 +40,6 @@ static void open_clf(enum clf_label_mode mode, uint64_t horizon_ms)
 	assert_int_equal(clf_create(&clf, &config), FS_OK);
 	if (horizon_ms)
 		clf_set_residence(clf, RESIDENCE_MS); /* counts hardly age, and say the same of all gaps */
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
-}
-
-static uint64_t now_ms(void)
-{
-	return clk_now_ms(&test_clock);
-}
-
-static void pass(uint64_t ms)
-{
-	clk_scripted_advance(&test_clock, ms * 1000);
 }
 
 static struct clf_status status(void)

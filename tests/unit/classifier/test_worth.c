@@ -11,13 +11,11 @@
 
 #include "base/metrics/counters.h"
 #include "classifier/classifier_internal.h"
+#include "tests/unit/classifier/clf_test.h"
 
 #define HALF_LIFE_MS 10000
 #define KEY 77
 #define ROUNDED 1.4143 /* a count in the table is off by a step at the most */
-
-static struct clk test_clock;
-static struct clf *clf;
 
 #define FLASH_BYTES (1u << 20)
 
@@ -43,24 +41,6 @@ static void open_rule(enum clf_admission admission, enum clf_label_mode mode, do
 static void open_freq(void)
 {
 	open_rule(CLF_ADMIT_FREQ, CLF_LABEL_FULL, 1);
-}
-
-static int close_clf(void **state)
-{
-	(void)state;
-	clf_destroy(clf);
-	clf = NULL;
-	return 0;
-}
-
-static uint64_t now_ms(void)
-{
-	return clk_now_ms(&test_clock);
-}
-
-static void pass(uint64_t ms)
-{
-	clk_scripted_advance(&test_clock, ms * 1000);
 }
 
 static bool near(double got, double wanted, double off)
