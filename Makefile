@@ -82,6 +82,7 @@ objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1))) $(patsubst %.cc,$(O)/%.o
 engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
+stale_objs := $(call objects,tests/stale) $(O)/tests/model/wire.o
 ketama_objs := $(call objects,tests/nodes)
 unit_all_srcs := $(sort $(shell find tests/unit -name '*.c'))
 unit_srcs := $(foreach file,$(unit_all_srcs),$(if $(filter test_%,$(notdir $(file))),$(file)))
@@ -90,7 +91,7 @@ fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/nodes tests/fuzz) $(unit_all_srcs))
+	tests/model tests/stale tests/nodes tests/fuzz) $(unit_all_srcs))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
@@ -102,11 +103,12 @@ unit_chosen := $(strip $(if $(TEST),$(foreach test,$(unit_tests),\
 # A sanitizer's runtime would have to come before it.
 preload := $(if $(filter release debug,$(VARIANT)),$(B)/slowdrive.so)
 model := $(if $(model_objs),$(B)/model_client)
+stale := $(B)/stale_worker
 ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants clean deps deps-test model nodes reference format sample-config FORCE
+.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants soak clean deps deps-test model stale nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -194,6 +196,12 @@ syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-
 
 model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 
+stale: $(B)/flashield $(stale) ## builds the daemon and the clients of the never-stale checker
+
+soak: ## looks for stale values over restarts and kills for a long while: SOAK_MINUTES=60 NAMES="kills tags"
+	+@$(MAKE) --no-print-directory VARIANT=debug stale
+	@/usr/bin/python3 tests/stale/run.py --soak --minutes $(or $(SOAK_MINUTES),60) $(NAMES)
+
 nodes: all $(ketama) ## builds the client of the tests with several nodes
 
 deps: ## installs the Debian packages that the build needs
@@ -270,7 +278,15 @@ $(O)/lib/all-server.a: $(server_objs)
 $(O)/lib/all-tools.a: $(call objects,$(addprefix tools/,common $(filter-out bench inspect record sim top,$(tool_dirs))))
 	$(call show,AR,$@)$(archive)
 
-$(B)/flashield: $(server_objs) $(lib_engine)
+# Rewritten only when commit, compiler or libraries change.
+$(O)/build_info.c: FORCE
+	@mkdir -p $(@D); tools/build-info.sh $(VARIANT) $(CC) > $@.$$$$; \
+	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv -f $@.$$$$ $@; fi
+
+$(O)/build_info.o: $(O)/build_info.c $(O)/flags
+	$(call show,CC,$<)$(CC) $(all_cppflags) $(all_cflags) -c -o $@.$$$$ $< && mv -f $@.$$$$ $@
+
+$(B)/flashield: $(server_objs) $(O)/build_info.o $(lib_engine)
 	$(call show,LD,$@)$(call link,$(server_libs) $(engine_libs))
 
 $(B)/flashield-%: $$(call objects,tools/$$* tools/common) $(lib_engine)
@@ -299,6 +315,9 @@ $(B)/slowdrive.so: $(call objects,tools/slowdrive)
 
 $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(tool_libs) $(engine_libs))
+
+$(stale): $(stale_objs) $(lib_engine)
+	$(call show,LD,$@)$(call link,$(engine_libs))
 
 # A client of several nodes in the hands of libmemcached: no line of ours beside its own.
 $(ketama): $(ketama_objs)
@@ -346,9 +365,10 @@ $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $$(call unit_helpers,$$(call unit_fol
 	$(call show,LD,$@)$(call link,-lcmocka $(tool_libs) $(tool_libs_$(notdir $(call unit_folder,$*))) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
-fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(below_tools/inspect),$(below_server))
+fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(below_tools/inspect),\
+	$(if $(filter state items region journal flash,$(1)),$(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/devices/*.c))) $(below_server))
 fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
-fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy
+fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy,--wrap=unlink
 
 $(O)/lib/fuzz.a: $(patsubst %.c,$(O)/%.o,$(fuzz_helpers))
 	$(call show,AR,$@)$(archive)

@@ -21,6 +21,7 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #endif
 
 #include "base/assert.h"
+#include "base/fault.h"
 
 #define SMALL_MAX (14u << 10) /* jemalloc's largest class of small memory */
 
@@ -43,13 +44,13 @@ unsigned long mem_allocations(void)
 void *mem_alloc(size_t bytes)
 {
 	COUNT_ALLOCATION();
-	return malloc(bytes);
+	return fault_fires(FAULT_memory_alloc) ? NULL : malloc(bytes);
 }
 
 void *mem_zalloc(size_t bytes)
 {
 	COUNT_ALLOCATION();
-	return calloc(1, bytes);
+	return fault_fires(FAULT_memory_alloc) ? NULL : calloc(1, bytes);
 }
 
 void *mem_must_zalloc(size_t bytes)
@@ -64,7 +65,7 @@ void *mem_must_zalloc(size_t bytes)
 void *mem_realloc(void *memory, size_t bytes)
 {
 	COUNT_ALLOCATION();
-	return realloc(memory, bytes);
+	return fault_fires(FAULT_memory_alloc) ? NULL : realloc(memory, bytes);
 }
 
 void *mem_aligned(size_t alignment, size_t bytes)
@@ -72,6 +73,8 @@ void *mem_aligned(size_t alignment, size_t bytes)
 	void *memory;
 
 	COUNT_ALLOCATION();
+	if (fault_fires(FAULT_memory_alloc))
+		return NULL;
 	return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
 }
 
@@ -305,7 +308,7 @@ void *mem_map(size_t bytes)
 {
 	void *memory;
 
-	if (bytes == 0)
+	if (bytes == 0 || fault_fires(FAULT_memory_map))
 		return NULL;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
@@ -323,7 +326,9 @@ void mem_unmap(void *memory, size_t bytes)
 
 void *mem_reserve(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = fault_fires(FAULT_memory_map)
+			       ? MAP_FAILED
+			       : mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
@@ -337,6 +342,12 @@ int mem_commit(void *memory, size_t bytes)
 		return FS_ENOMEM;
 	(void)madvise(memory, bytes, MADV_HUGEPAGE);
 	return FS_OK;
+}
+
+void mem_advise(void *memory, size_t bytes)
+{
+	leave_out_of_cores(memory, bytes);
+	(void)madvise(memory, bytes, MADV_HUGEPAGE);
 }
 
 void mem_decommit(void *memory, size_t bytes)

@@ -94,6 +94,8 @@ void mem_unmap(void *memory, size_t bytes);
 FS_MUST_CHECK void *mem_reserve(size_t bytes);
 FS_MUST_CHECK int mem_commit(void *memory, size_t bytes);
 void mem_decommit(void *memory, size_t bytes);
+/* For mapped memory of another origin: it is left out of cores, and large pages are used where the kernel has some. */
+void mem_advise(void *memory, size_t bytes);
 
 /* Returns the number of blocks that the calling thread has allocated here so far, in debug builds; else 0. */
 unsigned long mem_allocations(void);

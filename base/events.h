@@ -30,7 +30,7 @@
 
 #define EVENT_LINE_MAX 2048 /* with the line feed; a longer line is cut */
 
-/* EVENT_STREAM(ID, name in "watch", text). The first six are memcached's. */
+/* EVENT_STREAM(ID, name in "watch", text). All but the last two are memcached's. */
 #define EVENT_STREAM_TABLE(EVENT_STREAM) \
 	EVENT_STREAM(FETCHERS, "fetchers", "keys that were asked for") \
 	EVENT_STREAM(MUTATIONS, "mutations", "objects that were stored, counted, touched or deleted") \
@@ -38,6 +38,10 @@
 	EVENT_STREAM(CONNEVENTS, "connevents", "connections that were opened and closed") \
 	EVENT_STREAM(SYSEVENTS, "sysevents", "what the daemon does by itself") \
 	EVENT_STREAM(RAWCMDS, "rawcmds", "command lines as they came in") \
+	EVENT_STREAM(DELETIONS, "deletions", "objects that clients deleted") \
+	EVENT_STREAM(PROXYREQS, "proxyreqs", "nothing: there is no proxy here") \
+	EVENT_STREAM(PROXYEVENTS, "proxyevents", "nothing: there is no proxy here") \
+	EVENT_STREAM(PROXYUSER, "proxyuser", "nothing: there is no proxy here") \
 	EVENT_STREAM(FLASH, "flash", "segments that were written and reclaimed") \
 	EVENT_STREAM(CLASSIFIER, "classifier", "models that were trained, taken into use or turned down")
 

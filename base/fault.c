@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/fault.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,12 @@ bool fault_fires(enum fault_point point)
 	return true;
 }
 #endif
+
+void fault_kill(enum fault_point point)
+{
+	if (fault_fires(point))
+		(void)raise(SIGKILL);
+}
 
 /* Arms one "name=mode[:n]", which it cuts up. 0 or FS_EINVAL. */
 static FS_MUST_CHECK int arm_from_word(char *word)

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 #define LINE_BYTES 2048
 #define HEAD_BYTES 16 /* "<N>", or the level word */
+#define TIME_BYTES 32
 
 /* The level words, and the priorities that sd-daemon(3) gives them. */
 static const struct {
@@ -26,8 +28,9 @@ static const struct {
 
 _Atomic int log_threshold = LOG_LEVEL_NOTICE;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
-static bool to_journal;
-static bool (*journal_sink)(const struct log_record *record);
+static _Atomic bool to_journal, with_times;
+typedef bool log_sink_fn(const struct log_record *record);
+static log_sink_fn *_Atomic sink_in_use;
 
 /* Children inherit JOURNAL_STREAM even if their standard error goes elsewhere, so it counts only if its device and
    inode are those of our own standard error (systemd.exec(5)). */
@@ -47,9 +50,21 @@ bool log_to_journal(void)
 	return to_journal;
 }
 
+void log_leave_journal(void)
+{
+	pthread_once(&journal_once, find_journal);
+	to_journal = false;
+	log_set_sink(NULL);
+}
+
+void log_set_times(bool shown)
+{
+	with_times = shown;
+}
+
 void log_set_sink(bool (*sink)(const struct log_record *record))
 {
-	journal_sink = sink;
+	atomic_store(&sink_in_use, sink);
 }
 
 void log_set_level(enum log_level level)
@@ -102,11 +117,27 @@ static char *log_escape(char *out, const char *out_end, const char *text)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* The time of day in UTC, with a blank behind it; "" where none is to be shown. */
+static const char *time_text(char text[TIME_BYTES])
+{
+	struct timespec now;
+	struct tm parts;
+	size_t length;
+
+	*text = 0;
+	if (!with_times || clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &parts))
+		return text;
+	length = strftime(text, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &parts);
+	snprintf(text + length, TIME_BYTES - length, ".%03ldZ ", now.tv_nsec / 1000000);
+	return text;
+}
+
 static void log_write_line(enum log_level level, const char *text)
 {
-	char line[HEAD_BYTES + LINE_BYTES + 2];
-	int length = log_to_journal() ? snprintf(line, sizeof(line), "<%d>%s\n", levels[level].priority, text)
-				      : snprintf(line, sizeof(line), "%s: %s\n", levels[level].word, text);
+	char line[TIME_BYTES + HEAD_BYTES + LINE_BYTES + 2], time[TIME_BYTES];
+	int length = log_to_journal()
+			     ? snprintf(line, sizeof(line), "<%d>%s\n", levels[level].priority, text)
+			     : snprintf(line, sizeof(line), "%s%s: %s\n", time_text(time), levels[level].word, text);
 
 	if (write(STDERR_FILENO, line, (size_t)length) < 0) {
 		/* There is nowhere left to report it. */
@@ -120,6 +151,7 @@ log_write_formatted(const struct log_origin *origin, enum log_level level, const
 {
 	int saved_errno = errno; /* callers log first and then look at errno */
 	char raw[LINE_BYTES], text[LINE_BYTES], *end;
+	log_sink_fn *sink = atomic_load(&sink_in_use);
 	const struct log_record record = { origin, levels[level].priority, text, event, fields };
 
 	vsnprintf(raw, sizeof(raw), format, arguments);
@@ -127,7 +159,7 @@ log_write_formatted(const struct log_origin *origin, enum log_level level, const
 	if (left_out > 0)
 		snprintf(end, (size_t)(text + sizeof(text) - end), " (%llu more like it were left out)",
 			 (unsigned long long)left_out);
-	if (!log_to_journal() || !journal_sink || !journal_sink(&record))
+	if (!sink || !sink(&record))
 		log_write_line(level, text);
 	errno = saved_errno;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines to standard error: "level: text". If standard error is connected to the journal (JOURNAL_STREAM is set),
- * the sd-daemon priority prefix "<N>" replaces the level word, or a sink takes the line instead, with its origin in the
- * source and the fields of an event.
+ * Log lines to standard error: "level: text", behind the time if log_set_times asks for it. If standard error is connected to
+ * the journal (JOURNAL_STREAM is set), the sd-daemon priority prefix "<N>" replaces both, or a sink takes the line instead,
+ * with its origin in the source and the fields of an event. A sink may also be the system's log (server/process.h).
  *
  * A line stays one line: control characters and bytes that are no UTF-8 are written as \n, \t or \xNN, so that a
  * client's bytes can neither look like another line nor move a terminal's cursor.
  *
- * Threads: any, except that log_set_sink is called before there are others. A line is written with one write(2), which
+ * Threads: any. A line is written with one write(2), which
  * may block: never log while a stripe lock is held. errno stays, and is what %m shows. A line that can't be written is
  * lost.
  */
@@ -123,8 +123,12 @@ struct log_record {
 
 /* Is standard error the journal? */
 bool log_to_journal(void);
-/* Sets a sink for the lines that would go to the journal by standard error; NULL: none. A sink that could not take a
-   line returns false, and the line goes to standard error after all. Called before other threads run. */
+/* Standard error is the journal no more, as it was replaced. Takes the sink away. */
+void log_leave_journal(void);
+/* From now on lines that go to standard error, but not to the journal, begin with the time: "2026-11-23T16:59:01.123Z ". */
+void log_set_times(bool shown);
+/* Sets a sink for the lines that would go to standard error; NULL: none. A sink that could not take a line returns
+   false, and the line goes to standard error after all. */
 void log_set_sink(bool (*sink)(const struct log_record *record));
 
 #endif

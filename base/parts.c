@@ -36,7 +36,10 @@ struct part_head {
 struct parts_writer {
 	int fd;
 	int error; /* the first errno, or 0 */
-	uint64_t position;
+	bool spoilt; /* the error is of more than the last part */
+	bool ended; /* the end is written */
+	uint64_t position, bytes; /* of the file's head and whole parts */
+	uint64_t reached; /* bytes of the file */
 	char path[PATH_MAX], path_new[PATH_MAX];
 };
 
@@ -122,6 +125,7 @@ static void write_bytes(struct parts_writer *writer, const void *bytes, uint64_t
 		if (done > 0) {
 			at += done;
 			length -= (uint64_t)done;
+			writer->reached += (uint64_t)done;
 		}
 	}
 }
@@ -150,6 +154,8 @@ int parts_create(struct parts_writer **out, const char *path)
 		return FS_ESYS;
 	}
 	write_bytes(writer, &head, sizeof(head));
+	writer->spoilt = writer->error != 0;
+	writer->bytes = writer->reached;
 	*out = writer;
 	return FS_OK;
 }
@@ -157,20 +163,74 @@ int parts_create(struct parts_writer **out, const char *path)
 void parts_put(struct parts_writer *writer, enum parts_kind kind, uint32_t number, const void *bytes, uint64_t length)
 {
 	static const uint8_t zeros[ALIGN];
-	struct part_head head = { .kind = kind, .number = number, .position = writer->position++, .length = length };
+	struct part_head head = { .kind = kind, .number = number, .position = writer->position, .length = length };
 
 	head.bytes_checksum = hash64(length ? bytes : "", length, SEED);
 	head.checksum = head_checksum(&head);
 	write_bytes(writer, &head, sizeof(head));
 	write_bytes(writer, bytes, length);
 	write_bytes(writer, zeros, padding(length));
+	if (writer->error != 0)
+		return;
+	writer->position++;
+	writer->bytes = writer->reached;
+}
+
+/* Whatever a failed sync has lost may lie anywhere in the file. */
+void parts_sync(struct parts_writer *writer)
+{
+	if (writer->error != 0 || fdatasync(writer->fd) == 0)
+		return;
+	writer->error = errno;
+	writer->spoilt = true;
+}
+
+bool parts_healthy(const struct parts_writer *writer)
+{
+	return writer->error == 0;
+}
+
+struct parts_mark parts_mark(const struct parts_writer *writer)
+{
+	return (struct parts_mark){ .bytes = writer->bytes, .position = writer->position };
+}
+
+uint64_t parts_reached(const struct parts_writer *writer)
+{
+	return writer->reached;
+}
+
+bool parts_lacks_room(const struct parts_writer *writer)
+{
+	return !writer->spoilt && (writer->error == ENOSPC || writer->error == EDQUOT || writer->error == EFBIG);
+}
+
+void parts_cut(struct parts_writer *writer, const struct parts_mark *mark)
+{
+	if (writer->error != 0 && !parts_lacks_room(writer))
+		return;
+	writer->error = 0;
+	writer->ended = false;
+	writer->bytes = writer->reached = mark->bytes;
+	writer->position = mark->position;
+	if (ftruncate(writer->fd, (off_t)mark->bytes) == 0 && lseek(writer->fd, (off_t)mark->bytes, SEEK_SET) >= 0)
+		return;
+	writer->error = errno;
+	writer->spoilt = true;
+}
+
+void parts_end(struct parts_writer *writer)
+{
+	if (!writer->ended)
+		parts_put(writer, PARTS_END, 0, NULL, 0);
+	writer->ended = true;
 }
 
 int parts_finish(struct parts_writer *writer)
 {
 	int error;
 
-	parts_put(writer, PARTS_END, 0, NULL, 0);
+	parts_end(writer);
 	if (writer->error == 0 && fsync(writer->fd) != 0)
 		writer->error = errno;
 	if (close(writer->fd) != 0 && writer->error == 0)

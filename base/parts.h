@@ -17,22 +17,28 @@
 #ifndef FS_BASE_PARTS_H
 #define FS_BASE_PARTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-#define PARTS_VERSION 1u
+#define PARTS_VERSION 2u
 
 /* The kinds of parts, in the order in which they are written. The module that writes a part defines its bytes. */
 enum parts_kind {
 	PARTS_END,
 	PARTS_STORE, /* server/store */
 	PARTS_SEGMENTS, /* segments: one row for each */
+	PARTS_CROSSINGS, /* segments: crossing maps, or no bytes */
 	PARTS_INDEX, /* flashindex: sizes */
 	PARTS_INDEX_SEGMENTS, /* one row for each segment */
 	PARTS_FILTER, /* number: its segment */
 	PARTS_TABLE, /* number: 0 .. 2 */
-	PARTS_EXTENTS
+	PARTS_EXTENTS,
+	PARTS_ITEMS_HEAD, /* server/store/cleaner: objects of DRAM, in a file of their own */
+	PARTS_ITEMS, /* number: 0, 1, ... */
+	PARTS_CLASSIFIER, /* classifier */
+	PARTS_COUNTS /* its counts; number: 0, 1, ... */
 };
 
 struct parts_writer;
@@ -43,6 +49,25 @@ struct parts_reader;
 FS_MUST_CHECK int parts_create(struct parts_writer **out, const char *path);
 /* Writes a part. After a failure, later calls do nothing, and parts_finish tells. */
 void parts_put(struct parts_writer *writer, enum parts_kind kind, uint32_t number, const void *bytes, uint64_t length);
+/* Makes durable what was put so far, so that parts_finish has little left to do. After a failure as parts_put. */
+void parts_sync(struct parts_writer *writer);
+/* Has nothing failed so far? */
+bool parts_healthy(const struct parts_writer *writer);
+/* A point between two parts of a file that is being written. */
+struct parts_mark {
+	uint64_t bytes; /* of the file up to there */
+	uint64_t position; /* of the next part */
+};
+/* Returns the point behind the last part that was written whole. */
+struct parts_mark parts_mark(const struct parts_writer *writer);
+/* Did a part find no room (full file system, quota, limit on a file's size), and has nothing else failed? */
+bool parts_lacks_room(const struct parts_writer *writer);
+/* Returns the bytes of the file, with those of a part that found no room. */
+uint64_t parts_reached(const struct parts_writer *writer);
+/* Takes back all parts behind the mark, and a lack of room: parts may be put again. After another failure as parts_put. */
+void parts_cut(struct parts_writer *writer, const struct parts_mark *mark);
+/* Writes the end before parts_finish does, so that a lack of room for it can be taken back too. */
+void parts_end(struct parts_writer *writer);
 /* Writes the end, makes the file durable, gives it its name, makes that durable, and frees the writer. FS_OK, or
    FS_ESYS (errno): the file that path named before, if any, is unchanged or replaced as a whole. */
 FS_MUST_CHECK int parts_finish(struct parts_writer *writer);

@@ -1,38 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/region.h"
 
-#include <stdatomic.h>
-
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/fault.h"
+#include "base/region_internal.h"
 #include "base/resident.h"
 
-#define PAGE_BYTES 4096u
 #define HUGE_BYTES (2u << 20) /* large areas begin at a multiple of a huge page */
-#define HEADER_BYTES PAGE_BYTES /* room for a header that a later process could check before it attaches */
-
-struct area {
-	uint64_t offset, most;
-	uint64_t usable; /* never shrinks, as late readers may be anywhere in it; of the one thread that commits */
-	_Atomic uint64_t bytes; /* committed and not given back; read by any thread */
-};
-
-struct region {
-	unsigned char *base;
-	uint64_t reserved;
-	struct area area[REGION_AREAS];
-};
 
 static uint64_t region_round_up(uint64_t bytes, uint64_t unit)
 {
 	return (bytes + unit - 1) / unit * unit;
 }
 
-int region_create(struct region **out, const uint64_t most[REGION_AREAS])
+int region_reserve(struct region **out, const uint64_t most[REGION_AREAS], uint64_t unit)
 {
 	struct region *region = mem_zalloc(sizeof(*region));
-	uint64_t end = HEADER_BYTES;
+	uint64_t end = region_round_up(REGION_HEADER_BYTES, unit);
 
 	*out = NULL;
 	if (!region)
@@ -40,14 +26,18 @@ int region_create(struct region **out, const uint64_t most[REGION_AREAS])
 	for (int a = 0; a < REGION_AREAS; a++) {
 		if (most[a] > UINT64_MAX >> 8)
 			goto out_of_memory;
-		end = region_round_up(end, most[a] >= HUGE_BYTES ? HUGE_BYTES : PAGE_BYTES);
-		region->area[a] = (struct area){ .offset = end, .most = region_round_up(most[a], PAGE_BYTES) };
+		end = region_round_up(end, most[a] >= HUGE_BYTES && unit < HUGE_BYTES ? HUGE_BYTES : unit);
+		region->area[a] = (struct area){ .offset = end, .most = region_round_up(most[a], unit) };
 		end += region->area[a].most;
 	}
-	region->reserved = end;
-	region->base = mem_reserve(end);
-	if (!region->base)
+	region->fd = -1;
+	region->unit = unit;
+	region->end = end;
+	region->reserved = end + unit - REGION_PAGE_BYTES; /* so that a unit begins in it wherever it lies */
+	region->reserved_at = mem_reserve(region->reserved);
+	if (!region->reserved_at)
 		goto out_of_memory;
+	region->base = (unsigned char *)(region_round_up((uintptr_t)region->reserved_at, unit));
 	*out = region;
 	return FS_OK;
 
@@ -56,11 +46,17 @@ out_of_memory:
 	return FS_ENOMEM;
 }
 
+int region_create(struct region **out, const uint64_t most[REGION_AREAS])
+{
+	return region_reserve(out, most, REGION_PAGE_BYTES);
+}
+
 void region_destroy(struct region *region)
 {
 	if (!region)
 		return;
-	mem_unmap(region->base, region->reserved);
+	mem_unmap(region->reserved_at, region->reserved);
+	region_file_close(region);
 	mem_free(region);
 }
 
@@ -70,21 +66,31 @@ void *region_area(const struct region *region, enum region_area area)
 	return region->area[area].most ? region->base + region->area[area].offset : NULL;
 }
 
+static FS_MUST_CHECK int region_take_memory(struct region *region, struct area *area, uint64_t wanted)
+{
+	if (region->copies)
+		return wanted > area->usable ? region_file_copy(region, area, wanted) : FS_OK;
+	if (region->fd >= 0)
+		return wanted > area->mapped ? region_file_commit(region, area, wanted) : FS_OK;
+	return wanted > area->usable ? mem_commit(region->base + area->offset, wanted) : FS_OK;
+}
+
 int region_commit(struct region *region, enum region_area which, uint64_t bytes)
 {
 	struct area *area = &region->area[which];
-	uint64_t wanted = region_round_up(bytes, PAGE_BYTES);
+	uint64_t wanted = region_round_up(bytes, region->unit);
+	int error;
 
 	must(which < REGION_AREAS && area->usable <= area->most);
 	if (wanted > area->most)
 		return FS_ERANGE;
-	if (wanted > area->usable) {
-		int error = mem_commit(region->base + area->offset, wanted);
-
-		if (error)
-			return error;
+	if (fault_fires(FAULT_region_commit))
+		return FS_ENOMEM;
+	error = region_take_memory(region, area, wanted);
+	if (error)
+		return error;
+	if (wanted > area->usable)
 		area->usable = wanted;
-	}
 	if (wanted > atomic_load_explicit(&area->bytes, memory_order_relaxed))
 		atomic_store_explicit(&area->bytes, wanted, memory_order_relaxed);
 	return FS_OK;
@@ -95,7 +101,9 @@ void region_decommit(struct region *region, enum region_area which)
 	struct area *area = &region->area[which];
 
 	must(which < REGION_AREAS);
-	if (area->usable)
+	if (region->fd >= 0 && !region->copies)
+		region_file_decommit(region, area);
+	else if (area->usable)
 		mem_decommit(region->base + area->offset, area->usable);
 	atomic_store_explicit(&area->bytes, 0, memory_order_relaxed);
 }
@@ -123,4 +131,9 @@ uint64_t region_untouched(const struct region *region)
 		sum += resident_untouched(region->base + region->area[a].offset,
 					  atomic_load_explicit(&region->area[a].bytes, memory_order_relaxed));
 	return sum;
+}
+
+uint64_t region_shared(const struct region *region)
+{
+	return region->fd >= 0 ? region_bytes(region) - region_untouched(region) : 0;
 }

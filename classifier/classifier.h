@@ -30,6 +30,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parts.h"
 
 /* ---- features of one object ------------------------------------------------------------------ */
 
@@ -334,5 +335,23 @@ size_t clf_memory_bytes(const struct clf *clf);
 /* Returns the part of clf_memory_bytes that was never touched and so is not resident. Asks the kernel about each
    page. */
 size_t clf_untouched_bytes(const struct clf *clf);
+
+/* ---- over a clean stop (saved.c) --------------------------------------------------------------- */
+
+#define CLF_COUNTS_UNIT 64u /* bytes: counts are copied in such pieces */
+
+/* Puts the part PARTS_CLASSIFIER: the threshold that the budget makes, with its history. Nobody else uses the classifier
+   meanwhile. */
+void clf_save(struct clf *clf, struct parts_writer *writer);
+/* Takes the part over. *same: it was saved under the same options and sizes; otherwise nothing of it is used, and the
+   counts that follow must not be merged. FS_OK, or a code of base/parts.h. Before anybody uses the classifier. */
+FS_MUST_CHECK int clf_load(struct clf *clf, struct parts_reader *reader, bool *same);
+/* Returns the bytes of all counts of keys. */
+uint64_t clf_counts_bytes(const struct clf *clf);
+/* Copies length bytes of the counts, from this one on; both are multiples of CLF_COUNTS_UNIT. Any thread; takes leaf locks,
+   as the next does. */
+void clf_counts_copy(struct clf *clf, uint64_t from, void *out, uint64_t length);
+/* Adds counts that were copied in the run before, as far as keys have none yet. After clf_load. Any thread. */
+void clf_counts_merge(struct clf *clf, uint64_t from, const void *bytes, uint64_t length);
 
 #endif

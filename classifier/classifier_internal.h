@@ -154,6 +154,10 @@ double counts_get(struct counts *counts, uint64_t key);
 void counts_add(struct counts *counts, uint64_t key, double more);
 /* Sets the key's count, less than about 1/6: forgets it. */
 void counts_set(struct counts *counts, uint64_t key, double count);
+/* Copies count buckets from this one on, a cache line each. Takes leaf locks, as the next does. */
+void counts_copy(struct counts *counts, size_t from, size_t count, void *out);
+/* Adds the entries of buckets that counts_copy has copied, as far as the table's buckets have room and lack the keys. */
+void counts_merge(struct counts *counts, size_t from, size_t count, const void *bytes);
 /* Ages the table by a part of a half-life, a bucket at a time, each under its leaf lock. One call takes some
    milliseconds at the most; the rest of a long time is left to the next calls. */
 void counts_age(struct counts *counts, double half_lives);
@@ -193,6 +197,16 @@ struct offers_spent {
 void offers_init(struct offers *offers, uint64_t flash_bytes);
 /* Frees the lock. */
 void offers_fini(struct offers *offers);
+/* Copy the history of the threshold out, and take it over; the sizes of the flash are the same. Take the lock. */
+struct offers_saved {
+	double threshold, turn_ms, bytes[OFFERS_BINS], offered_app_bytes, app_bytes, ms, admitted, written;
+	double recent_app_bytes, recent_allowed, recent_admitted, correction, window_bytes;
+	uint64_t begun;
+};
+void offers_save(struct offers *offers, struct offers_saved *out);
+/* Can a budget go on from these, whatever comes? No lock. */
+FS_MUST_CHECK bool offers_are_sound(const struct offers_saved *saved);
+void offers_load(struct offers *offers, const struct offers_saved *saved);
 /* Notes an offer. True: it is worth at least the threshold. No lock. */
 FS_MUST_CHECK bool offers_add(struct offers *offers, float worth, uint32_t record_bytes);
 /* Moves the threshold. Takes the lock. */

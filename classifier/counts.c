@@ -152,6 +152,49 @@ void counts_set(struct counts *counts, uint64_t key, double count)
 	counts_put(counts, key, count, false);
 }
 
+void counts_copy(struct counts *counts, size_t from, size_t count, void *out)
+{
+	for (size_t n = 0; n < count; n++) {
+		struct lock *lock = &counts->lock[(from + n) % COUNTS_LOCKS];
+
+		must(from + n < counts->buckets);
+		lock_acquire(lock);
+		memcpy((uint8_t *)out + n * sizeof(*counts->bucket), counts->bucket[from + n], sizeof(*counts->bucket));
+		lock_release(lock);
+	}
+}
+
+/* New entries are the latest, so the others go behind them. */
+static void merge_bucket(uint16_t bucket[COUNTS_ENTRIES], const uint16_t saved[COUNTS_ENTRIES])
+{
+	unsigned at = 0;
+
+	for (unsigned n = 0; n < COUNTS_ENTRIES; n++) {
+		if (saved[n] == 0 || counts_find(bucket, saved[n] >> CODE_BITS) < COUNTS_ENTRIES)
+			continue;
+		while (at < COUNTS_ENTRIES && bucket[at] != 0)
+			at++;
+		if (at == COUNTS_ENTRIES)
+			return;
+		bucket[at] = saved[n];
+	}
+}
+
+void counts_merge(struct counts *counts, size_t from, size_t count, const void *bytes)
+{
+	uint16_t saved[COUNTS_ENTRIES];
+
+	for (size_t n = 0; n < count; n++) {
+		struct lock *lock = &counts->lock[(from + n) % COUNTS_LOCKS];
+
+		must(from + n < counts->buckets);
+		memcpy(saved, (const uint8_t *)bytes + n * sizeof(saved), sizeof(saved));
+		lock_acquire(lock);
+		merge_bucket(counts->bucket[from + n], saved);
+		lock_release(lock);
+	}
+}
+
 static void age_bucket(uint16_t bucket[COUNTS_ENTRIES])
 {
 	for (unsigned at = 0; at < COUNTS_ENTRIES; at++)

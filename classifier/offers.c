@@ -31,6 +31,7 @@
 #define YIELD_TRUST \
 	0.5 /* of the window: the weight of the first yield, 1. What is admitted first waits for a segment */
 #define TIE_OCTAVES 0.5
+#define AMOUNT_MOST 0x1p60 /* bytes or milliseconds that are believed of a file */
 
 static void offers_restart(struct offers *offers)
 {
@@ -161,6 +162,68 @@ void offers_budget(struct offers *offers, const struct offers_spent *spent)
 	}
 	must(threshold >= BIN_LEAST);
 	atomic_store_explicit(&offers->threshold, (float)threshold, memory_order_relaxed);
+	lock_release(&offers->lock);
+}
+
+void offers_save(struct offers *offers, struct offers_saved *out)
+{
+	lock_acquire(&offers->lock);
+	*out = (struct offers_saved){ .threshold = (double)offers_threshold(offers),
+				      .turn_ms = atomic_load(&offers->turn_ms),
+				      .offered_app_bytes = offers->offered_app_bytes,
+				      .app_bytes = offers->app_bytes,
+				      .ms = offers->ms,
+				      .admitted = offers->admitted,
+				      .written = offers->written,
+				      .recent_app_bytes = offers->recent_app_bytes,
+				      .recent_allowed = offers->recent_allowed,
+				      .recent_admitted = offers->recent_admitted,
+				      .correction = offers->correction,
+				      .window_bytes = offers->window_bytes,
+				      .begun = offers->begun };
+	memcpy(out->bytes, offers->bytes, sizeof(out->bytes));
+	lock_release(&offers->lock);
+}
+
+static bool is_amount(double amount)
+{
+	return amount >= 0 && amount <= AMOUNT_MOST;
+}
+
+bool offers_are_sound(const struct offers_saved *saved)
+{
+	const double amounts[] = { saved->turn_ms,          saved->offered_app_bytes,
+				   saved->app_bytes,        saved->ms,
+				   saved->admitted,         saved->written,
+				   saved->recent_app_bytes, saved->recent_allowed,
+				   saved->recent_admitted };
+
+	for (unsigned i = 0; i < sizeof(amounts) / sizeof(amounts[0]); i++)
+		if (!is_amount(amounts[i]))
+			return false;
+	for (unsigned i = 0; i < OFFERS_BINS; i++)
+		if (!is_amount(saved->bytes[i]))
+			return false;
+	return saved->threshold >= BIN_LEAST && saved->threshold <= BIN_LEAST + OFFERS_BINS / BINS_PER_OCTAVE &&
+	       saved->correction >= CORRECTION_LEAST && saved->correction <= CORRECTION_MOST;
+}
+
+void offers_load(struct offers *offers, const struct offers_saved *saved)
+{
+	lock_acquire(&offers->lock);
+	atomic_store(&offers->threshold, (float)saved->threshold);
+	atomic_store(&offers->turn_ms, saved->turn_ms);
+	memcpy(offers->bytes, saved->bytes, sizeof(offers->bytes));
+	offers->offered_app_bytes = saved->offered_app_bytes;
+	offers->app_bytes = saved->app_bytes;
+	offers->ms = saved->ms;
+	offers->admitted = saved->admitted;
+	offers->written = saved->written;
+	offers->recent_app_bytes = saved->recent_app_bytes;
+	offers->recent_allowed = saved->recent_allowed;
+	offers->recent_admitted = saved->recent_admitted;
+	offers->correction = saved->correction;
+	offers->begun = saved->begun != 0;
 	lock_release(&offers->lock);
 }
 

@@ -24,6 +24,7 @@
 #include "base/events.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
+#include "base/thread.h"
 #include "classifier/classifier_internal.h"
 
 #define TRAININGS_PER_WINDOW 4
@@ -323,7 +324,7 @@ int clf_start(struct clf *clf)
 {
 	must(!clf->running);
 	clf->stopping = false;
-	errno = pthread_create(&clf->thread, NULL, trainer_main, clf);
+	errno = thread_start(&clf->thread, trainer_main, clf);
 	if (errno != 0)
 		return FS_ESYS;
 	clf->running = true;

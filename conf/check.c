@@ -2,11 +2,13 @@
 /* Refuses options that contradict each other, with memcached's error line where memcached refuses them too. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "conf/conf_internal.h"
+#include "conf/units.h"
 
 #define ITEM_DEFAULT 1048576
 #define SLAB_CHUNK_DEFAULT 524288
@@ -103,84 +105,49 @@ static int check_chunks(const struct conf *conf, FILE *err)
 	return 0;
 }
 
-static int check_sizes(const struct conf *conf, FILE *err)
+static int check_item_size(struct conf *conf, FILE *err)
 {
-	int exit_code;
+	char item[UNITS_TEXT_BYTES], memory[UNITS_TEXT_BYTES], origin[CONF_ORIGIN_BYTES];
 
-	if (conf->max_item_size_bytes > conf->memory_limit_bytes / 2)
-		return refuse(err, CONF_ITEM_HALF);
-	exit_code = check_chunks(conf, err);
-	if (exit_code == 0)
-		exit_code = check_slab_sizes(conf, err);
-	if (exit_code)
-		return exit_code;
+	if (conf->max_item_size_bytes <= conf->memory_limit_bytes / 2)
+		return 0;
+	if (!conf->faults)
+		return refuse(err, "Cannot set item size limit higher than 1/2 of memory max.");
+	return refuse(err, "%s-I/--max-item-size: %s is more than half of -m/--memory-limit, which is %s",
+		      conf_origin(conf, "max-item-size", origin), units_format_size(conf->max_item_size_bytes, item),
+		      units_format_size(conf->memory_limit_bytes, memory));
+}
+
+static int check_slabs(struct conf *conf, FILE *err)
+{
+	int exit_code = check_chunks(conf, err);
+
+	return exit_code ? exit_code : check_slab_sizes(conf, err);
+}
+
+static int check_segment_size(struct conf *conf, FILE *err)
+{
 	if (conf->segment_size_bytes && conf->flash_size_bytes && conf->segment_size_bytes > conf->flash_size_bytes / 4)
 		return refuse(err, "--segment-size: it may be at most a quarter of --flash-size");
 	return 0;
 }
 
-/* --- addresses ------------------------------------------------------------------------------- */
-
-#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-#define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
-#define PORT_MAX 65535
-
-/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows
-   whether the address exists. */
-static const char *end_of_address(const char *text)
-{
-	size_t length;
-
-	if (*text != '[') {
-		length = strspn(text, NAME_CHARACTERS);
-		return length > 0 ? text + length : NULL;
-	}
-	length = strspn(text + 1, IPV6_CHARACTERS);
-	return length > 0 && text[length + 1] == ']' ? text + length + 2 : NULL;
-}
-
-/* The port in ":PORT", or -1. */
-static long port_of(const char *text)
-{
-	size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
-	long port;
-
-	if (digits < 1 || digits > 5 || text[1 + digits])
-		return -1;
-	port = strtol(text + 1, NULL, 10);
-	return port <= PORT_MAX ? port : -1;
-}
-
-/* Each way to switch the endpoint off becomes "off". */
-static int check_metrics(struct conf *conf, FILE *err)
-{
-	const char *text = conf->metrics_listen ? conf->metrics_listen : "";
-	const char *end = end_of_address(text);
-	bool off = !*text || strcmp(text, "off") == 0;
-	long port = !off && end ? port_of(end) : 0;
-
-	if (!off && (!end || port < 0))
-		return refuse(
-			err,
-			"--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (off) to %d",
-			text, PORT_MAX);
-	if (off || port == 0) {
-		free(conf->metrics_listen);
-		conf->metrics_listen = strdup("off");
-		must(conf->metrics_listen);
-	}
-	return 0;
-}
-
 /* --- the rest -------------------------------------------------------------------------------- */
 
-static int check_lru(const struct conf *conf, FILE *err)
+static int check_lru(struct conf *conf, FILE *err)
 {
 	if (conf->hot_lru_pct + conf->warm_lru_pct > LRU_SHARE_MAX)
 		return refuse(err, "hot_lru_pct + warm_lru_pct cannot be more than %d%% combined", LRU_SHARE_MAX);
 	if (conf->temp_lru && !conf->lru_maintainer)
 		return refuse(err, "temporary_ttl requires lru_maintainer to be enabled");
 	return 0;
+}
+
+/* As in memcached, a UDP port that is given alone is the TCP port too. */
+static void derive_port(struct conf *conf)
+{
+	if (conf->udp_port != 0 && !conf->port_given)
+		conf->port = conf->udp_port;
 }
 
 /* extstore counts pages, and starts to make room when a quarter of them is left. */
@@ -199,7 +166,7 @@ static void derive_chunks(struct conf *conf)
 		conf->slab_chunk_max = conf->max_item_size_bytes == ITEM_DEFAULT ? ITEM_DEFAULT : SLAB_CHUNK_DEFAULT;
 }
 
-static int check_model(const struct conf *conf, FILE *err)
+static int check_model(struct conf *conf, FILE *err)
 {
 	return conf->model_pinned && !conf->model
 		       ? refuse(err, "--model-pinned: it keeps the model of --model, which is not given")
@@ -228,23 +195,44 @@ static void note_effects(struct conf *conf)
 		conf_note(conf, LOG_LEVEL_WARN, "--model has no effect without --flash-path");
 }
 
+static int check_napi_ids(struct conf *conf, FILE *err)
+{
+	return conf->napi_ids > conf->threads
+		       ? refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
+				conf->napi_ids, conf->threads)
+		       : 0;
+}
+
+#define FIELD(name) offsetof(struct conf, name)
+
 int conf_check(struct conf *conf, FILE *err)
 {
-	int exit_code = check_sizes(conf, err);
+	/* A check of two options says nothing where the value of one was refused. */
+	static const struct {
+		int (*check)(struct conf *conf, FILE *err);
+		size_t one, other; /* fields */
+	} checks[] = {
+		{ check_item_size, FIELD(max_item_size_bytes), FIELD(memory_limit_bytes) },
+		{ check_slabs, FIELD(max_item_size_bytes), FIELD(slab_min_size) },
+		{ check_segment_size, FIELD(segment_size_bytes), FIELD(flash_size_bytes) },
+		{ check_lru, FIELD(port), FIELD(port) },
+		{ check_authentication, FIELD(binding_protocol), FIELD(udp_port) },
+		{ conf_check_metrics, FIELD(metrics_listen), FIELD(metrics_listen) },
+		{ conf_check_ports, FIELD(metrics_listen), FIELD(port) },
+		{ check_model, FIELD(model), FIELD(model_pinned) },
+		{ check_napi_ids, FIELD(napi_ids), FIELD(threads) },
+	};
 
-	if (exit_code == 0)
-		exit_code = check_lru(conf, err);
-	if (exit_code == 0)
-		exit_code = check_authentication(conf, err);
-	if (exit_code == 0)
-		exit_code = check_metrics(conf, err);
-	if (exit_code == 0)
-		exit_code = check_model(conf, err);
-	if (exit_code == 0 && conf->napi_ids > conf->threads)
-		exit_code = refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
-				   conf->napi_ids, conf->threads);
-	if (exit_code)
-		return exit_code;
+	derive_port(conf);
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		int exit_code;
+
+		if (conf_is_refused(conf, checks[i].one) || conf_is_refused(conf, checks[i].other))
+			continue;
+		exit_code = conf_fault(conf, checks[i].check(conf, err));
+		if (exit_code)
+			return exit_code;
+	}
 	derive_pages(conf);
 	derive_chunks(conf);
 	note_effects(conf);

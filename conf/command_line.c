@@ -25,7 +25,6 @@ static const struct refusal {
 	{ "slab-min-size", CONF_EXIT_UNKNOWN, "Chunk size must be greater than 0" },
 	{ "detail-delimiter", CONF_EXIT_UNKNOWN, "No delimiter specified" },
 	{ "max-item-size", CONF_EXIT_VALUE, "Item max size cannot be less than 1024 bytes." },
-	{ "memory-limit", CONF_EXIT_VALUE, CONF_ITEM_HALF },
 	{ "protocol", CONF_EXIT_VALUE,
 	  "Invalid value for binding protocol: %s\n -- should be one of auto, binary, or ascii" },
 };
@@ -108,8 +107,8 @@ static void tell_ambiguous(const char *program, const char *word, FILE *err)
 	fputc('\n', err);
 }
 
-/* getopt's error line, then memcached's. */
-static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
+/* getopt's error line, then memcached's, unless it is to be one line only. */
+static int tell_bad_option(const struct conf_walk *walk, int what, char **argv, bool only)
 {
 	const char *word = optind > 0 ? argv[optind - 1] : "";
 	bool is_long = word[0] == '-' && word[1] == '-';
@@ -130,7 +129,8 @@ static int tell_bad_option(const struct conf_walk *walk, int what, char **argv)
 		fprintf(err, "%s: unrecognized option '%s'\n", argv[0], word);
 	else
 		fprintf(err, "%s: invalid option -- '%c'\n", argv[0], optopt);
-	fprintf(err, "Illegal argument \"?\"\n");
+	if (!only)
+		fprintf(err, "Illegal argument \"?\"\n");
 	return CONF_EXIT_UNKNOWN;
 }
 
@@ -166,13 +166,14 @@ static bool is_refused_there(const struct conf_option *option, const char *value
 	       !(number_of(option, value) >= option->min);
 }
 
+/* plain: without memcached's own error lines. */
 static int tell_bad_value(const struct conf_walk *walk, const struct conf_option *option, const char *value,
-			  const char *why)
+			  const char *why, bool plain)
 {
 	char name[80];
 
 	fputs(walk->origin, walk->err);
-	if (strcmp(option->name, "max-item-size") == 0 && number_of(option, value) > option->max) {
+	if (!plain && strcmp(option->name, "max-item-size") == 0 && number_of(option, value) > option->max) {
 		fprintf(walk->err, "Cannot set item size limit higher than a gigabyte.\n");
 		return CONF_EXIT_VALUE;
 	}
@@ -181,6 +182,10 @@ static int tell_bad_value(const struct conf_walk *walk, const struct conf_option
 
 		if (strcmp(refusals[i].name, option->name) != 0 || !is_refused_there(option, value))
 			continue;
+		if (plain) {
+			fprintf(walk->err, "%s: %s\n", spelled(option, name), why);
+			return refusals[i].exit_code;
+		}
 		if (hole)
 			fprintf(walk->err, "%.*s%s%s\n", (int)(hole - refusals[i].text), refusals[i].text, value,
 				hole + 2);
@@ -222,12 +227,16 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 		count(conf, option, again); /* memcached's --verbose=3 counts as one too */
 		return 0;
 	}
+	conf_keep_line(conf, (int)(row - conf_rows), walk->line);
 	rc = conf_row_set(conf, row, value ? value : "yes", again, why, sizeof(why));
 	if (rc == FS_OK)
 		return 0;
+	if (conf->faults)
+		conf->faults->refused[row - conf_rows] = true;
 	if (row->kind == CONF_ROW_OPTION)
-		return tell_bad_value(walk, option, value ? value : "", why);
-	fprintf(walk->err, "%s%s\n", walk->origin, why); /* -o has memcached's own text */
+		return tell_bad_value(walk, option, value ? value : "", why, conf->faults != NULL);
+	/* -o has memcached's own text. */
+	conf_tell_each(walk->err, walk->origin, conf->faults ? "-o/--extended" : "", why, conf->faults != NULL);
 	return CONF_EXIT_UNKNOWN;
 }
 
@@ -251,21 +260,36 @@ static int take(struct conf *conf, const struct conf_row *row, struct conf_walk 
 
 	if (sets) {
 		/* -V has its way before any mistake, but it shows the version of --compat-version. */
-		if (walk->applying || strcmp(row->option.name, "compat-version") == 0)
-			conf->exit_code = apply(conf, row, optarg, walk);
+		if (walk->applying || (!conf->faults && strcmp(row->option.name, "compat-version") == 0))
+			conf->exit_code = conf_fault(conf, apply(conf, row, optarg, walk));
 		return conf->exit_code == 0 ? FS_OK : CONF_EXIT;
 	}
 	if (walk->in_file) {
 		fprintf(walk->err, "%s--%s belongs on the command line\n", walk->origin, row->option.name);
-		conf->exit_code = CONF_EXIT_VALUE;
-		return CONF_EXIT;
+		conf->exit_code = conf_fault(conf, CONF_EXIT_VALUE);
+		return conf->exit_code == 0 ? FS_OK : CONF_EXIT;
 	}
 	if (strcmp(row->option.name, "config") == 0) {
 		walk->file = optarg;
 		return FS_OK;
 	}
-	walk->action = row->option.name;
+	if (strcmp(row->option.name, "check-config") != 0)
+		walk->action = row->option.name;
 	return FS_OK;
+}
+
+bool conf_walk_has(int argc, char **argv, const char *name)
+{
+	struct getopt_tables tables;
+	int row = conf_find_row(name), found;
+	bool has = false;
+
+	make_tables(&tables);
+	optind = 0;
+	opterr = 0;
+	while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)
+		has = has || found == FIRST_LONG + row;
+	return has;
 }
 
 int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk)
@@ -283,7 +307,11 @@ int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk)
 			/* memcached obeys an action before it finds the mistake. */
 			if (walk->action)
 				break;
-			conf->exit_code = tell_bad_option(walk, found, argv);
+			if (conf->faults && walk->applying && !walk->in_file)
+				continue; /* the walk that looked has told it */
+			conf->exit_code = conf_fault(conf, tell_bad_option(walk, found, argv, conf->faults));
+			if (conf->exit_code == 0)
+				continue;
 			return CONF_EXIT;
 		}
 		if (take(conf, &conf_rows[i], walk) != FS_OK)

@@ -56,6 +56,8 @@ void conf_free(struct conf *conf)
 		}
 	}
 	conf_extended_free(conf);
+	mem_free(conf->faults);
+	conf->faults = NULL;
 	free(conf->config_path);
 	conf->config_path = NULL;
 	while (conf->notes) {
@@ -88,6 +90,8 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 		conf->detail_enabled = true; /* giving the delimiter turns it on, as in memcached */
 	else if (row->option.offset == offsetof(struct conf, binding_protocol))
 		conf->protocol_given = true;
+	else if (row->option.offset == offsetof(struct conf, port))
+		conf->port_given = true;
 	return rc;
 }
 
@@ -110,6 +114,20 @@ void conf_describe(const struct conf *conf, conf_each_fn *each, void *context)
 		if (conf_rows[i].kind == CONF_ROW_OPTION)
 			each(context, &conf_rows[i].option, conf_value_text(conf, &conf_rows[i].option, text));
 	}
+}
+
+bool conf_compat_from(const struct conf *conf, unsigned release)
+{
+	const char *text = conf->compat_version ? conf->compat_version : "";
+	unsigned version[3];
+
+	/* sscanf would take signs and blanks. */
+	if (strspn(text, "0123456789.") < sizeof("1.6.0") - 1 ||
+	    sscanf(text, "%9u.%9u.%9u", &version[0], &version[1], &version[2]) != 3)
+		return false;
+	if (version[0] != 1 || version[1] != 6)
+		return version[0] > 1 || (version[0] == 1 && version[1] > 6);
+	return version[2] >= release;
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
@@ -143,11 +161,14 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 	bool in_file;
 
 	conf_init(conf);
+	if (conf_walk_has(argc, argv, "check-config"))
+		conf_faults_begin(conf);
 	if (conf_walk(conf, argc, argv, &looking) != FS_OK)
 		return CONF_EXIT;
 	if (looking.file) {
 		conf->config_path = conf_absolute(config_path ? config_path : looking.file);
-		conf->exit_code = conf_load_file(conf, config_path ? config_path : looking.file, argv[0], err);
+		conf->exit_code =
+			conf_fault(conf, conf_load_file(conf, config_path ? config_path : looking.file, argv[0], err));
 		if (conf->exit_code)
 			return CONF_EXIT;
 	}
@@ -158,8 +179,10 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 	conf->ext_path_given = conf->ext_path_given || in_file;
 	conf->exit_code = conf_check(conf, err);
 	if (conf->exit_code == 0)
-		conf->exit_code = conf_state_paths(conf, err);
-	return conf->exit_code ? CONF_EXIT : FS_OK;
+		conf->exit_code = conf_fault(conf, conf_state_paths(conf, err));
+	if (conf->faults)
+		conf->exit_code = conf->faults->exit_code;
+	return conf->exit_code && !conf->faults ? CONF_EXIT : FS_OK;
 }
 
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err)

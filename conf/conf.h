@@ -40,6 +40,7 @@
 enum conf_protocol { CONF_PROTOCOL_AUTO, CONF_PROTOCOL_ASCII, CONF_PROTOCOL_BINARY };
 enum conf_app_source { CONF_APP_SOURCE_PREFIX, CONF_APP_SOURCE_USER };
 enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
+enum conf_filter { CONF_FILTER_BLOOM, CONF_FILTER_CUCKOO };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
 enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };
 enum conf_reinsertion { CONF_REINSERTION_READ, CONF_REINSERTION_LIVE };
@@ -51,6 +52,8 @@ enum conf_admission {
 	CONF_ADMISSION_FREQ,
 	CONF_ADMISSION_SECOND_HIT
 };
+enum conf_promote { CONF_PROMOTE_OFF, CONF_PROMOTE_SKETCH, CONF_PROMOTE_LRU };
+enum conf_journal { CONF_JOURNAL_OFF, CONF_JOURNAL_SYNC };
 enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };
 enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };
 
@@ -119,10 +122,11 @@ struct conf {
 #undef WORDS
 #undef STATE
 	char *config_path; /* of --config, or NULL; absolute, so that a reload finds it from any folder */
-	/* Only for the checks of loading: -B was given; -o ext_path was given. */
-	bool protocol_given, ext_path_given;
+	/* Only for the checks of loading: -B was given; -o ext_path was given; -p was given. */
+	bool protocol_given, ext_path_given, port_given;
 	struct conf_note *notes; /* in the order of their making */
-	int exit_code; /* after CONF_EXIT */
+	struct conf_faults *faults; /* --check-config was given; else NULL */
+	int exit_code; /* after CONF_EXIT, and with faults after FS_OK */
 };
 
 /* A row of options.def. */
@@ -147,8 +151,18 @@ struct conf_option {
  * is 0 after an action such as -h, which has printed on out. After an error line on err it is memcached's code: 64 for
  * a bad value, 1 for an unknown option, for -o, and for the few values that memcached refuses with 1 (-t 0). Call
  * conf_free in every case. May permute argv. Reads the file of --config, and blocks on it.
+ *
+ * With --check-config it tells all mistakes on err, one line each, instead of only the first, and returns FS_OK: the
+ * caller checks what only the system knows, and ends the process. conf->faults is set then, and conf->exit_code is the
+ * code of the first mistake, or 0. Fields whose values were refused have their defaults.
  */
 int conf_load(struct conf *conf, int argc, char **argv, FILE *out, FILE *err) FS_MUST_CHECK;
+
+#define CONF_ORIGIN_BYTES 4200
+
+/* With --check-config: returns "FILE:LINE: " for an option that the file has given, and "" for any other; the text is in
+   `text`. */
+const char *conf_origin(const struct conf *conf, const char *name, char text[CONF_ORIGIN_BYTES]);
 
 /* Returns the path from the root; the caller frees it by free. Links stay, because an operator may exchange their targets.
    For what is opened again later: with -d the daemon leaves the folder in which it was started. */
@@ -232,7 +246,14 @@ enum conf_reference {
 /* Prints one of these parts, without the marks around it. */
 void conf_print_reference(FILE *out, enum conf_reference part);
 
-/* Prints -V: memcached's line on out, because scripts read it; our own version on err. */
+/* Does --compat-version name memcached 1.6.release or a later one? False for text that is no version. */
+bool conf_compat_from(const struct conf *conf, unsigned release);
+
+/* Sets the lines that -V adds about the build, each with a line end; NULL, as at first: none. The text must outlive all loads.
+   Call it before conf_load. */
+void conf_set_build(const char *lines);
+
+/* Prints -V: memcached's line on out, because scripts read it; our own version and the build on err. */
 void conf_print_version(FILE *out, FILE *err, const char *compat_version);
 
 #endif

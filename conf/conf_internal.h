@@ -18,8 +18,6 @@
 #define CONF_WHY_BYTES 1024
 #define CONF_ROWS_MAX 128
 
-#define CONF_ITEM_HALF "Cannot set item size limit higher than 1/2 of memory max."
-
 enum conf_row_kind { CONF_ROW_OPTION, CONF_ROW_ACTION, CONF_ROW_HEADING };
 
 /* A row of options.def. */
@@ -63,16 +61,38 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
    --config, or NULL. */
 int conf_read(struct conf *conf, int argc, char **argv, const char *config_path, FILE *out, FILE *err) FS_MUST_CHECK;
 
+/* The mistakes of --check-config (faults.c). */
+struct conf_faults {
+	int exit_code; /* of the first one; 0: none so far */
+	bool refused[CONF_ROWS_MAX]; /* rows whose value was refused */
+	int lines[CONF_ROWS_MAX]; /* the file's line that gives the row; 0: none, or the command line does */
+};
+/* From here on mistakes are collected. conf_free ends it. */
+void conf_faults_begin(struct conf *conf);
+/* Takes the exit code of a mistake that was told. Returns 0 if loading goes on, to find others; else the code. */
+int conf_fault(struct conf *conf, int exit_code) FS_MUST_CHECK;
+/* Was a value of the option with this field refused? Always false without --check-config. */
+bool conf_is_refused(const struct conf *conf, size_t offset);
+/* Keeps the line of the file that gives a row, for conf_origin; 0: the command line gives it. */
+void conf_keep_line(struct conf *conf, int row, int line);
+#define CONF_NEXT_FAULT '\v' /* separates the mistakes in the why of a list of suboptions */
+/* Prints each mistake of why behind origin and name. one_line: line ends within one become blanks. */
+void conf_tell_each(FILE *err, const char *origin, const char *name, const char *why, bool one_line);
+
 /* A walk over flags. */
 struct conf_walk {
 	bool applying; /* sets options; false: only looks for actions and --config */
 	bool in_file; /* the flags are a line of a file */
 	const char *origin; /* starts each error line: "FILE:LINE: ", or "" */
+	int line; /* of the file; 0: the command line */
 	const char *file; /* result: the argument of --config */
 	const char *action; /* result: the last action that ends the start */
 	FILE *out, *err; /* take the text of actions, and error lines */
 	bool seen[CONF_ROWS_MAX]; /* rows that had a flag; kept from line to line of a file */
 };
+
+/* Do the flags of argv hold the long option? Mistakes are passed over. May permute argv. */
+bool conf_walk_has(int argc, char **argv, const char *name);
 
 /* Walks over the flags of argv. FS_OK, or CONF_EXIT with conf->exit_code. May permute argv. */
 int conf_walk(struct conf *conf, int argc, char **argv, struct conf_walk *walk) FS_MUST_CHECK;
@@ -84,6 +104,11 @@ int conf_load_file(struct conf *conf, const char *path, const char *program, FIL
 /* Does what no single row can: refuses options that contradict each other, derives values from several options, and
    notes options without effect. Returns 0, or the exit code after an error line on err. */
 int conf_check(struct conf *conf, FILE *err) FS_MUST_CHECK;
+
+/* Refuses an address of --metrics-listen that is none, or one at which the cache listens. Return 0, or the exit code after an
+   error line on err. */
+int conf_check_metrics(struct conf *conf, FILE *err) FS_MUST_CHECK;
+int conf_check_ports(struct conf *conf, FILE *err) FS_MUST_CHECK;
 
 /* Puts relative paths into the state directory, which the environment may name. Returns 0, or the exit code after an
    error line on err. */

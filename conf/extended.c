@@ -227,14 +227,28 @@ static int take_word(struct conf *conf, char *word, char *why, size_t why_bytes)
 int conf_extended(struct conf *conf, const char *list, char *why, size_t why_bytes)
 {
 	char *copy = strdup(list), *rest = copy, *word;
-	int rc = FS_OK;
+	int rc = FS_OK, first = FS_OK;
 
 	must(copy);
 	/* An empty word is an unknown suboption, unless it is the last word. */
-	while (rc == FS_OK && rest && *rest && (word = strsep(&rest, ",")) != NULL)
-		rc = take_word(conf, word, why, why_bytes);
+	while (rc == FS_OK && rest && *rest && (word = strsep(&rest, ",")) != NULL) {
+		size_t said;
+		int bad = take_word(conf, word, why, why_bytes);
+
+		if (bad == FS_OK)
+			continue;
+		if (!conf->faults || !rest || (said = strlen(why) + 1) >= why_bytes) {
+			rc = bad;
+			break;
+		}
+		why[said - 1] = CONF_NEXT_FAULT; /* --check-config: the next mistake is another line */
+		why[said] = 0;
+		why += said;
+		why_bytes -= said;
+		first = first != FS_OK ? first : bad;
+	}
 	free(copy);
-	return rc;
+	return rc != FS_OK ? rc : first;
 }
 
 void conf_extended_init(struct conf *conf)

@@ -18,7 +18,7 @@
 
 struct file_reader {
 	struct conf *conf;
-	FILE *file;
+	FILE *file, *err;
 	const char *path;
 	int line;
 	bool seen[CONF_ROWS_MAX];
@@ -31,19 +31,26 @@ struct file_reader {
 static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Keeps the first mistake; later ones are not told. */
+/* Keeps the first mistake; later ones are not told, except with --check-config, where each is told at once. */
 static void file_fails(struct file_reader *reader, int exit_code, const char *format, ...)
 {
 	va_list arguments;
 
 	if (reader->failed)
 		return;
-	reader->failed = true;
-	reader->failed_line = reader->line;
-	reader->exit_code = exit_code;
 	va_start(arguments, format);
 	vsnprintf(reader->why, sizeof(reader->why), format, arguments);
 	va_end(arguments);
+	if (conf_fault(reader->conf, exit_code) == 0) {
+		char origin[CONF_ORIGIN_BYTES];
+
+		snprintf(origin, sizeof(origin), "%.4000s:%d: ", reader->path, reader->line);
+		conf_tell_each(reader->err, origin, "", reader->why, true);
+		return;
+	}
+	reader->failed = true;
+	reader->failed_line = reader->line;
+	reader->exit_code = exit_code;
 }
 
 /* The next line without indentation and line end, to be freed; NULL at the end. */
@@ -104,8 +111,12 @@ static int take_pair(void *context, const char *section, const char *name, const
 		return 1;
 	}
 	text = unquoted(value);
-	if (conf_row_set(reader->conf, row, text, reader->seen[i], why, sizeof(why)) != FS_OK)
+	conf_keep_line(reader->conf, i, reader->line);
+	if (conf_row_set(reader->conf, row, text, reader->seen[i], why, sizeof(why)) != FS_OK) {
+		if (reader->conf->faults)
+			reader->conf->faults->refused[i] = true;
 		file_fails(reader, CONF_EXIT_VALUE, "%s: %s", name, why);
+	}
 	free(text);
 	reader->seen[i] = true;
 	return 1;
@@ -163,7 +174,8 @@ static char *read_line(char *line, int bytes, void *context)
 
 	if (!text)
 		return NULL;
-	if (strlen(text) + 2 > (size_t)bytes || strchr(text, '"')) {
+	/* inih keeps only its first mistake: --check-config reads all lines here. */
+	if (strlen(text) + 2 > (size_t)bytes || strchr(text, '"') || (reader->conf->faults && *text)) {
 		take_line(reader, text);
 		*text = 0; /* an empty line */
 	}
@@ -228,15 +240,16 @@ static bool take_flags(struct file_reader *reader, int count, char **words, stru
 
 	snprintf(origin, sizeof(origin), "%s:%d: ", reader->path, reader->line);
 	walk->origin = origin;
+	walk->line = reader->line;
 	if (words[1][0] != '-') {
 		if (strcmp(words[1], "logfile") == 0) {
-			conf_note(reader->conf, LOG_LEVEL_INFO,
-				  "%slogfile is without effect: the log goes to standard error", origin);
+			conf_note(reader->conf, LOG_LEVEL_INFO, "%slogfile is without effect: the option is --log-file",
+				  origin);
 			return true;
 		}
 		fprintf(walk->err, "%s\"%s\" is not a flag\n", origin, words[1]);
-		reader->exit_code = CONF_EXIT_VALUE;
-		return false;
+		reader->exit_code = conf_fault(reader->conf, CONF_EXIT_VALUE);
+		return reader->exit_code == 0;
 	}
 	if (strncmp(words[1], "-d", 2) == 0 || strcmp(words[1], "-h") == 0) {
 		conf_note(reader->conf, LOG_LEVEL_INFO, "%s%s is without effect in a file, as with Debian's scripts",
@@ -263,8 +276,8 @@ static void take_lines_of_flags(struct file_reader *reader, const char *program,
 		if (count < 0) {
 			fprintf(err, "%s:%d: a quote is not closed, or there are more than %d words\n", reader->path,
 				reader->line, WORDS_MAX - 1);
-			reader->exit_code = CONF_EXIT_VALUE;
-			good = false;
+			reader->exit_code = conf_fault(reader->conf, CONF_EXIT_VALUE);
+			good = reader->exit_code == 0;
 		} else if (count > 0) {
 			good = take_flags(reader, count + 1, words, &walk);
 		}
@@ -315,7 +328,7 @@ static ssize_t read_whole(const char *path, char *text)
 
 static int load_text(struct conf *conf, const char *path, char *text, const char *program, FILE *err)
 {
-	struct file_reader reader = { .conf = conf, .path = path };
+	struct file_reader reader = { .conf = conf, .path = path, .err = err };
 	ssize_t length = read_whole(path, text);
 
 	if (length >= 0)

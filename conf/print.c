@@ -139,11 +139,18 @@ static void print_suboption_help(FILE *out)
 	fputc('\n', out);
 }
 
+static const char *build_lines;
+
+void conf_set_build(const char *lines)
+{
+	build_lines = lines;
+}
+
 void conf_print_version(FILE *out, FILE *err, const char *compat_version)
 {
 	fprintf(out, "memcached %s\n", compat_version);
 	fflush(out);
-	fprintf(err, "flashield %s\n", FS_VERSION);
+	fprintf(err, "flashield %s\n%s", FS_VERSION, build_lines ? build_lines : "");
 }
 
 void conf_print_help(FILE *out)

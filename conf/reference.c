@@ -160,11 +160,20 @@ static void man_option(FILE *out, const struct conf_row *row)
 static void man_line(FILE *out, const struct conf_row *row)
 {
 	const char *argument = conf_argument_name(row);
+	bool counts = row->kind == CONF_ROW_OPTION && row->option.type == CONF_TYPE_COUNT;
+	char accepted[CONF_ACCEPTED_BYTES];
 
 	if (row->kind == CONF_ROW_ACTION && !(row->option.flags & CONF_IN_FILE))
 		return;
+	if (counts)
+		argument = "N"; /* on the command line its mentions are counted instead */
 	fprintf(out, ".It Ic %s No = Ar %s\n", row->option.name, argument ? argument : "yes|no");
 	man_text(out, row);
+	if (counts) {
+		fprintf(out, "Accepts ");
+		put_roff(out, conf_accepted(&row->option, accepted));
+		fprintf(out, ".\nThe default is %s.\n", row->option.default_text);
+	}
 }
 
 static void man_rows(FILE *out, void (*print)(FILE *, const struct conf_row *))

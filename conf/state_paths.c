@@ -24,6 +24,10 @@ int conf_state_paths(struct conf *conf, FILE *err)
 
 	if (use_environment(conf) != 0)
 		goto out_of_memory;
+	if (conf->journal == CONF_JOURNAL_SYNC && (!conf->state_dir || !conf->flash_path)) {
+		fprintf(err, "--journal=sync: it takes --flash-path and --state-dir\n");
+		return CONF_EXIT_VALUE;
+	}
 	if (!conf->state_dir || !conf->flash_path || *conf->flash_path == '/')
 		return 0;
 	if (strlen(conf->state_dir) + 1 + strlen(conf->flash_path) > PATH_BYTES) {

@@ -63,8 +63,10 @@ void extents_init(struct fidx *index, uint32_t most)
 	struct extents *extents = &index->extents;
 
 	extents->most = most;
-	for (unsigned t = 0; t < EXTENT_TABLES; t++)
+	for (unsigned t = 0; t < EXTENT_TABLES; t++) {
 		extents->table[t].group = region_area(index->region, (enum region_area)(REGION_EXTENTS_0 + t));
+		atomic_init(&extents->table[t].counted, ALL_COUNTED);
+	}
 	lock_init(&extents->sums_lock, LOCK_LEAF);
 	for (unsigned i = 0; i < EXTENT_STRIPES; i++)
 		lock_init(&extents->stripe[i], LOCK_INDEX_STRIPE);
@@ -140,7 +142,10 @@ static bool may_be_there(struct fidx *index, uint64_t hash)
 /* Empties an entry and accounts it. Stripes held. */
 static void entry_empty(struct fidx *index, struct extent_entry entry)
 {
-	extent_account(index, extent_load(&entry.group->word[entry.way]), -1);
+	lose_extent(index, extent_load(&entry.group->hash[entry.way]),
+		    word_segment(extent_load(&entry.group->word[entry.way])),
+		    extent_load(&entry.group->offset[entry.way]));
+	entry_account(index, entry, extent_load(&entry.group->word[entry.way]), -1);
 	extent_store(&entry.group->word[entry.way], 0);
 	extent_store(&entry.group->hash[entry.way], 0);
 }
@@ -149,9 +154,14 @@ static void entry_empty(struct fidx *index, struct extent_entry entry)
 static bool pair_find(struct fidx *index, const struct extent_pair *pair, uint64_t hash, struct extent_entry *out)
 {
 	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {
+		uint64_t word;
+
 		*out = extent_entry(pair, at);
-		if (extent_load(&out->group->hash[out->way]) == hash &&
-		    word_is_open(index, extent_load(&out->group->word[out->way])))
+		if (extent_load(&out->group->hash[out->way]) != hash)
+			continue;
+		word = extent_load(&out->group->word[out->way]);
+		if (word_is_open(index, word) &&
+		    extent_is_sound(index, word, extent_load(&out->group->offset[out->way])))
 			return true;
 	}
 	return false;
@@ -252,8 +262,12 @@ static bool extent_empty_at(struct fidx *index, struct extent_entry entry, void 
 bool fidx_extent_remove(struct fidx *index, const struct fidx_key *key, uint32_t segment, uint64_t offset)
 {
 	struct placed placed = { segment, offset, false };
+	bool removed = false;
 
-	return with_entry(index, key->hash, extent_empty_at, &placed);
+	/* A process that was killed in a move has left it in both tables. */
+	while (with_entry(index, key->hash, extent_empty_at, &placed))
+		removed = true;
+	return removed;
 }
 
 /* Changes the state of an entry, which may make a ghost or revive one. Stripe held. */
@@ -264,10 +278,10 @@ static void entry_set_state(struct fidx *index, struct extent_entry entry, unsig
 	bool counts = state_is_ghost(state) != state_is_ghost(word_state(word));
 
 	if (counts)
-		extent_account(index, word, -1);
+		entry_account(index, entry, word, -1);
 	extent_store(&entry.group->word[entry.way], changed);
 	if (counts)
-		extent_account(index, changed, 1);
+		entry_account(index, entry, changed, 1);
 }
 
 static bool extent_touch_at(struct fidx *index, struct extent_entry entry, void *context)
@@ -308,7 +322,7 @@ bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t
 	bool chosen;
 
 	must(segment < index->segments && clock <= CLOCK_MAX);
-	must(segment_sequence(index, segment) != SEGMENT_CLOSED);
+	must(segment_sequence(index, segment) != SEGMENT_CLOSED && !fidx_is_counting(index));
 	if (!extent_pair_acquire(index, 1 - old_table(index), key->hash, &pair))
 		return false;
 	chosen = choose_entry(index, &pair, key->hash, &entry);
@@ -316,9 +330,14 @@ bool fidx_extent_insert(struct fidx *index, const struct fidx_key *key, uint32_t
 		uint64_t old = extent_load(&entry.group->word[entry.way]);
 
 		/* The hash stays while a key's entry is replaced, so that no lookup misses it meanwhile. */
-		if (!word_is_empty(old))
+		if (!word_is_empty(old)) {
+			lose_extent(index, extent_load(&entry.group->hash[entry.way]), word_segment(old),
+				    extent_load(&entry.group->offset[entry.way]));
 			extent_account(index, old, -1);
+		}
 		extent_account(index, word, 1);
+		/* A killed process leaves an empty entry or a whole one. */
+		extent_store(&entry.group->word[entry.way], 0);
 		extent_store(&entry.group->offset[entry.way], offset);
 		extent_store(&entry.group->word[entry.way], word);
 		extent_store(&entry.group->hash[entry.way], key->hash);
@@ -342,7 +361,7 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment)
 		lock_acquire(lock);
 		for (unsigned i = 0; i < EXTENT_WAYS; i++)
 			if (word_segment(extent_load(&group->word[i])) == segment) {
-				entry_empty(index, (struct extent_entry){ group, i });
+				entry_empty(index, (struct extent_entry){ table, group, i });
 				swept++;
 			}
 		lock_release(lock);
@@ -359,7 +378,7 @@ static bool entry_at(const struct fidx *index, uint64_t at, struct extent_entry 
 
 		if (at < ways) {
 			*group = at / EXTENT_WAYS;
-			*entry = (struct extent_entry){ &table->group[*group], at % EXTENT_WAYS };
+			*entry = (struct extent_entry){ table, &table->group[*group], at % EXTENT_WAYS };
 			return true;
 		}
 		at -= ways;
@@ -400,7 +419,7 @@ void extents_visit(const struct fidx *index,
 	for (uint64_t at = 0; entry_at(index, at, &entry, &group); at++) {
 		uint64_t word = extent_load(&entry.group->word[entry.way]);
 
-		if (!word_is_empty(word))
+		if (!word_is_empty(word) && group < extent_load(&entry.table->counted))
 			visit(context, word_segment(word), state_is_ghost(word_state(word)), word_length(word));
 	}
 }

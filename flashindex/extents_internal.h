@@ -42,7 +42,13 @@ static inline bool word_is_empty(uint64_t word)
 /* Does the word name an open segment? */
 static inline bool word_is_open(const struct fidx *index, uint64_t word)
 {
-	return !word_is_empty(word) && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
+	return word_segment(word) < index->segments && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
+}
+
+/* Does the extent lie within its segment? Of a killed process's extents any bit may be wrong, until they are counted. */
+static inline bool extent_is_sound(const struct fidx *index, uint64_t word, uint64_t offset)
+{
+	return offset <= index->segment_bytes && word_length(word) <= index->segment_bytes - offset;
 }
 
 /* Read and write a field atomically, with acquire and release. */
@@ -63,12 +69,21 @@ void extent_account(struct fidx *index, uint64_t word, int sign);
 /* ---- entries and pairs ----------------------------------------------------------------------- */
 
 struct extent_entry {
+	const struct extent_table *table;
 	struct extent_group *group;
 	unsigned way;
 };
 
+/* Does so for an entry of a table, unless it is not counted yet. */
+static inline void entry_account(struct fidx *index, struct extent_entry entry, uint64_t word, int sign)
+{
+	if ((uint64_t)(entry.group - entry.table->group) < extent_load(&entry.table->counted))
+		extent_account(index, word, sign);
+}
+
 /* The two groups of a hash in a table, which may be the same. */
 struct extent_pair {
+	const struct extent_table *table;
 	struct extent_group *group[2];
 	struct lock *lock[2];
 };
@@ -89,12 +104,12 @@ static inline struct lock *extent_lock(struct fidx *index, uint64_t group)
 static inline struct extent_pair extent_pair(struct fidx *index, unsigned table, uint64_t groups, uint64_t hash)
 {
 	uint64_t mixed = mix64(hash ^ index->tag_seed);
-	struct extent_pair pair;
+	struct extent_pair pair = { .table = &index->extents.table[table] };
 
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t number = reduce64(i ? mix64(mixed) : mixed, groups);
 
-		pair.group[i] = &index->extents.table[table].group[number];
+		pair.group[i] = &pair.table->group[number];
 		pair.lock[i] = extent_lock(index, number);
 	}
 	return pair;
@@ -127,14 +142,14 @@ static inline void extent_pair_release(const struct extent_pair *pair)
    twice. */
 static inline struct extent_entry extent_entry(const struct extent_pair *pair, unsigned at)
 {
-	return (struct extent_entry){ pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS };
+	return (struct extent_entry){ pair->table, pair->group[at / EXTENT_WAYS], at % EXTENT_WAYS };
 }
 
 /* Finds an entry that is empty or of a closed segment, in the group with more of them. Stripes held. False: none. */
 static inline bool extent_pair_free(const struct fidx *index, const struct extent_pair *pair, struct extent_entry *out)
 {
 	unsigned free_entries[2] = { 0, 0 };
-	struct extent_entry first_free[2] = { { NULL, 0 }, { NULL, 0 } };
+	struct extent_entry first_free[2] = { { NULL, NULL, 0 }, { NULL, NULL, 0 } };
 	unsigned group;
 
 	for (unsigned at = 0; at < EXTENT_PAIR_WAYS; at++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bloom filter units.
+ * Bloom filter units, and what they share with cuckoo filters (cuckoo.c), whose trailer is "FC", 1, width of the
+ * fingerprints, 0*, and whose bytes before it are as many.
  *
  *   +---------+---------+-----+---------+------------------------------+
  *   | block 0 | block 1 | ... | block m | trailer: "FB", 1, probes, 0* |
@@ -31,7 +32,8 @@
 struct filter {
 	uint8_t *bytes; /* mem_alloc'ed, owned */
 	uint64_t blocks;
-	unsigned probes;
+	unsigned probes; /* 0: a cuckoo filter */
+	unsigned width; /* of its fingerprints */
 };
 
 static unsigned probes_for(unsigned bits)
@@ -107,6 +109,15 @@ void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64
 		*length = 0;
 		return NULL;
 	}
+	if (index->warm) {
+		unsigned width = cuckoo_build(index->warm, index->filter_seed, hashes, n, bytes, blocks * BLOCK_BYTES);
+
+		if (width) {
+			memcpy(bytes + blocks * BLOCK_BYTES,
+			       (uint8_t[TRAILER_BYTES]){ 'F', 'C', TRAILER_VERSION, (uint8_t)width }, TRAILER_BYTES);
+			return bytes;
+		}
+	}
 	for (uint64_t i = 0; i < n; i++) {
 		struct probe probe = probe_start(index, blocks, hashes[i]);
 		uint8_t *block = bytes + probe.block * BLOCK_BYTES;
@@ -125,6 +136,10 @@ void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64
 
 bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash)
 {
+	if (filter->width)
+		return cuckoo_passes(filter->bytes, filter->blocks * BLOCK_BYTES, filter->width, index->filter_seed,
+				     hash);
+
 	struct probe probe = probe_start(index, filter->blocks, hash);
 	const uint8_t *block = filter->bytes + probe.block * BLOCK_BYTES;
 
@@ -143,8 +158,11 @@ static bool trailer_is_valid(const uint8_t *bytes, size_t length)
 {
 	const uint8_t *trailer = bytes + length - TRAILER_BYTES;
 
-	return trailer[0] == 'F' && trailer[1] == 'B' && trailer[2] == TRAILER_VERSION && trailer[3] >= 1 &&
-	       trailer[3] <= PROBES_MAX;
+	if (trailer[0] != 'F' || trailer[2] != TRAILER_VERSION)
+		return false;
+	return trailer[1] == 'B'
+		       ? trailer[3] >= 1 && trailer[3] <= PROBES_MAX
+		       : trailer[1] == 'C' && trailer[3] >= CUCKOO_WIDTH_LEAST && trailer[3] <= CUCKOO_WIDTH_MAX;
 }
 
 struct filter *filter_wrap(void *bytes, size_t length)
@@ -160,7 +178,11 @@ struct filter *filter_wrap(void *bytes, size_t length)
 	}
 	filter->bytes = bytes;
 	filter->blocks = length / BLOCK_BYTES;
-	filter->probes = filter->bytes[length - TRAILER_BYTES + 3];
+	filter->probes = filter->width = 0;
+	if (filter->bytes[length - TRAILER_BYTES + 1] == 'C')
+		filter->width = filter->bytes[length - TRAILER_BYTES + 3];
+	else
+		filter->probes = filter->bytes[length - TRAILER_BYTES + 3];
 	return filter;
 }
 
@@ -191,6 +213,8 @@ double filter_pass_rate(const struct filter *filter)
 {
 	double sum = 0;
 
+	if (filter->width)
+		return cuckoo_pass_rate(filter->bytes, filter->blocks * BLOCK_BYTES, filter->width);
 	for (uint64_t b = 0; b < filter->blocks; b++) {
 		unsigned ones = 0;
 		double pass = 1;

@@ -47,11 +47,11 @@
  * key's stripe after its table was published, so that later holders of the stripe know the table. And
  * the memory of a table that has gone stays readable, as empty slots.
  *
- * Nothing here does I/O. Only fidx_create, fidx_table_add, fidx_extents_reserve, fidx_filter_build,
+ * Nothing here does I/O. Only fidx_create, fidx_attach, fidx_table_add, fidx_extents_reserve, fidx_filter_build,
  * fidx_segment_open and fidx_verify allocate.
  *
- * Slots and extents lie in region memory (no pointers in them); filters, stripes, the table
- * of known collisions and per-segment counts are process memory.
+ * Slots, extents, and the sizes and bindings that lead to them lie in region memory (no pointers in them); filters,
+ * stripes, the table of known collisions and per-segment counts are process memory.
  */
 #ifndef FS_FLASHINDEX_FLASHINDEX_H
 #define FS_FLASHINDEX_FLASHINDEX_H
@@ -72,6 +72,7 @@
 struct fidx;
 
 enum fidx_clock_mode { FIDX_CLOCK_LRU, FIDX_CLOCK_MFU };
+enum fidx_filter { FIDX_FILTER_BLOOM, FIDX_FILTER_CUCKOO };
 
 struct fidx_config {
 	uint64_t buckets; /* of the first table: >= 2 */
@@ -79,7 +80,8 @@ struct fidx_config {
 	uint32_t segments; /* 1 .. 16383 */
 	unsigned tag_bits; /* 0: all remaining bits; else 2 .. as many as remain */
 	unsigned functions; /* 1 .. 16 */
-	unsigned filter_bits; /* bits per key of a segment's resident Bloom unit; 0: none. See fidx_set_filter_bits */
+	enum fidx_filter filter; /* kind of the filters that are built; both kinds can be read back */
+	unsigned filter_bits; /* bits per key of a segment's resident filter; 0: none. See fidx_set_filter_bits */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed; /* of the tag hash and filters; the same for the life of the flash file */
 	uint32_t extents_most; /* the most large objects at a time; 0: none */
@@ -87,7 +89,7 @@ struct fidx_config {
 
 struct region;
 
-/* Fills most[REGION_TABLE_0 .. REGION_EXTENTS_1] with the bytes of address space that the region must have for each of
+/* Fills most[REGION_INDEX .. REGION_EXTENTS_1] with the bytes of address space that the region must have for each of
    the index's areas. */
 void fidx_region_most(const struct fidx_config *config, uint64_t *most);
 
@@ -191,6 +193,10 @@ void fidx_touch_soon(const struct fidx *index, const struct fidx_key *key, const
  */
 void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t owner_hash);
 
+/* Notes that the key was looked for on flash, so that cuckoo filters which are built from now on try to reject it, unless it
+   is their own. The last 4096 or so are known. Nothing happens without FIDX_FILTER_CUCKOO. Any thread, no lock. */
+void fidx_note_warm(struct fidx *index, const struct fidx_key *key);
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* fidx_tables and fidx_table_id: any thread, no lock; the result may be a moment old. The others: the cleaner. */
@@ -221,7 +227,10 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits);
  * frees by mem_free; NULL with *length 0 when filter_bits is 0 or memory is out: the segment then has no
  * filter. The segment's footer stores the same bytes. The unit contains the number of its probes,
  * so that it stays valid when filter_bits changes. False positives: 0.63 with one bit, 0.39
- * with two (one probe each), 0.15 with four, 0.024 with eight. Any thread.
+ * with two (one probe each), 0.15 with four, 0.024 with eight.
+ *
+ * FIDX_FILTER_CUCKOO makes a cuckoo filter of as many bytes (cuckoo.c), if they allow it, which takes three bits per key,
+ * and otherwise a Bloom filter too. Of the warm keys it passes fewer than of others. Any thread.
  */
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
 /* Returns the bytes of a unit for n keys; 0 when filter_bits is 0. */
@@ -242,8 +251,21 @@ void fidx_segment_open(struct fidx *index, uint32_t segment, unsigned table, uin
    cleaner. */
 void fidx_segment_close(struct fidx *index, uint32_t segment);
 
-/* Returns the number of slots and extents that still name the segment, ghosts included. Any thread, no lock. */
+/* Is the segment open without a filter? No lock. The cleaner. */
+FS_MUST_CHECK bool fidx_lacks_filter(const struct fidx *index, uint32_t segment);
+/*
+ * Gives an open segment that lacks one the filter that was built for it, and owns it, as fidx_segment_open does. False: it
+ * is malformed, or memory is out, and the segment goes on without one. A slot that is changed in the same moment may stay
+ * counted without the filter in filter_false_positive. The cleaner, while other threads look up and change.
+ */
+FS_MUST_CHECK bool fidx_give_filter(struct fidx *index, uint32_t segment, void *filter, size_t filter_length);
+
+/* Returns the number of slots and extents that still name the segment, ghosts included; those counted so far during a
+   recount. Any thread, no lock. */
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t segment);
+/* Returns the bytes of the records that these lead to: of slots by the segment's mean size, of extents exact. Any
+   thread; takes a leaf lock. */
+uint64_t fidx_segment_live_bytes(struct fidx *index, uint32_t segment);
 
 /* Empties every slot and extent that names the segment, in a full pass: 90 ms per GB of index, each stripe held for
    a few microseconds. Returns their number. When the segment is closed, fidx_segment_slots is 0 afterwards. The
@@ -302,7 +324,43 @@ bool fidx_extent_touch(struct fidx *index, const struct fidx_key *key, uint32_t 
  */
 FS_MUST_CHECK int fidx_extents_reserve(struct fidx *index, uint32_t more);
 
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+/* A slot or extent that is about to go. */
+struct fidx_lost {
+	uint64_t sequence; /* of its segment */
+	uint64_t place; /* its position follows from place and function; 0 of an extent, which has its offset */
+	uint64_t offset;
+	uint32_t segment;
+	uint32_t tag; /* of the keys that may match it */
+	uint8_t function;
+	bool extent;
+};
+/*
+ * From now on lost is called for each slot and extent of an open segment before it goes for whatever reason: fidx_clear,
+ * fidx_remove, fidx_extent_remove, a full table, an extent that finds no room or is replaced. fidx_sweep and
+ * fidx_segment_close don't call it. It is called under index stripes, so it takes leaf locks alone. Before other threads
+ * use the index.
+ */
+void fidx_tell_losses(struct fidx *index, void (*lost)(void *context, const struct fidx_lost *lost), void *context);
+/* Returns the key stripe of the keys with this tag, as fidx_stripe_of does. */
+uint32_t fidx_stripe_of_tag(uint32_t tag, uint32_t stripes);
+
 /* ---- restart --------------------------------------------------------------------------------- */
+
+/* A table by the two figures that positions follow from. */
+struct fidx_shape {
+	uint64_t buckets;
+	uint32_t id;
+};
+/*
+ * Replaces the table of an index that fidx_create has just made by empty ones of these shapes, so that segments of an
+ * earlier run can be opened again; number[i] is the table of shape i. Nothing else uses the index meanwhile. FS_OK;
+ * FS_EINVAL: there are no or too many shapes, or two of one id; FS_ERANGE: one is larger than this index may have;
+ * FS_ENOMEM. After an error the caller destroys the index and gives its areas of the region back.
+ */
+FS_MUST_CHECK int fidx_shape_tables(struct fidx *index, const struct fidx_shape *shape, unsigned shapes,
+				    unsigned number[FIDX_TABLES]);
 
 /* Writes filters, tables and extents into a state file. Nothing else uses the index meanwhile. Counts are left out, as
    fidx_load counts again, and so are known collisions, which are learnt again. */
@@ -310,14 +368,56 @@ void fidx_save(const struct fidx *index, struct parts_writer *writer);
 /*
  * Fills an index that fidx_create has just made with what fidx_save has written, and counts all slots and extents.
  * sequences[s] is the sequence of segment s, 0: it isn't LIVE. A slot or extent of such a segment is dropped; any other
- * must be in range, and its segment must have had the same sequence. Nothing else uses the index meanwhile.
+ * must be in range, and its segment must have had the same sequence. Nothing else uses the index meanwhile. The index may
+ * have more segments than the saved one, as long as their numbers take as many bits of a slot.
  *
- * FS_OK. FS_EINVAL: the saved index has other tag bits, functions, CLOCK mode or number of segments. FS_ERANGE: one of
+ * FS_OK. FS_EFULL: the saved index has more segments, or their numbers took fewer bits. FS_EINVAL: it has other tag
+ * bits, functions or CLOCK mode. FS_ERANGE: one of
  * its tables is larger than this index may have. FS_ECORRUPT: a value is out of its range. FS_ENOMEM, codes of
  * parts_get. After any of these the caller destroys the index and gives its areas of the region back.
  */
 FS_MUST_CHECK int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_bytes,
 			    struct parts_reader *reader);
+
+/*
+ * Makes an index of what a killed process has left in the region. Filters and known
+ * collisions are lost: segments have no filter until fidx_give_filter. sequences as for fidx_load; a segment is
+ * open if the region has it as open with the same sequence. Nothing in the region is changed. Then, once the region may
+ * be written to and before anything else is done with the index, fidx_repair finishes what the process had begun
+ * (attach.c has a table of it); killed in the middle, it is begun again by the next attach. Both take some milliseconds,
+ * whatever the number of slots.
+ *
+ * Then the index can be used, and slots and extents are judged and counted by fidx_recount. Until that has returned
+ * false:
+ *   - lookups, clears, removals, CLOCK and the hand work as ever, and find nothing that is out of range;
+ *   - fidx_segment_slots, fidx_segment_live_bytes, fidx_tables and fidx_get_status have what is counted so far: at most
+ *     the truth. A zero doesn't mean that there are none;
+ *   - nothing that needs the truth, or would bring a left-over slot back, may be called: fidx_insert,
+ *     fidx_extent_insert, fidx_segment_open, fidx_segment_close, fidx_sweep, fidx_table_drop, fidx_save.
+ *     fidx_extents_reserve does nothing.
+ *
+ * FS_OK. FS_EINVAL: the region's index has other tag bits, functions, CLOCK mode, seed or number of segments.
+ * FS_ECORRUPT: head or rows have a value out of its range. FS_ENOMEM. After any of these *out is NULL.
+ */
+FS_MUST_CHECK int fidx_attach(struct fidx **out, const struct fidx_config *config, struct region *region,
+			      const uint64_t *sequences, uint64_t segment_bytes);
+void fidx_repair(struct fidx *index);
+
+/* What a recount has dropped: slots and extents of closed segments, which a killed process had left behind; and those
+   with a value out of its range. */
+struct fidx_recounted {
+	uint64_t emptied, damaged;
+};
+/* Goes on with the recount over about so many slots and extents, 1 or more: some 3 ns for each, with a stripe held for
+   some 50 us at a time. A resize of the table of extents that a kill has cut off is finished first, in one go. Returns true
+   if there is more to do; false: all are counted, and out has the sums, or no recount was under way. The cleaner. */
+bool fidx_recount(struct fidx *index, uint64_t slots, struct fidx_recounted *out);
+/* Is a recount under way? fidx_uncounted: the slots and extents that are left to it, empty ones included, and at least 1;
+   0 without a recount. Any thread, no lock. */
+FS_MUST_CHECK bool fidx_is_counting(const struct fidx *index);
+uint64_t fidx_uncounted(const struct fidx *index);
+/* Is the segment open? Any thread, no lock. */
+FS_MUST_CHECK bool fidx_segment_is_open(const struct fidx *index, uint32_t segment);
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -328,6 +428,9 @@ struct fidx_status {
 	int64_t live_bytes, hot_bytes; /* all / without ghosts; by segments' mean sizes, extents exact */
 	uint64_t extents, extents_used; /* entries; those of open segments, ghosts included */
 	uint64_t index_bytes, filter_bytes, other_bytes; /* other: extents, stripes, segments, collisions */
+	uint64_t
+		uncounted; /* slots and extents that a recount has before it, empty ones included; used, ghosts, bytes and
+			       extents_used lack what these have. 0: none is under way */
 	double filter_false_positive; /* of the resident filters, weighted by slots; 1 without */
 };
 /* Fills out. Cheap, as all figures are kept as counts; they may be a moment old. Any thread, no lock. */

@@ -22,7 +22,7 @@ static bool make_ghost(struct fidx *index, const struct table *table, uint32_t b
 	if (!slot_is_free(index, slot) && slot_state(slot) == STATE_COLD)
 		made = slot_swap(at, &slot, slot | STATE_GHOST);
 	if (made)
-		segment_account(index, slot_segment(&index->layout, slot), 0, 1);
+		slot_account(index, table, at, slot_segment(&index->layout, slot), 0, 1);
 	lock_release(lock);
 	return made;
 }

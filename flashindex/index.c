@@ -13,10 +13,16 @@
 
 void fidx_region_most(const struct fidx_config *config, uint64_t *most)
 {
+	most[REGION_INDEX] = index_kept_bytes(config->segments);
 	for (unsigned t = 0; t < FIDX_TABLES; t++)
 		most[REGION_TABLE_0 + t] = config->buckets_most * sizeof(struct bucket);
 	for (unsigned t = 0; t < EXTENT_TABLES; t++)
 		most[REGION_EXTENTS_0 + t] = extents_groups(config->extents_most) * sizeof(struct extent_group);
+}
+
+uint64_t index_kept_bytes(uint32_t segments)
+{
+	return sizeof(struct region_index) + (uint64_t)segments * sizeof(struct region_segment);
 }
 
 static bool config_is_valid(const struct fidx_config *config)
@@ -35,7 +41,7 @@ static void *aligned_zeroed(size_t n, size_t size)
 	return memory;
 }
 
-static int create_parts(struct fidx *index)
+static int create_parts(struct fidx *index, const struct fidx_config *config)
 {
 	uint32_t fields = 1u << index->layout.segment_bits;
 
@@ -50,10 +56,12 @@ static int create_parts(struct fidx *index)
 		atomic_init(&index->segment_field[i].sequence, SEGMENT_CLOSED);
 		atomic_init(&index->segment_field[i].counts, COUNTS_CLOSED);
 	}
+	if (config->filter == FIDX_FILTER_CUCKOO && warm_create(&index->warm) != FS_OK)
+		return FS_ENOMEM;
 	return exact_create(&index->exact);
 }
 
-int fidx_create(struct fidx **out, const struct fidx_config *config, struct region *region)
+int index_create(struct fidx **out, const struct fidx_config *config, struct region *region)
 {
 	struct slot_layout layout;
 	struct fidx *index;
@@ -70,21 +78,52 @@ int fidx_create(struct fidx **out, const struct fidx_config *config, struct regi
 	index->buckets_most = config->buckets_most;
 	index->functions = config->functions;
 	index->clock_mode = config->clock_mode;
+	index->segment_bytes = UINT64_MAX;
 	index->seed = mix64(config->seed ^ UINT64_C(0x9e3779b97f4a7c15));
 	index->tag_seed = mix64(config->seed ^ UINT64_C(0xd1b54a32d192ed03));
 	index->filter_seed = mix64(config->seed ^ UINT64_C(0x8cb92ba72f3d8dd7));
 	fidx_set_filter_bits(index, config->filter_bits);
-	error = create_parts(index);
+	error = create_parts(index, config);
 	if (!error)
-		error = tables_init(index, config->buckets);
-	if (!error)
-		extents_init(index, config->extents_most);
+		error = region_commit(region, REGION_INDEX, index_kept_bytes(config->segments));
 	if (error) {
 		fidx_destroy(index);
 		return error;
 	}
+	index->kept = region_area(region, REGION_INDEX);
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		index->table[t].bucket = region_area(region, table_area(t));
+	extents_init(index, config->extents_most);
 	*out = index;
-	return 0;
+	return FS_OK;
+}
+
+/* The head of an index without tables and segments. */
+static void head_create(struct fidx *index, uint64_t seed)
+{
+	struct region_index *kept = index->kept;
+
+	memset(kept, 0, index_kept_bytes(index->segments));
+	kept->segments = index->segments;
+	kept->functions = index->functions;
+	kept->tag_bits = index->layout.tag_bits;
+	kept->clock_mode = (uint32_t)index->clock_mode;
+	kept->seed = seed;
+}
+
+int fidx_create(struct fidx **out, const struct fidx_config *config, struct region *region)
+{
+	int error = index_create(out, config, region);
+
+	if (error)
+		return error;
+	head_create(*out, config->seed);
+	error = tables_init(*out, config->buckets);
+	if (error) {
+		fidx_destroy(*out);
+		*out = NULL;
+	}
+	return error;
 }
 
 void fidx_destroy(struct fidx *index)
@@ -93,12 +132,14 @@ void fidx_destroy(struct fidx *index)
 		return;
 	extents_fini(&index->extents);
 	exact_destroy(index->exact);
+	warm_destroy(index->warm);
 	if (index->segment_field)
 		for (uint32_t i = 0; i < index->segments; i++)
 			filter_free(atomic_load(&segment_at(index, i)->filter));
 	if (index->stripe)
 		for (unsigned i = 0; i < STRIPES_MAX; i++)
 			lock_fini(&index->stripe[i].lock);
+	recount_free(index);
 	mem_free(index->shard);
 	mem_free(index->segment_field);
 	mem_free(index->stripe);
@@ -180,6 +221,44 @@ uint32_t fidx_stripe_of(const struct fidx *index, uint64_t hash, uint32_t stripe
 	return tag_of(index, own_hash(index, hash)) & (stripes - 1);
 }
 
+uint32_t fidx_stripe_of_tag(uint32_t tag, uint32_t stripes)
+{
+	return tag & (stripes - 1);
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+void fidx_tell_losses(struct fidx *index, void (*lost)(void *context, const struct fidx_lost *lost), void *context)
+{
+	index->lost = lost;
+	index->lost_context = context;
+}
+
+void tell_lost_slot(const struct fidx *index, const struct table *table, const uint32_t bucket[2], uint32_t slot)
+{
+	struct fidx_lost lost = { .segment = slot_segment(&index->layout, slot),
+				  .tag = slot_tag(&index->layout, slot),
+				  .function = (uint8_t)slot_function(slot) };
+
+	lost.sequence = segment_sequence(index, lost.segment);
+	lost.place = place_of(atomic_load_explicit(&table->id, memory_order_relaxed), bucket, lost.tag);
+	if (lost.sequence != SEGMENT_CLOSED)
+		index->lost(index->lost_context, &lost);
+}
+
+void tell_lost_extent(const struct fidx *index, uint64_t hash, uint32_t segment, uint64_t offset)
+{
+	struct fidx_lost lost = { .segment = segment,
+				  .sequence =
+					  segment < index->segments ? segment_sequence(index, segment) : SEGMENT_CLOSED,
+				  .offset = offset,
+				  .tag = tag_of(index, own_hash(index, hash)),
+				  .extent = true };
+
+	if (lost.sequence != SEGMENT_CLOSED)
+		index->lost(index->lost_context, &lost);
+}
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct shard *shard_self(struct fidx *index)
@@ -220,6 +299,7 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 		out->tables++;
 		out->slots += table_buckets(&index->table[__builtin_ctz(left)]) * FIDX_BUCKET_SLOTS;
 	}
+	out->uncounted = fidx_uncounted(index);
 	out->used = sum_or_zero(used);
 	out->ghosts = sum_or_zero(ghosts);
 	out->extents = extents_ways(index);
@@ -228,6 +308,7 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 	out->filter_bytes = atomic_load_explicit(&index->filter_bytes, memory_order_relaxed);
 	out->other_bytes = sizeof(*index) + STRIPES_MAX * sizeof(struct stripe) + sizeof(struct exact) +
 			   (sizeof(struct segment) << index->layout.segment_bits) + SHARDS * sizeof(struct shard) +
+			   index_kept_bytes(index->segments) + (index->warm ? sizeof(*index->warm) : 0) +
 			   out->extents / EXTENT_WAYS * sizeof(struct extent_group);
-	out->filter_false_positive = used > 0 ? (double)filter_pass / FILTER_PASS_ALL / (double)used : 1;
+	out->filter_false_positive = used > 0 ? (double)sum_or_zero(filter_pass) / FILTER_PASS_ALL / (double)used : 1;
 }

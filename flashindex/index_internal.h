@@ -49,11 +49,14 @@ struct table {
 	_Atomic uint64_t buckets;
 	_Atomic uint32_t stripe_shift;
 	_Atomic uint32_t id;
+	_Atomic uint64_t
+		counted; /* slots of the buckets below are in the counts (recount.c); ALL_COUNTED: of all buckets */
 };
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
 #define SEGMENT_CLOSED UINT64_MAX
+#define ALL_COUNTED UINT64_MAX
 
 /* counts: slots in the low half, ghosts among them above, and a bit that says that the segment is closed. */
 #define COUNTS_CLOSED (UINT64_C(1) << 63)
@@ -76,7 +79,7 @@ struct segment {
 	_Atomic uint64_t counts;
 	_Atomic(struct filter *) filter; /* NULL: none. Used between readers_enter and leave. */
 	_Atomic uint32_t mean_bytes; /* constant while a slot names the segment */
-	_Atomic uint32_t filter_pass; /* likewise; false-positive rate / 65536 */
+	_Atomic uint32_t filter_pass; /* constant while the filter is; false-positive rate / 65536 */
 	_Atomic uint32_t extents; /* written under extents.sums_lock, like the fields below */
 	uint32_t extent_ghosts;
 	uint64_t extent_bytes, extent_ghost_bytes;
@@ -109,6 +112,18 @@ struct exact {
 	struct exact_entry entry[EXACT_SETS][EXACT_WAYS];
 };
 
+/* ---- warm keys ------------------------------------------------------------------------------- */
+
+#define WARM_SETS 512u
+#define WARM_WAYS 8u
+#define CUCKOO_WIDTH_LEAST 2u
+#define CUCKOO_WIDTH_MAX 14u
+
+/* Hashes of the keys that a cuckoo filter had better reject, the last one that was noted first in each set; 0: none. */
+struct warm {
+	_Atomic uint64_t hash[WARM_SETS][WARM_WAYS];
+};
+
 /* ---- extents --------------------------------------------------------------------------------- */
 
 /*
@@ -126,6 +141,7 @@ struct extent_group {
 struct extent_table {
 	struct extent_group *group; /* constant, readable for as long as the index lives; NULL: there are no extents */
 	_Atomic uint64_t groups; /* 0: not in use. Written by the cleaner */
+	_Atomic uint64_t counted; /* as of a table of slots, by groups */
 };
 
 /*
@@ -138,11 +154,48 @@ struct extents {
 	_Atomic unsigned current; /* inserts go to this one; written by the cleaner */
 	_Atomic uint32_t epoch;
 	uint32_t most;
-	_Atomic uint64_t present; /* entries that are not empty, those of closed segments included */
+	/* Entries that are not empty, those of closed segments included; one more while entries are uncounted, so that it
+	   isn't 0 then. */
+	_Atomic uint64_t present;
 	_Atomic int64_t used; /* entries of open segments */
 	struct lock stripe[EXTENT_STRIPES]; /* of groups: every change, and every read of more than a hash */
 	struct lock sums_lock; /* LOCK_LEAF: the segments' counts of extents */
 	bool ready; /* locks are initialised */
+};
+
+/* ---- what else lies in the region ------------------------------------------------------------- */
+
+/* A segment's row. sequence is written after the other fields when the segment is opened, and before anything else
+   when it is closed. */
+struct region_segment {
+	_Atomic uint64_t sequence; /* 0: closed */
+	_Atomic uint32_t table, mean_bytes;
+};
+
+/* A relocation that is under way. slot is written last, and SLOT_EMPTY when both buckets are as they shall be. */
+struct region_move {
+	_Atomic uint32_t table, from, to; /* buckets */
+	_Atomic uint32_t slot; /* SLOT_EMPTY: there is none */
+};
+
+/*
+ * The head of the index in REGION_INDEX, so that a later process finds tables, extents and bindings. The cleaner
+ * writes it, each time before other threads can act by what has changed; the fields without a comment are constant
+ * after fidx_create. The same values in struct fidx are what threads read.
+ */
+struct region_index {
+	uint32_t segments, functions, tag_bits, clock_mode;
+	uint64_t seed; /* of the configuration */
+	_Atomic uint32_t live; /* live tables, a bit each: set after the table's fields, cleared first */
+	_Atomic uint32_t next_table_id;
+	struct {
+		_Atomic uint64_t buckets, id;
+	} table[FIDX_TABLES];
+	_Atomic uint64_t extent_groups[EXTENT_TABLES]; /* 0: not in use. Two are while entries move */
+	_Atomic uint32_t extents_current;
+	struct region_move move; /* written with both stripes held */
+	uint32_t reserved;
+	struct region_segment segment[];
 };
 
 /* ---- the index ------------------------------------------------------------------------------- */
@@ -151,6 +204,7 @@ struct extents {
 struct fidx {
 	struct slot_layout layout;
 	struct region *region; /* not owned */
+	struct region_index *kept; /* region memory */
 	uint32_t segments;
 	unsigned functions;
 	_Atomic unsigned filter_bits; /* of new filters; written by the cleaner */
@@ -165,12 +219,18 @@ struct fidx {
 	struct segment *segment_field; /* by a slot's segment field; the first, for empty slots, stays closed */
 	struct shard *shard;
 	struct exact *exact;
+	struct warm *warm; /* NULL: filters are Bloom filters */
 	_Atomic uint64_t filter_bytes;
 	_Atomic bool filters; /* some segment may have a filter */
 	_Atomic bool hand_busy; /* its setter alone uses hand_table and hand */
 	unsigned hand_table; /* the hand is in this table, or, at FIDX_TABLES, among the extents */
 	uint64_t hand; /* slot or extent there */
 	struct extents extents;
+	uint64_t segment_bytes; /* no extent reaches beyond; UINT64_MAX: they are known to be right */
+	_Atomic bool counting; /* a recount is under way; written by the cleaner */
+	struct recount *recount; /* NULL: none is under way. Cleaner */
+	void (*lost)(void *context, const struct fidx_lost *lost); /* NULL: nobody asks. Like the next, set once */
+	void *lost_context;
 };
 
 /*
@@ -180,6 +240,16 @@ struct fidx {
 
 /* index.c. Returns the calling thread's shard. Any thread. */
 struct shard *shard_self(struct fidx *index);
+/* index.c. Tells that a slot of this pair, or an extent of this hash, is about to go. Their stripes are held. lose_slot and
+   lose_extent below call them. */
+void tell_lost_slot(const struct fidx *index, const struct table *table, const uint32_t bucket[2], uint32_t slot);
+void tell_lost_extent(const struct fidx *index, uint64_t hash, uint32_t segment, uint64_t offset);
+
+/* index.c. Makes an index with everything but tables and extents, whose region_index has memory and is not read or
+   written. Codes of fidx_create. */
+FS_MUST_CHECK int index_create(struct fidx **out, const struct fidx_config *config, struct region *region);
+/* index.c. Returns the bytes of region_index for so many segments. */
+uint64_t index_kept_bytes(uint32_t segments);
 
 /* tables.c. Adds the first table, with the codes of fidx_table_add. */
 FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
@@ -187,7 +257,9 @@ FS_MUST_CHECK int tables_init(struct fidx *index, uint64_t buckets);
 enum region_area table_area(unsigned table);
 /* tables.c. Sets the size and id of a table that is not live, whose memory is committed. The cleaner. */
 void table_set(struct table *table, uint64_t buckets, uint32_t id);
-/* tables.c. From now on these tables are live, a bit each, in a new epoch. The cleaner. */
+/* tables.c. Writes the size and id of a table, and the next id, into the region. The cleaner. */
+void table_keep(struct fidx *index, unsigned number);
+/* tables.c. From now on these tables are live, a bit each, in a new epoch; not in the region. The cleaner. */
 void tables_publish(struct fidx *index, uint32_t live);
 
 /* hand.c. hand_take: the calling thread alone is the hand, or keeps it from the tables, until hand_give. False: another
@@ -198,8 +270,23 @@ void hand_give(struct fidx *index);
 /* segment.c. segment_account adds differences to a segment's counts and to the sums, with the stripe of the changed
    slot held; segment_account_sums adds differences to the sums of the calling thread's shard. */
 void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts);
+/* segment.c. Does so for a change of the slot at that address, unless it is not counted yet. */
+void slot_account(struct fidx *index, const struct table *table, const _Atomic uint32_t *at, uint32_t segment,
+		  int slots, int ghosts);
+/* segment.c. Adds slots to a segment's counts alone. */
+void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots, uint32_t ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);
+
+/* recount.c. Begins a recount of all tables and extents, whose tables are marked as uncounted: fidx_attach, when all
+   segments are open. FS_OK; FS_ENOMEM. */
+FS_MUST_CHECK int recount_begin(struct fidx *index);
+/* recount.c. Frees what a recount needs, if one is under way. */
+void recount_free(struct fidx *index);
+
+/* segment.c. Does what fidx_segment_open does, but for the row in the region. filter: owned, may be NULL. */
+void segment_begin(struct fidx *index, uint32_t segment, unsigned table, uint64_t sequence, uint32_t mean_bytes,
+		   struct filter *filter);
 
 /* filter.c. Makes a filter of bytes that may come from flash, and owns them. NULL, with the bytes freed: they are
    malformed, or memory is out. */
@@ -218,6 +305,18 @@ double filter_pass_rate(const struct filter *filter);
    owns the filter. */
 FS_MUST_CHECK bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash);
 
+/* cuckoo.c. Builds a cuckoo filter over n keys in `length` bytes of zeros, with eight more behind them. Returns the width
+   of its fingerprints; 0: there are too few bytes for so many keys, or memory is out, and the bytes are unchanged. warm may
+   be NULL. Any thread. */
+unsigned cuckoo_build(const struct warm *warm, uint64_t seed, const uint64_t *hashes, uint64_t n, uint8_t *bytes,
+		      uint64_t length);
+/* cuckoo.c. Do for these bytes what filter_passes and filter_pass_rate do. */
+FS_MUST_CHECK bool cuckoo_passes(const uint8_t *bytes, uint64_t length, unsigned width, uint64_t seed, uint64_t hash);
+double cuckoo_pass_rate(const uint8_t *bytes, uint64_t length, unsigned width);
+/* cuckoo.c. Makes an empty set of warm keys: FS_OK or FS_ENOMEM. warm_destroy frees it; NULL does nothing. */
+FS_MUST_CHECK int warm_create(struct warm **out);
+void warm_destroy(struct warm *warm);
+
 /* exact.c. Makes an empty table of known collisions. FS_OK or FS_ENOMEM. */
 FS_MUST_CHECK int exact_create(struct exact **out);
 /* Frees it. NULL does nothing. */
@@ -228,6 +327,9 @@ FS_MUST_CHECK bool exact_rejects(const struct exact *exact, const struct fidx_ma
 /* extents.c. init makes an empty table for at most so many entries; fini may be called without init. */
 void extents_init(struct fidx *index, uint32_t most);
 void extents_fini(struct extents *extents);
+/* extents_resize.c. Moves all entries of the old table to the current one, and gives the old one's memory back. An entry
+   that the current one has already is dropped. The cleaner. */
+void extents_finish_move(struct fidx *index);
 /* extents_resize.c. Returns the number of groups for so many entries, with room to spare; 0 for none. */
 uint64_t extents_groups(uint64_t entries);
 /* Returns the number of entries of both tables, empty ones included. Any thread, no lock. */
@@ -241,7 +343,7 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment);
 /* Moves the hand over extent number at, 0 .. extents_ways. True: it was live. Takes the bytes of a new ghost off
    *ghost_bytes. Takes its stripe. */
 bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *made_ghost);
-/* Calls visit for every entry of both tables that is not empty. Only while nothing else runs. */
+/* Calls visit for every entry of both tables that is counted and not empty. Only while nothing else runs. */
 void extents_visit(const struct fidx *index,
 		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context);
 
@@ -283,6 +385,14 @@ static inline unsigned segment_table(const struct fidx *index, uint32_t segment)
 static inline bool slot_is_free(const struct fidx *index, uint32_t slot)
 {
 	return segment_sequence(index, slot_segment(&index->layout, slot)) == SEGMENT_CLOSED;
+}
+
+/* Is the slot at this address in the counts? The stripe of its bucket is held, so that the answer stays. */
+static inline bool slot_is_counted(const struct table *table, const _Atomic uint32_t *at)
+{
+	uint64_t bucket = ((uintptr_t)at - (uintptr_t)table->bucket) / sizeof(struct bucket);
+
+	return bucket < atomic_load_explicit(&table->counted, memory_order_relaxed);
 }
 
 /* Returns the number of buckets of a live table. */
@@ -365,6 +475,20 @@ static inline uint64_t place_of(uint32_t table_id, const uint32_t bucket[2], uin
 }
 
 _Static_assert(32 - SLOT_FIXED_BITS - 1 <= 24, "the widest tag fits below the bucket");
+
+/* Must precede each end of a slot or extent of an open segment, with its stripes held. */
+static inline void lose_slot(const struct fidx *index, const struct table *table, const uint32_t bucket[2],
+			     uint32_t slot)
+{
+	if (__builtin_expect(index->lost != NULL, 0))
+		tell_lost_slot(index, table, bucket, slot);
+}
+
+static inline void lose_extent(const struct fidx *index, uint64_t hash, uint32_t segment, uint64_t offset)
+{
+	if (__builtin_expect(index->lost != NULL, 0))
+		tell_lost_extent(index, hash, segment, offset);
+}
 
 /* Returns the key with its buckets in the tables that are live now: key itself, or copy. */
 static inline const struct fidx_key *key_settle(const struct fidx *index, const struct fidx_key *key,

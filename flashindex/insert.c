@@ -70,6 +70,18 @@ static void account_overwritten(struct fidx *index, uint32_t old)
 
 /* ---- one move -------------------------------------------------------------------------------- */
 
+/* Tells a later process, should this one be killed in the move, where the slot may be twice. One thread moves slots. */
+static void note_move(struct fidx *index, const struct table *table, uint32_t from, uint32_t to, uint32_t slot)
+{
+	struct region_move *move = &index->kept->move;
+
+	atomic_store_explicit(&move->table, (uint32_t)(table - index->table), memory_order_relaxed);
+	atomic_store_explicit(&move->from, from, memory_order_relaxed);
+	atomic_store_explicit(&move->to, to, memory_order_relaxed);
+	atomic_store_explicit(&move->slot, slot, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the move behind it */
+}
+
 /*
  * Moves a slot. The copy is there before the original goes, and the counter of the lower bucket's stripe is odd
  * meanwhile, so that a lookup sees the slot in one of the buckets or looks again. Both stripes held.
@@ -85,11 +97,14 @@ static void move_slot(struct fidx *index, const struct table *table, uint32_t fr
 	count = atomic_fetch_add_explicit(moves, 1, memory_order_acq_rel);
 	must(count % 2 == 0); /* its stripe is held, so no other slot moves */
 	widen_race();
+	note_move(index, table, from_bucket, to_bucket, slot);
 	account_overwritten(index, overwrite(to, slot));
+	fault_kill(FAULT_killed_in_relocation);
 	widen_race();
 	last = overwrite(from, SLOT_EMPTY);
 	if (last != slot) /* carries a CLOCK update over that came between, unless the copy had one too */
 		(void)slot_swap(to, &copy, last);
+	atomic_store_explicit(&index->kept->move.slot, SLOT_EMPTY, memory_order_release);
 	widen_race();
 	atomic_fetch_add_explicit(moves, 1, memory_order_release);
 	ctr_add(CTR_index_moves, 1);
@@ -207,6 +222,18 @@ static _Atomic uint32_t *choose_coldest(const struct fidx *index, const struct t
 	return coldest;
 }
 
+/* Tells that the coldest slot goes, and returns it. The bucket's own pair is the slot's, which need not be the key's. */
+static _Atomic uint32_t *lose_coldest(const struct fidx *index, const struct table *table, const uint32_t pair[2])
+{
+	_Atomic uint32_t *at = choose_coldest(index, table, pair);
+	uint32_t slot = slot_load(at), own[2];
+
+	own[0] = (uint32_t)((struct bucket *)((uintptr_t)at & ~(uintptr_t)(sizeof(struct bucket) - 1)) - table->bucket);
+	own[1] = bucket_partner(index, table_buckets(table), own[0], slot_tag(&index->layout, slot));
+	lose_slot(index, table, own, slot);
+	return at;
+}
+
 static bool has_room(struct fidx *index, const struct table *table, const uint32_t pair[2])
 {
 	return free_slot(index, table, pair[0]) || free_slot(index, table, pair[1]);
@@ -225,7 +252,7 @@ bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segm
 	bool full;
 
 	must(segment < index->segments && function < index->functions && clock <= CLOCK_MAX);
-	must(segment_sequence(index, segment) != SEGMENT_CLOSED);
+	must(segment_sequence(index, segment) != SEGMENT_CLOSED && !fidx_is_counting(index));
 	if (fault_fires(FAULT_index_force_relocation) || !has_room(index, table, pair))
 		(void)relocate_for_room(index, table, pair); /* without room, the pair below has no free slot */
 
@@ -233,7 +260,7 @@ bool fidx_insert(struct fidx *index, const struct fidx_key *given, uint32_t segm
 	at = choose_free(index, table, pair);
 	full = !at;
 	if (full && drop == FIDX_DROP_COLDEST)
-		at = choose_coldest(index, table, pair);
+		at = lose_coldest(index, table, pair);
 	if (at) {
 		account_overwritten(index, overwrite(at, slot));
 		segment_account(index, segment, 1, 0);

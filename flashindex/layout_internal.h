@@ -139,6 +139,12 @@ static inline uint32_t slot_segment(const struct slot_layout *layout, uint32_t s
 	return (slot >> layout->segment_shift) - 1;
 }
 
+/* Returns the bits that no slot has set: those between a tag that is narrower than it could be, and the segment. */
+static inline uint32_t slot_unused_bits(const struct slot_layout *layout)
+{
+	return ~(layout->segment_mask | layout->tag_mask | SLOT_FUNCTION_MASK << SLOT_FUNCTION_SHIFT | STATE_MASK);
+}
+
 /* Returns true if the slot is empty. Bits other than the segment's may be set in it nevertheless. */
 static inline bool slot_is_empty(const struct slot_layout *layout, uint32_t slot)
 {

@@ -159,8 +159,10 @@ static enum verdict judge_slot(struct fidx *index, const struct fidx_key *key, c
 	match->way = (uint8_t)found->way;
 	match->place = place_in(key, pair);
 	fill_state(match, slot_state(slot));
-	/* A segment that is bound to another table by now was closed and opened again since the slot was read. */
-	if (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)
+	/* A segment that is bound to another table by now was closed and opened again since the slot was read. Of a killed
+	   process's slots any bit may be wrong, until they are counted. */
+	if (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number ||
+	    match->function >= index->functions)
 		return VERDICT_CLOSED;
 	if (filter_rejects(index, match->segment, key->hash, use))
 		return VERDICT_FILTER;
@@ -272,14 +274,17 @@ static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsig
 	}
 }
 
-/* Empties a slot and accounts it. Stripe held: only the CLOCK can change meanwhile, and a ghost stays a ghost. */
-static void slot_take_out(struct fidx *index, const struct found *found)
+/* Empties a slot of the pair and accounts it. Stripe held: only the CLOCK can change meanwhile, and a ghost stays a
+   ghost. */
+static void slot_take_out(struct fidx *index, const struct pair *pair, const struct found *found)
 {
 	uint32_t slot = found->slot;
 
+	lose_slot(index, pair->table, pair->bucket, slot);
 	while (!slot_swap(found->at, &slot, SLOT_EMPTY))
 		must((slot & ~STATE_MASK) == (found->slot & ~STATE_MASK));
-	segment_account(index, slot_segment(&index->layout, slot), -1, -state_is_ghost(slot_state(slot)));
+	slot_account(index, pair->table, found->at, slot_segment(&index->layout, slot), -1,
+		     -state_is_ghost(slot_state(slot)));
 }
 
 /* Does any slot of the table match, by a look without a lock? The key is settled. */
@@ -311,7 +316,7 @@ static unsigned clear_in_table(struct fidx *index, const struct fidx_key *key, u
 	scan_both(index, &held.pair, index->layout.tag_mask, tag_in_place(key), &scan);
 	for (unsigned i = 0; i < scan.n; i++)
 		if (judge_slot(index, &held.key, &held.pair, &scan.found[i], &use, &match) == VERDICT_MATCH) {
-			slot_take_out(index, &scan.found[i]);
+			slot_take_out(index, &held.pair, &scan.found[i]);
 			cleared++;
 		}
 	held_release(&held);
@@ -439,7 +444,7 @@ bool fidx_remove(struct fidx *index, const struct fidx_key *key, const struct fi
 	if (!find_held(index, key, match, &held, &scan))
 		return false;
 	for (unsigned i = 0; i < scan.n; i++)
-		slot_take_out(index, &scan.found[i]);
+		slot_take_out(index, &held.pair, &scan.found[i]);
 	held_release(&held);
 	return true;
 }
@@ -458,7 +463,7 @@ static bool revive_ghost(struct fidx *index, const struct fidx_key *key, const s
 
 		/* No thread changes a ghost without the stripe. */
 		must(slot_swap(scan.found[0].at, &slot, live));
-		segment_account(index, match->segment, 0, -1);
+		slot_account(index, held.pair.table, scan.found[0].at, match->segment, 0, -1);
 		revived = true;
 	}
 	held_release(&held);

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "flashindex/extents_internal.h"
+#include "flashindex/restart_internal.h"
 
 #define FILTER_BYTES_MOST (1ull << 30)
 
@@ -87,6 +88,7 @@ void fidx_save(const struct fidx *index, struct parts_writer *writer)
 {
 	const struct extent_table *extents = extents_now(index);
 
+	must(!fidx_is_counting(index)); /* extents may still be on the way from one table to the other */
 	save_sizes(index, writer);
 	save_segments(index, writer);
 	for (uint32_t left = tables_live(index); left; left &= left - 1) {
@@ -104,8 +106,14 @@ void fidx_save(const struct fidx *index, struct parts_writer *writer)
 
 static int judge_sizes(const struct fidx *index, const struct saved_index *saved)
 {
-	if (saved->segments != index->segments || saved->functions != index->functions ||
-	    saved->tag_bits != index->layout.tag_bits || saved->clock_mode != (uint32_t)index->clock_mode)
+	struct slot_layout layout;
+
+	/* A tag that loses a bit leads to other buckets and positions. */
+	if (saved->segments > index->segments || !layout_init(&layout, saved->segments, 0) ||
+	    layout.segment_bits != index->layout.segment_bits)
+		return FS_EFULL;
+	if (saved->functions != index->functions || saved->tag_bits != index->layout.tag_bits ||
+	    saved->clock_mode != (uint32_t)index->clock_mode)
 		return FS_EINVAL;
 	if (saved->live == 0 || saved->live >> FIDX_TABLES)
 		return FS_ECORRUPT;
@@ -130,14 +138,45 @@ static int load_sizes(struct fidx *index, const struct saved_index *saved)
 		if (!(saved->live >> t & 1))
 			continue;
 		result = region_commit(index->region, table_area(t), saved->table[t].buckets * sizeof(struct bucket));
-		if (result == FS_OK)
-			table_set(&index->table[t], saved->table[t].buckets, (uint32_t)saved->table[t].id);
+		if (result != FS_OK)
+			continue;
+		table_set(&index->table[t], saved->table[t].buckets, (uint32_t)saved->table[t].id);
+		table_keep(index, t);
 	}
 	if (result != FS_OK)
 		return result;
 	index->next_table_id = saved->next_table_id;
+	atomic_store(&index->kept->next_table_id, saved->next_table_id);
+	atomic_store(&index->kept->live, saved->live);
 	tables_publish(index, saved->live);
 	return FS_OK;
+}
+
+int fidx_shape_tables(struct fidx *index, const struct fidx_shape *shape, unsigned shapes, unsigned number[FIDX_TABLES])
+{
+	int result = shapes >= 1 && shapes <= FIDX_TABLES ? FS_OK : FS_EINVAL;
+
+	for (unsigned t = 0; t < shapes && result == FS_OK; t++) {
+		for (unsigned other = 0; other < t; other++)
+			if (shape[other].id == shape[t].id)
+				return FS_EINVAL;
+		if (shape[t].buckets < 2 || shape[t].buckets > index->buckets_most)
+			return FS_ERANGE;
+		region_decommit(index->region, table_area(t));
+		result = region_commit(index->region, table_area(t), shape[t].buckets * sizeof(struct bucket));
+		if (result != FS_OK)
+			return result;
+		table_set(&index->table[t], shape[t].buckets, shape[t].id);
+		if (shape[t].id >= index->next_table_id)
+			index->next_table_id = shape[t].id + 1;
+		table_keep(index, t);
+		number[t] = t;
+	}
+	if (result != FS_OK)
+		return result;
+	atomic_store(&index->kept->live, (1u << shapes) - 1);
+	tables_publish(index, (1u << shapes) - 1);
+	return result;
 }
 
 static int load_filter(uint32_t segment, uint64_t length, struct parts_reader *reader, void **out)
@@ -187,14 +226,15 @@ static int load_segment(struct fidx *index, uint32_t s, const struct saved_segme
 	return FS_OK;
 }
 
-static int load_segments(struct fidx *index, const uint64_t *sequences, struct parts_reader *reader)
+/* The segments that were saved are the first ones of the index; the others stay closed. */
+static int load_segments(struct fidx *index, uint32_t segments, const uint64_t *sequences, struct parts_reader *reader)
 {
-	struct saved_segment *row = mem_alloc(index->segments * sizeof(*row));
+	struct saved_segment *row = mem_alloc(segments * sizeof(*row));
 	int result = FS_ENOMEM;
 
 	if (row)
-		result = parts_take(reader, PARTS_INDEX_SEGMENTS, 0, row, index->segments * sizeof(*row));
-	for (uint32_t s = 0; s < index->segments && result == FS_OK; s++)
+		result = parts_take(reader, PARTS_INDEX_SEGMENTS, 0, row, segments * sizeof(*row));
+	for (uint32_t s = 0; s < segments && result == FS_OK; s++)
 		result = load_segment(index, s, &row[s], sequences[s], reader);
 	mem_free(row);
 	return result;
@@ -202,16 +242,7 @@ static int load_segments(struct fidx *index, const uint64_t *sequences, struct p
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-#define TABLE_CLOSED FIDX_TABLES /* slots of a closed segment, and empty ones: they are dropped */
-#define TABLE_UNKNOWN (FIDX_TABLES + 1u) /* there is no such segment */
-
-/* By a slot's segment field: what is known of the segment, and what was counted. */
-struct slot_count {
-	uint32_t slots, ghosts;
-	uint32_t table; /* that its slots lie in; or one of these two */
-};
-
-static struct slot_count *counts_create(const struct fidx *index)
+struct slot_count *counts_create(const struct fidx *index)
 {
 	struct slot_count *count = mem_zalloc(sizeof(*count) << index->layout.segment_bits);
 
@@ -229,12 +260,11 @@ static struct slot_count *counts_create(const struct fidx *index)
 	return count;
 }
 
-/* Judges and counts the slots of a table. FS_OK; FS_ECORRUPT: one is out of range. */
-static int count_slots(struct fidx *index, unsigned t, struct slot_count *counts)
+/* Judges and counts the slots of a table, and empties those of closed segments. FS_ECORRUPT: one is out of range. */
+static FS_MUST_CHECK int count_slots(struct fidx *index, unsigned t, struct slot_count *counts)
 {
 	const struct slot_layout layout = index->layout;
-	const uint32_t unused =
-		~(layout.segment_mask | layout.tag_mask | SLOT_FUNCTION_MASK << SLOT_FUNCTION_SHIFT | STATE_MASK);
+	const uint32_t unused = slot_unused_bits(&layout);
 	_Atomic uint32_t *slot = index->table[t].bucket->slot;
 	_Atomic uint32_t *end = slot + table_buckets(&index->table[t]) * FIDX_BUCKET_SLOTS;
 
@@ -258,6 +288,14 @@ static int count_slots(struct fidx *index, unsigned t, struct slot_count *counts
 	return FS_OK;
 }
 
+/* Adds the counts to the segments' own and to the sums. */
+static void counts_account(struct fidx *index, const struct slot_count *counts)
+{
+	for (uint32_t s = 0; s < index->segments; s++)
+		if (counts[s + 1].slots)
+			segment_account(index, s, (int)counts[s + 1].slots, (int)counts[s + 1].ghosts);
+}
+
 static int load_tables(struct fidx *index, struct parts_reader *reader)
 {
 	struct slot_count *counts = counts_create(index);
@@ -271,17 +309,17 @@ static int load_tables(struct fidx *index, struct parts_reader *reader)
 		if (result == FS_OK)
 			result = count_slots(index, t, counts);
 	}
-	for (uint32_t s = 0; s < index->segments && result == FS_OK; s++)
-		if (counts[s + 1].slots)
-			segment_account(index, s, (int)counts[s + 1].slots, (int)counts[s + 1].ghosts);
+	if (result == FS_OK)
+		counts_account(index, counts);
 	mem_free(counts);
 	return result;
 }
 
 /* ---- extents --------------------------------------------------------------------------------- */
 
-/* Judges and counts an entry, or drops it when its segment is closed. */
-static int load_extent(struct fidx *index, struct extent_group *group, unsigned way, uint64_t segment_bytes)
+/* Judges and counts an entry, or empties one of a closed segment. FS_OK; FS_ECORRUPT. */
+static FS_MUST_CHECK int judge_extent(struct fidx *index, struct extent_group *group, unsigned way,
+				      uint64_t segment_bytes)
 {
 	uint64_t word = extent_load(&group->word[way]), offset = extent_load(&group->offset[way]);
 
@@ -314,9 +352,11 @@ static int load_extents(struct fidx *index, uint64_t groups, uint64_t segment_by
 		result = parts_take(reader, PARTS_EXTENTS, 0, table->group, bytes);
 	for (uint64_t g = 0; g < groups && result == FS_OK; g++)
 		for (unsigned way = 0; way < EXTENT_WAYS && result == FS_OK; way++)
-			result = load_extent(index, &table->group[g], way, segment_bytes);
-	if (result == FS_OK)
+			result = judge_extent(index, &table->group[g], way, segment_bytes);
+	if (result == FS_OK) {
 		extent_store(&table->groups, groups);
+		atomic_store(&index->kept->extent_groups[0], groups);
+	}
 	return result;
 }
 
@@ -328,7 +368,7 @@ int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_by
 	if (result == FS_OK)
 		result = load_sizes(index, &saved);
 	if (result == FS_OK)
-		result = load_segments(index, sequences, reader);
+		result = load_segments(index, saved.segments, sequences, reader);
 	if (result == FS_OK)
 		result = load_tables(index, reader);
 	if (result == FS_OK)

@@ -49,14 +49,31 @@ void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
 		account_sums(index, slots, ghosts, mean_bytes, filter_pass);
 }
 
+void slot_account(struct fidx *index, const struct table *table, const _Atomic uint32_t *at, uint32_t segment,
+		  int slots, int ghosts)
+{
+	if (__builtin_expect(slot_is_counted(table, at), 1))
+		segment_account(index, segment, slots, ghosts);
+}
+
+void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots, uint32_t ghosts)
+{
+	uint64_t change = (uint64_t)ghosts << COUNTS_GHOST_SHIFT | slots;
+
+	atomic_fetch_add_explicit(&segment_at(index, segment)->counts, change, memory_order_acq_rel);
+}
+
 /* ---- open and close -------------------------------------------------------------------------- */
 
-void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint64_t sequence, uint32_t mean_bytes,
-		       void *filter_unit, size_t filter_length)
+static uint32_t pass_of(const struct filter *filter)
+{
+	return (uint32_t)((filter ? filter_pass_rate(filter) : 1) * FILTER_PASS_ALL + 0.5);
+}
+
+void segment_begin(struct fidx *index, uint32_t number, unsigned table, uint64_t sequence, uint32_t mean_bytes,
+		   struct filter *filter)
 {
 	struct segment *segment = segment_at(index, number);
-	struct filter *filter = filter_wrap(filter_unit, filter_length);
-	double pass = filter ? filter_pass_rate(filter) : 1;
 
 	must(number < index->segments && sequence != SEGMENT_CLOSED);
 	must(table < FIDX_TABLES && tables_live(index) >> table & 1);
@@ -66,11 +83,23 @@ void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint
 		atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
 	atomic_store_explicit(&segment->table, (uint8_t)table, memory_order_relaxed);
 	atomic_store_explicit(&segment->mean_bytes, mean_bytes, memory_order_relaxed);
-	atomic_store_explicit(&segment->filter_pass, (uint32_t)(pass * FILTER_PASS_ALL + 0.5), memory_order_relaxed);
+	atomic_store_explicit(&segment->filter_pass, pass_of(filter), memory_order_relaxed);
 	atomic_store_explicit(&segment->filter, filter, memory_order_release);
 	atomic_store_explicit(&segment->counts, 0, memory_order_release);
 	extents_segment_open(index, segment);
 	atomic_store_explicit(&segment->sequence, sequence, memory_order_release);
+}
+
+void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint64_t sequence, uint32_t mean_bytes,
+		       void *filter_unit, size_t filter_length)
+{
+	struct region_segment *kept = &index->kept->segment[number];
+
+	must(number < index->segments && sequence != 0 && !fidx_is_counting(index));
+	atomic_store(&kept->table, table);
+	atomic_store(&kept->mean_bytes, mean_bytes);
+	atomic_store(&kept->sequence, sequence);
+	segment_begin(index, number, table, sequence, mean_bytes, filter_wrap(filter_unit, filter_length));
 }
 
 /*
@@ -93,6 +122,9 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 	uint64_t counts;
 
 	must(number < index->segments && segment_sequence(index, number) != SEGMENT_CLOSED);
+	must(!fidx_is_counting(index)); /* the recount goes by the segments that were open at its begin */
+	/* From here on clients leave its slots alone, so that a later process must not believe them. */
+	atomic_store(&index->kept->segment[number].sequence, 0);
 	atomic_store_explicit(&segment->sequence, SEGMENT_CLOSED, memory_order_release);
 	counts = atomic_fetch_or_explicit(&segment->counts, COUNTS_CLOSED, memory_order_acq_rel);
 	must(!(counts & COUNTS_CLOSED) && COUNTS_GHOSTS(counts) <= COUNTS_SLOTS(counts));
@@ -105,6 +137,30 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 		retire_filter(index, filter);
 }
 
+bool fidx_lacks_filter(const struct fidx *index, uint32_t number)
+{
+	return fidx_segment_is_open(index, number) && !atomic_load(&segment_at(index, number)->filter);
+}
+
+bool fidx_give_filter(struct fidx *index, uint32_t number, void *unit, size_t length)
+{
+	struct segment *segment = segment_at(index, number);
+	struct filter *filter = filter_wrap(unit, length);
+	uint32_t before, pass = pass_of(filter);
+	int64_t slots;
+
+	must(number < index->segments && fidx_lacks_filter(index, number));
+	if (!filter)
+		return false;
+	atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
+	before = atomic_exchange(&segment->filter_pass, pass);
+	slots = COUNTS_SLOTS(atomic_load(&segment->counts));
+	segment_account_sums(index, 0, 0, 0, 0, slots * ((int64_t)pass - (int64_t)before));
+	atomic_store(&segment->filter, filter);
+	atomic_store(&index->filters, true);
+	return true;
+}
+
 uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
 {
 	const struct segment *segment = segment_at(index, number);
@@ -113,10 +169,21 @@ uint64_t fidx_segment_slots(const struct fidx *index, uint32_t number)
 	       atomic_load_explicit(&segment->extents, memory_order_acquire);
 }
 
+uint64_t fidx_segment_live_bytes(struct fidx *index, uint32_t number)
+{
+	struct segment *segment = segment_at(index, number);
+	uint64_t slots = COUNTS_SLOTS(atomic_load_explicit(&segment->counts, memory_order_acquire)), extents;
+
+	lock_acquire(&index->extents.sums_lock);
+	extents = segment->extent_bytes;
+	lock_release(&index->extents.sums_lock);
+	return slots * atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed) + extents;
+}
+
 /* ---- sweep ----------------------------------------------------------------------------------- */
 
 /* Empties the slots of a bucket that name the segment, and returns their number. Stripe held. */
-static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t segment)
+static uint64_t sweep_bucket(struct fidx *index, const struct table *table, struct bucket *bucket, uint32_t segment)
 {
 	const struct slot_layout *layout = &index->layout;
 	unsigned occupied;
@@ -130,7 +197,7 @@ static uint64_t sweep_bucket(struct fidx *index, struct bucket *bucket, uint32_t
 
 		while (!slot_swap(at, &slot, SLOT_EMPTY))
 			; /* a CLOCK update came between */
-		segment_account(index, segment, -1, -state_is_ghost(slot_state(slot)));
+		slot_account(index, table, at, segment, -1, -state_is_ghost(slot_state(slot)));
 		swept++;
 	}
 	return swept;
@@ -146,7 +213,7 @@ uint64_t fidx_sweep(struct fidx *index, uint32_t segment)
 	uint64_t swept, buckets;
 	unsigned shift;
 
-	must(segment < index->segments);
+	must(segment < index->segments && !fidx_is_counting(index));
 	table = &index->table[segment_table(index, segment)];
 	swept = extents_sweep(index, segment);
 	buckets = table_buckets(table);
@@ -160,7 +227,7 @@ uint64_t fidx_sweep(struct fidx *index, uint32_t segment)
 		to = to < buckets ? to : buckets;
 		lock_acquire(lock);
 		for (uint64_t bucket = from; bucket < to; bucket++)
-			swept += sweep_bucket(index, &table->bucket[bucket], segment);
+			swept += sweep_bucket(index, table, &table->bucket[bucket], segment);
 		lock_release(lock);
 		from = to;
 	}

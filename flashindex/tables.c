@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/fault.h"
 #include "flashindex/index_internal.h"
 
 _Static_assert(REGION_TABLE_0 + FIDX_TABLES - 1 == REGION_TABLE_2, "the region has an area for each table");
@@ -51,6 +52,16 @@ void table_set(struct table *table, uint64_t buckets, uint32_t id)
 	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
 	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
 	atomic_store_explicit(&table->id, id, memory_order_relaxed);
+	atomic_store_explicit(&table->counted, ALL_COUNTED, memory_order_relaxed);
+}
+
+void table_keep(struct fidx *index, unsigned number)
+{
+	const struct table *table = &index->table[number];
+
+	atomic_store(&index->kept->next_table_id, index->next_table_id);
+	atomic_store(&index->kept->table[number].buckets, table_buckets(table));
+	atomic_store(&index->kept->table[number].id, atomic_load(&table->id));
 }
 
 int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *out)
@@ -67,9 +78,12 @@ int fidx_table_add(struct fidx *index, uint64_t buckets, unsigned *out)
 	if (error)
 		return error;
 	wait_for_holders(index);
+	fault_kill(FAULT_killed_in_table);
 	must(number < FIDX_TABLES);
 	keep_hand_away(index);
 	table_set(&index->table[number], buckets, index->next_table_id++);
+	table_keep(index, number);
+	atomic_store(&index->kept->live, live | 1u << number);
 	tables_publish(index, live | 1u << number);
 	hand_give(index);
 	*out = number;
@@ -83,10 +97,12 @@ void fidx_table_drop(struct fidx *index, unsigned number)
 
 	fidx_tables(index, tables);
 	must(number < FIDX_TABLES && tables[number].live && left != 0);
-	must(tables[number].segments == 0 && tables[number].used == 0);
+	must(tables[number].segments == 0 && tables[number].used == 0 && !fidx_is_counting(index));
 	keep_hand_away(index);
+	atomic_store(&index->kept->live, left);
 	tables_publish(index, left);
 	hand_give(index);
+	fault_kill(FAULT_killed_in_table);
 	region_decommit(index->region, table_area(number));
 }
 
@@ -94,8 +110,6 @@ int tables_init(struct fidx *index, uint64_t buckets)
 {
 	unsigned first;
 
-	for (unsigned t = 0; t < FIDX_TABLES; t++)
-		index->table[t].bucket = region_area(index->region, table_area(t));
 	return fidx_table_add(index, buckets, &first);
 }
 

@@ -32,7 +32,11 @@ static void recount_table(struct walk *walk, const struct table *table, unsigned
 {
 	const struct fidx *index = walk->index;
 
-	for (uint64_t at = 0; at < table_buckets(table) * FIDX_BUCKET_SLOTS; at++) {
+	uint64_t counted = atomic_load(&table->counted), buckets = table_buckets(table);
+
+	if (buckets > counted)
+		buckets = counted;
+	for (uint64_t at = 0; at < buckets * FIDX_BUCKET_SLOTS; at++) {
 		uint32_t slot = slot_load(&table->bucket[at / FIDX_BUCKET_SLOTS].slot[at % FIDX_BUCKET_SLOTS]);
 		uint32_t segment = slot_segment(&index->layout, slot);
 

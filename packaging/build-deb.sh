@@ -22,6 +22,7 @@ cd "$top"
 list_files | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
 	tar -c --null --no-recursion --files-from=- -f - | tar -x -C "$copy" -f -
 mv "$copy/packaging/debian" "$copy/debian"
+tools/build-info.sh --commit >"$copy/packaging/commit"
 
 # The caller's make, compiler flags and variant aren't the package's.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES VARIANT BUILD CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR

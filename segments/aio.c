@@ -16,6 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
 #include "segments/device_internal.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -87,8 +89,11 @@ int aio_queue_create(int fd, unsigned depth, int eventfd, struct dev_queue **out
 		return -ENOMEM;
 	queue->fd = fd;
 	queue->eventfd = eventfd;
-	rc = io_setup((int)depth, &queue->context);
+	rc = fault_fires(FAULT_aio_setup) ? -EAGAIN : io_setup((int)depth, &queue->context);
 	if (rc != 0) {
+		if (rc == -EAGAIN)
+			log_limited(LOG_LEVEL_ERROR,
+				    "flash: no asynchronous I/O context is left: raise /proc/sys/fs/aio-max-nr");
 		mem_free(queue);
 		return rc;
 	}

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -24,6 +25,8 @@ struct file_dev {
 	struct dev dev;
 	int fd;
 	bool discards;
+	bool look_only; /* what the file lacks are zeros, as a start would make them */
+	char *path; /* absolute; NULL: it is not known */
 };
 
 static int file_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
@@ -36,6 +39,10 @@ static int file_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t off
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n == 0 && ((struct file_dev *)dev)->look_only) {
+			memset(to, 0, bytes);
+			return 0;
+		}
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO; /* the end of a short file is an error */
 		to += n;
@@ -66,6 +73,8 @@ static int file_write(struct dev *dev, const void *buffer, uint64_t bytes, uint6
 
 static int file_flush(struct dev *dev)
 {
+	if (fault_fires(FAULT_device_flush_eio))
+		return -EIO;
 	return fdatasync(((struct file_dev *)dev)->fd) == 0 ? 0 : -errno;
 }
 
@@ -99,9 +108,26 @@ static int file_settle(struct dev *dev, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
+static int allocate_in_file(struct dev *dev, uint64_t most)
+{
+	uint64_t allocated = atomic_load(&dev->allocated);
+	int error = file_allocate(((struct file_dev *)dev)->fd, dev->bytes, most, &allocated);
+
+	atomic_store(&dev->allocated, allocated);
+	return error;
+}
+
 static int file_queue_create(struct dev *dev, unsigned depth, int eventfd, struct dev_queue **out)
 {
 	return aio_queue_create(((struct file_dev *)dev)->fd, depth, eventfd, out);
+}
+
+static enum dev_sight file_sight(struct dev *dev, char *why, size_t size)
+{
+	const struct file_dev *file = (struct file_dev *)dev;
+
+	/* What is still being made isn't missed. */
+	return file_look(file->fd, file->path, atomic_load(&dev->allocated), why, size);
 }
 
 static void file_close(struct dev *dev)
@@ -109,6 +135,7 @@ static void file_close(struct dev *dev)
 	struct file_dev *file = (struct file_dev *)dev;
 
 	close(file->fd);
+	free(file->path);
 	mem_free(file);
 }
 
@@ -122,16 +149,21 @@ static const struct dev_ops file_ops = {
 	.queue_destroy = aio_queue_destroy,
 	.submit = aio_submit,
 	.reap = aio_reap,
+	.look = file_sight,
+	.allocate = allocate_in_file,
 	.close = file_close,
 };
 
 /* *created: the file is new. A block device is opened O_EXCL, which refuses a mounted one. */
-static int open_path(const char *path, bool direct, bool *created)
+static int open_path(const struct seg_config *config, bool direct, bool *created)
 {
-	int flags = O_RDWR | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	int flags = (config->look_only ? O_RDONLY | O_NONBLOCK : O_RDWR) | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	const char *path = config->path;
 	struct stat st;
 	int fd;
 
+	if (config->look_only)
+		return open(path, flags);
 	if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
 		return open(path, flags | O_EXCL);
 	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
@@ -203,21 +235,40 @@ static int fit_block_device(struct file_dev *file, const struct seg_config *conf
 	}
 	file->dev.block_device = true;
 	file->dev.bytes = config->flash_bytes ? config->flash_bytes : bytes;
+	file->dev.found_bytes = file->dev.bytes;
+	atomic_store(&file->dev.allocated, file->dev.bytes);
 	file->discards = true;
 	return FS_OK;
 }
 
+static int file_size(int fd, uint64_t *bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	*bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
 static int fit_file(struct file_dev *file, const struct seg_config *config)
 {
-	int error = file_preallocate(file->fd, config);
+	/* The superblock has its place at once. */
+	uint64_t ready = fault_fires(FAULT_device_file_slow) ? DEV_START_BYTES : DEV_READY_BYTES;
+	int error = file_size(file->fd, &file->dev.found_bytes);
 
+	if (error == 0 && !config->look_only)
+		error = file_reserve(file->fd, config->flash_bytes, &file->dev.found_bytes);
+	file->dev.bytes = config->flash_bytes;
+	file->dev.found_bytes &= ~(uint64_t)(SEG_PAGE - 1);
+	if (error == 0 && !config->look_only)
+		error = allocate_in_file(&file->dev, ready);
 	if (error != 0) {
 		log_error("flash: %s: no room for %llu bytes: %s", config->path,
 			  (unsigned long long)config->flash_bytes, strerror(-error));
 		errno = -error;
 		return FS_ESYS;
 	}
-	file->dev.bytes = config->flash_bytes;
 	return FS_OK;
 }
 
@@ -235,14 +286,14 @@ static int open_file(struct file_dev *file, const struct seg_config *config, boo
 {
 	bool direct = config->direct != SEG_DIRECT_OFF;
 
-	file->fd = open_path(config->path, direct, created);
+	file->fd = open_path(config, direct, created);
 	if (direct && (file->fd >= 0 ? !direct_works(file->fd) : errno == EINVAL)) {
 		if (file->fd >= 0)
 			close(file->fd);
 		direct = false;
 		log_warn("flash: %s can't be opened O_DIRECT: reads and writes go through the page cache",
 			 config->path);
-		file->fd = open_path(config->path, false, created);
+		file->fd = open_path(config, false, created);
 	}
 	file->dev.direct = direct;
 	if (file->fd >= 0)
@@ -261,8 +312,9 @@ int dev_open(struct dev **out, const struct seg_config *config)
 	if (!file)
 		return FS_ENOMEM;
 	file->dev.ops = &file_ops;
+	file->look_only = config->look_only;
 	rc = open_file(file, config, &created);
-	if (rc == FS_OK)
+	if (rc == FS_OK && !config->look_only)
 		rc = lock_file(file->fd);
 	if (rc == FS_EBUSY)
 		created = false; /* another process locked the new file first, and owns it now */
@@ -279,6 +331,7 @@ int dev_open(struct dev **out, const struct seg_config *config)
 	if (rc == FS_OK) {
 		if (!file->dev.direct)
 			posix_fadvise(file->fd, 0, 0, POSIX_FADV_RANDOM);
+		file->path = realpath(config->path, NULL); /* a later change of the working directory does no harm */
 		*out = &file->dev;
 		return FS_OK;
 	}
@@ -314,8 +367,8 @@ int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes)
 	return (int64_t)(flash_bytes && flash_bytes < bytes ? flash_bytes : bytes);
 }
 
-/* Preallocation reserves a file's blocks first, and its size grows as the zeros are written (device_file.c): a file
-   of full size is complete. */
+/* A file's blocks are reserved first, and its size grows as the zeros are written (device_file.c): a file of full size is
+   complete. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes)
 {
 	struct statvfs files;

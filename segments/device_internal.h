@@ -10,13 +10,22 @@
 #ifndef FS_SEGMENTS_DEVICE_INTERNAL_H
 #define FS_SEGMENTS_DEVICE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "segments/segments.h"
 
 struct dev;
 struct dev_queue;
+
+/* What became of an open device, by the file system's word. */
+enum dev_sight {
+	DEV_WHOLE, /* it lies where it was opened, in full */
+	DEV_AWAY, /* it works, but its path doesn't lead to it any more: when it is closed, it is lost */
+	DEV_SHORT /* it has fewer bytes than were opened */
+};
 
 /* One asynchronous request. Its owner keeps request and buffer until the request was reaped. */
 #define DEV_IO_MAGIC 0x44455649u
@@ -52,24 +61,46 @@ struct dev_ops {
 	int (*submit)(struct dev_queue *queue, struct dev_io **ios, unsigned n);
 	/* Fills out with completed requests, at most max, and returns their number. wait: blocks for at least one. */
 	int (*reap)(struct dev_queue *queue, struct dev_io **out, unsigned max, bool wait);
+	/* Asks what became of the device. Unless it is DEV_WHOLE, why gets a text of at most size bytes for the operator.
+	   NULL: nothing can happen to such a device. */
+	enum dev_sight (*look)(struct dev *dev, char *why, size_t size);
+	/* Gives blocks to the next bytes of a file behind dev->allocated, to `most` of them, and moves it. One thread.
+	   NULL: all bytes have theirs. */
+	int (*allocate)(struct dev *dev, uint64_t most);
 	void (*close)(struct dev *dev);
 };
 
-/* Constant while the device is open. */
+/* Constant while the device is open, but for allocated. */
 struct dev {
 	const struct dev_ops *ops;
 	uint64_t bytes;
 	bool direct, block_device;
+	/* With ops->allocate: what the file had when it was opened, in whole pages; and the bytes from its beginning that
+	   may be written, `bytes` when it is complete. Written by ops->allocate, read by any thread. */
+	uint64_t found_bytes;
+	_Atomic uint64_t allocated;
 };
 
-/* Opens, locks and preallocates the file or block device at config->path; the caller closes it by ops->close.
+/* Opens and locks the file or block device at config->path. A new file's space is reserved where its file system can, and
+   its first DEV_READY_BYTES are allocated: ops->allocate does the rest. The caller closes it by ops->close.
    FS_EFOREIGN: it holds something else, and stays untouched. Other codes like seg_open. */
 FS_MUST_CHECK int dev_open(struct dev **out, const struct seg_config *config);
 
-/* device_file.c: makes the file at least config->flash_bytes long, without holes below. Its whole pages stay; when it
-   grows, a part of a page at its end becomes zeros. 0 or a negative errno; after an error the file has its old size. May
-   write for minutes. */
-FS_MUST_CHECK int file_preallocate(int fd, const struct seg_config *config);
+/* A smaller file is complete when it is opened. */
+#define DEV_READY_BYTES (16u << 20)
+
+/* device_file.c: reserves the blocks of a file that is to have so many bytes, without a change of its size, where its
+   file system can do that. *size: of the file. 0 or a negative errno, -ENOSPC and -EFBIG among them. */
+FS_MUST_CHECK int file_reserve(int fd, uint64_t bytes, uint64_t *size);
+/* device_file.c: writes zeros where the first `bytes` of the file, a multiple of SEG_PAGE, have holes, and behind its end:
+   at most `most` of them, a multiple of SEG_PAGE, from *allocated on. Its whole pages stay; when it grows, a part of a
+   page at its end becomes zeros. *allocated: `bytes` when nothing is left to do, durably; else where the next call goes
+   on. 0 or a negative errno. May write for long. */
+FS_MUST_CHECK int file_allocate(int fd, uint64_t bytes, uint64_t most, uint64_t *allocated);
+
+/* device_look.c: what became of the file or block device that was opened as fd, with so many bytes, at path; NULL: the
+   path is not known. As in struct dev_ops. */
+FS_MUST_CHECK enum dev_sight file_look(int fd, const char *path, uint64_t bytes, char *why, size_t size);
 
 /* superblock.c: do the first DEV_START_BYTES of a flash hold something else than a cache? Bytes past its end are
    zeros. */

@@ -5,8 +5,10 @@
  * writes then fail at once, and the cleaner tries the device again with back-off.
  *
  * Two waits grow. A device that goes offline again soon after it was back pauses for longer each time, up to a
- * minute, until a segment was written: a successful write of the superblock says little about the segments.
- * A device that fails when it is tried is tried again after at most four seconds, or after that pause.
+ * minute, until it stays. If writes were the cause, a written segment is enough: a successful write of the superblock
+ * says little about the segments, and a written segment says nothing about reads.
+ * A device that fails when it is tried is tried again after at most four seconds, or after that pause. A file that is
+ * not what was opened takes an operator, and is looked at again after at most a minute.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +26,8 @@
 #define STEADY_MS 60000u /* a device that stays online for so long no longer comes and goes */
 #define BUDGET_DEFAULT 16u
 #define REPORT_EVERY_MS 60000u
+#define LOOK_EVERY_MS 5000u /* at the flash file */
+#define WHY_BYTES sizeof(((struct seg_health *)0)->reason)
 
 void health_init(struct seg_health *health, unsigned budget)
 {
@@ -66,17 +70,20 @@ static void retry_after(struct seg_health *health, uint64_t now_ms, uint64_t wai
 /* The device was tried in vain. The lock is held. */
 static void retry_later(struct seg_health *health, uint64_t now_ms)
 {
-	uint64_t most_ms = health->pause_ms > RETRY_MOST_MS ? health->pause_ms : RETRY_MOST_MS;
+	uint64_t most_ms = health->cause == HEALTH_FILE       ? PAUSE_MOST_MS
+			   : health->pause_ms > RETRY_MOST_MS ? health->pause_ms
+							      : RETRY_MOST_MS;
 
 	retry_after(health, now_ms, at_most(2 * health->retry_after_ms, most_ms));
 }
 
 /* The reason is written already. The lock is held. */
-static void go_offline(struct seg_health *health, uint64_t now_ms)
+static void go_offline(struct seg_health *health, enum health_cause cause, uint64_t now_ms)
 {
 	bool again = health->pause_ms > 0 && now_ms < health->back_at_ms + STEADY_MS;
 
 	health->pause_ms = again ? at_most(2 * health->pause_ms, PAUSE_MOST_MS) : RETRY_FIRST_MS;
+	health->cause = cause;
 	retry_after(health, now_ms, health->pause_ms);
 	atomic_store_explicit(&health->offline, true, memory_order_release);
 }
@@ -89,7 +96,7 @@ static void log_offline(const char *reason)
 		events_emit(EVENT_FLASH, "type=flash_offline reason=\"%s\"", reason);
 }
 
-static void count_error(struct segments *seg, const char *what, const char *why)
+static void count_error(struct segments *seg, const char *what, const char *why, enum health_cause cause)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -102,7 +109,7 @@ static void count_error(struct segments *seg, const char *what, const char *why)
 		snprintf(health->reason, sizeof(health->reason), "%s failed: %s (more than %u errors in a minute)",
 			 what, why, health->budget);
 		memcpy(reason, health->reason, sizeof(reason));
-		go_offline(health, now_ms);
+		go_offline(health, cause, now_ms);
 	}
 	lock_release(&health->lock);
 	if (gone)
@@ -113,7 +120,12 @@ static void count_error(struct segments *seg, const char *what, const char *why)
 
 void health_error(struct segments *seg, const char *what, int error)
 {
-	count_error(seg, what, strerror(error));
+	count_error(seg, what, strerror(error), HEALTH_WRITES);
+}
+
+void health_read_error(struct segments *seg, int error)
+{
+	count_error(seg, "a read", strerror(error), HEALTH_READS);
 }
 
 /* Counts a corrupt record. The number to report now, or 0. */
@@ -143,11 +155,11 @@ void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 			  "flash: a record fails its check; number since the last such line: %llu, the "
 			  "latest in segment %u at offset %llu",
 			  (unsigned long long)count, segment, (unsigned long long)offset);
-	count_error(seg, "a read", fs_strerror(FS_ECORRUPT));
+	count_error(seg, "a read", fs_strerror(FS_ECORRUPT), HEALTH_READS);
 }
 
 /* Does nothing when the device is offline already. */
-static void take_offline(struct segments *seg, const char *reason)
+static void take_offline(struct segments *seg, const char *reason, enum health_cause cause)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
@@ -157,7 +169,7 @@ static void take_offline(struct segments *seg, const char *reason)
 	gone = !health_offline(seg);
 	if (gone) {
 		snprintf(health->reason, sizeof(health->reason), "%s", reason);
-		go_offline(health, now_ms);
+		go_offline(health, cause, now_ms);
 	}
 	lock_release(&health->lock);
 	if (gone)
@@ -169,7 +181,7 @@ void health_none_left(struct segments *seg, int error)
 	char reason[sizeof(seg->health.reason)];
 
 	snprintf(reason, sizeof(reason), "no segment is left that could be written: %s", strerror(error));
-	take_offline(seg, reason);
+	take_offline(seg, reason, HEALTH_WRITES);
 }
 
 void health_silent(struct segments *seg, uint64_t patience_ms)
@@ -181,41 +193,132 @@ void health_silent(struct segments *seg, uint64_t patience_ms)
 	lock_release(&seg->health.lock);
 	snprintf(reason, sizeof(reason), "reads are not answered within %llu ms (--flash-read-timeout)",
 		 (unsigned long long)patience_ms);
-	take_offline(seg, reason);
+	take_offline(seg, reason, HEALTH_READS);
 }
 
 void health_proven(struct segments *seg)
 {
 	lock_acquire(&seg->health.lock);
-	if (!health_offline(seg))
+	if (!health_offline(seg) && seg->health.cause == HEALTH_WRITES)
 		seg->health.pause_ms = 0;
 	lock_release(&seg->health.lock);
 }
 
-/* Reads and writes the superblock, the least that a useful device can do. The read must come in time. */
-static bool probe_device(struct segments *seg)
+/* Asks what became of the device. */
+static enum dev_sight look_after(const struct segments *seg, char why[WHY_BYTES])
 {
-	uint64_t began_ms = clk_now_ms(seg->clock), patience_ms, generation;
-	struct layout_super found;
+	return seg->device->ops->look ? seg->device->ops->look(seg->device, why, WHY_BYTES) : DEV_WHOLE;
+}
 
+/* The device is online. A file that is not at its path goes on to be used, as all of it is there. */
+static void look_if_due(struct segments *seg)
+{
+	struct seg_health *health = &seg->health;
+	uint64_t now_ms = clk_now_ms(seg->clock);
+	enum dev_sight sight;
+	char why[WHY_BYTES];
+
+	if (now_ms < health->look_at_ms)
+		return;
+	health->look_at_ms = now_ms + LOOK_EVERY_MS;
+	device_asked(seg);
+	sight = look_after(seg, why);
+	device_answered(seg);
+	if (sight == DEV_SHORT)
+		take_offline(seg, why, HEALTH_FILE);
+	if (sight == DEV_AWAY && !health->away)
+		log_event(LOG_LEVEL_WARN, "flash_file_away", LOG_FIELDS(LOG_TEXT("REASON", why)),
+			  "flash: %s; it is used until the daemon ends, and lost then", why);
+	health->away = sight == DEV_AWAY;
+}
+
+/* Whose superblock is this? Another start, or an older copy of the file, has another epoch. */
+static bool is_ours(const struct segments *seg, const struct layout_super *found)
+{
+	return memcmp(found->uuid, seg->super.uuid, sizeof(found->uuid)) == 0 &&
+	       found->attach_epoch == seg->super.attach_epoch;
+}
+
+/* Reads and writes the superblock, the least that a useful device can do. The read must come in time. False: *cause
+   is set, and why is empty or the new reason to be offline. */
+static bool probe_device(struct segments *seg, char why[WHY_BYTES], enum health_cause *cause)
+{
+	uint64_t began_ms, patience_ms, generation;
+	struct layout_super found;
+	int rc;
+
+	why[0] = 0;
+	*cause = HEALTH_FILE;
+	if (look_after(seg, why) != DEV_WHOLE)
+		return false;
 	lock_acquire(&seg->health.lock);
 	patience_ms = seg->health.patience_ms;
 	lock_release(&seg->health.lock);
-	if (super_load(seg->device, &found, &generation) != FS_OK ||
-	    memcmp(found.uuid, seg->super.uuid, sizeof(found.uuid)) != 0)
+	began_ms = clk_now_ms(seg->clock);
+	rc = super_load(seg->device, &found, &generation);
+	if (rc == FS_ENOTFOUND || rc == FS_ECORRUPT || rc == FS_EVERSION || (rc == FS_OK && !is_ours(seg, &found))) {
+		snprintf(why, WHY_BYTES, "the superblock of the flash is gone or another's");
+		return false;
+	}
+	*cause = HEALTH_READS;
+	if (rc != FS_OK)
 		return false;
 	if (patience_ms > 0 && clk_now_ms(seg->clock) - began_ms >= patience_ms)
 		return false;
+	*cause = HEALTH_WRITES;
 	return super_store(seg->device, seg->clock, &seg->super) == FS_OK;
+}
+
+/* The device was tried in vain. A new reason replaces the one that it went offline for. */
+static void stay_offline(struct segments *seg, const char *why, enum health_cause cause)
+{
+	struct seg_health *health = &seg->health;
+	uint64_t now_ms = clk_now_ms(seg->clock);
+	bool told;
+
+	lock_acquire(&health->lock);
+	told = why[0] == 0 || strcmp(why, health->reason) == 0;
+	if (!told)
+		snprintf(health->reason, sizeof(health->reason), "%s", why);
+	if (cause == HEALTH_FILE)
+		health->cause = cause;
+	retry_later(health, now_ms);
+	lock_release(&health->lock);
+	if (!told)
+		log_offline(why);
+}
+
+static void go_online(struct segments *seg)
+{
+	struct seg_health *health = &seg->health;
+	uint32_t revived = seg_revive(seg);
+	uint64_t now_ms = clk_now_ms(seg->clock);
+
+	lock_acquire(&health->lock);
+	memset(health->error_ms, 0, sizeof(health->error_ms));
+	health->back_at_ms = now_ms;
+	atomic_store_explicit(&health->offline, false, memory_order_release);
+	lock_release(&health->lock);
+	if (events_on(EVENT_FLASH))
+		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
+	if (revived)
+		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", revived)),
+			  "flash is online again; retired segments that are tried again: %u", (unsigned)revived);
+	else
+		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)),
+			  "flash is online again");
 }
 
 bool health_online(struct segments *seg)
 {
 	struct seg_health *health = &seg->health;
 	uint64_t now_ms = clk_now_ms(seg->clock);
-	uint32_t revived = 0;
+	enum health_cause cause;
+	char why[WHY_BYTES];
 	bool due, back;
 
+	if (!health_offline(seg))
+		look_if_due(seg);
 	if (!health_offline(seg))
 		return true;
 	lock_acquire(&health->lock);
@@ -224,28 +327,12 @@ bool health_online(struct segments *seg)
 	if (!due)
 		return false;
 	device_asked(seg);
-	back = probe_device(seg);
+	back = probe_device(seg, why, &cause);
 	device_answered(seg);
-	now_ms = clk_now_ms(seg->clock);
 	if (back)
-		revived = seg_revive(seg);
-	lock_acquire(&health->lock);
-	if (back) {
-		memset(health->error_ms, 0, sizeof(health->error_ms));
-		health->back_at_ms = now_ms;
-		atomic_store_explicit(&health->offline, false, memory_order_release);
-	} else {
-		retry_later(health, now_ms);
-	}
-	lock_release(&health->lock);
-	if (back && events_on(EVENT_FLASH))
-		events_emit(EVENT_FLASH, "type=flash_online segments_revived=%u", (unsigned)revived);
-	if (back && revived)
-		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", revived)),
-			  "flash is online again; retired segments that are tried again: %u", (unsigned)revived);
-	else if (back)
-		log_event(LOG_LEVEL_NOTICE, "flash_online", LOG_FIELDS(LOG_NUMBER("SEGMENTS_REVIVED", 0)),
-			  "flash is online again");
+		go_online(seg);
+	else
+		stay_offline(seg, why, cause);
 	return back;
 }
 

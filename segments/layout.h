@@ -58,7 +58,8 @@ struct layout_super {
 	uint64_t flash_bytes;
 	uint64_t
 		first_epoch; /* segments of this attach epoch and of later ones may be live; 0: of attach_epoch alone */
-	uint8_t reserved[4096 - 336 - 8];
+	uint64_t region_id; /* of the region in which the index of this attach epoch lies; 0: in none */
+	uint8_t reserved[4096 - 344 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
 #define AT(type, field, offset) \
@@ -80,7 +81,8 @@ AT(layout_super, sequence_end, 304);
 AT(layout_super, created_s, 312);
 AT(layout_super, flash_bytes, 320);
 AT(layout_super, first_epoch, 328);
-AT(layout_super, reserved, 336);
+AT(layout_super, region_id, 336);
+AT(layout_super, reserved, 344);
 AT(layout_super, checksum, 4088);
 _Static_assert(sizeof(struct layout_super) == SEG_PAGE, "a page");
 

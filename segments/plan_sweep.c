@@ -7,7 +7,7 @@
  * window it computes the best coverage from each position to the window's end: a record here and the
  * best from its end, or a step of one granule and the best from there. Going forwards it makes the choices that
  * lead to that coverage. It passes over a candidate that was taken meanwhile: the values stay a good guide.
- * Coverage decides; a straddled page and the rank break ties.
+ * Coverage decides, less a cost for each page that is crossed without need; the rank breaks ties.
  *
  * When all records have one size, the size is the granule, and dozens of candidates would start at each
  * position: then only the best of the waiting ones are asked, a few times as many as there are positions.
@@ -28,7 +28,7 @@
 #define WINDOW_SHIFT_MIN 6u
 #define DENSITY_MAX 8u /* candidates asked per position; a share of exp(-8) of the positions finds none */
 #define UNITS_PER_BYTE 256u /* of coverage; ties are broken below one byte */
-#define STRADDLE_UNITS 64u
+#define CROSSING_UNITS 4096 /* 16 B: much less than the shortest record, so that a gap is no way out */
 #define RANK_UNITS 60u
 #define PREFETCH 24u
 #define STEP_STARTS 4096u /* candidates between two steps: some ten microseconds */
@@ -38,7 +38,7 @@ struct local {
 	uint32_t next; /* another one of the same position */
 	uint32_t length;
 	uint32_t steps; /* granules it takes */
-	uint32_t gain;
+	int32_t gain;
 	uint32_t candidate;
 };
 
@@ -57,7 +57,7 @@ struct sweep {
 	struct local *local;
 	uint32_t local_max;
 	uint32_t *head; /* for each position of the window: its first local, or NONE */
-	uint32_t *best; /* coverage in units from each position of the window to its end */
+	int32_t *best; /* coverage in units from each position of the window to its end */
 	uint64_t frontier; /* first free position */
 };
 
@@ -152,16 +152,14 @@ static int gather_part(struct sweep *sweep, uint32_t part, uint32_t width, uint3
 	return FS_OK;
 }
 
-/* The units of a record beside its coverage: a little for its rank, less when it straddles a page although it
-   could fit into one. */
-static inline uint32_t record_bonus(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
+/* The units of a record beside its coverage: a little for its rank, and the cost of a page that it crosses although it
+   could lie in fewer. */
+static inline int32_t record_gain(const struct sweep *sweep, uint32_t candidate, uint64_t offset, uint32_t length)
 {
-	uint32_t units = STRADDLE_UNITS;
 	uint64_t last = (offset % SEG_PAGE + length - 1) / SEG_PAGE;
+	int32_t rank = (int32_t)((sweep->job->count - candidate) * sweep->rank_scale >> 32);
 
-	if (last > (length - 1) / SEG_PAGE)
-		units = 0;
-	return units + (uint32_t)((sweep->job->count - candidate) * sweep->rank_scale >> 32);
+	return last > (length - 1) / SEG_PAGE ? rank - CROSSING_UNITS : rank;
 }
 
 /* Links the candidates from first to end to their positions. base: the window's first position in the area. */
@@ -186,7 +184,7 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 			.next = sweep->head[at],
 			.length = length,
 			.steps = (length + granule - 1) / granule,
-			.gain = record_bonus(sweep, candidate, (base + at) * granule, length),
+			.gain = record_gain(sweep, candidate, (base + at) * granule, length),
 			.candidate = candidate,
 		};
 		sweep->head[at] = n++;
@@ -195,23 +193,23 @@ static void load_window(struct sweep *sweep, uint64_t base, uint32_t width, uint
 }
 
 /* The window's coverage from position at on, with this record there. */
-static inline uint32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at, uint32_t width)
+static inline int32_t value_of(const struct sweep *sweep, const struct local *local, uint32_t at, uint32_t width)
 {
 	uint64_t end = at + local->steps;
 	uint64_t room = (uint64_t)(width - at) * sweep->job->grid.granule;
 
 	if (end >= width)
-		return (uint32_t)(local->length < room ? local->length : room) * UNITS_PER_BYTE + local->gain;
-	return local->length * UNITS_PER_BYTE + local->gain + sweep->best[end];
+		return (int32_t)((local->length < room ? local->length : room) * UNITS_PER_BYTE) + local->gain;
+	return (int32_t)(local->length * UNITS_PER_BYTE) + local->gain + sweep->best[end];
 }
 
 static void look_ahead(struct sweep *sweep, uint32_t width)
 {
-	uint32_t value = 0;
+	int32_t value = 0;
 
 	for (uint32_t at = width; at-- > 0;) {
 		for (uint32_t i = sweep->head[at]; i != NONE; i = sweep->local[i].next) {
-			uint32_t with = value_of(sweep, &sweep->local[i], at, width);
+			int32_t with = value_of(sweep, &sweep->local[i], at, width);
 
 			if (with > value)
 				value = with;
@@ -224,10 +222,10 @@ static void look_ahead(struct sweep *sweep, uint32_t width)
 static uint32_t choose_record(const struct sweep *sweep, uint32_t at, uint32_t width)
 {
 	uint32_t chosen = NONE;
-	uint32_t value = at + 1 < width ? sweep->best[at + 1] : 0;
+	int32_t value = at + 1 < width ? sweep->best[at + 1] : 0;
 
 	for (uint32_t i = sweep->head[at]; i != NONE; i = sweep->local[i].next) {
-		uint32_t with = value_of(sweep, &sweep->local[i], at, width);
+		int32_t with = value_of(sweep, &sweep->local[i], at, width);
 
 		if (with > value && !is_taken(sweep, sweep->local[i].candidate)) {
 			value = with;

@@ -29,7 +29,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/fault.h"
-#include "base/log.h"
 #include "base/metrics/counters.h"
 #include "base/metrics/latency.h"
 #include "segments/pool_internal.h"
@@ -165,8 +164,6 @@ int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned de
 			close(reader->fd);
 		mem_free(reader);
 		errno = -rc;
-		if (rc == -EAGAIN)
-			log_error("flash: no asynchronous I/O context left (see /proc/sys/fs/aio-max-nr)");
 		return FS_ESYS;
 	}
 	pool_init(&reader->pool);
@@ -341,7 +338,7 @@ static void read_defer(struct seg_reader *reader, struct seg_read *read)
 static void read_fail(struct seg_reader *reader, struct seg_read *read, int error)
 {
 	ctr_add(CTR_flash_read_errors, 1);
-	health_error(reader->seg, "a read", error);
+	health_read_error(reader->seg, error);
 	read_finish(reader, read, FS_EIO);
 }
 

@@ -15,14 +15,14 @@ struct saved_table {
 	uint32_t segments, cursor;
 };
 
-static uint64_t saved_bytes(const struct segments *seg)
+static uint64_t saved_bytes(uint32_t segments)
 {
-	return sizeof(struct saved_table) + (uint64_t)seg->segments * sizeof(struct seg_entry);
+	return sizeof(struct saved_table) + (uint64_t)segments * sizeof(struct seg_entry);
 }
 
 void seg_save(const struct segments *seg, struct parts_writer *writer)
 {
-	struct saved_table *table = mem_must_zalloc(saved_bytes(seg));
+	struct saved_table *table = mem_must_zalloc(saved_bytes(seg->segments));
 	struct seg_entry *row = (struct seg_entry *)(table + 1);
 
 	table->newest_sequence = seg->newest_sequence;
@@ -32,7 +32,8 @@ void seg_save(const struct segments *seg, struct parts_writer *writer)
 	for (uint32_t i = 0; i < seg->segments; i++)
 		if (seg->live[i].state == SEG_LIVE)
 			row[i] = seg->table->entry[i];
-	parts_put(writer, PARTS_SEGMENTS, 0, table, saved_bytes(seg));
+	parts_put(writer, PARTS_SEGMENTS, 0, table, saved_bytes(seg->segments));
+	parts_put(writer, PARTS_CROSSINGS, 0, seg_crossings(seg, 0), (uint64_t)seg->segments * seg->crossings_bytes);
 	mem_free(table);
 }
 
@@ -58,56 +59,131 @@ static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, const struct 
 	       row->functions == seg->functions && row->written_at_ms <= clk_now_ms(seg->clock);
 }
 
+/* The segment is LIVE, as its row says. seg->lock is held. */
+static void make_live(struct segments *seg, uint32_t segment)
+{
+	seg_live_at(seg, segment)->state = SEG_LIVE;
+	atomic_store(&seg->live[segment].sequence, seg->table->entry[segment].sequence);
+}
+
 static int table_take(struct segments *seg, const struct saved_table *table)
 {
 	const struct seg_entry *row = (const struct seg_entry *)(table + 1);
 
-	if (table->segments != seg->segments || table->cursor >= seg->segments ||
-	    table->newest_sequence >= seg->next_sequence)
+	if (table->segments != seg->found_segments || table->segments > seg->segments ||
+	    table->cursor >= table->segments || table->newest_sequence >= seg->next_sequence)
 		return FS_ECORRUPT;
-	for (uint32_t i = 0; i < seg->segments; i++)
+	for (uint32_t i = 0; i < table->segments; i++)
 		if (row[i].sequence != 0 && !row_is_sound(seg, &row[i]))
 			return FS_ECORRUPT;
 	lock_acquire(&seg->lock);
-	seg->cursor = table->cursor;
+	/* A full flash goes on in the segments that it has grown by, before any is reclaimed. */
+	seg->cursor =
+		seg->segments > table->segments && row[table->cursor].sequence != 0 ? table->segments : table->cursor;
 	seg->newest_sequence = table->newest_sequence;
-	seg->residence_ms = table->residence_ms;
-	for (uint32_t i = 0; i < seg->segments; i++) {
+	seg->residence_ms = seg->table->residence_ms = table->residence_ms;
+	for (uint32_t i = 0; i < table->segments; i++) {
 		struct seg_entry *entry = &seg->table->entry[i];
 
 		if (row[i].sequence == 0)
 			continue;
 		*entry = row[i];
 		entry->grid = layout_grid(entry->sequence, entry->data_bytes, entry->granule, entry->functions);
-		seg_live_at(seg, i)->state = SEG_LIVE;
-		atomic_store(&seg->live[i].sequence, entry->sequence);
+		make_live(seg, i);
 	}
 	lock_release(&seg->lock);
 	return FS_OK;
 }
 
+/* Reads the crossing maps, or forgets them if the last run had none. */
+static int load_crossings(struct segments *seg, struct parts_reader *reader)
+{
+	uint64_t length, bytes = (uint64_t)seg->found_segments * seg->crossings_bytes;
+	void *maps = &seg->table->entry[seg->segments], *others;
+	int rc = parts_next(reader, PARTS_CROSSINGS, 0, &length);
+
+	if (rc != FS_OK || length == bytes)
+		return rc == FS_OK ? parts_get(reader, maps) : rc;
+	others = mem_alloc(length + 1);
+	rc = others ? parts_get(reader, others) : FS_ENOMEM;
+	mem_free(others);
+	if (bytes)
+		crossings_forget(seg_crossings(seg, 0), bytes);
+	return rc;
+}
+
 int seg_load(struct segments *seg, struct parts_reader *reader)
 {
-	struct saved_table *table = mem_alloc(saved_bytes(seg));
+	uint64_t bytes = saved_bytes(seg->found_segments);
+	struct saved_table *table = mem_alloc(bytes);
 	int rc = FS_ENOMEM;
 
 	if (table)
-		rc = parts_take(reader, PARTS_SEGMENTS, 0, table, saved_bytes(seg));
+		rc = parts_take(reader, PARTS_SEGMENTS, 0, table, bytes);
 	if (rc == FS_OK)
 		rc = table_take(seg, table);
+	if (rc == FS_OK)
+		rc = load_crossings(seg, reader);
 	mem_free(table);
 	return rc;
 }
 
-int seg_keep(struct segments *seg)
+bool seg_was_in_file(const struct segments *seg, uint32_t segment)
 {
-	int rc;
+	return !seg->device->ops->allocate || seg_offset(seg, segment) + seg->segment_bytes <= seg->device->found_bytes;
+}
 
-	seg->super.first_epoch = seg->first_epoch;
-	rc = seg_store_super(seg);
-	if (rc != FS_OK)
-		health_error(seg, "a superblock write", errno);
-	return rc;
+bool seg_file_is_whole(const struct segments *seg)
+{
+	for (uint32_t i = 0; i < seg->segments; i++)
+		if (seg->live[i].state == SEG_LIVE && !seg_was_in_file(seg, i))
+			return false;
+	return true;
+}
+
+static bool grid_is_sound(const struct seg_entry *row)
+{
+	const struct layout_grid grid = layout_grid(row->sequence, row->data_bytes, row->granule, row->functions);
+
+	return memcmp(&grid, &row->grid, sizeof(grid)) == 0;
+}
+
+/* The cursor stands behind the newest segment, because segments are written in turn. */
+int seg_attach(struct segments *seg)
+{
+	const struct seg_table *table = seg->table;
+
+	if (table->segments != seg->segments || table->crossings_bytes != seg->crossings_bytes)
+		return FS_ECORRUPT;
+	for (uint32_t i = 0; i < seg->segments; i++)
+		if (table->entry[i].sequence != 0 &&
+		    (!row_is_sound(seg, &table->entry[i]) || !grid_is_sound(&table->entry[i])))
+			return FS_ECORRUPT;
+	lock_acquire(&seg->lock);
+	seg->residence_ms = table->residence_ms;
+	for (uint32_t i = 0; i < seg->segments; i++) {
+		if (table->entry[i].sequence == 0)
+			continue;
+		make_live(seg, i);
+		if (table->entry[i].sequence <= seg->newest_sequence)
+			continue;
+		seg->newest_sequence = table->entry[i].sequence;
+		seg->cursor = (i + 1) % seg->segments;
+	}
+	lock_release(&seg->lock);
+	return FS_OK;
+}
+
+void seg_drop(struct segments *seg, uint32_t segment)
+{
+	struct seg_live *live = seg_live_at(seg, segment);
+
+	lock_acquire(&seg->lock);
+	must(seg->taken_over && live->state == SEG_LIVE && atomic_load(&live->pins) == 0);
+	atomic_store(&live->sequence, 0);
+	live->state = SEG_FREE;
+	atomic_store(&seg->table->entry[segment].sequence, 0);
+	lock_release(&seg->lock);
 }
 
 void seg_forget(struct segments *seg)
@@ -118,7 +194,9 @@ void seg_forget(struct segments *seg)
 		atomic_store(&seg->live[i].sequence, 0);
 		seg->live[i].state = SEG_FREE;
 	}
-	memset(seg->table->entry, 0, seg->segments * sizeof(struct seg_entry));
+	memset(seg->table, 0, seg_region_bytes(seg->segments, seg->segment_bytes, seg->crossings_bytes != 0));
+	seg->table->segments = seg->segments;
+	seg->table->crossings_bytes = seg->crossings_bytes;
 	seg->cursor = 0;
 	seg->newest_sequence = seg->residence_ms = 0;
 	lock_release(&seg->lock);

@@ -14,7 +14,8 @@
 
 /* Sequence numbers are reserved in the superblock this many at a time. */
 #define SEQUENCE_BLOCK 1024u
-#define CAS_END ((uint64_t)1 << 63)
+#define CAS_END ((uint64_t)1 << 53)
+#define CLOCK_CAS_SHIFT 20
 
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes)
 {
@@ -65,6 +66,17 @@ static void attach_seed(struct layout_super *super, uint64_t seed)
 	fill_from(&rng, &super->hash_seed, sizeof(super->hash_seed));
 }
 
+/* A flash that has grown is the same one, if it ended cleanly: what is saved of it names its segments. */
+static enum seg_found found_on(const struct segments *seg, const struct layout_super *super)
+{
+	bool clean = super->clean_epoch != 0 && super->clean_epoch == super->attach_epoch;
+
+	if (super->segment_bytes != seg->segment_bytes || super->functions != seg->functions ||
+	    super->segments > seg->segments || (super->segments < seg->segments && !clean))
+		return SEG_FOUND_LAYOUT;
+	return clean ? SEG_FOUND_CLEAN : SEG_FOUND_UNCLEAN;
+}
+
 /* Reads the superblock or makes a new one. */
 static int attach_super(struct segments *seg, const struct seg_config *config)
 {
@@ -75,21 +87,24 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	if (rc == FS_EIO || rc == FS_ENOMEM)
 		return rc;
 	seg->found = SEG_FOUND_NONE;
+	/* Earlier versions gave out ids that clients with floating-point numbers round. */
+	if (rc == FS_OK && seg->super.cas_end > CAS_END)
+		rc = FS_EVERSION;
 	if (rc != FS_OK) {
 		report_lost(path, rc);
 		super_make(&seg->super, generation);
+		/* A client may still hold an id of a flash whose reserve was lost. */
+		if (rc != FS_ENOTFOUND)
+			seg_skip_cas(seg, seg_clock_cas());
 		if (config->seed)
 			attach_seed(&seg->super, config->seed);
 		return FS_OK;
 	}
-	if (seg->super.segment_bytes == seg->segment_bytes && seg->super.segments == seg->segments &&
-	    seg->super.functions == seg->functions) {
-		seg->found = seg->super.clean_epoch != 0 && seg->super.clean_epoch == seg->super.attach_epoch
-				     ? SEG_FOUND_CLEAN
-				     : SEG_FOUND_UNCLEAN;
+	seg->found = found_on(seg, &seg->super);
+	seg->found_segments = seg->super.segments;
+	memcpy(seg->found_uuid, seg->super.uuid, sizeof(seg->found_uuid));
+	if (seg->found != SEG_FOUND_LAYOUT)
 		return FS_OK;
-	}
-	seg->found = SEG_FOUND_LAYOUT;
 	/* A new UUID, so that saved state of the old layout no longer fits. Secret, seeds and reserves stay, so that
 	   neither a sequence number nor a CAS id is used again. */
 	log_notice("flash: %s has a different layout; starting empty", path);
@@ -97,22 +112,27 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	return FS_OK;
 }
 
-/* Makes the attach epoch and the first sequence numbers durable, before any segment is written. */
-static int begin_epoch(struct segments *seg)
+int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 {
-	struct layout_super *super = &seg->super;
+	struct layout_super *super = &seg->super, last = *super;
+	uint64_t first_epoch = super->first_epoch ? super->first_epoch : super->attach_epoch;
+	int rc;
 
+	must(!seg->taken_over);
 	super->segment_bytes = seg->segment_bytes;
 	super->segments = seg->segments;
 	super->functions = seg->functions;
 	super->flash_bytes = seg->device->bytes;
 	super->attach_epoch++;
 	super->clean_epoch = 0;
-	seg->first_epoch = super->first_epoch ? super->first_epoch : super->attach_epoch - 1;
-	super->first_epoch = 0;
-	seg->next_sequence = super->sequence_end;
+	super->first_epoch = keeps ? first_epoch : 0;
+	super->region_id = region_id;
 	super->sequence_end += SEQUENCE_BLOCK;
-	return super_store(seg->device, seg->clock, super);
+	rc = super_store(seg->device, seg->clock, super);
+	seg->taken_over = rc == FS_OK;
+	if (rc != FS_OK)
+		*super = last;
+	return rc;
 }
 
 static void init_locks(struct segments *seg, unsigned error_budget)
@@ -145,7 +165,8 @@ void seg_close(struct segments *seg)
 	mem_free(seg);
 }
 
-int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
+/* Does what seg_look does, on a device that is open already, which it owns from then on. */
+static int look_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
 {
 	struct segments *seg = mem_zalloc(sizeof(*seg));
 	int rc = FS_ENOMEM;
@@ -161,6 +182,7 @@ int seg_open_on(struct segments **out, const struct seg_config *config, void *ta
 	seg->segment_bytes = config->segment_bytes;
 	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
 	seg->functions = config->functions;
+	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
 	atomic_init(&seg->nowait, true);
 	init_locks(seg, config->error_budget);
@@ -176,8 +198,6 @@ int seg_open_on(struct segments **out, const struct seg_config *config, void *ta
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
 		rc = attach_super(seg, config);
-	if (rc == FS_OK)
-		rc = begin_epoch(seg);
 	if (rc != FS_OK) {
 		int error = errno;
 
@@ -185,13 +205,43 @@ int seg_open_on(struct segments **out, const struct seg_config *config, void *ta
 		errno = error;
 		return rc;
 	}
-	memset(table, 0, seg_region_bytes(seg->segments));
-	seg->table->segments = seg->segments;
+	allocate_begin(seg);
+	seg->next_sequence = seg->super.sequence_end;
 	*out = seg;
 	return FS_OK;
 }
 
+/* Makes an empty flash of one that was looked at. */
+static int begin_empty(struct segments **seg)
+{
+	int rc, error;
+
+	seg_forget(*seg);
+	rc = seg_take_over(*seg, false, 0);
+	if (rc == FS_OK)
+		return FS_OK;
+	error = errno;
+	seg_close(*seg);
+	*seg = NULL;
+	errno = error;
+	return rc;
+}
+
+int seg_open_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
+{
+	int rc = look_on(out, config, table, device);
+
+	return rc == FS_OK ? begin_empty(out) : rc;
+}
+
 int seg_open(struct segments **out, const struct seg_config *config, void *table)
+{
+	int rc = seg_look(out, config, table);
+
+	return rc == FS_OK ? begin_empty(out) : rc;
+}
+
+int seg_look(struct segments **out, const struct seg_config *config, void *table)
 {
 	struct seg_config rounded = *config;
 	struct dev *device = config->device;
@@ -199,11 +249,11 @@ int seg_open(struct segments **out, const struct seg_config *config, void *table
 
 	*out = NULL;
 	if (device)
-		return seg_open_on(out, config, table, device);
+		return look_on(out, config, table, device);
 	rounded.flash_bytes &= ~(uint64_t)(SEG_PAGE - 1);
 	if (rc == FS_OK)
 		rc = dev_open(&device, &rounded);
-	return rc == FS_OK ? seg_open_on(out, &rounded, table, device) : rc;
+	return rc == FS_OK ? look_on(out, &rounded, table, device) : rc;
 }
 
 void seg_get_info(const struct segments *seg, struct seg_info *out)
@@ -214,13 +264,17 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 		.flash_bytes = seg->device->bytes,
 		.hash_seed = seg->super.hash_seed,
 		.attach_epoch = seg->super.attach_epoch,
+		.region_id = seg->super.region_id,
+		.cas_end = seg->super.cas_end,
 		.found = seg->found,
 		.direct = seg->device->direct,
 		.block_device = seg->device->block_device,
 		.offline = health_offline(seg),
+		.crossings = seg->crossings_bytes > 0,
 		.staging_bytes = writer_staging_bytes(seg->segment_bytes),
 	};
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
+	memcpy(out->found_uuid, seg->found_uuid, sizeof(out->found_uuid));
 }
 
 int seg_store_super(struct segments *seg)
@@ -243,13 +297,33 @@ int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint6
 	seg->super.cas_end = begin + count;
 	rc = seg_store_super(seg);
 	if (rc != FS_OK) {
-		/* The write may have arrived, so the range is given up: no id is given out twice. */
+		/* Nobody gets an id of the range, so that the next call may reserve it again. */
+		seg->super.cas_end = begin;
 		health_error(seg, "a superblock write", errno);
 		return rc;
 	}
 	*first = begin;
 	*end = begin + count;
 	return FS_OK;
+}
+
+void seg_skip_cas(struct segments *seg, uint64_t to)
+{
+	must(to >= seg->super.cas_end);
+	seg->super.cas_end = to;
+}
+
+void seg_return_cas(struct segments *seg, uint64_t from)
+{
+	must(from <= seg->super.cas_end);
+	seg->super.cas_end = from;
+	if (seg_store_super(seg) != FS_OK)
+		health_error(seg, "a superblock write", errno);
+}
+
+uint64_t seg_clock_cas(void)
+{
+	return (uint64_t)clk_wall_seconds() << CLOCK_CAS_SHIFT;
 }
 
 int seg_reserve_sequence(struct segments *seg)

@@ -61,12 +61,11 @@ struct seg_config {
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions; /* 1 .. SEG_MAX_FUNCTIONS */
 	enum seg_direct direct;
-	/* seg_open calls it every few MiB while it writes a new file. May be NULL. */
-	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
-	void *progress_context;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
 	uint64_t
 		seed; /* of UUID, secret and hashes of a new flash; 0: from the kernel, as anything but a simulation needs */
+	bool crossings; /* keep in memory which pages have a record that crosses their end, so that reads take fewer pages */
+	bool look_only; /* for seg_look and seg_close alone: the flash is neither made nor changed nor locked */
 	unsigned error_budget; /* errors within a minute before the device is taken offline; 0: 16 */
 };
 
@@ -83,17 +82,18 @@ FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
    a file of full size, or a path that seg_open will refuse with a reason. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
 
-/* Returns the bytes of region memory that the segment table takes. */
-uint64_t seg_region_bytes(uint32_t segments);
+/* Returns the bytes of region memory that the segment table takes. With crossings it has the pages' crossing maps too
+   (seg_config): half a byte for each page of a segment of segment_bytes. */
+uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossings);
 
 /*
- * Opens the flash, locks it against a second daemon, preallocates a new or too small file by writing zeros, and
+ * Opens the flash, locks it against a second daemon, reserves the space of a new or too small file, and
  * reads or makes the superblock. All segments start FREE; seg_load may fill them after that. A present superblock
  * gives UUID, secret, hash seed, next sequence and the CAS reserve; a broken or unknown one is reported in
  * the log and replaced. The attach epoch is raised and the clean mark erased, durably, before this returns. Blocks
- * on the device: preallocation may take minutes.
+ * on the device. Blocks beyond the first 16 MiB are left to seg_allocate.
  *
- * table: zeroed region memory of seg_region_bytes(), not owned. On success the caller closes *out by
+ * table: zeroed region memory of seg_region_bytes() for these segments and crossings, not owned. On success the caller closes *out by
  * seg_close; on failure *out is NULL and config->device, if given, is closed.
  *
  * FS_EBUSY: another daemon has it. FS_ESYS: a system call failed (errno); with errno ENOSPC the file doesn't
@@ -102,8 +102,41 @@ uint64_t seg_region_bytes(uint32_t segments);
  * is out of range. FS_EIO, FS_ENOMEM.
  */
 FS_MUST_CHECK int seg_open(struct segments **out, const struct seg_config *config, void *table);
+
+/*
+ * The same in two steps, for a start that first judges what the last run has left. seg_look opens the flash and only
+ * reads: with the codes of seg_open, and without a look at the table. Then the caller fills the table by one of
+ * seg_attach, seg_load and seg_forget, and calls seg_take_over before anything else is done with the segments.
+ *
+ * seg_take_over makes the flash this start's, by one write of the superblock, which is durable when it returns: the
+ * attach epoch is raised, the clean mark erased, the first sequence numbers are reserved. keeps: segments of earlier
+ * starts are live, which readers like flashield-inspect learn from it. region_id: a random number of the region in which
+ * the index lies from now on; 0: in none that outlives the process. FS_OK; FS_EIO with errno, FS_ENOMEM: the flash may
+ * be this start's, or still the last one's.
+ */
+FS_MUST_CHECK int seg_look(struct segments **out, const struct seg_config *config, void *table);
+FS_MUST_CHECK int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id);
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
+
+/* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, or is
+   missing in a folder where it could be made. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
+   (errno), FS_ENOMEM. Any thread; reads the file's start. */
+FS_MUST_CHECK int seg_check_path(const char *path);
+/*
+ * A file is made by writing zeros, in order of offset. A segment is written once all of its bytes have been, so that the
+ * flash comes into use bit by bit; the cleaner does it beside its other work. A file that was cut in between, by a stop
+ * or a kill, is continued. A complete file and a block device have nothing to do.
+ */
+
+/* Writes zeros until one more segment may be written, all are there, or stop, asked after each 4 MiB, returns true. Does
+   nothing while the device is offline. True: there is more to do at once. After an error false, and it tries again in a
+   minute: without room (a log line tells) the allocated segments are used meanwhile. The cleaner; waits for the device. */
+FS_MUST_CHECK bool seg_allocate(struct segments *seg, bool (*stop)(void *context), void *context);
+/* Returns the number of segments, from the first one on, that may be written. Any thread, no lock. */
+uint32_t seg_allocated(const struct segments *seg);
+/* Returns the bytes that may be written, from the beginning of the flash; flash_bytes when it is complete. Any thread. */
+uint64_t seg_allocated_bytes(const struct segments *seg);
 
 /* A device in memory whose requests are done as soon as they are submitted, for simulations: seg_config.device. Its
    bytes are zeros and take memory once they are written. NULL: there is no memory. seg_open, or seg_close later, frees
@@ -115,7 +148,8 @@ enum seg_found {
 	SEG_FOUND_NONE, /* no flash, or one whose superblock this version can't use */
 	SEG_FOUND_LAYOUT, /* a flash with other segments or functions; it has a new UUID now */
 	SEG_FOUND_UNCLEAN, /* a flash of this layout, whose last start didn't call seg_end_clean */
-	SEG_FOUND_CLEAN /* a flash of this layout, whose last start ended with seg_end_clean */
+	/* A flash of this layout, or with fewer segments of the same size, whose last start ended with seg_end_clean. */
+	SEG_FOUND_CLEAN
 };
 
 struct seg_info {
@@ -123,26 +157,37 @@ struct seg_info {
 	uint64_t segment_bytes, flash_bytes;
 	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];
-	uint64_t attach_epoch; /* of this start; the last one's is one less */
+	uint8_t found_uuid[16]; /* that the flash had before this start; zeros: it is new */
+	uint64_t attach_epoch; /* of the last start; of this one from seg_take_over on */
+	uint64_t region_id; /* of that start's region; 0: none */
+	uint64_t cas_end; /* CAS ids below may have been given out */
 	enum seg_found found;
-	bool direct, block_device, offline;
+	bool direct, block_device, offline, crossings; /* crossings: as in seg_config */
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
-/* Fills out. All fields but offline are constant after seg_open. Any thread, no lock. */
+/* Fills out. All fields but offline and cas_end are constant after seg_open or seg_take_over. Any thread, no lock. */
 void seg_get_info(const struct segments *seg, struct seg_info *out);
 
 /* Reserves count CAS ids, from *first to below *end, durably (two page writes) before it returns. No two
    calls reserve the same id, in this life of the flash or an earlier one. FS_ENOMEM, FS_EIO: no id of the
-   range may be given out, call again. FS_ERANGE: count is 0, or 2^63 is reached. Waits for the device. The
+   range may be given out, call again. FS_ERANGE: count is 0, or 2^53 is reached. Waits for the device. The
    cleaner, or before other threads run. */
 FS_MUST_CHECK int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end);
+/* Lets the next reservation begin at this id, because those between were given out without one. The cleaner. */
+void seg_skip_cas(struct segments *seg, uint64_t to);
+/* Gives back the reserved ids from this one on, durably: none of them was given out, and none will be before the flash
+   is opened again. When the write fails, they are lost or not. Waits for the device. The only thread. */
+void seg_return_cas(struct segments *seg, uint64_t from);
+/* Returns the first id of this second's 2^20 of the wall clock, for ids without a reservation. It is below 2^53 until
+   the year 2242. Any thread. */
+uint64_t seg_clock_cas(void);
 
 /* ---- restart --------------------------------------------------------------------------------- */
 
 /*
  * A clean end, in this order, when no other thread uses seg any more: seg_save into a state file, parts_finish, then
- * seg_end_clean. The next start that finds SEG_FOUND_CLEAN and a state file with the same UUID and the epoch before its
- * own may call seg_load, before anything else is done with the segments.
+ * seg_end_clean. A start that finds SEG_FOUND_CLEAN and a state file with the same UUID and epoch may call seg_load
+ * before seg_take_over. After any other end it may call seg_attach, if the region is that run's.
  */
 
 /* Writes the table of LIVE segments into a state file. Segments in any other state are left out: they are free
@@ -151,15 +196,53 @@ void seg_save(const struct segments *seg, struct parts_writer *writer);
 /* Writes the clean mark durably. Nothing else may be done with seg after that than seg_close. FS_OK; FS_EIO, FS_ENOMEM:
    whether the mark is there is unknown. Waits for the device. */
 FS_MUST_CHECK int seg_end_clean(struct segments *seg);
-/* Makes LIVE the segments that seg_save has written. All segments are FREE before. FS_OK; FS_ECORRUPT: a value is out of
+/* Makes LIVE the segments that seg_save has written. All segments are FREE before; those that the flash has grown by
+   stay so, and come next. FS_OK; FS_ECORRUPT: a value is out of
    its range; codes of parts_get: the caller then calls seg_forget. FS_ENOMEM. */
 FS_MUST_CHECK int seg_load(struct segments *seg, struct parts_reader *reader);
-/* Notes in the superblock, for readers of the flash like flashield-inspect, that segments of earlier starts may be live.
-   Called once seg_load counts. FS_OK; FS_EIO, FS_ENOMEM: such readers may take these segments for free. Waits for the
-   device. */
-FS_MUST_CHECK int seg_keep(struct segments *seg);
-/* Makes all segments FREE as after seg_open, when seg_load or a later step of the start has failed. */
+/* Do all LIVE segments lie within the bytes that the file had when it was opened? False: its end was cut off since they
+   were written. */
+FS_MUST_CHECK bool seg_file_is_whole(const struct segments *seg);
+/* Makes LIVE the segments that have a row in the table, which lies in the region of the last run; only reads it. FS_OK;
+   FS_ECORRUPT: a value is out of its range; the caller then calls seg_forget, once the region may be written to. */
+FS_MUST_CHECK int seg_attach(struct segments *seg);
+/* After seg_attach and seg_take_over: a LIVE segment is FREE, and its row is empty. */
+void seg_drop(struct segments *seg, uint32_t segment);
+/* Makes all segments FREE and the table empty, when a start is cold, or a step of it has failed. */
 void seg_forget(struct segments *seg);
+
+/* ---- after a crash of the host (adopt.c), and filters of the last run (filter.c) --------------- */
+
+/* From now on a segment is LIVE only once all of it is durable, which seg_write waits for. Before the first write. */
+void seg_set_durable(struct segments *seg);
+/* All segments are FREE, and some will be adopted; this one is the newest of them. FS_OK; FS_EINVAL: there is no such
+   segment, or its sequence was never given out. Before the cleaner runs. */
+FS_MUST_CHECK int seg_adopt_begin(struct segments *seg, uint32_t newest, uint64_t sequence);
+
+struct seg_adopted {
+	uint32_t objects, extents;
+	uint64_t record_bytes;
+	void *filter; /* as seg_write got it; mem_free frees it. NULL: none, or it can't be read */
+	size_t filter_length;
+};
+/*
+ * Makes a FREE segment LIVE if header and footer on flash are whole and have this sequence. FS_OK. FS_ECORRUPT: they are
+ * not, or belong to another sequence; FS_EIO, FS_ENOMEM: they can't be read. It is FREE then. The cleaner; waits for the
+ * device.
+ */
+FS_MUST_CHECK int seg_adopt(struct segments *seg, uint32_t segment, uint64_t sequence, struct seg_adopted *out);
+/*
+ * Reads the filter of a LIVE segment from its footer. FS_OK: *filter is as seg_write got it, and the caller frees it by
+ * mem_free, or it is NULL, with *length 0: the segment was written without one. FS_ECORRUPT: footer or filter is damaged;
+ * FS_EIO, FS_ENOMEM. *filter is NULL after these. The cleaner; waits for the device.
+ */
+FS_MUST_CHECK int seg_read_filter(struct segments *seg, uint32_t segment, void **filter, size_t *length);
+/* Notes the length of a record that a walk of an adopted segment has met, in order of offset, for seg_read_length. The
+   cleaner; other threads may read from the segment meanwhile. */
+void seg_note_record(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t length);
+/* Raises the attach epoch durably, so that whatever names the present one is of an earlier run. FS_OK, FS_EIO, FS_ENOMEM.
+   The cleaner; waits for the device. */
+FS_MUST_CHECK int seg_raise_epoch(struct segments *seg);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -275,8 +358,9 @@ uint64_t seg_position(const struct segments *seg, uint32_t segment, uint64_t pla
 /* The inverse of seg_position: returns the least function, not below `from`, that leads the place to this offset;
    SEG_MAX_FUNCTIONS when there is none. Called like seg_position. */
 unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t place, uint64_t offset, unsigned from);
-/* Returns L of the segment, in bytes: the length of a first read from a position. Called like seg_position. */
-uint32_t seg_read_length(const struct segments *seg, uint32_t segment);
+/* Returns the length of a first read from a position, in bytes: L of the segment, or less where the segment's crossing map
+   says so. Nearly always it covers the record. Called like seg_position. */
+uint64_t seg_read_length(const struct segments *seg, uint32_t segment, uint64_t offset);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -455,6 +539,8 @@ struct seg_status {
 	uint64_t record_bytes_live;
 	uint64_t residence_ms; /* last measured: write to reclaim; 0 before the first */
 	uint64_t busy_ms; /* seg_busy_ms */
+	uint64_t allocated_bytes; /* seg_allocated_bytes */
+	int allocate_error; /* errno of the last try to allocate more; 0: it went well, or there was none */
 	bool offline;
 	char offline_reason[128];
 };

@@ -17,15 +17,21 @@
 
 #include "base/assert.h"
 #include "base/lock.h"
+#include "segments/crossings_internal.h"
 #include "segments/device_internal.h"
 #include "segments/layout.h"
 
 struct stream;
 
-/* A segment in region memory: no pointers, nothing that a restart would have to recompute. All times are the
-   clock's, all offsets from the segment's start, in bytes. */
+/*
+ * A segment in region memory: no pointers, nothing that a restart would have to recompute. All times are the
+ * clock's, all offsets from the segment's start, in bytes.
+ *
+ * A killed cleaner leaves a row that counts or one that doesn't: sequence is written last, once the segment is whole on
+ * the device and before its first slot, and it is 0 again before the segment's first byte is overwritten.
+ */
 struct seg_entry {
-	uint64_t sequence; /* 0: the segment holds nothing that may be read */
+	_Atomic uint64_t sequence; /* 0: the segment holds nothing that may be read */
 	uint64_t data_offset, data_bytes;
 	uint64_t footer_offset;
 	uint64_t extents_bytes;
@@ -48,7 +54,8 @@ struct offsets_list {
 /* In region memory. segments is constant after open. */
 struct seg_table {
 	uint32_t segments;
-	uint32_t reserved;
+	uint32_t crossings_bytes; /* of a segment's crossing map; 0: there are none. The maps follow the entries */
+	uint64_t residence_ms; /* as in struct segments */
 	struct seg_entry entry[];
 };
 
@@ -64,6 +71,8 @@ struct seg_live {
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
 #define HEALTH_ERRORS_MAX 64u
+/* Why a device went offline: what must work before the cause counts as gone. */
+enum health_cause { HEALTH_WRITES, HEALTH_READS, HEALTH_FILE };
 /* lock covers all of it, for writing and reading; offline may be read without. */
 struct seg_health {
 	struct lock lock;
@@ -75,6 +84,9 @@ struct seg_health {
 	uint64_t retry_after_ms; /* the wait that ends then */
 	uint64_t pause_ms; /* the first wait of the last time offline; 0: the next time begins with the shortest */
 	uint64_t back_at_ms; /* the device was last back online then */
+	enum health_cause cause; /* of the last time offline */
+	uint64_t look_at_ms; /* the cleaner looks after the file then; cleaner only */
+	bool away; /* the file is not at its path, which was told; cleaner only */
 	uint64_t patience_ms; /* a read that takes longer is no answer; 0: no limit */
 	uint64_t corrupt; /* records that failed their check and are not reported yet */
 	uint64_t corrupt_report_at_ms;
@@ -93,10 +105,13 @@ struct segments {
 	uint64_t segment_bytes;
 	uint32_t segments;
 	uint32_t functions;
+	uint32_t crossings_bytes; /* as in struct seg_table */
 	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
 	struct layout_super super;
 	enum seg_found found;
-	uint64_t first_epoch; /* of super once segments are taken over */
+	uint8_t found_uuid[16]; /* of the flash that was found, before one of another layout got a new one */
+	uint32_t found_segments; /* of the flash that was found; at most segments where that one may be loaded */
+	bool taken_over; /* seg_take_over has succeeded; the opening thread's */
 	struct seg_table *table;
 	struct seg_live *live;
 
@@ -118,6 +133,11 @@ struct segments {
 	struct seg_health health;
 	_Atomic uint64_t busy_since_ms; /* the cleaner waits for the device since then, plus 1; 0: it doesn't wait */
 	struct submitter *submitter;
+	/* Of the allocation: the next try, after an error; the tenth that was last told. Cleaner only. */
+	uint64_t allocate_at_ms;
+	unsigned allocate_tenth;
+	_Atomic int allocate_error; /* errno of the last try, 0: it went well. Written by the cleaner */
+	bool durable; /* seg_set_durable */
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
@@ -145,16 +165,34 @@ static inline struct seg_live *seg_live_at(const struct segments *seg, uint32_t 
 	return live;
 }
 
+/* Returns the segment's crossing map; NULL: there is none. Any thread. */
+static inline crossing_pair *seg_crossings(const struct segments *seg, uint32_t number)
+{
+	if (seg->crossings_bytes == 0)
+		return NULL;
+	return (crossing_pair *)&seg->table->entry[seg->segments] + (uint64_t)number * seg->crossings_bytes;
+}
+
 /* Returns where a segment begins on the device, in bytes. Any thread. */
 static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }
 
+/* ---- allocate.c ---- */
+
+/* Notes in the log that a file is still to be made. */
+void allocate_begin(const struct segments *seg);
+
 /* ---- segments.c ---- */
 
 /* Writes the superblock as it is in seg->super, while seg_busy_ms counts. Codes of super_store. */
 FS_MUST_CHECK int seg_store_super(struct segments *seg);
+
+/* ---- restart.c ---- */
+
+/* Does the segment lie within the bytes that the file had when it was opened? */
+FS_MUST_CHECK bool seg_was_in_file(const struct segments *seg, uint32_t segment);
 
 /* ---- superblock.c ---- */
 
@@ -174,9 +212,11 @@ FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struc
    HEALTH_ERRORS_MAX for that many. */
 void health_init(struct seg_health *health, unsigned budget);
 void health_fini(struct seg_health *health);
-/* Counts an I/O that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
-   of the log line, "a read". Any thread; takes a leaf lock and may log. */
+/* Counts a write that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
+   of the log line, "a write". Any thread; takes a leaf lock and may log. */
 void health_error(struct segments *seg, const char *what, int error);
+/* The same of a read. */
+void health_read_error(struct segments *seg, int error);
 /* Is the device offline? Any thread, no lock. */
 static inline bool health_offline(const struct segments *seg)
 {
@@ -186,10 +226,12 @@ static inline bool health_offline(const struct segments *seg)
 void health_silent(struct segments *seg, uint64_t patience_ms);
 /* Takes the device offline because a write failed with this errno and every segment is retired now. */
 void health_none_left(struct segments *seg, int error);
-/* Notes that a segment was written: the next time offline begins with the shortest wait. */
+/* Notes that a segment was written. If failed writes were the cause of the last time offline, the next one begins with
+   the shortest wait. */
 void health_proven(struct segments *seg);
-/* Returns true while online. Offline, it tries the device again when the next try is due, and waits for it however long
-   that takes; when the device is back, retired segments are free again. */
+/* Returns true while online; every few seconds it looks after the flash file, and takes a shortened one offline. Offline,
+   it tries the device again when the next try is due, and waits for it however long that takes; when the device is
+   back, retired segments are free again. The cleaner. */
 FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* ---- table.c ---- */
@@ -223,6 +265,13 @@ uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t position
 void offsets_put(struct offsets_list *list, uint64_t step);
 /* Takes the step at *at, and moves *at behind it; false when offsets_put doesn't make such a list. Any thread. */
 FS_MUST_CHECK bool offsets_take(const struct offsets_list *list, uint64_t *at, uint64_t *step);
+/* filter.c. Reads so many bytes at that offset of the device; both and the buffer are multiples of a page. FS_OK, FS_EIO,
+   which is counted against the error budget. The cleaner; waits for the device. */
+FS_MUST_CHECK int segment_read(struct segments *seg, void *buffer, uint64_t bytes, uint64_t offset);
+/* filter.c. Does what seg_read_filter does, for a footer that was judged, which begins at that offset of the segment. */
+FS_MUST_CHECK int filter_read(struct segments *seg, uint32_t segment, uint64_t footer_offset,
+			      const struct layout_footer *footer, void **filter, size_t *length);
+
 /* Fills in the footer's tail for that header, list and filter (NULL with length 0: none). */
 void footer_make(const struct segments *seg, const struct layout_header *header, const struct offsets_list *list,
 		 const void *filter, uint64_t filter_length, struct layout_footer *out);

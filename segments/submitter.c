@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "segments/segments_internal.h"
 
 struct submitter {
@@ -166,7 +167,7 @@ void submitter_take(struct submitter *submitter, struct dev_io *io, unsigned hol
 		submitter_append(&submitter->first, &submitter->last, io);
 	}
 	if (!submitter->started)
-		submitter->started = pthread_create(&submitter->thread, NULL, submitter_run, submitter) == 0;
+		submitter->started = thread_start(&submitter->thread, submitter_run, submitter) == 0;
 	if (!submitter->started) {
 		log_warn("flash: no submitter thread could be started; a worker waits for the device instead");
 		alone = true;

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "segments/segments_internal.h"
 
-#define FIRST_CAS_SHIFT 24
+#define NUMBERS_END (1ull << 62) /* of generations, epochs and sequences, which rise one by one */
 
 static uint64_t checksum_of(const struct layout_super *super)
 {
@@ -48,6 +48,13 @@ bool super_foreign(const uint8_t *start)
 		memcmp(segment, LAYOUT_HEADER_MAGIC, sizeof(((struct layout_header *)0)->magic)) != 0);
 }
 
+/* Numbers that no daemon reaches would run over later, or have been given out already. */
+static bool numbers_are_sound(const struct layout_super *super)
+{
+	return super->generation < NUMBERS_END && super->attach_epoch < NUMBERS_END && super->cas_end >= 1 &&
+	       super->sequence_end >= 1 && super->sequence_end < NUMBERS_END;
+}
+
 /* Judges one copy. FS_OK, FS_ENOTFOUND (blank), FS_ECORRUPT or FS_EVERSION. */
 static int judge_super(const struct layout_super *super)
 {
@@ -60,7 +67,7 @@ static int judge_super(const struct layout_super *super)
 	    (super->features.incompatible & ~LAYOUT_KNOWN_INCOMPATIBLE) ||
 	    (super->features.ro_compatible & ~LAYOUT_KNOWN_RO_COMPATIBLE))
 		return FS_EVERSION;
-	return FS_OK;
+	return numbers_are_sound(super) ? FS_OK : FS_ECORRUPT;
 }
 
 int super_load(struct dev *device, struct layout_super *out, uint64_t *generation)
@@ -96,8 +103,6 @@ int super_load(struct dev *device, struct layout_super *out, uint64_t *generatio
 
 void super_make(struct layout_super *super, uint64_t generation)
 {
-	uint64_t now_s = (uint64_t)clk_wall_seconds();
-
 	memset(super, 0, sizeof(*super));
 	memcpy(super->magic, LAYOUT_SUPER_MAGIC, sizeof(super->magic));
 	super->version = LAYOUT_VERSION;
@@ -106,11 +111,9 @@ void super_make(struct layout_super *super, uint64_t generation)
 	rng_secret(super->uuid, sizeof(super->uuid));
 	rng_secret(super->secret, sizeof(super->secret));
 	rng_secret(&super->hash_seed, sizeof(super->hash_seed));
-	/* A client may still hold a CAS id of a lost flash, and the reserve was lost with the flash. The wall clock
-	   replaces it: 2^24 ids a second are more than any server uses, and stay below 2^63. */
-	super->cas_end = now_s << FIRST_CAS_SHIFT;
+	super->cas_end = 1;
 	super->sequence_end = 1;
-	super->created_s = now_s;
+	super->created_s = (uint64_t)clk_wall_seconds();
 }
 
 int super_store(struct dev *device, const struct clk *clock, struct layout_super *super)

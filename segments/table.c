@@ -15,19 +15,21 @@
 #include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
 
-uint64_t seg_region_bytes(uint32_t segments)
+uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossings)
 {
-	return sizeof(struct seg_table) + (uint64_t)segments * sizeof(struct seg_entry);
+	uint64_t map_bytes = crossings ? crossings_bytes(segment_bytes) : 0;
+
+	return sizeof(struct seg_table) + segments * (sizeof(struct seg_entry) + map_bytes);
 }
 
-/* The first segment from the cursor on that isn't retired. Without the lock: the caller is the cleaner, which alone
-   writes states. */
+/* The first segment from the cursor on that isn't retired and has its blocks. Without the lock: the caller is the
+   cleaner, which alone writes states. */
 static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
-	uint32_t at = seg->cursor;
+	uint32_t at = seg->cursor, allocated = seg_allocated(seg);
 
 	for (uint32_t n = 0; n < seg->segments; n++, at = (at + 1) % seg->segments) {
-		if (seg->live[at].state == SEG_RETIRED)
+		if (seg->live[at].state == SEG_RETIRED || at >= allocated)
 			continue;
 		*segment = at;
 		*state = seg->live[at].state;
@@ -156,11 +158,23 @@ unsigned seg_function_at(const struct segments *seg, uint32_t segment, uint64_t 
 	return SEG_MAX_FUNCTIONS;
 }
 
-uint32_t seg_read_length(const struct segments *seg, uint32_t segment)
+uint64_t seg_read_length(const struct segments *seg, uint32_t segment, uint64_t offset)
 {
 	uint32_t length = seg->table->entry[segment].longest_999;
+	const crossing_pair *map = seg_crossings(seg, segment);
 
-	return length > SEG_RECORD_HEADER ? length : SEG_RECORD_HEADER;
+	if (length < SEG_RECORD_HEADER)
+		length = SEG_RECORD_HEADER;
+	return map ? crossings_read_length(map, offset, length) : length;
+}
+
+void seg_note_record(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t length)
+{
+	crossing_pair *map = seg_crossings(seg, segment);
+
+	must(offset < seg->segment_bytes && length > 0);
+	if (map)
+		crossings_note(map, offset, length);
 }
 
 uint64_t seg_written_at_ms(const struct segments *seg, uint32_t segment)
@@ -234,9 +248,9 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 	if (!wait_for_pins(seg, live, timeout_ms))
 		return FS_EBUSY;
 	lock_acquire(&seg->lock);
-	seg->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
+	seg->residence_ms = seg->table->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
 	change_state(seg, live, SEG_FREE);
-	entry->sequence = 0;
+	atomic_store(&entry->sequence, 0);
 	lock_release(&seg->lock);
 	ctr_add(CTR_segments_reclaimed, 1);
 	if (events_on(EVENT_FLASH))
@@ -277,4 +291,6 @@ void seg_get_status(const struct segments *seg, struct seg_status *out)
 		memcpy(out->offline_reason, seg->health.reason, sizeof(out->offline_reason));
 	lock_release(&mutable->health.lock);
 	out->busy_ms = seg_busy_ms(seg);
+	out->allocated_bytes = seg_allocated_bytes(seg);
+	out->allocate_error = atomic_load(&seg->allocate_error);
 }

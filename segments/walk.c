@@ -58,7 +58,7 @@ static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 	walk->from = from;
 	walk->to = error == 0 ? to : from;
 	if (error != 0)
-		health_error(seg, "a read", -error);
+		health_read_error(seg, -error);
 	return error == 0 ? FS_OK : FS_EIO;
 }
 

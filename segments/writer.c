@@ -89,16 +89,21 @@ static void put_records(struct job *job)
 {
 	const struct seg_plan *plan = job->plan;
 	uint64_t before = SEG_PAGE, bytes = 0;
+	crossing_pair *map = seg_crossings(job->seg, job->segment);
 
+	if (map)
+		crossings_clear(map, job->seg->crossings_bytes);
 	for (uint32_t n = 0; n < plan->count && !job->stream.error; n++) {
-		uint64_t offset = plan->placed[n].offset;
+		uint64_t offset = plan->placed[n].offset, length;
 
 		if (n == plan->extents)
 			before = plan->data_offset;
 		offsets_put(&job->offsets,
 			    (offset - before) / (n < plan->extents ? LAYOUT_EXTENT_ALIGN : plan->granule));
 		before = offset;
-		bytes += put_record(job, n);
+		length = put_record(job, n);
+		seg_note_record(job->seg, job->segment, offset, length);
+		bytes += length;
 	}
 	must(job->stream.error || bytes == plan->stats.placed_bytes);
 }
@@ -124,8 +129,8 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 	struct segments *seg = job->seg;
 	struct seg_entry *entry = &seg->table->entry[job->segment];
 
+	must(entry->sequence == 0);
 	*entry = (struct seg_entry){
-		.sequence = header->sequence,
 		.data_offset = header->data_offset,
 		.data_bytes = header->data_bytes,
 		.footer_offset = header->footer_offset,
@@ -140,6 +145,7 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 		.table_id = header->table_id,
 		.grid = layout_grid(header->sequence, header->data_bytes, header->granule, header->functions),
 	};
+	atomic_store_explicit(&entry->sequence, header->sequence, memory_order_release);
 }
 
 static int segment_write_start(struct job *job)
@@ -175,7 +181,11 @@ static int segment_write_out(struct job *job, struct layout_header *header)
 	if (job->stream.error)
 		return job->stream.error;
 	device_asked(seg);
-	job->stream.error = seg->device->ops->settle(seg->device, seg_offset(seg, job->segment), seg->segment_bytes);
+	if (seg->durable)
+		job->stream.error = seg->device->ops->flush(seg->device);
+	if (!job->stream.error)
+		job->stream.error =
+			seg->device->ops->settle(seg->device, seg_offset(seg, job->segment), seg->segment_bytes);
 	device_answered(seg);
 	return job->stream.error;
 }

@@ -17,17 +17,37 @@
 #include "server/admin/admin.h"
 #include "server/admin/reload.h"
 #include "server/auth/auth.h"
+#include "server/build_info.h"
+#include "server/check_config.h"
 #include "server/conn/server.h"
+#include "server/failed_start.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
+#include "server/opening.h"
 #include "server/process.h"
 #include "server/proto/proto.h"
 #include "server/seccomp.h"
 #include "server/service.h"
+#include "server/stop.h"
 #include "server/store/store.h"
+
+#define FOLDER_BYTES 8200 /* of the daemon's folder and of a path in it */
+
+/* With -d the daemon leaves its folder before it saves its state. */
+static const char *from_root(const char *path, char out[FOLDER_BYTES])
+{
+	char *absolute = path ? conf_absolute(path) : NULL;
+
+	if (absolute)
+		snprintf(out, FOLDER_BYTES, "%s", absolute);
+	free(absolute);
+	return path ? out : NULL;
+}
 
 static void store_config_from(const struct conf *conf, struct store_config *out)
 {
+	static char state_dir[FOLDER_BYTES], region_dir[FOLDER_BYTES];
+
 	store_config_init(out);
 	out->memory_bytes = conf->memory_limit_bytes;
 	out->max_item_bytes = (uint32_t)conf->max_item_size_bytes;
@@ -40,6 +60,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->segment_bytes = conf->segment_size_bytes;
 	out->flash_object_bytes = (uint32_t)conf->flash_object_size_bytes;
 	out->filter_bits = conf->filter_bits;
+	out->filter = conf->filter == CONF_FILTER_CUCKOO ? FIDX_FILTER_CUCKOO : FIDX_FILTER_BLOOM;
 	out->tag_bits = conf->tag_bits == CONF_AUTO ? 0 : (unsigned)conf->tag_bits;
 	out->functions = (unsigned)conf->hash_functions;
 	out->placement = conf->placement == CONF_PLACEMENT_PAPER ? SEG_PLACE_PAPER : SEG_PLACE_SWEEP;
@@ -47,6 +68,10 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->clock_mode = conf->clock_mode == CONF_CLOCK_MFU ? FIDX_CLOCK_MFU : FIDX_CLOCK_LRU;
 	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	out->hot_fraction = conf->hot_fraction;
+	out->promotion = (struct store_promotion){ .rule = (enum store_promote)conf->promote,
+						   .share = conf->promote_share,
+						   .width = (unsigned)conf->promote_width,
+						   .threshold = conf->promote_threshold };
 	out->flash_write_limit = units_rate_bytes(conf->flash_write_limit);
 	out->flash_write_dwpd = units_rate_dwpd(conf->flash_write_limit);
 	out->flash_write_ratio = conf->flash_write_ratio;
@@ -58,9 +83,15 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->flashiness_horizon_ms = conf->flashiness_horizon_us / 1000;
 	out->training_window_ms = conf->training_window_us / 1000;
 	out->app_delimiter = conf->app_delimiter;
-	out->state_dir = conf->state_dir;
+	out->state_dir = from_root(conf->state_dir, state_dir);
+	out->region_dir = from_root(conf->region_dir, region_dir);
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;
+	out->daemon = stop_name(conf);
+	out->journal = conf->journal == CONF_JOURNAL_SYNC;
 }
+
+_Static_assert((int)CONF_PROMOTE_SKETCH == STORE_PROMOTE_SKETCH && (int)CONF_PROMOTE_LRU == STORE_PROMOTE_LRU,
+	       "the option's words stand in the order of the rules");
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&
 		       (int)CONF_ADMISSION_READ_OR_SECOND_HIT == CLF_ADMIT_READ_OR_SECOND_HIT &&
@@ -93,12 +124,7 @@ static int open_models(struct server *server, char reason[256])
 
 static int report_failed_start(const char *reason, int exit_code)
 {
-	if (log_to_journal())
-		log_event(LOG_LEVEL_ERROR, "start_failed", LOG_FIELDS(LOG_NUMBER("EXIT_CODE", exit_code)), "%s",
-			  reason);
-	else
-		fprintf(stderr, "%s\n", reason);
-	return exit_code;
+	return failed_start(reason, exit_code, 0);
 }
 
 /* The context of the network's hooks. */
@@ -112,6 +138,8 @@ static void on_ready(void *context)
 	const struct parts *parts = context;
 
 	process_detach_done(parts->process);
+	if (stop_was_early())
+		net_stop(parts->server->net);
 	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)),
 		  "clients are served");
 	service_ready(parts->server->service, parts->server);
@@ -134,13 +162,24 @@ static void on_hangup(void *context)
 	service_ready(parts->server->service, parts->server);
 }
 
-static void on_stopping(void *context)
+static void on_draining(void *context)
 {
 	const struct parts *parts = context;
 
+	stop_begins(parts->server->conf);
 	log_event(LOG_LEVEL_INFO, "stopping", NULL, "no more clients are served");
 	service_stopping(parts->server->service);
-	admin_stop(parts->server);
+}
+
+static void on_stopping(void *context)
+{
+	admin_stop(((const struct parts *)context)->server);
+}
+
+static void on_hurry(void *context)
+{
+	(void)context;
+	stop_cut();
 }
 
 static void on_service_second(void *context)
@@ -153,22 +192,23 @@ static void on_service_second(void *context)
 						 store_alive_within(server->store, patience_seconds)));
 }
 
-/* Called while the flash file is being made. */
-static void on_progress(void *context, uint64_t bytes, uint64_t of_bytes)
-{
-	service_progress(context, "Making the flash file", bytes, of_bytes);
-}
-
 /* A metrics endpoint that fails to start is only a warning. */
 static void start_metrics(struct server *server)
 {
 	const char *address = server->conf->metrics_listen;
-	char reason[256] = "";
+	char reason[256] = "", holder[NET_HOLDER_BYTES];
 
-	if (metrics_start(&server->metrics, server, address, reason) != FS_OK)
-		log_warn("no /metrics (--metrics-listen): %s", reason);
-	else if (server->metrics)
-		log_info("http://%s/metrics is for Prometheus", address);
+	if (metrics_start(&server->metrics, server, address, reason) != FS_OK) {
+		if (net_find_holder(address, holder, sizeof(holder)))
+			log_warn("no /metrics (--metrics-listen): %s, which is held by %s", reason, holder);
+		else
+			log_warn("no /metrics (--metrics-listen): %s", reason);
+		return;
+	}
+	server->metrics_address = metrics_address(server->metrics);
+	if (server->metrics)
+		log_line(strcmp(address, server->metrics_address) == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
+			 "http://%s/metrics is for Prometheus", server->metrics_address);
 }
 
 /* Called when all threads except the workers run, and nothing is left to do that only a start does. */
@@ -183,84 +223,113 @@ static int confine_process(const struct conf *conf, char reason[256])
 	return seccomp_install(reason);
 }
 
+static struct net_hooks hooks_for(struct parts *parts)
+{
+	return (struct net_hooks){ .context = parts,
+				   .ready = on_ready,
+				   .reload = on_hangup,
+				   .draining = on_draining,
+				   .hurry = on_hurry,
+				   .stopping = on_stopping,
+				   .second = on_service_second,
+				   .beats = service_patience_seconds(parts->server->service) > 0 };
+}
+
+/* Serves clients from an open store, as the user. Returns the exit code. */
+static int serve_from_store(struct parts *parts, int argc, char **argv)
+{
+	struct server *server = parts->server;
+	const struct conf *conf = server->conf;
+	const struct net_hooks hooks = hooks_for(parts);
+	int exit_code, code;
+	char reason[256] = "";
+	bool saved = false;
+
+	if (process_become_user(parts->process, reason) != 0)
+		return report_failed_start(reason, EX_OSERR);
+	store_claim(server->store, stop_name(conf));
+	code = open_models(server, reason);
+	if (code != FS_OK) {
+		exit_code = report_failed_start(reason, code == FS_EINVAL ? EX_USAGE : EX_OSERR);
+		goto out_save;
+	}
+	process_write_pid(parts->process);
+	if (auth_open(&server->auth, conf, reason) != FS_OK) {
+		exit_code = report_failed_start(reason, EXIT_FAILURE);
+		goto out_pid;
+	}
+	server->reload = reload_create(server, argc, argv);
+	server->reload_status = reload_status(server->reload);
+	if (store_start(server->store) != FS_OK) {
+		exit_code = report_failed_start("can't start the cleaner", EX_OSERR);
+		goto out_reload;
+	}
+	if (admin_start(server, reason) != FS_OK) {
+		exit_code = report_failed_start(reason, EX_OSERR);
+		goto out_started;
+	}
+	start_metrics(server);
+	if (confine_process(conf, reason) != 0) {
+		exit_code = report_failed_start(reason, EX_OSERR);
+		admin_stop(server);
+	} else {
+		exit_code = net_serve(server->net, &hooks, reason) == FS_OK ? EXIT_SUCCESS
+									    : report_failed_start(reason, EX_OSERR);
+	}
+	server->metrics_address = NULL;
+	metrics_stop(server->metrics);
+out_started:
+	service_stage(server->service, "Stopping: writes to flash are being finished");
+	store_stop(server->store);
+	admin_destroy(server); /* the cleaner and the trainer may emit events until here */
+	saved = exit_code == EXIT_SUCCESS;
+	if (saved)
+		stop_save(server->store, server->service);
+out_reload:
+	reload_destroy(server->reload);
+	auth_close(server->auth);
+out_pid:
+	process_remove_pid(parts->process);
+out_save:
+	/* A start that has failed has taken over what the last run saved: it is there for the next one. */
+	if (!saved) {
+		(void)!stop_was_early();
+		stop_begins(conf);
+		stop_save(server->store, server->service);
+	}
+	return exit_code;
+}
+
 /* Sockets and flash file are opened first, as that may need root. All the rest runs as the user. */
 static int serve_clients(const struct conf *conf, struct service *service, struct process *process, int argc,
 			 char **argv)
 {
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct net_setup setup = { .server = &server, .choose_protocol = proto_choose };
-	struct store_config config;
-	struct parts parts = { process, &server };
 	const struct seg_owner owner = { process->uid, process->gid };
-	const struct net_hooks hooks = { .context = &parts,
-					 .ready = on_ready,
-					 .reload = on_hangup,
-					 .stopping = on_stopping,
-					 .second = on_service_second,
-					 .beats = service_patience_seconds(service) > 0 };
+	struct parts parts = { process, &server };
+	struct store_config config;
 	char reason[256] = "";
-	int exit_code = EX_OSERR, code;
+	int exit_code, code;
 
 	setup.inherited_count = service_sockets(service, &setup.inherited);
 	code = net_listen(&server.net, &setup, reason);
 	if (code != FS_OK)
-		return report_failed_start(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR);
+		return failed_start(reason, code == FS_ERANGE ? EX_USAGE : EX_OSERR, code);
 	store_config_from(conf, &config);
 	if (process->switch_user)
 		config.flash_owner = &owner;
-	config.progress = on_progress;
-	config.progress_context = service;
+	config.settle = opening_settle;
+	stop_take_signals();
+	opening_begin(conf, service);
 	code = store_open(&server.store, &config, reason);
-	if (code != FS_OK) {
-		exit_code = report_failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR);
-		goto out_net;
-	}
-	if (process_become_user(process, reason) != 0) {
-		exit_code = report_failed_start(reason, EX_OSERR);
-		goto out_store;
-	}
-	code = open_models(&server, reason);
-	if (code != FS_OK) {
-		exit_code = report_failed_start(reason, code == FS_EINVAL ? EX_USAGE : EX_OSERR);
-		goto out_store;
-	}
-	process_write_pid(process);
-	if (auth_open(&server.auth, conf, reason) != FS_OK) {
-		exit_code = report_failed_start(reason, EXIT_FAILURE);
-		goto out_pid;
-	}
-	server.reload = reload_create(&server, argc, argv);
-	if (store_start(server.store) != FS_OK) {
-		exit_code = report_failed_start("can't start the cleaner", EX_OSERR);
-		goto out_reload;
-	}
-	if (admin_start(&server, reason) != FS_OK) {
-		exit_code = report_failed_start(reason, EX_OSERR);
-		goto out_started;
-	}
-	start_metrics(&server);
-	if (confine_process(conf, reason) != 0) {
-		exit_code = report_failed_start(reason, EX_OSERR);
-		admin_stop(&server);
+	opening_end();
+	if (code == FS_OK) {
+		exit_code = serve_from_store(&parts, argc, argv);
+		store_close(server.store);
 	} else {
-		exit_code = net_serve(server.net, &hooks, reason) == FS_OK ? EXIT_SUCCESS
-									   : report_failed_start(reason, EX_OSERR);
+		exit_code = failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR, code);
 	}
-	metrics_stop(server.metrics);
-out_started:
-	service_stage(service, "Stopping: writes to flash are being finished");
-	store_stop(server.store);
-	admin_destroy(&server); /* the cleaner and the trainer may emit events until here */
-	if (exit_code == EXIT_SUCCESS)
-		store_save(server.store);
-out_reload:
-	reload_destroy(server.reload);
-	auth_close(server.auth);
-out_pid:
-	process_remove_pid(process);
-out_store:
-	store_close(server.store);
-out_net:
 	net_close(server.net);
 	free(server.model);
 	return exit_code;
@@ -279,18 +348,23 @@ static bool fill_standard_files(void)
 }
 
 /* Reads the options. Lines about errors are meant for the person who typed them, or, in the journal, are errors like
-   any other. */
+   any other. The service manager is told the first one. */
 static int load_options(struct conf *conf, int argc, char **argv)
 {
 	char *text = NULL, *rest = NULL;
 	size_t length = 0;
-	FILE *err = log_to_journal() ? open_memstream(&text, &length) : NULL;
+	FILE *err = open_memstream(&text, &length);
 	int code = conf_load(conf, argc, argv, stdout, err ? err : stderr);
 
 	if (!err || fclose(err) != 0)
 		return code;
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		log_line(code != FS_OK && conf->exit_code != 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_NOTICE, "%s", line);
+	if (code != FS_OK && conf->exit_code != 0)
+		failed_start_notify(text, FS_EINVAL);
+	if (!log_to_journal())
+		fputs(text, stderr);
+	else
+		for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+			log_line(conf->exit_code != 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_NOTICE, "%s", line);
 	free(text);
 	return code;
 }
@@ -305,10 +379,19 @@ int main(int argc, char **argv)
 
 	if (!fill_standard_files())
 		return EX_OSERR;
+	conf_set_build(build_info);
 	if (load_options(&conf, argc, argv) != FS_OK) {
 		exit_code = conf.exit_code;
 		goto out;
 	}
+	if (conf.faults) {
+		struct store_config store;
+
+		store_config_from(&conf, &store);
+		exit_code = check_config(&conf, &store);
+		goto out;
+	}
+	log_set_times(true);
 	process_use_large_pages(&conf, argv);
 	if (service_open(&service, reason) != FS_OK) {
 		exit_code = report_failed_start(reason, EX_USAGE);

@@ -13,10 +13,13 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <sysexits.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_file.h"
 #include "conf/conf.h"
+#include "server/failed_start.h"
 #include "server/privileges.h"
 #include "server/service.h"
 
@@ -62,18 +65,34 @@ static int detach_from_parent(struct process *process)
 	return setsid() < 0 ? EX_OSERR : 0;
 }
 
+/* With -v the log stays on standard error, as memcached's does. */
+static bool logs_to_syslog(const struct conf *conf)
+{
+	return conf->daemonize && conf->verbose == 0 && !conf->log_file;
+}
+
+static bool to_syslog(const struct log_record *record)
+{
+	syslog(record->priority, "%s", record->text);
+	return true;
+}
+
 void process_detach_done(struct process *process)
 {
 	int null_fd;
 
+	log_file_settle();
 	if (process->ready_fd < 0)
 		return;
 	null_fd = chdir("/") == 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
 	if (null_fd >= 0) {
 		dup2(null_fd, STDIN_FILENO);
 		dup2(null_fd, STDOUT_FILENO);
-		if (process->conf->verbose == 0) /* with -v the log stays on standard error */
+		if (logs_to_syslog(process->conf)) {
+			if (!log_to_journal())
+				log_set_sink(to_syslog);
 			dup2(null_fd, STDERR_FILENO);
+		}
 		close(null_fd);
 	}
 	if (write(process->ready_fd, "", 1) != 1)
@@ -156,17 +175,17 @@ void process_use_large_pages(const struct conf *conf, char **argv)
 static int find_run_user(struct process *process)
 {
 	const struct passwd *user;
+	char reason[320];
 
 	if (getuid() != 0 && geteuid() != 0)
 		return 0;
 	if (!process->conf->user || !*process->conf->user) {
-		fprintf(stderr, "can't run as root without the -u switch\n");
-		return EX_USAGE;
+		return failed_start("can't run as root without the -u switch", EX_USAGE, 0);
 	}
 	user = getpwnam(process->conf->user);
 	if (!user) {
-		fprintf(stderr, "can't find the user %s to switch to\n", process->conf->user);
-		return EX_NOUSER;
+		snprintf(reason, sizeof(reason), "can't find the user %s to switch to", process->conf->user);
+		return failed_start(reason, EX_NOUSER, 0);
 	}
 	process->uid = user->pw_uid;
 	process->gid = user->pw_gid;
@@ -192,16 +211,20 @@ int process_become_user(struct process *process, char reason[256])
 
 int process_prepare(struct process *process, const struct conf *conf)
 {
+	char reason[256] = "";
 	int exit_code;
 
 	*process = (struct process){ .conf = conf, .ready_fd = -1 };
 	exit_code = find_run_user(process);
-	if (exit_code == 0 && conf->coredumps && raise_limit(RLIMIT_CORE) == 0) {
-		fprintf(stderr, "failed to ensure corefile creation\n");
-		exit_code = EX_OSERR;
-	}
+	if (exit_code == 0 && conf->coredumps && raise_limit(RLIMIT_CORE) == 0)
+		exit_code = failed_start("failed to ensure corefile creation", EX_OSERR, 0);
+	if (exit_code == 0 && conf->log_file &&
+	    log_file_open(conf->log_file, process->uid, process->gid, reason) != FS_OK)
+		exit_code = failed_start(reason, EX_OSERR, FS_ESYS);
 	if (exit_code == 0 && conf->daemonize)
 		exit_code = detach_from_parent(process);
+	if (exit_code == 0 && logs_to_syslog(conf) && !log_to_journal())
+		openlog("flashield", LOG_PID | LOG_NDELAY, LOG_DAEMON);
 	return exit_code;
 }
 

@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
+#include "server/admin/reload.h"
 #include "server/conn/server.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
@@ -268,6 +269,10 @@ static bool renew_status(struct service *service, const struct server *server)
 	store_get_status(server->store, &store);
 	net_get_status(server->net, &net);
 	now.accepting = net.accepting;
+	now.port = server->conf->port < 0 ? net.tcp_port : 0;
+	if (server->metrics_address && strcmp(server->metrics_address, server->conf->metrics_listen) != 0)
+		now.metrics_address = server->metrics_address;
+	now.reload_trouble = server->reload ? reload_trouble(server->reload) : NULL;
 	service->hits = hits;
 	service->gets = gets;
 	service_status_text(&now, status, sizeof(status));
@@ -313,6 +318,12 @@ void service_hand_over(pid_t child)
 
 	snprintf(text, sizeof(text), "MAINPID=%ld\nREADY=1", (long)child);
 	(void)sd_notify(0, text); /* the child logs an error of its own messages */
+}
+
+void service_tell_early(const char *text)
+{
+	if (getenv("NOTIFY_SOCKET") && !would_wait())
+		(void)sd_notify(0, text); /* there is nobody else to tell */
 }
 
 uint32_t service_patience_seconds(const struct service *service)

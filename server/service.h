@@ -65,6 +65,9 @@ void service_stopping(struct service *service);
 /* For -d: the parent, which the service manager takes for the daemon, names the child that serves. */
 void service_hand_over(pid_t child);
 
+/* Sends lines of the protocol at once, also before service_open; errors are passed over. */
+void service_tell_early(const char *text);
+
 /* Returns the seconds within which each worker must have come round for service_second's alive; 0: there is no
    watchdog. */
 uint32_t service_patience_seconds(const struct service *service);
@@ -80,6 +83,9 @@ struct service_figures {
 	bool flash_wanted; /* --flash-path */
 	bool accepting; /* fewer connections than -c are open */
 	uint64_t hits, gets; /* since the last line */
+	const char *metrics_address; /* --metrics-listen has asked for any port; NULL: it hasn't */
+	int port; /* -p -1 has asked for any; 0: it hasn't */
+	const char *reload_trouble; /* why the last SIGHUP failed; NULL or "": it didn't */
 };
 /* Writes the line, cut at size bytes, into out: "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash
    12 % full". If something doesn't work the line begins with "Degraded: " and that. Any thread. */

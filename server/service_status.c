@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/service.h"
 
@@ -55,12 +56,34 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
 		before = ", ";
 	}
+	if (store->flash && store->segments.allocate_error) {
+		add_to_status_line(line, "%sthe flash file can't be made longer: %s", before,
+				   strerror(store->segments.allocate_error));
+		before = ", ";
+	}
+	if (store->flash && store->journal_broken) {
+		add_to_status_line(line, "%sthe journal can't be written", before);
+		before = ", ";
+	}
 	if (!figures->accepting) {
 		add_to_status_line(line, "%sno further connections are accepted (-c)", before);
 		before = ", ";
 	}
+	if (figures->reload_trouble && *figures->reload_trouble) {
+		add_to_status_line(line, "%sthe last reload failed, %.300s", before, figures->reload_trouble);
+		before = ", ";
+	}
 	if (*before == ',')
 		add_to_status_line(line, "; ");
+}
+
+/* Ports that the kernel has chosen. */
+static void add_ports(struct line *line, const struct service_figures *figures)
+{
+	if (figures->port > 0)
+		add_to_status_line(line, "; port %d", figures->port);
+	if (figures->metrics_address)
+		add_to_status_line(line, "; metrics at %s", figures->metrics_address);
 }
 
 void service_status_text(const struct service_figures *figures, char *out, size_t size)
@@ -80,4 +103,12 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 		add_to_status_line(&line, "; hit ratio %.1f %%", 100.0 * (double)figures->hits / (double)figures->gets);
 	if (store->flash && !store->segments.offline && store->segments.total > 0)
 		add_to_status_line(&line, "; flash %.0f %% full", 100.0 * store->segments.live / store->segments.total);
+	if (store->rebuilt_segments < store->rebuild_segments)
+		add_to_status_line(&line, "; %" PRIu32 " of %" PRIu32 " segments of the index are rebuilt",
+				   store->rebuilt_segments, store->rebuild_segments);
+	add_ports(&line, figures);
+	if (store->flash && store->segments.allocated_bytes < store->info.flash_bytes)
+		add_to_status_line(&line, "; %.1f of %.1f GiB of the flash file are made",
+				   (double)store->segments.allocated_bytes / (1 << 30),
+				   (double)store->info.flash_bytes / (1 << 30));
 }

@@ -72,13 +72,21 @@ _flashield_tool() {
 	flashield-sim:--referee) words='own-A own-B' ;;
 	flashield-sim:--changed-sizes) words='hit update' ;;
 	flashield-sim:*) ((COMP_CWORD == 1)) && words='run size train paper policies' ;;
-	flashield-inspect:*) ((COMP_CWORD > 1)) && [[ $previous != -* ]] && words='list verify find dump segment' ;;
+	flashield-inspect:--clock-mode) words='lru mfu' ;;
+	flashield-inspect:--journal) words='off sync' ;;
+	flashield-inspect:*)
+		if ((COMP_CWORD > 1)) && [[ $previous != -* && " ${COMP_WORDS[*]} " != *' state '* ]]; then
+			words='list verify find dump segment state'
+		fi
+		;;
 	esac
 	if [[ $words ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 	else
 		_flashield_value @file "$current"
 	fi
+	# The only command in front of the file.
+	[[ ${1##*/} != flashield-inspect || $COMP_CWORD -ne 1 || ! $current || state != "$current"* ]] || COMPREPLY+=(state)
 }
 
 complete -F _flashield flashield

@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "server/conn/server.h"
 
+struct conn;
+
 /* The receiver of a report's rows: a protocol, which gives them its form. Texts live until the call returns. */
 struct stats_out {
 	void (*row)(struct stats_out *out, const char *name, const char *value);
@@ -23,6 +25,7 @@ struct stats_out {
 	   lines are left out. */
 	void (*line)(struct stats_out *out, const char *line, size_t length);
 	void *context;
+	const struct conn *asking; /* the connection that the report is for; NULL: none */
 };
 
 #define STATS_END "END\r\n"
@@ -61,6 +64,7 @@ void stats_settings(const struct server *server, struct stats_out *out);
 void stats_flash(const struct server *server, struct stats_out *out);
 void stats_classifier(const struct server *server, struct stats_out *out);
 void stats_segments(const struct server *server, struct stats_out *out);
+void stats_extstore(const struct server *server, struct stats_out *out);
 /* Gives out for each row of latency.def: count, mean, 50th, 90th, 99th and 99.9th percentile and maximum in us, with
    decimals below 10. */
 void stats_latency(const struct server *server, struct stats_out *out);

@@ -15,10 +15,11 @@
 #include "base/events.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "server/conn/conn.h"
 
 #define BUFFER_BYTES (64u << 10)
-#define LINE_MAX_BYTES 1280u /* a key with each byte escaped, and seven numbers */
+#define LINE_MAX_BYTES 1280u /* a key with each byte escaped, and eight numbers */
 #define POLL_MS 100
 #define WARN_MS 60000u
 
@@ -32,8 +33,7 @@ struct dump {
 	_Atomic bool stop; /* the same, for the walk */
 	atomic_bool busy; /* from dump_begin until all lines are sent */
 	/* The dump under way. The worker sets it before the loan, then it is the dump thread's: */
-	enum dump_form form;
-	bool all, classes[DUMP_CLASSES];
+	struct dump_wish wish;
 	uint64_t warned_ms; /* when the last log line about a dump with gaps was written */
 	bool broken; /* the client has closed, or takes nothing */
 	size_t used;
@@ -61,14 +61,11 @@ static void take_dump_loan(void *context, struct loan *loan)
 	atomic_store(&dump->busy, false);
 }
 
-int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form, const bool classes[DUMP_CLASSES])
+int dump_begin(struct dump *dump, struct conn *conn, const struct dump_wish *wish)
 {
 	if (atomic_exchange(&dump->busy, true))
 		return FS_EBUSY;
-	dump->form = form;
-	dump->all = classes == NULL;
-	if (classes)
-		memcpy(dump->classes, classes, sizeof(dump->classes));
+	dump->wish = *wish;
 	if (conn_lend(conn, take_dump_loan, dump))
 		return FS_OK;
 	atomic_store(&dump->busy, false);
@@ -152,9 +149,10 @@ static int format_meta(char *out, const struct store_seen *object)
 	char key[3 * STORE_KEY_MAX + 1];
 
 	return snprintf(out, LINE_MAX_BYTES,
-			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u\n",
+			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u flags=%u\n",
 			events_key(object->key, object->key_length, key), object->expires, object->accessed,
-			object->cas, object->fetched ? "yes" : "no", object->class, object->bytes);
+			object->cas, object->fetched ? "yes" : "no", object->class, object->bytes,
+			object->client_flags);
 }
 
 struct walk {
@@ -170,12 +168,12 @@ static bool dump_object(void *context, const struct store_seen *object)
 
 	if (atomic_load(&dump->stop))
 		return false;
-	if (!dump->all && (object->class >= DUMP_CLASSES || !dump->classes[object->class]))
+	if (!dump->wish.all && (object->class >= DUMP_CLASSES || !dump->wish.classes[object->class]))
 		return true;
 	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush_dump(dump, walk->loan))
 		return false;
 	out = dump->buffer + dump->used;
-	dump->used += (size_t)(dump->form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
+	dump->used += (size_t)(dump->wish.form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
 	return true;
 }
 
@@ -195,13 +193,13 @@ static void run_dump(struct dump *dump, struct loan *loan)
 	struct walk walk = { dump, loan };
 	int code;
 
-	dump->used = 0;
+	dump->used = dump->wish.ok_first ? (size_t)snprintf(dump->buffer, BUFFER_BYTES, "OK\r\n") : 0;
 	dump->broken = false;
 	code = store_walk(dump->store, true, dump_object, &walk);
 	if (code != FS_OK)
 		warn_of_gaps(dump, code);
 	if (!dump->broken && !atomic_load(&dump->stop)) {
-		const char *end = dump->form == DUMP_MG ? "EN\r\n" : "END\r\n";
+		const char *end = dump->wish.form == DUMP_MG ? "EN\r\n" : "END\r\n";
 
 		if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES)
 			flush_dump(dump, loan);
@@ -253,7 +251,7 @@ int dump_start(struct dump **out, struct store *store)
 	dump->store = store;
 	lock_init(&dump->lock, LOCK_LEAF);
 	pthread_cond_init(&dump->cond, NULL);
-	if (pthread_create(&dump->thread, NULL, dump_main, dump) != 0) {
+	if (thread_start(&dump->thread, dump_main, dump) != 0) {
 		dump_destroy(dump);
 		return FS_ESYS;
 	}

@@ -29,6 +29,14 @@ enum dump_form {
 	DUMP_MG /* mg KEY, or mg BASE64 b; EN */
 };
 
+/* What to dump, and how. */
+struct dump_wish {
+	enum dump_form form;
+	bool ok_first; /* the first line is OK */
+	bool all; /* all classes: classes is not read */
+	bool classes[DUMP_CLASSES]; /* by store_class_bytes */
+};
+
 /* Starts the thread, which sleeps until a dump begins. FS_OK: *out is the caller's. FS_ESYS or FS_ENOMEM: no thread
    runs. */
 FS_MUST_CHECK int dump_start(struct dump **out, struct store *store);
@@ -38,11 +46,10 @@ void dump_stop(struct dump *dump);
 void dump_destroy(struct dump *dump);
 
 /*
- * Sends this connection, of which nothing is pending, the objects of these classes (by store_class_bytes; NULL: all).
+ * Sends this connection, of which nothing is pending, the objects that the wish names.
  * FS_OK: the protocol returns CONN_LEND. FS_EBUSY: another dump is under way. FS_EINVAL: such a connection can't be
  * lent (UDP). Takes a leaf lock.
  */
-FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, enum dump_form form,
-			     const bool classes[DUMP_CLASSES]);
+FS_MUST_CHECK int dump_begin(struct dump *dump, struct conn *conn, const struct dump_wish *wish);
 
 #endif

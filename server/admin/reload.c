@@ -4,10 +4,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "conf/conf.h"
 #include "conf/units.h"
 #include "server/auth/auth.h"
@@ -21,6 +23,8 @@ struct reload {
 	struct conf applied; /* as last read; its texts belong to server->conf */
 	_Atomic int verbose;
 	unsigned changes; /* found by the reading under way */
+	char trouble[512]; /* of the last reading; "": none */
+	struct reload_status status;
 	struct store_tuning tuning;
 	const struct conf *fresh;
 };
@@ -42,6 +46,23 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 void reload_destroy(struct reload *reload)
 {
 	mem_free(reload);
+}
+
+const char *reload_trouble(const struct reload *reload)
+{
+	return reload->trouble;
+}
+
+const struct reload_status *reload_status(const struct reload *reload)
+{
+	return &reload->status;
+}
+
+/* Keeps the first trouble of a reading. */
+static void keep_trouble(struct reload *reload, const char *what, const char *why)
+{
+	if (!*reload->trouble)
+		snprintf(reload->trouble, sizeof(reload->trouble), "%s: %s", what, why);
 }
 
 void reload_show(const struct server *server, struct conf *copy)
@@ -147,6 +168,7 @@ static void reload_options(struct reload *reload)
 	if (conf_reload(&fresh, reload->server->conf, reload->argc, reload->argv, why, sizeof(why)) != FS_OK) {
 		log_event(LOG_LEVEL_WARN, "reload_failed", LOG_FIELDS(LOG_TEXT("REASON", why)),
 			  "options stay as they were: %s", why);
+		keep_trouble(reload, "options stay as they were", why);
 	} else {
 		reload->changes = 0;
 		reload->fresh = &fresh;
@@ -162,23 +184,28 @@ static void reload_options(struct reload *reload)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void reload_users(struct auth *auth)
+static void reload_users(struct reload *reload)
 {
 	char reason[256] = "";
 
-	if (auth_reload(auth, reason) == FS_OK)
+	if (auth_reload(reload->server->auth, reason) == FS_OK) {
 		log_notice("users were read again");
-	else
-		log_warn("users stay as they were: %s", reason);
+		return;
+	}
+	log_warn("users stay as they were: %s", reason);
+	keep_trouble(reload, "users stay as they were", reason);
 }
 
 /* A model that is in the file already stays as it is, and so does one that was trained since. */
-static void reload_model(const struct server *server)
+static void reload_model(struct reload *reload)
 {
+	const struct server *server = reload->server;
 	char reason[256] = "";
 
-	if (store_reload_model(server->store, server->model, server->conf->model_pinned, reason) != FS_OK)
-		log_warn("--model: the model stays as it was: %s", reason);
+	if (store_reload_model(server->store, server->model, server->conf->model_pinned, reason) == FS_OK)
+		return;
+	log_warn("--model: the model stays as it was: %s", reason);
+	keep_trouble(reload, "the model stays as it was", reason);
 }
 
 void reload_all(struct reload *reload)
@@ -186,11 +213,19 @@ void reload_all(struct reload *reload)
 	const struct server *server = reload->server;
 	char reason[256] = "";
 
+	*reload->trouble = 0;
+	if (log_file_reopen(reason) != FS_OK) {
+		log_warn("the log goes on in the old file: %s", reason);
+		keep_trouble(reload, "the log goes on in the old file", reason);
+	}
 	reload_options(reload);
 	if (server->model)
-		reload_model(server);
+		reload_model(reload);
 	if (server->auth)
-		reload_users(server->auth);
+		reload_users(reload);
 	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)
-		return; /* net_refresh_certificates has logged the reason; the old ones stay */
+		keep_trouble(reload, "certificates stay as they were", reason); /* it is in the log */
+	atomic_store(&reload->status.failed, *reload->trouble != 0);
+	if (*reload->trouble)
+		atomic_fetch_add(&reload->status.failures, 1);
 }

@@ -24,6 +24,11 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 void reload_destroy(struct reload *reload); /* NULL is nothing */
 /* Reads all again. Blocks on files. */
 void reload_all(struct reload *reload);
+/* Returns why the last reading could not take all, or "" if it could, or none was asked for. Main thread; the text lives
+   until the next reading. */
+const char *reload_trouble(const struct reload *reload);
+/* Returns the same as figures, for server->reload_status. They live as long as reload. */
+const struct reload_status *reload_status(const struct reload *reload);
 /* Sets the fields of a copy of the options to the values in force. Any thread. */
 void reload_show(const struct server *server, struct conf *copy);
 

@@ -97,12 +97,6 @@ static const char *answer_detail(const struct server *server, const char *words,
 	return "OK\r\n";
 }
 
-static void no_rows(const struct server *server, struct stats_out *out)
-{
-	(void)server;
-	(void)out;
-}
-
 /* ---- which one ----------------------------------------------------------------------------------- */
 
 /* Either rows makes a report of rows only, which END follows; or special returns the line that ends the answer. */
@@ -117,7 +111,7 @@ static const struct report {
 	{ "items", stats_items, NULL },
 	{ "slabs", stats_slabs, NULL },
 	{ "conns", stats_conns, NULL },
-	{ "extstore", no_rows, NULL }, /* memcached shows pages of its flash; ours are in "stats segments" */
+	{ "extstore", stats_extstore, NULL },
 	{ "sizes", NULL, answer_sizes },
 	{ "sizes_enable", NULL, sizes_enable },
 	{ "sizes_disable", NULL, sizes_disable },

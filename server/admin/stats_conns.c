@@ -32,5 +32,5 @@ static void see_conn_row(void *context, const struct net_conn_status *conn)
 
 void stats_conns(const struct server *server, struct stats_out *out)
 {
-	net_each_connection(server->net, see_conn_row, out);
+	net_each_connection(server->net, out->asking, see_conn_row, out);
 }

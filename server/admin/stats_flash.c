@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/metrics/counters.h"
 #include "conf/version.h"
@@ -49,8 +50,10 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	number_row(out, "flash_live_bytes", flash_not_negative(index->live_bytes));
 	number_row(out, "flash_hot_bytes", status->hot_bytes);
 	number_row(out, "flash_hot_threshold_bytes", status->hot_threshold_bytes);
+	number_row(out, "flash_copy_bytes", status->copy_bytes);
 	number_row(out, "index_slots", index->slots);
 	number_row(out, "index_slots_used", index->used);
+	number_row(out, "index_slots_uncounted", index->uncounted);
 	real_row(out, "index_load", share_row(index->used, index->slots));
 	number_row(out, "index_bytes", index->index_bytes);
 	number_row(out, "index_other_bytes", index->other_bytes);
@@ -59,9 +62,31 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	number_row(out, "filter_bytes", index->filter_bytes);
 	real_row(out, "filter_false_positive", index->filter_false_positive);
 	number_row(out, "filter_bits", status->filter_bits);
+	number_row(out, "filters_left", status->filters_left);
 	number_row(out, "tag_bits", status->tag_bits);
 	real_row(out, "dram_bytes_per_flash_item", status->dram_bytes_per_flash_item);
 	real_row(out, "innocent_drops", status->innocent_drops);
+}
+
+static const char *allocation_text(const struct store_status *status)
+{
+	if (!status->flash)
+		return "none";
+	if (status->segments.allocated_bytes >= status->info.flash_bytes)
+		return "complete";
+	return status->segments.allocate_error ? strerror(status->segments.allocate_error) : "in progress";
+}
+
+static void journal_rows(const struct store_status *status, struct stats_out *out)
+{
+	stats_add(out, "journal", "%s", !status->journal ? "off" : status->journal_broken ? "broken" : "sync");
+	number_row(out, "journal_entries", status->journal_entries);
+	number_row(out, "journal_syncs", status->journal_syncs);
+	number_row(out, "journal_waiting", status->journal_waiting);
+	number_row(out, "journal_bytes", status->journal_bytes);
+	number_row(out, "journal_files", status->journal_files);
+	number_row(out, "rebuild_segments", status->rebuild_segments);
+	number_row(out, "rebuilt_segments", status->rebuilt_segments);
 }
 
 static void segment_rows(const struct store_status *status, struct stats_out *out)
@@ -76,6 +101,8 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	real_row(out, "segment_fill", segments->fill);
 	number_row(out, "segment_residence_ms", segments->residence_ms);
 	number_row(out, "flash_bytes", status->info.flash_bytes);
+	number_row(out, "flash_allocated_bytes", segments->allocated_bytes);
+	stats_add(out, "flash_allocation", "%s", allocation_text(status));
 	number_row(out, "flash_direct_io", status->info.direct);
 	number_row(out, "flash_waited_ms", segments->busy_ms);
 	number_row(out, "flash_offline", segments->offline);
@@ -112,10 +139,16 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	number_row(out, "dram_items", status.dram_items);
 	number_row(out, "dram_bytes", status.dram_bytes);
 	number_row(out, "dram_budget", status.dram_budget);
+	stats_add(out, "dram_start", "%s", status.dram_start_text);
+	number_row(out, "dram_loading", status.dram_loading);
+	number_row(out, "dram_loaded", status.dram_loaded);
+	number_row(out, "dram_load_skipped", status.dram_load_skipped);
+	number_row(out, "dram_load_left", status.dram_load_left);
 	number_row(out, "flash_enabled", status.flash);
 	stats_add(out, "flash_unused_reason", "%s", status.without_flash ? status.without_flash : "none");
 	stats_add(out, "flash_start", "%s", status.flash ? status.start_text : "none");
 	number_row(out, "flash_uptime", status.flash_seconds);
+	journal_rows(&status, out);
 	index_rows(&status, out);
 	segment_rows(&status, out);
 	real_row(out, "clwa", share_row(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));
@@ -138,6 +171,28 @@ void stats_segments(const struct server *server, struct stats_out *out)
 	number_row(out, "newest_sequence", status.segments.newest_sequence);
 	number_row(out, "records", status.segments.records_live);
 	number_row(out, "record_bytes", status.segments.record_bytes_live);
+}
+
+static void page_row(struct stats_out *out, uint32_t page, const char *name, uint64_t value)
+{
+	char full[48];
+
+	snprintf(full, sizeof(full), "%u:%s", page, name);
+	number_row(out, full, value);
+}
+
+/* A segment stands for a page of extstore's. There is one bucket, number 0. */
+void stats_extstore(const struct server *server, struct stats_out *out)
+{
+	for (uint32_t n = 0; n < store_segment_count(server->store); n++) {
+		struct store_segment segment;
+
+		store_get_segment(server->store, n, &segment);
+		page_row(out, n, "version", segment.sequence);
+		page_row(out, n, "bytes", segment.live_bytes);
+		page_row(out, n, "bucket", 0);
+		page_row(out, n, "free_bucket", 0);
+	}
 }
 
 static void weight_rows(const struct clf_status *model, struct stats_out *out)

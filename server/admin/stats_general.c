@@ -33,7 +33,7 @@ struct source {
 };
 
 /* memcached leaves out whole sections when an option switches their part off. */
-enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, IDLE };
+enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, TLS_CACHE, IDLE };
 
 static bool section_is_shown(const struct source *from, enum section section)
 {
@@ -50,6 +50,8 @@ static bool section_is_shown(const struct source *from, enum section section)
 		return from->conf->slab_reassign;
 	case TLS:
 		return from->conf->enable_ssl;
+	case TLS_CACHE:
+		return from->conf->enable_ssl && from->conf->ssl_session_cache;
 	case IDLE:
 		return from->conf->idle_timeout_seconds != 0;
 	default:
@@ -219,6 +221,7 @@ static uint64_t certificate_age(const struct source *from)
 	VALUE(ALWAYS, log_watcher_skipped, from->watch.skipped) \
 	VALUE(ALWAYS, log_watcher_sent, from->watch.sent) \
 	VALUE(ALWAYS, log_watchers, from->watch.watchers) \
+	COUNT(TLS_CACHE, ssl_new_sessions) \
 	COUNT(TLS, ssl_handshake_errors) \
 	VALUE(TLS, time_since_server_cert_refresh, certificate_age(from)) \
 	COUNT_AS(FLASH, extstore_compact_lost, flash_objects_dropped) \
@@ -262,13 +265,11 @@ static uint64_t certificate_age(const struct source *from)
 
 /*
  * A counter of the group GENERAL without a COUNT row above fails to compile here: "stats_shows_<name> undeclared". Add
- * that row where memcached has it: no program can choose that. HIDDEN lists the counters that only /metrics shows.
+ * that row where memcached has it: no program can choose that.
  */
-#define HIDDEN(COUNT) COUNT(ALWAYS, ssl_new_sessions)
-
 #define NAME_OF_COUNT(section, name) stats_shows_##name,
 #define NAME_OF_OTHER(...)
-enum { ROWS(NAME_OF_COUNT, NAME_OF_OTHER, NAME_OF_OTHER, NAME_OF_OTHER, NAME_OF_OTHER) HIDDEN(NAME_OF_COUNT) };
+enum { ROWS(NAME_OF_COUNT, NAME_OF_OTHER, NAME_OF_OTHER, NAME_OF_OTHER, NAME_OF_OTHER) };
 
 #define SHOWN_GENERAL(name) _Static_assert(stats_shows_##name >= 0, "");
 #define SHOWN_FLASH(name) /* "stats flash" shows the whole group */

@@ -65,11 +65,12 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ "plans", store.plans },
 		{ "staging", store.staging },
 		{ "readers", store.readers },
+		{ "journal", store.journal },
 		/* These are beside it: */
 		{ "connections", net.client_bytes },
 		{ "other", bytes_without(heap.allocated, store.heap + net.client_bytes) },
 		{ "stacks", resident.stacks },
-		{ "files", resident.files },
+		{ "files", bytes_without(resident.files, store.shared) },
 	};
 
 	memory_row(out, "limit", store.limit);

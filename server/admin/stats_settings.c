@@ -58,6 +58,11 @@ static void show_tcp_port(const struct source *from, struct stats_out *out, cons
 	stats_add(out, name, "%d", from->conf->port < 0 ? from->net.tcp_port : from->conf->port);
 }
 
+static void show_udp_port(const struct source *from, struct stats_out *out, const char *name)
+{
+	stats_add(out, name, "%d", from->conf->udp_port < 0 ? from->net.udp_port : from->conf->udp_port);
+}
+
 static void show_verbosity(const struct source *from, struct stats_out *out, const char *name)
 {
 	enum log_level level = log_level();
@@ -132,7 +137,7 @@ static const struct row rows[] = {
 	ROW(maxbytes, SIZE, memory_limit_bytes),
 	ROW(maxconns, INT, conn_limit),
 	SHOWN(tcpport, show_tcp_port),
-	ROW(udpport, INT, udp_port),
+	SHOWN(udpport, show_udp_port),
 	ROW(inter, TEXT, listen),
 	SHOWN(verbosity, show_verbosity),
 	ALWAYS(oldest, "0"),
@@ -280,6 +285,8 @@ void stats_settings(const struct server *server, struct stats_out *out)
 
 	tuning_show(&now);
 	reload_show(server, &now);
+	if (server->metrics_address)
+		now.metrics_listen = (char *)(uintptr_t)server->metrics_address; /* with the port in place of 0 */
 	store_get_crawler(server->store, &crawler);
 	now.lru_crawler = crawler.enabled;
 	now.lru_crawler_sleep = (int)crawler.sleep_us;

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/events.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "server/conn/conn.h"
 
 /* Between two drains: the shorter the more lines come, so that the threads' rings don't fill. */
@@ -298,7 +299,7 @@ int watch_start(struct watch **out, size_t buffer_bytes)
 	watch->buffer_bytes = buffer_bytes < EVENT_LINE_MAX ? EVENT_LINE_MAX : buffer_bytes;
 	lock_init(&watch->lock, LOCK_LEAF);
 	watch->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (watch->wake_fd < 0 || pthread_create(&watch->thread, NULL, watch_main, watch) != 0) {
+	if (watch->wake_fd < 0 || thread_start(&watch->thread, watch_main, watch) != 0) {
 		if (watch->wake_fd >= 0)
 			close(watch->wake_fd);
 		lock_fini(&watch->lock);

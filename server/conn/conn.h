@@ -99,6 +99,14 @@ struct foreseen {
 	uint32_t length;
 };
 
+/* Why a connection closes, as "watch connevents" tells it in memcached's words. An error is what nobody has explained. */
+enum conn_reason {
+	CONN_REASON_ERROR,
+	CONN_REASON_NORMAL, /* the client has said so, or has closed its side */
+	CONN_REASON_IDLE, /* -o idle_timeout */
+	CONN_REASON_SHUTDOWN /* the client has asked the daemon to shut down */
+};
+
 enum conn_wait { CONN_WAIT_NONE, CONN_WAIT_OUTPUT, CONN_WAIT_REPLIES, CONN_WAIT_MEMORY };
 
 /* A protocol, for the network. The worker calls these functions; none of them blocks. */
@@ -148,6 +156,7 @@ struct conn {
 	char *user; /* the name of the user who has logged in; NULL: nobody has. Freed with the connection */
 	bool authenticated; /* commands are executed: the client has logged in, or doesn't have to */
 	uint8_t wait;
+	uint8_t reason; /* enum conn_reason, if it closes now */
 	bool blocked; /* the socket takes no more */
 	bool failed; /* out of memory, or the peer is gone: close as soon as possible */
 	bool finishing; /* no more input: closes when all is answered */

@@ -6,6 +6,8 @@
 #ifndef FS_SERVER_CONN_SERVER_H
 #define FS_SERVER_CONN_SERVER_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct auth;
@@ -18,6 +20,12 @@ struct reload;
 struct store;
 struct watch;
 
+/* How reloads (SIGHUP) went. Any thread. */
+struct reload_status {
+	_Atomic bool failed; /* the last one could not take over all */
+	_Atomic uint64_t failures; /* since the start */
+};
+
 struct server {
 	const struct conf *conf;
 	struct store *store;
@@ -27,7 +35,9 @@ struct server {
 	struct watch *watch;
 	struct dump *dump;
 	struct reload *reload; /* NULL before the daemon serves */
+	const struct reload_status *reload_status; /* likewise */
 	struct metrics *metrics; /* NULL: off */
+	const char *metrics_address; /* that is served; NULL: none */
 	char *model; /* of --model, as a path from the root; NULL: none */
 	int64_t started_seconds; /* wall clock; the uptime comes from the store's own clock */
 };

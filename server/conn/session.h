@@ -32,7 +32,9 @@ struct session {
 	uint32_t keys_end; /* KEYS: the end of the keys, from the start of the buffer ... */
 	uint32_t line_end; /* ... and the start of the next command */
 	uint64_t swallow; /* SWALLOW: bytes that are left; TOKEN: the length of the token */
-	struct reply *reply; /* BODY: the command, with its item */
+	/* BODY: the command, with its item; SWALLOW: a refused set, whose answer follows the value, or NULL */
+	struct reply *reply;
+	const char *late; /* SWALLOW: the answer that follows the value, or NULL; constant text */
 	struct auth_sasl *sasl; /* binary: the exchange, once one has begun */
 };
 

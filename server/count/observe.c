@@ -269,10 +269,12 @@ unsigned observe_detail_line(unsigned *at, char out[512])
 	const char *name;
 	size_t length;
 
-	if (*at >= prefixes_count(observed.details))
-		return 0;
-	name = prefixes_name(observed.details, ++*at, &length);
-	prefixes_sum(observed.details, *at, sums);
+	do {
+		if (*at >= prefixes_count(observed.details))
+			return 0;
+		prefixes_sum(observed.details, ++*at, sums);
+	} while ((sums[DETAIL_GET] | sums[DETAIL_SET] | sums[DETAIL_DELETE]) == 0);
+	name = prefixes_name(observed.details, *at, &length);
 	return (unsigned)snprintf(
 		out, 512, "PREFIX %.*s get %" PRIu64 " hit %" PRIu64 " set %" PRIu64 " del %" PRIu64 "\r\n",
 		(int)length, name, sums[DETAIL_GET], sums[DETAIL_HIT], sums[DETAIL_SET], sums[DETAIL_DELETE]);
@@ -316,17 +318,37 @@ static const char *status_word(enum store_result result)
 	}
 }
 
-/* memcached's line for a fetch, with the tier where the value was found behind it. */
+static const char *const tiers[] = {
+	[STORE_MET_NOTHING] = "none", [STORE_MET_IN_DRAM] = "dram", [STORE_MET_ON_FLASH] = "flash"
+};
+
+/* memcached's line for a key that a command has looked up, with the tier behind it; and the command, unless it is a
+   get. */
 static void emit_fetch(const struct conn *conn, const struct store_request *request, const struct store_told *told,
 		       const char *key)
 {
-	bool hit = request->result == STORE_HIT;
+	bool get = request->op <= STORE_GAT;
+	const char *command = is_refused_set(request)                              ? "set"
+			      : !get                                               ? op_names[request->op]
+			      : request->has_options && request->options.uncounted ? "me"
+										   : NULL;
 
-	events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s clsid=%u cfd=%d size=%u from=%s", key,
-		    hit ? "found" : "not_found", told->class, conn_number(conn), told->value_bytes,
-		    !hit                        ? "none"
-		    : request->value.from_flash ? "flash"
-						: "dram");
+	if (told->met == STORE_MET_UNKNOWN)
+		return; /* watching has begun since the look-up */
+	events_emit(EVENT_FETCHERS, "type=item_get key=%s status=%s clsid=%u cfd=%d size=%u from=%s%s%s", key,
+		    told->met == STORE_MET_NOTHING ? "not_found" : "found", told->met_class, conn_number(conn),
+		    told->met_bytes, tiers[told->met], command ? " cmd=" : "", command ? command : "");
+}
+
+/* memcached's line since 1.6.20 for a delete that has found its object, with the tier behind it. */
+static void emit_deletion(const struct store_request *request, const struct store_told *told, const char *key)
+{
+	bool stays = request->has_options && request->options.invalidate;
+
+	if (request->result != STORE_DELETED || stays || told->met == STORE_MET_UNKNOWN)
+		return;
+	events_emit(EVENT_DELETIONS, "type=deleted key=%s cmd=delete clsid=%u size=%u from=%s", key, told->met_class,
+		    told->met_bytes, tiers[told->met]);
 }
 
 /* memcached's line for a command that stores a value; ours for a delete. */
@@ -352,13 +374,15 @@ static void emit_events(const struct conn *conn, const struct store_request *req
 
 	events_key(request->key, request->key_length, key);
 	store_tell(conn->server->store, request, &told);
-	if (kind == APP_GETS && events_on(EVENT_FETCHERS))
+	if (events_on(EVENT_FETCHERS))
 		emit_fetch(conn, request, &told, key);
 	if ((kind != APP_GETS || request->op == STORE_GAT) && events_on(EVENT_MUTATIONS))
 		emit_mutation(conn, request, &told, key);
+	if (request->op == STORE_DELETE && events_on(EVENT_DELETIONS))
+		emit_deletion(request, &told, key);
 }
 
-#define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS)
+#define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS | 1u << EVENT_DELETIONS)
 
 static void __attribute__((cold, noinline)) tell_request(const struct conn *conn, const struct store_request *request)
 {

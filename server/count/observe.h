@@ -46,8 +46,9 @@ void observe(const struct conn *conn, const struct store_request *request);
 void observe_switch_detail(bool on);
 /* Returns true if it is on. */
 bool observe_detail(void);
-/* Writes the line of the next prefix into out: "PREFIX <name> get <n> hit <n> set <n> del <n>" and a line end. Returns
-   its length, or 0 after the last prefix. *at must be 0 at the first call; each call moves it on. */
+/* Writes the line of the next prefix that was counted since the last observe_reset into out: "PREFIX <name> get <n>
+   hit <n> set <n> del <n>" and a line end. Returns its length, or 0 after the last prefix. *at must be 0 at the first
+   call; each call moves it on. */
 unsigned observe_detail_line(unsigned *at, char out[512]);
 
 /* ---- applications ------------------------------------------------------------------------------ */

@@ -43,8 +43,11 @@ struct source {
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
+/* A ratio of nothing has no sample. */
 static void give_sample(const struct source *from, enum metric metric, const char *const *values, double value)
 {
+	if (isnan(value))
+		return;
 	from->sink->sample(from->sink->context, metric_info(metric)->labels, values, value);
 }
 
@@ -154,11 +157,29 @@ static double resident_memory(void)
 }
 
 VALUE(start_time_seconds, (double)from->server->started_seconds)
+
+static void show_reload_successful(const struct source *from)
+{
+	const struct reload_status *status = from->server->reload_status;
+
+	give_sample(from, METRIC_reload_successful, NULL, !status || !atomic_load(&status->failed));
+}
+
+static void show_reload_failures_total(const struct source *from)
+{
+	const struct reload_status *status = from->server->reload_status;
+
+	give_sample(from, METRIC_reload_failures_total, NULL, status ? (double)atomic_load(&status->failures) : 0);
+}
+
 VALUE(threads, from->conf->threads)
 VALUE(open_fds, open_files())
 VALUE(connections, from->net.connections)
 VALUE(connections_limit, from->conf->conn_limit)
 VALUE(accepting_connections, from->net.accepting)
+VALUE(certificate_expiry_timestamp_seconds, (double)from->net.certificates_expire_at)
+VALUE(certificate_renewal_successful, !from->net.certificates_failed)
+VALUE(certificate_renewal_failures_total, (double)from->net.certificate_failures)
 
 /* ---- memory and objects ------------------------------------------------------------------------- */
 
@@ -181,6 +202,7 @@ static void show_memory_part_bytes(const struct source *from)
 		{ "plan", store->plan_bytes },
 		{ "staging", store->staging_bytes },
 		{ "readers", store->reader_bytes },
+		{ "journal", store->losses_bytes },
 		{ "classifier", store->classifier_bytes },
 		{ "connections", from->net.client_bytes },
 	};
@@ -206,6 +228,16 @@ static void show_item_bytes(const struct source *from)
 
 VALUE(dram_budget_bytes, (double)from->store.dram_budget)
 
+static void show_dram_start(const struct source *from)
+{
+	give_one(from, METRIC_dram_start, from->store.dram_start_word, 1);
+}
+
+VALUE(dram_loading, from->store.dram_loading)
+VALUE(dram_loaded_items, (double)from->store.dram_loaded)
+VALUE(dram_load_skipped_items, (double)from->store.dram_load_skipped)
+VALUE(dram_load_left_items, (double)from->store.dram_load_left)
+
 /* ---- flash -------------------------------------------------------------------------------------- */
 
 VALUE(flash_enabled, from->store.flash)
@@ -215,18 +247,27 @@ static void show_flash_start(const struct source *from)
 	give_one(from, METRIC_flash_start, from->store.flash ? from->store.start_word : "none", from->store.flash);
 }
 
+VALUE(journal_broken, from->store.journal_broken)
+VALUE(journal_bytes, (double)from->store.journal_bytes)
+VALUE(journal_waiting_entries, (double)from->store.journal_waiting)
+VALUE(rebuild_segments, from->store.rebuild_segments)
+VALUE(rebuilt_segments, from->store.rebuilt_segments)
 VALUE(flash_offline, from->store.segments.offline)
 VALUE(flash_waited_seconds, (double)from->store.segments.busy_ms / 1000)
 VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)
+VALUE(flash_allocated_bytes, (double)from->store.segments.allocated_bytes)
 VALUE(flash_direct_io, from->store.info.direct)
 VALUE(ghosts, (double)from->store.index.ghosts)
 VALUE(hot_bytes, (double)from->store.hot_bytes)
+VALUE(flash_copy_bytes, (double)from->store.copy_bytes)
 VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
 VALUE(index_slots, (double)from->store.index.slots)
 VALUE(index_slots_used, (double)from->store.index.used)
+VALUE(index_slots_uncounted, (double)from->store.index.uncounted)
 VALUE(index_load_ratio, ratio_of((double)from->store.index.used, (double)from->store.index.slots))
 VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
 VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
+VALUE(filters_left_segments, from->store.filters_left)
 
 static void show_segments(const struct source *from)
 {

@@ -192,6 +192,16 @@ std::unique_ptr<prometheus::Exposer> listen_on(const char *address)
 	return std::make_unique<prometheus::Exposer>(options, &callbacks);
 }
 
+/* Port 0 becomes the port that the kernel has chosen. */
+void name_port(std::string &address, const prometheus::Exposer &exposer)
+{
+	const size_t colon = address.rfind(':');
+	const std::vector<int> ports = exposer.GetListeningPorts();
+
+	if (std::strtol(address.c_str() + colon + 1, nullptr, 10) == 0 && !ports.empty())
+		address.replace(colon + 1, std::string::npos, std::to_string(ports.front()));
+}
+
 /* ---- stopping ----------------------------------------------------------------------------------- */
 
 /*
@@ -282,6 +292,7 @@ int metrics_start(struct metrics **out, const struct server *server, const char 
 		made->figures = std::make_shared<Figures>(server);
 		made->exposer = listen_on(address);
 		made->exposer->RegisterCollectable(made->figures);
+		name_port(made->address, *made->exposer);
 		*out = made.release();
 		return FS_OK;
 	} catch (const std::exception &failure) {
@@ -290,6 +301,11 @@ int metrics_start(struct metrics **out, const struct server *server, const char 
 		std::snprintf(reason, 256, "%s: the address can't be served", address);
 	}
 	return FS_ESYS;
+}
+
+const char *metrics_address(const struct metrics *metrics)
+{
+	return metrics ? metrics->address.c_str() : nullptr;
 }
 
 void metrics_stop(struct metrics *metrics)

@@ -29,6 +29,9 @@ struct server;
    daemon can go on without it. The threads block all signals. Main thread. */
 FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address,
 				char reason[256]);
+/* Returns the address that is served, with the port that the kernel has chosen for 0. It lives until metrics_stop. NULL
+   for NULL. Any thread. */
+const char *metrics_address(const struct metrics *metrics);
 /* Waits for scrapes under way, 1 s at most, and frees all. NULL is nothing. Main thread, before anything that a scrape
    reads is freed. */
 void metrics_stop(struct metrics *metrics);

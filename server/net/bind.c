@@ -6,10 +6,12 @@
 #include "server/net/net_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,16 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "conf/conf.h"
-
-#define NOTLS "notls:"
+#include "conf/listen.h"
 
 /* The socket that is being bound, and the reason why the last one could not be. */
 struct binding {
 	struct net *net;
 	int type; /* SOCK_STREAM or SOCK_DGRAM */
-	const struct transport *transport; /* TCP: of the connections */
+	struct reception reception; /* TCP: of the connections */
+	bool only_checks; /* resolves names, and binds nothing */
 	char cause[256];
+	int error; /* errno of the cause; 0: it is none */
 };
 
 static const char *type_name(int type)
@@ -47,7 +50,22 @@ static void set_listener_option(int fd, int level, int option)
 		log_warn("can't set the socket option %d of level %d: %m", option, level);
 }
 
-bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local)
+struct reception reception_of(const struct net *net, int tls, int protocol)
+{
+	static const int verify[] = {
+		[CONF_LISTEN_TLS_BY_Z] = VERIFY_AS_SET,
+		[CONF_LISTEN_TLS_OFF] = VERIFY_AS_SET,
+		[CONF_LISTEN_TLS_NO_PEER] = SSL_VERIFY_NONE,
+		[CONF_LISTEN_TLS_PEER] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT | SSL_VERIFY_CLIENT_ONCE,
+	};
+	bool plain = !net->certificates || tls == CONF_LISTEN_TLS_OFF;
+
+	return (struct reception){ .transport = plain ? &transport_plain : &transport_tls,
+				   .verify = verify[tls],
+				   .protocol = protocol };
+}
+
+bool bind_add_listener(struct net *net, int fd, const struct reception *reception, bool local)
 {
 	struct listener *listener = mem_zalloc(sizeof(*listener)), **end = &net->listeners;
 	struct sockaddr_storage bound;
@@ -58,7 +76,7 @@ bool bind_add_listener(struct net *net, int fd, const struct transport *transpor
 		close(fd);
 		return false;
 	}
-	*listener = (struct listener){ .net = net, .fd = fd, .local = local, .transport = transport };
+	*listener = (struct listener){ .net = net, .fd = fd, .local = local, .reception = *reception };
 	listener->family = bound.ss_family;
 	listener->port = address_port((struct sockaddr *)&bound);
 	address_text(listener->address, "tcp", (struct sockaddr *)&bound, length);
@@ -81,7 +99,7 @@ static void set_mark(int fd, const struct conf *conf)
 }
 
 /* 0, or -1 with errno. */
-static int bind_tcp(struct net *net, const struct addrinfo *info, const struct transport *transport)
+static int bind_tcp(struct net *net, const struct addrinfo *info, const struct reception *reception)
 {
 	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
 	int error;
@@ -95,7 +113,7 @@ static int bind_tcp(struct net *net, const struct addrinfo *info, const struct t
 	if (info->ai_family == AF_INET6)
 		set_listener_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
-		return bind_add_listener(net, fd, transport, false) ? 0 : -1;
+		return bind_add_listener(net, fd, reception, false) ? 0 : -1;
 	error = errno;
 	close(fd);
 	errno = error;
@@ -122,6 +140,7 @@ static void tell_cause(struct binding *binding, const struct addrinfo *info, int
 {
 	char address[NET_ADDRESS_BYTES], holder[HOLDER_BYTES] = "another process";
 
+	binding->error = error;
 	if (error != EADDRINUSE) {
 		snprintf(binding->cause, sizeof(binding->cause), "%s", strerror(error));
 		return;
@@ -146,8 +165,8 @@ static int bind_host(struct binding *binding, const char *host, const char *port
 		return FS_EINVAL;
 	}
 	for (struct addrinfo *info = list; info; info = info->ai_next) {
-		if (have_it(binding->net, binding->type, info) ||
-		    (binding->type == SOCK_STREAM ? bind_tcp(binding->net, info, binding->transport)
+		if (binding->only_checks || have_it(binding->net, binding->type, info) ||
+		    (binding->type == SOCK_STREAM ? bind_tcp(binding->net, info, &binding->reception)
 						  : udp_bind(binding->net, info)) == 0) {
 			bound++;
 			continue;
@@ -177,23 +196,21 @@ static bool is_port(const char *text)
 }
 
 /*
- * Binds one of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address. Behind "notls:" its
- * connections are plain in spite of -Z.
+ * Binds one of -l's addresses: HOST, HOST:PORT, [V6]:PORT, or a bare IPv6 address, behind the words of conf/listen.h.
  */
 static int bind_address(struct binding *binding, char *address, const char *port)
 {
-	char *host = address, *colon;
+	char *host = address, *colon, why[CONF_LISTEN_WHY_BYTES];
+	struct conf_listen listen;
+	int code;
 
-	binding->transport = binding->net->certificates ? &transport_tls : &transport_plain;
-	if (strncmp(host, NOTLS, sizeof(NOTLS) - 1) == 0) {
-		if (!binding->net->certificates) {
-			snprintf(binding->cause, sizeof(binding->cause),
-				 "'notls' option is valid only when SSL is enabled");
-			return FS_EINVAL;
-		}
-		binding->transport = &transport_plain;
-		host += sizeof(NOTLS) - 1;
+	code = conf_listen_read(binding->net->server->conf, address, strlen(address), &listen, why);
+	if (code != FS_OK) {
+		snprintf(binding->cause, sizeof(binding->cause), "%s", why);
+		return code;
 	}
+	host += listen.address - address;
+	binding->reception = reception_of(binding->net, listen.tls, listen.protocol);
 	if (*host == '[') {
 		char *bracket = strchr(++host, ']');
 
@@ -233,10 +250,10 @@ static int bind_list(struct binding *binding, const char *addresses, const char 
 	return code;
 }
 
-static int bind_port(struct net *net, int type, int port, char reason[256])
+static int bind_port(struct net *net, int type, int port, bool only_checks, char reason[256])
 {
 	const char *addresses = net->server->conf->listen;
-	struct binding binding = { .net = net, .type = type };
+	struct binding binding = { .net = net, .type = type, .only_checks = only_checks };
 	char text[16], all[] = "*";
 	bool listed = addresses && *addresses;
 	int code;
@@ -248,6 +265,7 @@ static int bind_port(struct net *net, int type, int port, char reason[256])
 			 strlen(addresses) > 60 ? "..." : "", binding.cause);
 	else if (code != FS_OK)
 		snprintf(reason, 256, "failed to listen on %s port %d: %.200s", type_name(type), port, binding.cause);
+	errno = binding.error;
 	return code;
 }
 
@@ -263,6 +281,7 @@ static int bind_unix(struct net *net, char reason[256])
 {
 	const struct conf *conf = net->server->conf;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct reception reception = reception_of(net, CONF_LISTEN_TLS_OFF, conf->binding_protocol);
 	struct stat old;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	mode_t mask;
@@ -282,7 +301,15 @@ static int bind_unix(struct net *net, char reason[256])
 	umask(mask);
 	if (!ok && fd >= 0)
 		close(fd);
-	return ok && bind_add_listener(net, fd, &transport_plain, true) ? FS_OK : FS_ESYS;
+	return ok && bind_add_listener(net, fd, &reception, true) ? FS_OK : FS_ESYS;
+}
+
+static int refuse_no_ports(const struct conf *conf, char reason[256])
+{
+	if (conf->port != 0 || conf->udp_port != 0)
+		return FS_OK;
+	snprintf(reason, 256, "nothing to listen on: both ports are 0 and there is no UNIX socket");
+	return FS_EINVAL;
 }
 
 int bind_all(struct net *net, char reason[256])
@@ -295,12 +322,31 @@ int bind_all(struct net *net, char reason[256])
 	if (conf->unix_socket)
 		return bind_unix(net, reason);
 	if (conf->port != 0)
-		code = bind_port(net, SOCK_STREAM, conf->port, reason);
+		code = bind_port(net, SOCK_STREAM, conf->port, false, reason);
 	if (code == FS_OK && conf->udp_port != 0)
-		code = bind_port(net, SOCK_DGRAM, conf->udp_port, reason);
-	if (code == FS_OK && conf->port == 0 && conf->udp_port == 0) {
-		snprintf(reason, 256, "nothing to listen on: both ports are 0 and there is no UNIX socket");
-		return FS_EINVAL;
+		code = bind_port(net, SOCK_DGRAM, conf->udp_port, false, reason);
+	return code == FS_OK ? refuse_no_ports(conf, reason) : code;
+}
+
+int bind_check(struct net *net, char reason[256])
+{
+	const struct conf *conf = net->server->conf;
+	const char *slash = conf->unix_socket ? strrchr(conf->unix_socket, '/') : NULL;
+	char folder[sizeof(((struct sockaddr_un *)0)->sun_path) + 1] = ".";
+	int code = FS_OK;
+
+	if (conf->unix_socket) {
+		if (slash)
+			snprintf(folder, sizeof(folder), "%.*s", (int)(slash - conf->unix_socket) + 1,
+				 conf->unix_socket);
+		if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+			return FS_OK;
+		snprintf(reason, 256, "failed to listen on UNIX socket: %s: %m", conf->unix_socket);
+		return FS_ESYS;
 	}
-	return code;
+	if (conf->port != 0)
+		code = bind_port(net, SOCK_STREAM, conf->port, true, reason);
+	if (code == FS_OK && conf->udp_port != 0)
+		code = bind_port(net, SOCK_DGRAM, conf->udp_port, true, reason);
+	return code == FS_OK ? refuse_no_ports(conf, reason) : code;
 }

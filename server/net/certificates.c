@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS's certificates and settings. They are read at the start, and again by refresh_certs and SIGHUP. */
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
 #include "server/net/net_internal.h"
@@ -15,6 +20,9 @@ struct certificates {
 	struct lock lock;
 	SSL_CTX *context; /* covered by lock; each session keeps its own alive */
 	_Atomic uint64_t read_at;
+	_Atomic int64_t expires_at; /* wall seconds; 0: not known */
+	_Atomic uint64_t failures; /* of certificates_refresh */
+	_Atomic bool failed; /* the last one */
 };
 
 /* Makes the reason in memcached's form, with the file and the first cause that OpenSSL tells. */
@@ -106,7 +114,7 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 		return certificates_error(reason, "key", key);
 	if (authorities && SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
 		return certificates_error(reason, "CA certificate", authorities);
-	if (authorities && conf->ssl_verify_mode != 0) /* clients with several certificates choose by these names */
+	if (authorities) /* clients with several certificates choose by these names */
 		SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(authorities));
 	if (conf->ssl_ciphers && SSL_CTX_set_cipher_list(context, conf->ssl_ciphers) != 1) {
 		snprintf(reason, 256, "Error setting the provided cipher(s): %.200s", conf->ssl_ciphers);
@@ -137,6 +145,61 @@ static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, ch
 	return code;
 }
 
+/* ---- expiry and renewal ------------------------------------------------------------------------ */
+
+static int64_t expiry_of(const X509 *certificate)
+{
+	struct tm end;
+
+	return certificate && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) == 1 ? (int64_t)timegm(&end) : 0;
+}
+
+/* The end of the first of the chain that expires, as clients then refuse all of it. */
+static int64_t context_expiry(SSL_CTX *context)
+{
+	int64_t first = expiry_of(SSL_CTX_get0_certificate(context));
+	STACK_OF(X509) *chain = NULL;
+
+	SSL_CTX_get0_chain_certs(context, &chain);
+	for (int i = 0; chain && i < sk_X509_num(chain); i++) {
+		int64_t expiry = expiry_of(sk_X509_value(chain, i));
+
+		if (expiry != 0 && expiry < first)
+			first = expiry;
+	}
+	return first;
+}
+
+static void warn_unreadable(const char *option, const char *file)
+{
+	if (file && faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) != 0)
+		log_warn(
+			"-o %s: the user that the daemon runs as can't read %s (%m): a renewed certificate will need a "
+			"restart",
+			option, file);
+}
+
+void net_warn_renewal(const struct conf *conf)
+{
+	if (!conf->enable_ssl)
+		return;
+	warn_unreadable("ssl_chain_cert", conf->ssl_chain_cert);
+	warn_unreadable("ssl_key", conf->ssl_key);
+	warn_unreadable("ssl_ca_cert", conf->ssl_ca_cert);
+}
+
+void certificates_get_status(const struct certificates *certificates, struct net_status *out)
+{
+	if (!certificates)
+		return;
+	out->certificates_at = atomic_load(&certificates->read_at);
+	out->certificates_expire_at = atomic_load(&certificates->expires_at);
+	out->certificate_failures = atomic_load(&certificates->failures);
+	out->certificates_failed = atomic_load(&certificates->failed);
+}
+
+/* ---- the public part --------------------------------------------------------------------------- */
+
 int certificates_open(struct certificates **out, const struct conf *conf, char reason[256])
 {
 	struct certificates *certificates = mem_must_zalloc(sizeof(*certificates));
@@ -149,6 +212,7 @@ int certificates_open(struct certificates **out, const struct conf *conf, char r
 	certificates->conf = conf;
 	lock_init(&certificates->lock, LOCK_LEAF);
 	atomic_init(&certificates->read_at, (uint64_t)clk_wall_seconds());
+	atomic_init(&certificates->expires_at, context_expiry(certificates->context));
 	*out = certificates;
 	return FS_OK;
 }
@@ -167,8 +231,12 @@ int certificates_refresh(struct certificates *certificates, char reason[256])
 	SSL_CTX *fresh, *old;
 	int code = make_context(&fresh, certificates->conf, true, reason);
 
-	if (code != FS_OK)
+	atomic_store(&certificates->failed, code != FS_OK);
+	if (code != FS_OK) {
+		atomic_fetch_add(&certificates->failures, 1);
 		return code;
+	}
+	atomic_store(&certificates->expires_at, context_expiry(fresh));
 	lock_acquire(&certificates->lock);
 	old = certificates->context;
 	certificates->context = fresh;
@@ -178,12 +246,7 @@ int certificates_refresh(struct certificates *certificates, char reason[256])
 	return FS_OK;
 }
 
-uint64_t certificates_read_at(const struct certificates *certificates)
-{
-	return certificates ? atomic_load(&certificates->read_at) : 0;
-}
-
-SSL *certificates_session(struct certificates *certificates)
+SSL *certificates_session(struct certificates *certificates, int verify)
 {
 	SSL_CTX *context;
 	SSL *session;
@@ -194,5 +257,7 @@ SSL *certificates_session(struct certificates *certificates)
 	lock_release(&certificates->lock);
 	session = SSL_new(context);
 	SSL_CTX_free(context);
+	if (session && verify != VERIFY_AS_SET)
+		SSL_set_verify(session, verify, NULL);
 	return session;
 }

@@ -212,8 +212,10 @@ static enum conn_verdict run_input(struct conn *conn)
 	if (!conn->protocol) {
 		if (input->start == input->end)
 			return CONN_MORE;
-		conn->protocol = conn->worker->net->choose_protocol(conn->server->conf,
-								    (unsigned char)input->bytes[input->start]);
+		conn->protocol = conn->worker->net->choose_protocol(
+			conn->server->conf,
+			conn->listener ? conn->listener->reception.protocol : conn->worker->net->datagram_protocol,
+			(unsigned char)input->bytes[input->start]);
 		if (!conn->protocol)
 			return CONN_CLOSE;
 	}
@@ -223,13 +225,14 @@ static enum conn_verdict run_input(struct conn *conn)
 }
 
 /* Sets the state that "stats conns" shows. It seldom changes. */
-static void show_state(struct socket_conn *sock)
+static void show_state(struct socket_conn *sock, enum conn_verdict verdict)
 {
 	const struct conn *conn = &sock->conn;
 	uint8_t state = conn->blocked                            ? CONN_STATE_WRITE
 			: conn->body_left > 0                    ? CONN_STATE_BODY
 			: conn->session.state == SESSION_SWALLOW ? CONN_STATE_SWALLOW
-								 : CONN_STATE_NEW_COMMAND;
+			: verdict == CONN_YIELD                  ? CONN_STATE_NEW_COMMAND
+								 : CONN_STATE_READ;
 
 	if (__builtin_expect(state != atomic_load_explicit(&sock->state, memory_order_relaxed), 0))
 		atomic_store_explicit(&sock->state, state, memory_order_relaxed);
@@ -255,7 +258,7 @@ static void settle_conn(struct conn *conn, enum conn_verdict verdict)
 		event_add(&sock->readable, NULL);
 		sock->reading = true;
 	}
-	show_state(sock);
+	show_state(sock, verdict);
 	shrink_input(conn);
 	conn_shrink_output(conn);
 }
@@ -334,6 +337,8 @@ static bool receive_some(struct socket_conn *sock)
 	}
 	atomic_store_explicit(&sock->active_seconds, conn->worker->now_seconds, memory_order_relaxed);
 	conn->failed = conn->failed || got < 0;
+	if (got == 0 && !conn->finishing)
+		conn->reason = CONN_REASON_NORMAL;
 	conn->finishing = conn->finishing || got == 0; /* answers what it has asked for so far */
 	return true;
 }
@@ -489,6 +494,7 @@ void conn_open(struct worker *worker, const struct opening *opening)
 		sock->transport = opening->transport;
 		sock->transport_data = opening->transport_data;
 		sock->conn.worker = worker;
+		sock->conn.listener = opening->listener;
 	}
 	if (!sock || (sock->transport->open && !sock->transport->open(sock))) {
 		refuse_opening(worker, opening);
@@ -507,7 +513,6 @@ void conn_open(struct worker *worker, const struct opening *opening)
 	sock->active_seconds = worker->now_seconds;
 	sock->conn.store = worker->store;
 	sock->conn.server = worker->net->server;
-	sock->conn.listener = opening->listener;
 	sock->conn.authenticated = !worker->net->server->auth;
 	lock_acquire(&worker->list_lock);
 	LIST_INSERT_HEAD(&worker->conns, sock, link);

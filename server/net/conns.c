@@ -67,6 +67,13 @@ const char *conn_peer(const struct conn *conn, char out[NET_ADDRESS_BYTES])
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+static const char *const reason_words[] = {
+	[CONN_REASON_ERROR] = "error",
+	[CONN_REASON_NORMAL] = "normal",
+	[CONN_REASON_IDLE] = "idle_timeout",
+	[CONN_REASON_SHUTDOWN] = "shutdown",
+};
+
 void conn_tell(const struct conn *conn, bool opened)
 {
 	const struct socket_conn *sock = (const struct socket_conn *)conn;
@@ -81,13 +88,11 @@ void conn_tell(const struct conn *conn, bool opened)
 	if (!local && getpeername(sock->fd, (struct sockaddr *)&peer, &length) == 0 &&
 	    getnameinfo((struct sockaddr *)&peer, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
 		address = "?";
-	events_emit(EVENT_CONNEVENTS, "type=%s rip=%s rport=%u transport=%s%s cfd=%d",
-		    opened ? "conn_new" : "conn_close", address,
-		    local ? 0u : address_port((const struct sockaddr *)&peer), local ? "local" : "tcp",
-		    opened         ? ""
-		    : conn->failed ? " reason=error"
-				   : " reason=normal",
-		    sock->fd);
+	events_emit(
+		EVENT_CONNEVENTS, "type=%s rip=%s rport=%u transport=%s%s%s cfd=%d", opened ? "conn_new" : "conn_close",
+		address, local ? 0u : address_port((const struct sockaddr *)&peer), local ? "local" : "tcp",
+		opened ? "" : " reason=", opened ? "" : reason_words[conn->failed ? CONN_REASON_ERROR : conn->reason],
+		sock->fd);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -99,12 +104,13 @@ static const char *const state_words[] = {
 };
 
 /* The caller holds the worker's list_lock, without which the worker closes none: the descriptor is the connection's. */
-static void see_conn(const struct socket_conn *sock, uint32_t now_seconds,
+static void see_conn(const struct socket_conn *sock, const struct conn *asking, uint32_t now_seconds,
 		     void (*see)(void *context, const struct net_conn_status *conn), void *context)
 {
 	char address[NET_ADDRESS_BYTES], listen_address[NET_ADDRESS_BYTES];
 	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
-	uint8_t state = atomic_load_explicit(&sock->state, memory_order_relaxed);
+	uint8_t state = &sock->conn == asking ? (uint8_t)CONN_STATE_PARSE
+					      : atomic_load_explicit(&sock->state, memory_order_relaxed);
 	struct net_conn_status status = {
 		.fd = sock->fd,
 		.address = address,
@@ -138,7 +144,8 @@ static void see_listeners(struct net *net, uint32_t now_seconds,
 	}
 }
 
-void net_each_connection(struct net *net, void (*see)(void *context, const struct net_conn_status *conn), void *context)
+void net_each_connection(struct net *net, const struct conn *asking,
+			 void (*see)(void *context, const struct net_conn_status *conn), void *context)
 {
 	uint32_t now_seconds = atomic_load_explicit(&net->now_seconds, memory_order_relaxed);
 
@@ -151,7 +158,7 @@ void net_each_connection(struct net *net, void (*see)(void *context, const struc
 		lock_acquire(&worker->list_lock);
 		LIST_FOREACH(sock, &worker->conns, link)
 		if (!sock->transport->datagram)
-			see_conn(sock, now_seconds, see, context);
+			see_conn(sock, asking, now_seconds, see, context);
 		lock_release(&worker->list_lock);
 	}
 }

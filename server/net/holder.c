@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pwd.h>
@@ -22,7 +23,7 @@
 #include "base/clock.h"
 
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
-#define ANSWER_MS 250 /* for each of two questions */
+#define ANSWER_MS 1000 /* for each of two questions */
 
 /* The facts about the process; an empty text stands for an unknown one. */
 struct holder {
@@ -163,6 +164,23 @@ static bool belongs_to(const char *pid, uid_t uid)
 	return stat(path, &st) == 0 && st.st_uid == uid;
 }
 
+/* A process that was started by root keeps root's sockets when it gives root up, so that its present user counts. The
+   owner of its folder in /proc is root if its memory may not be dumped. */
+static void read_present_user(struct holder *holder, const char *pid)
+{
+	char path[64], line[256];
+	unsigned uid;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Uid: %*u %u", &uid) == 1)
+			holder->uid = (uid_t)uid;
+	if (file)
+		fclose(file);
+}
+
 /*
  * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
  * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look
@@ -195,6 +213,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
 	read_first_line(path, holder->name, sizeof(holder->name));
 	find_unit(pid, holder->unit, sizeof(holder->unit));
+	read_present_user(holder, pid);
 }
 
 /* ---- what the port answers -------------------------------------------------------------------- */
@@ -296,10 +315,28 @@ bool holder_find(int type, const struct sockaddr *address, char *out, size_t siz
 	if (!find_socket(tcp, address, &entry))
 		return false;
 	holder.uid = (uid_t)entry.uid;
-	find_holder_user(&holder);
 	find_process(&holder, entry.inode);
+	find_holder_user(&holder);
 	if (tcp && holder.pid == 0)
 		ask_version(&holder, address);
 	describe_holder(&holder, out, size);
 	return true;
+}
+
+bool net_find_holder(const char *address, char *out, size_t size)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *list;
+	const char *colon = strrchr(address, ':');
+	size_t brackets = *address == '[';
+	char host[64];
+	bool found;
+
+	if (!colon || (size_t)(colon - address) >= sizeof(host) || (size_t)(colon - address) < 2 * brackets)
+		return false;
+	snprintf(host, sizeof(host), "%.*s", (int)((size_t)(colon - address) - 2 * brackets), address + brackets);
+	if (getaddrinfo(host, colon + 1, &hints, &list) != 0)
+		return false;
+	found = address_port(list->ai_addr) != 0 && holder_find(SOCK_STREAM, list->ai_addr, out, size);
+	freeaddrinfo(list);
+	return found;
 }

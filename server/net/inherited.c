@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/listen.h"
 
 /* Values of FileDescriptorName= that choose between TLS and plain connections, with -Z. */
 #define NAME_TLS "tls"
@@ -66,6 +67,7 @@ static int adopt_stream(struct net *net, const struct net_socket *given, int fam
 {
 	const char *why = NULL;
 	const struct transport *transport = choose_transport(net, given, family, &why);
+	struct reception reception = reception_of(net, CONF_LISTEN_TLS_BY_Z, net->server->conf->binding_protocol);
 
 	if (!transport)
 		return refuse_inherited(given, why, reason);
@@ -75,7 +77,8 @@ static int adopt_stream(struct net *net, const struct net_socket *given, int fam
 		switch_socket_option_on(given->fd, SOL_SOCKET, SO_KEEPALIVE); /* accepted sockets inherit these */
 		switch_socket_option_on(given->fd, IPPROTO_TCP, TCP_NODELAY);
 	}
-	return bind_add_listener(net, given->fd, transport, family == AF_UNIX)
+	reception.transport = transport;
+	return bind_add_listener(net, given->fd, &reception, family == AF_UNIX)
 		       ? FS_OK
 		       : refuse_inherited(given, "no memory", reason);
 }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
@@ -92,7 +93,7 @@ static void refuse_client(const struct listener *listener, int fd)
 	static const char text[] = "ERROR Too many open connections\r\n";
 
 	ctr_add(CTR_rejected_connections, 1);
-	if (listener->transport == &transport_plain &&
+	if (listener->reception.transport == &transport_plain &&
 	    send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		log_debug("a connection was refused, and the line that says so could not be sent: %m");
 	close(fd);
@@ -100,7 +101,7 @@ static void refuse_client(const struct listener *listener, int fd)
 
 static void admit_client(struct net *net, const struct listener *listener, int fd)
 {
-	const struct opening opening = { .fd = fd, .listener = listener, .transport = listener->transport };
+	const struct opening opening = { .fd = fd, .listener = listener, .transport = listener->reception.transport };
 	unsigned open = atomic_fetch_add(&net->connections, 1) + 1;
 	struct worker *worker;
 
@@ -123,6 +124,15 @@ static bool clients_must_wait(const struct net *net)
 	return !net->server->conf->maxconns_fast && at_limit(net);
 }
 
+static int accept_client(int fd)
+{
+	if (fault_fires(FAULT_net_accept)) {
+		errno = EMFILE;
+		return -1;
+	}
+	return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
 static void on_connection(evutil_socket_t fd, short what, void *context)
 {
 	struct listener *listener = context;
@@ -136,7 +146,7 @@ static void on_connection(evutil_socket_t fd, short what, void *context)
 		listen_resume(net);
 	}
 	for (unsigned i = 0; i < ACCEPTS && !clients_must_wait(net); i++) {
-		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int client = accept_client(fd);
 
 		if (client < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -214,6 +224,13 @@ static void write_port_file(const struct net *net)
 int listen_open(struct net *net, char reason[256])
 {
 	return bind_all(net, reason);
+}
+
+void listen_shut(struct net *net)
+{
+	listen_stop(net);
+	for (const struct listener *l = net->listeners; l && net->inherited_count == 0; l = l->next)
+		(void)shutdown(l->fd, SHUT_RDWR); /* the descriptor stays, as "stats conns" may look at it now */
 }
 
 void listen_close(struct net *net)

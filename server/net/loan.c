@@ -126,7 +126,7 @@ static void take_loan_back(struct worker *worker, struct socket_conn *sock, bool
 		conn_kill(&sock->conn);
 		return;
 	}
-	atomic_store_explicit(&sock->state, CONN_STATE_NEW_COMMAND, memory_order_relaxed);
+	atomic_store_explicit(&sock->state, CONN_STATE_READ, memory_order_relaxed);
 	sock->more = true; /* no event tells of bytes that TLS has already decrypted */
 	atomic_store_explicit(&sock->active_seconds, worker->now_seconds, memory_order_relaxed);
 	worker_make_ready(sock);

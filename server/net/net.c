@@ -27,6 +27,13 @@ static void on_signal(evutil_socket_t signal_number, short what, void *context)
 			net->hooks->reload(net->hooks->context);
 		return;
 	}
+	if (net->draining) {
+		net->hurried = true;
+		if (net->hooks->hurry)
+			net->hooks->hurry(net->hooks->context);
+		event_base_loopbreak(net->base);
+		return;
+	}
 	if (signal_number == SIGUSR1)
 		log_notice("Gracefully stopping");
 	else
@@ -56,7 +63,7 @@ static void on_main_wake(evutil_socket_t fd, short what, void *context)
 		return;
 	if (atomic_load(&net->stop_asked))
 		event_base_loopbreak(net->base);
-	else
+	else if (!net->draining)
 		listen_resume(net);
 }
 
@@ -92,6 +99,7 @@ int net_listen(struct net **out, const struct net_setup *setup, char reason[256]
 
 	net->server = setup->server;
 	net->choose_protocol = setup->choose_protocol;
+	net->datagram_protocol = setup->server->conf->binding_protocol;
 	net->inherited = setup->inherited;
 	net->inherited_count = setup->inherited_count;
 	net->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -105,11 +113,28 @@ int net_listen(struct net **out, const struct net_setup *setup, char reason[256]
 	if (code == FS_OK)
 		code = listen_open(net, reason);
 	if (code != FS_OK) {
+		int error = errno;
+
 		net_close(net);
+		errno = error;
 		return code;
 	}
 	*out = net;
 	return FS_OK;
+}
+
+void net_check(const struct conf *conf, net_fault_fn *fault, void *context)
+{
+	const struct server server = { .conf = conf };
+	struct net net = { .server = &server };
+	char reason[256] = "";
+	int code = conf->enable_ssl ? certificates_open(&net.certificates, conf, reason) : FS_OK;
+
+	if (code != FS_OK)
+		fault(context, "enable-ssl", code, reason);
+	if (code == FS_OK && (code = bind_check(&net, reason)) != FS_OK)
+		fault(context, conf->unix_socket ? "unix-socket" : "listen", code, reason);
+	certificates_close(net.certificates);
 }
 
 static void on_clock_second(evutil_socket_t fd, short what, void *context)
@@ -196,6 +221,7 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 	int code;
 
 	net->hooks = hooks;
+	net_warn_renewal(net->server->conf);
 	code = start_serving(net);
 	if (code == FS_OK) {
 		if (hooks->ready)
@@ -205,6 +231,10 @@ int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256])
 		snprintf(reason, 256, "can't start to serve: %s",
 			 code == FS_ESYS ? strerror(errno) : fs_strerror(code));
 	}
+	if (hooks->draining)
+		hooks->draining(hooks->context);
+	if (code == FS_OK)
+		drain_all(net);
 	if (hooks->stopping)
 		hooks->stopping(hooks->context);
 	end_serving(net);
@@ -258,9 +288,10 @@ void net_get_status(const struct net *net, struct net_status *out)
 		.accepting = atomic_load(&net->accepting_shown),
 		.not_accepting_us = atomic_load(&net->not_accepting_us),
 		.tcp_port = net->tcp_port,
+		.udp_port = net->datagrams ? net->datagrams->port : 0,
 		.event_version = event_get_version(),
-		.certificates_at = certificates_read_at(net->certificates),
 	};
+	certificates_get_status(net->certificates, out);
 	for (unsigned i = 0; i < net->worker_count; i++)
 		out->client_bytes += atomic_load_explicit(&net->workers[i].client_bytes, memory_order_relaxed);
 }

@@ -66,6 +66,14 @@ struct transport {
 };
 extern const struct transport transport_plain, transport_tls, transport_udp;
 
+/* How a listener's connections are received: bytes, certificates, commands. */
+struct reception {
+	const struct transport *transport;
+	int verify; /* TLS: OpenSSL's SSL_VERIFY_ flags; VERIFY_AS_SET: those of -o ssl_verify_mode */
+	int protocol; /* enum conf_protocol, as -B has it */
+};
+#define VERIFY_AS_SET (-1)
+
 /* The arguments of conn_open. */
 struct opening {
 	int fd; /* the connection owns it, except for a UDP socket */
@@ -109,9 +117,12 @@ static inline struct socket_conn *sock_of(struct conn *conn)
 	return sock;
 }
 
-/* The states of a connection in "stats conns", in memcached's words. STATE(ID, word) */
+/* The states of a connection in "stats conns", in memcached's words. The first one is that of a connection which has
+   sent nothing yet. STATE(ID, word) */
 #define CONN_STATE_TABLE(STATE) \
 	STATE(NEW_COMMAND, "conn_new_cmd") \
+	STATE(READ, "conn_read") \
+	STATE(PARSE, "conn_parse_cmd") \
 	STATE(BODY, "conn_nread") \
 	STATE(SWALLOW, "conn_swallow") \
 	STATE(WRITE, "conn_mwrite") \
@@ -186,7 +197,8 @@ struct worker {
 	struct loan *returned; /* by any thread; covered by lock too */
 	atomic_bool second_passed; /* set by the main thread: sweep() is due */
 	_Atomic uint32_t beat_seconds; /* net's coarse clock at the last sweep(); read by the main thread */
-	atomic_bool stopping;
+	atomic_bool draining, stopping;
+	atomic_bool drained; /* the worker's: no connection is left, except for loans and datagrams */
 };
 
 #define NET_ADDRESS_BYTES 128 /* of an address as text: a UNIX socket's path is the longest */
@@ -196,7 +208,7 @@ struct listener {
 	struct event event;
 	struct net *net;
 	int fd;
-	const struct transport *transport; /* of its connections */
+	struct reception reception; /* of its connections */
 	bool local; /* a UNIX socket */
 	int family;
 	uint16_t port; /* 0: a UNIX socket */
@@ -206,7 +218,9 @@ struct listener {
 
 struct net {
 	const struct server *server;
-	const struct protocol *(*choose_protocol)(const struct conf *conf, unsigned char first); /* as net_setup's */
+	const struct protocol *(*choose_protocol)(const struct conf *conf, int binding,
+						  unsigned char first); /* as net_setup's */
+	int datagram_protocol; /* enum conf_protocol; UDP has no listener */
 	const struct net_socket *inherited; /* as net_setup's */
 	unsigned inherited_count;
 	struct certificates *certificates; /* NULL: no TLS */
@@ -220,6 +234,8 @@ struct net {
 	struct event wake_event;
 	int wake_fd; /* net_wake's */
 	atomic_bool stop_asked;
+	bool draining; /* nobody connects any more */
+	bool hurried; /* a second signal came meanwhile */
 	atomic_bool
 		waiting; /* not accepting until a connection closes; the worker that closes it wakes the main thread */
 	struct worker *workers;
@@ -283,9 +299,11 @@ void certificates_close(struct certificates *certificates); /* NULL is nothing *
 /* Reads them again, as the user that the daemon has become. FS_OK, or a code with the reason; the old ones stay in use
    then. */
 FS_MUST_CHECK int certificates_refresh(struct certificates *certificates, char reason[256]);
-uint64_t certificates_read_at(const struct certificates *certificates); /* wall seconds; 0 for NULL */
-/* Makes a session with the present certificates; the caller owns it. NULL: memory is out. */
-struct ssl_st *certificates_session(struct certificates *certificates);
+/* Fills the fields about certificates. NULL: leaves them. */
+void certificates_get_status(const struct certificates *certificates, struct net_status *out);
+/* Makes a session with the present certificates; the caller owns it. verify: as struct reception's. NULL: memory is
+   out. */
+struct ssl_st *certificates_session(struct certificates *certificates, int verify);
 
 /* ---- loans (loan.c) -------------------------------------------------------------------------- */
 
@@ -305,6 +323,14 @@ void sweep_ring(struct net *net);
 void sweep(struct worker *worker);
 /* Lets the connections go on that wait for memory, if there is some again. */
 void sweep_feed(struct worker *worker);
+
+/* ---- the end of serving (drain.c) --------------------------------------------------------------- */
+
+/* Closes the connections for which nothing is left to do. The worker, at the end of each turn while it drains. */
+void drain(struct worker *worker);
+/* Stops listening, and returns when all connections are closed, or their time is over, or a second signal has come. Main
+   thread. */
+void drain_all(struct net *net);
 
 /* ---- workers (worker.c) ---------------------------------------------------------------------- */
 
@@ -421,9 +447,14 @@ static inline void worker_buffer_give(struct worker *worker, char *buffer)
 
 /* Binds all sockets that the options name. FS_OK, or FS_ESYS or FS_EINVAL with the reason. */
 FS_MUST_CHECK int bind_all(struct net *net, char reason[256]);
+/* Looks at the addresses of the options and resolves their names, as bind_all would, but makes no socket. FS_OK, or
+   FS_ESYS or FS_EINVAL with the reason. conf->listen is that of net->server. */
+FS_MUST_CHECK int bind_check(struct net *net, char reason[256]);
+/* Returns how connections are received at a listener with these words: enum conf_listen_tls, and enum conf_protocol. */
+struct reception reception_of(const struct net *net, int tls, int protocol);
 /* Adds a bound socket to net's listeners, which own the descriptor from here on. local: a UNIX socket. Returns false,
    and has closed the descriptor, if memory is out. */
-FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct transport *transport, bool local);
+FS_MUST_CHECK bool bind_add_listener(struct net *net, int fd, const struct reception *reception, bool local);
 /* Returns true if a service manager has handed sockets over: these are served, and none of the options'. */
 bool inherited_any(const struct net *net);
 /* Makes listeners of the sockets that a service manager has handed over. FS_OK; FS_EINVAL with the reason: one of them
@@ -435,7 +466,7 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
  * "version" within half a second, or "a process of user memcache". Returns false, with out unchanged, if nobody is
  * found. Main thread, at the start: reads much of /proc, and talks to the port.
  */
-#define HOLDER_BYTES 128
+#define HOLDER_BYTES NET_HOLDER_BYTES
 FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
@@ -446,6 +477,9 @@ void listen_close(struct net *net);
 FS_MUST_CHECK int listen_start(struct net *net);
 /* Accepts no more. */
 void listen_stop(struct net *net);
+/* Accepts no more, and refuses those who connect, unless the sockets are a service manager's: then they wait for the next
+   start. */
+void listen_shut(struct net *net);
 /* Goes on accepting if there is room. */
 void listen_resume(struct net *net);
 /* Raises RLIMIT_NOFILE for the connection limit. */

@@ -243,7 +243,8 @@ static void on_reply_done(struct store_request *request)
 	if (reply->ordered && --conn->ordered == 0)
 		conn->ordered_mask = 0;
 	let_memory_go(conn, reply->held);
-	if (!conn->dead) /* of a dead connection observe() could read no more than its number */
+	/* Of a dead connection observe() could read no more than its number; a flush_all names no key. */
+	if (!conn->dead && request->op != STORE_FLUSH)
 		observe(conn, request);
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);

@@ -46,6 +46,7 @@ static void close_idle(struct worker *worker, uint32_t timeout_seconds)
 			continue;
 		ctr_add(CTR_idle_kicks, 1);
 		log_debug("<%d was idle and is closed", sock->fd);
+		sock->conn.reason = CONN_REASON_IDLE;
 		conn_kill(&sock->conn);
 	}
 }

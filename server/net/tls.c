@@ -24,7 +24,9 @@
 
 static bool tls_open(struct socket_conn *sock)
 {
-	SSL *ssl = certificates_session(sock->conn.worker->net->certificates);
+	const struct listener *listener = sock->conn.listener;
+	SSL *ssl = certificates_session(sock->conn.worker->net->certificates,
+					listener ? listener->reception.verify : VERIFY_AS_SET);
 
 	if (!ssl || SSL_set_fd(ssl, sock->fd) != 1) {
 		SSL_free(ssl);

@@ -2,12 +2,14 @@
 /* A worker: its loop, and the queue through which the main thread hands it connections. */
 #include "server/net/net_internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/thread.h"
 #include "conf/conf.h"
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -160,6 +162,8 @@ static void *worker_main(void *context)
 		poll_store(worker);
 		worker_run_ready(worker);
 		store_worker_flush(worker->store);
+		if (__builtin_expect(atomic_load_explicit(&worker->draining, memory_order_relaxed), 0))
+			drain(worker);
 	}
 	return NULL;
 }
@@ -277,7 +281,8 @@ int worker_start(struct worker *worker)
 {
 	char name[16];
 
-	if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0)
+	errno = thread_start(&worker->thread, worker_main, worker);
+	if (errno != 0)
 		return FS_ESYS;
 	snprintf(name, sizeof(name), "worker %u", (unsigned)(worker - worker->net->workers) % 1000);
 	pthread_setname_np(worker->thread, name);

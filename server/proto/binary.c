@@ -144,7 +144,7 @@ static enum conn_verdict binary_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		case SESSION_SWALLOW:
-			if (!value_skip_go_on(conn))
+			if (!binary_skip_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:

@@ -24,13 +24,23 @@ enum binary_step binary_version(struct conn *conn, const struct binary_command *
 
 enum binary_step binary_flush(struct conn *conn, const struct binary_command *command)
 {
+	struct binary_own *own;
+	struct reply *reply;
+
 	if (conn->server->conf->disable_flush_all) { /* memcached's answer */
 		binary_put_status(conn, command, BINARY_STATUS_AUTH);
 		return BINARY_NEXT;
 	}
-	store_flush_all(conn->server->store, (int64_t)command->exptime);
-	if (!(command->flags & BINARY_QUIET))
-		binary_put_status(conn, command, BINARY_STATUS_OK);
+	reply = conn_reply_take(conn);
+	if (!reply)
+		return BINARY_CLOSE;
+	own = (void *)reply->own;
+	own->opaque = command->opaque;
+	own->opcode = command->opcode;
+	own->with_key = false;
+	reply->noreply = command->flags & BINARY_QUIET;
+	if (proto_flush(conn, reply, (int64_t)command->exptime))
+		binary_answer(conn, reply);
 	return BINARY_NEXT;
 }
 
@@ -45,6 +55,7 @@ enum binary_step binary_quit(struct conn *conn, const struct binary_command *com
 {
 	if (!(command->flags & BINARY_QUIET))
 		binary_put_status(conn, command, BINARY_STATUS_OK);
+	conn->reason = CONN_REASON_NORMAL;
 	return BINARY_CLOSE;
 }
 
@@ -129,7 +140,7 @@ static bool find_report(const char *key, uint32_t *length)
 enum binary_step binary_stat(struct conn *conn, const struct binary_command *command)
 {
 	struct stat_rows rows = { .conn = conn, .command = command };
-	struct stats_out out = { .row = stat_row, .line = stat_line, .context = &rows };
+	struct stats_out out = { .row = stat_row, .line = stat_line, .context = &rows, .asking = conn };
 	const char *key = command->key ? command->key : "", *answer;
 	uint32_t length = command->key_length;
 

@@ -37,6 +37,9 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 enum binary_step binary_store(struct conn *conn, const struct binary_command *command);
 /* Goes on with that value. Returns true when the command is done, false when more input is needed. */
 FS_MUST_CHECK bool binary_store_go_on(struct conn *conn);
+/* Goes on with throwing a value away, and answers behind it. Returns true when the command is done,
+   false when more input is needed. */
+FS_MUST_CHECK bool binary_skip_go_on(struct conn *conn);
 
 /* Commands without keys (binary_admin.c): each answers its command. */
 enum binary_step binary_noop(struct conn *conn, const struct binary_command *command);

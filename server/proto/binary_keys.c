@@ -40,15 +40,20 @@ static struct reply *binary_new_request(struct conn *conn, const struct binary_c
 	return reply;
 }
 
-static void binary_execute(struct conn *conn, struct reply *reply)
+/* Has a request that waits for flash answered when it is done. */
+static void wait_for_flash(struct conn *conn, struct reply *reply)
 {
-	if (proto_execute(conn, reply)) {
-		binary_answer(conn, reply);
-		return;
-	}
 	reply->pending = true;
 	reply->ordered = reply->request.op != STORE_GET;
 	conn_queue(conn, reply);
+}
+
+static void binary_execute(struct conn *conn, struct reply *reply)
+{
+	if (proto_execute(conn, reply))
+		binary_answer(conn, reply);
+	else
+		wait_for_flash(conn, reply);
 }
 
 static uint32_t expiry_of(const struct conn *conn, uint32_t exptime)
@@ -110,25 +115,42 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command,
 					    enum store_result why)
 {
-	if (command->id == BINARY_SET) {
-		/* The client takes the old value as replaced: it is deleted. */
-		struct reply *reply =
-			binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+	struct reply *reply = binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
 
-		if (!reply)
-			return BINARY_CLOSE;
-		reply->request.op = STORE_DELETE;
+	if (!reply)
+		return BINARY_CLOSE;
+	reply->request.op = STORE_DELETE;
+	reply->request.result = why;
+	if (command->id == BINARY_SET) {
+		/* The client takes the old value as replaced: it is deleted. Under -M it may have to be read, and the
+		   answer may come before the value's end. */
 		reply->request.has_options = true;
 		reply->request.options = (struct store_options){ .refused = why };
-		binary_execute(conn, reply);
-	} else {
-		binary_put_status(conn, command,
-				  why == STORE_TOO_LARGE ? BINARY_STATUS_TOO_LARGE : BINARY_STATUS_NO_MEMORY);
+		if (!proto_execute(conn, reply)) {
+			wait_for_flash(conn, reply);
+			reply = NULL;
+		}
 	}
-	if (command->value_length > BINARY_BODY_MAX)
+	if (command->value_length > BINARY_BODY_MAX) {
+		if (reply)
+			binary_answer(conn, reply);
 		return BINARY_CLOSE;
+	}
 	value_skip(conn, command->value_length);
+	conn->session.reply = reply;
 	return BINARY_NEXT;
+}
+
+bool binary_skip_go_on(struct conn *conn)
+{
+	struct reply *reply;
+
+	if (!value_skip_go_on(conn))
+		return false;
+	reply = value_skipped(conn);
+	if (reply)
+		binary_answer(conn, reply);
+	return true;
 }
 
 /*

@@ -2,7 +2,9 @@
 /* The meta commands: parsed ones in, requests to the store out. */
 #include "server/proto/meta_internal.h"
 
+#include "base/clock.h"
 #include "base/metrics/counters.h"
+#include "conf/conf.h"
 
 _Static_assert(META_ANSWERS == 8, "new_request counts the longest head with the flags c f h k l O s t");
 
@@ -48,6 +50,8 @@ static void set_own(struct reply *reply, const struct meta_command *meta)
 	own->encoded = meta_given(meta, 'b');
 	own->before = meta->old_ttl;
 	own->made = meta->made_ttl == meta_given(meta, 'N') + meta_given(meta, 'T') ? 2 : meta->made_ttl;
+	own->unless_same = meta_given(meta, 'C');
+	own->known_cas = own->unless_same ? meta->cas : 0;
 	own->length = meta->value_length;
 }
 
@@ -91,6 +95,15 @@ static enum text_step meta_execute(struct conn *conn, struct reply *reply, bool 
 
 /* ---- mg, me ---------------------------------------------------------------------------------- */
 
+/* Returns the seconds that are left until a time in memcached's form: relative, or beyond 30 days the clock's. 0: it has
+   passed. */
+static uint32_t seconds_until(int64_t exptime)
+{
+	int64_t seconds = exptime > STORE_RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() : exptime;
+
+	return seconds <= 0 ? 0 : seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
 static enum text_step run_get(struct conn *conn, const struct meta_command *meta)
 {
 	struct reply *reply = meta_new_request(conn, meta, TEXT_KIND_META_GET, STORE_GET);
@@ -101,11 +114,10 @@ static enum text_step run_get(struct conn *conn, const struct meta_command *meta
 	set_own(reply, meta);
 	options = &reply->request.options;
 	meta_set_options(conn, &reply->request, meta);
-	if (meta_given(meta, 'R') && meta->recache_seconds > 0) {
-		options->recache = true;
+	if (meta_given(meta, 'R')) {
+		options->recache_seconds = seconds_until(meta->recache_exptime);
+		options->recache = options->recache_seconds > 0;
 		options->recache_first = meta->recache_first;
-		options->recache_seconds =
-			meta->recache_seconds < UINT32_MAX ? (uint32_t)meta->recache_seconds : UINT32_MAX;
 	}
 	options->keep_clock = meta_given(meta, 'u');
 	return meta_execute(conn, reply, options->touch || options->vivify || options->recache);
@@ -228,11 +240,15 @@ static enum text_step run_arithmetic(struct conn *conn, const struct meta_comman
 
 static enum text_step refuse_line(struct conn *conn, const struct meta_command *meta, enum meta_error error)
 {
-	const char *answer = meta_error_answer(error);
+	bool format = error == META_ERROR_NO_KEY && conf_compat_from(conn->server->conf, COMPAT_INCOMPLETE);
+	const char *answer = meta_error_answer(format ? META_ERROR_FORMAT : error);
 
-	conn_put(conn, answer, (uint32_t)strlen(answer));
-	if (meta->body_follows)
+	if (meta->body_follows) {
 		text_skip_value(conn, meta->value_length);
+		conn->session.late = answer;
+	} else {
+		conn_put(conn, answer, (uint32_t)strlen(answer));
+	}
 	return TEXT_NEXT;
 }
 

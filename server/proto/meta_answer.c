@@ -4,11 +4,6 @@
 
 #include "conf/conf.h"
 
-/* memcached 1.6 adds these to key and value in its sizes: header, the key's terminator, the value's line end; */
-#define ITEM_BYTES (48u + 1u + 2u)
-#define ID_BYTES 8u /* but not with -C */
-#define FLAGS_BYTES 4u /* where there are any */
-
 /* The code of each result; a hit with a value has "VA" instead. */
 static const char codes[][3] = {
 	[STORE_HIT] = "HD",       [STORE_MISS] = "NF",    [STORE_STORED] = "HD",  [STORE_NOT_STORED] = "NS",
@@ -39,6 +34,17 @@ static char *put_key(char *at, const struct store_request *request, bool encoded
 static uint64_t meta_shown_cas(const struct reply *reply, uint64_t cas)
 {
 	return reply->conn->server->conf->disable_cas ? 0 : cas;
+}
+
+/* Does the value, or ma's number, belong to the answer? Of an mg with C it does unless the client has it already. */
+static bool is_value_wanted(const struct reply *reply)
+{
+	const struct meta_own *own = (const struct meta_own *)reply->own;
+
+	if (reply->kind == TEXT_KIND_META_GET && own->unless_same && !reply->request.made &&
+	    meta_shown_cas(reply, reply->request.value.cas) == own->known_cas)
+		return false;
+	return own->value;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */
@@ -163,7 +169,8 @@ static uint16_t make_meta_head(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	const struct meta_own *own = meta_own(reply);
-	bool hit = request->result == STORE_HIT, number = hit && own->value && reply->kind == TEXT_KIND_META_ARITHMETIC;
+	bool hit = request->result == STORE_HIT, value = hit && is_value_wanted(reply);
+	bool number = value && reply->kind == TEXT_KIND_META_ARITHMETIC;
 	const char *code = codes[request->result];
 	char *at = out, digits[20];
 	unsigned length = number ? text_number(digits, request->number) : request->value.length;
@@ -172,7 +179,7 @@ static uint16_t make_meta_head(struct reply *reply, char *out)
 		return 0;
 	if (!*code)
 		return make_error(reply, out);
-	if (hit && own->value)
+	if (value)
 		at = put_flag_number(put_text(at, "VA "), length);
 	else
 		at = put_bytes(at, reply->kind == TEXT_KIND_META_GET && !hit ? "EN" : code, 2);
@@ -186,42 +193,24 @@ static uint16_t make_meta_head(struct reply *reply, char *out)
 	return (uint16_t)(at - out);
 }
 
-static unsigned meta_class_of(uint32_t bytes)
-{
-	unsigned low = 1, high = store_class_count();
-
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-
-		if (store_class_bytes(middle) < bytes)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* me: the sizes are as memcached would count them; the class is our own. */
+/* me: class and size are those of "lru_crawler metadump", "stats items" and "stats slabs". */
 static uint16_t make_debug(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
-	uint32_t bytes = request->key_length + request->value.length + ITEM_BYTES;
+	struct store_told told;
 	char *at;
 
 	if (request->result != STORE_HIT)
 		return (uint16_t)(put_text(out, "EN\r\n") - out);
-	if (request->value.client_flags != 0)
-		bytes += FLAGS_BYTES;
-	if (!reply->conn->server->conf->disable_cas)
-		bytes += ID_BYTES;
+	store_tell(reply->conn->server->store, request, &told);
 	at = put_key(put_text(out, "ME "), request, meta_own(reply)->encoded);
 	at = put_text(at, " exp=-");
 	at = put_flag_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);
 	at = put_flag_number(put_text(at, " la="), request->found.idle_seconds);
 	at = put_flag_number(put_text(at, " cas="), meta_shown_cas(reply, request->value.cas));
 	at = request->found.fetched ? put_text(at, " fetch=yes cls=") : put_text(at, " fetch=no cls=");
-	at = put_flag_number(at, meta_class_of(bytes));
-	at = put_flag_number(put_text(at, " size="), bytes);
+	at = put_flag_number(at, told.class);
+	at = put_flag_number(put_text(at, " size="), told.object_bytes);
 	return (uint16_t)(put_text(at, "\r\n") - out);
 }
 
@@ -235,7 +224,7 @@ static uint16_t finish_head(struct reply *reply, char *out, bool *value)
 	debug = reply->kind == TEXT_KIND_META_DEBUG;
 	length = debug ? make_debug(reply, out) : make_meta_head(reply, out);
 	must(length <= REPLY_TEXT_BYTES);
-	*value = found && !debug && meta_own(reply)->value;
+	*value = found && !debug && is_value_wanted(reply);
 	if (found && !*value)
 		store_value_release(reply->conn->store, &reply->request.value);
 	return length;

@@ -23,7 +23,9 @@ struct meta_own {
 	bool encoded; /* b: the key is answered in base64 */
 	bool before; /* t comes before T: the old time to live is answered */
 	uint8_t made; /* t of an object that this command made: 0 before N and T, 1 between them, 2 behind them */
+	bool unless_same; /* mg: an object with the id known_cas is answered without its value */
 	uint32_t length; /* ms: of the value that was sent */
+	uint64_t known_cas;
 };
 _Static_assert(sizeof(struct meta_own) <= REPLY_OWN_BYTES, "meta_own fits a reply");
 

@@ -49,7 +49,7 @@ static enum meta_error parse_flag_number(struct meta_command *out, char flag, co
 		out->vivify_last = meta_given(out, 'T');
 		return text_signed(token, length, &out->vivify_exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
 	case 'R':
-		return text_signed(token, length, &out->recache_seconds) ? META_ERROR_OK : META_ERROR_TOKEN;
+		return text_signed(token, length, &out->recache_exptime) ? META_ERROR_OK : META_ERROR_TOKEN;
 	default:
 		out->old_ttl = meta_given(out, 't');
 		out->recache_first = meta_given(out, 'R');

@@ -111,7 +111,7 @@ struct meta_command {
 	uint64_t delta, initial; /* D, J */
 	int64_t exptime; /* T */
 	int64_t vivify_exptime; /* N */
-	int64_t recache_seconds; /* R */
+	int64_t recache_exptime; /* R */
 	uint32_t client_flags; /* F; 0 without it */
 	uint32_t value_length; /* ms */
 	uint8_t key_length; /* 1 .. TEXT_KEY_MAX */

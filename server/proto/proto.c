@@ -5,11 +5,11 @@
 #include "conf/conf.h"
 #include "server/proto/binary.h"
 
-const struct protocol *proto_choose(const struct conf *conf, unsigned char first)
+const struct protocol *proto_choose(const struct conf *conf, int binding, unsigned char first)
 {
-	if (conf->enable_sasl || conf->binding_protocol == CONF_PROTOCOL_BINARY)
+	if (conf->enable_sasl || binding == CONF_PROTOCOL_BINARY)
 		return &proto_binary;
-	if (conf->auth_file || conf->binding_protocol == CONF_PROTOCOL_ASCII)
+	if (conf->auth_file || binding == CONF_PROTOCOL_ASCII)
 		return &proto_text;
 	return first == BINARY_MAGIC_REQUEST ? &proto_binary : &proto_text;
 }

@@ -21,10 +21,10 @@ struct protocol;
 
 /*
  * Returns the protocol of a connection that starts with this byte: binary for its magic byte, text for any other,
- * unless an option allows one protocol alone (-B either; -Y text, -S binary). A wrong byte is an error of that protocol
+ * unless the listener (binding: enum conf_protocol) or an option allows one protocol alone (-Y text, -S binary). A wrong byte is an error of that protocol
  * then. Never NULL.
  */
-const struct protocol *proto_choose(const struct conf *conf, unsigned char first);
+const struct protocol *proto_choose(const struct conf *conf, int binding, unsigned char first);
 
 extern const struct protocol proto_text, proto_binary;
 
@@ -92,6 +92,7 @@ enum text_id {
 #define TEXT_ERROR_TABLE(ERR) \
 	ERR(OK, "") \
 	ERR(UNKNOWN, "ERROR\r\n") \
+	ERR(INCOMPLETE, "ERROR\r\n") /* a blank line, or a command without all its words */ \
 	ERR(FORMAT, "CLIENT_ERROR bad command line format\r\n") \
 	ERR(EXPTIME, "CLIENT_ERROR invalid exptime argument\r\n") \
 	ERR(DELTA, "CLIENT_ERROR invalid numeric delta argument\r\n") \

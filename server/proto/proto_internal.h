@@ -32,6 +32,22 @@ static inline bool proto_execute(struct conn *conn, struct reply *reply)
 	return true;
 }
 
+/*
+ * Executes a flush_all, for a reply whose flags and own data are the protocol's. Returns true when it may be answered.
+ * Returns false when the journal doesn't have it yet: the reply is queued, and composed when it is done.
+ */
+static inline bool proto_flush(struct conn *conn, struct reply *reply, int64_t exptime)
+{
+	reply->pending = reply->ordered = reply->has_value = false;
+	reply->text_length = 0;
+	reply->tail_length = 0;
+	if (store_flush(conn->store, &reply->request, exptime))
+		return true;
+	reply->pending = true;
+	conn_queue(conn, reply);
+	return false;
+}
+
 /* From here on the next length bytes of the input are the value of this reply's item. The session owns the reply and
    its item until the protocol takes them back (session.reply), or value_abandon frees them. */
 static inline void value_begin(struct conn *conn, struct reply *reply, uint32_t length)
@@ -60,11 +76,20 @@ static inline bool value_receive(struct conn *conn)
 	return conn->body_left == 0;
 }
 
-/* Throws the next bytes of the input away, which belong to a command that was refused. */
+/*
+ * Throws the next bytes of the input away, which belong to a command that was refused. A client that writes its whole
+ * value before it reads would take an answer in the middle for that of another command, and one that sends and receives
+ * with small buffers would hang. So the answer comes behind the value: whoever refuses sets session.late or
+ * session.reply after this call.
+ */
 void value_skip(struct conn *conn, uint64_t bytes);
 
-/* Throws away those of them that the input has. Returns true when all of them are gone; a command comes next then. */
+/* Throws away those of them that the input has. Returns true when all of them are gone: session.late is answered then, the
+   protocol answers the request that value_skipped returns, and a command comes next. */
 FS_MUST_CHECK bool value_skip_go_on(struct conn *conn);
+
+/* Returns the refused request, which is done and which the caller owns now, or NULL. */
+FS_MUST_CHECK struct reply *value_skipped(struct conn *conn);
 
 /* Frees the reply and the item of a connection that goes away before their value has come completely. */
 void value_abandon(struct conn *conn);

@@ -4,6 +4,7 @@
 
 #include "base/events.h"
 #include "base/log.h"
+#include "conf/conf.h"
 #include "server/proto/meta_internal.h"
 
 #define LOGGED_BYTES 500u /* of a command's line */
@@ -131,6 +132,8 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	}
 	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn)
 									     : text_error_answer(error);
+	if (error == TEXT_ERROR_INCOMPLETE && conf_compat_from(conn->server->conf, COMPAT_INCOMPLETE))
+		answer = text_error_answer(TEXT_ERROR_FORMAT);
 	if (!command.noreply)
 		conn_put(conn, answer, (uint32_t)strlen(answer));
 	return TEXT_NEXT;
@@ -215,7 +218,7 @@ static enum conn_verdict text_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		case SESSION_SWALLOW:
-			if (!value_skip_go_on(conn))
+			if (!text_skip_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:

@@ -32,7 +32,7 @@ static void stats_line(struct stats_out *out, const char *line, size_t length)
 
 enum text_step text_stats(struct conn *conn, const struct text_command *command)
 {
-	struct stats_out out = { .row = stats_row, .line = stats_line, .context = conn };
+	struct stats_out out = { .row = stats_row, .line = stats_line, .context = conn, .asking = conn };
 	const char *answer = admin_stats(conn->server, command->rest, command->rest_end, &out);
 
 	conn_put(conn, answer, (uint32_t)strlen(answer));
@@ -51,18 +51,21 @@ enum text_step text_verbosity(struct conn *conn, const struct text_command *comm
 
 enum text_step text_flush_all(struct conn *conn, const struct text_command *command)
 {
-	bool allowed = !conn->server->conf->disable_flush_all;
+	struct reply *reply;
 
-	if (allowed)
-		store_flush_all(conn->server->store, command->exptime > 0 ? command->exptime : 0);
-	else
+	if (conn->server->conf->disable_flush_all) {
 		ctr_add(CTR_cmd_flush, 1); /* the store counts only those that it executes */
-	if (command->noreply)
+		if (!command->noreply)
+			conn_put_text(conn, NO_FLUSH);
 		return TEXT_NEXT;
-	if (allowed)
-		conn_put_text(conn, "OK\r\n");
-	else
-		conn_put_text(conn, NO_FLUSH);
+	}
+	reply = conn_reply_take(conn);
+	if (!reply)
+		return TEXT_CLOSE;
+	reply->kind = TEXT_KIND_LINE;
+	reply->noreply = command->noreply;
+	if (proto_flush(conn, reply, command->exptime > 0 ? command->exptime : 0))
+		text_answer(conn, reply);
 	return TEXT_NEXT;
 }
 
@@ -124,11 +127,14 @@ enum text_step text_shutdown(struct conn *conn, const struct text_command *comma
 	size_t length;
 
 	if (!conn->server->conf->enable_shutdown)
-		return text_say(conn, "ERROR: shutdown not enabled\r\n");
+		return text_say(conn, conf_compat_from(conn->server->conf, COMPAT_SHUTDOWN)
+					      ? "SERVER_ERROR: shutdown not enabled\r\n"
+					      : "ERROR: shutdown not enabled\r\n");
 	if (text_word(&at, command->rest_end, &word, &length) && !is_word(word, length, "graceful"))
 		return text_say(conn, "CLIENT_ERROR invalid shutdown mode\r\n");
 	log_notice("a client has asked the daemon to shut down");
 	admin_shutdown(conn->server);
+	conn->reason = CONN_REASON_SHUTDOWN;
 	return TEXT_CLOSE;
 }
 
@@ -208,7 +214,7 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 
 enum text_step text_quit(struct conn *conn, const struct text_command *command)
 {
-	(void)conn;
 	(void)command;
+	conn->reason = CONN_REASON_NORMAL;
 	return TEXT_CLOSE;
 }

@@ -27,6 +27,7 @@ static const struct text by_result[] = {
 	[STORE_NOT_NUMBER] = TEXT("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
 	[STORE_TOO_LARGE] = TEXT("NOT_STORED\r\n"), /* append, prepend: memcached's answer */
 	[STORE_NO_MEMORY] = TEXT(TEXT_NO_MEMORY),
+	[STORE_FLUSHED] = TEXT("OK\r\n"),
 };
 
 static const struct text too_large = TEXT(TEXT_TOO_LARGE);

@@ -27,6 +27,11 @@ enum text_kind {
 	TEXT_KIND_META_DEBUG
 };
 
+/* From these releases 1.6.N of memcached on answers are other ones (conf_compat_from). */
+#define COMPAT_INCOMPLETE 40 /* a blank line, or a command without all its words, is a CLIENT_ERROR */
+#define COMPAT_DUMP_OK 43 /* the lines of metadump and mgdump follow an OK */
+#define COMPAT_SHUTDOWN 40 /* "shutdown" without -A is a SERVER_ERROR */
+
 enum text_step {
 	TEXT_NEXT, /* go on with the next command, or with what the session's state says */
 	TEXT_WAIT, /* conn->wait is set; nothing was consumed */
@@ -55,8 +60,12 @@ static inline void text_skip_value(struct conn *conn, uint32_t length)
 	value_skip(conn, (uint64_t)length + 2);
 }
 
+/* Goes on with throwing a value away, and answers behind it. Returns true when the command is done,
+   false when more input is needed. */
+FS_MUST_CHECK bool text_skip_go_on(struct conn *conn);
+
 /* Refuses a set whose item could not be made, for the reason `why`. Throws the value of value_length bytes that comes
-   next away, and deletes the key's object, which the client thinks of as replaced. */
+   next away, and answers behind it. Deletes the key's object at once, which the client thinks of as replaced. */
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why);
 

@@ -44,18 +44,23 @@ static inline void keep_key(struct reply *reply)
 	reply->request.key = reply->text + TEXT_HEAD;
 }
 
-static void text_execute(struct conn *conn, struct reply *reply)
+/* Has a request that waits for flash answered when it is done. */
+static void wait_for_flash(struct conn *conn, struct reply *reply)
 {
-	if (proto_execute(conn, reply)) {
-		text_answer(conn, reply);
-		return;
-	}
 	/* A set's key is there already, and a meta command keeps its key elsewhere in the reply. */
 	if (reply->request.key < reply->text || reply->request.key >= reply->text + sizeof(reply->text))
 		keep_key(reply);
 	reply->pending = true;
 	reply->ordered = reply->request.op != STORE_GET;
 	conn_queue(conn, reply);
+}
+
+static void text_execute(struct conn *conn, struct reply *reply)
+{
+	if (proto_execute(conn, reply))
+		text_answer(conn, reply);
+	else
+		wait_for_flash(conn, reply);
 }
 
 /* ---- get, gets, gat, gats -------------------------------------------------------------------- */
@@ -169,7 +174,6 @@ void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32
 	struct reply *reply = text_new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
 
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	text_skip_value(conn, value_length);
 	if (!reply) {
 		conn->failed = true;
 		return;
@@ -177,15 +181,24 @@ void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32
 	reply->request.has_options = true;
 	reply->request.options = (struct store_options){ .refused = why };
 	reply->noreply = noreply;
-	text_execute(conn, reply);
+	text_skip_value(conn, value_length);
+	/* Under -M the old object may have to be read, and the answer may come before the value's end. */
+	if (proto_execute(conn, reply))
+		conn->session.reply = reply;
+	else
+		wait_for_flash(conn, reply);
 }
 
-static void put_refusal(struct conn *conn, enum store_result why)
+bool text_skip_go_on(struct conn *conn)
 {
-	if (why == STORE_TOO_LARGE)
-		conn_put_text(conn, TEXT_TOO_LARGE);
-	else
-		conn_put_text(conn, TEXT_NO_MEMORY);
+	struct reply *reply;
+
+	if (!value_skip_go_on(conn))
+		return false;
+	reply = value_skipped(conn);
+	if (reply)
+		text_answer(conn, reply);
+	return true;
 }
 
 static void refuse_store_line(struct conn *conn, const struct text_command *command, enum store_result why)
@@ -198,7 +211,7 @@ static void refuse_store_line(struct conn *conn, const struct text_command *comm
 	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
 	text_skip_value(conn, command->value_length);
 	if (!command->noreply)
-		put_refusal(conn, why);
+		conn->session.late = why == STORE_TOO_LARGE ? TEXT_TOO_LARGE : TEXT_NO_MEMORY;
 }
 
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command)

@@ -271,7 +271,7 @@ static enum text_error parse_keys(const char *at, const char *end, struct text_c
 	/* Most gets have a key right behind the name, and are too short for a key that is too long. */
 	if (end - at < 2 || end - at > TEXT_KEY_MAX || at[1] == ' ') {
 		if (!text_word(&rest, end, &key, &length))
-			return TEXT_ERROR_UNKNOWN;
+			return TEXT_ERROR_INCOMPLETE;
 		if (has_long_word(at, end))
 			return TEXT_ERROR_FORMAT;
 	}
@@ -286,7 +286,7 @@ static enum text_error parse_expiry_keys(const char *at, const char *end, struct
 
 	words.count = 1;
 	if (!text_word(&at, end, &words.word[0].text, &words.word[0].length))
-		return TEXT_ERROR_UNKNOWN;
+		return TEXT_ERROR_INCOMPLETE;
 	if (!parse_signed(&words, 0, &out->exptime))
 		return TEXT_ERROR_EXPTIME;
 	if (parse_keys(at, end, out) == TEXT_ERROR_FORMAT)
@@ -408,7 +408,7 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 		line++;
 	row = find_row(line, (size_t)(end - line), &bytes);
 	if (!row)
-		return TEXT_ERROR_UNKNOWN;
+		return line == end ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
 	out->id = (enum text_id)(row - rows);
 	at = line + bytes;
 	if (row->shape == KEYS)
@@ -425,7 +425,7 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 	out->key = NULL;
 	split_words(at, end, &words);
 	if (words.count < row->least || words.count > row->most)
-		return TEXT_ERROR_UNKNOWN;
+		return words.count < row->least ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
 	out->noreply = words.count > (row->shape == KEY) && word_is(&words, words.count - 1, "noreply", 7);
 	return parse_words(&words, row->shape, out);
 }

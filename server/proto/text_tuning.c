@@ -120,17 +120,17 @@ static bool crawler_enabled(const struct conn *conn)
 
 static enum text_step list_objects(struct conn *conn, const struct words *words, enum dump_form form)
 {
-	bool all, classes[DUMP_CLASSES];
+	struct dump_wish wish = { .form = form, .ok_first = conf_compat_from(conn->server->conf, COMPAT_DUMP_OK) };
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
 		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	if (conn->server->conf->disable_dumping)
 		return text_say(conn, "ERROR metadump not allowed\r\n");
-	wrong = parse_classes(words, &all, classes);
+	wrong = parse_classes(words, &wish.all, wish.classes);
 	if (wrong)
 		return text_say(conn, wrong);
-	switch (dump_begin(conn->server->dump, conn, form, all ? NULL : classes)) {
+	switch (dump_begin(conn->server->dump, conn, &wish)) {
 	case FS_OK:
 		return TEXT_LEND;
 	case FS_EBUSY:

@@ -3,9 +3,12 @@
    them.) */
 #include "server/proto/proto_internal.h"
 
+#include <string.h>
+
 void value_skip(struct conn *conn, uint64_t bytes)
 {
 	must(conn->session.state != SESSION_BODY);
+	must(!conn->session.reply && !conn->session.late);
 	conn->session.state = SESSION_SWALLOW;
 	conn->session.swallow = bytes;
 }
@@ -23,17 +26,31 @@ bool value_skip_go_on(struct conn *conn)
 	if (conn->session.swallow > 0)
 		return false;
 	conn->session.state = SESSION_LINE;
+	if (conn->session.late)
+		conn_put(conn, conn->session.late, (uint32_t)strlen(conn->session.late));
+	conn->session.late = NULL;
 	return true;
+}
+
+struct reply *value_skipped(struct conn *conn)
+{
+	struct reply *reply = conn->session.reply;
+
+	must(conn->session.state == SESSION_LINE);
+	conn->session.reply = NULL;
+	return reply;
 }
 
 void value_abandon(struct conn *conn)
 {
 	struct reply *reply = conn->session.reply;
 
+	conn->session.late = NULL;
 	if (!reply)
 		return;
-	must(conn->session.state == SESSION_BODY && reply->conn == conn);
-	store_item_drop(conn->store, reply->request.item);
+	must(reply->conn == conn && (conn->session.state == SESSION_BODY) == (reply->request.item != NULL));
+	if (reply->request.item)
+		store_item_drop(conn->store, reply->request.item);
 	conn_reply_give(conn, reply);
 	conn->session.reply = NULL;
 }

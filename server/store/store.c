@@ -5,7 +5,12 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner.h"
-#include "server/store/state/restart.h"
+#include "server/store/cleaner/saved_items.h"
+#include "server/store/request/sketch.h"
+#include "server/store/state/attach.h"
+#include "server/store/state/ids.h"
+#include "server/store/state/ids_note.h"
+#include "server/store/state/losses.h"
 #include "server/store/state/sizing.h"
 
 #define COUNT_BYTES_EACH 4
@@ -24,6 +29,7 @@ void store_config_init(struct store_config *config)
 					 .filter_bits = -1,
 					 .functions = 16,
 					 .hot_fraction = 0.7,
+					 .promotion = { .share = 0.02, .width = 256, .threshold = 0.19 },
 					 .flash_write_ratio = 0.2,
 					 .size_exponent = 1,
 					 .read_timeout_ms = 1000,
@@ -93,23 +99,20 @@ static struct fidx_config open_index_config(const struct store *store, const str
 		.functions = config->functions,
 		.clock_mode = config->clock_mode,
 		.seed = store->hash_seed,
+		.filter = config->filter,
 		.filter_bits = config->filter_bits > 0 ? (unsigned)config->filter_bits : 0,
 		.extents_most = sizing->extents_most,
 	};
 }
 
-static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index)
+static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index,
+		       char reason[256])
 {
-	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments) };
-	int result;
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments, sizing->segment_bytes,
+									     sizing->crossings) };
 
 	fidx_region_most(index, most);
-	result = region_create(&store->region, most);
-	if (result == FS_OK)
-		result = region_commit(store->region, REGION_SEGMENTS, most[REGION_SEGMENTS]);
-	if (result == FS_OK)
-		store->fixed_bytes += region_bytes(store->region);
-	return result;
+	return attach_open(store, most, reason);
 }
 
 static int open_segments(struct store *store, const struct sizing *sizing)
@@ -122,13 +125,12 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .segment_bytes = sizing->segment_bytes,
 					     .functions = config->functions,
 					     .direct = config->direct,
+					     .crossings = sizing->crossings,
+					     .look_only = config->look_only,
 					     .owner = config->flash_owner,
-					     .progress = config->progress,
-					     .progress_context = config->progress_context,
 					     .seed = config->flash_device ? config->seed : 0 };
 	struct seg_info info;
-	uint64_t first, end;
-	int result = seg_open(&store->segments, &segments, region_area(store->region, REGION_SEGMENTS));
+	int result = seg_look(&store->segments, &segments, region_area(store->region, REGION_SEGMENTS));
 
 	if (result != FS_OK)
 		return result;
@@ -137,12 +139,6 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->fixed_bytes += info.staging_bytes;
 	store->segment_bytes = sizing->segment_bytes;
 	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
-	result = seg_reserve_cas(store->segments, 1ull << 40, &first, &end);
-	if (result != FS_OK)
-		return result;
-	atomic_store(&store->cas_next, first ? first : 1);
-	atomic_store(&store->cas_reserved, end);
-	atomic_store(&store->flush_cas, first ? first - 1 : 0);
 	return FS_OK;
 }
 
@@ -189,7 +185,7 @@ static int open_without_flash(struct store *store, uint64_t wanted, const char *
 	log_warn("flash: %s: all objects stay in memory", store->without_flash);
 	store->config.flash_path = NULL;
 	if (store->region) {
-		store->fixed_bytes -= region_bytes(store->region);
+		store->fixed_bytes -= store_region_fixed_bytes(store);
 		region_destroy(store->region);
 		store->region = NULL;
 	}
@@ -210,69 +206,6 @@ static bool open_has_flash_room(struct store *store, const struct sizing *sizing
 	return false;
 }
 
-/* Frees an index that was filled in part, or is too large, and gives up the segments that were loaded. */
-static void open_forget(struct store *store)
-{
-	fidx_destroy(store->index);
-	store->index = NULL;
-	for (enum region_area area = REGION_TABLE_0; area <= REGION_EXTENTS_1; area++)
-		region_decommit(store->region, area);
-	seg_forget(store->segments);
-}
-
-/* Makes the index, with the objects that the last run has left on flash if they may be used. */
-static int open_index(struct store *store, const struct fidx_config *index)
-{
-	enum restart restart = RESTART_COLD;
-	int result = fidx_create(&store->index, index, store->region);
-
-	if (result == FS_OK)
-		restart = restart_load(store);
-	if (restart == RESTART_WARM) {
-		tables_resume(store);
-		if (memory_suffices(store, store->config.memory_bytes))
-			return FS_OK;
-		restart_refuse(store, STORE_START_MEMORY);
-	}
-	if (result != FS_OK || restart == RESTART_COLD)
-		return result;
-	open_forget(store);
-	return fidx_create(&store->index, index, store->region);
-}
-
-static int open_flash(struct store *store, char reason[256])
-{
-	struct sizing sizing = { 0 };
-	struct fidx_config index;
-	int result = sizing_make(&store->config, &sizing, reason);
-
-	if (result != FS_OK || !open_has_flash_room(store, &sizing))
-		return result;
-	index = open_index_config(store, &sizing);
-	if ((result = open_region(store, &sizing, &index)) != FS_OK ||
-	    (result = open_segments(store, &sizing)) != FS_OK) {
-		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
-		    store->config.flash_min_free)
-			return open_without_flash(store, sizing.flash_used, strerror(errno));
-		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
-			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
-		return result;
-	}
-	index.seed = store->hash_seed;
-	result = open_classifier(store);
-	if (result == FS_OK)
-		result = open_index(store, &index);
-	if (result != FS_OK) {
-		snprintf(reason, 256, "index and classifier: %s", fs_strerror(result));
-		return result;
-	}
-	store->tag_bits = fidx_tag_bits(store->index);
-	tables_tidy(store);
-	open_log_start(store, &sizing);
-	restart_consume(store);
-	return FS_OK;
-}
-
 /* The least -m that would do. The parts beside items grow with -m too, so half of each further byte is theirs. */
 static int open_too_little_memory(const struct store *store, char reason[256])
 {
@@ -286,6 +219,180 @@ static int open_too_little_memory(const struct store *store, char reason[256])
 		(double)limit / (1 << 20), (double)others / (1 << 20), (unsigned long long)(store->segment_bytes >> 10),
 		(unsigned long long)(enough >> 20) + 1);
 	return FS_ERANGE;
+}
+
+/* Does an empty index leave enough of -m for items? It is made for this question alone, outside of the region. */
+static int open_judge_memory(struct store *store, const struct fidx_config *index)
+{
+	uint64_t most[REGION_AREAS] = { 0 };
+	struct region *region;
+	struct fidx *empty;
+	int result;
+
+	fidx_region_most(index, most);
+	result = region_create(&region, most);
+	if (result != FS_OK)
+		return result;
+	result = fidx_create(&empty, index, region);
+	if (result == FS_OK) {
+		tables_account_of(store, empty);
+		fidx_destroy(empty);
+		result = memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
+	}
+	region_destroy(region);
+	return result;
+}
+
+static void open_settle(const struct store *store)
+{
+	if (store->config.settle && !store->config.look_only)
+		store->config.settle();
+}
+
+/* Makes an empty index, in place of one that was filled in part, or is too large. A region that another start can still
+   use is emptied only for a start that has enough memory: FS_ERANGE. */
+static int open_empty(struct store *store, const struct fidx_config *index)
+{
+	int result = FS_OK;
+
+	fidx_destroy(store->index);
+	store->index = NULL;
+	if (store->config.region_dir)
+		result = open_judge_memory(store, index);
+	/* From here on the region of a killed run is gone. A clean end has left none. */
+	if (result == FS_OK && store->region_found != REGION_FOUND_NONE)
+		open_settle(store);
+	if (result == FS_OK)
+		result = attach_empty(store);
+	return result == FS_OK ? fidx_create(&store->index, index, store->region) : result;
+}
+
+/* Is there only no index of the last run? */
+static bool open_lacks_index(enum store_start start)
+{
+	switch (start) {
+	case STORE_START_UNCLEAN:
+	case STORE_START_BOOT:
+	case STORE_START_NO_FILE:
+	case STORE_START_REGION_NONE:
+	case STORE_START_REGION_VERSION:
+	case STORE_START_REGION_LAYOUT:
+	case STORE_START_REGION_COPY:
+	case STORE_START_REGION_DAMAGED:
+	case STORE_START_REGION_OTHER_FLASH:
+	case STORE_START_REGION_OTHER_RUN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Where nothing else speaks against a warm start, the journal may have what a rebuild of the index needs. */
+static enum restart open_rebuild(struct store *store)
+{
+	enum store_start start = store->start;
+	char more[80];
+
+	if (!open_lacks_index(start))
+		return RESTART_COLD;
+	start = losses_judge(store, more);
+	if (start == STORE_START_REBUILT && rebuild_plan(store) != FS_OK) {
+		restart_tell(store, STORE_START_JOURNAL, "");
+		return RESTART_SPOILT;
+	}
+	restart_tell(store, start, more);
+	if (start != STORE_START_REBUILT)
+		return RESTART_COLD;
+	losses_take_times(store);
+	return RESTART_WARM;
+}
+
+/* Begins the journal. Without it, a rebuild would not know what commands do meanwhile. */
+static void open_journal(struct store *store)
+{
+	if (!store->losses)
+		return;
+	losses_begin(store);
+	if (!store->losses && store->rebuild) {
+		rebuild_cancel(store);
+		restart_refuse(store, STORE_START_JOURNAL);
+		kept_take(store);
+	}
+}
+
+/* Makes the index, with the objects that the last run has left on flash if they may be used: those in its region, else
+   those in its state file, else those that its journal calls committed. */
+static int open_index(struct store *store, const struct fidx_config *index)
+{
+	enum restart restart = attach_load(store, index);
+	int result = FS_OK;
+
+	if (restart == RESTART_COLD)
+		result = open_empty(store, index);
+	if (restart == RESTART_COLD && result == FS_OK)
+		restart = restart_load(store);
+	if (result == FS_OK && restart == RESTART_COLD && store->losses)
+		restart = open_rebuild(store);
+	if (restart == RESTART_WARM) {
+		tables_resume(store);
+		if (memory_suffices(store, store->config.memory_bytes))
+			return FS_OK;
+		rebuild_cancel(store);
+		restart_refuse(store, STORE_START_MEMORY);
+	}
+	if (result == FS_OK && restart != RESTART_COLD)
+		result = open_empty(store, index);
+	if (result != FS_OK)
+		return result;
+	/* Before the flash is taken over, and the state file removed. */
+	tables_account_of(store, store->index);
+	return memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
+}
+
+static int open_flash(struct store *store, char reason[256])
+{
+	struct sizing sizing = { 0 };
+	struct fidx_config index;
+	int result = sizing_make(&store->config, &sizing, reason);
+
+	if (result != FS_OK || !open_has_flash_room(store, &sizing))
+		return result;
+	index = open_index_config(store, &sizing);
+	result = open_region(store, &sizing, &index, reason);
+	if (result != FS_OK)
+		return result;
+	if ((result = open_segments(store, &sizing)) != FS_OK) {
+		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
+		    store->config.flash_min_free)
+			return open_without_flash(store, sizing.flash_used, strerror(errno));
+		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
+			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
+		return result;
+	}
+	index.seed = store->hash_seed;
+	result = open_classifier(store);
+	if (result == FS_OK && store->config.journal && store->config.state_dir)
+		result = losses_read(store);
+	if (result == FS_OK)
+		result = open_index(store, &index);
+	if (result == FS_OK)
+		open_settle(store);
+	if (result == FS_OK)
+		result = store->config.look_only ? ids_look(store) : restart_take_over(store);
+	if (result == FS_ERANGE && !memory_suffices(store, store->config.memory_bytes))
+		return open_too_little_memory(store, reason);
+	if (result != FS_OK) {
+		if (!region_is_short(store->region, reason))
+			snprintf(reason, 256, "index and classifier: %s", fs_strerror(result));
+		return result;
+	}
+	store->tag_bits = fidx_tag_bits(store->index);
+	if (!store->config.look_only)
+		open_journal(store);
+	if (!store->rebuild)
+		tables_tidy(store);
+	open_log_start(store, &sizing);
+	return FS_OK;
 }
 
 int store_open(struct store **out, const struct store_config *config, char reason[256])
@@ -302,9 +409,10 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	if (store->config.seed == 0)
 		rng_secret(&store->config.seed, sizeof(store->config.seed));
 	store->hash_seed = store->config.seed;
-	atomic_store(&store->cas_next, 1);
-	atomic_store(&store->cas_reserved, 1ull << 63);
+	ids_init(store);
 	memory_init(store);
+	if (config->promotion.rule == STORE_PROMOTE_SKETCH && config->flash_path && config->evict)
+		store->fixed_bytes += config->workers * sketch_bytes(config->promotion.width);
 	cleaner_create(store);
 	store->wake = cleaner_wake;
 	store_set_tuning(store, &(struct store_tuning){ .hot_fraction = config->hot_fraction,
@@ -326,14 +434,19 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	if (result != FS_OK) {
 		if (!reason[0])
 			snprintf(reason, 256, "%s", fs_strerror(result));
+		int error = errno;
+
 		store->stripe_count = 0;
 		store_close(store);
+		errno = error;
 		return result;
 	}
 	const struct window_reading written = store_written(store);
 	windows_init(&store->windows, &written);
 	keeper_init(store);
 	cleaner_init(store);
+	open_settle(store);
+	loader_open(store);
 	*out = store;
 	return FS_OK;
 }
@@ -375,12 +488,16 @@ int store_open_models(struct store *store, const struct store_models *models, ch
 
 void store_close(struct store *store)
 {
+	rebuild_cancel(store);
 	if (store->stripe_count) {
+		loader_close(store);
 		cleaner_fini(store);
 		keeper_fini(store);
 		windows_fini(&store->windows);
 		stripes_fini(store);
 	}
+	losses_close(store);
+	ids_note_close(store);
 	if (store->classifier)
 		clf_destroy(store->classifier);
 	if (store->index)
@@ -396,17 +513,20 @@ void store_close(struct store *store)
 
 int store_start(struct store *store)
 {
-	int result = keeper_start(store);
+	int result = losses_start(store);
 
+	if (result == FS_OK)
+		result = keeper_start(store);
 	if (result == FS_OK)
 		result = cleaner_start(store);
 	if (result == FS_OK && store->classifier)
 		result = clf_start(store->classifier);
+	if (result == FS_OK)
+		result = loader_start(store);
 	if (result != FS_OK) { /* stops the ones that run */
 		int error = errno;
 
-		cleaner_stop(store);
-		keeper_stop(store);
+		store_stop(store);
 		errno = error;
 	}
 	return result;
@@ -414,8 +534,10 @@ int store_start(struct store *store)
 
 void store_stop(struct store *store)
 {
+	loader_stop(store);
 	if (store->classifier)
 		clf_stop(store->classifier);
 	cleaner_stop(store);
 	keeper_stop(store);
+	losses_stop(store);
 }

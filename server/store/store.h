@@ -39,6 +39,10 @@
 #include "classifier/classifier.h"
 #include "flashindex/flashindex.h"
 #include "segments/segments.h"
+#include "server/store/end.h"
+#include "server/store/flush.h"
+#include "server/store/promotion.h"
+#include "server/store/views.h"
 
 #define STORE_KEY_MAX 250 /* bytes */
 /* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
@@ -77,6 +81,7 @@ struct store_config {
 	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
 	uint32_t flash_object_bytes; /* expected mean size, for the index's first table */
 	int filter_bits; /* per key; -1: automatic */
+	enum fidx_filter filter;
 	unsigned tag_bits; /* 0: all bits that a slot has left */
 	unsigned functions; /* hash functions for positions in a segment */
 	enum seg_placement placement;
@@ -84,6 +89,7 @@ struct store_config {
 	enum fidx_clock_mode clock_mode;
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
+	struct store_promotion promotion;
 	uint64_t flash_write_limit; /* bytes per second, 0: none */
 	double flash_write_dwpd; /* the limit as a share of the flash's size per day; 0: flash_write_limit counts */
 	double flash_write_ratio; /* of bytes written to flash to those that applications write; 0: none. For
@@ -93,11 +99,20 @@ struct store_config {
 	/* Where store_save leaves what the next start needs to serve the flash again; NULL: each start is cold. At most
 	   4095 bytes; outlives the store. */
 	const char *state_dir;
+	/* A folder on tmpfs or hugetlbfs in which the region lies, so that objects on flash outlive a kill; NULL: it is
+	   anonymous memory. At most 4095 bytes; outlives the store. */
+	const char *region_dir;
 	uint64_t restart_max_downtime_us; /* a longer pause makes the start cold; 0: each start is cold */
+	void (*settle)(void); /* store_open calls it before it takes anything over. It needn't return. Or NULL */
+	/* For store_look alone: flash, region and state directory are only read, and nothing is locked. */
+	bool look_only;
 	const char *boot_id; /* of the machine, for tests; NULL: the kernel's */
-	/* store_open calls it while it makes a flash file: so many bytes of so many are written. NULL: not called. */
-	void (*progress)(void *context, uint64_t bytes, uint64_t of_bytes);
-	void *progress_context;
+	/* Tells this daemon from others that share state_dir, as by its port: objects of DRAM are loaded again only
+	   by the same one. NULL: "". Outlives the store. */
+	const char *daemon;
+	bool journal; /* --journal=sync, with state_dir and flash: after a crash of the host the flash is warm */
+	struct journal_medium *journal_medium; /* for tests: in place of state_dir's files; the store closes it */
+	int64_t (*wall_seconds)(void); /* for tests: the journal's wall clock; NULL: clk_wall_seconds */
 
 	enum clf_label_mode label_mode;
 	enum clf_admission admission;
@@ -110,18 +125,21 @@ struct store_config {
 void store_config_init(struct store_config *config);
 
 /*
- * Opens flash and makes all tables; a flash file that has to be written first takes as long as the device needs.
+ * Opens flash and makes all tables; the cleaner makes a flash file beside its other work (seg_allocate).
  * FS_OK, or a code with the reason in reason[256]: FS_ERANGE (the reason names the option and its range), FS_ESYS
  * (errno), FS_ENOMEM, or a code of seg_open. Logs the start line. The caller closes the store; config may be dropped.
  * One thread.
  */
 FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
+/* Notes in the state directory, if any, that the daemon of this name, which stands for its port, serves with this flash
+   from now on, or without one. What it has saved of another one is removed, as its values will change. CAS ids go on as
+   in ids_note.h. Logs failures. Once, before requests are served, as the directory's user; name may be dropped. */
+void store_claim(struct store *store, const char *name);
 /* Files of the classifier's models. */
 struct store_models {
 	const char *given; /* the operator's; NULL: none */
 	bool pinned; /* given stays in use */
-	const char
-		*saved; /* accepted models are written to it, and the next start finds the last one there; NULL: none */
+	const char *saved; /* accepted models are written to it, and the next start takes the last one; NULL: none */
 };
 
 /*
@@ -135,19 +153,8 @@ FS_MUST_CHECK int store_open_models(struct store *store, const struct store_mode
    as with clf_load_model; FS_OK without flash. Any thread between store_open_models and store_close. Does I/O. */
 FS_MUST_CHECK int store_reload_model(struct store *store, const char *given, bool pinned, char reason[256]);
 
-/* Frees everything. store_stop was called before, and every worker is destroyed. One thread. */
-void store_close(struct store *store);
 /* Starts keeper, cleaner and trainer. FS_OK; FS_ESYS (errno), and none of them runs. One thread. */
 FS_MUST_CHECK int store_start(struct store *store);
-/* Ends the threads that run; waits for the write or read that the cleaner is in. One thread. */
-void store_stop(struct store *store);
-/*
- * A clean end: writes into the state directory what the next start needs to serve the objects on flash, and marks the
- * flash. To be called between store_stop and store_close, when every worker is destroyed and nothing is on its way.
- * True: done. False: there is no flash or no state directory, or it failed, which is logged; the next start is cold.
- * One thread; waits for file system and device.
- */
-bool store_save(struct store *store);
 /* Did keeper and cleaner come round within so many seconds? A cleaner that waits for the device counts as if it had
    come: the device hangs then, not the daemon. Any thread, between store_start and store_stop. */
 bool store_alive_within(const struct store *store, uint32_t seconds);
@@ -173,7 +180,8 @@ enum store_op {
 	STORE_INCR,
 	STORE_DECR, /* number */
 	STORE_DELETE,
-	STORE_TOUCH
+	STORE_TOUCH,
+	STORE_FLUSH /* of store_flush, which sets it; not for store_execute */
 };
 
 enum store_result {
@@ -186,7 +194,8 @@ enum store_result {
 	STORE_TOUCHED,
 	STORE_NOT_NUMBER, /* INCR, DECR on something else */
 	STORE_TOO_LARGE, /* APPEND, PREPEND beyond the limit */
-	STORE_NO_MEMORY /* -M, or the allocator failed */
+	STORE_NO_MEMORY, /* -M, or the allocator failed */
+	STORE_FLUSHED /* FLUSH */
 };
 
 /*
@@ -301,14 +310,18 @@ struct store_request {
 	/* INCR, DECR: the new number. SET .. CAS: bytes of the value that is there now, or that was not stored. */
 	uint64_t number;
 	bool made; /* with options: the object was vivified */
-
 	struct store_lookup *lookup; /* private: flash reads under way */
+	uint64_t ticket; /* private: of the journal, which the answer waits for ... */
+	struct store_request *next_parked; /* ... in this list */
 	uint8_t class_met, class_brought; /* private: size classes of the old and of the new object; 0: none */
+	uint8_t met; /* private: enum store_met (views.h); a plain GET doesn't set it */
+	uint32_t met_bytes; /* private: of that object's value; 0: unknown */
 };
 
 /* Returns the hash of a key of length bytes, for store_request.hash. */
 uint64_t store_hash(const struct store *store, const char *key, size_t length);
 
+#define STORE_RELATIVE_EXPTIME_MAX (30 * 24 * 60 * 60)
 /* Returns memcached's exptime (0 never, negative now, up to 30 days relative, else absolute wall seconds) as the
    store's seconds. */
 uint32_t store_expiry(const struct store *store, int64_t exptime);
@@ -342,19 +355,6 @@ void store_foresee(struct store_worker *worker, const uint64_t *hashes, unsigned
 
 /* Gives a value back and zeroes it. The worker that answered the request. */
 void store_value_release(struct store_worker *worker, struct store_value *value);
-
-/* A watcher's view of the object that a request has found, stored or deleted, or could not store. */
-struct store_told {
-	unsigned class; /* size class (store_class_status); of a joined piece, the piece's; 0: there was no object */
-	uint32_t value_bytes; /* GET, GAT, SET .. CAS; else 0 */
-	uint32_t ttl_seconds; /* SET .. CAS, GAT, TOUCH: left; 0: never expires; UINT32_MAX: has expired */
-};
-/* Fills out for a request that is done and whose value is not released yet. The worker's thread. */
-void store_tell(const struct store *store, const struct store_request *request, struct store_told *out);
-
-/* For flush_all: everything that was stored before now is gone (exptime <= 0), or will be when that time comes (exptime
-   as in store_expiry). A later call replaces a pending one. */
-void store_flush_all(struct store *store, int64_t exptime);
 
 /*
  * For cache_memlimit: sets -m to this many bytes, at least 1 MiB. Items above the new budget are evicted soon; the
@@ -506,7 +506,7 @@ void store_reset_classes(struct store *store);
 /* ---- workers --------------------------------------------------------------------------------- */
 
 /* Makes a worker for the calling thread, with a reader of its own where there is flash. FS_OK, FS_ESYS (errno),
-   FS_ENOMEM. */
+   FS_ENOMEM; *out is NULL after an error. */
 FS_MUST_CHECK int store_worker_create(struct store_worker **out, struct store *store);
 /* Frees the worker, whose last request is done and whose last value is released. Waits for reads that the device
    has. */
@@ -550,22 +550,27 @@ struct store_status {
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
 	uint64_t hash_buckets;
 	uint64_t curr_items, curr_bytes; /* both tiers */
-	uint64_t hot_bytes, hot_threshold_bytes;
-	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes;
+	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes; /* copy_bytes: of clean copies, in dram_bytes too */
+	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes; /* journal and rebuild */
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
 	double innocent_drops; /* expected count of innocent slots that sets have cleared so far */
-	double dram_bytes_per_flash_item;
-	double write_rate; /* bytes per second to the device, last 10 s */
+	double dram_bytes_per_flash_item, write_rate; /* the latter: bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	double write_ratio; /* --flash-write-ratio; 0: none */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
+	bool journal, journal_broken; /* there is one; it could not be written, and ended */
+	uint64_t journal_entries, journal_syncs, journal_waiting, journal_bytes, journal_files; /* as in counters.md */
+	uint32_t rebuild_segments, rebuilt_segments; /* of the rebuild after a crash of the host; 0: there was none */
 	/* Why a path that was given is not used: a sentence that lives as long as the store; else NULL. */
 	const char *without_flash;
 	/* How the flash started: "warm", or the reason why it started empty. Both live as long as the store. */
 	const char *start_word, *start_text;
+	const char *dram_start_word, *dram_start_text; /* the same for objects in DRAM, also without flash */
+	bool dram_loading; /* objects of the last run are still being loaded */
+	uint64_t dram_loaded, dram_load_skipped, dram_load_left; /* objects; left: at most so many had no room */
 	struct fidx_status index;
-	unsigned tag_bits, filter_bits;
+	unsigned tag_bits, filter_bits, filters_left; /* left: segments whose filter is still to be read back */
 	struct seg_status segments;
 	struct seg_info info;
 	struct clf_status classifier;
@@ -582,9 +587,10 @@ struct store_memory {
 	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
 	uint64_t index_other; /* extents, and the data of each segment in the index */
-	uint64_t segments, classifier, plans, staging, readers;
+	uint64_t segments, classifier, plans, staging, readers, journal; /* of the journal and a rebuild */
 	uint64_t charged; /* taken off items, because more is resident than -m allows */
 	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */
+	uint64_t shared; /* of index and segments: resident in the region's file, which the kernel counts as a file */
 	uint64_t heap; /* of all but charged: the allocator's part */
 };
 /* Fills out with the parts as they are now. Asks the kernel about each page of the index. */

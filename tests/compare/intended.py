@@ -14,7 +14,7 @@ STORE_LINE = re.compile(rb"^ *(?:set|add|replace|append|prepend|cas) +\S+ +\S+ +
 OTHER_TIME = re.compile(rb"^ *(?:touch +\S+|gats?) +(\S+)|^m[gsda] .*? [TN](\S+)|^m[gsda] [^\n]* [TN](\S+)", re.MULTILINE)
 META_LENGTH = re.compile(rb"^ *ms +\S+ +(\S+)", re.MULTILINE)
 META_TIME = re.compile(rb"(?<= )[TN](-?\d+)")
-NEWER = re.compile(rb"^lru_crawler mgdump|^ *m[gsda] [^\n]* [Ex]|^ *ms [^\n]* s|^ *ms [^\n]* M[AP][^\n]* N|^ *ms [^\n]* N[^\n]* M[AP]", re.MULTILINE)
+NEWER = re.compile(rb"^lru_crawler mgdump|^ *mg (?=[^\n]* C)[^\n]* v|^ *m[gsda] [^\n]* [Ex]|^ *ms [^\n]* s|^ *ms [^\n]* M[AP][^\n]* N|^ *ms [^\n]* N[^\n]* M[AP]", re.MULTILINE)
 IN_BASE64 = re.compile(rb"^ *m[gsdae] [^\n]* b(?= |\r|\n)", re.MULTILINE)
 LONG_OPAQUE = re.compile(rb"^ *m[gsda] [^\n]* O\S{32}", re.MULTILINE)
 LONG_KEY = re.compile(rb"^ *(?:b?get|gets|gats?) [^\n]*%K", re.MULTILINE)
@@ -118,7 +118,7 @@ INTENDED = [
              "value for commands", lengths),
     Intended("lost answers", "what is wrong with a key or a packet is told behind the answers to what came before it; memcached loses "
              "those that it hasn't sent yet", dropped),
-    Intended("newer flags", "E and x, s of ms, and N of ms with A and P are memcached's since 1.6.19 to 1.6.45", matches(NEWER)),
+    Intended("newer flags", "E and x, s of ms, N of ms with A and P, and C of mg, are memcached's since 1.6.19 to 1.6.45", matches(NEWER)),
     Intended("base64", "a key is answered in base64 if the command has b; memcached remembers with the object how its key came",
              matches(IN_BASE64)),
     Intended("long opaque", "a line that is answered with an error has done nothing; memcached finds a long opaque token after it "

@@ -157,6 +157,7 @@ def newer():
         yield once(name, f"newer {flags.decode()}", "number", flags + b" c" * (b"E" in flags), LOOK_SHORT)
     for mode, flags in itertools.product((b"MA", b"MP"), (b"N30", b"N0 F7 T50", b"N-1", b"N30 q")):
         yield once(b"ms", f"newer {flags.decode()}", "absent", mode + b" " + flags, LOOK_SHORT)
+    yield Session("mg newer C", STATES["number"] + b"mg %k c\r\n", b"mg %k C%c v\r\nmg %k C%d v\r\n" + LOOK_SHORT)
     yield once(b"ms", "newer s", "number", b"s k", LOOK_SHORT)
 
 

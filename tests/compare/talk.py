@@ -203,4 +203,4 @@ def plain(session, outcome):
 
     answer = TEXT_CAS.sub(replace, outcome.answer)
     answer = FAR.sub(rb"\1-", answer)
-    return outcome.end, re.sub(rb"( cls=)\d+", rb"\1-", answer)
+    return outcome.end, re.sub(rb"( cls=)\d+ size=\d+", rb"\1-", answer)

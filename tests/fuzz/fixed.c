@@ -2,6 +2,7 @@
 #include "tests/fuzz/fixed.h"
 
 #include <libaio.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 
@@ -15,6 +16,8 @@ int __real_io_setup(int size, io_context_t *context);
 int __real_io_destroy(io_context_t context);
 int __wrap_io_setup(int size, io_context_t *context);
 int __wrap_io_destroy(io_context_t context);
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
 
 /* ---- time and chance ------------------------------------------------------------------------- */
 
@@ -25,6 +28,11 @@ void fixed_reset(void)
 {
 	wall_seconds = WALL_SECONDS;
 	rng_init(&secret, 0);
+}
+
+void fixed_reseed(uint64_t seed)
+{
+	rng_init(&secret, seed);
 }
 
 void fixed_pass(unsigned seconds)
@@ -85,4 +93,18 @@ int __wrap_io_destroy(io_context_t context)
 			return 0;
 		}
 	return __real_io_destroy(context);
+}
+
+/* ---- removal of files ------------------------------------------------------------------------ */
+
+static bool (*may_unlink)(const char *path);
+
+void fixed_on_unlink(bool (*asked)(const char *path))
+{
+	may_unlink = asked;
+}
+
+int __wrap_unlink(const char *path)
+{
+	return may_unlink && !may_unlink(path) ? 0 : __real_unlink(path);
 }

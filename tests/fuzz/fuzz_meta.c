@@ -59,7 +59,7 @@ static uint64_t number_of(const struct meta_command *meta, char flag)
 	case 'N':
 		return (uint64_t)meta->vivify_exptime;
 	case 'R':
-		return (uint64_t)meta->recache_seconds;
+		return (uint64_t)meta->recache_exptime;
 	default:
 		return (uint64_t)meta->exptime;
 	}

@@ -273,6 +273,7 @@ void fuzz_service_open(struct service *service, const struct service_options *op
 	tuning_init(&service->conf);
 	service->net.server = &service->server;
 	service->net.choose_protocol = proto_choose;
+	service->net.datagram_protocol = service->conf.binding_protocol;
 	service->net.workers = &service->worker;
 	service->net.worker_count = service->net.listener_count = 1;
 	service->net.wake_fd = -1;

@@ -139,13 +139,21 @@ void owned_answer(struct conn *conn, const struct op *op, enum answer answer, ui
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool explains(const struct value *value, uint32_t code, const struct shown *shown)
+struct seen {
+	uint32_t code;
+	const struct shown *shown;
+};
+
+static bool explains(const struct value *value, const void *context)
 {
+	const struct seen *seen = context;
+	const struct shown *shown = seen->shown;
+
 	if (value->flags != shown->flags)
 		return false;
 	if (shown->cas && (value->cas ? value->cas != shown->cas : shown->cas <= value->cas_floor))
 		return false;
-	return value_equals(value, code, shown->data, shown->length);
+	return value_equals(value, seen->code, shown->data, shown->length);
 }
 
 /* Why it does not fit, in the words of whom it concerns. */
@@ -171,9 +179,11 @@ static void wrong_value(struct conn *conn, const struct op *op, uint32_t code, c
 		  shown->length, shown->flags, shown->cas, start);
 }
 
+/* Every value that explains what was shown stays: very short ones are alike in several versions. */
 void owned_shown(struct conn *conn, const struct op *op, uint32_t code, const struct shown *shown)
 {
 	struct owned_key *key = owned_find(conn, code);
+	struct seen seen = { .code = code, .shown = shown };
 	unsigned i = 0;
 
 	owned_note(key, op, ANSWER_HIT);
@@ -184,15 +194,13 @@ void owned_shown(struct conn *conn, const struct op *op, uint32_t code, const st
 		conn->thread->blind++;
 		return;
 	}
-	while (i < key->possible_count && !explains(&key->possible[i], code, shown))
+	while (i < key->possible_count && !explains(&key->possible[i], &seen))
 		i++;
 	if (i == key->possible_count)
 		wrong_value(conn, op, code, shown);
-	if (i > 0)
-		key->possible[0] = key->possible[i];
-	key->possible_count = 1;
-	if (shown->cas)
-		key->possible[0].cas = shown->cas;
+	owned_filter(key, explains, &seen);
+	for (i = 0; shown->cas && i < key->possible_count; i++)
+		key->possible[i].cas = shown->cas;
 	if (key->missed) {
 		conn->thread->reappeared++;
 		if (options.strict_miss)

@@ -242,6 +242,8 @@ static void print_summary(void)
 		"flash_freezes",
 		"false_matches",
 		"flash_promotions",
+		"flash_copy_hits",
+		"flash_copies_dropped",
 		"index_moves",
 		"index_drops",
 		"exact_rejects",

@@ -44,7 +44,8 @@ CONFIGS = [
     config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2,"
            "device_read_slow=every:5", client="--connections 8 --keys 12000 --rmw-percent 50",
            require=MOVING + ",flash_freezes"),
-    config("promote", faults="store_promote=every:2", require=MOVING + ",flash_promotions"),
+    config("promote", "--promote lru --promote-share 0.2",
+           require=MOVING + ",flash_promotions,flash_copy_hits,flash_copies_dropped"),
     config("device", faults=DEVICE, strict=False,
            require=MOVING + ",flash_reads_deferred,flash_read_errors,flash_checksum_errors"),
     config("timeout", "--flash-read-timeout 5ms", "device_read_slow=every:20,device_read_again=every:7",

@@ -177,8 +177,8 @@ mutant("find-any-generation", "A slot is taken for one of an earlier life of its
 mutant("lookup-closed-segment", "Slots of a closed segment are found.",
        "asan flashindex/test_segment",
        ("flashindex/lookup.c",
-        "\tif (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number)",
-        "\tif (segment_table(index, match->segment) != pair->number)"))
+        "\tif (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number ||",
+        "\tif (segment_table(index, match->segment) != pair->number ||"))
 
 mutant("lookup-oldest-first", "Matches come in the order of their slots, not the youngest first.",
        "asan flashindex/test_lookup",
@@ -230,7 +230,11 @@ mutant("hand-looks-at-all", "A turn of the hand goes on over a nearly empty tabl
 
 mutant("revived-not-accounted", "A ghost that is read stays one in the counts.",
        "asan flashindex/test_lookup",
-       ("flashindex/lookup.c", "\t\tsegment_account(index, match->segment, 0, -1);\n", ""))
+       ("flashindex/lookup.c", "\t\tslot_account(index, held.pair.table, scan.found[0].at, match->segment, 0, -1);\n", ""))
+
+mutant("recount-counts-twice", "A change of a slot that is not counted yet is accounted.",
+       "asan flashindex/test_recount",
+       ("flashindex/segment.c", "\tif (__builtin_expect(slot_is_counted(table, at), 1))\n", ""))
 
 mutant("filter-probes-of-today", "A filter is asked with more probes than it was built with.",
        "asan flashindex/test_filter",
@@ -336,10 +340,9 @@ mutant("submitter-last-first", "The submitter forgets requests that came while i
        "asan segments/test_submitter",
        ("segments/submitter.c", "\tif (*last)\n\t\t(*last)->next = io;", "\tif (*last && *first == *last)\n\t\t(*last)->next = io;"))
 
-mutant("preallocate-keeps-growth", "A flash file that could not be made to its full size stays as long as it got.",
+mutant("zeros-that-failed-count", "A flash file counts as made as far as it was to be, although the file system ran full.",
        "asan segments/test_device_file",
-       ("segments/device_file.c", "\tif (error != 0 && ftruncate(fd, (off_t)size) != 0)",
-        "\tif (error == -1 && ftruncate(fd, (off_t)size) != 0)"))
+       ("segments/device_file.c", "\t*to = from;\n\tmem_free(zeros);", "\tmem_free(zeros);"))
 
 mutant("paper-forgets-words", "The paper's placement doesn't see that a later word of its bits is occupied.",
        "asan segments/test_plan_paper",
@@ -363,10 +366,8 @@ mutant("failed-write-is-free", "The position of a segment that could not be writ
 mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
        "asan segments/test_table",
        ("segments/table.c",
-        "static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
-        "\tuint32_t at = seg->cursor;",
-        "static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)\n{\n"
-        "\tuint32_t at = 0;"))
+        "\tuint32_t at = seg->cursor, allocated = seg_allocated(seg);",
+        "\tuint32_t at = 0, allocated = seg_allocated(seg);"))
 
 mutant("pin-any-life", "A pin holds a segment that has been written anew since.",
        "asan segments/test_table",
@@ -390,12 +391,12 @@ mutant("cas-range-repeats", "A range of CAS ids is given out again after a start
         "\trc = seg_store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
 
 mutant("state-of-any-run", "A state file is taken whichever run has written it.",
-       "asan server/store/state/test_restart",
-       ("server/store/state/restart.c", "saved->attach_epoch + 1 != info->attach_epoch", "saved->attach_epoch > info->attach_epoch"))
+       "asan server/store/state/test_restart_files",
+       ("server/store/state/restart.c", "saved->attach_epoch != info->attach_epoch", "saved->attach_epoch > info->attach_epoch"))
 
 mutant("state-of-any-boot", "A state file is taken after another boot of the machine.",
-       "asan server/store/state/test_restart",
-       ("server/store/state/restart.c", "!boot_id(store, boot) || memcmp(saved->boot_id, boot, sizeof(boot)) != 0", "!boot_id(store, boot)"))
+       "asan server/store/state/test_restart_cold",
+       ("server/store/state/restart.c", "!restart_boot_id(store, boot) || memcmp(saved->boot_id, boot, sizeof(boot)) != 0", "!restart_boot_id(store, boot)"))
 
 mutant("expiry-begins-anew", "After a warm start the store's seconds begin anew.",
        "asan server/store/state/test_restart",
@@ -448,6 +449,19 @@ mutant("probe-may-be-late", "A device that answers its probe late is back all th
        ("segments/health.c",
         "\tif (patience_ms > 0 && clk_now_ms(seg->clock) - began_ms >= patience_ms)\n\t\treturn false;\n",
         "\t(void)began_ms;\n"))
+
+mutant("cut-file-is-back", "A flash file that was cut short is online again, as its superblock can be read and written.",
+       "asan segments/test_device_look",
+       ("segments/health.c", "\tif (look_after(seg, why) != DEV_WHOLE)\n\t\treturn false;\n", "\t(void)look_after(seg, why);\n"))
+
+mutant("older-copy-is-ours", "An older copy of the flash file in its place is taken for the flash of this start.",
+       "asan segments/test_device_look",
+       ("segments/health.c", "memcmp(found->uuid, seg->super.uuid, sizeof(found->uuid)) == 0 &&\n\t       "
+        "found->attach_epoch == seg->super.attach_epoch;", "memcmp(found->uuid, seg->super.uuid, sizeof(found->uuid)) == 0;"))
+
+mutant("write-proves-reads", "A segment that was written ends the back-off of reads that fail.",
+       "asan segments/test_health",
+       ("segments/health.c", "if (!health_offline(seg) && seg->health.cause == HEALTH_WRITES)", "if (!health_offline(seg))"))
 
 mutant("no-back-off", "A device that fails when it is tried is tried again at once.",
        "asan segments/test_writer",
@@ -663,8 +677,8 @@ mutant("unreadable-slot-stays",
        "A command that could not read an object leaves its slot, so that the value comes back.",
        "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
-        "\tif (lookup_needs_value(lookup))\n\t\tlookup_drop_slot(lookup);\n\tlookup_read_on(lookup);",
-        "\tlookup_read_on(lookup);"))
+        "\tlookup_drop_slot(lookup);\n\tlookup_read_on(lookup);\n}\n\nvoid lookup_on_read",
+        "\tlookup_read_on(lookup);\n}\n\nvoid lookup_on_read"))
 
 mutant("timed-out-change-untrue", "A change that timed out leaves the slots, so that the old value comes back.",
        "asan server/store/request/test_worker",
@@ -679,8 +693,8 @@ mutant("expired-slot-stays", "An expired object on flash keeps its slot when it 
 mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
        "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
-        "\tif (!lookup->extent_read)\n\t\tfidx_learn(",
-        "\tif (lookup->at > 1000)\n\t\tfidx_learn("))
+        "\tif (!lookup->extent_read) {\n\t\tfidx_learn(",
+        "\tif (lookup->at > 1000) {\n\t\tfidx_learn("))
 
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
        "asan server/store/request/test_lookup_end",
@@ -698,8 +712,19 @@ mutant("never-frozen", "A read-modify-write reads again for ever where its slots
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
        "asan server/store/request/test_promote",
        ("server/store/request/promote.c",
-        "\t    fidx_find(store->index, &lookup->key, &match)) {\n\t\tstripe_link(",
-        "\t    match.sequence) {\n\t\tstripe_link("))
+        "\t    fidx_find(store->index, &lookup->key, &match) && (",
+        "\t    match.sequence && ("))
+
+mutant("copies-keep-their-bytes", "The bytes of clean copies that are dropped stay counted.",
+       "asan server/store/dram/test_copies",
+       ("server/store/dram/table.c",
+        "\tif (item->state & ITEM_CLEAN)\n\t\tcopies_account(store, -(int64_t)item_cost(item));\n\titem->state &= (uint8_t)~ITEM_LINKED;",
+        "\titem->state &= (uint8_t)~ITEM_LINKED;"))
+
+mutant("no-second-chance", "A clean copy that is read makes room like one that is not.",
+       "asan server/store/dram/test_copies",
+       ("server/store/dram/copies.c", "\tagain = item && item_clock(item) > 0 &&",
+        "\tagain = item && item_clock(item) > 3 &&"))
 
 # ---- server/store: commands ----------------------------------------------------------------------
 
@@ -712,7 +737,7 @@ mutant("copy-keeps-slot", "A clean copy is changed, and its slot stays.",
 
 mutant("touched-copy-keeps-slot", "A clean copy is touched, and its slot stays.",
        "asan server/store/request/test_apply",
-       ("server/store/request/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\titem->state &=", "\t\t\titem->state &="))
+       ("server/store/request/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\tcopy_ends(", "\t\t\tcopy_ends("))
 
 mutant("touch-in-a-plan", "A touch changes an item that is being written.",
        "asan server/store/cleaner/test_commit",
@@ -724,9 +749,9 @@ mutant("cas-of-older", "A compare-and-swap with an older id succeeds.",
 
 mutant("cas-not-reserved", "CAS ids are given beyond those that are reserved on flash.",
        "asan server/store/cleaner/test_cleaner",
-       ("server/store/cleaner/cleaner.c",
-        "\tif (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))\n\t\treturn;",
-        "\tif (next > 0)\n\t\treturn;"))
+       ("server/store/state/ids.c",
+        "\tif (next + IDS_RESERVE / 4 * 3 < reserved)\n\t\treturn true;",
+        "\tif (next > 0)\n\t\treturn true;"))
 
 mutant("flush-spares-the-newest", "flush_all leaves the object that was stored last.",
        "asan server/store/state/test_time",
@@ -791,6 +816,80 @@ mutant("noreply-is-not-blind", "A text delete with noreply reads flash.",
        "asan protocol test_keep_all.py::test_a_delete_whose_answer_nobody_needs_reads_no_flash",
        ("server/proto/text_keys.c", "\t\treply->request.options = (struct store_options){ .blind = true };",
         "\t\treply->request.options = (struct store_options){ .blind = false };"))
+
+# ---- server/store/state: the journal, rebuilds, saved objects ---------------------------------------
+
+mutant("journal-without-sync", "A block counts as durable before it is.",
+       "asan server/store/state/test_journal_read",
+       ("server/store/state/journal.c", "\tif (error == 0)\n\t\terror = medium->sync(medium, file->number);\n", ""))
+
+mutant("journal-next-is-not-told", "A file doesn't say that another one follows it.",
+       "asan server/store/state/test_journal_read",
+       ("server/store/state/journal.c", "\treturn write_block(journal, &before, n);", "\treturn n > 0 ? 0 : -EIO;"))
+
+mutant("journal-fails-and-stays", "Answers go on after a failure although the files are still there.",
+       "asan server/store/state/test_journal",
+       ("server/store/state/journal.c", "if (journal_remove(journal->config.medium) == 0)",
+        "if (journal_remove(journal->config.medium) <= 0)"))
+
+mutant("journal-loses-an-entry", "An entry for which memory is out is forgotten.",
+       "asan server/store/state/test_journal",
+       ("server/store/state/journal.c", "if (has_lost_one(journal))", "if (has_lost_one(journal) && journal->count > journal->capacity)"))
+
+mutant("journal-damage-is-an-end", "Whole blocks behind a damaged one are passed over.",
+       "asan server/store/state/test_journal_read",
+       ("server/store/state/journal_read.c", "return result == FS_OK ? FS_ECORRUPT : result;", "return FS_OK;"))
+
+mutant("journal-older-files-unread", "Losses in older files are forgotten.",
+       "asan server/store/state/test_journal_read",
+       ("server/store/state/journal_read.c", "\t\tresult = read_older(reading, &out->file[i]);\n", "\t\tif (i > FILES_LOOKED_AT)\n\t\t\tresult = read_older(reading, &out->file[i]);\n"))
+
+mutant("journal-file-may-be-deleted", "The journal goes on in a file that was deleted.",
+       "asan server/store/state/test_journal_file",
+       ("server/store/state/journal_file.c", "return st.st_nlink == 0 ? -ENOENT : 0;", "return 0;"))
+
+mutant("journal-goes-on-after-a-kill", "Losses that a killed process didn't write down are missing.",
+       "asan server/store/state/test_losses_start",
+       ("server/store/state/losses_start.c", "(!is_last(store) || info.found != SEG_FOUND_CLEAN)", "!is_last(store)"))
+
+mutant("answers-before-the-journal", "An answer doesn't wait for the loss of its key's slot.",
+       "asan server/store/request/test_park",
+       ("server/store/state/losses.c",
+        "\traise_to(&losses->ticket[tag % LOSSES_TAGS], journal_append(losses->journal, entry));",
+        "\t(void)tag;\n\t(void)journal_append(losses->journal, entry);"))
+
+mutant("flush-before-the-journal", "A flush_all is answered before it is durable.",
+       "asan server/store/request/test_park",
+       ("server/store/request/park.c", "return !losses || !park_until(worker, request, losses_barrier(losses));",
+        "return !losses || losses_barrier(losses) < UINT64_MAX || !park_until(worker, request, 0);"))
+
+mutant("rebuild-of-the-dead", "A rebuild brings back objects whose loss was written down.",
+       "asan server/store/state/test_losses",
+       ("server/store/cleaner/rebuild.c", "if (walk->segment->deads && bsearch(", "if (walk->segment->deads > 1000 && bsearch("))
+
+mutant("rebuild-over-commands", "A rebuild brings back a key that a command has changed meanwhile.",
+       "asan server/store/cleaner/test_rebuild",
+       ("server/store/cleaner/rebuild.c", "\tif (losses_touched(store->losses, hash) ||\n\t    !store_alive(", "\tif (!store_alive("))
+
+mutant("rebuild-forgets-the-one-before", "What commands changed in an earlier rebuild comes back.",
+       "asan server/store/cleaner/test_rebuild",
+       ("server/store/cleaner/rebuild.c", "walk->segment->sequence <= rebuild->changed[i].up_to", "walk->segment->sequence > rebuild->changed[i].up_to"))
+
+mutant("rebuild-stop-drops-a-segment", "The segment that a stop interrupts is left out of the next rebuild.",
+       "asan server/store/cleaner/test_rebuild",
+       ("server/store/cleaner/rebuild.c", "if (result == FS_EAGAIN && losses_rebuild_again(store))", "if (result == FS_EAGAIN && store->config.region_dir)"))
+
+mutant("rebuild-left-out-counts", "A segment that is left out for want of memory counts in the next rebuild.",
+       "asan server/store/cleaner/test_rebuild",
+       ("server/store/cleaner/rebuild.c", "\t\tstate->commit[rebuild->segment[rebuild->segments + i].segment].sequence = 0;\n", "\t\t(void)state;\n"))
+
+mutant("rebuild-beside-the-budget", "What a rebuild takes isn't in the account of -m.",
+       "asan server/store/cleaner/test_rebuild",
+       ("server/store/cleaner/rebuild.c", "\tatomic_fetch_add(&store->losses_bytes, bytes - rebuild->bytes);\n\trebuild->bytes = bytes;\n", "\t(void)bytes;\n"))
+
+mutant("loads-over-commands", "A saved object takes the place of what a command has made of its key.",
+       "asan server/store/cleaner/test_load_items",
+       ("server/store/cleaner/load_items.c", "\tif (changed_has(atomic_load(&store->changed), hash) ||", "\tif ("))
 
 # ---- server/store: memory and threads ------------------------------------------------------------
 

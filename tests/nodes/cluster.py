@@ -15,14 +15,17 @@ SMALL = ["--flash-size", "16m", "--segment-size", str(SEGMENT), "--admission", "
 class Node(Daemon):
     """A node of ours with flash, or memcached; starts again on its port and its flash."""
 
-    def __init__(self, kind, folder, number):
+    def __init__(self, kind, folder, number, more=()):
         self.kind = kind
         self.flash = folder / f"flash{number}"
         if kind == "memcached":
             super().__init__(["-m", "64", "-U", "0"], program=memcached_command())
         else:
-            super().__init__(["--config", str(ROOT / "packaging" / "samples" / "flashield-node.conf"), "--flash-path", str(self.flash), *SMALL],
-                             program=flashield_command())
+            state = folder / f"state{number}"
+            state.mkdir()
+            state.chmod(0o777)  # the daemon may have become another user
+            super().__init__(["--config", str(ROOT / "packaging" / "samples" / "flashield-node.conf"), "--flash-path",
+                              str(self.flash), "--state-dir", str(state), *SMALL, *more], program=flashield_command())
 
     def end(self, number):
         """Ends it by a signal and waits for that; a clean end must be one."""
@@ -54,9 +57,10 @@ class Node(Daemon):
 
 
 class Cluster:
-    def __init__(self, kind, folder):
+    def __init__(self, kind, folder, more=()):
+        """more: options of our nodes, behind those of the sample file."""
         self.folder = folder
-        self.nodes = [Node(kind, folder, number) for number in range(NODES)]
+        self.nodes = [Node(kind, folder, number, more) for number in range(NODES)]
         self.proxies = []
         for node in self.nodes:
             node.start()

@@ -6,6 +6,7 @@
 """
 import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -15,15 +16,17 @@ from cluster import Cluster  # noqa: E402 (it needs the path above)
 
 
 @pytest.fixture
-def make_cluster(tmp_path):
+def make_cluster():
     """make_cluster("flashield" or "memcached") -> three running nodes. They end with the test."""
     clusters = []
-    tmp_path.chmod(0o777)  # the daemons may have become another user
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        folder.chmod(0o777)  # the daemons may have become another user
 
-    def make(kind="flashield"):
-        clusters.append(Cluster(kind, tmp_path))
-        return clusters[-1]
+        def make(kind="flashield", more=()):
+            clusters.append(Cluster(kind, folder, more))
+            return clusters[-1]
 
-    yield make
-    for cluster in clusters:
-        cluster.stop()
+        yield make
+        for cluster in clusters:
+            cluster.stop()

@@ -21,10 +21,10 @@ def make_life(make_cluster):
     """make_life(client class, kind of the nodes) -> Life."""
     lives = []
 
-    def make(client, kind="flashield", **settings):
+    def make(client, kind="flashield", more=(), **settings):
         if kind == "memcached" and not shutil.which(memcached_command()):
             pytest.skip("memcached is not installed")
-        cluster = make_cluster(kind)
+        cluster = make_cluster(kind, more)
         lives.append(Life(cluster, client(cluster, **settings)))
         return lives[-1]
 
@@ -82,6 +82,23 @@ def test_a_second_ejection_shows_what_the_first_left_on_other_nodes(make_life, k
           "an old value from another node")
     assert all(wrong.partition(": ")[0] in owned for wrong in life.checker.wrong)
     victim.start()
+
+
+def test_a_node_that_comes_back_warm_shows_old_values(make_life):
+    """Why the sample file says restart-max-downtime = 0: with --restart-max-downtime 1h, a node that was stopped cleanly
+    has its objects on flash again, also those that were overwritten or deleted elsewhere meanwhile."""
+    life = make_life(ProxyClient, more=["--restart-max-downtime", "1h"])
+    victim, owned = warm_up(life)
+    victim.end(signal.SIGTERM)
+    life.meanwhile()
+    life.read_all()
+    assert not life.checker.wrong, "while it is away"
+    victim.start()
+    assert victim.stats(b"flash")["flash_start"].startswith("warm")
+    life.returned(victim)
+    life.read_all()
+    assert life.checker.wrong
+    assert all(wrong.partition(": ")[0] in owned for wrong in life.checker.wrong)
 
 
 # --- what must hold --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 import dockerfile
 import package
@@ -18,6 +19,7 @@ DEB = "/srv/flashield.deb"
 STATE = "/var/lib/flashield"
 OPERATORS = "# the operator was here\nlisten = 127.0.0.1\nport = 11300\nmemory-limit = 32m\n"
 FLASH_FREE = 10 << 30  # on the disk, for the default flash file to be made
+MAKING_SECONDS = 600  # a bound for what hangs
 
 # Each must be there, whatever else there is.
 SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-record", "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
@@ -148,6 +150,9 @@ def flash_on_disk(report, system, folder):
             with Service(system) as service:
                 use(report, service, "start on a disk")
                 path = system.path(f"{STATE}/flash")
+                end = time.monotonic() + MAKING_SECONDS
+                while time.monotonic() < end and (not os.path.exists(path) or os.path.getsize(path) < 4 << 30):
+                    time.sleep(0.2)  # it is made while the daemon serves
                 size = os.path.getsize(path) if os.path.exists(path) else 0
                 report.check("8 GiB are free: a flash file of 4 GiB is made", size == 4 << 30, f"{size}\n{service.log()}")
                 service.stop()

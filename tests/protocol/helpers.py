@@ -68,6 +68,7 @@ class Daemon:
         self.stderr = stderr
         self.environment = environment  # None: the test's own
         self.process = None
+        self.killed = False
 
     def command(self):
         # Figures over HTTP are asked for by the tests of them; all others would want the same port.
@@ -98,8 +99,16 @@ class Daemon:
         except OSError:
             return False
 
+    def kill(self):
+        """Ends it by SIGKILL; stop() then has nothing to do."""
+        self.process.kill()
+        self.process.wait()
+        self.killed = True
+
     def stop(self, signal_number=signal.SIGTERM):
         """Its exit code."""
+        if self.killed:
+            return 0
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
         try:
@@ -179,6 +188,14 @@ class Client:
             return self.reader.read(1) == b""
         except ConnectionResetError:
             return True
+
+    def is_silent(self):
+        """True when nothing is there to read now."""
+        self.socket.settimeout(0)
+        try:
+            return not self.reader.peek(1)
+        finally:
+            self.socket.settimeout(PATIENCE)
 
     def values(self):
         """The answer to a get: [(key, flags, data, cas or None)]."""
@@ -273,6 +290,19 @@ def on_flash(client, key):
     """Does this key's value come from flash? (A get counts one flash hit then.)"""
     before = client.count("flash_hits")
     return bool(client.get(key)) and client.count("flash_hits") == before + 1
+
+
+def put_on_flash(client, prefix, exptime=0):
+    """The key of an object that lies on flash, with the value "old"."""
+    for turn in range(20):
+        names = [b"%s-%d-%d" % (prefix, turn, n) for n in range(30)]
+        for name in names:
+            assert client.set(name, b"old", exptime=exptime) == b"STORED\r\n"
+        fill_turn(client)
+        found = [name for name in names if on_flash(client, name)]
+        if found:
+            return found[0]
+    raise AssertionError("no object got to flash")
 
 
 class Placer:

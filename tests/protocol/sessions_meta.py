@@ -72,6 +72,7 @@ RECACHE = [
     b"ms a 1 T30\r\nx\r\nmg a R60 v t\r\nmg a R60 v t\r\nmg a v\r\nmg a k O1 v\r\n",
     b"ms a 1 T30\r\nx\r\nmg a R10 v t\r\nmg a R29\r\nmg a R40\r\nmg a R40\r\n",
     b"ms a 1\r\nx\r\nmg a R10 v t\r\nmg a R0\r\nmg a R-1\r\n", b"ms a 1 T30\r\nx\r\nmg a R90 T100 t\r\nmg a R90 T100 t\r\n",
+    b"ms a 1 T3600\r\nx\r\nmg a R2592001 v\r\nmg a R1000000000 v\r\nmg a R2592000 v\r\n",
     b"ms a 1 T60\r\nx\r\nmg a T100 R90 t\r\nmg a T10 R90 t\r\n",
     b"ms a 1 T60\r\nx\r\nmg a R90\r\ntouch a 100\r\nmg a R90\r\nset a 0 0 1\r\nx\r\nmg a\r\n",
     b"ms a 1 T60\r\nx\r\nmg a R90 q\r\nmg a R90 q\r\nms a 1\r\ny\r\nmg a R90 v\r\n",

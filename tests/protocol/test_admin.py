@@ -123,7 +123,7 @@ def test_a_dump_lists_an_object_wherever_it_lies(placed, kind):
 def test_a_dump_tells_expiry_fetch_and_cas(start):
     """The fields of a row; keys are escaped."""
     with start().client() as client:
-        client.set(b"a/b%c", b"x", exptime=1000)
+        client.set(b"a/b%c", b"x", flags=4294967295, exptime=1000)
         client.set(b"read", b"x")
         client.get(b"read")
         cas = client.get(b"read", command=b"gets")[0][3]
@@ -131,9 +131,26 @@ def test_a_dump_tells_expiry_fetch_and_cas(start):
         rows = dumped(client)
     assert set(rows) == {b"a/b%c", b"read"}
     assert abs(int(rows[b"a/b%c"]["exp"]) - now - 1000) <= 2
+    assert rows[b"a/b%c"]["flags"] == "4294967295" and rows[b"read"]["flags"] == "0"
     assert rows[b"read"]["exp"] == "-1" and rows[b"read"]["cas"] == str(cas)
     assert rows[b"read"]["fetch"] == "yes" and rows[b"a/b%c"]["fetch"] == "no"
-    assert set(rows[b"read"]) == {"exp", "la", "cas", "fetch", "cls", "size"}
+    assert set(rows[b"read"]) == {"exp", "la", "cas", "fetch", "cls", "size", "flags"}
+
+
+@pytest.mark.parametrize("options", [[], ["-C"]], ids=" ".join)
+def test_a_dump_and_me_agree(start, options):
+    """Class and size of an object, with client flags, marks and large values too."""
+    with start(*options).client() as client:
+        for n, size in enumerate((0, 5, 6, 7, 8, 500, 100000)):
+            client.set(b"set-%d" % n, b"x" * size, flags=n % 2)
+        client.ask(b"ms meta 3\r\nabc\r\n")
+        client.ask(b"md meta I\r\n")
+        client.ask(b"mg made N100\r\n")
+        rows = dumped(client)
+        assert len(rows) == 9
+        for key, row in rows.items():
+            words = dict(word.split("=") for word in client.ask(b"me " + key + b"\r\n").decode().split()[2:])
+            assert (words["cls"], words["size"]) == (row["cls"], row["size"])
 
 
 def test_a_dump_of_a_class_lists_that_alone(start):

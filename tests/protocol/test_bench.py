@@ -193,3 +193,22 @@ def test_an_early_end_keeps_what_was_measured_and_leaves_no_server(tmp_path, num
     assert "INTERRUPTED" in text
     assert "INTERRUPTED" in json.loads(path.read_text())["about"]
     until(lambda: not any(map(alive, servers)), "the servers to be gone")
+
+
+def test_a_trace_over_a_restart_shows_what_each_server_still_has(tmp_path):
+    """A daemon that starts warm has a hit behind the restart; no share is judged, as so short a trace is no measure."""
+    path = tmp_path / "restart.json"
+    done = bench("--scale", 0.002, "--rounds", 1, "--quiet", "--json", path, "restart")
+    assert done.stderr == ""
+    rows = rows_of(json.loads(path.read_text()), "restart")
+    assert {"flashield, goes on", "flashield, clean stop", "flashield, kill -9"} <= set(rows)
+    for row, cells in rows.items():
+        assert cells["before_hit"][0] > 0, row
+        assert (cells["stop_ms"][0] is None) == (row == "flashield, goes on")
+    assert rows["flashield, clean stop"]["behind_hit"][0] > 0
+
+
+def test_a_trace_that_is_not_there_fails_the_study(tmp_path):
+    done = bench("--scale", 0.002, "--rounds", 1, "--quiet", "--trace", tmp_path / "none.csv", "restart", check=False)
+    assert done.returncode == 2
+    assert "none.csv" in done.stderr

@@ -192,6 +192,22 @@ def test_without_memory_nothing_is_stored(start):
         assert client.ask(b.packet(b.GET, b"k7")).status == b.NOT_FOUND
 
 
+@pytest.mark.parametrize("opcode", [b.SET, b.ADD])
+def test_a_refusal_comes_behind_the_value(start, opcode):
+    """Nothing is answered before the whole value has come; a refused set deletes its key, a refused add doesn't."""
+    daemon = start("-I", "4k", "-m", "16", "-t", "1")
+    with BinaryClient(daemon.port) as client:
+        assert client.ask(b.store(b.SET, b"key", b"old")).status == b.OK
+        whole = b.store(opcode, b"key", bytes(5000))
+        client.send(whole[:-1])
+        with daemon.client() as other:
+            assert other.ask(b"mn\r\n") == b"MN\r\n"
+        assert client.is_silent()
+        client.send(whole[-1:])
+        assert client.answer().status == b.TOO_LARGE
+        assert client.ask(b.packet(b.GET, b"key")).status == (b.OK if opcode == b.ADD else b.NOT_FOUND)
+
+
 def test_memccapable_passes(start, flash_options):
     """All 27 of libmemcached's conformance test, with flash and without."""
     if not shutil.which("memccapable"):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -122,13 +123,18 @@ def test_calls_that_make_no_sense_are_told(copy):
     assert "segments 0 to" in complaint(copy, "segment", "9999")
     assert "only dump" in complaint(copy, "list", "--raw")
     assert "too many" in complaint(copy, "list", "again")
+    assert "of which folder and file" in complaint("state")
+    assert "No such file or directory" in complaint("state", copy.parent / "none", copy)
+    assert "is not a directory" in complaint("state", copy, copy)
+    assert "only state has it" in complaint(copy, "--region-dir", "/dev/shm")
+    assert "memory-limit" in complaint("state", copy.parent, copy, "-m", "1k")
     assert "no record of this key" in complaint(copy, "dump", "--key", "never-set")
 
 
 def test_help_names_every_command():
     """--help is complete and goes to standard output."""
     shown = subprocess.run([INSPECT, "--help"], capture_output=True, text=True, check=True).stdout
-    for word in ("list", "verify", "find KEY", "dump SEGMENT:OFFSET", "segment NUMBER", "--no-live", "--uptime", "--records",
+    for word in ("list", "verify", "find KEY", "dump SEGMENT:OFFSET", "segment NUMBER", "state STATE_DIR FILE", "--region-dir", "--no-live", "--uptime", "--records",
                  "--raw", "--threads", "--json", "--quiet", "--version", "Exit status"):
         assert word in shown
 
@@ -300,6 +306,93 @@ def test_after_a_warm_start(open_folder):
             assert "not served" not in found["records"][0]["standing"]
     with Daemon([*options, "--restart-max-downtime", "0"]):
         assert "of an earlier start: not served" in inspect(path)
+
+
+# ---- what a start would do ---------------------------------------------------------------------
+
+
+DAEMON_OPTIONS = ["--flash-size", "16m", "--segment-size", str(SEGMENT), "-m", "4"]
+
+
+def state(folder, *options, status=0):
+    done = subprocess.run([INSPECT, "--json", *DAEMON_OPTIONS, *options, "state", folder, folder / "flash"],
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return json.loads(done.stdout)
+
+
+def contents(*folders):
+    return {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
+
+
+def test_state_tells_what_the_start_then_does(open_folder):
+    """Running, stopped and damaged; the words are those of the start, and nothing is changed."""
+    options = ["--state-dir", str(open_folder), "--flash-path", str(open_folder / "flash"), *OPTIONS]
+    with Daemon(options) as daemon, daemon.client() as client:
+        put_on_flash(client, b"value")
+        assert client.set(b"in-memory", b"value") == b"STORED\r\n"
+        running = state(open_folder, status=1)
+        assert running["in_use"] and running["start"]["refused"] and "in use" in running["start"]["reason"]
+    before = contents(open_folder)
+    stopped = state(open_folder)
+    assert not stopped["in_use"]
+    assert stopped["state_file"]["epoch"] == stopped["saved_objects"]["epoch"] == stopped["flash"]["attach_epoch"] == 1
+    assert stopped["state_file"]["uuid"] == stopped["flash"]["uuid"]
+    assert stopped["region"] is None
+    assert stopped["start"]["flash"]["word"] == stopped["start"]["memory"]["word"] == "warm"
+    off = state(open_folder, "--restart-max-downtime", "0", status=1)["start"]
+    assert off["flash"]["word"] == off["memory"]["word"] == "off"
+    layout = state(open_folder, "--segment-size", str(2 * SEGMENT), status=1)["start"]
+    assert layout["flash"]["word"] == "layout"
+    assert "segment-size" in state(open_folder, "--segment-size", "4m", status=1)["start"]["reason"]
+    shown = subprocess.run([INSPECT, *DAEMON_OPTIONS, "state", open_folder, open_folder / "flash"],
+                           capture_output=True, text=True, check=True).stdout
+    objects = stopped["start"]["flash"]["objects"]
+    assert f"flash           warm, with {objects} objects" in shown
+    assert "of start 1 of this flash; stopped" in shown
+    assert contents(open_folder) == before
+    with Daemon(options) as daemon, daemon.client() as client:
+        assert daemon.stats(b"flash")["flash_start"] == "warm"
+        assert client.count("flash_items") == objects > 0
+    file = open_folder / "flash.state"
+    file.write_bytes(file.read_bytes()[:-100])
+    cold = state(open_folder, status=1)["start"]["flash"]
+    assert cold["word"] == "damaged"
+    with Daemon(options) as daemon:
+        assert daemon.stats(b"flash")["flash_start"] == cold["text"]
+
+
+def test_state_of_a_daemon_that_was_killed(open_folder):
+    """It knows the region, if it is told where it is."""
+    with tempfile.TemporaryDirectory(prefix="flashield-test-", dir="/dev/shm") as path:
+        regions = pathlib.Path(path)
+        regions.chmod(0o777)
+        options = ["--state-dir", str(open_folder), "--flash-path", str(open_folder / "flash"), *OPTIONS,
+                   "--region-dir", path]
+        with Daemon(options) as daemon, daemon.client() as client:
+            put_on_flash(client, b"value")
+            daemon.kill()
+        before = contents(open_folder, regions)
+        killed = state(open_folder, "--region-dir", path)
+        assert killed["region"]["epoch"] == 1 and killed["region"]["this_boot"]
+        assert killed["start"]["flash"]["word"] == "attached"
+        assert state(open_folder, status=1)["start"]["flash"]["word"] == "unclean"
+        assert contents(open_folder, regions) == before
+        with Daemon(options) as daemon, daemon.client() as client:
+            assert daemon.stats(b"flash")["flash_start"] == killed["start"]["flash"]["text"]
+            assert client.count("flash_items") == killed["start"]["flash"]["objects"] > 0
+
+
+def test_state_of_a_flash_of_another_version(copy, tmp_path):
+    """Its superblock can't be read, and a start takes the flash for new."""
+    bytes_of = bytearray(copy.read_bytes())
+    for at in (0, 32 << 10):
+        bytes_of[at + 100] ^= 1
+    copy.write_bytes(bytes_of)
+    done = subprocess.run([INSPECT, *DAEMON_OPTIONS, "state", tmp_path, copy], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "neither copy of the superblock is whole" in done.stdout
+    assert "cold: the flash is new" in done.stdout
 
 
 # ---- damage ------------------------------------------------------------------------------------

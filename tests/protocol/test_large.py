@@ -31,10 +31,43 @@ def test_too_large_is_swallowed(daemon):
     with daemon.client() as client:
         assert client.set(b"key", b"old") == b"STORED\r\n"
         client.send(b"set key 0 0 %d\r\n" % (400 * MIB))
-        assert client.line() == b"SERVER_ERROR object too large for cache\r\n"
         send_value(client, 400 * MIB)
+        assert client.line() == b"SERVER_ERROR object too large for cache\r\n"
         assert client.ask(b"mn\r\n") == b"MN\r\n"
         assert client.get(b"key") == []
+
+
+@pytest.mark.parametrize("command, answer", [
+    (b"set key 0 0 %d", b"SERVER_ERROR object too large for cache"),
+    (b"add key 0 0 %d", b"SERVER_ERROR object too large for cache"),
+    (b"ms key %d", b"SERVER_ERROR object too large for cache"),
+    (b"ms key %d Fx", b"CLIENT_ERROR bad command line format")])
+def test_a_refusal_comes_behind_the_value(start, command, answer):
+    """Nothing is answered before the whole value has come, so a client that writes first and reads then hears in order."""
+    daemon = start("-I", "4k", "-m", "16", "-t", "1")
+    with daemon.client() as client, daemon.client() as other:
+        assert client.set(b"key", b"old") == b"STORED\r\n"
+        client.send(b"mn\r\n" + command % 5000 + b"\r\n" + bytes(4999))
+        assert client.line() == b"MN\r\n"
+        assert other.ask(b"mn\r\n") == b"MN\r\n"
+        assert client.is_silent()
+        client.send(b"v\r\nget key\r\n")
+        assert client.line() == answer + b"\r\n"
+        left = [] if answer.startswith(b"SERVER") and not command.startswith(b"add") else [(b"key", 0, b"old", None)]
+        assert client.values() == left
+
+
+def test_a_refused_value_that_is_cut_short(start):
+    """The connection ends in the middle of a value that is refused; the daemon goes on."""
+    daemon = start("-I", "4k", "-m", "16", "-t", "1")
+    with daemon.client() as client:
+        for command, left in (b"add key 0 0 5000\r\n", [(b"key", 0, b"old", None)]), (b"set key 0 0 5000\r\n", []):
+            client.set(b"key", b"old")
+            with daemon.client() as cut:
+                cut.send(b"mn\r\n" + command + b"x")
+                assert cut.line() == b"MN\r\n"
+            until(lambda: connections(client) == 1, "the connection to be closed")
+            assert client.get(b"key") == left
 
 
 def test_cut_short(daemon):

@@ -297,6 +297,52 @@ def test_row_names_as_memcached(start, memcached):
     assert shapes[0] == shapes[1]
 
 
+BEGUN = {b"": "conn_new_cmd", b"get a": "conn_read", b"get a\r\n": "conn_read", b"set a 0 0 10\r\nabc": "conn_nread", b"ms a 10\r\nabc": "conn_nread",
+         b"\x80\x00": "conn_read", b"\x80\x00\0\1" + b"\0" * 7 + b"\1" + b"\0" * 12: "conn_read",
+         b"\x80\x01\0\1\x08\0\0\0\0\0\0\x14" + b"\0" * 12 + b"e" * 8 + b"kval": "conn_nread"}
+
+
+def test_states_as_memcached(start, memcached):
+    """A connection that waits, one whose value is on its way, a watcher, and the one that asks."""
+    for program in None, memcached.program:
+        daemon = start("-t", "1", program=program)
+        clients = {data: daemon.client() for data in BEGUN}
+        for data, client in clients.items():
+            client.send(data)
+        watcher = daemon.client()
+        assert watcher.ask(b"watch\r\n") == b"OK\r\n"
+        address = {"tcp:127.0.0.1:%d" % client.socket.getsockname()[1]: BEGUN[data] for data, client in clients.items()}
+        address["tcp:127.0.0.1:%d" % watcher.socket.getsockname()[1]] = "conn_watch"
+        with daemon.client() as asking:
+            address["tcp:127.0.0.1:%d" % asking.socket.getsockname()[1]] = "conn_parse_cmd"
+
+            def shown(client=asking):
+                return {conn["addr"]: conn["state"] for conn in rows_of(client.stats(b"conns")).values() if "listen_addr" in conn}
+
+            until(lambda: shown() == address, "the states of all")
+        for client in (*clients.values(), watcher):
+            client.close()
+
+
+def test_a_udp_port_alone_is_the_tcp_port_too(serve, memcached):
+    """-U without -p; and -U -1 takes any free port."""
+    for program in None, memcached.program:
+        port = free_port()
+        found = {}
+        for options in (f"-U {port}", "-U -1", f"-U -1 -p {port}", f"-U {port} -p -1"):
+            daemon, lines = serve("-l", "127.0.0.1", *options.split(), program=program)
+            found[options] = {line.split()[0]: port_of(line) for line in lines}
+            if program is None:
+                with Client(found[options]["TCP"]) as client:
+                    assert client.stats(b"settings")["udpport"] == str(found[options]["UDP"])
+            assert daemon.stop() == 0
+        assert all(len(ports) == 2 for ports in found.values())
+        assert found[f"-U {port}"] == {"TCP": port, "UDP": port}
+        assert found[f"-U -1 -p {port}"]["TCP"] == port != found[f"-U -1 -p {port}"]["UDP"]
+        assert found[f"-U {port} -p -1"]["UDP"] == port != found[f"-U {port} -p -1"]["TCP"]
+        assert 11211 not in found["-U -1"].values()
+
+
 def test_counts_as_memcached(start, memcached):
     """Listening sockets count among the connections, one of them excepted."""
     names = "curr_connections", "total_connections", "rejected_connections", "max_connections"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scripted sessions of meta commands are answered as memcached 1.6.18 answers them."""
 import re
+import time
 
 import pytest
 
@@ -16,15 +17,15 @@ def in_full(session):
 
 
 def plain(answer):
-    """Ids are numbered in the order in which they appear: those of two daemons are not the same. The class of an
-    item is each one's own. What the daemon does with a very long value in an answer isn't of interest."""
+    """Ids are numbered in the order in which they appear: those of two daemons are not the same. Class and size
+    of an item are each one's own. What the daemon does with a very long value in an answer isn't of interest."""
     ids = {}
 
     def number(match):
         value = match.group(2)
         return match.group(1) + (b"0" if value == b"0" else b"#%d" % ids.setdefault(value, len(ids) + 1))
 
-    return re.sub(rb"( cls=)\d+", rb"\1-", re.sub(rb"( c| cas=)(\d+)", number, answer))
+    return re.sub(rb"( cls=)\d+ size=\d+", rb"\1-", re.sub(rb"( c| cas=)(\d+)", number, answer))
 
 
 def answer(daemon, session):
@@ -127,3 +128,11 @@ def test_same_counters_as_memcached(both, present):
         if ours != theirs:
             different.append(f"{line[:40]}\n    ours: {ours}\n  theirs: {theirs}")
     assert not different, "\n".join(different)
+
+
+def test_recache_by_the_clock(both):
+    """R beyond 30 days is a time of the clock."""
+    for ahead, won in ((1000, False), (5000, True), (-10, False)):
+        session = b"ms a 1 T3600\r\nx\r\nmg a R%d v\r\n" % (time.time() + ahead)
+        ours, theirs = answers(both, session)
+        assert ours == theirs and ours.endswith(b"VA 1%s\r\nx\r\n" % (b" W" if won else b""))

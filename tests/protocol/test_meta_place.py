@@ -3,6 +3,8 @@
 import base64
 import random
 
+import pytest
+
 from helpers import SEGMENT, Kind, fill, until
 
 PLAIN = Kind(b"there")
@@ -74,6 +76,18 @@ def test_get_of_a_large_value(placed):
     key = placed.put(LARGE)
     assert value(placed, b"mg %b v s", key) == ([b"s3040"], LARGE.template)
     assert ask(placed, b"mg %b s k", key) == [b"HD", b"s3040", b"k" + key]
+
+
+@pytest.mark.parametrize("kind", [PLAIN, LARGE], ids=["small", "large"])
+def test_get_of_a_value_that_the_client_has(placed, kind):
+    """C: the value comes only if the id is another one; other flags are answered and act all the same."""
+    key = placed.put(kind)
+    found = cas(placed, key)
+    answer = ask(placed, b"mg %%b s v C%d T300 t" % found, key)
+    assert answer[:2] == [b"HD", b"s%d" % len(kind.value(key))] and answer[2] in (b"t300", b"t299")
+    assert value(placed, b"mg %%b v C%d" % (found + 1), key) == ([], kind.value(key))
+    assert value(placed, b"mg %b v C0", key) == ([], kind.value(key))
+    assert ask(placed, b"mg none-%b v C0", key) == [b"EN"]
 
 
 def test_get_with_a_key_in_base64(placed):
@@ -280,7 +294,7 @@ def test_debug(placed):
     fields = dict(word.split(b"=") for word in answer[2:])
     assert list(fields) == [b"exp", b"la", b"cas", b"fetch", b"cls", b"size"]
     assert fields[b"exp"] == b"-1" and int(fields[b"cas"]) == found and fields[b"fetch"] == b"yes"
-    assert int(fields[b"size"]) == len(key) + 9 + 59 + 4 and int(fields[b"cls"]) > 0
+    assert int(fields[b"size"]) == len(key) + 9 + 48 + 4 and int(fields[b"cls"]) > 0
     assert ask(placed, b"me none-%b", key) == [b"EN"]
 
 

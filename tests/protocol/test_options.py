@@ -4,6 +4,7 @@
 What differs on purpose stands in INTENDED, with its reason; each is tested to differ still.
 """
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -63,7 +64,7 @@ LACKING = ["-p", "-s", "-o", "-D", "-t", "-vt", "--port", "--listen", "--extende
 
 # Options that don't go together, or are judged when all are known.
 TOGETHER = [words.split() for words in (
-    "-m 0", "-m 1", "-m x", "-I 33m", "-m 100 -I 64m", "-I 0", "-I 1023", "-I x", "-I 1025m -m 4096",
+    "-m 1", "-I 33m", "-m 100 -I 64m", "-I 0", "-I 1023", "-I x", "-I 1025m -m 4096",
     "-S -B ascii", "-S -B auto", "-B ascii -S", "-S -U 5", "-Y /f -B binary", "-Y /f -B auto", "-N 5", "-t 2 -N 3",
     "-o hot_lru_pct=50", "-o hot_lru_pct=60,warm_lru_pct=21", "-o no_lru_maintainer,temporary_ttl=5",
     "-o no_modern,temporary_ttl=5", "-o slab_chunk_max=1000", "-o slab_chunk_max=1048577",
@@ -143,7 +144,7 @@ def neutral(text):
     """Without the programs' names, and without our warnings."""
     for command in memcached_command(), flashield_command():
         text = text.replace(f"{command}: ", "")
-    return "".join(line for line in text.splitlines(True) if not line.startswith(("warning: ", "DEPRECATED: ")))
+    return "".join(line for line in text.splitlines(True) if not re.match(r"([\d:.TZ-]+ )?warning: |DEPRECATED: ", line))
 
 
 def answer(done):
@@ -200,6 +201,18 @@ def test_together():
         assert done.returncode > 0, words
         return done.returncode, neutral(done.stderr)
     compare(TOGETHER, lambda words: run(memcached_command(), words), lambda words: run(flashield_command(), words))
+
+
+@pytest.mark.parametrize("value", ["0", "x"])
+def test_memory_limit_is_refused_in_own_words(value):
+    """memcached tells of half of a limit that was not given; ours has its exit code, and tells what -m takes."""
+    mine = ours(["-m", value])
+    with subprocess.Popen([memcached_command(), *USER, "-l", "127.0.0.1", *port_for("-m"), "-m", value],
+                          stderr=subprocess.PIPE, text=True) as process:
+        theirs = process.communicate(timeout=PATIENCE)[1]
+    assert mine.returncode == process.returncode == 64
+    assert mine.stderr == f'-m/--memory-limit: "{value}" is not a size from 1m to 1p, in MiB or with a suffix k m g t p\n'
+    assert "1/2 of memory max" in theirs
 
 
 @pytest.mark.parametrize("words, expected, reason", INTENDED, ids=[words for words, _, _ in INTENDED])

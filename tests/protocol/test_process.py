@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The process: options, limits, sockets, background, exit codes."""
+import contextlib
 import os
 import pathlib
 import pwd
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 
 import pytest
 
-from helpers import PATIENCE, Client, Daemon, free_port, flashield_command, until
+from helpers import PATIENCE, ROOT, Client, Daemon, free_port, flashield_command, until
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -208,6 +210,78 @@ def test_background_and_pid_file(open_folder):
     until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process's end")
 
 
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+
+
+@contextlib.contextmanager
+def in_background(folder, *options, before=()):
+    """A daemon with -d, its pid and its port."""
+    pid_file, port = folder / "pid", free_port()
+    done = subprocess.run([*before, flashield_command(), *USER, "-d", "-P", str(pid_file), "-l", "127.0.0.1", "-p", str(port),
+                           "--metrics-listen=off", *map(str, options)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    pid = int(pid_file.read_text())
+    try:
+        yield pid, port
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process's end")
+
+
+def test_log_file(open_folder):
+    """Lines with a time; after a rotation SIGHUP makes a new file, and a file that can't be made is told in the old one."""
+    folder = open_folder / "logs"
+    folder.mkdir()
+    folder.chmod(0o777)
+    log, old = folder / "log", folder / "log.1"
+    with in_background(open_folder, "--log-file", log) as (pid, port):
+        with Client(port) as client:
+            assert client.ask(b"cache_memlimit 100\r\n") == b"OK\r\n"
+            log.rename(old)
+            os.kill(pid, signal.SIGHUP)
+            until(log.exists, "the new file")
+            assert client.ask(b"cache_memlimit 90\r\n") == b"OK\r\n"
+            log.unlink()
+            log.mkdir()
+            kept = os.open(f"/proc/{pid}/fd/2", os.O_RDONLY)
+            os.kill(pid, signal.SIGHUP)
+            until(lambda: b"the log goes on in the old file" in os.pread(kept, 10000, 0), "the line about it")
+            lines = os.pread(kept, 10000, 0).decode().splitlines()
+            os.close(kept)
+    assert re.fullmatch(TIME + "notice: a client has set the memory limit to 100 MiB", old.read_text().splitlines()[-1])
+    assert any(re.fullmatch(TIME + "notice: a client has set the memory limit to 90 MiB", line) for line in lines), lines
+
+
+def test_log_file_of_a_start_that_fails(open_folder, dram_daemon):
+    """The reason is in the file, and on standard error for the person who has typed the command."""
+    log = open_folder / "log"
+    done = run(*USER, "-d", "--log-file", str(log), "-l", "127.0.0.1", "-p", str(dram_daemon.port))
+    assert done.returncode == 71 and "is held by" in done.stderr
+    assert re.fullmatch(TIME + f"error: the start failed: {re.escape(done.stderr)}", log.read_text())
+    assert run(*USER, "--log-file", "/nonexistent/log").stderr == "--log-file: /nonexistent/log: No such file or directory\n"
+
+
+NEW_DEV = """mkdir -p {0}/dev && mount -t tmpfs tmpfs {0}/dev && for each in null zero urandom random; do
+touch {0}/dev/$each && mount --bind /dev/$each {0}/dev/$each; done && touch {0}/dev/log && mount --bind {0}/socket {0}/dev/log &&
+mount --rbind {0}/dev /dev && exec "$@" """
+
+
+@as_root
+def test_background_logs_to_syslog(open_folder):
+    """With -d and neither -v nor --log-file; the filter of system calls lets it pass."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+        syslog.bind(str(open_folder / "socket"))
+        (open_folder / "socket").chmod(0o777)
+        syslog.settimeout(PATIENCE)
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=False).returncode:
+            pytest.skip("mounts are not allowed")
+        before = ["unshare", "-m", "sh", "-c", NEW_DEV.format(open_folder), "sh"]
+        with in_background(open_folder, "--seccomp", "on", before=before) as (pid, port), Client(port) as client:
+            assert client.ask(b"cache_memlimit 100\r\n") == b"OK\r\n"
+            assert re.fullmatch(rf"<29>.* flashield\[{pid}\]: a client has set the memory limit to 100 MiB",
+                                syslog.recv(1000).decode())
+
+
 def served(*options):
     """What a daemon with these options says until it is told to stop, and its limits while it serves."""
     port = free_port()
@@ -266,7 +340,7 @@ def test_core_dumps():
 def test_large_pages_and_locked_memory():
     """-L and -k serve, whether the kernel grants them or not; then they say so."""
     said, _ = served("-L", "-k")
-    assert all(re.match("(notice: |warning: -[kL] )", line) for line in said.splitlines()), said
+    assert all(re.match(TIME + "(notice: |warning: -[kL] )", line) for line in said.splitlines()), said
 
 
 def test_options_without_effect_are_told_at_v():
@@ -291,8 +365,31 @@ def test_versions():
     """-V prints memcached's line on standard output, and ours beside; --compat-version is what clients are told."""
     done = run("-V")
     assert (done.returncode, done.stdout) == (0, "memcached 1.6.18\n")
-    assert re.fullmatch(r"flashield \d+\.\d+\.\d+\n", done.stderr)
+    assert re.fullmatch(r"flashield \d+\.\d+\.\d+\ncommit ([0-9a-f]{7,40}(, modified)?|unknown)\ncompiler \S.*, \w+\n"
+                        r"libraries libevent \S+, OpenSSL \S+, .*\n", done.stderr)
     assert run("-V", "--compat-version=1.5.22").stdout == "memcached 1.5.22\n"
+
+
+def test_commit_of_a_tarball(tmp_path):
+    """git archive writes it into the tree; a copy of the files without git has none, and builds all the same."""
+    def told(folder):
+        return subprocess.run([folder / "tools" / "build-info.sh", "--commit"], capture_output=True, text=True, timeout=PATIENCE,
+                              check=True).stdout
+
+    copy = tmp_path / "copy"
+    for name in ("tools/build-info.sh", "packaging/commit"):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy / name)
+    if "Format" in (ROOT / "packaging" / "commit").read_text():
+        assert told(copy) == "unknown\n"
+    archive = subprocess.run(["git", "-c", "safe.directory=*", "archive", "HEAD", "tools/build-info.sh", "packaging/commit"],
+                             cwd=ROOT, capture_output=True, timeout=PATIENCE, check=False)
+    if archive.returncode:
+        pytest.skip("this is no checkout")
+    (tmp_path / "tarball").mkdir()
+    subprocess.run(["tar", "-x", "-C", tmp_path / "tarball"], input=archive.stdout, timeout=PATIENCE, check=True)
+    short = told(tmp_path / "tarball").strip()
+    assert re.fullmatch("[0-9a-f]{7,40}", short) and told(ROOT).startswith(short)
 
 
 def test_compat_version_is_told(start):
@@ -302,11 +399,63 @@ def test_compat_version_is_told(start):
         assert client.stats()["version"] == "1.5.22"
 
 
+INCOMPLETE = [b"", b" ", b"get", b"gets ", b"gat", b"set", b"set a", b"set a 0 0", b"cas a 0 0", b"incr", b"decr a", b"touch a", b"delete", b"verbosity", b"mg", b"ms",
+              b"md ", b"ma"]
+
+
+@pytest.mark.parametrize("version, error, shutdown", [("1.6.39", b"ERROR", b"ERROR"), ("1.6.40", b"CLIENT_ERROR bad command line format", b"SERVER_ERROR")])
+def test_compat_version_chooses_answers(start, version, error, shutdown):
+    """Where memcached's answers have changed, they are those of that version."""
+    with start("--compat-version", version).client() as client:
+        for line in INCOMPLETE:
+            assert client.ask(line + b"\r\n") == error + b"\r\n", line
+        assert client.ask(b"shutdown\r\n") == shutdown + b": shutdown not enabled\r\n"
+        assert client.ask(b"nonsense\r\n") == b"ERROR\r\n"
+
+
+@pytest.mark.parametrize("version, first", [("1.6.42", b""), ("1.6.43", b"OK\r\n")])
+def test_dumps_begin_with_ok_from_a_version_on(start, version, first):
+    """Both forms of a dump, also where there is nothing to show."""
+    with start("--compat-version", version).client() as client:
+        for form, line, end in [(b"metadump", b"key=a ", b"END\r\n"), (b"mgdump", b"mg a\r\n", b"EN\r\n")]:
+            command = b"lru_crawler " + form + b" all\r\n"
+            assert client.all(command) == first + end
+            client.set(b"a", b"1")
+            answer = client.all(command)
+            assert answer.startswith(first + line) and answer.endswith(end), answer
+            assert client.ask(b"delete a\r\n") == b"DELETED\r\n"
+
+
 def test_background_tells_what_goes_wrong(dram_daemon):
     """With -d, too, an error at the start is seen and is the exit code."""
     done = run(*USER, "-d", "-l", "127.0.0.1", "-p", str(dram_daemon.port))
     assert done.returncode == 71
     assert "failed to listen" in done.stderr
+
+
+def test_an_address_may_have_a_protocol_of_its_own():
+    """proto[ascii]: and proto[binary]: hold for one address; without them the first byte chooses."""
+    ports = [free_port() for _ in range(3)]
+    addresses = f"proto[ascii]:tag_tools_:127.0.0.1:{ports[0]},proto[binary]:127.0.0.1:{ports[1]},127.0.0.1:{ports[2]}"
+    noop = b"\x80\x0a" + bytes(22)
+    with Daemon(["-l", addresses], port=ports[2], listen=False) as daemon:
+        until(daemon.answers, "an answer")
+        for port, text, binary in [(ports[0], True, False), (ports[1], False, True), (ports[2], True, True)]:
+            with Client(port) as client:
+                client.send(b"mn\r\n" + bytes(24))
+                assert (client.reader.read(4) == b"MN\r\n") == text, port
+            with Client(port) as client:
+                client.send(noop + b"\r\n")
+                assert (client.reader.read(2) == b"\x81\x0a") == binary, port
+
+
+def test_a_wrong_word_before_an_address_is_named():
+    """The start fails with memcached's words."""
+    done = run(*USER, "-l", "proto[ascii]:tag__:127.0.0.1")
+    assert done.returncode == 71, done
+    assert "Listener tags must be between 1 and 8 characters" in done.stderr
+    done = run(*USER, "-l", "mtls:127.0.0.1")
+    assert "'mtls' option is valid only when SSL is enabled" in done.stderr
 
 
 def test_several_addresses():

@@ -167,9 +167,9 @@ def test_help_and_types(prometheus):
     assert known["flashield_request_duration_seconds"][0]["type"] == "histogram"
 
 
-def test_no_model_is_nan(prometheus):
-    """What the text of a metric calls NaN arrives as that."""
-    assert math.isnan(prometheus.one("flashield_model_precision_ratio"))
+def test_no_model_has_no_figures(prometheus):
+    """A ratio of nothing is left out."""
+    assert prometheus.one("flashield_model_precision_ratio") is None
     assert prometheus.one("flashield_model_in_use") == 0
 
 

@@ -17,6 +17,10 @@ import endurance  # noqa: E402
 DEFAULTS = {"admission": "all", "flash-write-limit": "0", "flash-write-ratio": "0.2", "hot-fraction": "0.7", "flash-read-timeout": "1s", "verbose": "0"}
 
 
+def without_time(line):
+    return re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ", "", line)
+
+
 class Reloaded:
     """A daemon with a file of options, and its log."""
 
@@ -33,7 +37,7 @@ class Reloaded:
         self.path.chmod(0o644)
 
     def log(self):
-        return self.log_path.read_text().splitlines()
+        return [without_time(line) for line in self.log_path.read_text().splitlines()]
 
     def reload(self, last):
         """The lines that a reading has added, of which one contains `last`."""
@@ -48,7 +52,9 @@ class Reloaded:
 
 @pytest.fixture
 def reloaded(start, open_folder, flash_options):
-    return Reloaded(start, open_folder, *[word for word in flash_options if word not in ("--admission", "all")])
+    made = Reloaded(start, open_folder, *[word for word in flash_options if word not in ("--admission", "all")])
+    until(lambda: any("of the file are made" in line for line in made.log()), "the flash file")
+    return made
 
 
 def test_a_broken_file_changes_nothing(reloaded):

@@ -142,6 +142,7 @@ def zipf_rows(count, keys, size=100):
     (["--copies", "0", "x"], "--copies"),
     (["--copies", "many", "x"], "--copies"),
     (["--depth", "4k", "x"], "--depth"),
+    (["--skip", "-1", "x"], "--skip"),
     (["--speed", "-1", "x"], "--speed"),
     (["--speed", "1/0", "x"], "--speed"),
     (["--warmup", "1.5", "x"], "--warmup"),
@@ -281,6 +282,30 @@ def test_copies_have_keys_of_their_own(server, tmp_path):
     assert code == 0, error
     assert report["gets"] == 5 * len(rows)
     assert report["hits"] == 5 * (len(rows) - len({row[3] for row in rows}))
+
+
+def test_a_trace_is_played_in_parts_by_skip_and_limit(server, tmp_path):
+    """The keys of a later part are those of the earlier ones: a get misses only where its key is new in the whole trace."""
+    rows = zipf_rows(4000, 300)
+    trace, hits = write_trace(tmp_path / "t.csv", rows), 0
+    for part in (["--limit", "1000"], ["--skip", "1000", "--limit", "500", "--warmup", "0.2"],
+                 ["--skip", "1500", "--threads", "2", "--speed", "1000"]):
+        code, report, error = replay(trace, server, *part)
+        assert code == 0, error
+        hits += report["hits"]
+    begins, new = 0, set()
+    for end, counted in ((1000, 0), (1500, 100), (4000, 0)):
+        for number, row in enumerate(rows[begins:end]):
+            hits -= row[3] in new and number >= counted
+            new.add(row[3])
+        begins = end
+    assert hits == 0
+
+
+def test_behind_a_traces_end_there_is_nothing_to_skip_to(server, tmp_path):
+    code, report, error = replay(write_trace(tmp_path / "t.csv", zipf_rows(100, 50)), server, "--skip", "100")
+    assert code == 2 and report is None
+    assert "--skip: the trace has no more than 100 requests" in error
 
 
 def test_literal_plays_what_the_trace_says(server, tmp_path):

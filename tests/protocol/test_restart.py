@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from conftest import FLASH
-from helpers import Daemon, fill_turn, flashield_command, free_port, on_flash, until
+from helpers import Daemon, fill_turn, flashield_command, free_port, on_flash, put_on_flash, until
 from metrics import scrape, value as value_of
 
 KEYS = 6000
@@ -59,19 +59,6 @@ def slots(daemon):
 
 def how(daemon):
     return daemon.stats(b"flash")["flash_start"]
-
-
-def put_on_flash(client, prefix):
-    """The key of an object that lies on flash, with the value "old"."""
-    for turn in range(20):
-        names = [b"%s-%d-%d" % (prefix, turn, n) for n in range(30)]
-        for name in names:
-            assert client.set(name, b"old") == b"STORED\r\n"
-        fill_turn(client)
-        found = [name for name in names if on_flash(client, name)]
-        if found:
-            return found[0]
-    raise AssertionError("no object got to flash")
 
 
 # ---- kept -----------------------------------------------------------------------------------------
@@ -165,6 +152,40 @@ def test_what_was_changed_does_not_come_back(options, start):
         # One that went on to flash with its new value may be there: then with that.
         values = dict((name, data) for name, _, data, _ in client.get(*changed))
         assert values.items() <= {changed[0]: b"new", changed[2]: b"old", changed[3]: b"older"}.items()
+
+
+def test_a_run_without_the_flash(options, start):
+    """A run of the same daemon from memory alone changes what flash has: the next run with the flash doesn't believe its state."""
+    port = free_port()
+    daemon = start(*options, port=port)
+    with daemon.client() as client:
+        name = put_on_flash(client, b"key")
+    assert daemon.stop() == 0
+    without = start(*options[:2], "-m", "4", port=port)
+    with without.client() as client:
+        assert client.set(name, b"new") == b"STORED\r\n"
+    assert without.stop() == 0
+    again = start(*options, port=port)
+    assert how(again) == "cold: there is no state file in --state-dir"
+    with again.client() as client:
+        assert client.get(name) == []
+
+
+def test_a_larger_flash_is_warm(options, start):
+    daemon = start(*options)
+    with daemon.client() as client:
+        name = put_on_flash(client, b"key")
+    assert daemon.stop() == 0
+    at = options.index("--flash-size")
+    again = start(*options[:at], "--flash-size", "31m", *options[at + 2:])
+    assert how(again).startswith("cold: the size of flash")
+    with again.client() as client:
+        name = put_on_flash(client, b"key")
+    assert again.stop() == 0
+    larger = start(*options)
+    assert how(larger) == "warm"
+    with larger.client() as client:
+        assert on_flash(client, name) and client.get(name)[0][2] == b"old"
 
 
 def test_a_pending_flush_goes_on(options, start):

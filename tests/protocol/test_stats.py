@@ -123,3 +123,27 @@ def test_windows_of_writes(start, flash_options):
 def test_reports_of_slabs_end(client, report):
     """Reports on what is not here are empty, but well-formed."""
     client.stats(report)
+
+
+def test_segments_stand_for_pages_of_extstore(start, flash_options, client):
+    """stats extstore has four rows for each segment, as memcached has for each page; nothing without flash."""
+    assert client.stats(b"extstore") == {}
+    with start(*flash_options).client() as flash:
+        def pages():
+            found = {}
+            for name, value in flash.stats(b"extstore").items():
+                number, field = name.split(":")
+                found.setdefault(int(number), {})[field] = int(value)
+            return found
+
+        def agree():
+            """The cleaner may write a segment between two reports."""
+            fill_turn(flash)
+            found, whole = pages(), flash.stats()
+            used = [page for page in found.values() if page["version"] > 0]
+            return len(used) == int(whole["extstore_pages_used"]) > 0 and sum(page["bytes"] for page in used) > 0
+
+        until(agree, "segments in use")
+        found = pages()
+        assert sorted(found) == list(range(int(flash.stats(b"segments")["segments_total"])))
+        assert all(list(page) == ["version", "bytes", "bucket", "free_bucket"] for page in found.values())

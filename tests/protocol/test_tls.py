@@ -14,6 +14,7 @@ import tempfile
 
 import pytest
 
+import metrics
 from helpers import PATIENCE, Client, Daemon, Kind, Placer, flashield_command, free_port, until
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -22,7 +23,7 @@ FLASH_KIND = Kind(b"the value of %key" * 30, copies=300)
 
 
 def openssl(folder, *words):
-    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+    return subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 class Authority:
@@ -158,9 +159,13 @@ def test_unusable_settings_end_the_start(authority, settings, text):
 
 
 def refused(daemon, context):
+    return refused_at(daemon.port, context)
+
+
+def refused_at(port, context):
     """Does the daemon end the handshake, or (TLS 1.3) the connection right after it?"""
     try:
-        with daemon.client(context) as client:
+        with TlsClient(port, context) as client:
             return client.ask(b"version\r\n") == b""
     except (ssl.SSLError, ConnectionError):
         return True
@@ -239,6 +244,23 @@ def test_mode_0_asks_for_no_certificate(serve, authority, stranger):
     assert not refused(daemon, context_of(authority, None, (stranger, "client")))
 
 
+def test_a_listener_may_have_a_verification_of_its_own(authority, stranger):
+    """mtls: asks for a certificate that is known, btls: for none, whatever -o ssl_verify_mode says."""
+    plain, verified, open_to_all = (free_port() for _ in range(3))
+    addresses = f"notls:127.0.0.1:{plain},mtls:127.0.0.1:{verified},btls:127.0.0.1:{open_to_all}"
+    for mode in [0, 2]:
+        options = tls_options(authority, ssl_ca_cert=authority.path("ca.pem"), ssl_verify_mode=mode)
+        with Daemon(["-l", addresses, *options], listen=False, port=plain) as daemon:
+            until(daemon.answers, "the plain port")
+            with TlsClient(verified, context_of(authority, None, (authority, "client"))) as client:
+                assert client.set(b"key", b"value") == b"STORED\r\n"
+            for certificate in [None, (stranger, "client")]:
+                context = context_of(authority, None, certificate)
+                assert refused_at(verified, context)
+                with TlsClient(open_to_all, context) as client:
+                    assert client.get(b"key") == [(b"key", 0, b"value", None)]
+
+
 def test_ciphers(serve, authority):
     """Only the ciphers of the list are there for TLS 1.2."""
     daemon = serve(ssl_ciphers="ECDHE-RSA-AES128-GCM-SHA256")
@@ -289,6 +311,8 @@ def test_sessions_are_resumed(serve, authority, version):
         resumed.sendall(b"mn\r\n")
         assert resumed.recv(10) == b"MN\r\n"
         assert resumed.session_reused
+    with daemon.client(context) as client:
+        assert int(client.stats()["ssl_new_sessions"]) > 0
 
 
 def test_notls_listener_and_unix_socket_are_plain(authority, open_folder):
@@ -430,6 +454,35 @@ def test_refresh_with_broken_files(replaceable, authority):
         assert client.ask(b"mn\r\n") == b"MN\r\n"
     with daemon.client() as client:
         assert subject(client) == "server"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start with a key that the daemon's user can't read")
+def test_a_key_that_only_root_can_read(folders, authority):
+    """The start says that the next renewal will fail. It does, and the metrics say so; the expiry is that of the file."""
+    folder = pathlib.Path(folders())
+    for name in ("server.pem", "server.key"):
+        shutil.copy(authority.path(name), folder / name)
+    (folder / "server.key").chmod(0o600)
+    port, log = free_port(), folder / "log"
+    with TlsDaemon(["--metrics-listen", f"127.0.0.1:{port}",
+                    *tls_options(authority, ssl_chain_cert=folder / "server.pem", ssl_key=folder / "server.key")],
+                   context_of(authority), stderr=log.open("w")) as daemon:
+        warned = [line for line in log.read_text().splitlines() if "will need a restart" in line]
+        assert len(warned) == 1 and f"can't read {folder}/server.key (Permission denied)" in warned[0]
+        found = metrics.scrape(port)
+        expiry = ssl.cert_time_to_seconds(openssl(folder, "x509", "-noout", "-enddate", "-in", "server.pem").split("=")[1].strip())
+        assert metrics.value(found, "certificate_expiry_timestamp_seconds") == expiry
+        assert metrics.value(found, "certificate_renewal_successful") == 1
+        for failures in 1, 2:
+            with daemon.client() as client:
+                assert b"Error loading the key: " in client.ask(b"refresh_certs\r\n")
+            found = metrics.scrape(port)
+            assert metrics.value(found, "certificate_renewal_successful") == 0
+            assert metrics.value(found, "certificate_renewal_failures_total") == failures
+        (folder / "server.key").chmod(0o644)
+        with daemon.client() as client:
+            assert client.ask(b"refresh_certs\r\n") == b"OK\r\n"
+        assert metrics.value(metrics.scrape(port), "certificate_renewal_successful") == 1
 
 
 def test_refresh(replaceable, authority):

@@ -154,8 +154,9 @@ def test_commands_that_need_a_stream(udp):
 
 
 def test_too_large_value(udp):
-    """The rest of a value that is refused can't come: nothing waits for it."""
-    assert udp.ask(b"set large 0 0 2000000\r\nx") == b"SERVER_ERROR object too large for cache\r\n"
+    """The rest of a value that is refused can't come: nothing waits for it, and as the answer would come behind it, there
+    is none, as with memcached."""
+    udp.send(b"set large 0 0 2000000\r\nx")
     assert udp.ask(b"get large\r\n") == b"END\r\n"
 
 

@@ -79,8 +79,9 @@ def test_nothing_is_missed_after_the_answer(start):
 def test_fetchers(start):
     """Hits and misses; the default stream."""
     daemon = start()
+    with daemon.client() as client:
+        client.set(b"a/b", b"12345")
     with daemon.client() as client, watch(daemon) as watcher:
-        client.set(b"a b".replace(b" ", b"/"), b"12345")
         found = emitted(daemon, watcher, "item_get", lambda: client.get(b"a/b"))
         assert found["key"] == "a%2Fb" and found["status"] == "found" and found["size"] == "5"
         assert float(found["ts"]) > 1e9 and int(found["gid"]) > 0
@@ -132,6 +133,77 @@ def test_lines_of_fetches_are_memcacheds(start, memcached):
     theirs = told(memcached, b"fetchers", fetch)
     assert len(theirs) == 2
     assert told(ours, b"fetchers", fetch) == [theirs[0] + b" from=dram", theirs[1] + b" from=none"]
+
+
+def test_look_ups_of_other_commands_are_memcacheds(start, memcached):
+    """Every command that looks a key up has a line for fetchers; ours name the command, too."""
+    def act(client):
+        for line, value in ((b"set look 0 0 2", b"10"), (b"set look 0 0 2", b"11"), (b"add look 0 0 1", b"b"), (b"add look-2 0 0 1", b"b"),
+                            (b"append look 0 0 1", b"2"), (b"prepend none 0 0 1", b"c"), (b"replace none 0 0 1", b"d"),
+                            (b"cas look 0 0 1 1", b"e"), (b"ms look 2", b"10"), (b"ms look 2 ME", b"11")):
+            client.ask(line + b"\r\n" + value + b"\r\n")
+        for line in (b"incr look 1", b"decr none 1", b"touch look 100", b"gat 100 look", b"ma look", b"mg look-3 N30", b"mg look T90 v", b"me look",
+                     b"delete look", b"delete look", b"md look-2", b"set look 0 0 1048577\r\n" + b"x" * 1048577):
+            client.send(line + b"\r\nmn\r\n")
+            while client.line() != b"MN\r\n":
+                pass
+
+    ours, theirs = told(daemon := start(), b"fetchers", act), told(memcached, b"fetchers", act)
+    assert [re.sub(rb" from=(?:dram|none)(?: cmd=[a-z]+)?$", b"", line) for line in ours] == theirs and len(theirs) == 22
+    commands = [re.findall(rb" cmd=([a-z]+)$", line) for line in ours]
+    assert commands == [[word] for word in (b"set set add add append prepend replace cas set add incr decr touch").split()] + \
+        [[], [b"incr"], [], [], [b"me"], [b"delete"], [b"delete"], [b"delete"], [b"set"]]
+    assert daemon.stats()["log_worker_dropped"] == "0"
+
+
+def test_deletions(start):
+    """Deletes that have found their object, as memcached has told them since 1.6.20."""
+    def act(client):
+        client.set(b"k", b"12345")
+        for line in (b"delete none", b"delete k", b"md k", b"ms k 2\r\nab", b"md k I", b"md k q", b"mn"):
+            client.send(line + b"\r\n")
+        while client.line() != b"MN\r\n":
+            pass
+        client.set(b"last", b"")
+        client.ask(b"delete last\r\n")
+
+    assert told(start(), b"deletions", act) == [b"type=deleted key=k cmd=delete clsid=N size=5 from=dram",
+                                                b"type=deleted key=k cmd=delete clsid=N size=2 from=dram"]
+
+
+def test_words_of_memcacheds_proxy(start, memcached):
+    """They are streams without a line, in ours and in a memcached without a proxy."""
+    for daemon in (ours := start(), memcached):
+        for word in (b"proxyreqs", b"proxyevents", b"proxyuser"):
+            watch(daemon, word, b"sysevents").close()
+    with ours.client() as client:
+        assert client.ask(b"watch proxycmds\r\n") == b"ERROR\r\n"
+
+
+def test_reasons_of_closing_are_memcacheds(start, memcached):
+    """Who says quit or closes has ended normally; who speaks HTTP, or an endless line, has not."""
+    def reasons(daemon):
+        seen = []
+        with watch(daemon, b"connevents") as watcher:
+            for line in (b"GET / HTTP/1.1\r\n", b"quit\r\n", b"x" * 3000, b"mn\r\n", b"\x80\x17" + b"\0" * 22):
+                with daemon.client() as client:
+                    client.send(line)
+                    if line == b"mn\r\n":
+                        client.line()
+                    else:
+                        assert client.ends()
+                seen.append(event(watcher, "conn_close")["reason"])
+        return seen
+
+    assert reasons(start()) == reasons(memcached) == ["error", "normal", "error", "normal", "normal"]
+
+
+def test_an_idle_client_is_closed_for_that(start):
+    """memcached's word for it."""
+    daemon = start("-o", "idle_timeout=1")
+    with daemon.client() as idle, watch(daemon, b"connevents") as watcher:
+        assert idle.ends()
+        assert event(watcher, "conn_close")["reason"] == "idle_timeout"
 
 
 def test_rawcmds(start):

@@ -44,6 +44,7 @@ struct study {
 static void add_costs(const char *row, const struct placement_outcome *outcome)
 {
 	report_add(row, "whole_2x_pct", outcome->whole);
+	report_add(row, "pages_2x", outcome->pages);
 	report_add(row, "hashes_2x", outcome->hashes);
 	report_add(row, "plan_2x_mb_s", outcome->mb_s);
 	report_add(row, "memory_2x_b", outcome->memory_bytes);

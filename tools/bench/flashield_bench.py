@@ -16,6 +16,7 @@ import study_engine  # noqa: E402, F401
 import study_sim  # noqa: E402, F401
 import study_instructions  # noqa: E402, F401
 import study_stress  # noqa: E402, F401
+import study_restart  # noqa: E402, F401
 import study_device  # noqa: E402
 from figures import Figures, show  # noqa: E402
 from server import Trouble, WrongValue, tell  # noqa: E402
@@ -25,7 +26,7 @@ from table9 import table9  # noqa: E402
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
 ORDER = ["ops", "flash", "pause", "capacity", "memory", "threads", "placement", "index", "index_ablation", "sim",
          "instructions", "real",
-         "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot", "stress_index", "device"]
+         "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot", "stress_index", "restart", "device"]
 
 HELP = """\
 Usage: flashield-bench [OPTION]... [STUDY]...
@@ -55,6 +56,9 @@ Output
   --list              the names of the studies, one per line
   --help  --version
 
+Of the study restart
+  --trace FILE        the trace that is played  (one that flashield-tracegen makes)
+
 Of the study device
   --path PATH         the file or block device that is OVERWRITTEN
   --size BYTES        of it that are used  (a block device: all of it; a file: 4g)
@@ -67,7 +71,7 @@ Exit status: 0 measured; 1 a server returned a wrong value; 2 bad usage, a study
 interrupted. A missed target is no failure.
 """
 LONG = ["daemon=", "memcached=", "slowdrive=", "dir=", "cpus=", "rounds=", "scale=", "json=", "base=", "quiet", "list",
-        "help", "version", "path=", "size=", "utilisation=", "total=", "overwrite"]
+        "help", "version", "trace=", "path=", "size=", "utilisation=", "total=", "overwrite"]
 SUFFIXES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -107,7 +111,7 @@ class Options:
         self.daemon, self.memcached, self.slowdrive = beside("flashield"), "memcached", beside("slowdrive.so")
         self.worker = beside("flashield-bench-worker", "../lib/flashield/flashield-bench-worker")
         self.dir, self.rounds, self.scale, self.quiet, self.overwrite = "/var/tmp", 3, 1.0, False, False
-        self.json = self.base = self.path = self.size = self.total = None
+        self.json = self.base = self.trace = self.path = self.size = self.total = None
         self.utilisation = 0.9
         # With only one CPU the scheduler places both.
         self.server_cpu, self.load_cpu = cpus()[:2] if len(cpus()) > 1 else (-1, -1)

@@ -51,6 +51,21 @@ static double reset_peak(void)
 	return wrong ? NAN : status_bytes("VmRSS:");
 }
 
+static double mean_pages(const struct seg_plan *plan, const struct seg_candidate *candidates)
+{
+	uint64_t pages = 0, small = 0;
+
+	for (uint32_t n = plan->extents; n < plan->count; n++) {
+		uint64_t offset = plan->placed[n].offset, length = candidates[plan->placed[n].candidate].length;
+
+		if (length >= 1024)
+			continue;
+		pages += (offset + length - 1) / SEG_PAGE - offset / SEG_PAGE + 1;
+		small++;
+	}
+	return small ? (double)pages / (double)small : NAN;
+}
+
 int placement_measure(const struct placement_run *run, const struct seg_candidate *candidates, uint32_t count,
 		      struct placement_outcome *outcome, struct seg_plan *plan)
 {
@@ -65,6 +80,7 @@ int placement_measure(const struct placement_run *run, const struct seg_candidat
 	*outcome = (struct placement_outcome){
 		.fill = 100 * plan->stats.fill,
 		.whole = 100 * (double)plan->stats.placed_bytes / (double)run->segment_bytes,
+		.pages = mean_pages(plan, candidates),
 		.hashes =
 			plan->count > plan->extents ? (double)plan->stats.hashes / (plan->count - plan->extents) : NAN,
 		.mb_s = (double)run->segment_bytes / 1e6 / seconds,

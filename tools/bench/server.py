@@ -17,7 +17,7 @@ import time
 FLASHIELD, MEMCACHED, EXTSTORE = "flashield", "memcached", "extstore"
 MIB = 1 << 20
 
-START_SECONDS = 300  # a flash file is preallocated by writing it, and valgrind makes all of it slower
+START_SECONDS = 300  # a flash file is made by writing it, and valgrind makes all of it slower
 STOP_SECONDS, STOP_WRAPPED_SECONDS = 10, 60
 ANSWER_SECONDS = 60
 EXTSTORE_PAGE_MB, EXTSTORE_PAGES_LEAST = 16, 8
@@ -128,7 +128,7 @@ class Server:
                  slow_drive=False, watchdog_seconds=0, wrapper=()):
         self.bench, self.kind, self.memory_mb, self.threads = bench, kind, memory_mb, threads
         self.flash_bytes, self.wrapper = flash_bytes, wrapper
-        self.process = self.asked = self.drive = self.watchdog = None
+        self.process = self.asked = self.drive = self.watchdog = self.launched = None
         self.pid = 0
         with socket.socket() as held:
             # Bound and not listening: with SO_REUSEADDR on both sides the server may bind the port too, while the
@@ -151,6 +151,7 @@ class Server:
                 command = [*wrapper, *self.command(max_connections), *extra]
                 self.launch(command, environment, -1 if unpinned else bench.options.server_cpu)
                 self.await_answer()
+                self.await_flash()
                 if self.drive and self.drive.attached() != self.pid:
                     raise Trouble(f"the emulated drive is not in effect in {kind}")
             except BaseException:
@@ -196,6 +197,7 @@ class Server:
         return [str(word) for word in words]
 
     def launch(self, command, environment, cpu):
+        self.launched = command, environment, cpu
         with open(self.log_path, "ab") as log:
             try:
                 self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -215,6 +217,14 @@ class Server:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 raise Trouble(f"{self.kind} {end_text(self.process.wait(0.002))} before it answered")
         raise Trouble(f"{self.kind} doesn't answer")
+
+    def await_flash(self):
+        """Waits for a new flash file: it is made beside what a study would measure."""
+        end = time.monotonic() + START_SECONDS
+        while self.kind == FLASHIELD and self.stats("flash").get("flash_allocation") == "in progress":
+            if time.monotonic() > end:
+                raise Trouble("the flash file isn't made")
+            time.sleep(0.02)
 
     def show_log(self):
         with contextlib.suppress(OSError), open(self.log_path, "rb") as log:
@@ -253,6 +263,23 @@ class Server:
         self.remove_files()
         if status != 0:
             raise Trouble(f"{self.kind} {end_text(status)}")
+
+    def end(self, number):
+        """Ends it by a signal, and keeps its files: begin_again() or stop() comes next. Raises Trouble if it ends otherwise."""
+        self.hang_up()
+        self.process.send_signal(number)
+        try:
+            status = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Trouble(f"{self.kind} doesn't end by signal {number}") from None
+        if status != (-signal.SIGKILL if number == signal.SIGKILL else 0):
+            self.show_log()
+            raise Trouble(f"{self.kind} {end_text(status)} behind signal {number}")
+
+    def begin_again(self):
+        """Starts it with the same command, and waits until it answers."""
+        self.launch(*self.launched)
+        self.await_answer()
 
     def alive(self):
         """A server that has ended is left to stop(), which judges its status."""

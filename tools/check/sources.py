@@ -13,6 +13,12 @@ import sys
 ENGINE = ["classifier", "flashindex", "segments", "conf", "base/metrics", "base"]
 # The rooms of the store, each with those below it that it may include; its interface is for all.
 STORE = "server/store/store.h"
+VIEWS = "server/store/views.h" # store.h includes it
+STORE_BESIDE = ["server/store/check.h"]  # a further header of that interface
+STORE_END = "server/store/end.h"  # a part of it: only store.h includes it
+STORE_FLUSH = "server/store/flush.h"  # the same
+STORE_PROMOTION = "server/store/promotion.h"  # likewise
+OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
 STORE_STATE = ["server/store/state", STORE] + ENGINE
 STORE_DRAM = ["server/store/dram"] + STORE_STATE
 STORE_CLEANER = ["server/store/cleaner"] + STORE_DRAM
@@ -30,14 +36,19 @@ EDGES = {
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION] + ENGINE,
+    VIEWS: [],
+    STORE_END: [],
+    STORE_FLUSH: ["base"],
+    STORE_PROMOTION: [],
     "server/store/state": STORE_STATE,
     "server/store/dram": STORE_DRAM,
     "server/store/cleaner": STORE_CLEANER,
     "server/store/request": STORE_REQUEST,
     "server/store/report": STORE_REPORT,
     # Life and composition: opening in order, closing in the mirrored order.
-    "server/store": [STORE] + STORE_ROOMS + ENGINE,
+    "server/store": [STORE, OUTLOOK] + STORE_ROOMS + ENGINE,
+    OUTLOOK: [STORE],
     # The daemon's rooms, from the bottom up. A protocol reaches the network through the connection's interface alone,
     # and the network a protocol through the table that main.c hands over.
     "server/conn": ["server/conn", STORE, "base/metrics", "base"],
@@ -51,15 +62,16 @@ EDGES = {
     "server": ["server"] + SERVER_ROOMS + ["conf", "base/metrics", "base"],
     "tools": ["tools", "tools/common", STORE] + ENGINE,
     "tools/common": ["tools/common", "conf", "base"],
-    # A reader of the format written from segments/FORMAT.md: it may know no line of the engine.
-    "tools/inspect": ["tools/inspect", "tools/common", "conf", "base"],
+    # A reader of the format written from segments/FORMAT.md: it may know no line of the engine. What a start would do, the
+    # start itself tells.
+    "tools/inspect": ["tools/inspect", "tools/common", OUTLOOK, "conf", "base"],
     "packaging/completion": ["conf", "base"],
     # A reader of reports alone.
     "tools/top": ["tools/top", "tools/common", "conf", "base/metrics", "base"],
     "tests/unit/tools/inspect": ["tests/unit/tools/inspect", "tools/inspect", "tools/common", "conf", "base"],
     "tests/unit/tools/top": ["tests/unit/tools/top", "tools/top", "tools/common", "conf", "base/metrics", "base"],
-    "tests/unit": ["tests", "tools", "tools/common", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
-    "tests/fuzz": ["tests", "tests/unit/tools/inspect", "tools", "tools/common", "tools/inspect", "server"] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
+    "tests/unit": ["tests", "tools", "tools/common", "server", OUTLOOK] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
+    "tests/fuzz": ["tests", "tests/unit/tools/inspect", "tools", "tools/common", "tools/inspect", "server", OUTLOOK] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base/metrics", "base", STORE],
 }
 
@@ -131,6 +143,7 @@ def files():
 
 
 def zone(path, zones):
+    path = STORE if path in STORE_BESIDE else path
     fitting = [z for z in zones if path == z or path.startswith(z + "/")]
     return max(fitting, key=len, default=None)
 

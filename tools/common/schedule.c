@@ -104,3 +104,11 @@ bool schedule_next(struct schedule *schedule, struct schedule_item *item)
 		sift_down(schedule, 0);
 	return true;
 }
+
+void schedule_skip(struct schedule *schedule, uint64_t requests)
+{
+	struct schedule_item item;
+
+	while (requests > 0 && schedule_next(schedule, &item))
+		requests--;
+}

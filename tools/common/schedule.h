@@ -45,6 +45,9 @@ void schedule_fini(struct schedule *schedule);
 /* Returns the number of requests that a schedule gives from start to end. */
 uint64_t schedule_total(const struct spool *spool, uint32_t copies, uint64_t limit);
 
+/* Passes over the next requests, at most so many. */
+void schedule_skip(struct schedule *schedule, uint64_t requests);
+
 /* Fills in the next request, or returns false at the end. */
 FS_MUST_CHECK bool schedule_next(struct schedule *schedule, struct schedule_item *item);
 

@@ -170,7 +170,7 @@ def bucket_slots(index, table, bucket):
 
 
 def hash_of(store, key):
-    """hash64 of a key, or None where neither a process nor the module is there to compute it."""
+    """hash64 of a key, or None where neither a process nor the module can compute it; the reason is printed."""
     seed = number(store["hash_seed"])
     try:
         import xxhash  # pylint: disable=import-outside-toplevel
@@ -182,7 +182,8 @@ def hash_of(store, key):
     try:
         gdb.execute("set scheduler-locking on", to_string=True)
         return int(gdb.parse_and_eval(f'(unsigned long)hash64("{quoted}", {len(key)}UL, {seed}UL)')) & MASK64
-    except gdb.error:
+    except gdb.error as error:
+        print(f"hash64 can't be called: {error}")
         return None
     finally:
         try:

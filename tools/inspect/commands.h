@@ -22,6 +22,9 @@ FS_MUST_CHECK int command_find(const struct inspect_options *options, const stru
 FS_MUST_CHECK int command_dump(const struct inspect_options *options, const struct flash *flash);
 FS_MUST_CHECK int command_segment(const struct inspect_options *options, const struct flash *flash);
 
+/* problem: what flash_open has to say, as a start goes on where it can't; "": nothing. */
+FS_MUST_CHECK int command_state(const struct inspect_options *options, const struct flash *flash, const char *problem);
+
 /* ---- shared by commands ---------------------------------------------------------------------- */
 
 /* Looks at all segments of the flash; the caller frees them with mem_free. Ends the program when memory is out. */

@@ -8,6 +8,9 @@
 #define PROBES_MOST 24u
 #define NUMBER_BITS 9u /* of a bit's number in a block */
 #define NUMBERS_PER_HASH 7u
+#define WIDTH_LEAST 2u /* of fingerprints */
+#define WIDTH_MOST 14u
+#define CELLS 4u
 
 void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length)
 {
@@ -24,16 +27,48 @@ void filter_init(struct filter *filter, const struct format_super *super, const 
 	trailer = bytes + length - TRAILER_BYTES;
 	if (trailer[0] == 'F' && trailer[1] == 'B' && trailer[2] == 1 && trailer[3] <= PROBES_MOST)
 		filter->probes = trailer[3];
+	if (trailer[0] == 'F' && trailer[1] == 'C' && trailer[2] == 1 && trailer[3] >= WIDTH_LEAST &&
+	    trailer[3] <= WIDTH_MOST)
+		filter->width = trailer[3];
 }
 
-bool filter_passes(const struct filter *filter, const uint8_t *key, uint32_t length)
+/* Returns so many bits from bit number at on. */
+static uint64_t bits_at(const struct filter *filter, uint64_t at, unsigned bits)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < bits; i++)
+		value |= (uint64_t)(filter->blocks[(at + i) / 8] >> (at + i) % 8 & 1) << i;
+	return value;
+}
+
+static bool cuckoo_has_key(const struct filter *filter, uint64_t x)
+{
+	unsigned width = filter->width, bucket_bits = CELLS * width + 1;
+	uint64_t buckets = filter->block_count * BLOCK_BYTES * 8 / bucket_bits;
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t at = reduce64(i == 0 ? x : mix64(x + 1), buckets) * bucket_bits;
+		uint64_t seed = bits_at(filter, at + (uint64_t)CELLS * width, 1);
+		uint64_t fingerprint = 1 + reduce64(mix64(x + 2 + seed), (UINT64_C(1) << width) - 1);
+
+		for (unsigned cell = 0; cell < CELLS; cell++)
+			if (bits_at(filter, at + (uint64_t)cell * width, width) == fingerprint)
+				return true;
+	}
+	return false;
+}
+
+bool filter_has_key(const struct filter *filter, const uint8_t *key, uint32_t length)
 {
 	uint64_t hash, numbers = 0;
 	const uint8_t *block;
 
-	if (filter->probes == 0)
+	if (filter->probes == 0 && filter->width == 0)
 		return true;
 	hash = mix64(hash64(key, length, filter->hash_seed) ^ filter->seed);
+	if (filter->width)
+		return cuckoo_has_key(filter, hash);
 	block = filter->blocks + reduce64(hash, filter->block_count) * BLOCK_BYTES;
 	for (unsigned probe = 0; probe < filter->probes; probe++) {
 		unsigned bit;

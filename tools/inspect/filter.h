@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Bloom filter in a segment's footer (segments/FORMAT.md, Filter). The tool asks it for keys that must be in it.
+ * The filter in a segment's footer (segments/FORMAT.md, Filter). The tool asks it for keys that must be in it.
  *
  * Threads: any, read only. Ownership: a filter points into the footer's bytes.
  */
@@ -12,7 +12,9 @@
 struct filter {
 	const uint8_t *blocks;
 	uint64_t block_count;
-	unsigned probes; /* 0: there is no filter, or its kind is unknown and a daemon ignores it */
+	/* Of a Bloom filter the probes, of a cuckoo filter the width. Both 0: there is no filter, or its kind is unknown and a
+	   daemon ignores it. */
+	unsigned probes, width;
 	uint64_t seed;
 	uint64_t hash_seed;
 };
@@ -21,6 +23,6 @@ struct filter {
 void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length);
 
 /* Returns whether the filter lets this key pass. Filters of an unknown kind let every key pass. */
-bool filter_passes(const struct filter *filter, const uint8_t *key, uint32_t length);
+bool filter_has_key(const struct filter *filter, const uint8_t *key, uint32_t length);
 
 #endif

@@ -18,6 +18,8 @@ static int run(const struct inspect_options *options, const struct flash *flash)
 		return command_dump(options, flash);
 	case COMMAND_SEGMENT:
 		return command_segment(options, flash);
+	case COMMAND_STATE:
+		return command_state(options, flash, "");
 	}
 	return EXIT_TROUBLE;
 }
@@ -33,6 +35,8 @@ int main(int argc, char **argv)
 	status = flash_open(&flash, options.path, problem);
 	if (status == 0)
 		status = run(&options, &flash);
+	else if (options.command == COMMAND_STATE && flash.bytes > 0)
+		status = command_state(&options, &flash, problem);
 	else
 		fprintf(stderr, "flashield-inspect: %s: %s\n", options.path, problem);
 	flash_close(&flash);

@@ -11,8 +11,15 @@
 
 #define THREADS_MOST 64
 
+#define PATH_BYTES_MOST 4095u
+
+static const struct inspect_start start_defaults = {
+	.memory_bytes = 64ull << 20, .object_bytes = 400, .max_downtime_us = 60000000, .functions = 16
+};
+
 static const char help[] =
 	"Usage: flashield-inspect [OPTION]... FILE [COMMAND]\n"
+	"       flashield-inspect [OPTION]... state STATE_DIR FILE\n"
 	"Shows and verifies a flash file or block device of flashield. Reads only, takes no lock: works "
 	"on\n"
 	"the file of a running daemon too, where what is written at that moment shows as \"being "
@@ -24,6 +31,7 @@ static const char help[] =
 	"  dump SEGMENT:OFFSET  a record: fields, key and value\n"
 	"  dump --key KEY       the youngest record of a key\n"
 	"  segment NUMBER       header, footer, record sizes and largest gap of a segment\n"
+	"  state STATE_DIR FILE what a start of the daemon would do with flash and state directory, and why\n"
 	"\n"
 	"  --no-live            list: headers and footers only. Without it all records are read, to tell "
 	"how\n"
@@ -32,6 +40,9 @@ static const char help[] =
 	"                       has expired, find and dump when it will\n"
 	"  --records            segment: list the records too\n"
 	"  --raw                dump: the value's bytes alone, to standard output\n"
+	"  --region-dir DIR     state: options of the daemon, as its start would have them: also -m, --memory-limit;\n"
+	"                       --restart-max-downtime, --flash-size, --segment-size, --flash-object-size,\n"
+	"                       --hash-functions, --tag-bits, --clock-mode, --journal. Their defaults are the daemon's\n"
 	"  -j, --threads N      that read and check  (2)\n"
 	"  --json               for programs\n"
 	"  --quiet              no progress, no notes\n"
@@ -41,7 +52,8 @@ static const char help[] =
 	"\\xNN\n"
 	"for what is not text; $'...' of a shell turns that back.\n"
 	"\n"
-	"Exit status: 0 all is well; 1 something failed its check; 2 it could not be done.\n";
+	"Exit status: 0 all is well; 1 something failed its check, or a start would not be warm; 2 it could\n"
+	"not be done.\n";
 
 static void set_key(void *to, const char *text)
 {
@@ -53,6 +65,48 @@ static void set_key(void *to, const char *text)
 	options->key = text;
 	options->key_length = (uint32_t)length;
 }
+
+/* ---- options of a start ------------------------------------------------------------------------ */
+
+static bool is_auto(const char *text)
+{
+	return strcmp(text, "auto") == 0;
+}
+
+/* As the daemon's -m: a number alone is in MiB. */
+static void set_memory(void *to, const char *text)
+{
+	size_t length = strlen(text);
+	char with_unit[64];
+
+	if (length > 0 && length < sizeof(with_unit) - 1 && text[length - 1] >= '0' && text[length - 1] <= '9') {
+		snprintf(with_unit, sizeof(with_unit), "%sm", text);
+		text = with_unit;
+	}
+	*(uint64_t *)to = arg_size("memory-limit", text, 1u << 20, 1ull << 50);
+}
+
+static void set_flash_size(void *to, const char *text)
+{
+	*(uint64_t *)to = is_auto(text) ? 0 : arg_size("flash-size", text, 256u << 10, 1ull << 54);
+}
+
+static void set_segment_size(void *to, const char *text)
+{
+	*(uint64_t *)to = is_auto(text) ? 0 : arg_size("segment-size", text, 64u << 10, 1u << 29);
+}
+
+static void set_object_size(void *to, const char *text)
+{
+	*(uint64_t *)to = arg_size("flash-object-size", text, 16, 1u << 20);
+}
+
+static void set_tag_bits(void *to, const char *text)
+{
+	*(uint32_t *)to = is_auto(text) ? 0 : (uint32_t)arg_count("tag-bits", text, 2, 24);
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
 
 /* A number, also 0x..., up to most, that ends at `end`. */
 static uint64_t parse_number(const char *what, const char *text, char end, uint64_t most)
@@ -88,7 +142,7 @@ static enum inspect_command find_command(const char *text)
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(text, names[i]) == 0)
 			return (enum inspect_command)i;
-	arg_die("\"%s\" is not a command: list, verify, find, dump or segment", text);
+	arg_die("\"%s\" is not a command: list, verify, find, dump or segment; or \"state STATE_DIR FILE\"", text);
 }
 
 static bool takes_argument(const struct inspect_options *options)
@@ -116,6 +170,32 @@ static int parse_command(struct inspect_options *options, char **words, int coun
 	return 2;
 }
 
+/* "state STATE_DIR FILE": the only command in front of the file, because the folder comes first. */
+static bool parse_state(struct inspect_options *options, char **words, int count)
+{
+	if (strcmp(words[0], "state") != 0 || (count > 1 && count != 3))
+		return false;
+	if (count != 3)
+		arg_die("state: of which folder and file? See --help");
+	options->command = COMMAND_STATE;
+	options->start.state_dir = words[1];
+	options->path = words[2];
+	if (strlen(words[1]) > PATH_BYTES_MOST || strlen(words[2]) > PATH_BYTES_MOST)
+		arg_die("state: a path has at most %u bytes", PATH_BYTES_MOST);
+	return true;
+}
+
+static bool are_defaults(const struct inspect_start *start)
+{
+	const struct inspect_start *own = &start_defaults;
+
+	return !start->region_dir && start->memory_bytes == own->memory_bytes &&
+	       start->flash_bytes == own->flash_bytes && start->segment_bytes == own->segment_bytes &&
+	       start->object_bytes == own->object_bytes && start->max_downtime_us == own->max_downtime_us &&
+	       start->tag_bits == own->tag_bits && start->functions == own->functions &&
+	       start->clock_mode == own->clock_mode && start->journal == own->journal;
+}
+
 /* Rejects an option that the command doesn't know. */
 static void check_options(const struct inspect_options *options)
 {
@@ -127,12 +207,17 @@ static void check_options(const struct inspect_options *options)
 		arg_die("--records: only segment has it");
 	if (!options->live && options->command != COMMAND_LIST)
 		arg_die("--no-live: only list has it");
+	if (options->command != COMMAND_STATE && !are_defaults(&options->start))
+		arg_die("an option of the daemon: only state has it");
 	if (options->key && options->command != COMMAND_DUMP && options->command != COMMAND_FIND)
 		arg_die("--key: only dump has it");
 }
 
 void inspect_options_parse(int argc, char **argv, struct inspect_options *options)
 {
+	static const char *const journals[] = { "off", "sync", NULL };
+	static const char *const clock_modes[] = { "lru", "mfu", NULL };
+	struct inspect_start *start = &options->start;
 	int64_t uptime_us = -1;
 	int first, taken;
 	const struct arg_option rows[] = {
@@ -144,15 +229,28 @@ void inspect_options_parse(int argc, char **argv, struct inspect_options *option
 		ARG("threads", ARG_COUNT32, &options->threads, .low = 1, .high = THREADS_MOST, .letter = 'j'),
 		ARG("json", ARG_ON, &options->json),
 		ARG("quiet", ARG_ON, &options->quiet),
+		ARG("region-dir", ARG_TEXT, &start->region_dir),
+		ARG("restart-max-downtime", ARG_TIME_US, &start->max_downtime_us, .low = 0, .high = 30.0 * 86400 * 1e6),
+		ARG("memory-limit", ARG_CALL, &start->memory_bytes, .call = set_memory, .letter = 'm'),
+		ARG("flash-size", ARG_CALL, &start->flash_bytes, .call = set_flash_size),
+		ARG("segment-size", ARG_CALL, &start->segment_bytes, .call = set_segment_size),
+		ARG("flash-object-size", ARG_CALL, &start->object_bytes, .call = set_object_size),
+		ARG("hash-functions", ARG_COUNT32, &start->functions, .low = 1, .high = 16),
+		ARG("tag-bits", ARG_CALL, &start->tag_bits, .call = set_tag_bits),
+		ARG("journal", ARG_WORD, &start->journal, .words = journals),
+		ARG("clock-mode", ARG_WORD, &start->clock_mode, .words = clock_modes),
 		ARGS_END,
 	};
 
 	*options = (struct inspect_options){ .live = true, .threads = 2, .uptime_s = -1 };
+	memcpy(start, &start_defaults, sizeof(*start));
 	first = args_parse(argc, argv, rows, help);
 	if (uptime_us >= 0)
 		options->uptime_s = uptime_us / 1000000;
 	if (first == argc)
 		arg_die("no file given; see --help");
+	if (parse_state(options, argv + first, argc - first))
+		return check_options(options);
 	options->path = argv[first++];
 	taken = parse_command(options, argv + first, argc - first);
 	if (first + taken != argc)

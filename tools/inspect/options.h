@@ -6,7 +6,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum inspect_command { COMMAND_LIST, COMMAND_VERIFY, COMMAND_FIND, COMMAND_DUMP, COMMAND_SEGMENT };
+enum inspect_command { COMMAND_LIST, COMMAND_VERIFY, COMMAND_FIND, COMMAND_DUMP, COMMAND_SEGMENT, COMMAND_STATE };
+
+/* Options of the daemon that decide how it would start. */
+struct inspect_start {
+	const char *state_dir;
+	const char *region_dir; /* NULL: none */
+	uint64_t memory_bytes;
+	uint64_t flash_bytes, segment_bytes; /* 0: auto */
+	uint64_t object_bytes;
+	int64_t max_downtime_us;
+	uint32_t tag_bits; /* 0: auto */
+	uint32_t functions;
+	int journal; /* 0: off, 1: sync */
+	int clock_mode; /* 0: lru, 1: mfu */
+};
 
 struct inspect_options {
 	const char *path;
@@ -21,6 +35,7 @@ struct inspect_options {
 	bool json, quiet;
 	unsigned threads;
 	int64_t uptime_s; /* of the daemon; -1: not given */
+	struct inspect_start start; /* of state */
 };
 
 /* Fills in *options. Ends the program with 0 on --help and --version, with EXIT_TROUBLE on an error. */

@@ -148,7 +148,7 @@ static void check_fields(struct walk *walk, const struct format_record *record, 
 	walk->totals->bytes += length;
 	if (!record->extent && length > walk->header->longest_999)
 		walk->over_length++;
-	if (!record->extent && !filter_passes(&walk->filter, record->key, record->key_length))
+	if (!record->extent && !filter_has_key(&walk->filter, record->key, record->key_length))
 		fail(walk, record->offset, "record: the segment's filter denies its key, so gets miss it");
 	if (record->cas >= walk->super->cas_end)
 		fail(walk, record->offset, "record: CAS id %" PRIu64 ", which the superblock has not reserved",

@@ -144,6 +144,8 @@ static enum line_kind kind_of(const struct fields *fields, struct line *line)
 	if (is(fields->type, "item_get")) {
 		line->found = is(fields->status, "found");
 		line->tells_tier = fields->from.text != NULL;
+		if (fields->cmd.text && !is(fields->cmd, "get"))
+			return LINE_IGNORED; /* the look-up of another command */
 		return fields->status.text ? LINE_GET : LINE_BROKEN;
 	}
 	if (is(fields->type, "item_store"))
@@ -154,7 +156,7 @@ static enum line_kind kind_of(const struct fields *fields, struct line *line)
 	}
 	if (is(fields->type, "deleted")) {
 		line->found = true;
-		return LINE_DELETED;
+		return fields->from.text ? LINE_IGNORED : LINE_DELETED; /* Flashield has item_delete too */
 	}
 	return fields->type.text ? LINE_IGNORED : LINE_BROKEN;
 }

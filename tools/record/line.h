@@ -5,8 +5,9 @@
  *   ts=1795389701.41939 gid=25 type=item_get key=a%3Ab status=found clsid=1 cfd=24 size=20
  *   ts=1795389701.41968 gid=26 type=item_store key=a%3Ab status=stored cmd=set ttl=0 clsid=1 cfd=24 size=20
  *
- * memcached 1.6.20 and newer also have "type=deleted" (of the stream "deletions"), Flashield has "type=item_delete", and
- * stores whose command is incr, decr, touch or gat. Behind the point of ts is a whole number of microseconds, without
+ * memcached 1.6.20 and newer also have "type=deleted" (of the stream "deletions"), Flashield has "type=item_delete" as
+ * well, and stores whose command is incr, decr, touch or gat. Flashield's item_get ends with the tier ("from="), and
+ * names the command ("cmd=") unless it is a get. Behind the point of ts is a whole number of microseconds, without
  * leading zeros in memcached's lines.
  *
  * Pure functions. Bytes come from a server and are checked.
@@ -39,7 +40,7 @@ struct line {
 	uint32_t key_length;
 	bool found;
 	bool fills; /* STORE: a set or an add, which may bring what a get has missed */
-	bool tells_tier; /* GET: of Flashield, which writes no line for a look-up of its own */
+	bool tells_tier; /* GET: of Flashield, whose look-ups for other commands are LINE_IGNORED */
 	int32_t connection; /* the server's descriptor; -1: unknown */
 	int64_t size; /* of the value; -1: unknown */
 	int64_t ttl_s; /* 0: none; -1: it had expired when it came in */

@@ -4,6 +4,7 @@
  * while the workers play.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,12 @@ static double own_cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+/* The number of the request before which the replay ends. */
+static uint64_t play_until(const struct replay_options *options)
+{
+	return options->limit < UINT64_MAX - options->skip ? options->skip + options->limit : UINT64_MAX;
+}
+
 static void connect_control(const struct replay_options *options, struct server_stats *stats)
 {
 	char error[256];
@@ -56,6 +63,24 @@ static void connect_control(const struct replay_options *options, struct server_
 		arg_die("the server at %s does not answer \"stats\": is it a memcached server?", options->server);
 }
 
+/* Fills in what is played. */
+static void find_first(struct run *run)
+{
+	const struct replay_options *options = run->options;
+	struct schedule schedule;
+	struct schedule_item item;
+
+	run->end = play_until(options);
+	schedule_init(&schedule, run->spool, options->copies, run->end);
+	schedule_skip(&schedule, options->skip);
+	if (schedule_next(&schedule, &item))
+		run->first_us = item.time_us;
+	else if (options->skip > 0)
+		arg_die("--skip: the trace has no more than %" PRIu64 " requests", schedule.number);
+	schedule_fini(&schedule);
+	run->total = schedule_total(run->spool, options->copies, run->end) - options->skip;
+}
+
 static void init_run(struct run *run, const struct replay_options *options, const struct spool *spool,
 		     struct server_stats *before)
 {
@@ -63,7 +88,7 @@ static void init_run(struct run *run, const struct replay_options *options, cons
 
 	*run = (struct run){ .options = options, .spool = spool, .before = before };
 	pthread_mutex_init(&run->lock, NULL);
-	run->total = schedule_total(spool, options->copies, options->limit);
+	find_first(run);
 	run->warmup_requests = (uint64_t)((double)run->total * options->warmup_fraction);
 	run->warmup_us = options->warmup_us;
 	run->keys = mem_map(key_bytes);
@@ -168,7 +193,7 @@ int main(int argc, char **argv)
 		   &(struct spool_options){ .path = options.trace_path,
 					    .format = options.format,
 					    .gets_only = options.mode == MODE_GETS_ONLY,
-					    .limit = options.copies == 1 ? options.limit : UINT64_MAX,
+					    .limit = options.copies == 1 ? play_until(&options) : UINT64_MAX,
 					    .default_key_size = options.default_key_size,
 					    .default_value_size = options.default_value_size },
 		   &progress);

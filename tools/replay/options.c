@@ -15,6 +15,7 @@ static const char help[] =
 	"  --format F          auto, flashield, memcachier, twitter or meta  (auto: by header and "
 	"columns)\n"
 	"  --copies N          play N copies with keys of their own, evenly shifted in time  (1)\n"
+	"  --skip N            begin behind the first N requests  (0)\n"
 	"  --limit N           stop after N requests\n"
 	"  --warmup X          leave out of all counts: a share below 1 of the requests (0.15), or a\n"
 	"                      trace time with its unit (1d)  (0)\n"
@@ -71,6 +72,7 @@ void replay_options_parse(int argc, char **argv, struct replay_options *options)
 	const struct arg_option rows[] = {
 		ARG("format", ARG_WORD, &options->format, .words = trace_format_names),
 		ARG("copies", ARG_COUNT32, &options->copies, .low = 1, .high = 4096),
+		ARG("skip", ARG_COUNT, &options->skip, .low = 0, .high = 1e15),
 		ARG("limit", ARG_COUNT, &options->limit, .low = 1),
 		ARG("warmup", ARG_CALL, options, .call = parse_warmup),
 		ARG("key-size", ARG_SIZE32, &options->default_key_size, .low = 1, .high = 250),

@@ -27,6 +27,7 @@ struct replay_options {
 	uint32_t connections;
 	uint32_t threads;
 	uint32_t depth; /* requests under way per connection */
+	uint64_t skip; /* requests at the start that are not played */
 	uint64_t limit; /* requests to play, UINT64_MAX = all */
 	double speed; /* trace seconds per second; 0 = as fast as it can */
 	double warmup_fraction; /* of the requests */

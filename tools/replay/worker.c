@@ -95,7 +95,7 @@ static int64_t due_in_ns(struct worker *worker)
 
 	if (!(run->options->speed > 0))
 		return 0;
-	due_ns = (int64_t)((double)worker->next.time_us * 1000.0 / run->options->speed);
+	due_ns = (int64_t)((double)(worker->next.time_us - run->first_us) * 1000.0 / run->options->speed);
 	due_ns -= (int64_t)(worker->player.now_ns - run->start_ns);
 	if (-due_ns > worker->behind_ns)
 		worker->behind_ns = -due_ns;
@@ -124,8 +124,8 @@ static int64_t take_requests(struct worker *worker, bool *done)
 		wait_ns = due_in_ns(worker);
 		if (wait_ns > 0)
 			return wait_ns < WAIT_NS ? wait_ns : WAIT_NS;
-		if (!worker->measuring && worker->next.number >= run->warmup_requests &&
-		    worker->next.time_us >= run->warmup_us)
+		if (!worker->measuring && worker->next.number >= run->options->skip + run->warmup_requests &&
+		    worker->next.time_us - run->first_us >= run->warmup_us)
 			open_window(worker);
 		play_request(&worker->player, conn, &worker->next, worker->measuring);
 		worker->has_next = false;
@@ -262,7 +262,9 @@ static void init_worker(struct run *run, struct worker *worker, struct worker *a
 	worker->conns = mem_must_zalloc(conns * sizeof(*worker->conns));
 	worker->player = (struct player){ .options = options, .spool = run->spool, .keys = run->keys };
 	measure_init(&worker->player.measure, run->spool->app_count);
-	schedule_init(&worker->schedule, run->spool, options->copies, options->limit);
+	schedule_init(&worker->schedule, run->spool, options->copies, run->end);
+	schedule_skip(&worker->schedule, options->skip);
+	atomic_store(&worker->position, options->skip);
 }
 
 int workers_create(struct run *run, struct worker **out, char error[256])

@@ -22,9 +22,11 @@ struct run {
 	const struct spool *spool;
 	uint32_t *keys;
 	uint64_t start_ns;
+	uint64_t end; /* the number of the first request that isn't played any more */
 	uint64_t total; /* requests from start to end */
+	int64_t first_us; /* trace time of the first of them */
 	uint64_t warmup_requests;
-	int64_t warmup_us;
+	int64_t warmup_us; /* behind first_us */
 
 	pthread_mutex_t lock;
 	_Atomic bool window_open; /* set under lock; the first measured request opens it */

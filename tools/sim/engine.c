@@ -44,6 +44,7 @@ static const char *const admissions[] = { "svm", "read-once", "read-or-second-hi
 static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
+static const char *const promotes[] = { "off", "sketch", "lru", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
 static const char *const flags[] = { "no", "yes", NULL };
 
@@ -114,6 +115,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, reinsertions, &config->reinsertion);
 	if (strcmp(name, "label-mode") == 0)
 		return set_word(value, modes, &config->label_mode);
+	if (strcmp(name, "promote") == 0)
+		return set_word(value, promotes, &config->promotion.rule);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
 	if (strcmp(name, "flash-write-limit") == 0)
@@ -124,6 +127,12 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->hot_fraction = real;
 	else if (strcmp(name, "flashiness-threshold") == 0)
 		config->flashiness_threshold = (uint32_t)real;
+	else if (strcmp(name, "promote-share") == 0)
+		config->promotion.share = real;
+	else if (strcmp(name, "promote-threshold") == 0)
+		config->promotion.threshold = real;
+	else if (strcmp(name, "promote-width") == 0)
+		config->promotion.width = (unsigned)real;
 	else if (strcmp(name, "size-exponent") == 0)
 		config->size_exponent = real;
 	else if (strcmp(name, "flash-write-ratio") == 0)

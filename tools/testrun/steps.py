@@ -57,6 +57,7 @@ SHORT = [
         Step("protocol", lambda: suites.protocol("release"), [("release", "all")]),
         Step("nodes", suites.nodes, [("release", "nodes")]),
         Step("model", lambda: suites.model("debug"), [("debug", "model")]),
+        Step("stale", lambda: suites.stale("mixed"), [("debug", "stale")]),
         Step("package", suites.package),
     ],
 ]
@@ -69,6 +70,7 @@ REST = [
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
     ],
     [
+        Step("stale-all", suites.stale, [("debug", "stale")]),
         Step("compare", suites.compare, [("release", "all")]),
         Step("clients", lambda: suites.clients("release"), [("release", "all")]),
         Step("protocol-asan", protocol_asan, [("asan", "all")]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests with programs of their own that run daemons: pytest's, the clients', the comparison, the model, the package."""
+"""Tests with programs of their own that run daemons: pytest's, the clients', the comparison, the model, the never-stale checker, the
+package."""
 import os
 import re
 import tempfile
@@ -16,6 +17,7 @@ COMPARE_SECONDS = 1500
 NODES_SECONDS = 600
 CLIENTS_SECONDS = 1800
 MODEL_SECONDS = 1500
+STALE_SECONDS = 1800
 PACKAGE_SECONDS = 1200
 
 # Seconds for each configuration: enough for the slower builds to move every object too.
@@ -192,6 +194,16 @@ def model(variant):
         code, output = run([*prefix, PYTHON, "tests/model/run.py", "--variant", variant, "--seconds",
                             str(MODEL_EACH_SECONDS[variant]), "--jobs", str(CPUS)], MODEL_SECONDS, env)
         count_lines(name, code, output)
+
+
+def stale(*names):
+    name = "never-stale checker"
+    if not built("debug"):
+        failed(f"{name}: not run, as the build failed")
+        return
+    say(f"-- {name}: {' '.join(names) or 'all'}")
+    code, output = run([PYTHON, "tests/stale/run.py", "--variant", "debug", "--seconds", "6", *names], STALE_SECONDS)
+    count_lines(name, code, output)
 
 
 def package():

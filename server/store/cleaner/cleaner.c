@@ -6,13 +6,15 @@
  * the device; work that must not wait is the keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/ids.h"
+#include "server/store/state/losses.h"
+#include "server/store/state/recount.h"
 
 #define ALL_GROUPS_SEGMENTS 3 /* of candidates: from then on one segment's worth of any group is enough */
 #define WRITE_AHEAD_SHARE 16 /* of -m: the most that is kept free for sets during a write */
 #define LIMIT_BURST_S 10 /* of --flash-write-limit may be written at once */
 #define RATIO_BURST_SHARE 64 /* of the flash, and */
 #define RATIO_BURST_SEGMENTS 2 /* may be written at once, ahead of --flash-write-ratio */
-#define CAS_RESERVE (1ull << 40)
 
 void cleaner_create(struct store *store)
 {
@@ -45,6 +47,7 @@ void cleaner_init(struct store *store)
 	atomic_store(&cleaner->ratio_tokens, (int64_t)cleaner_ratio_burst(store));
 	atomic_store(&cleaner->beat_ms, now_ms);
 	pace_init(store, now_ms);
+	load_filters_init(store);
 }
 
 void cleaner_fini(struct store *store)
@@ -151,7 +154,7 @@ uint64_t cleaner_spares(const struct store *store)
 
 bool cleaner_takes_writes(const struct store *store)
 {
-	return store->index && !seg_offline(store->segments) &&
+	return store->index && !seg_offline(store->segments) && seg_allocated(store->segments) > 0 &&
 	       clk_now_ms(store->clock) >=
 		       atomic_load_explicit(&store->cleaner->offline_until_ms, memory_order_relaxed);
 }
@@ -190,18 +193,25 @@ static bool cleaner_write_if_due(struct store *store)
 	return written;
 }
 
-/* ---- the step -------------------------------------------------------------------------------- */
-
-/* A reservation of ids lasts for years. */
-static void cleaner_reserve_ids(struct store *store)
+bool cleaner_write_last(struct store *store)
 {
-	uint64_t next = atomic_load(&store->cas_next), first, end;
+	unsigned groups = 0;
+	bool written;
 
-	if (next + CAS_RESERVE / 2 < atomic_load(&store->cas_reserved))
-		return;
-	if (seg_reserve_cas(store->segments, CAS_RESERVE, &first, &end) == FS_OK)
-		atomic_store(&store->cas_reserved, end);
+	must(!store->cleaner->background.threaded);
+	cleaner_refill_tokens(store, clk_now_ms(store->clock));
+	if (ids_reserve(store) && cleaner_takes_writes(store) && cleaner_has_tokens(store))
+		groups = gather_choose_groups(store, store->segment_bytes);
+	if (groups == 0)
+		return false;
+	atomic_store_explicit(&store->cleaner->writing, true, memory_order_relaxed);
+	written = write_segment(store, groups);
+	atomic_store_explicit(&store->cleaner->writing, false, memory_order_relaxed);
+	context_settle(&store->cleaner->context);
+	return written;
 }
+
+/* ---- the step -------------------------------------------------------------------------------- */
 
 void cleaner_beat(struct store *store)
 {
@@ -211,18 +221,33 @@ void cleaner_beat(struct store *store)
 		keeper_step(store);
 }
 
+/* A new file is made segment by segment, so that one is ready whenever one was written. */
+static bool cleaner_pauses_allocation(void *context)
+{
+	struct store *store = context;
+
+	cleaner_beat(store);
+	return background_is_stopping(&store->cleaner->background);
+}
+
 bool cleaner_step(struct store *store)
 {
 	uint64_t now_ms = clk_now_ms(store->clock);
-	bool busy;
+	bool busy = false;
 
 	if (!store->index)
 		return false;
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
+	busy = recount_step(store);
 	(void)!seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
-	cleaner_reserve_ids(store);
 	cleaner_refill_tokens(store, now_ms);
-	busy = cleaner_write_if_due(store);
+	if (store->losses)
+		losses_disown(store);
+	if (ids_reserve(store) && !busy)
+		busy = rebuild_step(store) || cleaner_write_if_due(store);
+	if (!busy)
+		load_filters_step(store);
+	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
 	context_settle(&store->cleaner->context);
 	return busy;
 }

@@ -71,5 +71,17 @@ void cleaner_wake(struct store *store);
 void tables_tidy(struct store *store);
 /* tables.c. After a warm start, in place of tables_tidy: notes which tables there are, and their bytes. */
 void tables_resume(struct store *store);
+/* tables.c. Counts the bytes of that index as those of the store's, for a judgement before it is made. */
+void tables_account_of(struct store *store, const struct fidx *index);
+
+/* load_filters.c. Returns the segments whose filters are still to be looked for on flash. Any thread. */
+uint32_t load_filters_left(const struct store *store);
+
+/* rebuild.c. Plans the rebuild of the index that losses_judge allows, of a fresh index and free segments. FS_OK, also
+   without any segment to walk; codes of journal_read, fidx_shape_tables and seg_adopt_begin: then the index may have to be
+   made anew. store_open. */
+FS_MUST_CHECK int rebuild_plan(struct store *store);
+/* rebuild.c. Drops the plan, if there is one. store_open and store_close. */
+void rebuild_cancel(struct store *store);
 
 #endif

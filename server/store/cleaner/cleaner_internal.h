@@ -59,6 +59,16 @@ struct index_sizing {
 	bool told_full; /* the log has said that the index can't grow further */
 };
 
+/* Filters that come back from flash after a start: load_filters.c. The cleaner's own, except for the first field. */
+struct load_filters {
+	_Atomic uint32_t left; /* segments to look at before the present one; any thread reads it */
+	uint64_t below; /* only segments of lower sequences are still to be looked at; 0: none is */
+	uint64_t began_us, due_us; /* no read is begun before due_us */
+	uint32_t loaded, failed; /* segments */
+	uint32_t io_errors;
+	bool gives_up; /* the others go on without one */
+};
+
 /* The cleaner, which waits for the device: cleaner.c. Fields that are not atomic are its own. */
 struct cleaner {
 	struct background background;
@@ -66,6 +76,7 @@ struct cleaner {
 	struct pace pace;
 	uint32_t gather_stripe; /* the next one to gather from */
 	struct index_sizing sizing;
+	struct load_filters filters;
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	_Atomic int64_t ratio_tokens; /* the same by --flash-write-ratio */
 	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
@@ -142,6 +153,9 @@ void cleaner_sleep(struct store *store, unsigned ms);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
+/* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
+   that fill it and the write budget allows it. True: one was written. Waits for the device. */
+bool cleaner_write_last(struct store *store);
 /* Returns the bytes of candidates that are ranked for a segment, where the rule asks at eviction. Any thread. */
 uint64_t cleaner_ranks(const struct store *store);
 /* Returns the bytes of candidates that eviction spares: as many as are ranked while the write budget is used up, and up
@@ -211,6 +225,13 @@ void *filter_make(struct store *store, const struct seg_plan *plan, const struct
 void commit_segment(struct store *store, uint32_t segment, unsigned table, const struct seg_plan *plan,
 		    const struct gathered *gathered, void *filter, size_t filter_length);
 
+/* load_filters.c. Plans to read the filters that segments lack after a warm start; --filter-bits=0 wants none. */
+void load_filters_init(struct store *store);
+/* load_filters.c. Reads the next filter, if it is time for one, and waits for the device. Cleaner, when it has nothing
+   else to do. */
+void load_filters_step(struct store *store);
+/* rebuild.c. Walks the next segment of a rebuild. False: none is under way. */
+bool rebuild_step(struct store *store);
 /* tables.c. Finds the table for the next segment, with room for so many slots: one that is there, or a new one, for
    which it waits until items have given way. False: none has room, and a new one is not worth it, or there is no memory
    for it; *table stays as it was. */

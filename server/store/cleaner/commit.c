@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/losses.h"
 
 /* The distances ahead of an object's turn at which its number, its memory and its index buckets are prefetched: each is
    a cache miss, and one miss after the other would be most of the work. */
@@ -58,10 +59,13 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 					    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);
 	}
 	if (moved) {
+		fault_kill(FAULT_killed_in_commit);
 		clf_note_moved(store->classifier, object->key.hash, &item->features, now_ms);
 		stripe_unlink(store, stripe, object->key.hash, item);
 	} else if (item->state & ITEM_LINKED)
 		candidate_set(store, stripe, item);
+	if (!moved && store->losses)
+		losses_dead(store, seg_sequence(store->segments, segment), placed->offset, object->key.tag);
 	lock_release(&stripe->lock);
 	if (moved)
 		item_release(&store->cleaner->context, item); /* the table's reference */
@@ -113,11 +117,14 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	must(plan->extents <= plan->count && plan->count <= gathered->count);
 	for (uint32_t i = 0; i < plan->extents; i++)
 		bytes -= gathered->candidates[plan->placed[i].candidate].length;
+	fault_kill(FAULT_killed_in_row);
 	fidx_segment_open(store->index, segment, table, plan->sequence, slots ? (uint32_t)(bytes / slots) : 0, filter,
 			  filter_length);
 	if (fault_fires(FAULT_cleaner_pause_before_commit))
 		usleep(20000); /* a fault point: clients run meanwhile */
 	commit_all(store, segment, plan, gathered, &committed);
+	if (store->losses)
+		losses_committed(store, segment, plan->sequence, table);
 	ctr_add(CTR_flash_objects_written, committed.objects);
 	ctr_add(CTR_flash_object_bytes_written, committed.bytes);
 	ctr_add(CTR_flash_dead_on_commit, plan->count - committed.objects);

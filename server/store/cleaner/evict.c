@@ -33,7 +33,7 @@ uint64_t store_dram_items(const struct store *store)
 
 uint64_t store_hot_bytes(const struct store *store)
 {
-	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
+	int64_t items = atomic_load_explicit(&store->item_bytes, memory_order_relaxed) - (int64_t)copies_bytes(store);
 	struct fidx_status status;
 
 	if (!store->index)
@@ -179,6 +179,8 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 		bool clean = item->state & ITEM_CLEAN;
 
 		evict_take_out(round, stripe, hash, item);
+		if (clean)
+			ctr_add(CTR_flash_copies_dropped, 1);
 		if (!clean) { /* a clean copy's object is still on flash */
 			evict_count_evicted(round, item);
 			if (events_on(EVENT_EVICTIONS))

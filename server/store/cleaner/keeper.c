@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/attach.h"
 
 #define WATCH_MS 250
 #define WATCH_SHARE 64 /* of -m: so much allocated since the last look is a reason for another */
@@ -89,6 +90,7 @@ void store_tick(struct store *store)
 	uint64_t now_ms = clk_now_ms(store->clock);
 
 	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
+	kept_alive(store);
 	if (now_ms > keeper->ticked_at_ms)
 		keeper_tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
 	keeper->ticked_at_ms = now_ms;

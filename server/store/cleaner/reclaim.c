@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/losses.h"
 
 #define PIN_WAIT_MS 100
 #define STEP_OBJECTS 32u
@@ -73,7 +74,7 @@ static struct item *reclaim_item(struct reclaim_walk *walk, uint64_t hash, const
 static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	if (item->state & ITEM_CLEAN) {
-		item->state &= (uint8_t)~ITEM_CLEAN;
+		copy_ends(store, item);
 		candidate_score(store, stripe, hash, item);
 	}
 }
@@ -118,6 +119,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 			walk->dropped++;
 			clf_note_evicted(store->classifier, hash, NULL, clk_now_ms(store->clock));
 		}
+		fault_kill(FAULT_killed_in_reclaim);
 		if (is_extent)
 			fidx_extent_remove(store->index, &key, walk->segment, offset);
 		else
@@ -135,6 +137,7 @@ static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 	uint64_t left = fidx_segment_slots(store->index, walk->segment), swept;
 
 	fidx_segment_close(store->index, walk->segment);
+	fault_kill(FAULT_killed_in_close);
 	if (result != FS_OK)
 		log_limited(
 			LOG_LEVEL_WARN,
@@ -171,6 +174,8 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	int result;
 
 	walk.sequence = seg_sequence(store->segments, segment);
+	if (store->losses)
+		losses_reclaim(store, walk.sequence, cleaner_beat);
 	seg_reclaim_begin(store->segments, segment);
 	result = seg_walk(store->segments, segment, reclaim_visit, &walk, &visited);
 	if (walk.broken)
@@ -183,6 +188,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);
 	if (!reclaim_wait_for_readers(store, segment))
 		return false;
+	fault_kill(FAULT_killed_in_row);
 	tables_tidy(store);
 	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);
 	log_debug("flash: segment %u reclaimed: %llu records, %llu back into DRAM, %llu dropped", segment,

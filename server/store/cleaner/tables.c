@@ -109,13 +109,18 @@ void tables_note(struct store *store, uint64_t objects)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-static void tables_account(struct store *store)
+void tables_account_of(struct store *store, const struct fidx *index)
 {
 	struct fidx_status status;
 
-	fidx_get_status(store->index, &status);
+	fidx_get_status(index, &status);
 	atomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,
 			      memory_order_relaxed);
+}
+
+static void tables_account(struct store *store)
+{
+	tables_account_of(store, store->index);
 }
 
 /* Waits until the keeper has evicted a slice's worth, so that no set has to. */

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/recount.h"
 
 #define NUMBERS_AHEAD 16u /* as in commit.c */
 #define ITEMS_AHEAD 10u
@@ -161,6 +162,7 @@ bool write_segment(struct store *store, unsigned groups)
 	struct gathered gathered;
 	bool done;
 
+	recount_finish(store); /* a stop may come before the count is whole */
 	pace_begin(store);
 	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;

@@ -109,6 +109,27 @@ void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, st
 /* Puts new in the place of old, both of one key: links new and unlinks old as above. */
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new);
 
+/* ---- copies.c: clean copies of objects on flash ---------------------------------------------- */
+
+/* Makes the account of clean copies, and the queue by which they make room for each other within this share of -m; 0: no
+   rule promotes. Before other threads start. */
+void copies_init(struct store *store, double share);
+/* Frees both, when no item is left. */
+void copies_fini(struct store *store);
+/* Adds the bytes of a clean copy, or, below zero, takes them off. The stripe of the copy is held. For table.c. */
+void copies_account(struct store *store, int64_t bytes);
+/* Returns the bytes that clean copies cost, and their number. Any thread, no lock. */
+uint64_t copies_bytes(const struct store *store);
+uint64_t copies_count(const struct store *store);
+/* Makes a clean copy, linked or not, an object without a slot. Stripe held. */
+void copy_ends(struct store *store, struct item *item);
+/* Drops copies that were not read of late until one of this cost fits into the share. False: it doesn't, after a bounded
+   search, or memory is short. No stripe is held. */
+FS_MUST_CHECK bool copies_make_room(struct store_context *context, uint64_t cost);
+/* Puts a copy, by its key's hash, into the queue. False: the queue is full, and there may be no such copy. The stripe may
+   be held. */
+FS_MUST_CHECK bool copies_note(struct store *store, uint64_t hash);
+
 /* ---- candidate.c: marks of candidates in DRAM (the stripe's lock held, unless said otherwise) -- */
 
 /* Returns the item's size group, GROUP_SMALL .. GROUP_LARGE. No lock. */

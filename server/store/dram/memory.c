@@ -62,6 +62,10 @@ void memory_init(struct store *store)
 {
 	store->classes = mem_must_zalloc(sizeof(*store->classes));
 	store->compaction = mem_must_zalloc(sizeof(*store->compaction));
+	copies_init(store,
+		    store->config.promotion.rule != STORE_PROMOTE_OFF && store->config.flash_path && store->config.evict
+			    ? store->config.promotion.share
+			    : 0);
 	(void)memory_set_limit(store, store->config.memory_bytes);
 }
 
@@ -70,6 +74,7 @@ void memory_fini(struct store *store)
 	classes_fini(store->classes);
 	mem_free(store->classes);
 	mem_free(store->compaction);
+	copies_fini(store);
 }
 
 /* The parts of -m that are not for items. */
@@ -77,6 +82,8 @@ static uint64_t memory_other_bytes(const struct store *store)
 {
 	return store->fixed_bytes + atomic_load_explicit(&store->index_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->loader_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->losses_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
 }

@@ -55,6 +55,8 @@ void stripes_fini(struct store *store)
 			for (struct item *item = stripe->buckets[b], *next; item; item = next) {
 				next = item->next;
 				item_bytes -= (int64_t)item_cost(item);
+				if (item->state & ITEM_CLEAN)
+					copies_account(store, -(int64_t)item_cost(item));
 				mem_free(item);
 			}
 		}
@@ -152,6 +154,8 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	item->next = stripe->buckets[b];
 	stripe->buckets[b] = item;
 	item->state |= ITEM_LINKED;
+	if (item->state & ITEM_CLEAN)
+		copies_account(store, (int64_t)item_cost(item));
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 }
 
@@ -172,6 +176,8 @@ static void stripe_note_unlinked(struct store *store, struct stripe *stripe, str
 	item->next = NULL;
 	if (item->state & ITEM_CANDIDATE)
 		candidate_clear(store, stripe, item);
+	if (item->state & ITEM_CLEAN)
+		copies_account(store, -(int64_t)item_cost(item));
 	item->state &= (uint8_t)~ITEM_LINKED;
 }
 
@@ -196,5 +202,7 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	new->next = old->next;
 	*link = new;
 	new->state |= ITEM_LINKED;
+	if (new->state & ITEM_CLEAN)
+		copies_account(store, (int64_t)item_cost(new));
 	stripe_note_unlinked(store, stripe, old);
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "server/store/cleaner/cleaner.h"
+#include "server/store/cleaner/saved_items.h"
+#include "server/store/state/losses.h"
 #include "server/store/state/restart.h"
 
 static uint64_t status_at_least_zero(int64_t n)
@@ -21,15 +23,46 @@ static void status_of_flash(struct store *store, struct store_status *out)
 	clf_get_status(store->classifier, &out->classifier);
 	out->tag_bits = store->tag_bits;
 	out->filter_bits = atomic_load(&store->filter_bits);
+	out->filters_left = load_filters_left(store);
 	out->staging_bytes = out->info.staging_bytes;
 	out->classifier_bytes = clf_memory_bytes(store->classifier);
-	out->curr_items += index->used + index->extents_used;
-	out->curr_bytes += status_at_least_zero(index->live_bytes);
+	/* An object with a clean copy is one object. */
+	out->curr_items += index->used + index->extents_used - copies_count(store);
+	out->curr_bytes += status_at_least_zero(index->live_bytes) - copies_bytes(store);
 	out->innocent_drops = (double)keeper_innocent_millionths(store) / 1e6;
 	uint64_t objects = index->used + index->extents_used;
 	if (objects)
 		out->dram_bytes_per_flash_item =
 			(double)(index->index_bytes + index->filter_bytes + index->other_bytes) / (double)objects;
+}
+
+static void status_of_loader(const struct store *store, struct store_status *out)
+{
+	struct loader_figures loader;
+
+	loader_get_figures(store, &loader);
+	out->dram_start_word = saved_start_word(loader.start);
+	out->dram_start_text = saved_start_text(loader.start);
+	out->dram_loading = loader.loading;
+	out->dram_loaded = loader.loaded;
+	out->dram_load_skipped = loader.skipped;
+	out->dram_load_left = loader.left;
+}
+
+static void status_of_journal(struct store *store, struct store_status *out)
+{
+	struct journal_status journal;
+
+	journal_get_status(store->losses->journal, &journal);
+	out->journal = true;
+	out->journal_entries = journal.entries;
+	out->journal_syncs = journal.syncs;
+	out->journal_waiting = journal.waiting;
+	out->journal_bytes = journal.bytes;
+	out->journal_files = journal.files;
+	out->journal_broken = journal.broken;
+	out->rebuild_segments = store->rebuild_segments;
+	out->rebuilt_segments = atomic_load(&store->rebuilt_segments);
 }
 
 void store_get_memory(struct store *store, struct store_memory *out)
@@ -43,7 +76,8 @@ void store_get_memory(struct store *store, struct store_memory *out)
 				      .tables = atomic_load(&store->table_bytes),
 				      .stripes = store->stripe_count * sizeof(struct stripe),
 				      .plans = atomic_load(&store->plan_bytes),
-				      .readers = atomic_load(&store->reader_bytes),
+				      .readers = atomic_load(&store->reader_bytes) + atomic_load(&store->loader_bytes),
+				      .journal = atomic_load(&store->losses_bytes),
 				      .charged = atomic_load(&store->excess_bytes) };
 	if (store->index) {
 		fidx_get_status(store->index, &index);
@@ -51,13 +85,14 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		out->index = index.index_bytes;
 		out->filters = index.filter_bytes;
 		out->index_other = index.other_bytes;
-		out->segments = seg_region_bytes(info.segments);
+		out->segments = store_region_fixed_bytes(store);
 		out->classifier = clf_memory_bytes(store->classifier);
 		out->staging = info.staging_bytes;
+		out->shared = region_shared(store->region);
 		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
 	}
 	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other +
-		    out->segments + out->classifier + out->plans + out->staging + out->readers - region;
+		    out->segments + out->classifier + out->plans + out->staging + out->readers + out->journal - region;
 }
 
 void store_get_status(struct store *store, struct store_status *out)
@@ -79,9 +114,11 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->curr_bytes = out->dram_bytes;
 	out->plan_bytes = atomic_load(&store->plan_bytes);
 	out->reader_bytes = atomic_load(&store->reader_bytes);
+	out->losses_bytes = atomic_load(&store->losses_bytes);
 	out->candidates = status_at_least_zero(atomic_load(&store->candidate_count));
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
+	out->copy_bytes = copies_bytes(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)keeper_write_rate(store);
 	out->write_limit = store_write_limit(store);
@@ -90,8 +127,11 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->without_flash = store->without_flash[0] ? store->without_flash : NULL;
 	out->start_word = store_start_word(store->start);
 	out->start_text = store->start_text;
+	status_of_loader(store, out);
 	if (store->index)
 		status_of_flash(store, out);
+	if (store->losses)
+		status_of_journal(store, out);
 }
 
 long store_get_samples(struct store *store, struct clf_labelled **out)

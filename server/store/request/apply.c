@@ -4,6 +4,7 @@
  * DRAM, was read from flash, or is not there. A change of a value or its expiry clears the key's slots before the
  * stripe is released: while flash still offers the old value nobody can see the new one, and no command is answered.
  */
+#include "base/events.h"
 #include "server/store/request/action_internal.h"
 
 void action_garbage(struct action *action, struct item *item)
@@ -23,12 +24,24 @@ static bool action_remove_own(struct action *action)
 	return false;
 }
 
-unsigned action_clear_slots(struct action *action)
+static unsigned action_clear_own(struct action *action)
 {
-	if (!action->key)
+	if (fault_fires(FAULT_store_slots_kept))
 		return 0;
 	return store_proves_slots(action->store) ? action_remove_own(action)
 						 : fidx_clear(action->store->index, action->key);
+}
+
+unsigned action_clear_slots(struct action *action)
+{
+	unsigned cleared;
+
+	if (!action->key)
+		return 0;
+	fault_kill(FAULT_killed_at_slot_clear);
+	cleared = action_clear_own(action);
+	fault_kill(FAULT_killed_at_slot_clear);
+	return cleared;
 }
 
 bool action_room_for(const struct action *action, size_t bytes)
@@ -50,7 +63,8 @@ void action_put(struct action *action, const struct current *current, struct ite
 		stripe_replace(action->store, action->stripe, action->request->hash, current->item, new);
 		action_garbage(action, current->item);
 	} else {
-		action_clear_slots(action);
+		if (action_clear_slots(action) > 0 && action->request->met == STORE_MET_NOTHING)
+			action->request->met = STORE_MET_ON_FLASH;
 		stripe_link(action->store, action->stripe, action->request->hash, new);
 	}
 	action->request->cas = item_shown_cas(new);
@@ -96,23 +110,36 @@ static void apply_with_options(struct action *action, const struct current *curr
 		COMMANDS[request->op](action, current);
 }
 
+#define LOOKUP_STREAMS (1u << EVENT_FETCHERS | 1u << EVENT_DELETIONS)
+
+/* Notes where the old object is, and its sizes. */
+static void action_note_met(struct store_request *request, const struct current *current)
+{
+	request->met = STORE_MET_NOTHING;
+	if (current->item) {
+		request->met = STORE_MET_IN_DRAM;
+		request->class_met = (uint8_t)size_class(item_allocated_bytes(current->item));
+	} else if (current->record) {
+		request->met = STORE_MET_ON_FLASH;
+		request->class_met = (uint8_t)size_class(item_bytes_for(
+			current->record->key_length, current->record->client_flags, current->record->value_length));
+	}
+	request->met_bytes = current_present(current) ? current_length(current) : 0;
+}
+
 /* Notes the sizes of the old and of the new object, for counts by size class and for watchers. The command comes
    after, and may take the objects away. */
 static void action_note_objects(struct store_request *request, const struct current *current)
 {
 	request->class_brought = request->class_met = 0;
+	request->met = STORE_MET_UNKNOWN;
 	if (request->item) {
 		request->class_brought = (uint8_t)size_class(item_allocated_bytes(request->item));
 		request->number = request->item->value_length;
 		request->expiry = request->item->expiry;
 	}
-	if (request->op < STORE_CAS && !request->has_options)
-		return;
-	if (current->item)
-		request->class_met = (uint8_t)size_class(item_allocated_bytes(current->item));
-	else if (current->record)
-		request->class_met = (uint8_t)size_class(item_bytes_for(
-			current->record->key_length, current->record->client_flags, current->record->value_length));
+	if (request->op >= STORE_CAS || request->has_options || events_on_any(LOOKUP_STREAMS))
+		action_note_met(request, current);
 }
 
 void action_apply(struct action *action, const struct current *current)
@@ -121,6 +148,8 @@ void action_apply(struct action *action, const struct current *current)
 	lock_assert_held(&action->stripe->lock);
 	if (action->request->op != STORE_GET)
 		action_note_objects(action->request, current);
+	if (__builtin_expect(action->store->losses != NULL, 0) && atomic_load(&action->store->losses->rebuilding))
+		losses_touch(action->store, action->key);
 	if (__builtin_expect(action->request->has_options, 0))
 		apply_with_options(action, current);
 	else
@@ -165,6 +194,13 @@ static bool request_takes_id(const struct store_request *request)
 	}
 }
 
+/* While saved objects are loaded: does the request change the key, or answer that it is absent, so that an older object
+   may not come after it? A get that finds nothing promises nothing. */
+static bool request_bars_saved(const struct store_request *request)
+{
+	return request->op != STORE_GET || (request->has_options && request->options.vivify);
+}
+
 /*
  * A write takes its id before it looks at what is there. flush_all reads the newest id and then
  * publishes it as the mark; with the id first, a write that found the old value alive either has an
@@ -173,6 +209,10 @@ static bool request_takes_id(const struct store_request *request)
  */
 void action_begin(struct action *action)
 {
+	struct changed_keys *changed = atomic_load_explicit(&action->store->changed, memory_order_relaxed);
+
+	if (__builtin_expect(changed != NULL, 0) && request_bars_saved(action->request))
+		changed_note(changed, action->request->hash);
 	if (!request_takes_id(action->request))
 		return;
 	action->cas = store_next_cas(action->store);

@@ -47,6 +47,8 @@ static void item_note_read(struct action *action, struct item *item)
 
 	item->state |= ITEM_FETCHED;
 	item_note_hit(action, item);
+	if (item->state & ITEM_CLEAN)
+		ctr_add(CTR_flash_copy_hits, 1);
 	clf_features_read(&item->features, action->now_ms);
 	if (!store->classifier)
 		return;
@@ -85,7 +87,7 @@ static struct item *item_touched(struct action *action, const struct current *cu
 	if (item && !(item->state & ITEM_PLANNED)) {
 		if (item->state & ITEM_CLEAN) {
 			action_clear_slots(action);
-			item->state &= (uint8_t)~ITEM_CLEAN;
+			copy_ends(action->store, item);
 		}
 		item->expiry = expiry;
 		return item;
@@ -217,11 +219,16 @@ void apply_read_with_options(struct action *action, const struct current *curren
 		options_expires(action, expiry);
 	}
 	if (now.item && request_wins(action, request->options.recache_first ? before : now.item->expiry)) {
-		now.item = options_markable(action, &now);
-		if (now.item) {
-			item_extra(now.item)->marks |= ITEM_WIN_SENT;
+		struct item *marked = options_markable(action, &now);
+
+		if (marked) {
+			item_extra(marked)->marks |= ITEM_WIN_SENT;
 			request->found.won = true;
 		}
+		/* Without memory the request is refused; one that has changed the expiry already is answered, and another
+		   client wins. */
+		if (marked || !request_touches(request))
+			now.item = marked;
 	}
 	if (!now.item) {
 		request->result = STORE_NO_MEMORY;

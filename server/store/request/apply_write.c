@@ -159,6 +159,7 @@ static void delete_unseen_object(struct action *action)
 	if (request_needs_value(action->store, request) || action_clear_slots(action) == 0)
 		return;
 	clf_note_deleted(action->store->classifier, request->hash, NULL, action->now_ms);
+	request->met = STORE_MET_ON_FLASH;
 	request->result = STORE_DELETED;
 }
 

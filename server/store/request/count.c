@@ -41,14 +41,19 @@ static inline void count_counter(enum ctr counter)
 		ctr_add(counter, 1);
 }
 
-/* The class of the value's object, in DRAM or as it would be there. */
-static inline unsigned class_of_value(const struct store_request *request)
+/* The bytes of the value's object, in DRAM or as it would be there. */
+static inline uint64_t bytes_of_value(const struct store_request *request)
 {
 	const struct store_value *value = &request->value;
 
 	if (value->item)
-		return size_class((uint64_t)(value->data + value->length - (const char *)value->item));
-	return size_class(item_bytes_for(request->key_length, value->client_flags, value->length));
+		return (uint64_t)(value->data + value->length - (const char *)value->item);
+	return item_bytes_for(request->key_length, value->client_flags, value->length);
+}
+
+static inline unsigned class_of_value(const struct store_request *request)
+{
+	return size_class(bytes_of_value(request));
 }
 
 static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
@@ -135,14 +140,33 @@ static uint32_t told_ttl(uint32_t expiry, uint32_t now_seconds)
 	return expiry > 0 && left == 0 ? UINT32_MAX : left;
 }
 
+static void tell_met(const struct store_request *request, struct store_told *out)
+{
+	bool hit = request->result == STORE_HIT && !(request->has_options && request->made);
+
+	if (request->op > STORE_GAT) {
+		out->met = (enum store_met)request->met;
+		out->met_class = request->class_met;
+		out->met_bytes = request->met_bytes;
+	} else {
+		out->met = !hit                        ? STORE_MET_NOTHING
+			   : request->value.from_flash ? STORE_MET_ON_FLASH
+						       : STORE_MET_IN_DRAM;
+		out->met_class = hit ? class_of_value(request) : 0;
+		out->met_bytes = hit ? request->value.length : 0;
+	}
+}
+
 void store_tell(const struct store *store, const struct store_request *request, struct store_told *out)
 {
 	bool stores = request->op >= STORE_SET && request->op <= STORE_CAS;
 
 	*out = (struct store_told){ 0 };
+	tell_met(request, out);
 	if (request->op <= STORE_GAT && request->result == STORE_HIT) {
 		out->class = class_of_value(request);
 		out->value_bytes = request->value.length;
+		out->object_bytes = (uint32_t)bytes_of_value(request);
 	} else if (request->op > STORE_GAT) {
 		out->class = stores ? request->class_brought : request->class_met;
 	}

@@ -50,6 +50,7 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	if (__builtin_expect(request->has_options, 0) && !options_prepare(&worker->context, request)) {
 		request->result = STORE_NO_MEMORY;
 		request->class_brought = 0;
+		request->met = STORE_MET_UNKNOWN;
 		count_result(&worker->context, request, false);
 		return true;
 	}
@@ -82,5 +83,5 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	count_result(&worker->context, request, false);
 	if (request->op != STORE_GET || action.garbage_count)
 		action_finish(&action);
-	return true;
+	return __builtin_expect(store->losses == NULL, 1) || !request_park(worker, request, key.tag);
 }

@@ -99,8 +99,10 @@ static void lookup_met_other_key(struct store_lookup *lookup, const struct seg_r
 	struct store *store = lookup->worker->context.store;
 
 	ctr_add(CTR_false_matches, 1);
-	if (!lookup->extent_read)
+	if (!lookup->extent_read) {
 		fidx_learn(store->index, lookup_match(lookup), store_hash(store, record->key, record->key_length));
+		fidx_note_warm(store->index, &lookup->key);
+	}
 	lookup_read_on(lookup);
 }
 
@@ -158,8 +160,8 @@ static void lookup_look(struct store_lookup *lookup)
 		lookup_met_other_key(lookup, &record);
 }
 
-/* A failed read is a miss (segments counted the error); a command's answer about an absent key must be true from then
-   on. */
+/* A failed read is a miss (segments counted the error), and the object goes: a bad block would fail each further get as
+   well, and a command's answer about an absent key must be true from then on. */
 static void lookup_met_error(struct store_lookup *lookup, int result)
 {
 	if (result == FS_ELATE || result == FS_EOFFLINE || result == FS_ENOMEM) {
@@ -170,8 +172,7 @@ static void lookup_met_error(struct store_lookup *lookup, int result)
 		lookup_give_up(lookup);
 		return;
 	}
-	if (lookup_needs_value(lookup))
-		lookup_drop_slot(lookup);
+	lookup_drop_slot(lookup);
 	lookup_read_on(lookup);
 }
 
@@ -212,7 +213,7 @@ static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 		const struct fidx_match *match = lookup_match(lookup);
 
 		lookup->position = seg_position(store->segments, match->segment, match->place, match->function);
-		*length = seg_read_length(store->segments, match->segment);
+		*length = seg_read_length(store->segments, match->segment, lookup->position);
 	} else {
 		return false;
 	}

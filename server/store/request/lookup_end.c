@@ -53,6 +53,7 @@ static void lookup_end(struct store_lookup *lookup)
 {
 	struct store_request *request = lookup->request;
 	struct store_worker *worker = lookup->worker;
+	uint32_t tag = lookup->key.tag;
 
 	lookup_unrun(lookup);
 	lookup_unpin(lookup);
@@ -62,7 +63,8 @@ static void lookup_end(struct store_lookup *lookup)
 	request->lookup = NULL;
 	worker->pending--;
 	lookup_free(lookup);
-	request->done(request);
+	if (__builtin_expect(worker->context.store->losses == NULL, 1) || !request_park(worker, request, tag))
+		request->done(request);
 }
 
 static struct action lookup_action(struct store_lookup *lookup, struct stripe *stripe)
@@ -86,6 +88,7 @@ static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
 		fidx_touch(store->index, &lookup->key, lookup_match(lookup));
+	fidx_note_warm(store->index, &lookup->key);
 }
 
 static bool lookup_was_read_on_flash(struct store_lookup *lookup)
@@ -116,10 +119,8 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 		lookup_touch_slot(store, lookup);
 		clf_note_read(store->classifier, request->hash, NULL, lookup->worker->now_ms);
 	}
-#ifdef FS_FAULTS
-	if (!store_proves_slots(store) && fault_fires(FAULT_store_promote))
+	if (promote_wants(lookup, quiet))
 		lookup_promote(lookup, record, packed_ms);
-#endif
 	lookup_count_reads(lookup, true);
 	count_result(&lookup->worker->context, request, true);
 	lookup_end(lookup);

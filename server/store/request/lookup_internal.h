@@ -96,9 +96,13 @@ void lookup_give_up(struct store_lookup *lookup);
 
 /* ---- promote.c ------------------------------------------------------------------------------- */
 
-#ifdef FS_FAULTS
-/* Makes a clean copy of the record in DRAM, if the key has no object there and memory allows. Takes the stripe. */
+/* Makes the sketch of a worker with flash, if the rule needs one. */
+void promote_init(struct store_worker *worker);
+/* Notes that a GET is answered from flash, unless it is quiet, and asks the rule: is the object to get a clean copy? A
+   fault point asks for one too. */
+bool promote_wants(struct store_lookup *lookup, bool quiet);
+/* Makes a clean copy of the record in DRAM, if the key has no object there, the slot that led to the record is still there,
+   and the share of copies has room or can make some. Takes stripes, one at a time. */
 void lookup_promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);
-#endif
 
 #endif

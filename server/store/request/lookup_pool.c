@@ -134,5 +134,5 @@ struct store_lookup *lookup_take_ready(struct store_worker *worker)
 
 bool store_worker_has_work(const struct store_worker *worker)
 {
-	return worker->ready_first != NULL;
+	return worker->ready_first != NULL || parked_ready(worker);
 }

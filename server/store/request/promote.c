@@ -1,10 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A GET that was answered from flash leaves a clean copy in DRAM. No rule asks for that; a fault point does, so that
- * tests see each command meet a clean copy.
+ * A GET that was answered from flash may leave a clean copy in DRAM, so that the next ones of a hot object spare the
+ * drive. A rule chooses the objects. Copies have a share of -m (dram/copies.c), in which they make room for each other. A
+ * fault point asks for copies without a rule, so that tests see each command meet one.
  */
-#ifdef FS_FAULTS
 #include "server/store/request/lookup_internal.h"
+
+#define SAMPLED_EACH 8u /* one get of so many updates the sketch, as in the paper */
+
+void promote_init(struct store_worker *worker)
+{
+	struct store *store = worker->context.store;
+	const struct store_promotion *promotion = &store->config.promotion;
+
+	if (promotion->rule == STORE_PROMOTE_SKETCH && !store_proves_slots(store))
+		sketch_init(&worker->sketch, promotion->width);
+}
+
+static bool promote_asks_rule(struct store_lookup *lookup)
+{
+	struct store_worker *worker = lookup->worker;
+	const struct store_promotion *promotion = &worker->context.store->config.promotion;
+
+	switch (promotion->rule) {
+	case STORE_PROMOTE_SKETCH:
+		return worker->flash_gets++ % SAMPLED_EACH == 0 &&
+		       sketch_add(&worker->sketch, lookup->request->hash, lookup->reads) >= promotion->threshold;
+	case STORE_PROMOTE_LRU:
+		return true;
+	case STORE_PROMOTE_OFF:
+		break;
+	}
+	return false;
+}
+
+bool promote_wants(struct store_lookup *lookup, bool quiet)
+{
+	if (store_proves_slots(lookup->worker->context.store))
+		return false;
+	return fault_fires(FAULT_store_promote) || (!quiet && !lookup->extent_read && promote_asks_rule(lookup));
+}
 
 /* The slot stays beside the copy. A change of the copy clears the key's slots first, without knowing which one it
    is. */
@@ -14,23 +49,32 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	struct store *store = worker->context.store;
 	uint64_t hash = lookup->request->hash;
 	struct stripe *stripe = store_stripe(store, hash);
-	struct item *item = item_from_record(&worker->context, record, packed_ms);
-	struct fidx_match match = lookup->match[lookup->at];
+	bool ruled = store->config.promotion.rule != STORE_PROMOTE_OFF;
+	struct fidx_match match;
+	struct item *item;
 
+	if (lookup->extent_read)
+		return;
+	match = *lookup_match(lookup);
+	if (ruled &&
+	    !copies_make_room(&worker->context,
+			      mem_cost(item_bytes_for(record->key_length, record->client_flags, record->value_length))))
+		return;
+	item = item_from_record(&worker->context, record, packed_ms);
 	if (!item)
 		return;
 	item->state |= ITEM_CLEAN;
 	item_set_clock(item, 1);
 	lock_acquire(&stripe->lock);
-	if (!lookup->extent_read && !stripe_find(stripe, hash, record->key, record->key_length) &&
-	    fidx_find(store->index, &lookup->key, &match)) {
+	if (!stripe_find(stripe, hash, record->key, record->key_length) &&
+	    fidx_find(store->index, &lookup->key, &match) && (!ruled || copies_note(store, hash))) {
 		stripe_link(store, stripe, hash, item);
 		item = NULL;
 	}
 	lock_release(&stripe->lock);
-	if (item)
+	if (item) {
 		item_release(&worker->context, item);
-	else
-		ctr_add(CTR_flash_promotions, 1);
+		return;
+	}
+	ctr_add(CTR_flash_promotions, 1);
 }
-#endif

@@ -6,6 +6,8 @@
 
 #include "server/store/cleaner/cleaner.h"
 #include "server/store/request/reads_internal.h"
+#include "server/store/request/sketch.h"
+#include "server/store/state/losses.h"
 
 /* Rounds of a read-modify-write whose slots changed, before commits have to wait for it. */
 #define LOOKUP_ROUNDS_MAX 3
@@ -54,13 +56,29 @@ struct store_worker {
 	uint32_t now_seconds; /* the same as the store's seconds */
 	unsigned pending; /* requests not done */
 	struct reads reads;
+	struct sketch sketch; /* of reads on flash, where --promote=sketch */
+	uint32_t flash_gets; /* answered from flash, for its sampling */
 	uint64_t accounted_bytes; /* of reads and lookups, as last added to the store's account */
 	struct store_lookup *free; /* the pool, free_count of them */
 	unsigned free_count;
 	unsigned lookups, lookups_most; /* running; how many may run */
 	struct store_lookup *oldest, *newest; /* running */
 	struct store_lookup *ready_first, *ready_last; /* chained by next_waiting */
+	struct store_request *parked_first, *parked_last; /* whose answers wait for the journal */
+	struct losses_waiter *waiter; /* registered where there is a journal; else NULL */
 };
+
+/* ---- park.c: answers that wait for the journal ------------------------------------------------ */
+
+/* With a journal: must the answer of a finished request about a key with this tag wait? Then its done comes from a later
+   store_worker_poll. No stripe is held. */
+FS_MUST_CHECK bool request_park(struct store_worker *worker, struct store_request *request, uint32_t tag);
+/* Does an answer wait that need not wait any longer? Otherwise the worker's eventfd tells when to ask again. */
+bool parked_ready(const struct store_worker *worker);
+/* Without a journal thread, writes what the worker's answers wait for. */
+void parked_flush(struct store_worker *worker);
+/* Calls done of the requests whose tickets are durable. */
+void parked_poll(struct store_worker *worker);
 
 /* ---- execute.c, lookup.c --------------------------------------------------------------------- */
 

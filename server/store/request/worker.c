@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker of the store: the part that each of the daemon's threads has for itself, and the objects that it makes. */
+#include <errno.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -37,18 +38,33 @@ int store_worker_create(struct store_worker **out, struct store *store)
 		worker->lookups_most = (unsigned)(share / LOOKUPS_SHARE / LOOKUP_COST);
 		if (worker->lookups_most < LOOKUPS_LEAST)
 			worker->lookups_most = LOOKUPS_LEAST;
+		promote_init(worker);
 		worker->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 		if (worker->timer_fd < 0)
 			result = FS_ESYS;
 	}
-	if (result != FS_OK)
+	if (result == FS_OK && store->losses) {
+		worker->waiter = mem_must_zalloc(sizeof(*worker->waiter));
+		losses_register(store->losses, worker->waiter, seg_reader_fd(worker->reader));
+	}
+	if (result != FS_OK) {
+		int error = errno;
+
 		store_worker_destroy(worker);
+		*out = NULL;
+		errno = error;
+	}
 	return result;
 }
 
 void store_worker_destroy(struct store_worker *worker)
 {
 	must(worker->magic == WORKER_MAGIC && worker->pending == 0);
+	if (worker->waiter) {
+		losses_unregister(worker->context.store->losses, worker->waiter);
+		mem_free(worker->waiter);
+	}
+	sketch_fini(&worker->sketch);
 	if (worker->reader) {
 		reads_stop(&worker->reads);
 		seg_reader_destroy(worker->reader);
@@ -186,6 +202,7 @@ static void worker_account_reads(struct store_worker *worker)
 void store_worker_flush(struct store_worker *worker)
 {
 	if (worker->reader) {
+		parked_flush(worker);
 		seg_reader_set_patience(worker->reader, timeout_us(worker) * 1000);
 		seg_reader_flush(worker->reader);
 		worker_arm_timer(worker);
@@ -201,6 +218,7 @@ void store_worker_poll(struct store_worker *worker)
 
 	if (!worker->reader)
 		return;
+	parked_poll(worker);
 	worker_poll_ready(worker);
 	seg_reader_poll(worker->reader);
 	if (worker->timer_armed && worker->now_us >= worker->timer_due_us &&

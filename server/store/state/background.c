@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 #define IDLE_MS 20
 
@@ -53,7 +54,7 @@ int background_start(struct background *background, const char *name, void (*beg
 	background->step = step;
 	background->context = context;
 	background->threaded = true;
-	errno = pthread_create(&background->thread, NULL, background_run, background);
+	errno = thread_start(&background->thread, background_run, background);
 	if (errno == 0)
 		return FS_OK;
 	background->threaded = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/store/state/restart.h"
+#include "server/store/state/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,21 +10,13 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/store/state/ids.h"
+#include "server/store/state/ids_note.h"
+#include "server/store/state/instance.h"
+#include "server/store/state/losses.h"
+#include "server/store/state/recount.h"
 
-#define FILE_SUFFIX ".state"
-#define RESTART_PATH_BYTES 8300 /* of --state-dir and the name of the flash */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_BYTES 40 /* 36 characters and zeros */
-
-/* The store's part of the file. Times are the boot-time clock's. */
-struct saved_store {
-	uint8_t uuid[16]; /* of the flash */
-	uint64_t attach_epoch; /* of the run that ended */
-	char boot_id[BOOT_ID_BYTES];
-	uint64_t stopped_us, origin_us;
-	uint64_t flush_cas;
-	uint64_t flush_at; /* the store's second of a pending flush_all, 0: none */
-};
 
 /* A word for /metrics; a text for the log and "stats flash", where a figure may follow. */
 static const struct {
@@ -48,6 +40,19 @@ static const struct {
 	[STORE_START_DOWNTIME] = { "downtime", "cold: the stop was longer ago than --restart-max-downtime" },
 	[STORE_START_OPTIONS] = { "options", "cold: --tag-bits or --clock-mode has changed" },
 	[STORE_START_MEMORY] = { "memory", "cold: the index needs more memory than -m leaves" },
+	[STORE_START_TRUNCATED] = { "truncated", "cold: the end of the flash file was cut off" },
+	[STORE_START_ATTACHED] = { "attached", "warm: by the region that the last run has left" },
+	[STORE_START_REGION_NONE] = { "region_none", "cold: --region-dir has no region of the last run" },
+	[STORE_START_REGION_VERSION] = { "region_version", "cold: the region has another format version" },
+	[STORE_START_REGION_LAYOUT] = { "region_layout",
+					"cold: the region has other sizes: flash, segments or -m have changed" },
+	[STORE_START_REGION_COPY] = { "region_copy", "cold: the region is a copy" },
+	[STORE_START_REGION_DAMAGED] = { "region_damaged", "cold: the region is damaged" },
+	[STORE_START_REGION_OTHER_FLASH] = { "region_other_flash", "cold: the region belongs to another flash" },
+	[STORE_START_REGION_OTHER_RUN] = { "region_other_run", "cold: the region is of an earlier run" },
+	[STORE_START_REBUILT] = { "rebuilt", "warm: the index is rebuilt from flash and journal" },
+	[STORE_START_NO_JOURNAL] = { "no_journal", "cold: there is no journal of the last run" },
+	[STORE_START_JOURNAL] = { "journal", "cold: the journal is damaged, or can't be written" },
 };
 
 const char *store_start_word(enum store_start start)
@@ -56,24 +61,26 @@ const char *store_start_word(enum store_start start)
 	return starts[start].word;
 }
 
-static void tell(struct store *store, enum store_start start, const char *more)
+void restart_tell(struct store *store, enum store_start start, const char *more)
 {
 	must(start < sizeof(starts) / sizeof(starts[0]));
 	store->start = start;
 	snprintf(store->start_text, sizeof(store->start_text), "%s%s%s", starts[start].text, more[0] ? ": " : "", more);
 }
 
-/* The state file has the name of the flash, so that two daemons may share a state directory. */
-static void state_path(const struct store *store, char out[RESTART_PATH_BYTES])
+bool restart_is_warm(const struct store *store)
 {
-	const char *slash = strrchr(store->flash_path, '/');
-
-	snprintf(out, RESTART_PATH_BYTES, "%s/%s" FILE_SUFFIX, store->config.state_dir,
-		 slash ? slash + 1 : store->flash_path);
+	return store->start == STORE_START_WARM || store->start == STORE_START_ATTACHED ||
+	       store->start == STORE_START_REBUILT;
 }
 
-/* Fills in the identity of this boot of the machine. False: it can't be read. */
-static bool boot_id(const struct store *store, char out[BOOT_ID_BYTES])
+/* The state file has the name of the flash, so that two daemons may share a state directory. */
+static void state_path(const struct store *store, char out[INSTANCE_PATH_BYTES])
+{
+	instance_state_path(store->config.state_dir, store->flash_path, out);
+}
+
+bool restart_boot_id(const struct store *store, char *out)
 {
 	ssize_t length;
 	int fd;
@@ -108,23 +115,22 @@ static bool may_load(struct store *store, const struct seg_info *info)
 		start = STORE_START_OFF;
 	if (!store->config.state_dir)
 		start = STORE_START_NO_STATE_DIR;
-	tell(store, start, "");
+	restart_tell(store, start, "");
 	return start == STORE_START_WARM;
 }
 
-static bool judge_downtime(struct store *store, const struct saved_store *saved)
+void restart_judge_downtime(struct store *store, uint64_t stopped_us, uint64_t origin_us)
 {
 	uint64_t now_us = clk_now_us(store->clock), most_us = store->config.restart_max_downtime_us;
 	char more[80];
 
-	if (now_us < saved->stopped_us || saved->origin_us > saved->stopped_us)
-		tell(store, STORE_START_CLOCK, "");
-	else if (now_us - saved->stopped_us > most_us) {
-		snprintf(more, sizeof(more), "%.1f s of %.1f s", (double)(now_us - saved->stopped_us) / 1e6,
+	if (now_us < stopped_us || !store_time_is_sound(stopped_us, origin_us))
+		restart_tell(store, STORE_START_CLOCK, "");
+	else if (now_us - stopped_us > most_us) {
+		snprintf(more, sizeof(more), "%.1f s of %.1f s", (double)(now_us - stopped_us) / 1e6,
 			 (double)most_us / 1e6);
-		tell(store, STORE_START_DOWNTIME, more);
+		restart_tell(store, STORE_START_DOWNTIME, more);
 	}
-	return store->start == STORE_START_WARM;
 }
 
 static bool judge_head(struct store *store, const struct seg_info *info, const struct saved_store *saved)
@@ -132,14 +138,16 @@ static bool judge_head(struct store *store, const struct seg_info *info, const s
 	char boot[BOOT_ID_BYTES];
 
 	if (memcmp(saved->uuid, info->uuid, sizeof(saved->uuid)) != 0)
-		tell(store, STORE_START_OTHER_FLASH, "");
-	else if (saved->attach_epoch + 1 != info->attach_epoch)
-		tell(store, STORE_START_OTHER_START, "");
-	else if (!boot_id(store, boot) || memcmp(saved->boot_id, boot, sizeof(boot)) != 0)
-		tell(store, STORE_START_BOOT, "");
-	else if (saved->flush_cas >= atomic_load(&store->cas_next) || saved->flush_at > UINT32_MAX)
-		tell(store, STORE_START_DAMAGED, "");
-	return store->start == STORE_START_WARM && judge_downtime(store, saved);
+		restart_tell(store, STORE_START_OTHER_FLASH, "");
+	else if (saved->attach_epoch != info->attach_epoch)
+		restart_tell(store, STORE_START_OTHER_START, "");
+	else if (!restart_boot_id(store, boot) || memcmp(saved->boot_id, boot, sizeof(boot)) != 0)
+		restart_tell(store, STORE_START_BOOT, "");
+	else if (saved->flush_cas >= info->cas_end || saved->flush_at > UINT32_MAX)
+		restart_tell(store, STORE_START_DAMAGED, "");
+	else
+		restart_judge_downtime(store, saved->stopped_us, saved->origin_us);
+	return store->start == STORE_START_WARM;
 }
 
 /* Tells why reading the file has failed with this code. */
@@ -149,18 +157,21 @@ static void tell_failure(struct store *store, int code)
 
 	switch (code) {
 	case FS_ENOTFOUND:
-		return tell(store, STORE_START_NO_FILE, "");
+		return restart_tell(store, STORE_START_NO_FILE, "");
 	case FS_EVERSION:
-		return tell(store, STORE_START_VERSION, "");
+		return restart_tell(store, STORE_START_VERSION, "");
 	case FS_ECORRUPT:
 	case FS_ESHORT:
-		return tell(store, STORE_START_DAMAGED, "");
+		return restart_tell(store, STORE_START_DAMAGED, "");
 	case FS_EINVAL:
-		return tell(store, STORE_START_OPTIONS, "");
+		return restart_tell(store, STORE_START_OPTIONS, "");
+	case FS_EFULL:
+		return restart_tell(store, STORE_START_LAYOUT, "");
 	case FS_ERANGE:
-		return tell(store, STORE_START_MEMORY, "");
+		return restart_tell(store, STORE_START_MEMORY, "");
 	default:
-		return tell(store, STORE_START_UNREADABLE, code == FS_ESYS ? strerror(error) : fs_strerror(code));
+		return restart_tell(store, STORE_START_UNREADABLE,
+				    code == FS_ESYS ? strerror(error) : fs_strerror(code));
 	}
 }
 
@@ -196,11 +207,13 @@ enum restart restart_load(struct store *store)
 	struct parts_reader *reader = NULL;
 	enum restart restart = RESTART_COLD;
 	struct saved_store saved;
-	char path[RESTART_PATH_BYTES];
+	char path[INSTANCE_PATH_BYTES];
 	struct seg_info info;
 	int result;
 
 	seg_get_info(store->segments, &info);
+	if (store->config.region_dir && !(store->config.state_dir && info.found == SEG_FOUND_CLEAN))
+		return RESTART_COLD; /* there is no state to load, and the region's answer says why the start is cold */
 	if (!may_load(store, &info))
 		return RESTART_COLD;
 	store->load_us = clk_now_us(store->clock);
@@ -214,6 +227,8 @@ enum restart restart_load(struct store *store)
 	}
 	if (result != FS_OK)
 		tell_failure(store, result);
+	else if (store->start == STORE_START_WARM && !seg_file_is_whole(store->segments))
+		restart_tell(store, STORE_START_TRUNCATED, "");
 	parts_close(reader);
 	if (store->start != STORE_START_WARM)
 		return restart;
@@ -222,33 +237,82 @@ enum restart restart_load(struct store *store)
 	return RESTART_WARM;
 }
 
+void store_claim(struct store *store, const char *name)
+{
+	const struct store_config *config = &store->config;
+	const char *folder = config->state_dir ? config->state_dir : config->region_dir;
+	char path[INSTANCE_PATH_BYTES];
+
+	if (folder)
+		instance_note(folder, config->region_dir, name, config->flash_path ? config->flash_path : "");
+	if (config->state_dir)
+		ids_note_open(store, config->state_dir, name);
+	/* The note may be of no run with this flash. */
+	if (!store->without_flash[0])
+		return;
+	if (config->region_dir)
+		instance_remove_region(config->region_dir, store->flash_path);
+	if (!config->state_dir)
+		return;
+	instance_remove_journal(config->state_dir, store->flash_path);
+	state_path(store, path);
+	if (parts_remove(path) != FS_OK)
+		log_warn("flash: %s can't be removed: %s", path, strerror(errno));
+}
+
 void restart_refuse(struct store *store, enum store_start why)
 {
 	store->origin_us = store->opened_us;
-	atomic_store(&store->flush_cas, atomic_load(&store->cas_next) - 1);
 	atomic_store(&store->flush_at, 0);
-	tell(store, why, "");
+	restart_tell(store, why, "");
 }
 
-void restart_consume(struct store *store)
+/* Ids go on behind those of all earlier lives, and what is older than a cold start is gone. */
+static FS_MUST_CHECK int reserve_ids(struct store *store)
 {
-	char path[RESTART_PATH_BYTES];
+	uint64_t mark = atomic_load(&store->flush_cas);
+	int result = ids_open(store);
+
+	if (result == FS_OK && restart_is_warm(store))
+		atomic_store(&store->flush_cas, mark);
+	if (result == FS_OK)
+		kept_flush_mark(store, atomic_load(&store->flush_cas));
+	return result;
+}
+
+static void tell_start(const struct store *store)
+{
 	struct fidx_status index;
 
 	fidx_get_status(store->index, &index);
-	if (store->start == STORE_START_WARM && seg_keep(store->segments) != FS_OK)
-		log_warn("flash: its superblock can't be written: flashield-inspect will miss objects of earlier runs");
-	if (store->start == STORE_START_WARM)
+	if (store->start == STORE_START_ATTACHED)
+		log_notice(
+			"flash: warm start from the region of the last run, attached in %.3f s; its objects are being counted",
+			(double)store->load_us / 1e6);
+	else if (restart_is_warm(store) && store->start != STORE_START_REBUILT)
 		log_notice("flash: warm start, with %" PRIu64 " objects, loaded in %.3f s",
 			   index.used + index.extents_used - index.ghosts, (double)store->load_us / 1e6);
 	else if (store->start != STORE_START_NO_STATE_DIR && store->start != STORE_START_OFF)
 		log_notice("flash: %s", store->start_text);
+}
+
+int restart_take_over(struct store *store)
+{
+	char path[INSTANCE_PATH_BYTES];
+	int result = attach_take_over(store);
+
+	if (result == FS_OK)
+		result = reserve_ids(store);
+	if (result != FS_OK)
+		return result;
+	tell_start(store);
 	if (!store->config.state_dir || store->start == STORE_START_OTHER_FLASH)
-		return;
+		return FS_OK;
 	state_path(store, path);
 	/* The epoch has made the file invalid already; it only takes room. */
 	if (parts_remove(path) != FS_OK)
 		log_warn("flash: %s can't be removed: %s", path, strerror(errno));
+	return FS_OK;
 }
 
 /* ---- the stop -------------------------------------------------------------------------------- */
@@ -264,11 +328,11 @@ static int save_parts(struct store *store, const char *path)
 	seg_get_info(store->segments, &info);
 	memcpy(saved.uuid, info.uuid, sizeof(saved.uuid));
 	saved.attach_epoch = info.attach_epoch;
-	saved.stopped_us = clk_now_us(store->clock);
+	saved.stopped_us = store->ended_us ? store->ended_us : clk_now_us(store->clock);
 	saved.origin_us = store->origin_us;
 	saved.flush_cas = atomic_load(&store->flush_cas);
 	saved.flush_at = atomic_load(&store->flush_at);
-	if (!boot_id(store, saved.boot_id))
+	if (!restart_boot_id(store, saved.boot_id))
 		return FS_ESYS;
 	result = parts_create(&writer, path);
 	if (result != FS_OK)
@@ -281,24 +345,40 @@ static int save_parts(struct store *store, const char *path)
 
 bool store_save(struct store *store)
 {
-	char path[RESTART_PATH_BYTES];
+	char path[INSTANCE_PATH_BYTES];
 	uint64_t began_us = clk_now_us(store->clock);
 	int result;
 
-	if (!store->index || !store->config.state_dir || store->config.restart_max_downtime_us == 0)
+	kept_alive(store);
+	ids_note_end(store);
+	if (!store->index)
+		return false;
+	ids_return(store);
+	if (!store->config.state_dir || store->config.restart_max_downtime_us == 0)
 		return false;
 	store_apply_due_flush(store, store_now_seconds(store, began_us));
+	if (losses_rebuild_again(store)) {
+		losses_settle(store);
+		log_notice(
+			"flash: the rebuild of the index is not over; the next start begins it again, without the objects of memory");
+		return false;
+	}
 	state_path(store, path);
+	losses_settle(store); /* it may raise the epoch, which the file names */
+	recount_finish(store);
 	result = seg_offline(store->segments) ? FS_EOFFLINE : save_parts(store, path);
 	if (result == FS_OK)
 		result = seg_end_clean(store->segments);
 	if (result != FS_OK) {
-		log_warn("flash: its state can't be saved in %s, so the next start is cold: %s",
-			 store->config.state_dir, result == FS_ESYS ? strerror(errno) : fs_strerror(result));
+		log_warn("flash: its state can't be saved in %s, so the next start is %s: %s", store->config.state_dir,
+			 store->config.region_dir ? "as after a kill" : "cold",
+			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		/* Where the mark may be there after all, there is no file that it could make valid. */
 		(void)!parts_remove(path);
 		return false;
 	}
+	fault_kill(FAULT_killed_in_save);
+	kept_end(store);
 	log_info("flash: its state is saved in %s, in %.3f s", store->config.state_dir,
 		 (double)(clk_now_us(store->clock) - began_us) / 1e6);
 	return true;

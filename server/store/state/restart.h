@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Objects on flash over a clean stop. At the stop the segment table, the index and a few fields of the store are written
- * into a file of the state directory, and then the superblock gets its clean mark. The next start raises the attach
- * epoch and erases the mark before it reads the file, so that no file is ever used twice; it uses the file only if
- * everything that the two share agrees, and starts cold otherwise (enum store_start).
+ * into a file of the state directory, and then the superblock gets its clean mark. The next start uses the file only if
+ * everything that the two share agrees, and starts cold otherwise (enum store_start). It raises the attach epoch and
+ * erases the mark before it serves clients, so that no file is ever used twice.
  *
- *   stop    state file durable -> clean mark durable
- *   start   epoch raised and mark erased, durable (seg_open) -> file judged and read -> file removed -> first command
+ *   stop    state file durable -> clean mark durable -> region invalid
+ *   start   region judged (attach.h) -> else file judged and read -> else journal judged (losses.h) -> epoch raised and
+ *           mark erased, durable -> file removed -> this run's journal begun -> first command
+ *
+ * A start changes nothing on flash or in a valid region before it has judged everything. A further source of state is
+ * one more call beside attach_load and restart_load in open_index (store.c).
  *
  * Why nothing stale comes back: a slot is cleared before the command that makes it invalid is answered, so the index as
  * it stands when the last worker has ended leads to valid objects alone. What DRAM held is lost. Expiries, a pending
@@ -20,6 +24,18 @@
 
 #include "server/store/state/state.h"
 
+#define BOOT_ID_BYTES 40 /* 36 characters and zeros */
+
+/* The store's part of the file (PARTS_STORE). Times are the boot-time clock's. */
+struct saved_store {
+	uint8_t uuid[16]; /* of the flash */
+	uint64_t attach_epoch; /* of the run that ended */
+	char boot_id[BOOT_ID_BYTES];
+	uint64_t stopped_us, origin_us;
+	uint64_t flush_cas;
+	uint64_t flush_at; /* the store's second of a pending flush_all, 0: none */
+};
+
 enum restart {
 	RESTART_COLD, /* index and segments are as they were: empty */
 	RESTART_SPOILT, /* they are filled in part, and have to be made anew */
@@ -28,12 +44,24 @@ enum restart {
 
 /* Returns a start in a word, for /metrics. Static storage. Any thread. */
 const char *store_start_word(enum store_start start);
-/* Loads what the last run has left, if it may: segments, index, and the store's own fields. Fills store->start; logs
-   nothing. index and segments are just opened, the configuration is the store's. */
+/* Loads what the state file has, if it may: segments, index, and the store's own fields. Fills store->start, unless the
+   region's answer stands; logs nothing. index and segments are empty, the configuration is the store's. */
 enum restart restart_load(struct store *store);
-/* The store starts cold for this reason after all, although restart_load was right with the file. */
+/* The store starts cold for this reason after all, although restart_load or attach_load was right with what it found. */
 void restart_refuse(struct store *store, enum store_start why);
-/* Removes the state file, notes a warm start in the superblock, and logs how the flash starts. A file of another flash stays. After restart_load. */
-void restart_consume(struct store *store);
+/* Takes flash and region over, reserves the first CAS ids, removes the state file, and logs how the flash starts. A file
+   of another flash stays. After restart_load and attach_load. FS_OK, or a code of seg_take_over and seg_reserve_cas. */
+FS_MUST_CHECK int restart_take_over(struct store *store);
+
+/* ---- what attach.c shares ---------------------------------------------------------------------- */
+
+/* Sets store->start and its text; more may be "". */
+void restart_tell(struct store *store, enum store_start start, const char *more);
+/* Does the flash start with objects of the last run? */
+bool restart_is_warm(const struct store *store);
+/* Fills in the identity of this boot of the machine, of BOOT_ID_BYTES. False: it can't be read. */
+FS_MUST_CHECK bool restart_boot_id(const struct store *store, char *out);
+/* Tells why not, if the last run ended too long ago, or at a time to come. */
+void restart_judge_downtime(struct store *store, uint64_t stopped_us, uint64_t origin_us);
 
 #endif

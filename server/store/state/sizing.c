@@ -9,6 +9,7 @@
 #define SEGMENTS_WANTED_MAX 16000u
 #define SEGMENT_SHARE 8u /* of -m: the largest default segment; an operator may choose a quarter */
 #define TABLE_SHARE 16u /* of -m, for the table of segments */
+#define CROSSINGS_FLASH 128u /* times -m: with more flash than that, objects are large and their pages many */
 #define SEGMENTS_LEAST 8u /* of a small flash, so that FIFO order means something */
 #define SEGMENT_MIB (1ull << 20)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
@@ -22,7 +23,8 @@ static uint64_t whole_pages(uint64_t bytes)
 /* Enough segments that none gets too large; fewer where their table would be much of a small memory. */
 static uint64_t sizing_segments_wanted(uint64_t memory)
 {
-	uint64_t each = seg_region_bytes(2) - seg_region_bytes(1), most = memory / TABLE_SHARE / each;
+	uint64_t each = seg_region_bytes(2, 0, false) - seg_region_bytes(1, 0, false),
+		 most = memory / TABLE_SHARE / each;
 
 	return most < SEGMENTS_WANTED_MAX ? most : SEGMENTS_WANTED_MAX;
 }
@@ -114,18 +116,21 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES ||
 	    out->segment_bytes > memory / 4) {
 		snprintf(reason, 256,
-			 "segment-size %llu: accepted are %u to %llu bytes (a quarter of -m, at most 512m)",
-			 (unsigned long long)out->segment_bytes, SEG_MIN_BYTES, (unsigned long long)(memory / 4));
+			 "segment-size %llu KiB: accepted are %u KiB to %llu KiB (a quarter of -m, at most %llu MiB)",
+			 (unsigned long long)(out->segment_bytes >> 10), SEG_MIN_BYTES >> 10,
+			 (unsigned long long)((memory / 4 < SEG_MAX_BYTES ? memory / 4 : SEG_MAX_BYTES) >> 10),
+			 (unsigned long long)SEG_MAX_BYTES >> 20);
 		return FS_ERANGE;
 	}
 	out->segments = seg_count_for(out->flash_used, out->segment_bytes); /* at most SEG_MAX_SEGMENTS */
 	if (out->flash_used > SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB)
 		out->flash_used = SEG_MAX_SEGMENTS * out->segment_bytes + SEGMENT_MIB;
 	if (out->segments < 2) {
-		snprintf(reason, 256, "flash-size %llu: at least two segments of %llu bytes must fit",
-			 (unsigned long long)out->flash_used, (unsigned long long)out->segment_bytes);
+		snprintf(reason, 256, "flash-size %llu KiB: at least two segments of %llu KiB must fit",
+			 (unsigned long long)(out->flash_used >> 10), (unsigned long long)(out->segment_bytes >> 10));
 		return FS_ERANGE;
 	}
+	out->crossings = out->flash_used / CROSSINGS_FLASH <= memory;
 	sizing_index(config, out);
 	return FS_OK;
 }

@@ -21,6 +21,7 @@
 #include "base/metrics/counters.h"
 #include "base/region.h"
 #include "base/rng.h"
+#include "server/store/state/changed.h"
 #include "server/store/state/window.h"
 #include "server/store/store.h"
 
@@ -51,6 +52,9 @@ struct stripe {
 	uint32_t candidates; /* linked items with ITEM_CANDIDATE, none of which is in a plan */
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
+
+struct kept; /* attach.h */
+struct ids_note; /* ids_note.h */
 
 /* A thread's own share of the state: accounts in batches, randomness, an eviction hand. That thread alone touches
    it. */
@@ -102,7 +106,19 @@ enum store_start {
 	STORE_START_CLOCK,
 	STORE_START_DOWNTIME,
 	STORE_START_OPTIONS,
-	STORE_START_MEMORY
+	STORE_START_MEMORY,
+	STORE_START_TRUNCATED,
+	STORE_START_ATTACHED, /* warm, by the region of a run that was killed */
+	STORE_START_REGION_NONE,
+	STORE_START_REGION_VERSION,
+	STORE_START_REGION_LAYOUT,
+	STORE_START_REGION_COPY,
+	STORE_START_REGION_DAMAGED,
+	STORE_START_REGION_OTHER_FLASH,
+	STORE_START_REGION_OTHER_RUN,
+	STORE_START_REBUILT, /* from segments and journal */
+	STORE_START_NO_JOURNAL,
+	STORE_START_JOURNAL
 };
 
 /* Fields without a comment are constant after open. Atomics are written as said, and read by any thread. */
@@ -119,13 +135,21 @@ struct store {
 	const struct clk *clock;
 	uint64_t origin_us; /* the clock's reading at the store's first second, which a warm start takes over */
 	uint64_t opened_us; /* the same when this process opened the store */
+	uint64_t ended_us; /* the same when store_save_items was called; 0: not yet. The main thread's */
 	uint64_t hash_seed;
 	uint32_t stripe_count;
 	struct stripe *stripes;
 	struct region *region;
+	enum region_found region_found; /* of the file in --region-dir; NONE without */
+	struct kept *kept; /* attach.h: in the region. NULL without flash */
 	struct fidx *index; /* NULL without flash, as is segments */
 	struct segments *segments;
 	struct clf *classifier; /* NULL without flash */
+	struct losses *losses; /* losses.h; NULL without --journal=sync */
+	struct ids_note *ids_note; /* NULL until store_claim, and without --state-dir */
+	struct rebuild *rebuild; /* cleaner/rebuild.c; NULL: none is under way. The cleaner's */
+	uint32_t rebuild_segments; /* of the rebuild, if there was one; constant after open, like nothing of the next */
+	_Atomic uint32_t rebuilt_segments; /* walked by it; written by the cleaner */
 	char flash_path[4096];
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is used, or none was given */
 	enum store_start start; /* restart.c fills in both */
@@ -140,6 +164,7 @@ struct store {
 	_Atomic int64_t
 		account_batch; /* the most by which a context's item_bytes may be off; follows from memory_limit */
 	struct classes *classes; /* dram/classes.h */
+	struct copies *copies; /* dram/copies.c */
 
 	/* struct store_crawler; any thread */
 	_Atomic bool crawler_enabled;
@@ -150,6 +175,8 @@ struct store {
 	_Atomic unsigned flushing; /* flushes between reading the newest id and publishing it */
 	_Atomic uint32_t flush_at; /* the store's second of a pending flush_all, 0 = none */
 	_Atomic uint64_t cas_reserved; /* ids below may be given; the cleaner raises it */
+	struct changed_keys *_Atomic changed; /* while saved objects are loaded; else NULL. Read under a stripe */
+	_Atomic uint64_t cas_beyond; /* ids from there on may be given without a reserve (ids.h); UINT64_MAX: none */
 
 	/* A line that each change writes: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;
@@ -170,6 +197,8 @@ struct store {
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted. Both: the cleaner */
 	_Atomic uint64_t excess_bytes; /* resident memory over its limit, taken off the budget; the keeper */
 	_Atomic uint64_t reader_bytes; /* of the workers' reads and lookups; each adds its own */
+	_Atomic uint64_t loader_bytes; /* of the loader's; its own */
+	_Atomic uint64_t losses_bytes; /* of the journal, and of a rebuild from it; any thread */
 	_Atomic uint64_t resident_bytes; /* as last read; the keeper */
 
 	_Alignas(CACHE_LINE) struct windows windows; /* bytes written; a lock of its own */
@@ -177,6 +206,7 @@ struct store {
 	struct keeper *keeper; /* cleaner/keeper.c */
 	struct crawl_position crawl, pass; /* the crawl that was asked for; the one that goes on by itself. Keeper */
 	struct cleaner *cleaner; /* cleaner/cleaner.c */
+	struct item_loader *loader; /* cleaner/load_items.c */
 	/* Memory is short, or there is work: keeper and cleaner look at once. Any thread, any lock but a leaf held. */
 	void (*wake)(struct store *store);
 };
@@ -194,6 +224,13 @@ _Static_assert(offsetof(struct store, cas_next) / CACHE_LINE != offsetof(struct 
 static inline uint32_t store_now_seconds(const struct store *store, uint64_t now_us)
 {
 	return (uint32_t)((now_us - store->origin_us) / 1000000) + SECOND_ZERO;
+}
+
+/* May a store with this origin have had that reading of the clock? The origin may lie before the clock's beginning, by
+   which it wraps around (losses_take_times). */
+static inline bool store_time_is_sound(uint64_t at_us, uint64_t origin_us)
+{
+	return (at_us - origin_us) / 1000000 <= UINT32_MAX - SECOND_ZERO;
 }
 
 /* Carries out a flush_all that is pending for the second `at`, if that has come. For store_apply_due_flush alone. */
@@ -240,12 +277,22 @@ static inline bool store_alive(const struct store *store, uint32_t expiry, uint6
 	       cas > atomic_load_explicit(&store->flush_cas, memory_order_acquire);
 }
 
-/* Returns a new id, greater than all before. Any thread. */
+/* Returns the bytes of the region's areas whose size never changes: the store's own, and the segment table's. */
+static inline uint64_t store_region_fixed_bytes(const struct store *store)
+{
+	return region_most(store->region, REGION_STORE) + region_most(store->region, REGION_SEGMENTS);
+}
+
+/* Returns an id to give in place of this one, which is not reserved. For store_next_cas alone. */
+uint64_t store_next_cas_beyond(struct store *store, uint64_t cas);
+
+/* Returns a new id, greater than all before. Any thread; never waits for the device. */
 static inline uint64_t store_next_cas(struct store *store)
 {
 	uint64_t cas = atomic_fetch_add(&store->cas_next, 1);
 
-	must(cas < atomic_load_explicit(&store->cas_reserved, memory_order_relaxed));
+	if (__builtin_expect(cas >= atomic_load_explicit(&store->cas_reserved, memory_order_relaxed), 0))
+		return store_next_cas_beyond(store, cas);
 	return cas;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store's seconds, and flush_all. */
-#include "server/store/state/state.h"
-
-#define RELATIVE_EXPTIME_MAX (60 * 60 * 24 * 30)
+#include "server/store/state/attach.h"
+#include "server/store/state/losses.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
@@ -15,7 +14,7 @@ uint32_t store_expiry(const struct store *store, int64_t exptime)
 	if (exptime < 0)
 		return ITEM_EXPIRED_ALWAYS;
 	now = store_now_seconds(store, clk_now_us(store->clock));
-	at = exptime > RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
+	at = exptime > STORE_RELATIVE_EXPTIME_MAX ? exptime - clk_wall_seconds() + now : exptime + now;
 	if (at <= (int64_t)ITEM_EXPIRED_ALWAYS)
 		return ITEM_EXPIRED_ALWAYS;
 	return at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
@@ -29,27 +28,44 @@ static void store_flush_now(struct store *store)
 
 	atomic_fetch_add(&store->flushing, 1);
 	mark = atomic_load(&store->cas_next) - 1;
+	kept_flush_mark(store, mark);
+	if (store->losses)
+		losses_flushed(store, mark);
+	fault_kill(FAULT_killed_in_flush);
 	old = atomic_load(&store->flush_cas);
 	while (old < mark && !atomic_compare_exchange_weak(&store->flush_cas, &old, mark))
 		;
 	atomic_fetch_sub(&store->flushing, 1);
+	fault_kill(FAULT_killed_in_flush);
 }
 
 void store_apply_flush(struct store *store, uint32_t at, uint32_t now_seconds)
 {
-	if (now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0))
+	const uint32_t due = at;
+
+	if (now_seconds >= at && atomic_compare_exchange_strong(&store->flush_at, &at, 0)) {
 		store_flush_now(store);
+		kept_flush_done(store, due);
+	}
 }
 
 void store_flush_all(struct store *store, int64_t exptime)
 {
 	ctr_add(CTR_cmd_flush, 1);
 	if (exptime > 0) {
-		atomic_store(&store->flush_at, store_expiry(store, exptime));
-		return;
+		uint32_t at = store_expiry(store, exptime);
+		uint32_t now = store_now_seconds(store, clk_now_us(store->clock));
+
+		kept_flush_at(store, at);
+		if (store->losses)
+			losses_flush_at(store, at > now ? at - now : 0);
+		atomic_store(&store->flush_at, at);
+	} else {
+		/* A pending one is dropped when this one is in force: a kill in between loses neither. */
+		store_flush_now(store);
+		kept_flush_at(store, 0);
+		atomic_store(&store->flush_at, 0);
 	}
-	atomic_store(&store->flush_at, 0);
-	store_flush_now(store);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------- */

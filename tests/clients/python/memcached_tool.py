@@ -67,7 +67,7 @@ with checks.part("sizes"):
 
 with checks.part("keys"):
     code, out, error = run("keys")
-    keys = set(re.findall(rb"^key=(\S+) exp=-?\d+ la=\d+ cas=\d+ fetch=(?:yes|no) cls=\d+ size=\d+$", out, re.M))
+    keys = set(re.findall(rb"^key=(\S+) exp=-?\d+ la=\d+ cas=\d+ fetch=(?:yes|no) cls=\d+ size=\d+(?: flags=\d+)?$", out, re.M))
     checks.true("every line", len(keys) == len([line for line in out.splitlines() if line]), out[:300])
     for i in range(200):
         checks.true(f"key-{i} is listed", b"key-%d" % i in keys)

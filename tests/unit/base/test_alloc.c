@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/resident.h"
 #include "tests/unit/base/base_test.h"
 
@@ -196,11 +197,41 @@ static void what_is_allocated_is_in_no_core(void **state)
 	}
 }
 
+/* What may fail does, each kind of it; what may not fail doesn't ask. */
+static void refused_memory_is_null(void **state)
+{
+	char *memory = mem_alloc(100);
+
+	(void)state;
+#ifndef FS_FAULTS
+	mem_free(memory);
+	skip();
+#endif
+	assert_non_null(memory);
+	memory[99] = 'm';
+	fault_arm(FAULT_memory_alloc, FAULT_ALWAYS, 0);
+	fault_arm(FAULT_memory_map, FAULT_ALWAYS, 0);
+	assert_null(mem_alloc(1));
+	assert_null(mem_zalloc(1));
+	assert_null(mem_aligned(64, 64));
+	assert_null(mem_map(4096));
+	assert_null(mem_reserve(4096));
+	assert_null(mem_realloc(memory, 200)); /* which stays as it is */
+	assert_int_equal(memory[99], 'm');
+	mem_free(memory);
+	memory = mem_must_zalloc(100);
+	assert_int_equal(memory[99], 0);
+	mem_free(memory);
+	assert_int_equal(fault_fired(FAULT_memory_alloc), 4);
+	fault_disarm_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_and_static_data_are_in_cores),
 		cmocka_unit_test(what_is_allocated_is_in_no_core),
+		cmocka_unit_test(refused_memory_is_null),
 		cmocka_unit_test(a_map_of_nothing_is_null),
 		cmocka_unit_test(an_allocation_costs_at_least_its_size),
 		cmocka_unit_test(a_cost_is_what_the_allocator_gives),

@@ -206,11 +206,36 @@ static void to_a_sink_outside_of_the_journal(void)
 	log_event(LOG_LEVEL_WARN, "event", NULL, "on a terminal");
 }
 
-static void what_does_not_go_to_the_journal_goes_to_no_sink(void **state)
+static void a_sink_takes_lines_outside_of_the_journal_too(void **state)
 {
 	(void)state;
 	assert_int_equal(run_in_child(to_a_sink_outside_of_the_journal, text, sizeof(text)), 0);
-	assert_string_equal(text, "warning: on a terminal\n");
+	assert_string_equal(text, "[4 on a terminal to_a_sink_outside_of_the_journal event]\n");
+}
+
+static void with_times(void)
+{
+	log_set_times(true);
+	log_error("x");
+	in_the_journal();
+	log_leave_journal();
+	log_error("no journal any more");
+}
+
+static void lines_outside_of_the_journal_can_have_the_time(void **state)
+{
+	unsigned year, month, day, hour, minute, second, thousandth;
+	char end[16] = "";
+
+	(void)state;
+	assert_int_equal(run_in_child(with_times, text, sizeof(text)), 0);
+	assert_int_equal(sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u.%3uZ %15[^\n]", &year, &month, &day, &hour, &minute,
+				&second, &thousandth, end),
+			 8);
+	assert_true(year >= 2024 && month >= 1 && month <= 12 && day <= 31 && hour < 24 && minute < 60);
+	assert_string_equal(end, "error: x");
+	assert_null(strstr(text, "<3>"));
+	assert_non_null(strstr(text, "Z error: no journal any more\n"));
 }
 
 static void another_journal(void)
@@ -248,8 +273,9 @@ int main(void)
 		cmocka_unit_test(a_place_writes_only_so_many_lines),
 		cmocka_unit_test(what_was_left_out_is_counted),
 		cmocka_unit_test(the_journals_lines_go_to_a_sink_while_it_takes_them),
-		cmocka_unit_test(what_does_not_go_to_the_journal_goes_to_no_sink),
+		cmocka_unit_test(a_sink_takes_lines_outside_of_the_journal_too),
 		cmocka_unit_test(a_journal_that_is_not_standard_error_does_not_count),
+		cmocka_unit_test(lines_outside_of_the_journal_can_have_the_time),
 		cmocka_unit_test(every_code_has_a_text),
 	};
 

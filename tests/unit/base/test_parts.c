@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -197,6 +199,31 @@ static void a_writer_that_fails_leaves_the_old_file(void **state)
 	assert_int_equal(read_all(), FS_OK);
 }
 
+/* A full file system is told before the end, too. */
+static void a_writer_knows_whether_all_is_well(void **state)
+{
+	struct parts_writer *writer;
+	struct rlimit old, small;
+
+	(void)state;
+	assert_int_equal(parts_create(&writer, path), FS_OK);
+	assert_true(parts_healthy(writer));
+	parts_sync(writer);
+	assert_true(parts_healthy(writer));
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 64;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	parts_put(writer, PARTS_STORE, 0, many, sizeof(many));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_false(parts_healthy(writer));
+	parts_sync(writer);
+	assert_int_equal(parts_finish(writer), FS_ESYS);
+	assert_int_equal(errno, EFBIG);
+	assert_int_not_equal(access(path_new, F_OK), 0);
+}
+
 static void what_an_interrupted_writer_left_is_replaced(void **state)
 {
 	int fd = open(path_new, O_WRONLY | O_CREAT, 0600);
@@ -225,6 +252,42 @@ static void both_names_are_removed(void **state)
 	assert_int_equal(parts_remove(path), FS_OK);
 }
 
+/* A part that finds no room is taken back, with those before it if need be, and the file is whole all the same. */
+static void a_part_without_room_is_taken_back(void **state)
+{
+	struct rlimit limit, small;
+	struct parts_writer *writer;
+	struct parts_mark mark;
+	static char large[3000];
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = limit;
+	small.rlim_cur = 2500;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(parts_create(&writer, path), FS_OK);
+	parts_put(writer, PARTS_STORE, 0, few, sizeof(few) - 1);
+	parts_put(writer, PARTS_FILTER, SEGMENT_NUMBER, many, sizeof(many));
+	mark = parts_mark(writer);
+	assert_false(parts_lacks_room(writer));
+	assert_int_equal(parts_reached(writer), mark.bytes);
+	parts_put(writer, PARTS_TABLE, 0, large, sizeof(large));
+	assert_true(parts_lacks_room(writer));
+	assert_int_equal(parts_reached(writer), 2500);
+	parts_put(writer, PARTS_TABLE, 1, few, 1); /* does nothing */
+	parts_cut(writer, &mark);
+	assert_false(parts_lacks_room(writer));
+	assert_true(parts_healthy(writer));
+	parts_put(writer, PARTS_EXTENTS, 0, NULL, 0);
+	parts_end(writer);
+	parts_cut(writer, &mark); /* the end too */
+	parts_put(writer, PARTS_EXTENTS, 0, NULL, 0);
+	assert_int_equal(parts_finish(writer), FS_OK);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(read_all(), FS_OK);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_file, remove_file)
@@ -235,8 +298,10 @@ int main(void)
 		TEST(another_part_is_no_part),
 		TEST(what_is_no_file_is_not_read),
 		TEST(a_writer_that_fails_leaves_the_old_file),
+		TEST(a_writer_knows_whether_all_is_well),
 		TEST(what_an_interrupted_writer_left_is_replaced),
 		TEST(both_names_are_removed),
+		TEST(a_part_without_room_is_taken_back),
 	};
 
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fault.h"
 #include "base/region.h"
 #include "tests/unit/base/base_test.h"
 
@@ -49,7 +50,7 @@ static void an_area_that_may_have_nothing_is_null(void **state)
 
 static void areas_are_aligned_zeroed_and_apart(void **state)
 {
-	uint64_t most[REGION_AREAS] = { 1, 100, 4096, 65, 1, 5000000, 12 };
+	uint64_t most[REGION_AREAS] = { 1, 100, 4096, 4096, 65, 1, 5000000, 12 };
 	struct region *region;
 
 	(void)state;
@@ -64,7 +65,7 @@ static void areas_are_aligned_zeroed_and_apart(void **state)
 			assert_int_equal(area[i], 0);
 		memset(area, a + 1, most[a]);
 	}
-	assert_in_range(region_bytes(region), 5000000 + 6 * 4096, 5000000 + 7 * 4096);
+	assert_in_range(region_bytes(region), 5000000 + 7 * 4096, 5000000 + 8 * 4096);
 	for (int a = 0; a < REGION_AREAS; a++) {
 		const unsigned char *area = region_area(region, (enum region_area)a);
 
@@ -116,11 +117,38 @@ static void an_area_without_memory_reads_as_zeros(void **state)
 	region_destroy(region);
 }
 
+static void an_area_that_is_refused_stays_as_it_was(void **state)
+{
+	const uint64_t most[REGION_AREAS] = { [REGION_TABLE_1] = 1 << 20 };
+	struct region *region;
+	uint8_t *area;
+
+	(void)state;
+#ifndef FS_FAULTS
+	skip();
+#endif
+	fault_arm(FAULT_memory_map, FAULT_ALWAYS, 0);
+	assert_int_equal(region_create(&region, most), FS_ENOMEM);
+	assert_null(region);
+	fault_disarm_all();
+	assert_int_equal(region_create(&region, most), FS_OK);
+	area = region_area(region, REGION_TABLE_1);
+	assert_int_equal(region_commit(region, REGION_TABLE_1, 4096), FS_OK);
+	area[4095] = 7;
+	fault_arm(FAULT_region_commit, FAULT_ALWAYS, 0);
+	assert_int_equal(region_commit(region, REGION_TABLE_1, 8192), FS_ENOMEM);
+	fault_disarm_all();
+	assert_int_equal(region_bytes(region), 4096);
+	assert_int_equal(area[4095], 7);
+	region_destroy(region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_than_there_is_fails),
 		cmocka_unit_test(an_area_gets_no_more_than_its_most),
+		cmocka_unit_test(an_area_that_is_refused_stays_as_it_was),
 		cmocka_unit_test(an_area_that_may_have_nothing_is_null),
 		cmocka_unit_test(areas_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(an_area_grows_where_it_is),

@@ -31,6 +31,8 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		"or an endurance: 1200TBW/5y (0.1 to 100 years), 1DWPD of the flash or 1DWPD/1920g of a drive (0.000001 to 1000 "
 		"DWPD)\n");
 	expect_refusal("--hot-fraction 1.01", NULL, 64, "--hot-fraction: \"1.01\" is not a number from 0 to 1\n");
+	expect_refusal("--promote hot", NULL, 64, "--promote: \"hot\" is not one of off sketch lru\n");
+	expect_refusal("--promote-share 0", NULL, 64, "--promote-share: \"0\" is not a number from 0.001 to 0.5\n");
 	expect_refusal("--hot-fraction nan", NULL, 64, "--hot-fraction: \"nan\" is not a number from 0 to 1\n");
 	expect_refusal("-a 8", NULL, 64, "-a/--unix-mask: \"8\" is not an octal number from 0 to 777\n");
 	expect_refusal("--clock-mode fifo", NULL, 64, "--clock-mode: \"fifo\" is not one of lru mfu\n");
@@ -91,6 +93,52 @@ static void a_line_may_be_of_any_length(void **state)
 	expect_refusal("--config @", text, 64, "@:2: the line is not \"name = value\"\n");
 }
 
+/* A UDP port that is given alone is the TCP port too. */
+static void udp_port_alone(void **state)
+{
+	const struct {
+		const char *options;
+		int port, udp_port;
+	} cases[] = {
+		{ "-U 5000", 5000, 5000 },     { "-U -1", -1, -1 },     { "-U 0", 11211, 0 },
+		{ "-U 5000 -p 0", 0, 5000 },   { "-p -1 -U 5", -1, 5 }, { "-U -1 -p 11211", 11211, -1 },
+		{ "-U -1 -p 5000", 5000, -1 }, { "-p 5000", 5000, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct loaded loaded;
+
+		load(&loaded, cases[i].options, NULL);
+		assert_int_equal(loaded.rc, FS_OK);
+		assert_int_equal(loaded.conf.port, cases[i].port);
+		assert_int_equal(loaded.conf.udp_port, cases[i].udp_port);
+		unload(&loaded);
+	}
+	expect_refusal("-U -2", NULL, 64, "-U/--udp-port: \"-2\" is not a whole number from -1 to 65535\n");
+}
+
+static void versions_compare_by_their_numbers(void **state)
+{
+	const struct {
+		const char *version;
+		bool from_40;
+	} cases[] = {
+		{ "1.6.18", false },    { "1.6.39", false }, { "1.6.40", true }, { "1.6.45", true },
+		{ "1.6.100", true },    { "1.5.99", false }, { "1.10.0", true }, { "2.0.0", true },
+		{ "0.9.99", false },    { "1.6", false },    { "text", false },  { "-1.6.40", false },
+		{ "1.6.40-rc1", true },
+	};
+	struct conf conf = { 0 };
+
+	(void)state;
+	assert_false(conf_compat_from(&conf, 0));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		conf.compat_version = (char *)(uintptr_t)cases[i].version;
+		assert_int_equal(conf_compat_from(&conf, 40), cases[i].from_40);
+	}
+}
+
 static void defaults_are_memcacheds(void **state)
 {
 	struct loaded loaded;
@@ -133,10 +181,16 @@ static void our_defaults(void **state)
 	assert_int_equal(conf.flash_write_limit, 0);
 	assert_int_equal(conf.flash_read_timeout_us, 1000000);
 	assert_int_equal(conf.restart_max_downtime_us, 60000000);
+	assert_int_equal(conf.journal, CONF_JOURNAL_OFF);
 	assert_null(conf.state_dir);
 	assert_int_equal(conf.app_delimiter, ':');
 	assert_true(conf.hot_fraction > 0.69 && conf.hot_fraction < 0.71);
+	assert_int_equal(conf.promote, CONF_PROMOTE_OFF);
+	assert_true(conf.promote_share > 0.019 && conf.promote_share < 0.021);
+	assert_int_equal(conf.promote_width, 256);
+	assert_true(conf.promote_threshold > 0.18 && conf.promote_threshold < 0.2);
 	assert_int_equal(conf.filter_bits, CONF_AUTO);
+	assert_int_equal(conf.filter, CONF_FILTER_BLOOM);
 	assert_int_equal(conf.tag_bits, CONF_AUTO);
 	assert_int_equal(conf.hash_functions, 16);
 	assert_int_equal(conf.placement, CONF_PLACEMENT_SWEEP);
@@ -281,6 +335,11 @@ static void help_version_and_sample_end_the_start(void **state)
 	assert_string_equal(loaded.out, "memcached 1.6.18\n");
 	assert_string_equal(loaded.err, "flashield " FS_VERSION "\n");
 	unload(&loaded);
+	conf_set_build("commit 1234\n");
+	load(&loaded, "-V", NULL);
+	assert_string_equal(loaded.err, "flashield " FS_VERSION "\ncommit 1234\n");
+	unload(&loaded);
+	conf_set_build(NULL);
 	load(&loaded, "-t 0 -V --compat-version 1.5.22 --nonsense", NULL); /* tells the version that was asked for */
 	assert_string_equal(loaded.out, "memcached 1.5.22\n");
 	unload(&loaded);
@@ -401,14 +460,48 @@ static void describe_tells_what_set_takes(void **state)
 	conf_free(&conf);
 }
 
+/* An error line can be followed: both bounds that it names are taken, in the units that it names. */
+static void check_bounds(void *context, const struct conf_option *option, const char *value)
+{
+	struct conf *conf = context;
+	char why[512], low[64] = "", high[64] = "";
+	const char *range;
+
+	(void)value;
+	if (option->type == CONF_TYPE_STRING || option->type == CONF_TYPE_FLAG || option->type == CONF_TYPE_CHAR ||
+	    option->type == CONF_TYPE_ENUM)
+		return;
+	assert_int_equal(conf_set(conf, option->name, "banana", why, sizeof(why)), FS_EINVAL);
+	range = strstr(why, " from ");
+	assert_non_null(range);
+	assert_int_equal(sscanf(range, " from %63s to %63[^, ]", low, high), 2);
+	assert_int_equal(conf_set(conf, option->name, low, why, sizeof(why)), FS_OK);
+	assert_int_equal(conf_set(conf, option->name, high, why, sizeof(why)), FS_OK);
+}
+
+static void the_bounds_of_an_error_line_are_taken(void **state)
+{
+	struct conf conf, other;
+
+	(void)state;
+	conf_init(&conf);
+	conf_init(&other);
+	conf_describe(&conf, check_bounds, &other);
+	conf_free(&other);
+	conf_free(&conf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_bounds_of_an_error_line_are_taken),
 		cmocka_unit_test(a_bad_value_is_named_with_what_is_accepted),
 		cmocka_unit_test(unknown_options_end_as_in_memcached),
 		cmocka_unit_test(mistakes_in_the_file_name_file_and_line),
 		cmocka_unit_test(a_line_may_be_of_any_length),
 		cmocka_unit_test(defaults_are_memcacheds),
+		cmocka_unit_test(udp_port_alone),
+		cmocka_unit_test(versions_compare_by_their_numbers),
 		cmocka_unit_test(our_defaults),
 		cmocka_unit_test(every_type_is_read_from_the_command_line),
 		cmocka_unit_test(the_file_takes_the_same_names),

@@ -17,7 +17,8 @@ struct dev_queue {
 	struct dev_io *done;
 };
 
-static int ram_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+/* Returns the bytes read, or a negative errno. */
+static int64_t read_some(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
 {
 	struct ram_device *ram = (struct ram_device *)dev;
 
@@ -32,36 +33,68 @@ static int ram_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offs
 		((uint8_t *)buffer)[ram->flip_at - offset] ^= 1;
 		ram->flip_at = 0;
 	}
-	return 0;
+	return ram_faulty_read(ram, buffer, bytes);
 }
 
-static int ram_write(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset)
+/* A short read ends it: behind a device's end comes nothing. */
+static int ram_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int64_t done = read_some(dev, buffer, bytes, offset);
+
+	return done < 0 ? (int)done : (uint64_t)done < bytes ? -EIO : 0;
+}
+
+/* Returns the bytes written, or a negative errno. */
+static int64_t write_some(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset)
 {
 	struct ram_device *ram = (struct ram_device *)dev;
 
 	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
 	ram->writes++;
+	if (ram->on_write)
+		ram->on_write(ram, buffer, bytes, offset);
 	if (ram->fail_writes)
 		return -EIO;
 	if (offset + bytes > ram->limit || offset + bytes > dev->bytes)
 		return -ENOSPC;
 	for (uint64_t at = 0; at < bytes; at += SEG_PAGE) {
 		if (ram->power == 0) {
-			memcpy(ram->bytes + offset + at, (const uint8_t *)buffer + at, SEG_PAGE / 2);
+			memcpy(ram->bytes + offset, buffer, at + SEG_PAGE / 2);
 			ram->fail_writes = true;
 			return -EIO;
 		}
 		if (ram->power != UINT64_MAX)
 			ram->power--;
-		memcpy(ram->bytes + offset + at, (const uint8_t *)buffer + at, SEG_PAGE);
+	}
+	return ram_faulty_write(ram, buffer, bytes, offset);
+}
+
+/* What is left of a short write is written too. */
+static int ram_write(struct dev *dev, const void *buffer, uint64_t bytes, uint64_t offset)
+{
+	while (bytes > 0) {
+		int64_t done = write_some(dev, buffer, bytes, offset);
+
+		if (done < 0)
+			return (int)done;
+		done -= done % SEG_PAGE;
+		if (done == 0)
+			return -EIO;
+		buffer = (const uint8_t *)buffer + done;
+		offset += (uint64_t)done;
+		bytes -= (uint64_t)done;
 	}
 	return 0;
 }
 
 static int ram_flush(struct dev *dev)
 {
-	((struct ram_device *)dev)->flushes++;
-	return ((struct ram_device *)dev)->fail_writes ? -EIO : 0;
+	struct ram_device *ram = (struct ram_device *)dev;
+
+	ram->flushes++;
+	if (!ram->fail_writes && ram->on_flush)
+		ram->on_flush(ram);
+	return ram->fail_writes ? -EIO : ram_faulty_flush(ram);
 }
 
 static int ram_discard(struct dev *dev, uint64_t offset, uint64_t bytes)
@@ -111,7 +144,10 @@ static uint64_t due_ns(struct ram_device *ram, const struct dev_io *io)
 	now_ns = clk_now_ns(ram->clock);
 	if (ram->busy_until_ns < now_ns)
 		ram->busy_until_ns = now_ns;
-	return ram->busy_until_ns += ram->service_ns;
+	ram->busy_until_ns += ram->service_ns;
+	if (ram_fault_fires(ram, RAM_FAULT_read_late))
+		ram->busy_until_ns += ram->faults.late_ns;
+	return ram->busy_until_ns;
 }
 
 static bool is_due(const struct ram_device *ram, const struct dev_io *io)
@@ -121,13 +157,10 @@ static bool is_due(const struct ram_device *ram, const struct dev_io *io)
 
 static int64_t perform(struct ram_device *ram, struct dev_io *io)
 {
-	int error;
-
 	if (io->nowait && ram->again)
 		return -EAGAIN;
-	error = io->write ? ram_write(&ram->dev, io->buffer, io->bytes, io->offset)
-			  : ram_read(&ram->dev, io->buffer, io->bytes, io->offset);
-	return error ? error : (int64_t)io->bytes;
+	return io->write ? write_some(&ram->dev, io->buffer, io->bytes, io->offset)
+			 : read_some(&ram->dev, io->buffer, io->bytes, io->offset);
 }
 
 static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
@@ -181,6 +214,7 @@ static void ram_close(struct dev *dev)
 {
 	struct ram_device *ram = (struct ram_device *)dev;
 
+	ram_faults_fini(ram);
 	if (!ram->keep)
 		mem_free(ram->bytes);
 	mem_free(ram);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device in memory that misbehaves on request: loses power after so many pages written (the one
+ * A device in memory that misbehaves on request. ram_faults.h has the faults that happen at a given request; the fields
+ * here are states of the whole device. It loses power after so many pages written (the one
  * in progress torn in its middle), fails reads or writes, runs full, answers EAGAIN, completes
  * requests in reverse order, is as slow as a clock says.
  */
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "segments/device_internal.h"
+#include "tests/unit/devices/ram_faults.h"
 
 struct ram_device {
 	struct dev dev;
@@ -33,8 +35,12 @@ struct ram_device {
 		slow_clock; /* is moved on by slow_us in each read that its caller waits for; NULL: these take no time */
 	uint64_t slow_us;
 	uint64_t flip_at; /* the next read of this byte returns it with one bit flipped; 0: none */
+	/* Called before a write and after a flush; NULL: nothing. */
+	void (*on_write)(struct ram_device *ram, const void *buffer, uint64_t bytes, uint64_t offset);
+	void (*on_flush)(struct ram_device *ram);
 	uint64_t reads, writes, flushes, discards;
 	uint64_t largest_discard;
+	struct ram_faults faults; /* by name and countdown */
 };
 
 /* A device of that many bytes over memory (or fresh zeros when NULL). */

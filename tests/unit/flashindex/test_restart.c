@@ -234,10 +234,32 @@ static void another_layout_of_slots_is_refused(void **state)
 	fixture_open(&other, BUCKETS, SEGMENTS);
 	assert_int_equal(load(&other, run->sequence), FS_EINVAL);
 	close_other(&other);
+	/* Numbers that take another bit, and one segment less. */
 	other = new_index(0, 16);
-	fixture_open(&other, BUCKETS, SEGMENTS + 1);
-	assert_int_equal(load(&other, run->sequence), FS_EINVAL);
+	fixture_open(&other, BUCKETS, SEGMENTS + 2);
+	assert_int_equal(load(&other, run->sequence), FS_EFULL);
 	close_other(&other);
+	other = new_index(0, 16);
+	fixture_open(&other, BUCKETS, SEGMENTS - 1);
+	assert_int_equal(load(&other, run->sequence), FS_EFULL);
+	close_other(&other);
+}
+
+static void an_index_of_more_segments_takes_it(void **state)
+{
+	struct run *run = *state;
+	uint64_t used = status_of(run->f.index).used;
+	struct fixture other = new_index(0, 16);
+
+	save(run);
+	other.config.buckets = BUCKETS / 2;
+	other.config.segments = SEGMENTS + 1;
+	other.config.seed = test_seed();
+	assert_int_equal(fixture_try(&other), FS_OK);
+	assert_int_equal(load(&other, run->sequence), FS_OK);
+	assert_true(fidx_verify(other.index));
+	assert_int_equal(status_of(other.index).used, used);
+	fixture_close(&other);
 }
 
 static void too_large_a_table_is_refused(void **state)
@@ -379,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(all_is_found_and_counted_again),    TEST(slots_of_a_segment_that_is_gone_are_dropped),
 		TEST(the_first_table_need_not_be_live),  TEST(another_layout_of_slots_is_refused),
+		TEST(the_first_table_need_not_be_live),  TEST(an_index_of_more_segments_takes_it),
 		TEST(too_large_a_table_is_refused),      TEST(other_sequences_are_refused),
 		TEST(a_slot_out_of_range_is_refused),    TEST(a_function_that_is_not_in_use_is_refused),
 		TEST(an_extent_out_of_range_is_refused), TEST(a_broken_filter_is_none),

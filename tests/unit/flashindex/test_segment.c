@@ -128,6 +128,55 @@ static void test_a_filter_goes_with_its_segment(void **state)
 	fixture_close(&f);
 }
 
+/* Without its filter a segment's slots are all possible; with it, those of its own keys still are. */
+static void test_a_filter_may_come_later(void **state)
+{
+	struct fixture f = { .config = { .filter_bits = 16, .tag_bits = 2 } };
+	struct fidx_match out[FIDX_MAX_MATCHES];
+	struct fidx_key keys[100], others[200];
+	unsigned false_before = 0, false_after = 0;
+	uint64_t hashes[100];
+	size_t length;
+	void *unit;
+
+	(void)state;
+	fixture_open(&f, 10, 2);
+	open_segment(&f, 0, 100);
+	for (unsigned i = 0; i < 100; i++) {
+		keys[i] = key_next(&f);
+		hashes[i] = keys[i].hash;
+		(void)!fidx_insert(f.index, &keys[i], 0, i % 16, 0, FIDX_DROP_NONE);
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		others[i] = key_next(&f);
+		false_before += fidx_lookup(f.index, &others[i], out);
+	}
+	assert_true(fidx_lacks_filter(f.index, 0));
+	assert_false(fidx_lacks_filter(f.index, 1));
+	assert_true(status_of(f.index).filter_false_positive == 1);
+	assert_false(fidx_give_filter(f.index, 0, mem_must_zalloc(72), 72)); /* no trailer */
+	assert_true(fidx_lacks_filter(f.index, 0));
+	unit = fidx_filter_build(f.index, hashes, 100, &length);
+	assert_true(fidx_give_filter(f.index, 0, unit, length));
+	assert_false(fidx_lacks_filter(f.index, 0));
+	for (unsigned i = 0; i < 100; i++) {
+		struct fidx_match own = match_of(0, SEQ, i % 16);
+		bool there = false;
+
+		for (unsigned m = fidx_lookup(f.index, &keys[i], out); m-- > 0;)
+			there |= fidx_same(&out[m], &own);
+		assert_true(there);
+	}
+	for (unsigned i = 0; i < 200; i++)
+		false_after += fidx_lookup(f.index, &others[i], out);
+	assert_true(false_before > 100 && false_after < false_before / 10);
+	assert_true(status_of(f.index).filter_false_positive < 0.01);
+	fidx_segment_close(f.index, 0);
+	assert_int_equal(status_of(f.index).filter_bytes, 0);
+	fidx_sweep(f.index, 0);
+	fixture_close(&f);
+}
+
 static void test_a_segment_may_come_back_in_another_table(void **state)
 {
 	struct fixture f = { .config = { .buckets_most = 50 } };
@@ -168,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_a_sweep_takes_one_segments_slots_alone),
 		cmocka_unit_test(test_each_slot_leaves_the_sums_once),
 		cmocka_unit_test(test_a_filter_goes_with_its_segment),
+		cmocka_unit_test(test_a_filter_may_come_later),
 		cmocka_unit_test(test_a_segment_may_come_back_in_another_table),
 		cmocka_unit_test(test_closed_segments_have_no_slots),
 	};

@@ -78,17 +78,22 @@ static struct rng own_rng(struct world *w)
 	return rng;
 }
 
+static void *make_filter(struct world *w, const struct fidx_key *keys, unsigned n, size_t *length)
+{
+	uint64_t hashes[PERMANENT];
+
+	for (unsigned i = 0; i < n; i++)
+		hashes[i] = keys[i].hash;
+	return fidx_filter_build(w->f.index, hashes, n, length);
+}
+
 /* A segment with a filter over the keys that are to go into it. */
 static void open_with_filter(struct world *w, uint32_t segment, uint64_t sequence, const struct fidx_key *keys,
 			     unsigned n)
 {
-	uint64_t hashes[PERMANENT];
 	size_t length;
-	void *unit;
+	void *unit = make_filter(w, keys, n, &length);
 
-	for (unsigned i = 0; i < n; i++)
-		hashes[i] = keys[i].hash;
-	unit = fidx_filter_build(w->f.index, hashes, n, &length);
 	fidx_segment_open(w->f.index, segment, 0, sequence, 100, unit, length);
 }
 
@@ -116,18 +121,18 @@ static void *run_reader(void *arg)
 	return NULL;
 }
 
-/* The keys of segment 0, which stays. */
+/* The keys of segment 0, which stays. It gets its filter later. */
 static void insert_permanent(struct world *w, unsigned n)
 {
 	w->permanents = n;
 	for (unsigned i = 0; i < n; i++)
 		w->permanent[i] = key_next(&w->f);
-	open_with_filter(w, 0, 5, w->permanent, n);
+	fidx_segment_open(w->f.index, 0, 0, 5, 100, NULL, 0);
 	for (unsigned i = 0; i < n; i++)
 		(void)!fidx_insert(w->f.index, &w->permanent[i], 0, i % 16, i % 4, FIDX_DROP_COLDEST);
 }
 
-/* A segment that comes, is filled, and goes. */
+/* A segment that comes, is filled, and goes. In one of the rounds segment 0 gets its filter. */
 static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 {
 	uint32_t segment = 1 + round % 3;
@@ -136,6 +141,12 @@ static void live_a_segment(struct world *w, unsigned round, unsigned churn)
 
 	for (unsigned i = 0; i < churn; i++)
 		keys[i] = key_next(&w->f);
+	if (round == 5) {
+		size_t length;
+		void *unit = make_filter(w, w->permanent, w->permanents, &length);
+
+		assert_true(fidx_give_filter(w->f.index, 0, unit, length));
+	}
 	open_with_filter(w, segment, 100 + round, keys, churn);
 	for (unsigned i = 0; i < churn; i++)
 		(void)!fidx_insert(w->f.index, &keys[i], segment, i % 16, i % 4, FIDX_DROP_COLDEST);

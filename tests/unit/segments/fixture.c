@@ -17,9 +17,10 @@ static void configure(struct flash *flash, const char *path, uint64_t bytes, uin
 		.flash_bytes = bytes,
 		.segment_bytes = segment_bytes,
 		.functions = functions,
+		.crossings = true,
 		.error_budget = 4,
 	};
-	flash->table = mem_must_zalloc(seg_region_bytes(seg_count_for(bytes, segment_bytes) + 1));
+	flash->table = mem_must_zalloc(seg_region_bytes(seg_count_for(bytes, segment_bytes) + 1, segment_bytes, true));
 }
 
 int flash_open_on(struct flash *flash, struct ram_device *ram, uint64_t segment_bytes, unsigned functions)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "tests/unit/segments/fixture.h"
 
 #define PAGES 300u /* more than one call of aio_submit takes */
@@ -123,6 +124,20 @@ static void a_depth_that_the_kernel_refuses_gives_no_queue(void **state)
 		assert_true(aio_queue_create(file, depths[i], -1, &queue) < 0);
 		assert_null(queue);
 	}
+}
+
+static void without_a_context_there_is_no_queue(void **state)
+{
+	struct dev_queue *queue;
+
+	(void)state;
+#ifndef FS_FAULTS
+	skip();
+#endif
+	fault_arm(FAULT_aio_setup, FAULT_ALWAYS, 0);
+	assert_int_equal(aio_queue_create(file, 8, -1, &queue), -EAGAIN);
+	fault_disarm_all();
+	assert_null(queue);
 }
 
 static void requests_for_no_open_file_are_refused(void **state)
@@ -288,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_depth_that_the_kernel_refuses_gives_no_queue),
+		cmocka_unit_test(without_a_context_there_is_no_queue),
 		cmocka_unit_test(requests_for_no_open_file_are_refused),
 		cmocka_unit_test(a_full_queue_refuses_and_takes_again_when_it_was_reaped),
 		cmocka_unit_test(a_read_beyond_the_end_is_short),

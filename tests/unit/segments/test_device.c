@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (64u << 10)
@@ -196,6 +197,49 @@ static void a_second_opener_is_refused(void **state)
 	unlink(path);
 }
 
+static struct seg_info look(uint64_t bytes, enum seg_found found)
+{
+	struct seg_config config = { .clock = clk_boot(),
+				     .path = path,
+				     .flash_bytes = bytes,
+				     .segment_bytes = SEGMENT,
+				     .functions = SEG_MAX_FUNCTIONS,
+				     .look_only = true };
+	void *table = mem_zalloc(seg_region_bytes(seg_count_for(bytes, SEGMENT), SEGMENT, false));
+	struct segments *seg;
+	struct seg_info info;
+
+	assert_int_equal(seg_look(&seg, &config, table), FS_OK);
+	seg_get_info(seg, &info);
+	assert_int_equal(info.found, found);
+	seg_close(seg);
+	mem_free(table);
+	return info;
+}
+
+static void a_look_takes_no_lock_and_makes_nothing(void **state)
+{
+	struct seg_info info, seen;
+	struct flash flash;
+
+	(void)state;
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	seg_get_info(flash.seg, &info);
+	seen = look(BYTES, SEG_FOUND_UNCLEAN);
+	assert_memory_equal(seen.uuid, info.uuid, sizeof(info.uuid));
+	assert_int_equal(seen.attach_epoch, info.attach_epoch);
+	flash_close(&flash);
+	look(2 * BYTES, SEG_FOUND_LAYOUT);
+	assert_int_equal(file_size(), BYTES);
+	assert_int_equal(truncate(path, 10000), 0); /* the second copy is cut off */
+	look(BYTES, SEG_FOUND_UNCLEAN);
+	assert_int_equal(file_size(), 10000);
+	assert_int_equal(truncate(path, 0), 0);
+	look(BYTES, SEG_FOUND_NONE);
+	assert_int_equal(file_size(), 0);
+	unlink(path);
+}
+
 /* The limit of a file's size stands for a full file system. */
 static void without_room_nothing_is_left_behind(void **state)
 {
@@ -217,6 +261,27 @@ static void without_room_nothing_is_left_behind(void **state)
 	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_ESYS);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(file_size(), 10000);
+	unlink(path);
+}
+
+static void a_flush_that_fails_ends_the_start(void **state)
+{
+	uint64_t first, end;
+	struct flash flash;
+
+	(void)state;
+#ifndef FS_FAULTS
+	skip();
+#endif
+	fault_arm(FAULT_device_flush_eio, FAULT_ALWAYS, 0);
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_EIO);
+	fault_disarm_all();
+	assert_int_equal(flash_open_file(&flash, path, BYTES, SEGMENT), FS_OK);
+	fault_arm(FAULT_device_flush_eio, FAULT_AFTER, 1);
+	assert_int_equal(seg_reserve_cas(flash.seg, 10, &first, &end), FS_EIO);
+	fault_disarm_all();
+	assert_int_equal(seg_reserve_cas(flash.seg, 10, &first, &end), FS_OK);
+	flash_close(&flash);
 	unlink(path);
 }
 
@@ -345,7 +410,9 @@ int main(void)
 		cmocka_unit_test(what_is_ours_or_empty_is_taken),
 		cmocka_unit_test(a_bad_configuration_touches_nothing),
 		cmocka_unit_test(a_second_opener_is_refused),
+		cmocka_unit_test(a_look_takes_no_lock_and_makes_nothing),
 		cmocka_unit_test(without_room_nothing_is_left_behind),
+		cmocka_unit_test(a_flush_that_fails_ends_the_start),
 		cmocka_unit_test(a_file_is_allocated_in_full),
 		cmocka_unit_test(a_short_file_grows_and_a_long_one_stays),
 		cmocka_unit_test(segments_pass_through_direct_io_and_the_page_cache),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preallocation: a file is made long enough and without holes, its pages stay, and after an error it is as it was. */
+/* Allocation: a file is made long enough and without holes, in pieces, and its pages stay; an error leaves what is made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -75,11 +75,25 @@ static void assert_whole(int fd, uint64_t bytes)
 	assert_true(state_of(fd).st_blocks * 512 >= (int64_t)bytes);
 }
 
+/* Makes it as an open and the cleaner do, in pieces of so many bytes. */
+static int allocate_by(int fd, uint64_t bytes, uint64_t piece)
+{
+	uint64_t allocated = 0, size;
+	int error = file_reserve(fd, bytes, &size);
+
+	while (error == 0 && allocated < bytes) {
+		uint64_t before = allocated;
+
+		error = file_allocate(fd, bytes, piece, &allocated);
+		assert_true(allocated % SEG_PAGE == 0 && allocated <= bytes);
+		assert_true(error != 0 || allocated > before || piece == 0);
+	}
+	return error;
+}
+
 static int preallocate(int fd, uint64_t bytes)
 {
-	const struct seg_config config = { .flash_bytes = bytes };
-
-	return file_preallocate(fd, &config);
+	return allocate_by(fd, bytes, bytes);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -100,8 +114,7 @@ static void a_file_that_cannot_be_written_is_left_alone(void **state)
 	close(fd);
 }
 
-/* The limit of a file's size stands for a file system that is full from the start. */
-static void without_room_the_file_has_its_old_size(void **state)
+static void over_the_limit_of_sizes_the_file_has_its_old_size(void **state)
 {
 	struct rlimit old, small = { BYTES / 2, BYTES / 2 };
 	int fd = empty_file();
@@ -121,22 +134,67 @@ static void without_room_the_file_has_its_old_size(void **state)
 	close(fd);
 }
 
-/* It runs full at the first write, or at a later one. */
-static void a_file_system_that_runs_full_leaves_the_old_size(void **state)
+/* Space is reserved first, and a file system that has none for all of it is told apart at once. */
+static void without_room_the_file_has_its_old_size(void **state)
+{
+	int fd = empty_file();
+	uint64_t size;
+
+	(void)state;
+#ifndef FS_FAULTS
+	close(fd);
+	skip();
+#endif
+	put(fd, 'd', 2 * SEG_PAGE, 0);
+	fault_arm(FAULT_device_file_full, FAULT_AFTER, 0);
+	assert_int_equal(file_reserve(fd, LONG_BYTES, &size), -ENOSPC);
+	assert_int_equal(state_of(fd).st_size, 2 * SEG_PAGE);
+	assert_filled(fd, 'd', 2 * SEG_PAGE, 0);
+	assert_int_equal(file_reserve(fd, LONG_BYTES, &size), 0);
+	assert_int_equal(size, 2 * SEG_PAGE);
+	fault_disarm_all();
+	close(fd);
+}
+
+static void only_reserved_the_file_has_its_old_size(void **state)
+{
+	int fd = empty_file();
+	uint64_t size, allocated = 0;
+
+	(void)state;
+	put(fd, 'd', 2 * SEG_PAGE, 0);
+	assert_int_equal(file_reserve(fd, LONG_BYTES, &size), 0);
+	assert_int_equal(state_of(fd).st_size, 2 * SEG_PAGE);
+	assert_int_equal(file_allocate(fd, LONG_BYTES, 0, &allocated), 0);
+	assert_int_equal(allocated, 2 * SEG_PAGE);
+	assert_int_equal(state_of(fd).st_size, 2 * SEG_PAGE);
+	close(fd);
+}
+
+/* Where nothing can be reserved it runs full at the first write, or at a later one, and goes on when there is room. */
+static void a_file_system_that_runs_full_keeps_what_is_made(void **state)
 {
 	(void)state;
 #ifndef FS_FAULTS
 	skip();
 #endif
 	for (uint64_t writes = 0; writes < 3; writes++) {
+		uint64_t allocated = 0, size;
 		int fd = empty_file();
 
 		put(fd, 'd', 2 * SEG_PAGE, 0);
+		fault_arm(FAULT_device_file_unreserved, FAULT_ALWAYS, 0);
+		assert_int_equal(file_reserve(fd, LONG_BYTES, &size), 0);
 		fault_arm(FAULT_device_file_full, FAULT_AFTER, writes);
-		assert_int_equal(preallocate(fd, LONG_BYTES), -ENOSPC);
+		assert_int_equal(file_allocate(fd, LONG_BYTES, LONG_BYTES, &allocated), -ENOSPC);
+		assert_int_equal(allocated, 2 * SEG_PAGE + writes * (4u << 20));
+		assert_int_equal(state_of(fd).st_size, allocated);
+		assert_int_equal(file_allocate(fd, LONG_BYTES, LONG_BYTES, &allocated), 0);
+		assert_int_equal(allocated, LONG_BYTES);
 		fault_disarm_all();
-		assert_int_equal(state_of(fd).st_size, 2 * SEG_PAGE);
 		assert_filled(fd, 'd', 2 * SEG_PAGE, 0);
+		assert_filled(fd, 0, LONG_BYTES - 2 * SEG_PAGE, 2 * SEG_PAGE);
+		assert_whole(fd, LONG_BYTES);
 		close(fd);
 	}
 }
@@ -236,40 +294,51 @@ static void a_longer_file_stays_as_long(void **state)
 	close(fd);
 }
 
-/* ---- progress -------------------------------------------------------------------------------- */
+/* ---- in pieces ------------------------------------------------------------------------------- */
 
-struct seen {
-	unsigned calls;
-	uint64_t bytes;
-};
-
-static void note_progress(void *context, uint64_t bytes, uint64_t of_bytes)
+/* Each piece begins where the last one ended, also when nothing but the file itself knows where that was. */
+static void pieces_of_any_size_make_the_same_file(void **state)
 {
-	struct seen *seen = context;
-
-	assert_int_equal(of_bytes, LONG_BYTES);
-	assert_true(bytes > seen->bytes && bytes <= of_bytes);
-	seen->bytes = bytes;
-	seen->calls++;
-}
-
-static void progress_rises_to_the_end_and_is_not_told_again(void **state)
-{
-	struct seen seen = { 0 };
-	const struct seg_config config = {
-		.flash_bytes = LONG_BYTES,
-		.progress = note_progress,
-		.progress_context = &seen,
-	};
-	int fd = empty_file();
+	static const uint64_t pieces[] = { SEG_PAGE, 3 * SEG_PAGE, BYTES - SEG_PAGE, BYTES, 2 * BYTES };
 
 	(void)state;
-	assert_int_equal(file_preallocate(fd, &config), 0);
-	assert_int_equal(seen.bytes, LONG_BYTES);
-	assert_in_range(seen.calls, 2, 20);
-	seen.calls = 0;
-	assert_int_equal(file_preallocate(fd, &config), 0); /* there is nothing to write */
-	assert_int_equal(seen.calls, 0);
+	for (unsigned n = 0; n < sizeof(pieces) / sizeof(pieces[0]); n++) {
+		int fd = empty_file();
+		uint64_t allocated;
+
+		put(fd, 'a', SEG_PAGE, 16 * SEG_PAGE);
+		put(fd, 'b', 100, 32 * SEG_PAGE + 50);
+		put(fd, 'c', SEG_PAGE + 1, 48 * SEG_PAGE - 1);
+		for (unsigned step = 0; step < BYTES / SEG_PAGE; step++) {
+			allocated = 0;
+			assert_int_equal(file_allocate(fd, BYTES, pieces[n], &allocated), 0);
+			if (allocated == BYTES)
+				break;
+		}
+		assert_int_equal(allocated, BYTES);
+		assert_int_equal(state_of(fd).st_size, BYTES);
+		assert_whole(fd, BYTES);
+		assert_filled(fd, 'a', SEG_PAGE, 16 * SEG_PAGE);
+		assert_filled(fd, 'b', 100, 32 * SEG_PAGE + 50);
+		assert_filled(fd, 'c', SEG_PAGE + 1, 48 * SEG_PAGE - 1);
+		assert_filled(fd, 0, 16 * SEG_PAGE, 0);
+		assert_int_equal(allocate_by(fd, 2 * BYTES, pieces[n]), 0);
+		assert_whole(fd, 2 * BYTES);
+		close(fd);
+	}
+}
+
+static void a_complete_file_is_not_written(void **state)
+{
+	uint64_t allocated = 0;
+	int fd = empty_file(), read_only;
+
+	(void)state;
+	assert_int_equal(preallocate(fd, BYTES), 0);
+	read_only = open(path, O_RDONLY);
+	assert_int_equal(file_allocate(read_only, BYTES, BYTES, &allocated), 0);
+	assert_int_equal(allocated, BYTES);
+	close(read_only);
 	close(fd);
 }
 
@@ -277,15 +346,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_that_cannot_be_written_is_left_alone),
+		cmocka_unit_test(over_the_limit_of_sizes_the_file_has_its_old_size),
 		cmocka_unit_test(without_room_the_file_has_its_old_size),
-		cmocka_unit_test(a_file_system_that_runs_full_leaves_the_old_size),
+		cmocka_unit_test(only_reserved_the_file_has_its_old_size),
+		cmocka_unit_test(a_file_system_that_runs_full_keeps_what_is_made),
 		cmocka_unit_test(a_hole_that_cannot_be_filled_is_an_error),
 		cmocka_unit_test(a_new_file_is_zeros_without_holes),
 		cmocka_unit_test(a_short_file_grows_and_its_pages_stay),
 		cmocka_unit_test(the_whole_pages_of_a_file_with_an_odd_end_stay),
 		cmocka_unit_test(holes_are_filled_and_data_is_kept),
 		cmocka_unit_test(a_longer_file_stays_as_long),
-		cmocka_unit_test(progress_rises_to_the_end_and_is_not_told_again),
+		cmocka_unit_test(pieces_of_any_size_make_the_same_file),
+		cmocka_unit_test(a_complete_file_is_not_written),
 	};
 
 	return cmocka_run_group_tests_name("device_file", tests, make_file, remove_file);

@@ -88,7 +88,7 @@ static struct seg_info info_of_seed(uint64_t seed)
 				     .segment_bytes = SEGMENT,
 				     .functions = 16,
 				     .seed = seed };
-	void *table = mem_must_zalloc(seg_region_bytes(8));
+	void *table = mem_must_zalloc(seg_region_bytes(8, 0, false));
 	struct segments *seg;
 	struct seg_info info;
 

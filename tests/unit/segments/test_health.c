@@ -111,12 +111,46 @@ static void the_log_names_corrupt_reads_once_a_minute(void **state)
 	flash_close(&flash);
 }
 
+/* A segment that was written says nothing about reads: the pauses grow while these fail again and again. A time without
+   failures ends that. */
+static void the_back_off_grows_while_reads_fail_though_segments_are_written(void **state)
+{
+	struct flash flash;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 10, SEGMENT, 16, NULL), FS_OK);
+	log_set_level(LOG_LEVEL_ERROR);
+	for (unsigned round = 0; round < 9; round++) {
+		uint64_t seconds = round < 6 ? 1u << round : 60;
+		uint32_t segment;
+		struct batch batch;
+
+		for (unsigned i = 0; i <= flash.config.error_budget; i++)
+			health_read_error(flash.seg, 5);
+		assert_true(is_offline(&flash, "a read failed"));
+		clk_scripted_advance(&flash.clock, seconds * 1000000 - 1000);
+		assert_false(health_online(flash.seg));
+		clk_scripted_advance(&flash.clock, 1000);
+		batch_make(&batch, 1, 100, 10, 20);
+		assert_int_equal(batch_write(&batch, &flash, &segment), FS_OK);
+		batch_fini(&batch);
+		assert_true(health_online(flash.seg));
+	}
+	clk_scripted_advance(&flash.clock, 61000000);
+	health_silent(flash.seg, 10);
+	clk_scripted_advance(&flash.clock, 1000000);
+	assert_true(health_online(flash.seg));
+	log_set_level(LOG_LEVEL_NOTICE);
+	flash_close(&flash);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(corrupt_reads_beyond_the_budget_take_the_device_offline),
 		cmocka_unit_test(corrupt_reads_far_apart_are_no_reason),
 		cmocka_unit_test(the_log_names_corrupt_reads_once_a_minute),
+		cmocka_unit_test(the_back_off_grows_while_reads_fail_though_segments_are_written),
 	};
 
 	return cmocka_run_group_tests_name("health", tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void ask(struct setup *setup, struct one *one, uint32_t n)
 	*one = (struct one){ .setup = setup, .n = n };
 	one->read.segment = setup->segment;
 	one->read.offset = setup->batch.plan.placed[n].offset;
-	one->read.length = seg_read_length(setup->flash.seg, setup->segment);
+	one->read.length = seg_read_length(setup->flash.seg, setup->segment, one->read.offset);
 	one->read.done = on_done;
 	one->read.context = one;
 	assert_true(seg_pin(setup->flash.seg, setup->segment, setup->sequence));

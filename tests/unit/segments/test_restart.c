@@ -89,6 +89,26 @@ static void restart(struct run *run)
 	open_again(run, SEGMENTS);
 }
 
+/* Returns a copy of the live segments' crossing maps; mem_free frees it. Some record of ours crosses a page. */
+static uint8_t *copy_of_maps(const struct run *run)
+{
+	uint64_t bytes = 2 * crossings_bytes(SEGMENT), crossing = 0;
+	uint8_t *copy = mem_must_zalloc(bytes);
+
+	for (uint64_t i = 0; i < bytes; i++) {
+		copy[i] = seg_crossings(run->flash.seg, 0)[i];
+		crossing += copy[i] != 0;
+	}
+	assert_true(crossing > 0);
+	return copy;
+}
+
+static void assert_maps(const struct run *run, const uint8_t *maps)
+{
+	for (uint64_t i = 0; i < 2 * crossings_bytes(SEGMENT); i++)
+		assert_int_equal(seg_crossings(run->flash.seg, 0)[i], maps[i]);
+}
+
 static enum seg_found found(const struct run *run)
 {
 	struct seg_info info;
@@ -139,8 +159,33 @@ static void another_layout_loses_the_mark(void **state)
 
 	assert_int_equal(seg_end_clean(run->flash.seg), FS_OK);
 	flash_close(&run->flash);
-	open_again(run, SEGMENTS + 1);
+	open_again(run, SEGMENTS - 1);
 	assert_int_equal(found(run), SEG_FOUND_LAYOUT);
+	flash_close(&run->flash);
+	open_again(run, SEGMENTS - 1);
+	assert_int_equal(found(run), SEG_FOUND_UNCLEAN);
+	/* Larger, but not after a clean end. */
+	flash_close(&run->flash);
+	open_again(run, SEGMENTS);
+	assert_int_equal(found(run), SEG_FOUND_LAYOUT);
+}
+
+static void a_larger_flash_is_the_same(void **state)
+{
+	struct run *run = *state;
+	struct seg_info before, after;
+
+	save(run);
+	seg_get_info(run->flash.seg, &before);
+	assert_int_equal(seg_end_clean(run->flash.seg), FS_OK);
+	flash_close(&run->flash);
+	open_again(run, SEGMENTS + 1);
+	seg_get_info(run->flash.seg, &after);
+	assert_int_equal(after.found, SEG_FOUND_CLEAN);
+	assert_int_equal(after.segments, SEGMENTS + 1);
+	assert_memory_equal(after.uuid, before.uuid, sizeof(before.uuid));
+	assert_int_equal(load(run), FS_OK);
+	assert_int_equal(status_of(run).total, SEGMENTS + 1);
 	flash_close(&run->flash);
 	open_again(run, SEGMENTS + 1);
 	assert_int_equal(found(run), SEG_FOUND_UNCLEAN);
@@ -187,19 +232,36 @@ static void segments_come_back(void **state)
 	assert_true(seg_oldest(run->flash.seg, &segment));
 	assert_int_equal(segment, 0);
 	assert_true(run->flash.seg->next_sequence > before.newest_sequence);
-	/* Readers of the flash learn how far back live segments may go; a cold start says none. */
-	assert_int_equal(run->flash.seg->super.first_epoch, 0);
-	assert_int_equal(seg_keep(run->flash.seg), FS_OK);
-	assert_int_equal(run->flash.seg->super.first_epoch, 1);
+}
+
+static void crossing_maps_are_loaded(void **state)
+{
+	struct run *run = *state;
+	uint8_t *maps = copy_of_maps(run);
+
+	save(run);
 	restart(run);
-	assert_int_equal(run->flash.seg->super.first_epoch, 0);
-	assert_int_equal(seg_keep(run->flash.seg), FS_OK);
-	assert_int_equal(run->flash.seg->super.first_epoch, 1);
+	assert_int_equal(load(run), FS_OK);
+	assert_maps(run, maps);
+	mem_free(maps);
+}
+
+/* Between a run with maps and one without: reads are as long as L says. */
+static void crossing_maps_may_be_missing(void **state)
+{
+	struct run *run = *state;
+
+	run->flash.seg->crossings_bytes = 0;
+	save(run);
 	restart(run);
-	flash_close(&run->flash);
-	open_again(run, SEGMENTS);
-	assert_int_equal(seg_keep(run->flash.seg), FS_OK);
-	assert_int_equal(run->flash.seg->super.first_epoch, run->flash.seg->super.attach_epoch - 1);
+	assert_int_equal(load(run), FS_OK);
+	for (uint64_t i = 0; i < SEGMENTS * crossings_bytes(SEGMENT); i++)
+		assert_int_equal(seg_crossings(run->flash.seg, 0)[i], 0xff);
+	save(run);
+	restart(run);
+	run->flash.seg->crossings_bytes = 0;
+	assert_int_equal(load(run), FS_OK);
+	assert_int_equal(seg_read_length(run->flash.seg, 0, SEG_PAGE), run->flash.seg->table->entry[0].longest_999);
 }
 
 static void only_live_ones_are_saved(void **state)
@@ -280,13 +342,130 @@ static void a_row_out_of_range_is_refused(void **state)
 	assert_int_equal(load(run), FS_OK);
 }
 
+/* ---- over a kill ------------------------------------------------------------------------------- */
+
+static void *table_of_the_killed(struct run *run)
+{
+	void *copy = mem_must_zalloc(seg_region_bytes(SEGMENTS, SEGMENT, true));
+
+	memcpy(copy, run->flash.table, seg_region_bytes(SEGMENTS, SEGMENT, true));
+	flash_close(&run->flash);
+	return copy;
+}
+
+static void look(struct run *run, void *table)
+{
+	run->flash.ram = ram_device_create(LAYOUT_SUPER_BYTES + SEGMENTS * SEGMENT, run->memory);
+	run->flash.config.device = &run->flash.ram->dev;
+	run->flash.table = table;
+	assert_int_equal(seg_look(&run->flash.seg, &run->flash.config, table), FS_OK);
+}
+
+static void a_look_writes_nothing(void **state)
+{
+	struct run *run = *state;
+	void *table = table_of_the_killed(run);
+	uint8_t *flash = mem_must_zalloc(BYTES);
+	struct seg_info info;
+
+	memcpy(flash, run->memory, BYTES);
+	look(run, table);
+	assert_int_equal(seg_attach(run->flash.seg), FS_OK);
+	assert_memory_equal(flash, run->memory, BYTES);
+	seg_get_info(run->flash.seg, &info);
+	assert_int_equal(info.attach_epoch, 1);
+	assert_int_equal(seg_take_over(run->flash.seg, true, 4711), FS_OK);
+	seg_get_info(run->flash.seg, &info);
+	assert_int_equal(info.attach_epoch, 2);
+	assert_int_equal(info.region_id, 4711);
+	mem_free(flash);
+}
+
+/* Readers of the flash learn how far back live segments may go; a cold start says none. */
+static void the_take_over_tells_since_when_segments_are_live(void **state)
+{
+	struct run *run = *state;
+
+	for (uint64_t turn = 0; turn < 3; turn++) {
+		look(run, table_of_the_killed(run));
+		assert_int_equal(seg_attach(run->flash.seg), FS_OK);
+		assert_int_equal(seg_take_over(run->flash.seg, turn < 2, 0), FS_OK);
+		assert_int_equal(run->flash.seg->super.first_epoch, turn < 2 ? 1 : 0);
+		assert_int_equal(run->flash.seg->super.attach_epoch, turn + 2);
+	}
+}
+
+static void the_table_of_the_killed_is_taken(void **state)
+{
+	struct run *run = *state;
+	struct seg_status before = status_of(run), after;
+	enum seg_state next;
+	uint32_t segment, count = 0;
+	uint64_t visited;
+
+	look(run, table_of_the_killed(run));
+	assert_int_equal(seg_attach(run->flash.seg), FS_OK);
+	assert_int_equal(seg_take_over(run->flash.seg, true, 1), FS_OK);
+	after = status_of(run);
+	assert_int_equal(after.live, 2);
+	assert_int_equal(after.newest_sequence, before.newest_sequence);
+	assert_int_equal(after.records_live, before.records_live);
+	assert_int_equal(seg_next(run->flash.seg, &segment, &next), FS_OK);
+	assert_int_equal(segment, 2);
+	assert_int_equal(seg_walk(run->flash.seg, 1, visit, &count, &visited), FS_OK);
+	assert_int_equal(count, run->objects);
+	seg_drop(run->flash.seg, 0);
+	assert_int_equal(seg_sequence(run->flash.seg, 0), 0);
+	assert_int_equal(run->flash.seg->table->entry[0].sequence, 0);
+	assert_int_equal(status_of(run).live, 1);
+}
+
+static void crossing_maps_of_the_killed_are_taken(void **state)
+{
+	struct run *run = *state;
+	uint8_t *maps = copy_of_maps(run);
+	struct seg_table *table = table_of_the_killed(run);
+
+	look(run, table);
+	assert_int_equal(seg_attach(run->flash.seg), FS_OK);
+	assert_maps(run, maps);
+	table->crossings_bytes += 8;
+	assert_int_equal(seg_attach(run->flash.seg), FS_ECORRUPT);
+	mem_free(maps);
+}
+
+static void a_wrong_row_of_the_killed_is_refused(void **state)
+{
+	struct run *run = *state;
+	struct seg_table *table = table_of_the_killed(run);
+	struct seg_entry *entry = &table->entry[1], right = *entry;
+
+	look(run, table);
+	for (unsigned field = 0; field < 4; field++) {
+		*entry = right;
+		if (field == 0)
+			entry->sequence = run->flash.seg->super.sequence_end;
+		else if (field == 1)
+			entry->data_bytes = SEGMENT + SEG_PAGE;
+		else if (field == 2)
+			entry->grid.positions++;
+		else
+			table->segments++;
+		assert_int_equal(seg_attach(run->flash.seg), FS_ECORRUPT);
+		assert_int_equal(seg_sequence(run->flash.seg, 0), 0);
+	}
+	table->segments--;
+	*entry = right;
+	assert_int_equal(seg_attach(run->flash.seg), FS_OK);
+}
+
 static void another_number_of_segments_is_refused(void **state)
 {
 	struct run *run = *state;
 
 	save(run);
 	flash_close(&run->flash);
-	open_again(run, SEGMENTS + 1);
+	open_again(run, SEGMENTS - 1);
 	assert_int_equal(load(run), FS_ECORRUPT);
 }
 
@@ -296,12 +475,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_mark_is_for_one_start),
 		TEST(another_layout_loses_the_mark),
+		TEST(a_larger_flash_is_the_same),
 		TEST(a_mark_that_can_not_be_written_is_told),
 		TEST(segments_come_back),
+		TEST(crossing_maps_are_loaded),
+		TEST(crossing_maps_may_be_missing),
 		TEST(only_live_ones_are_saved),
+		TEST(crossing_maps_of_the_killed_are_taken),
 		TEST(what_was_loaded_can_be_given_up),
 		TEST(a_row_out_of_range_is_refused),
 		TEST(another_number_of_segments_is_refused),
+		TEST(a_look_writes_nothing),
+		TEST(the_take_over_tells_since_when_segments_are_live),
+		TEST(the_table_of_the_killed_is_taken),
+		TEST(a_wrong_row_of_the_killed_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("restart of segments", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "tests/unit/segments/fixture.h"
 
 #define MANY 200u
@@ -142,6 +143,32 @@ static void a_refused_request_that_cannot_be_read_is_handed_back_with_the_error(
 	assert_int_equal(request.io.result, -EIO);
 	assert_int_equal(request.handed_back, 1);
 	assert_int_equal(fake.read, 1);
+	fake_fini(&fake);
+}
+
+/* Whoever hands a request over waits for the device then. */
+static void without_a_thread_the_caller_reads(void **state)
+{
+	struct submitter *submitter = submitter_create();
+	struct request request;
+	struct fake fake;
+	char buffer[SEG_PAGE];
+
+	(void)state;
+#ifndef FS_FAULTS
+	submitter_destroy(submitter);
+	skip();
+#endif
+	fake_init(&fake, MANY);
+	fake.refuse = true;
+	request_init(&request, &fake, buffer);
+	fault_arm(FAULT_thread_start, FAULT_ALWAYS, 0);
+	submitter_take(submitter, &request.io, 0);
+	fault_disarm_all();
+	assert_int_equal(request.handed_back, 1);
+	assert_int_equal(request.io.result, SEG_PAGE);
+	assert_true(pthread_equal(fake.thread, pthread_self()));
+	submitter_destroy(submitter);
 	fake_fini(&fake);
 }
 
@@ -328,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_request_it_ends_at_once),
 		cmocka_unit_test(a_refused_request_that_cannot_be_read_is_handed_back_with_the_error),
+		cmocka_unit_test(without_a_thread_the_caller_reads),
 		cmocka_unit_test(a_refused_request_is_read_in_place),
 		cmocka_unit_test(a_request_that_the_queue_takes_is_not_handed_back),
 		cmocka_unit_test(requests_wait_in_order_while_the_device_blocks),

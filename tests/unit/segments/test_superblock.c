@@ -48,11 +48,60 @@ static void both_copies_broken_start_anew(void **state)
 	after = live_once(memory, 1);
 	assert_false(same_flash(&before, &after));
 	assert_memory_not_equal(before.secret, after.secret, sizeof(before.secret));
-	/* Even then a CAS id doesn't come again: the wall clock stands in for what was lost. A test is
-	   quicker than the clock's second, so that only the order of magnitude can be seen here. */
-	assert_true(after.first_cas >= before.first_cas);
-	assert_true(after.first_cas < (uint64_t)1 << 62);
+	/* Even then a CAS id doesn't come again: the wall clock stands in for what was lost. */
+	assert_int_equal(before.first_cas, 1);
+	assert_true(after.first_cas > (uint64_t)1 << 50 && after.first_cas <= seg_clock_cas());
+	assert_true(after.first_cas < (uint64_t)1 << 53);
 	mem_free(memory);
+}
+
+/* As earlier versions gave them out. */
+static void ids_that_are_too_large_start_anew(void **state)
+{
+	uint8_t *memory = ram_memory(LIFE_BYTES);
+	struct life before = live_once(memory, 1000), after;
+
+	(void)state;
+	for (unsigned n = 0; n < 2; n++) {
+		copy_of(memory, n)->cas_end = ((uint64_t)1 << 53) + 1;
+		seal(copy_of(memory, n));
+	}
+	after = live_once(memory, 1);
+	assert_false(same_flash(&before, &after));
+	assert_true(after.first_cas < (uint64_t)1 << 53);
+	assert_true(after.sequence > 0);
+	mem_free(memory);
+}
+
+/* Their checksum is right, but what rises from them would run over, or begin again. */
+static void numbers_that_no_daemon_reaches_start_anew(void **state)
+{
+	(void)state;
+	for (int number = 0; number < 6; number++) {
+		uint8_t *memory = ram_memory(LIFE_BYTES);
+		struct life before = live_once(memory, 1), after;
+
+		for (unsigned copy = 0; copy < 2; copy++) {
+			struct layout_super *super = copy_of(memory, copy);
+
+			if (number == 0)
+				super->sequence_end = UINT64_MAX;
+			else if (number == 1)
+				super->sequence_end = 0;
+			else if (number == 2)
+				super->attach_epoch = UINT64_MAX;
+			else if (number == 3)
+				super->generation = UINT64_MAX;
+			else if (number == 4)
+				super->cas_end = 0;
+			else
+				super->sequence_end = (1ull << 62) - 1; /* far, but it will do */
+			seal(super);
+		}
+		after = live_once(memory, 1);
+		assert_int_equal(same_flash(&before, &after), number == 5);
+		mem_free(memory);
+	}
 }
 
 static void unknown_incompatible_features_start_anew(void **state)
@@ -147,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_flipped_bit_spoils_a_copy),
 		cmocka_unit_test(both_copies_broken_start_anew),
+		cmocka_unit_test(ids_that_are_too_large_start_anew),
+		cmocka_unit_test(numbers_that_no_daemon_reaches_start_anew),
 		cmocka_unit_test(unknown_incompatible_features_start_anew),
 		cmocka_unit_test(a_newer_copy_beside_ours_starts_anew),
 		cmocka_unit_test(either_copy_may_be_lost),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The line of state that a service manager shows. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,6 +49,38 @@ static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
 	assert_string_equal(shown(), "Degraded: no flash, objects are in DRAM only; 1234 objects; hit ratio 25.0 %");
 }
 
+static void a_file_that_is_being_made_is_said(void **state)
+{
+	(void)state;
+	store.info.flash_bytes = 3ull << 30;
+	store.segments.allocated_bytes = 1ull << 30;
+	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
+				     "1.0 of 3.0 GiB of the flash file are made");
+	store.segments.allocate_error = ENOSPC;
+	assert_string_equal(shown(), "Degraded: the flash file can't be made longer: No space left on device; "
+				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
+				     "1.0 of 3.0 GiB of the flash file are made");
+}
+
+static void a_rebuild_is_said_until_it_is_over(void **state)
+{
+	(void)state;
+	store.rebuild_segments = 200;
+	store.rebuilt_segments = 25;
+	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
+				     "25 of 200 segments of the index are rebuilt");
+	store.rebuilt_segments = 200;
+	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
+static void a_broken_journal_is_said(void **state)
+{
+	(void)state;
+	store.journal_broken = true;
+	assert_string_equal(shown(), "Degraded: the journal can't be written; "
+				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
 static void an_offline_flash_is_said_with_its_reason(void **state)
 {
 	(void)state;
@@ -65,6 +98,25 @@ static void all_that_does_not_work_is_said(void **state)
 	figures.accepting = false;
 	assert_string_equal(shown(), "Degraded: 3 segments can't be written, no further connections are accepted (-c); "
 				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
+static void ports_that_the_kernel_has_chosen_are_said(void **state)
+{
+	(void)state;
+	store.flash = figures.flash_wanted = false;
+	figures.port = 40001;
+	figures.metrics_address = "127.0.0.1:40002";
+	assert_string_equal(shown(), "1234 objects; port 40001; metrics at 127.0.0.1:40002");
+}
+
+static void a_reload_that_failed_is_said_first(void **state)
+{
+	(void)state;
+	store.flash = figures.flash_wanted = false;
+	figures.reload_trouble = "options stay as they were: f:1: there is no option \"x\"";
+	assert_string_equal(shown(),
+			    "Degraded: the last reload failed, options stay as they were: f:1: there is no option "
+			    "\"x\"; 1234 objects");
 }
 
 /* Figures are read one after the other, while objects come and go. */
@@ -95,8 +147,13 @@ static void a_line_that_does_not_fit_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(ports_that_the_kernel_has_chosen_are_said, begin),
+		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
+		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
+		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),
+		cmocka_unit_test_setup(a_broken_journal_is_said, begin),
 		cmocka_unit_test_setup(an_offline_flash_is_said_with_its_reason, begin),
 		cmocka_unit_test_setup(all_that_does_not_work_is_said, begin),
 		cmocka_unit_test_setup(more_objects_in_dram_than_in_all_are_not_shown, begin),

@@ -348,6 +348,26 @@ static void detail(void **state)
 	assert_int_equal(observe_detail_line(&at, line), 0);
 }
 
+/* After a reset a prefix has a line once it is counted again. */
+static void detail_forgets_at_a_reset(void **state)
+{
+	char line[512];
+	unsigned at = 0;
+
+	(void)state;
+	observe_switch_detail(true);
+	get("p:k");
+	get("q:k");
+	ask_as(NULL, STORE_DELETE, STORE_DELETED, "r:k", 3);
+	observe_reset();
+	assert_int_equal(observe_detail_line(&at, line), 0);
+	at = 0;
+	ask_as(NULL, STORE_SET, STORE_STORED, "q:k", 3);
+	assert_true(observe_detail_line(&at, line) > 0);
+	assert_string_equal(line, "PREFIX q get 0 hit 0 set 1 del 0\r\n");
+	assert_int_equal(observe_detail_line(&at, line), 0);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *ask_often(void *context)
@@ -390,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_second_life, begin, end),
 		cmocka_unit_test_setup_teardown(by_user, begin, end),
 		cmocka_unit_test_setup_teardown(detail, begin, end),
+		cmocka_unit_test_setup_teardown(detail_forgets_at_a_reset, begin, end),
 		cmocka_unit_test_setup_teardown(many_threads, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

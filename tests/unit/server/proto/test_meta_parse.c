@@ -322,7 +322,7 @@ static void tokens_are_told(void **state)
 	assert_int_equal(command.initial, 4);
 	assert_int_equal(command.client_flags, 1); /* 32 bits of it */
 	assert_int_equal(command.vivify_exptime, -5);
-	assert_int_equal(command.recache_seconds, 6);
+	assert_int_equal(command.recache_exptime, 6);
 	assert_int_equal(command.exptime, -7);
 	assert_int_equal(parse(TEXT_META_GET, " k", &command), META_ERROR_OK);
 	assert_int_equal(command.client_flags, 0);

@@ -54,9 +54,7 @@ static const char *with_key(const char *before, size_t length, const char *after
 
 static void unknown_commands_are_errors(void **state)
 {
-	static const char *const lines[] = { "",
-					     " ",
-					     "x",
+	static const char *const lines[] = { "x",
 					     "GET a",
 					     "getx a",
 					     "ge",
@@ -65,28 +63,27 @@ static void unknown_commands_are_errors(void **state)
 					     "verbosityy 1",
 					     "a_very_long_command_name x",
 					     "flush_al",
-					     "set",
-					     "set a",
-					     "set a 0 0",
-					     "get",
-					     "get ",
-					     "gat",
-					     "incr a",
 					     "incr a 1 2 3",
-					     "delete",
 					     "delete a 0 0 0",
-					     "touch a",
 					     "touch a 0 0 0",
-					     "verbosity",
 					     "verbosity 0 0 0",
 					     "set a 0 0 1 noreply x",
-					     "cas a 0 0 1",
 					     "cas a 0 0 1 1 x y",
 					     "flush_all 0 0 0" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		expect(lines[i], TEXT_ERROR_UNKNOWN);
+}
+
+static void incomplete_lines_are_errors(void **state)
+{
+	static const char *const lines[] = { "",    " ",      "set",    "set a",   "set a 0 0", "get",        "get ",
+					     "gat", "incr a", "delete", "touch a", "verbosity", "cas a 0 0 1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		expect(lines[i], TEXT_ERROR_INCOMPLETE);
 }
 
 static void keys_are_at_most_250_bytes(void **state)
@@ -326,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unknown_commands_are_errors),
+		cmocka_unit_test(incomplete_lines_are_errors),
 		cmocka_unit_test(keys_are_at_most_250_bytes),
 		cmocka_unit_test(numbers_are_checked),
 		cmocka_unit_test(numbers_are_what_strtoull_takes),

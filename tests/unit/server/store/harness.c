@@ -31,8 +31,10 @@ static void consider_hook(struct harness *h)
 	h->in_hook = true;
 	if (!h->seen_gathered) {
 		h->seen_gathered = true;
-		assert_int_equal(seg_next(h->store->segments, &h->writing, &state), FS_OK);
-		h->old_sequence = seg_sequence(h->store->segments, h->writing);
+		if (seg_next(h->store->segments, &h->writing, &state) != FS_OK)
+			h->phase = PHASE_NONE; /* the device has just gone offline */
+		else
+			h->old_sequence = seg_sequence(h->store->segments, h->writing);
 		if (h->phase == PHASE_GATHERED)
 			h->hook(h);
 	} else if (h->phase == PHASE_WRITTEN && written(h)) {
@@ -113,6 +115,12 @@ void keep_no_reads(struct harness *h)
 		reads_stop(&h->worker[i]->reads);
 }
 
+static bool never(void *context)
+{
+	(void)context;
+	return false;
+}
+
 void harness_open(struct harness *h)
 {
 	int result;
@@ -122,6 +130,8 @@ void harness_open(struct harness *h)
 	result = harness_try_open(h);
 	if (result != FS_OK)
 		fail_msg("%s: %s", fs_strerror(result), h->reason);
+	while (h->store->segments && seg_allocate(h->store->segments, never, NULL))
+		;
 	harness_workers(h, WORKERS);
 }
 

@@ -83,7 +83,7 @@ struct flight {
 
 /* 8 MiB of memory, 16 segments of 64 KiB on flash, everything admitted. The file is made anew. */
 void harness_init(struct harness *h);
-void harness_open(struct harness *h); /* with h->config, as the test has changed it */
+void harness_open(struct harness *h); /* with h->config, as the test has changed it; all of its flash is allocated */
 int harness_try_open(struct harness *h); /* the store only; reason in h->reason */
 void harness_close(struct harness *h); /* checks that nothing is left over */
 void harness_fini(struct harness *h); /* removes the file */

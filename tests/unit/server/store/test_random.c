@@ -8,6 +8,8 @@
 #include "asking.h"
 #include "values.h"
 
+#include "segments/segments_internal.h"
+
 #define KEYS 900
 #define FLIGHTS 12
 
@@ -30,7 +32,8 @@ struct trial {
 	struct entry next[FLIGHTS]; /* what the key holds when it succeeds */
 	bool read_errors; /* a get that misses may hit later */
 	bool rules_change; /* of admission, and the threshold of worth */
-	uint64_t hits, flash_hits, misses, lost;
+	bool no_memory; /* allocations fail now and then: so may any command that makes an object or reads one */
+	uint64_t hits, flash_hits, misses, lost, refused;
 };
 
 static char value[VALUE_MAX];
@@ -110,7 +113,9 @@ static void settle_extended(struct trial *t, const struct flight *f, struct entr
 			e->expiry = next->expiry;
 		assert_int_equal(found->stale, e->stale);
 		assert_int_equal(found->win_sent, e->win_sent);
-		assert_int_equal(found->won, !e->win_sent && (e->stale || (options->recache && e->expiry)));
+		/* A touch without memory for the mark is answered all the same. */
+		if (found->won || !t->no_memory || !options->touch)
+			assert_int_equal(found->won, !e->win_sent && (e->stale || (options->recache && e->expiry)));
 		e->win_sent = e->win_sent || found->won;
 	}
 }
@@ -168,6 +173,10 @@ static void settle(struct trial *t, unsigned n)
 		break;
 	case STORE_NOT_NUMBER:
 		assert_true(alive(t, e) && !e->is_number);
+		break;
+	case STORE_NO_MEMORY: /* nothing has changed */
+		assert_true(t->no_memory);
+		t->refused++;
 		break;
 	case STORE_TOO_LARGE:
 		assert_true(f->request.op == STORE_APPEND || f->request.op == STORE_PREPEND);
@@ -389,11 +398,15 @@ static void housekeeping(struct trial *t)
 	}
 }
 
+/* Once the store is open: what the device does wrong, or the allocator. */
+static void (*misbehave)(struct harness *h);
+static bool lacks_memory;
+
 static void run_trial(struct harness *h, bool read_errors, bool rules_change)
 {
 	static struct trial t;
 	uint64_t seed = number_in_environment("STORE_SEED", 20261120 + read_errors);
-	uint64_t operations = number_in_environment("STORE_OPERATIONS", 100000);
+	uint64_t operations = number_in_environment("STORE_OPERATIONS", misbehave ? 40000 : 100000);
 
 	print_message("seed %llu, %llu operations\n", (unsigned long long)seed, (unsigned long long)operations);
 	memset(&t, 0, sizeof(t));
@@ -405,11 +418,15 @@ static void run_trial(struct harness *h, bool read_errors, bool rules_change)
 	h->config.reinsertion = seed % 2 ? STORE_REINSERT_READ : STORE_REINSERT_LIVE;
 	h->config.max_item_bytes = 1 << 16;
 	harness_open(h);
+	if (misbehave)
+		misbehave(h);
+	t.no_memory = lacks_memory;
 	for (uint64_t i = 0; i < operations; i++) {
 		one_command(&t);
 		housekeeping(&t);
 	}
 	land_all(&t);
+	fault_disarm_all();
 	print_message("%llu hits, %llu of them on flash, %llu misses, %llu objects lost, %llu segments written\n",
 		      (unsigned long long)t.hits, (unsigned long long)t.flash_hits, (unsigned long long)t.misses,
 		      (unsigned long long)t.lost, (unsigned long long)ctr_sum(CTR_segments_written));
@@ -419,6 +436,7 @@ static void run_trial(struct harness *h, bool read_errors, bool rules_change)
 		      (unsigned long long)status.slots, (unsigned long long)ctr_sum(CTR_index_drops));
 	assert_true(t.hits > operations / 20);
 	assert_true(t.flash_hits > operations / 200);
+	assert_int_equal(t.refused > 0, lacks_memory);
 	for (uint32_t i = 0; i < h->store->stripe_count; i++)
 		assert_int_equal(h->store->stripes[i].frozen, 0);
 	assert_true(fidx_verify(h->store->index));
@@ -495,6 +513,55 @@ static void may_miss_never_wrong_while_the_rule_of_admission_changes(void **stat
 	run_trial(h, false, true);
 }
 
+/* Errors are forgiven sooner than they take the device offline for good. */
+static void be_a_bad_device(struct harness *h)
+{
+	static const char *const faults[] = { "read_eio=prob:3",   "read_flip=prob:3",  "read_short=prob:3",
+					      "read_old=prob:3",   "write_eio=prob:2",  "write_flip=prob:2",
+					      "write_lost=prob:2", "write_short=prob:2" };
+
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		assert_int_equal(ram_fault_arm_text(h->ram, faults[i]), FS_OK);
+	h->store->segments->health.budget = 64;
+}
+
+static void may_miss_never_wrong_while_the_device_loses_tears_and_flips(void **state)
+{
+	struct harness *h = *state;
+
+	be_narrow(h);
+	h->config.flash_bytes = 16 * KIB(64) + KIB(64);
+	common_faults();
+	misbehave = be_a_bad_device;
+	run_trial(h, true, false);
+	misbehave = NULL;
+	for (unsigned fault = RAM_FAULT_read_eio; fault < RAM_FAULTS; fault++)
+		assert_int_equal(ram_fault_fired(h->ram, (enum ram_fault)fault) > 0,
+				 h->ram->faults.state[fault].mode != FAULT_OFF);
+}
+
+static void lack_memory(struct harness *h)
+{
+	(void)h;
+	lacks_memory = true;
+	fault_arm(FAULT_memory_alloc, FAULT_PROBABILITY, 10);
+	fault_arm(FAULT_region_commit, FAULT_EVERY, 2);
+}
+
+static void may_miss_never_wrong_while_memory_is_out_now_and_then(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	be_narrow(h);
+	common_faults();
+	misbehave = lack_memory;
+	run_trial(h, true, false);
+	misbehave = NULL;
+	lacks_memory = false;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -505,6 +572,9 @@ int main(void)
 		TEST(may_miss_never_wrong_with_filters_and_an_index_too_small_for_the_flash),
 		TEST(may_miss_never_wrong_while_reads_and_walks_fail),
 		TEST(may_miss_never_wrong_while_the_rule_of_admission_changes),
+		cmocka_unit_test_setup_teardown(may_miss_never_wrong_while_the_device_loses_tears_and_flips,
+						setup_in_memory, teardown),
+		TEST(may_miss_never_wrong_while_memory_is_out_now_and_then),
 	};
 
 	cmocka_set_test_filter(getenv("STORE_TEST"));

@@ -131,6 +131,15 @@ static void what_tells_nothing_is_ignored(void **state)
 	(void)state;
 	assert_int_equal(parsed("ts=1.2 gid=9 type=item_store key=k status=found cmd=gat ttl=9 clsid=1 cfd=25").kind,
 			 LINE_IGNORED);
+	/* Flashield's: a look-up of another command, and what item_delete tells too. */
+	assert_int_equal(
+		parsed("ts=1.2 gid=9 type=item_get key=k status=not_found clsid=0 cfd=2 size=0 from=none cmd=set").kind,
+		LINE_IGNORED);
+	assert_int_equal(
+		parsed("ts=1.2 gid=9 type=item_get key=k status=found clsid=1 cfd=2 size=1 from=dram cmd=get").kind,
+		LINE_GET);
+	assert_int_equal(parsed("ts=1.2 gid=9 type=deleted key=k cmd=delete clsid=1 size=5 from=flash").kind,
+			 LINE_IGNORED);
 	assert_int_equal(parsed("ts=1.2 gid=9 type=conn_new rip=127.0.0.1 rport=1 transport=tcp cfd=2").kind,
 			 LINE_IGNORED);
 }

@@ -77,6 +77,26 @@ static void a_failed_write_leaves_the_objects_in_dram_and_readable(void **state)
 	assert_value(h, "key", "value");
 }
 
+/* fs.aio-max-nr is reached when the first segment is to be written. */
+static void without_a_context_to_write_with_objects_stay_in_dram(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set(h, "key", "value");
+	fault_arm(FAULT_aio_setup, FAULT_ALWAYS, 0);
+	assert_false(write_one(h));
+	fault_disarm_all();
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_value(h, "key", "value");
+	assert_int_equal(atomic_load(&h->store->plan_bytes), 0);
+	seconds_pass(h, 2);
+	move(h, "key");
+	assert_value(h, "key", "value");
+}
+
 static void a_device_that_fails_again_and_again_leaves_a_dram_cache(void **state)
 {
 	struct harness *h = *state;
@@ -138,6 +158,7 @@ int main(void)
 		TEST(too_few_candidates_are_left_as_they_are_and_nothing_is_reclaimed),
 		TEST(what_is_written_is_committed_and_counted_and_the_accounts_are_empty),
 		TEST(a_failed_write_leaves_the_objects_in_dram_and_readable),
+		cmocka_unit_test_setup_teardown(without_a_context_to_write_with_objects_stay_in_dram, setup, teardown),
 		TEST(a_device_that_fails_again_and_again_leaves_a_dram_cache),
 		TEST(large_objects_come_back_whole_from_their_extents),
 	};

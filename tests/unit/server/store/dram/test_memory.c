@@ -263,7 +263,7 @@ static void what_others_take_items_may_not(void **state)
 
 	harness_open(h);
 	_Atomic uint64_t *const others[] = { &h->store->index_bytes, &h->store->table_bytes, &h->store->plan_bytes,
-					     &h->store->reader_bytes };
+					     &h->store->reader_bytes, &h->store->losses_bytes };
 	uint64_t budget = store_item_budget(h->store);
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

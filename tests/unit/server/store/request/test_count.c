@@ -3,6 +3,7 @@
  * What requests count, in all, by size class and for watchers; the same from DRAM and from flash. Extended ones count as
  * memcached 1.6.18 was seen to.
  */
+#include "base/events.h"
 #include "tests/unit/server/store/asking.h"
 
 #define COUNTED_MAX 3
@@ -365,6 +366,59 @@ static void a_watcher_is_told_of_the_object_that_a_request_met_or_brought(void *
 	assert_told(told_plain(h, STORE_GET, 0), 0, 0, 0);
 }
 
+static void assert_met(struct store_told told, enum store_met met, unsigned class, uint32_t value_bytes)
+{
+	assert_int_equal(told.met, met);
+	assert_int_equal(told.met_class, class);
+	assert_int_equal(told.met_bytes, value_bytes);
+}
+
+static void a_watcher_of_look_ups_is_told_what_was_there_before(void **state)
+{
+	unsigned class = size_class(item_bytes_for(3, 0, 100));
+	struct harness *h = *state;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	assert_int_equal(told_storing(h, STORE_SET, 0).met, STORE_MET_UNKNOWN); /* nobody watched then */
+	events_want(1u << EVENT_FETCHERS);
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, class, 100);
+	assert_met(told_storing(h, STORE_ADD, 0), STORE_MET_IN_DRAM, class, 100);
+	assert_met(told_plain(h, STORE_GET, 0), STORE_MET_IN_DRAM, class, 100);
+	assert_met(told_plain(h, STORE_TOUCH, 70), STORE_MET_IN_DRAM, class, 100);
+	assert_met(told_plain(h, STORE_DELETE, 0), STORE_MET_IN_DRAM, class, 100);
+	assert_met(told_plain(h, STORE_DELETE, 0), STORE_MET_NOTHING, 0, 0);
+	assert_met(told_plain(h, STORE_GAT, 0), STORE_MET_NOTHING, 0, 0);
+	assert_met(told_storing(h, STORE_REPLACE, 0), STORE_MET_NOTHING, 0, 0);
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_NOTHING, 0, 0);
+	events_want(0);
+}
+
+/* A set and a blind delete don't read it: they know no size. */
+static void a_watcher_of_look_ups_is_told_of_flash(void **state)
+{
+	struct harness *h = *state;
+	struct flight f;
+
+	harness_open(h);
+	events_want(1u << EVENT_FETCHERS);
+	set_on_flash(h, "key", "value");
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_ON_FLASH, 0, 0);
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, size_class(item_bytes_for(3, 0, 100)), 100);
+	set_on_flash(h, "key", "value");
+	flight_prepare(h, 0, &f, STORE_DELETE, "key");
+	f.request.has_options = f.request.options.blind = true;
+	assert_met(told_of(h, &f), STORE_MET_ON_FLASH, 0, 0);
+	set_on_flash(h, "key", "value");
+	flight_prepare(h, 0, &f, STORE_DELETE, "key");
+	if (!flight_execute(h, &f))
+		drain(h, 0);
+	struct store_told told;
+	store_tell(h->store, &f.request, &told);
+	assert_met(told, STORE_MET_ON_FLASH, size_class(item_bytes_for(3, 0, 5)), 5);
+	events_want(0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -377,6 +431,8 @@ int main(void)
 		TEST(an_object_on_flash_counts_in_the_class_that_it_would_have),
 		TEST(of_a_miss_a_watcher_is_told_nothing),
 		TEST(a_watcher_is_told_of_the_object_that_a_request_met_or_brought),
+		TEST(a_watcher_of_look_ups_is_told_what_was_there_before),
+		TEST(a_watcher_of_look_ups_is_told_of_flash),
 	};
 
 	return cmocka_run_group_tests_name("store: what is counted", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clean copies that a fault point makes of what is read from flash. */
+/* Clean copies of what is read from flash, which a fault point or a rule asks for. */
 #include "tests/unit/server/store/harness.h"
 
 static void a_slow_get_promotes_nothing_that_was_overwritten(void **state)
@@ -120,6 +120,100 @@ static void two_gets_of_one_object_make_one_copy(void **state)
 	assert_int_equal(store_dram_items(h->store), items + 1);
 }
 
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static void without_a_rule_nothing_is_promoted(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+}
+
+static void lru_promotes_at_the_first_read(void **state)
+{
+	struct harness *h = *state;
+	uint64_t hits = ctr_sum(CTR_flash_copy_hits);
+
+	h->config.promotion.rule = STORE_PROMOTE_LRU;
+	harness_open(h);
+	uint64_t cas = set(h, "k", "val").cas;
+	move(h, "k");
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), CLEAN_COPY);
+	struct reply reply = get(h, "k");
+	assert_false(reply.from_flash);
+	assert_string_equal(reply.value, "val");
+	assert_int_equal(reply.cas, cas);
+	assert_int_equal(ctr_sum(CTR_flash_copy_hits), hits + 1);
+	assert_int_equal(set(h, "k", "new").result, STORE_STORED);
+	assert_int_equal(slots_of(h, "k"), 0);
+	assert_value(h, "k", "new");
+}
+
+/* Every eighth get is sampled; a key that has them all is as hot as can be. */
+static void the_sketch_promotes_what_is_hot(void **state)
+{
+	struct harness *h = *state;
+	unsigned gets = 0;
+
+	h->config.promotion.rule = STORE_PROMOTE_SKETCH;
+	h->config.promotion.threshold = 20;
+	harness_open(h);
+	set_on_flash(h, "hot", "val");
+	for (; gets < 16 && where(h, "hot") == FLASH; gets++)
+		assert_true(get(h, "hot").from_flash);
+	assert_int_equal(where(h, "hot"), CLEAN_COPY);
+	assert_in_range(gets, 1, 8);
+}
+
+/* The gets 0, 8, 16, ... are sampled. "first" has get 0; after n samples of its own "k" has n of n + 1. */
+static void the_sketch_promotes_at_its_threshold(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.promotion.rule = STORE_PROMOTE_SKETCH;
+	h->config.promotion.threshold = 19.5; /* 18.75 with three samples, 20 with four */
+	harness_open(h);
+	set_on_flash(h, "first", "val");
+	set_on_flash(h, "k", "val");
+	assert_true(get(h, "first").from_flash);
+	for (unsigned n = 1; n < 32; n++)
+		assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), CLEAN_COPY);
+}
+
+static void under_m_no_rule_promotes(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.promotion.rule = STORE_PROMOTE_LRU;
+	h->config.evict = false;
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+}
+
+static void a_flush_takes_the_copy_and_its_object(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.promotion.rule = STORE_PROMOTE_LRU;
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), CLEAN_COPY);
+	store_flush_all(h->store, 0);
+	assert_missing(h, "k");
+	assert_missing(h, "k");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -131,6 +225,12 @@ int main(void)
 		TEST(a_large_object_is_not_promoted),
 		TEST(a_copy_has_all_that_its_object_has_and_the_slot_stays),
 		TEST(two_gets_of_one_object_make_one_copy),
+		TEST(without_a_rule_nothing_is_promoted),
+		TEST(lru_promotes_at_the_first_read),
+		TEST(the_sketch_promotes_what_is_hot),
+		TEST(the_sketch_promotes_at_its_threshold),
+		TEST(under_m_no_rule_promotes),
+		TEST(a_flush_takes_the_copy_and_its_object),
 	};
 
 	return cmocka_run_group_tests_name("store: promotion", tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's values and time-outs: a read that timed out keeps its buffer and its pin until it completes. */
+#include <errno.h>
+
 #include "segments/segments_internal.h"
 #include "tests/unit/server/store/harness.h"
 
@@ -18,6 +20,24 @@ static void without_flash_no_descriptor_and_no_work(void **state)
 	store_worker_flush(h->worker[0]);
 	assert_false(store_worker_has_work(h->worker[0]));
 	assert_int_equal(store_worker_pending(h->worker[0]), 0);
+}
+
+/* The kernel has no context for asynchronous reads left. */
+static void a_worker_without_a_reader_is_none(void **state)
+{
+	struct harness *h = *state;
+	struct store_worker *worker;
+
+	if (!HAVE_FAULTS)
+		skip();
+	assert_int_equal(harness_try_open(h), FS_OK);
+	fault_arm(FAULT_aio_setup, FAULT_ALWAYS, 0);
+	assert_int_equal(store_worker_create(&worker, h->store), FS_ESYS);
+	assert_int_equal(errno, EAGAIN);
+	assert_null(worker);
+	fault_disarm_all();
+	assert_int_equal(store_worker_create(&worker, h->store), FS_OK);
+	store_worker_destroy(worker);
 }
 
 static void an_object_is_refused_with_the_reason_and_costs_nothing(void **state)
@@ -248,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_flash_no_descriptor_and_no_work),
+		TEST(a_worker_without_a_reader_is_none),
 		TEST(an_object_is_refused_with_the_reason_and_costs_nothing),
 		TEST(a_turn_has_one_time_and_a_look_at_the_clock_leaves_it),
 		TEST(a_turn_does_a_flush_whose_second_has_come),

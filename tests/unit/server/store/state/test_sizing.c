@@ -20,11 +20,11 @@ static void a_segment_size_out_of_range_is_refused_with_the_range(void **state)
 	struct harness *h = *state;
 
 	h->config.segment_bytes = KIB(32);
-	assert_refused(h, FS_ERANGE, "segment-size", "65536");
+	assert_refused(h, FS_ERANGE, "segment-size 32 KiB", "64 KiB");
 	h->config.segment_bytes = MIB(4); /* more than a quarter of -m */
-	assert_refused(h, FS_ERANGE, "segment-size", "2097152");
+	assert_refused(h, FS_ERANGE, "segment-size 4096 KiB", "2048 KiB");
 	h->config.segment_bytes = MIB(1024);
-	assert_refused(h, FS_ERANGE, "segment-size", "2097152");
+	assert_refused(h, FS_ERANGE, "segment-size 1048576 KiB", "2048 KiB");
 }
 
 static void a_flash_of_less_than_two_segments_is_refused(void **state)
@@ -82,7 +82,7 @@ static void one_segment_less_than_two_is_refused_and_two_are_taken(void **state)
 	while (seg_count_for(flash, KIB(64)) < 2)
 		flash += SEG_PAGE;
 	assert_int_equal(make_for(MIB(8), flash - SEG_PAGE, KIB(64), &sizing, reason), FS_ERANGE);
-	assert_non_null(strstr(reason, "at least two segments of 65536 bytes"));
+	assert_non_null(strstr(reason, "at least two segments of 64 KiB"));
 	assert_int_equal(make_for(MIB(8), flash, KIB(64), &sizing, reason), FS_OK);
 	assert_int_equal(sizing.segments, 2);
 }

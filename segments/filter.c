@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the filter of a segment back from its footer. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "segments/segments_internal.h"
+
+int segment_read(struct segments *seg, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int error;
+
+	device_asked(seg);
+	error = dev_read(seg->device, buffer, bytes, offset);
+	device_answered(seg);
+	if (error != 0)
+		health_read_error(seg, -error);
+	return error == 0 ? FS_OK : FS_EIO;
+}
+
+int filter_read(struct segments *seg, uint32_t segment, uint64_t footer_offset, const struct layout_footer *footer,
+		void **filter, size_t *length)
+{
+	uint64_t most = seg->segment_bytes - footer_offset, from, first, to;
+	uint8_t *pages;
+	int rc;
+
+	*filter = NULL;
+	*length = 0;
+	if (footer->filter_bytes == 0)
+		return FS_OK;
+	if (footer->offsets_bytes > most || footer->filter_bytes > most ||
+	    layout_align8(footer->offsets_bytes) + footer->filter_bytes > most)
+		return FS_ECORRUPT;
+	from = footer_offset + layout_align8(footer->offsets_bytes);
+	first = from & ~(uint64_t)(SEG_PAGE - 1);
+	to = layout_page_up(from + footer->filter_bytes);
+	pages = mem_aligned(SEG_PAGE, to - first);
+	if (!pages)
+		return FS_ENOMEM;
+	rc = segment_read(seg, pages, to - first, seg_offset(seg, segment) + first);
+	if (rc == FS_OK &&
+	    hash64(pages + (from - first), footer->filter_bytes, LAYOUT_CHECK_SEED) != footer->filter_checksum)
+		rc = FS_ECORRUPT;
+	if (rc == FS_OK && !(*filter = mem_alloc(footer->filter_bytes)))
+		rc = FS_ENOMEM;
+	if (rc == FS_OK) {
+		memcpy(*filter, pages + (from - first), footer->filter_bytes);
+		*length = footer->filter_bytes;
+	}
+	mem_free(pages);
+	return rc;
+}
+
+int seg_read_filter(struct segments *seg, uint32_t segment, void **filter, size_t *length)
+{
+	uint8_t *page = mem_aligned(SEG_PAGE, SEG_PAGE);
+	struct layout_footer footer;
+	int rc = FS_ENOMEM;
+
+	*filter = NULL;
+	*length = 0;
+	must(segment < seg->segments && seg_live_at(seg, segment)->state == SEG_LIVE);
+	if (page)
+		rc = segment_read(seg, page, SEG_PAGE, seg_offset(seg, segment) + seg->segment_bytes - SEG_PAGE);
+	if (rc == FS_OK) {
+		memcpy(&footer, page + SEG_PAGE - sizeof(footer), sizeof(footer));
+		rc = footer_valid(seg, &footer, seg_sequence(seg, segment)) ? FS_OK : FS_ECORRUPT;
+	}
+	mem_free(page);
+	if (rc != FS_OK)
+		return rc;
+	return filter_read(seg, segment, seg->table->entry[segment].footer_offset, &footer, filter, length);
+}

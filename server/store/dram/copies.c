@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clean copies within their share of -m: their bytes, and the queue by which older ones make room (CLOCK, with one
+   second chance for each read). Eviction drops copies as well, as it drops other items; the queue then has a hash that leads to
+   nothing, which costs it one look. */
+#include "server/store/dram/dram_internal.h"
+
+#define COPY_BYTES_LEAST 128u /* a smaller share of copies than one of each 128 bytes has room in the queue */
+#define COPIES_LEAST 64u
+#define COPIES_MOST (1u << 22)
+#define LOOKS 8u /* at copies, to make room for one */
+#define COPY_PART 8u /* of the share: a larger copy would empty it */
+
+struct copies {
+	_Atomic int64_t bytes, items; /* of all clean copies; any thread, under the copy's stripe */
+	double share; /* of -m; 0: nothing is promoted by a rule. Constant */
+	struct lock lock; /* a leaf; covers the queue */
+	uint64_t *hashes; /* capacity of them: a ring */
+	uint32_t first, count, capacity;
+};
+
+void copies_init(struct store *store, double share)
+{
+	uint64_t capacity = (uint64_t)(share * (double)store->config.memory_bytes / COPY_BYTES_LEAST);
+	struct copies *copies = mem_must_zalloc(sizeof(*copies));
+
+	lock_init(&copies->lock, LOCK_LEAF);
+	copies->share = share;
+	if (share > 0) {
+		copies->capacity = (uint32_t)(capacity < COPIES_LEAST  ? COPIES_LEAST
+					      : capacity > COPIES_MOST ? COPIES_MOST
+								       : capacity);
+		copies->hashes = mem_must_zalloc(copies->capacity * sizeof(*copies->hashes));
+		store->fixed_bytes += copies->capacity * sizeof(*copies->hashes);
+	}
+	store->copies = copies;
+}
+
+void copies_fini(struct store *store)
+{
+	debug_must(atomic_load(&store->copies->bytes) == 0 && atomic_load(&store->copies->items) == 0);
+	lock_fini(&store->copies->lock);
+	mem_free(store->copies->hashes);
+	mem_free(store->copies);
+}
+
+void copies_account(struct store *store, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&store->copies->bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->copies->items, bytes > 0 ? 1 : -1, memory_order_relaxed);
+}
+
+uint64_t copies_count(const struct store *store)
+{
+	int64_t count = atomic_load_explicit(&store->copies->items, memory_order_relaxed);
+
+	return count > 0 ? (uint64_t)count : 0;
+}
+
+uint64_t copies_bytes(const struct store *store)
+{
+	int64_t bytes = atomic_load_explicit(&store->copies->bytes, memory_order_relaxed);
+
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+void copy_ends(struct store *store, struct item *item)
+{
+	must(item->state & ITEM_CLEAN);
+	item->state &= (uint8_t)~ITEM_CLEAN;
+	if (item->state & ITEM_LINKED)
+		copies_account(store, -(int64_t)item_cost(item));
+}
+
+bool copies_note(struct store *store, uint64_t hash)
+{
+	struct copies *copies = store->copies;
+	bool room;
+
+	lock_acquire(&copies->lock);
+	room = copies->count < copies->capacity;
+	if (room)
+		copies->hashes[(copies->first + copies->count++) % copies->capacity] = hash;
+	lock_release(&copies->lock);
+	return room;
+}
+
+static bool copies_take_oldest(struct copies *copies, uint64_t *hash)
+{
+	bool any;
+
+	lock_acquire(&copies->lock);
+	any = copies->count > 0;
+	if (any) {
+		*hash = copies->hashes[copies->first];
+		copies->first = (copies->first + 1) % copies->capacity;
+		copies->count--;
+	}
+	lock_release(&copies->lock);
+	return any;
+}
+
+/* The clean copy with this hash, whatever its key; NULL: there is none. Stripe held. */
+static struct item *copy_find(struct store *store, const struct stripe *stripe, uint64_t hash)
+{
+	struct item *item = stripe->buckets[stripe_bucket(hash, stripe->mask)];
+
+	while (item && !(item->state & ITEM_CLEAN && store_hash(store, item_key(item), item->key_length) == hash))
+		item = item->next;
+	return item;
+}
+
+/* Drops the oldest copy of the queue, or gives it its second chance. False: the queue is empty. */
+static bool copies_drop_oldest(struct store_context *context)
+{
+	struct store *store = context->store;
+	struct stripe *stripe;
+	struct item *item;
+	uint64_t hash;
+	bool again;
+
+	if (!copies_take_oldest(store->copies, &hash))
+		return false;
+	stripe = store_stripe(store, hash);
+	lock_acquire(&stripe->lock);
+	item = copy_find(store, stripe, hash);
+	again = item && item_clock(item) > 0 && copies_note(store, hash);
+	if (again)
+		item_set_clock(item, 0);
+	else if (item)
+		stripe_unlink(store, stripe, hash, item);
+	lock_release(&stripe->lock);
+	if (item && !again) {
+		item_release(context, item);
+		ctr_add(CTR_flash_copies_dropped, 1);
+	}
+	return true;
+}
+
+static bool copies_fit(struct store *store, uint64_t share, uint64_t cost)
+{
+	struct copies *copies = store->copies;
+	bool room;
+
+	lock_acquire(&copies->lock);
+	room = copies->count < copies->capacity;
+	lock_release(&copies->lock);
+	return room && copies_bytes(store) + cost <= share;
+}
+
+bool copies_make_room(struct store_context *context, uint64_t cost)
+{
+	struct store *store = context->store;
+	uint64_t share = (uint64_t)(store->copies->share * (double)store_memory_limit(store));
+
+	if (cost > share / COPY_PART || store_free_bytes(store) < (int64_t)cost)
+		return false;
+	for (unsigned looks = 0; !copies_fit(store, share, cost); looks++)
+		if (looks == LOOKS || !copies_drop_oldest(context))
+			return false;
+	return true;
+}

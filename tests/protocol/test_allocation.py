@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A new flash file doesn't hold up the start: memory serves while it is made, and a stop or a kill meanwhile is no matter."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from conftest import SEGMENT
+from helpers import PATIENCE, Daemon, flashield_command, fill_turn, free_port, on_flash, until
+from metrics import scrape, value as value_of
+
+MIB = 1 << 20
+SIZE = 48 * MIB  # three times what a start makes at once
+
+
+def has_faults():
+    """Only where there are fault points, a name that isn't one is an error."""
+    done = subprocess.run([flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, text=True,
+                          env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE, check=False)
+    return done.returncode == 64
+
+
+pytestmark = pytest.mark.skipif(not has_faults(), reason="this build has no fault points")
+
+
+@pytest.fixture
+def options(open_folder):
+    return ["--state-dir", str(open_folder), "--flash-path", "flash", "--flash-size", "48m", "--segment-size", str(SEGMENT),
+            "--admission", "all", "-m", "4", "-t", "2"]
+
+
+def environment(faults):
+    return dict(os.environ, FLASHIELD_FAULTS=faults)
+
+
+def flash(daemon):
+    return daemon.stats(b"flash")
+
+
+def complete(daemon):
+    until(lambda: flash(daemon)["flash_allocation"] == "complete", "the file")
+    assert flash(daemon)["flash_allocated_bytes"] == flash(daemon)["flash_bytes"] == str(SIZE)
+
+
+def test_memory_serves_meanwhile_and_a_stop_is_prompt(start, options, open_folder):
+    """With the file held back, objects stay in memory, everything shows how far it is, a stop is clean, and the next start goes on."""
+    port = free_port()
+    log = open_folder / "log"
+    daemon = start(*options, f"--metrics-listen=127.0.0.1:{port}", environment=environment("device_file_slow=always"),
+                   stderr=log.open("w"))
+    with daemon.client() as client:
+        client.all(b"".join(b"set key-%d 0 0 1000 noreply\r\n%s\r\n" % (n, bytes(1000)) for n in range(8000)))
+        assert client.set(b"key", b"value") == b"STORED\r\n"
+        assert client.get(b"key") == [(b"key", 0, b"value", None)]
+        rows = client.stats(b"flash")
+    assert (rows["flash_allocation"], rows["segments_used"], rows["flash_enabled"]) == ("in progress", "0", "1")
+    assert 0 < int(rows["flash_allocated_bytes"]) < MIB
+    metrics = scrape(port)
+    assert value_of(metrics, "flash_allocated_bytes") == int(rows["flash_allocated_bytes"])
+    assert value_of(metrics, "flash_size_bytes") == SIZE
+    assert "0.05 GiB of the file are still to be made" in log.read_text()
+    assert daemon.stop() == 0
+    assert (open_folder / "flash").stat().st_size == int(rows["flash_allocated_bytes"])
+    again = start(*options, stderr=log.open("w"))
+    complete(again)
+    assert "flash: all 0.05 GiB of the file are made\n" in log.read_text()
+    assert flash(again)["flash_start"] == "warm"  # without an object
+    assert (open_folder / "flash").stat().st_size == SIZE
+
+
+def test_a_kill_meanwhile(start, options, open_folder):
+    """The file is continued, and its space is still reserved."""
+    daemon = Daemon(options, environment=environment("device_file_slow=always")).start()
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    state = (open_folder / "flash").stat()
+    assert state.st_size < MIB
+    again = start(*options, "--flash-min-free", "1")
+    complete(again)
+    with again.client() as client:
+        names = [b"key-%d" % n for n in range(30)]
+        for name in names:
+            client.set(name, b"value")
+        fill_turn(client)
+        until(lambda: any(on_flash(client, name) for name in names), "an object on flash")
+
+
+def test_no_room_later(start, options, open_folder):
+    """Where space can't be reserved and runs out, the part that is made is used, and it is told."""
+    log = open_folder / "log"
+    daemon = start(*options, environment=environment("device_file_unreserved=always,device_file_full=after:6"),
+                   stderr=log.open("w"))
+    until(lambda: flash(daemon)["flash_allocation"] != "in progress", "the end of the room")
+    rows = flash(daemon)
+    assert rows["flash_allocation"] == "No space left on device"
+    assert 16 * MIB <= int(rows["flash_allocated_bytes"]) < SIZE
+    assert log.read_text().count("error: flash: the file can't be made longer than ") == 1
+    with daemon.client() as client:
+        for _ in range(4):
+            fill_turn(client)
+        until(lambda: client.count("segments_used") > 0, "segments")
+        assert client.count("flash_offline") == 0
+    assert daemon.stop() == 0
+    again = start(*options)
+    complete(again)
+    assert flash(again)["flash_start"] == "warm"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--check-config: each fault in a line, the start's own exit code, and nothing changed; a reload that fails is seen."""
+import os
+import subprocess
+
+import pytest
+
+from helpers import PATIENCE, ROOT, flashield_command, free_port
+from test_service import Notified
+
+USER = ["-u", "nobody"] if os.geteuid() == 0 else []
+
+
+def checked(*options, check=True):
+    done = subprocess.run([flashield_command(), *USER, *(["--check-config"] if check else []), "--metrics-listen", "off",
+                           *map(str, options)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout == ""
+    return done.returncode, done.stderr.splitlines()
+
+
+@pytest.fixture
+def written(open_folder):
+    def write(text, name="conf"):
+        path = open_folder / name
+        path.write_text(text)
+        path.chmod(0o644)
+        return path
+    return write
+
+
+def test_good_options_are_silent(written, open_folder, dram_daemon):
+    """Not even a port that is held is a fault: a daemon that is to reload holds it. No flash file is made."""
+    path = written(f"port = {dram_daemon.port}\nlisten = 127.0.0.1\nflash-path = {open_folder}/flash\nflash-size = 64m\n")
+    assert checked("--config", path) == (0, [])
+    assert not (open_folder / "flash").exists()
+
+
+def test_all_faults_are_told_with_their_lines(written, open_folder):
+    """What only the system knows comes after what the options say; a start ends with the first one's code."""
+    users = written("user:password\nnobody-has-this\n", "users")
+    foreign = written("x" * 100000, "flash")
+    foreign.chmod(0o666)
+    path = written(f"threads = 0\nauth-file = {users}\nflash-path = {foreign}\nflash-size = 64m\nlisten = 127.0.0.1:99999\n"
+                   "model = /nonexistent/model\nhot-fraction = 7\n")
+    code, lines = checked("--config", path)
+    assert lines[0] == f'{path}:1: threads: "0" is not a whole number from 1 to 256'
+    assert lines[1] == f'{path}:7: hot-fraction: "7" is not a number from 0 to 1'
+    assert lines[2].startswith(f"{path}:5: listen: ") and lines[2].endswith('Invalid port number: "99999"')
+    assert lines[3].startswith(f"{path}:3: flash-path {foreign}: holds something that is not a cache")
+    assert lines[4] == f"{path}:6: model: /nonexistent/model: No such file or directory"
+    assert lines[5].startswith(f"{path}:2: auth-file: ") and lines[5].endswith("(line 2)")
+    assert len(lines) == 6
+    assert code == checked("--config", path, check=False)[0] == 64
+    assert foreign.read_text() == "x" * 100000
+
+
+@pytest.mark.parametrize("name", ["packaging/flashield.conf", "packaging/samples/flashield.conf",
+                                  "packaging/samples/flashield-instance.conf", "packaging/samples/flashield-node.conf"])
+def test_files_to_start_from_are_good(name, open_folder):
+    """In a state directory, as the units give them one."""
+    done = subprocess.run([flashield_command(), *USER, "--config", str(ROOT / name), "--check-config", "--state-dir",
+                           str(open_folder)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("options", [
+    ["-Q", "-t", "0"], ["-t", "0", "-p", "70000"], ["-m", "banana"], ["-o", "nothing"], ["-Z"], ["-Y", "/nonexistent"],
+    ["--flash-path", "/nonexistent/flash", "--flash-size", "64m"], ["--flash-path", "/dev/null", "--flash-size", "64m"],
+    ["--flash-path", "/tmp/none", "--flash-size", "64m", "-m", "8", "--segment-size", "32m"], ["-l", "127.0.0.1:x"],
+    ["--flash-path", "/tmp/none", "--flash-size", "64m", "--region-dir", "/nonexistent"],
+    ["--flash-path", "/tmp/none", "--flash-size", "64m", "--region-dir", "/var/tmp"],
+    ["-p", "0", "-U", "0"], ["-I", "64m"], ["--flash-path", "/tmp/none"]])
+def test_exit_code_is_that_of_a_start(options):
+    options = options if "-l" in options or "-p" in options else ["-l", "127.0.0.1", "-p", free_port(), *options]
+    code, lines = checked(*options)
+    assert code != 0 and lines
+    assert checked(*options, check=False)[0] == code
+
+
+def test_a_reload_that_fails_is_seen(open_folder, written):
+    """systemctl status says why, until one succeeds."""
+    path = written("verbose = 0\n")
+    started = Notified(open_folder, "--config", str(path))
+    try:
+        started.until("READY", "1")
+        path.write_text("verbose = 10\n")
+        started.process.send_signal(1)
+        message, _ = started.until("READY", "1")
+        assert message["STATUS"].startswith(
+            f'Degraded: the last reload failed, options stay as they were: {path}:1: verbose: "10" is not'), message
+        assert checked("--config", path)[0] == 64  # as ExecReload= of the unit asks first
+        path.write_text("verbose = 0\n")
+        started.process.send_signal(1)
+        assert started.until("READY", "1")[0]["STATUS"] == "0 objects"
+        started.finish()
+    finally:
+        started.close()

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A flash path is judged as a start would judge it, and stays as it is. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "segments/segments.h"
+
+static char directory[] = "/tmp/flashield-check-XXXXXX";
+static char path[sizeof(directory) + 8];
+
+static int make_directory(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/flash", directory);
+	return 0;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(directory);
+}
+
+static void put_bytes(const char *bytes, size_t count)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, count, file), count);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void a_wrong_path_is_told(void **state)
+{
+	char below[sizeof(path) + 8];
+
+	(void)state;
+	assert_int_equal(seg_check_path("/nonexistent/flash"), FS_ESYS);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(seg_check_path(directory), FS_EINVAL);
+	assert_int_equal(seg_check_path("/dev/null"), FS_EINVAL);
+	put_bytes("not a cache", 11);
+	assert_int_equal(seg_check_path(path), FS_EFOREIGN);
+	snprintf(below, sizeof(below), "%s/below", path);
+	assert_int_equal(seg_check_path(below), FS_ESYS);
+	assert_int_equal(errno, ENOTDIR);
+}
+
+static void a_path_to_be_made_is_not_made(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(seg_check_path(path), FS_OK);
+	assert_int_equal(stat(path, &st), -1);
+}
+
+static void an_empty_file_is_good_and_stays_empty(void **state)
+{
+	static const char zeros[8192];
+	struct stat st;
+
+	(void)state;
+	put_bytes(zeros, 0);
+	assert_int_equal(seg_check_path(path), FS_OK);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	put_bytes(zeros, sizeof(zeros));
+	assert_int_equal(seg_check_path(path), FS_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wrong_path_is_told),
+		cmocka_unit_test(a_path_to_be_made_is_not_made),
+		cmocka_unit_test(an_empty_file_is_good_and_stays_empty),
+	};
+
+	return cmocka_run_group_tests_name("segments: the path checked", tests, make_directory, remove_directory);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a start may believe the file of saved objects: each reason why not, and that nothing of it is served then. */
+#include "tests/unit/server/store/cleaner/saving.h"
+
+static void one_run(struct harness *h)
+{
+	harness_open(h);
+	set(h, "key", "value");
+	stop_cleanly(h);
+}
+
+#define assert_cold(h, why) \
+	do { \
+		assert_int_equal(start_again(h), SAVED_START_##why); \
+		assert_false(loader_step((h)->store)); \
+		assert_missing(h, "key"); \
+		set(h, "key", "new"); \
+		assert_value(h, "key", "new"); \
+		harness_close(h); \
+	} while (0)
+
+static void a_run_that_was_killed_leaves_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	one_run(h);
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	harness_close(h); /* before anything was loaded */
+	assert_cold(h, NO_FILE);
+}
+
+static void options_may_forbid_it(void **state)
+{
+	struct harness *h = *state;
+	const struct store_end end = { .deadline_us = NEVER_US };
+
+	one_run(h);
+	h->config.restart_max_downtime_us = 0;
+	assert_cold(h, OFF);
+	harness_open(h);
+	set(h, "key", "value");
+	assert_false(save(h, &end));
+	h->config.restart_max_downtime_us = MINUTE_US;
+	assert_cold(h, NO_FILE);
+	h->config.state_dir = NULL;
+	assert_cold(h, NO_STATE_DIR);
+	harness_open(h);
+	assert_false(save(h, &end));
+	h->config.state_dir = folder;
+}
+
+static void a_long_stop_starts_cold(void **state)
+{
+	struct harness *h = *state;
+
+	one_run(h);
+	seconds_pass(h, 60);
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	load_all(h);
+	assert_value(h, "key", "value");
+	stop_cleanly(h);
+	seconds_pass(h, 61);
+	assert_cold(h, DOWNTIME);
+}
+
+static void another_boot_or_an_earlier_clock_starts_cold(void **state)
+{
+	struct harness *h = *state;
+
+	seconds_pass(h, 1000);
+	one_run(h);
+	h->config.boot_id = "another boot";
+	assert_cold(h, BOOT);
+	one_run(h);
+	atomic_fetch_sub(&h->clk.scripted_us, 500000000);
+	assert_cold(h, CLOCK);
+}
+
+/* A file that a later start could take for that of its last run. */
+static void keep_copy(char copy[300])
+{
+	snprintf(copy, 300, "%s.copy", items_path);
+	assert_int_equal(link(items_path, copy), 0);
+}
+
+static void a_file_of_an_earlier_run_is_refused(void **state)
+{
+	struct harness *h = *state;
+	char copy[300];
+
+	one_run(h);
+	keep_copy(copy);
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	set(h, "key", "newer");
+	harness_close(h);
+	assert_int_equal(rename(copy, items_path), 0);
+	assert_cold(h, OTHER_START);
+}
+
+static void a_file_of_another_flash_is_refused(void **state)
+{
+	struct harness *h = *state;
+
+	one_run(h);
+	unlink(h->path); /* the next start makes a new one */
+	assert_cold(h, OTHER_FLASH);
+}
+
+/* What memory held doesn't depend on how the flash is laid out. The run that ended is the last one that had it. */
+static void another_layout_of_the_flash_keeps_memory(void **state)
+{
+	struct harness *h = *state;
+	struct store_config config = h->config;
+	uint64_t cas;
+	char copy[300];
+
+	harness_open(h);
+	set(h, "flushed", "value");
+	store_flush_all(h->store, 0);
+	set(h, "dram", "value");
+	cas = set(h, "later", "value").cas;
+	store_flush_all(h->store, 40);
+	stop_cleanly(h);
+	keep_copy(copy);
+	h->config.segment_bytes *= 2;
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	assert_int_equal(h->store->start, STORE_START_LAYOUT);
+	assert_true(set(h, "later", "newer").cas > cas);
+	load_all(h);
+	assert_value(h, "dram", "value");
+	assert_value(h, "later", "newer");
+	assert_missing(h, "flushed");
+	seconds_pass(h, 41);
+	assert_missing(h, "dram");
+	set_on_flash(h, "key", "value");
+	restart(h);
+	assert_value(h, "key", "value");
+	harness_close(h);
+	/* Back to the first layout, with a file of two runs before. */
+	assert_int_equal(rename(copy, items_path), 0);
+	h->config = config;
+	assert_cold(h, OTHER_FLASH);
+}
+
+static void a_file_of_another_daemon_is_refused_and_stays(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.daemon = "port 1";
+	one_run(h);
+	h->config.daemon = "port 2";
+	harness_open(h);
+	assert_int_equal(figures(h).start, SAVED_START_OTHER_DAEMON);
+	assert_missing(h, "key");
+	harness_close(h);
+	h->config.daemon = "port 1";
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	load_all(h);
+	assert_value(h, "key", "value");
+}
+
+/* Run 1 has no flash, run 2 has, run 3 has none again: it must not believe the file of run 1. */
+static void a_run_with_another_flash_removes_the_file(void **state)
+{
+	struct harness *h = *state;
+
+	one_run(h);
+	h->config.flash_path = h->path;
+	harness_open(h);
+	set(h, "key", "newer");
+	harness_close(h);
+	h->config.flash_path = NULL;
+	assert_cold(h, NO_FILE);
+}
+
+static void another_daemon_s_files_stay(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.daemon = "port 1";
+	one_run(h);
+	h->config.flash_path = h->path;
+	h->config.daemon = "port 2";
+	harness_open(h);
+	harness_close(h);
+	assert_int_equal(access(items_path, F_OK), 0);
+	h->config.flash_path = NULL;
+	h->config.daemon = "port 1";
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+}
+
+/* As root every file can be removed, so the folder's place is taken by one that can't: a folder of the file's name. */
+static void a_file_that_can_not_be_read_is_refused(void **state)
+{
+	struct harness *h = *state;
+
+	assert_int_equal(mkdir(items_path, 0700), 0);
+	harness_open(h);
+	assert_int_equal(figures(h).start, SAVED_START_DAMAGED);
+	assert_missing(h, "key");
+	assert_int_equal(rmdir(items_path), 0);
+}
+
+static void each_start_has_word_and_text(void **state)
+{
+	(void)state;
+	for (int start = 0; start <= SAVED_START_NO_MEMORY; start++) {
+		assert_non_null(saved_start_word((enum saved_start)start));
+		assert_non_null(saved_start_text((enum saved_start)start));
+	}
+}
+
+#define WITH_FLASH(test) cmocka_unit_test_setup_teardown(test, setup_folder, teardown_folder)
+#define IN_DRAM(test) \
+	{ \
+#test " in DRAM", test, setup_dram, teardown_folder, NULL \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FLASH(a_run_that_was_killed_leaves_nothing),
+		IN_DRAM(a_run_that_was_killed_leaves_nothing),
+		WITH_FLASH(options_may_forbid_it),
+		IN_DRAM(options_may_forbid_it),
+		WITH_FLASH(a_long_stop_starts_cold),
+		IN_DRAM(a_long_stop_starts_cold),
+		WITH_FLASH(another_boot_or_an_earlier_clock_starts_cold),
+		IN_DRAM(another_boot_or_an_earlier_clock_starts_cold),
+		WITH_FLASH(a_file_of_an_earlier_run_is_refused),
+		WITH_FLASH(a_file_of_another_flash_is_refused),
+		WITH_FLASH(another_layout_of_the_flash_keeps_memory),
+		IN_DRAM(a_file_of_another_daemon_is_refused_and_stays),
+		IN_DRAM(a_run_with_another_flash_removes_the_file),
+		IN_DRAM(another_daemon_s_files_stay),
+		IN_DRAM(a_file_that_can_not_be_read_is_refused),
+		cmocka_unit_test(each_start_has_word_and_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
