@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """flashield-inspect on the flash of a real daemon: idle, under load, stopped, started again, and damaged."""
+import itertools
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ INSPECT = pathlib.Path(flashield_command()).with_name("flashield-inspect")
 AREA = 64 << 10
 OPTIONS = ["--flash-size", "16m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
 LARGE = 5000  # over 1/64 of a segment: an extent
+TURNS = itertools.count()
 
 pytestmark = pytest.mark.skipif(not INSPECT.exists(), reason=f"{INSPECT} is not built")
 
@@ -37,8 +39,8 @@ def complaint(*arguments, status=2):
 
 
 def put_on_flash(client, *values, flags=0):
-    """For each value keys of objects that lie on flash now."""
-    for turn in range(20):
+    """For each value keys of objects that lie on flash now, which no earlier call has used."""
+    for turn in itertools.islice(TURNS, 20):
         keys = [[b"subject-%d-%d-%d" % (turn, len(value), i) for i in range(30)] for value in values]
         for value, subjects in zip(values, keys):
             for key in subjects:
@@ -204,14 +206,20 @@ def test_segment_shows_all_records(subject):
     assert shown.count("\n") > segment["records"] and "largest gap" in shown
 
 
+def overwritten_on_flash(client):
+    """The key of an object whose two values are on flash, or None: memory may evict all of them before the cleaner writes."""
+    keys, = put_on_flash(client, b"first")
+    for key in keys:
+        client.set(key, b"second!")
+    fill_turn(client)
+    return next((key for key in keys if on_flash(client, key)), None)
+
+
 def test_an_overwritten_object_is_superseded(start, flash_options):
     """Both records are found, youngest first."""
     daemon = start(*flash_options)
     with daemon.client() as client:
-        keys, = put_on_flash(client, b"first")
-        for key in keys:
-            client.set(key, b"second!")
-        key = until(lambda: fill_turn(client) or next((k for k in keys if on_flash(client, k)), None), "it is on flash again")
+        key = until(lambda: overwritten_on_flash(client), "an object that is on flash twice")
     settled(daemon)
     records = inspect(daemon.options[1], "find", key.decode(), "--json")["records"]
     assert [record["standing"] for record in records] == ["youngest", "superseded"]

@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 
 from testrun.builds import built
 from testrun.process import CPUS, PYTHON, run
-from testrun.tally import failed, passed, say, skipped
+from testrun.tally import failed, passed, say, skipped, tried_again
 from testrun.units import without_aslr
 
 # Bounds for a hang, five and more times what each takes on two idle cores.
@@ -65,13 +65,21 @@ class Reports:
 
 # ---- pytest ----------------------------------------------------------------------------------------
 
+# A machine that stalls can make a wait run out. Such a test runs once more, and the last lines of the run name it. Whatever else is
+# wrong (a value, an answer, the end of a daemon, a sanitizer's report) is a failure at once.
+WAITS = r"waited [0-9.]+ s for|no object got to flash|timed out"
+AGAIN = re.compile(r"^RERUN (\S.*)$", re.MULTILINE)
+
 
 def pytest(name, folder, seconds, processes, *options, env=None):
     say(f"-- {name}")
     with tempfile.TemporaryDirectory() as work:
         report = os.path.join(work, "junit.xml")
         code, output = run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-n",
-                            str(processes), f"--junitxml={report}", *options, folder], seconds, env)
+                            str(processes), "--reruns", "1", "--only-rerun", WAITS, "-r", "R", f"--junitxml={report}", *options,
+                            folder], seconds, env)
+        for title in sorted(set(AGAIN.findall(output))):
+            tried_again(f"{title} ({name})")
         count_cases(name, report, code, output)
 
 

@@ -14,6 +14,7 @@ SHOWN_LINES = 60
 lock = threading.Lock()
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 failures = []
+second_tries = []  # names of tests
 
 
 def say(text):
@@ -45,6 +46,13 @@ def skipped(name, why="", n=1):
     say(f"skipped {name}{': ' + why if why else ''}")
 
 
+def tried_again(name):
+    """This test ran a second time; passed() or failed() tells how that went."""
+    with lock:
+        second_tries.append(name)
+    say(f"TRIED AGAIN {name}")
+
+
 def begin():
     """Takes over the counts of an earlier run."""
     record = os.environ.get("TEST_RECORD")
@@ -54,6 +62,7 @@ def begin():
         for word in counts:
             counts[word] += earlier["counts"][word]
         failures.extend(earlier["failures"])
+        second_tries.extend(earlier["second_tries"])
 
 
 def end():
@@ -61,9 +70,11 @@ def end():
     record = os.environ.get("TEST_RECORD")
     if record:
         with open(record, "w", encoding="utf-8") as opened:
-            json.dump({"counts": counts, "failures": failures}, opened)
+            json.dump({"counts": counts, "failures": failures, "second_tries": second_tries}, opened)
     if counts["skipped"]:
         say(f"{counts['skipped']} skipped")
+    if second_tries:
+        say("\n".join(["tried again, as a wait had run out:"] + [f"  {name}" for name in second_tries]))
     if failures:
         say("\n".join(["failed:"] + [f"  {name}" for name in failures]))
     say(f"{counts['passed']} passed, {counts['failed']} failed")
