@@ -10,7 +10,7 @@
 #include "classifier/classifier_internal.h"
 
 #define START_US 5000000000ull
-#define WAIT_MS 20000
+#define WAIT_MS 120000 /* a disk may stall for long; a hang ends here */
 #define EVERY_GROUP ((1u << GROUPS) - 1)
 
 /* ---- the clock, with the hook ---------------------------------------------------------------- */
