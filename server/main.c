@@ -142,6 +142,7 @@ static void on_ready(void *context)
 		net_stop(parts->server->net);
 	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)),
 		  "clients are served");
+	metrics_set_serving(parts->server->metrics, METRICS_SERVES);
 	service_ready(parts->server->service, parts->server);
 }
 
@@ -167,6 +168,7 @@ static void on_draining(void *context)
 	const struct parts *parts = context;
 
 	stop_begins(parts->server->conf);
+	metrics_set_serving(parts->server->metrics, METRICS_STOPS);
 	log_event(LOG_LEVEL_INFO, "stopping", NULL, "no more clients are served");
 	service_stopping(parts->server->service);
 }

@@ -10,7 +10,7 @@
  *
  * Files can still be opened (SIGHUP, certificates, /proc for "stats") as far as the user may; hiding files is the
  * service manager's task. The list covers the calls of glibc, libevent, libaio, jemalloc, OpenSSL, libsasl2, libsystemd
- * and civetweb.
+ * and libmicrohttpd.
  */
 #ifndef FS_SERVER_SECCOMP_H
 #define FS_SERVER_SECCOMP_H

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * /metrics for Prometheus, by prometheus-cpp, which only metrics.cc includes.
+ * /metrics for Prometheus, and two pages for probes (Kubernetes' liveness and readiness): /healthz says "alive" as long as
+ * the process answers; /ready is 200 while clients are served and 503 before and after, and tells the state of the flash.
  *
- *   Prometheus --HTTP--> prometheus-cpp's threads --> metrics.cc --> collect.c --> counters, store_get_status, ...
+ *   Prometheus --HTTP--> libmicrohttpd's thread: http.c --> metrics.cc --> collect.c --> counters, store_get_status, ...
  *
- * collect.c gives all samples to a sink. It is C and needs no library, so that tests read the samples without HTTP.
+ * Only http.c includes libmicrohttpd, and only metrics.cc prometheus-cpp. collect.c gives all samples to a sink. It is C and
+ * needs no library, so that tests read the samples without HTTP.
  *
- * Threads: scrapes run in the library's own threads, never in a worker, and several may run at a time. They read only
- * figures that any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms.
- * Store and network exist before metrics_start, and until metrics_stop has returned.
+ * Threads: all requests run in the one thread of libmicrohttpd, one at a time, never in a worker. They read only figures
+ * that any thread may read: the counters' sums, store_get_status, net_get_status, snapshots of histograms. Store and
+ * network exist before metrics_start, and until metrics_stop has returned.
  */
 #ifndef FS_SERVER_METRICS_METRICS_H
 #define FS_SERVER_METRICS_METRICS_H
@@ -24,16 +26,21 @@ extern "C" {
 struct metrics;
 struct server;
 
-/* Serves http://address/metrics. address is "ADDR:PORT" or "[ADDR]:PORT", as in --metrics-listen. FS_OK: *out is the
+/* What /ready says. */
+enum metrics_serving { METRICS_STARTS, METRICS_SERVES, METRICS_STOPS };
+
+/* Serves http://address/metrics and the pages for probes. address is "ADDR:PORT" or "[ADDR]:PORT", as in --metrics-listen. FS_OK: *out is the
    caller's; NULL if address is "off". FS_ESYS: it can't be served, *out is NULL, and the reason names the address; the
-   daemon can go on without it. The threads block all signals. Main thread. */
+   daemon can go on without it. The thread blocks all signals. Main thread. */
 FS_MUST_CHECK int metrics_start(struct metrics **out, const struct server *server, const char *address,
 				char reason[256]);
 /* Returns the address that is served, with the port that the kernel has chosen for 0. It lives until metrics_stop. NULL
    for NULL. Any thread. */
 const char *metrics_address(const struct metrics *metrics);
-/* Waits for scrapes under way, 1 s at most, and frees all. NULL is nothing. Main thread, before anything that a scrape
-   reads is freed. */
+/* Changes what /ready says; it begins with METRICS_STARTS. NULL is nothing. Any thread. */
+void metrics_set_serving(struct metrics *metrics, enum metrics_serving serving);
+/* Waits for a scrape that is being made, closes all connections and frees all. NULL is nothing. Main thread, before
+   anything that a scrape reads is freed. */
 void metrics_stop(struct metrics *metrics);
 
 /* ---- samples (collect.c) ---------------------------------------------------------------------- */

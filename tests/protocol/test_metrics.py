@@ -118,12 +118,63 @@ def listeners(pid):
     return ports
 
 
-def test_nothing_but_metrics(measured):
-    """No files, no other methods."""
-    for path in "/", "/other", "/etc/passwd", "/../../etc/passwd", "/%2e%2e/etc/passwd":
-        assert get(measured.metrics_port, path)[0] == 404
-    assert get(measured.metrics_port, method="PUT")[0] == 405
-    assert get(measured.metrics_port, method="DELETE")[0] == 405
+def test_nothing_but_the_pages(measured):
+    """No files, no other methods; HEAD has the header alone."""
+    for path in "/", "/other", "/etc/passwd", "/../../etc/passwd", "/%2e%2e/etc/passwd", "/metrics/", "/readyz":
+        assert get(measured.metrics_port, path) == (404, "there are /metrics, /healthz and /ready\n")
+    for method in "PUT", "DELETE", "POST", "OPTIONS":
+        assert get(measured.metrics_port, method=method)[0] == 405
+    assert get(measured.metrics_port, method="HEAD") == (200, "")
+
+
+def test_garbage_costs_its_connection_alone(measured):
+    """Too long a line, no HTTP at all, a body that nobody wants."""
+    for sent in b"\0" * 5000, b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n", b"get key\r\n\r\n", \
+            b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b"y" * 1000:
+        with socket.create_connection(("127.0.0.1", measured.metrics_port), PATIENCE) as one:
+            with contextlib.suppress(OSError):
+                one.sendall(sent)
+                one.shutdown(socket.SHUT_WR)
+                while one.recv(65536):
+                    pass
+        assert get(measured.metrics_port, "/healthz") == (200, "alive\n")
+
+
+def test_ipv6():
+    """As an address in brackets."""
+    if not ipv6_is_there():
+        pytest.skip("this machine has no IPv6")
+    with Daemon(["--metrics-listen=[::1]:0"]) as daemon:
+        address = daemon.stats(b"settings")["metrics_listen"]
+        with socket.create_connection(("::1", int(address.removeprefix("[::1]:"))), PATIENCE) as one:
+            one.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert one.makefile("rb").read().endswith(b"\r\n\r\nalive\n")
+
+
+def ipv6_is_there():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as one:
+        one.bind(("::1", 0))
+        return True
+    return False
+
+
+# ---- the pages for probes
+
+def test_ready_tells_of_the_flash(measured):
+    """Online here; the pages need no figures of a scrape."""
+    assert get(measured.metrics_port, "/ready") == (200, "ready\nflash: online\n")
+    assert get(measured.metrics_port, "/healthz") == (200, "alive\n")
+
+
+def test_ready_without_flash(start, tmp_path):
+    """It serves all the same: none is wanted, or it can't be used."""
+    port = free_port()
+    start(f"--metrics-listen=127.0.0.1:{port}")
+    until(lambda: get(port, "/ready") == (200, "ready\nflash: none\n"), "a daemon that is ready")
+    port, path = free_port(), tmp_path / "flash"
+    start(f"--metrics-listen=127.0.0.1:{port}", "--flash-path", str(path), "--flash-size", "16m", "--segment-size", str(SEGMENT),
+          "--flash-min-free", "1000000g")
+    until(lambda: get(port, "/ready") == (200, "ready\nflash: can't be used\n"), "a daemon that is ready")
 
 
 # ---- what is shown
@@ -274,15 +325,15 @@ def test_stop_while_scrapers_hang():
 
 
 def test_signals_are_the_main_threads(measured):
-    """The library's threads block them, or one of them would be interrupted instead."""
+    """The library's thread blocks them, or it would be interrupted instead."""
     wanted = sum(1 << (number - 1) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1))
     blocked = {}
     for task in os.listdir(f"/proc/{measured.process.pid}/task"):
         with open(f"/proc/{measured.process.pid}/task/{task}/status", encoding="ascii") as status:
             rows = dict(line.split(":", 1) for line in status)
-        if rows["Name"].strip().startswith("civetweb"):
+        if rows["Name"].strip().startswith("MHD"):
             blocked[task] = int(rows["SigBlk"].strip(), 16)
-    assert len(blocked) == 9, "eight that answer, one that accepts"
+    assert len(blocked) == 1
     assert all(mask & wanted == wanted for mask in blocked.values())
 
 

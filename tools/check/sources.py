@@ -89,7 +89,8 @@ LIBRARIES = [
     (re.compile(r"^seccomp\.h"), ["server/seccomp.c"], "libseccomp"),
     (re.compile(r"^systemd/"), ["server/service.c"], "libsystemd"),
     (re.compile(r"^libmemcached"), ["tests/nodes/"], "libmemcached"),
-    (re.compile(r"^(prometheus/|civetweb|CivetServer)"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
+    (re.compile(r"^prometheus/"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
+    (re.compile(r"^microhttpd"), ["server/metrics/http.c"], "libmicrohttpd"),
 ]
 
 # Libraries that a single file wraps, and the files beside it that may use them nevertheless.
