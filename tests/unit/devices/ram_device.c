@@ -175,6 +175,9 @@ static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 		struct dev_io *io = ios[i];
 		struct dev_io **link;
 
+		if (io->device)
+			ram = (struct ram_device *)io->device;
+
 		io->result = perform(ram, io);
 		io->native[0] = due_ns(ram, io);
 		pthread_mutex_lock(&queue->mutex);
