@@ -82,7 +82,7 @@ static int open_device(const struct segments *seg, const struct seg_move_config 
 		rc = dev_open(&move->to, &open);
 	if (rc != FS_OK) {
 		snprintf(reason, 256, "%.150s: %s", config->path,
-			 rc == FS_ESYS	   ? strerror(errno)
+			 rc == FS_ESYS     ? strerror(errno)
 			 : rc == FS_ERANGE ? "at least two segments must fit"
 					   : fs_strerror(rc));
 		return rc;

@@ -33,7 +33,8 @@ enum seg_move_phase { SEG_MOVE_NONE, SEG_MOVE_COPYING, SEG_MOVE_EMPTYING, SEG_MO
 
 struct seg_move_config {
 	const char *path; /* of a file (made when missing) or a block device */
-	struct dev *device; /* used instead of path; it is of the old one's kind, and belongs to seg. NULL: path is used */
+	struct dev
+		*device; /* used instead of path; it is of the old one's kind, and belongs to seg. NULL: path is used */
 	uint64_t flash_bytes; /* as in seg_config; 0: those of the present file, or as many as the old device has */
 };
 

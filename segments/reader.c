@@ -157,8 +157,7 @@ int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned de
 	reader->seg = seg;
 	reader->depth = depth ? depth : 1;
 	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	rc = reader->fd < 0 ? -errno
-			    : seg->ops->queue_create(seg->device, reader->depth, reader->fd, &reader->queue);
+	rc = reader->fd < 0 ? -errno : seg->ops->queue_create(seg->device, reader->depth, reader->fd, &reader->queue);
 	if (rc != 0) {
 		if (reader->fd >= 0)
 			close(reader->fd);

@@ -105,7 +105,8 @@ struct seg_move;
 /* Constant after open, like every field without a comment. */
 struct segments {
 	uint32_t magic; /* SEGMENTS_MAGIC until seg_close */
-	struct dev *device; /* that new segments and the superblock go to: the cleaner's, which may change it (move.c) */
+	struct dev
+		*device; /* that new segments and the superblock go to: the cleaner's, which may change it (move.c) */
 	const struct dev_ops *ops; /* of that device, and of each that the flash is moved to */
 	/* By the number in a place. While a place names one, it stays; the cleaner fills in the other. */
 	struct dev *devices[SEG_DEVICES];

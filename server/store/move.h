@@ -56,6 +56,10 @@ struct store_move_status {
 };
 /* Fills out. Any thread; takes a leaf lock. */
 void store_move_get_status(struct store *store, struct store_move_status *out);
+static inline bool store_move_is_under_way(const struct store_move_status *move)
+{
+	return move->state >= STORE_MOVE_ASKED && move->state <= STORE_MOVE_LEAVING;
+}
 /* Returns a state in a word, for reports. Static storage. */
 const char *store_move_word(enum store_move_state state);
 

@@ -33,7 +33,8 @@ struct mover {
 	struct store_move asked; /* its path is told.path */
 	struct store_move_status told;
 	_Atomic bool cancel;
-	_Atomic bool busy; /* from store_move_begin to the end of the move; set under the lock, cleared by the cleaner */
+	_Atomic bool
+		busy; /* from store_move_begin to the end of the move; set under the lock, cleared by the cleaner */
 	/* The cleaner's own: */
 	uint64_t rate, tokens_at_ms;
 	int64_t tokens; /* bytes */
@@ -60,7 +61,7 @@ void mover_fini(struct store *store)
 const char *store_move_word(enum store_move_state state)
 {
 	static const char *const words[] = {
-		[STORE_MOVE_NONE] = "none",	      [STORE_MOVE_ASKED] = "asked",
+		[STORE_MOVE_NONE] = "none",           [STORE_MOVE_ASKED] = "asked",
 		[STORE_MOVE_COPYING] = "copying",     [STORE_MOVE_EMPTYING] = "emptying",
 		[STORE_MOVE_LEAVING] = "leaving",     [STORE_MOVE_DONE] = "done",
 		[STORE_MOVE_CANCELLED] = "cancelled", [STORE_MOVE_FAILED] = "failed",

@@ -150,7 +150,8 @@ struct store {
 	struct rebuild *rebuild; /* cleaner/rebuild.c; NULL: none is under way. The cleaner's */
 	uint32_t rebuild_segments; /* of the rebuild, if there was one; constant after open, like nothing of the next */
 	_Atomic uint32_t rebuilt_segments; /* walked by it; written by the cleaner */
-	char flash_path[4096]; /* the cleaner changes it when it has moved the flash, and others read it before or after */
+	char flash_path
+		[4096]; /* the cleaner changes it when it has moved the flash, and others read it before or after */
 	char *claimed; /* the name of store_claim; NULL: none yet */
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is used, or none was given */
 	enum store_start start; /* restart.c fills in both */
