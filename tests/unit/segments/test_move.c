@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A flash moves to another device: what the new one has, who may still read the old one, and how a move ends early. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +255,60 @@ static void reads_under_way_end_where_they_began(void **state)
 	ask(run, reader, &later, 3, 0);
 	poll_until_done(reader, &later);
 	seg_reader_destroy(reader);
+}
+
+struct client {
+	struct run *run;
+	struct seg_reader *reader;
+	_Atomic bool stop;
+	_Atomic unsigned reads;
+};
+
+/* A worker's reads, and now and then a walk, as a dump does it. */
+static void *read_on(void *context)
+{
+	struct client *client = context;
+
+	for (unsigned turn = 0; !atomic_load(&client->stop); turn++) {
+		uint32_t segment = turn % 4;
+		struct flight flight;
+
+		ask(client->run, client->reader, &flight, segment, turn % client->run->batch[segment].plan.count);
+		poll_until_done(client->reader, &flight);
+		if (turn % 16 == 0)
+			assert_readable(client->run, segment);
+		atomic_fetch_add(&client->reads, 1);
+	}
+	return NULL;
+}
+
+/* From device to device, each of which is freed when it is left. */
+static void another_thread_reads_on(void **state)
+{
+	struct run *run = *state;
+	struct client client = { .run = run };
+	pthread_t thread;
+
+	assert_int_equal(seg_reader_create(&client.reader, run->flash.seg, 4), FS_OK);
+	assert_int_equal(pthread_create(&thread, NULL, read_on, &client), 0);
+	for (unsigned turn = 0; turn < 20; turn++) {
+		unsigned reads = atomic_load(&client.reads);
+
+		begin_move(run, SEGMENTS);
+		step_to(run, SEG_MOVE_READY);
+		assert_int_equal(seg_move_switch(run->flash.seg, 0), FS_OK);
+		while (run->flash.seg->move) {
+			struct seg_moved moved;
+
+			assert_int_equal(seg_move_step(run->flash.seg, false, &moved), FS_OK);
+			sched_yield();
+		}
+		while (atomic_load(&client.reads) < reads + 10)
+			sched_yield();
+	}
+	atomic_store(&client.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	seg_reader_destroy(client.reader);
 }
 
 /* ---- writes meanwhile -------------------------------------------------------------------------- */
@@ -519,6 +576,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_segments_are_on_the_new_device, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_under_way_end_where_they_began, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_thread_reads_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_meanwhile_is_copied_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(on_a_smaller_device_the_last_segments_are_emptied, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_device_with_room_for_one_segment_is_refused, setup, teardown),
