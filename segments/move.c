@@ -17,7 +17,7 @@
 struct seg_move {
 	struct dev *to; /* the device that is copied to; NULL once it is the flash */
 	unsigned number; /* its number in seg->devices */
-	uint32_t segments; /* that have a place there: the first ones */
+	uint32_t segments; /* that have room there: the first ones */
 	uint64_t device_bytes;
 	char *path; /* of a file that this move has made; NULL: there is none */
 	uint64_t *copied; /* of each segment: the sequence whose bytes are there; 0: none */
@@ -27,7 +27,7 @@ struct seg_move {
 	uint64_t unreadable;
 	struct dev *from; /* the device that is left; NULL before the switch */
 	bool erased; /* it has no superblock any more, or can't be written */
-	bool *waits; /* of each segment: it may have been pinned at its old place all the time */
+	bool *waits; /* of each segment: it may have been pinned in its old home all the time */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static int copy_piece(struct segments *seg, uint64_t *written)
 {
 	struct seg_move *move = seg->move;
 	uint64_t left = seg->segment_bytes - move->offset, bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
-	uint64_t to = seg_home(seg, move->segment) + move->offset;
+	uint64_t to = seg_offset_by_number(seg, move->segment) + move->offset;
 	int error;
 
 	read_piece(seg, bytes);
@@ -379,10 +379,10 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->devices[move->number] = seg->device = move->to;
 	for (uint32_t n = 0; n < seg->segments; n++) {
 		move->waits[n] = true;
-		atomic_store(&seg_live_at(seg, n)->place, seg_home(seg, n) + move->number);
+		atomic_store(&seg_live_at(seg, n)->home, seg_offset_by_number(seg, n) + move->number);
 	}
 	move->to = NULL;
 	seg_note_device(seg);
-	(void)seg_revive(seg); /* the places that couldn't be written are left behind */
+	(void)seg_revive(seg); /* what couldn't be written is left behind */
 	return FS_OK;
 }

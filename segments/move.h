@@ -2,22 +2,22 @@
 /*
  * Moves the flash to another device while it serves: a further part of segments.h.
  *
- * A slot names a segment by its number, and a table leads from the number to the place on a device (sLSM-Tree: what moves
- * is named once). So a move changes places alone, and no slot.
+ * A slot names a segment by its number, and a table leads from the number to its home, a device and an offset (sLSM-Tree:
+ * what moves is named once). So a move changes that table alone, and no slot.
  *
  *   COPYING   live segments are copied in pieces; one that is written anew meanwhile is copied again. The rest of a new
  *             file is allocated
- *   EMPTYING  the new device is smaller: segments without a place there are reclaimed by the caller
+ *   EMPTYING  the new device is smaller: segments without room there are reclaimed by the caller
  *   READY     the new device has a durable copy of each live segment: the caller calls seg_move_switch
- *   LEAVING   all places are on the new device; the old one is kept open for reads that have begun there
+ *   LEAVING   all homes are on the new device; the old one is kept open for reads that have begun there
  *
  * Until the switch, the old device is used and written as before, so that an end in any way leaves it as it would be
  * without a move. The new one has no superblock. The switch is one write of the superblock there. Its attach epoch is
  * SEG_MOVE_EPOCHS later, so that starts with the old device by mistake don't reach it, and the old superblock is erased
  * then.
  *
- * Why a read is right at any time: a segment that is pinned doesn't change, so that both places have the same bytes. Before
- * a segment is written again its pins are gone, and a later pin sees the new place. The old device is closed after each
+ * Why a read is right at any time: a segment that is pinned doesn't change, so that both homes have the same bytes. Before
+ * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed after each
  * segment was seen without a pin since the switch.
  *
  * Threads: the cleaner. Errors: codes of base/error.h. Whoever moves the flash has no journal (seg_set_durable).
@@ -46,7 +46,7 @@ FS_MUST_CHECK int seg_move_begin(struct segments *seg, const struct seg_move_con
 struct seg_moved {
 	enum seg_move_phase phase;
 	uint64_t bytes; /* written to the new device by this step */
-	uint32_t copied, live; /* of the segments that have a place there */
+	uint32_t copied, live; /* of the segments that have room there */
 	uint32_t segment; /* EMPTYING: the one to be reclaimed next */
 	uint64_t unreadable; /* pages that couldn't be read, whose records are lost, so far */
 };

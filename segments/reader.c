@@ -252,7 +252,7 @@ static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
 	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
-	struct seg_place place;
+	struct seg_home home;
 	uint64_t end;
 
 	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
@@ -264,11 +264,11 @@ static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 	/* All fields that device and submitter don't set themselves. */
 	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
-	place = seg_place(seg, read->segment);
-	io->offset = place.offset + first;
+	home = seg_home(seg, read->segment);
+	io->offset = home.offset + first;
 	io->write = false;
 	io->queue = reader->queue;
-	io->device = place.device;
+	io->device = home.device;
 	io->handed_back = read_handed_back;
 	return FS_OK;
 }

@@ -210,7 +210,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 		memset(seg->live, 0, (seg->segments + 1) * sizeof(*seg->live));
 		for (uint32_t i = 0; i < seg->segments; i++) {
 			seg->live[i].magic = SEG_LIVE_MAGIC;
-			atomic_init(&seg->live[i].place, seg_home(seg, i));
+			atomic_init(&seg->live[i].home, seg_offset_by_number(seg, i));
 		}
 		rc = check_config(config);
 	}

@@ -67,9 +67,9 @@ struct seg_live {
 	_Atomic uint32_t pins;
 	enum seg_state state; /* written by the cleaner under seg->lock; others read it under the lock */
 	uint32_t magic; /* SEG_LIVE_MAGIC, constant */
-	/* Where the segment lies: the offset on its device, in bytes, plus the number of that device in seg->devices. Written by
-	   the cleaner; any thread that has pinned the segment reads it. */
-	_Atomic uint64_t place;
+	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
+	   that has pinned the segment reads it. */
+	_Atomic uint64_t home;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
@@ -108,7 +108,7 @@ struct segments {
 	struct dev
 		*device; /* that new segments and the superblock go to: the cleaner's, which may change it (move.c) */
 	const struct dev_ops *ops; /* of that device, and of each that the flash is moved to */
-	/* By the number in a place. While a place names one, it stays; the cleaner fills in the other. */
+	/* By the number in a home. While a home names one, it stays; the cleaner fills in the other. */
 	struct dev *devices[SEG_DEVICES];
 	/* The figures of seg->device that other threads ask for. Written by open and the cleaner. */
 	_Atomic uint64_t device_bytes, allocated_bytes;
@@ -188,30 +188,30 @@ static inline crossing_pair *seg_crossings(const struct segments *seg, uint32_t 
 	return (crossing_pair *)&seg->table->entry[seg->segments] + (uint64_t)number * seg->crossings_bytes;
 }
 
-/* The place of a segment. */
-struct seg_place {
+/* Where a segment lies. Its number, which slots name, stays when that changes. */
+struct seg_home {
 	struct dev *device;
 	uint64_t offset; /* bytes */
 };
 
-/* Returns the place of a segment. It is right until the pin is dropped: a segment that moves keeps its bytes in the old place
+/* Returns the segment's home. It is right until the pin is dropped: a segment that moves keeps its bytes in the old home
    until nobody can have a pin from before. Any thread that has pinned the segment, and the cleaner. */
-static inline struct seg_place seg_place(const struct segments *seg, uint32_t segment)
+static inline struct seg_home seg_home(const struct segments *seg, uint32_t segment)
 {
 	/* Sequentially consistent, as the pin before it: a device is closed once the segment was seen without one. */
-	uint64_t place = atomic_load(&seg_live_at(seg, segment)->place);
+	uint64_t home = atomic_load(&seg_live_at(seg, segment)->home);
 
-	return (struct seg_place){ seg->devices[place % SEG_DEVICES], place / SEG_PAGE * SEG_PAGE };
+	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE };
 }
 
 /* Returns where a segment begins on its device, in bytes; for the cleaner that is seg->device. */
 static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
 {
-	return seg_place(seg, segment).offset;
+	return seg_home(seg, segment).offset;
 }
 
-/* Returns where the segment of that number begins on a device, in bytes. */
-static inline uint64_t seg_home(const struct segments *seg, uint32_t segment)
+/* Returns where the segment of that number begins on any device, in bytes. */
+static inline uint64_t seg_offset_by_number(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }

@@ -25,7 +25,7 @@ enum store_move_state {
 	STORE_MOVE_NONE, /* there was none since the start */
 	STORE_MOVE_ASKED, /* for the cleaner to begin */
 	STORE_MOVE_COPYING,
-	STORE_MOVE_EMPTYING, /* segments that have no place on a smaller flash are reclaimed */
+	STORE_MOVE_EMPTYING, /* segments that have no room on a smaller flash are reclaimed */
 	STORE_MOVE_LEAVING, /* the new flash is in use; reads from the old one are still under way */
 	STORE_MOVE_DONE,
 	STORE_MOVE_CANCELLED,

@@ -260,13 +260,16 @@ static void switch_over(struct store *store)
 static bool step_on(struct store *store)
 {
 	struct mover *mover = store->cleaner->mover;
+	bool paced = is_paced(store);
 	struct seg_moved moved;
 
-	if (seg_move_step(store->segments, is_paced(store), &moved) != FS_OK) {
+	if (seg_move_step(store->segments, paced, &moved) != FS_OK) {
 		give_up(store, STORE_MOVE_FAILED, strerror(errno));
 		return false;
 	}
-	mover->tokens -= (int64_t)moved.bytes;
+	/* What doesn't wait isn't charged: else a flash that is written faster than that would never have moved. */
+	if (!paced)
+		mover->tokens -= (int64_t)moved.bytes;
 	tell_progress(mover, &moved);
 	switch (moved.phase) {
 	case SEG_MOVE_READY:

@@ -381,7 +381,7 @@ static void a_device_with_room_for_one_segment_is_refused(void **state)
 	assert_readable(run, 0);
 }
 
-/* A place that could not be written is one of the old device; the number is of use again on the new one. */
+/* What could not be written is a part of the old device; the number is of use again on the new one. */
 static void retired_segments_are_free_on_the_new_device(void **state)
 {
 	struct run *run = *state;

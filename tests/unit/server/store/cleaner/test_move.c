@@ -163,7 +163,7 @@ static void a_read_over_the_switch_is_right(void **state)
 	assert_value(h, "key", "new");
 }
 
-static void a_smaller_flash_keeps_what_has_a_place(void **state)
+static void a_smaller_flash_keeps_what_has_room(void **state)
 {
 	struct harness *h = *state;
 	struct store_status status;
@@ -379,7 +379,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MOVE_TEST(objects_are_right_all_the_way),
 		MOVE_TEST(a_read_over_the_switch_is_right),
-		MOVE_TEST(a_smaller_flash_keeps_what_has_a_place),
+		MOVE_TEST(a_smaller_flash_keeps_what_has_room),
 		MOVE_TEST(a_cancel_leaves_the_old_flash),
 		MOVE_TEST(what_cant_be_moved_is_told),
 		MOVE_TEST(a_new_device_that_fails_ends_the_move),
