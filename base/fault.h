@@ -36,6 +36,7 @@
 	FAULT(killed_in_commit, "SIGKILL when an object has its slot and is still in DRAM") \
 	FAULT(killed_in_extent_move, "SIGKILL when an extent is in both tables") \
 	FAULT(killed_in_flush, "SIGKILL before a flush_all is published, and right behind it") \
+	FAULT(killed_in_move, "SIGKILL at each step of the switch to the device that the flash is moved to") \
 	FAULT(killed_in_reclaim, "SIGKILL when an object of a victim segment is back in DRAM and still has its slot") \
 	FAULT(killed_in_recount, "SIGKILL when a part of the slots that a killed process has left is counted again") \
 	FAULT(killed_in_relocation, "SIGKILL when a slot is in both of its buckets") \

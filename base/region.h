@@ -91,6 +91,9 @@ FS_MUST_CHECK int region_look(struct region **out, const uint64_t most[REGION_AR
 /* Empties the file and writes its first page; all areas are without memory again. Does nothing without a file. FS_OK;
    FS_ENOMEM: no room; FS_ESYS with errno. */
 FS_MUST_CHECK int region_reset(struct region *region);
+/* Gives the file another name in its folder, and stays its owner. FS_OK, also for the same name. FS_EBUSY: a file of that
+   name is another process's; FS_ESYS: neither has changed, and reason has a text for operators. Not without a file. */
+FS_MUST_CHECK int region_rename(struct region *region, const char *name, char reason[256]);
 /* The file is emptied by region_destroy, to give its memory back. Without a file it does nothing. */
 void region_discard(struct region *region);
 /* Has a commit or a reset failed because the file system has too little room? Then reason says what is missing. */

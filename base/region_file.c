@@ -357,6 +357,41 @@ bool region_is_short(const struct region *region, char reason[256])
 	return true;
 }
 
+static bool is_locked_by_another(const char *path)
+{
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return locked;
+}
+
+int region_rename(struct region *region, const char *name, char reason[256])
+{
+	size_t folder = (size_t)(strrchr(region->path, '/') - region->path), length = folder + 1 + strlen(name);
+	char *path = mem_must_zalloc(length + 1);
+	int result = FS_OK;
+
+	memcpy(path, region->path, folder + 1);
+	memcpy(path + folder + 1, name, strlen(name));
+	if (strcmp(path, region->path) == 0) {
+		mem_free(path);
+		return FS_OK;
+	}
+	if (is_locked_by_another(path)) {
+		snprintf(reason, 256, "%.200s: another daemon uses it", path);
+		result = FS_EBUSY;
+	} else if (rename(region->path, path) != 0) {
+		snprintf(reason, 256, "%.200s: %s", path, strerror(errno));
+		result = FS_ESYS;
+	}
+	mem_free(result == FS_OK ? region->path : path);
+	if (result == FS_OK)
+		region->path = path;
+	return result;
+}
+
 void region_discard(struct region *region)
 {
 	region->discard = true;

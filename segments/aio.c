@@ -61,7 +61,7 @@ struct ring {
 struct dev_queue {
 	io_context_t context;
 	struct ring *ring; /* NULL: its layout is unknown */
-	int fd;
+	int fd; /* of requests that name no device */
 	int eventfd;
 };
 
@@ -111,12 +111,13 @@ void aio_queue_destroy(struct dev_queue *queue)
 static struct iocb *aio_prepare(struct dev_queue *queue, struct dev_io *io)
 {
 	struct iocb *iocb = (struct iocb *)io->native;
+	int fd = io->device ? io->device->fd : queue->fd;
 
 	must(io->magic == DEV_IO_MAGIC);
 	if (io->write)
-		io_prep_pwrite(iocb, queue->fd, io->buffer, io->bytes, (long long)io->offset);
+		io_prep_pwrite(iocb, fd, io->buffer, io->bytes, (long long)io->offset);
 	else
-		io_prep_pread(iocb, queue->fd, io->buffer, io->bytes, (long long)io->offset);
+		io_prep_pread(iocb, fd, io->buffer, io->bytes, (long long)io->offset);
 	if (io->nowait)
 		iocb->aio_rw_flags = RWF_NOWAIT;
 	if (queue->eventfd >= 0)

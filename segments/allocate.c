@@ -14,15 +14,18 @@
 
 uint64_t seg_allocated_bytes(const struct segments *seg)
 {
-	return seg->device->ops->allocate ? atomic_load_explicit(&seg->device->allocated, memory_order_relaxed)
-					  : seg->device->bytes;
+	return atomic_load_explicit(&seg->allocated_bytes, memory_order_relaxed);
 }
 
 uint32_t seg_allocated(const struct segments *seg)
 {
 	uint64_t bytes = seg_allocated_bytes(seg);
+	uint32_t usable = atomic_load_explicit(&seg->usable, memory_order_relaxed), made;
 
-	return bytes >= seg->device->bytes ? seg->segments : seg_count_for(bytes, seg->segment_bytes);
+	if (bytes >= atomic_load_explicit(&seg->device_bytes, memory_order_relaxed))
+		return usable;
+	made = seg_count_for(bytes, seg->segment_bytes);
+	return made < usable ? made : usable;
 }
 
 static bool is_complete(const struct segments *seg)
@@ -88,6 +91,7 @@ static bool allocate_piece(struct segments *seg)
 	device_asked(seg);
 	error = seg->device->ops->allocate(seg->device, PIECE_BYTES);
 	device_answered(seg);
+	seg_note_device(seg);
 	if (error != 0) {
 		allocate_failed(seg, -error);
 		return false;

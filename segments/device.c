@@ -296,6 +296,7 @@ static int open_file(struct file_dev *file, const struct seg_config *config, boo
 		file->fd = open_path(config, false, created);
 	}
 	file->dev.direct = direct;
+	file->dev.fd = file->fd;
 	if (file->fd >= 0)
 		return FS_OK;
 	return errno == EBUSY ? FS_EBUSY : FS_ESYS;

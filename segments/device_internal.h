@@ -39,7 +39,7 @@ struct dev_io {
 	bool nowait; /* fail with -EAGAIN rather than block */
 	uint32_t magic; /* DEV_IO_MAGIC, set by the owner */
 	struct dev_queue *queue;
-	struct dev *device;
+	struct dev *device; /* the queue takes requests for every device of its kind */
 	struct dev_io *next; /* of the list that holds it at present */
 	void (*handed_back)(struct dev_io *io); /* called by the submitter thread */
 	uint64_t native[8]; /* the implementation's: an iocb */
@@ -75,6 +75,7 @@ struct dev {
 	const struct dev_ops *ops;
 	uint64_t bytes;
 	bool direct, block_device;
+	int fd; /* that requests are for; only aio.c uses it */
 	/* With ops->allocate: what the file had when it was opened, in whole pages; and the bytes from its beginning that
 	   may be written, `bytes` when it is complete. Written by ops->allocate, read by any thread. */
 	uint64_t found_bytes;

@@ -75,10 +75,9 @@ static void memory_queue_destroy(struct dev_queue *queue)
 
 static int memory_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 {
-	struct dev *dev = &queue->device->dev;
-
 	for (unsigned i = 0; i < n; i++) {
 		struct dev_io *io = ios[i];
+		struct dev *dev = io->device ? io->device : &queue->device->dev;
 		int error = io->write ? memory_write(dev, io->buffer, io->bytes, io->offset)
 				      : memory_read(dev, io->buffer, io->bytes, io->offset);
 

@@ -157,8 +157,7 @@ int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned de
 	reader->seg = seg;
 	reader->depth = depth ? depth : 1;
 	reader->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	rc = reader->fd < 0 ? -errno
-			    : seg->device->ops->queue_create(seg->device, reader->depth, reader->fd, &reader->queue);
+	rc = reader->fd < 0 ? -errno : seg->ops->queue_create(seg->device, reader->depth, reader->fd, &reader->queue);
 	if (rc != 0) {
 		if (reader->fd >= 0)
 			close(reader->fd);
@@ -191,7 +190,7 @@ void seg_reader_destroy(struct seg_reader *reader)
 	/* The submitter thread may just be releasing the lock under which it handed the last read back. */
 	lock_acquire(&reader->back_lock);
 	lock_release(&reader->back_lock);
-	reader->seg->device->ops->queue_destroy(reader->queue);
+	reader->seg->ops->queue_destroy(reader->queue);
 	lock_fini(&reader->back_lock);
 	close(reader->fd);
 	pool_fini(&reader->pool);
@@ -253,6 +252,7 @@ static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
 	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
+	struct seg_home home;
 	uint64_t end;
 
 	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
@@ -264,10 +264,11 @@ static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 	/* All fields that device and submitter don't set themselves. */
 	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
-	io->offset = seg_offset(seg, read->segment) + first;
+	home = seg_home(seg, read->segment);
+	io->offset = home.offset + first;
 	io->write = false;
 	io->queue = reader->queue;
-	io->device = seg->device;
+	io->device = home.device;
 	io->handed_back = read_handed_back;
 	return FS_OK;
 }
@@ -414,7 +415,7 @@ static void send_batch(struct seg_reader *reader, struct dev_io **batch, unsigne
 		read_defer(reader, read);
 		return;
 	}
-	taken = reader->seg->device->ops->submit(reader->queue, batch, n);
+	taken = reader->seg->ops->submit(reader->queue, batch, n);
 	must(taken <= (int)n);
 	for (int i = 0; i < taken; i++)
 		read_sent(reader, waiting->first);
@@ -519,7 +520,7 @@ static void reader_reap(struct seg_reader *reader)
 	int n;
 
 	do {
-		n = reader->seg->device->ops->reap(reader->queue, ready, BATCH, false);
+		n = reader->seg->ops->reap(reader->queue, ready, BATCH, false);
 		uint64_t now_ns = n > 0 ? clk_now_ns(reader->seg->clock) : 0;
 		for (int i = 0; i < n; i++)
 			read_completed(reader, ready[i], true, now_ns);

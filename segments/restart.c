@@ -22,18 +22,20 @@ static uint64_t saved_bytes(uint32_t segments)
 
 void seg_save(const struct segments *seg, struct parts_writer *writer)
 {
-	struct saved_table *table = mem_must_zalloc(saved_bytes(seg->segments));
+	/* Fewer after a move to a smaller device, by which the next start will know the flash. */
+	uint32_t segments = seg->super.segments;
+	struct saved_table *table = mem_must_zalloc(saved_bytes(segments));
 	struct seg_entry *row = (struct seg_entry *)(table + 1);
 
 	table->newest_sequence = seg->newest_sequence;
 	table->residence_ms = seg->residence_ms;
-	table->segments = seg->segments;
-	table->cursor = seg->cursor;
-	for (uint32_t i = 0; i < seg->segments; i++)
+	table->segments = segments;
+	table->cursor = seg->cursor < segments ? seg->cursor : 0;
+	for (uint32_t i = 0; i < segments; i++)
 		if (seg->live[i].state == SEG_LIVE)
 			row[i] = seg->table->entry[i];
-	parts_put(writer, PARTS_SEGMENTS, 0, table, saved_bytes(seg->segments));
-	parts_put(writer, PARTS_CROSSINGS, 0, seg_crossings(seg, 0), (uint64_t)seg->segments * seg->crossings_bytes);
+	parts_put(writer, PARTS_SEGMENTS, 0, table, saved_bytes(segments));
+	parts_put(writer, PARTS_CROSSINGS, 0, seg_crossings(seg, 0), (uint64_t)segments * seg->crossings_bytes);
 	mem_free(table);
 }
 

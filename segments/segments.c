@@ -160,9 +160,23 @@ void seg_close(struct segments *seg)
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
 	stream_release(seg);
-	seg->device->ops->close(seg->device);
+	move_close(seg);
+	seg->ops->close(seg->device);
 	mem_free(seg->live);
 	mem_free(seg);
+}
+
+void seg_note_device(struct segments *seg)
+{
+	const struct dev *device = seg->device;
+
+	atomic_store_explicit(&seg->device_bytes, device->bytes, memory_order_relaxed);
+	atomic_store_explicit(&seg->direct, device->direct, memory_order_relaxed);
+	atomic_store_explicit(&seg->block_device, device->block_device, memory_order_relaxed);
+	atomic_store_explicit(&seg->allocated_bytes,
+			      seg->ops->allocate ? atomic_load_explicit(&device->allocated, memory_order_relaxed)
+						 : device->bytes,
+			      memory_order_relaxed);
 }
 
 /* Does what seg_look does, on a device that is open already, which it owns from then on. */
@@ -177,21 +191,27 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 		return FS_ENOMEM;
 	}
 	seg->magic = SEGMENTS_MAGIC;
-	seg->device = device;
+	seg->device = seg->devices[0] = device;
+	seg->ops = device->ops;
 	seg->clock = config->clock;
 	seg->segment_bytes = config->segment_bytes;
 	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
 	seg->functions = config->functions;
+	seg->direct_wanted = config->direct;
 	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
+	atomic_init(&seg->usable, seg->segments);
+	seg_note_device(seg);
 	atomic_init(&seg->nowait, true);
 	init_locks(seg, config->error_budget);
 	seg->submitter = submitter_create();
 	seg->live = mem_aligned(_Alignof(struct seg_live), (seg->segments + 1) * sizeof(*seg->live));
 	if (seg->submitter && seg->live) {
 		memset(seg->live, 0, (seg->segments + 1) * sizeof(*seg->live));
-		for (uint32_t i = 0; i < seg->segments; i++)
+		for (uint32_t i = 0; i < seg->segments; i++) {
 			seg->live[i].magic = SEG_LIVE_MAGIC;
+			atomic_init(&seg->live[i].home, seg_offset_by_number(seg, i));
+		}
 		rc = check_config(config);
 	}
 	if (rc == FS_OK && seg->segments == 0)
@@ -261,14 +281,14 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 	*out = (struct seg_info){
 		.segments = seg->segments,
 		.segment_bytes = seg->segment_bytes,
-		.flash_bytes = seg->device->bytes,
+		.flash_bytes = atomic_load_explicit(&seg->device_bytes, memory_order_relaxed),
 		.hash_seed = seg->super.hash_seed,
-		.attach_epoch = seg->super.attach_epoch,
-		.region_id = seg->super.region_id,
+		.attach_epoch = __atomic_load_n(&seg->super.attach_epoch, __ATOMIC_RELAXED),
+		.region_id = __atomic_load_n(&seg->super.region_id, __ATOMIC_RELAXED),
 		.cas_end = seg->super.cas_end,
 		.found = seg->found,
-		.direct = seg->device->direct,
-		.block_device = seg->device->block_device,
+		.direct = atomic_load_explicit(&seg->direct, memory_order_relaxed),
+		.block_device = atomic_load_explicit(&seg->block_device, memory_order_relaxed),
 		.offline = health_offline(seg),
 		.crossings = seg->crossings_bytes > 0,
 		.staging_bytes = writer_staging_bytes(seg->segment_bytes),

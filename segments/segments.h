@@ -165,7 +165,8 @@ struct seg_info {
 	bool direct, block_device, offline, crossings; /* crossings: as in seg_config */
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
-/* Fills out. All fields but offline and cas_end are constant after seg_open or seg_take_over. Any thread, no lock. */
+/* Fills out. All fields but offline and cas_end are constant after seg_open or seg_take_over, unless the flash is moved
+   (move.h). Any thread, no lock. */
 void seg_get_info(const struct segments *seg, struct seg_info *out);
 
 /* Reserves count CAS ids, from *first to below *end, durably (two page writes) before it returns. No two

@@ -67,6 +67,9 @@ struct seg_live {
 	_Atomic uint32_t pins;
 	enum seg_state state; /* written by the cleaner under seg->lock; others read it under the lock */
 	uint32_t magic; /* SEG_LIVE_MAGIC, constant */
+	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
+	   that has pinned the segment reads it. */
+	_Atomic uint64_t home;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
@@ -94,13 +97,24 @@ struct seg_health {
 };
 
 struct submitter;
+struct seg_move;
 
 #define SEGMENTS_MAGIC 0x53454753u
+#define SEG_DEVICES 2u /* that segments may lie on at a time: one, and while the flash is moved the next */
 
 /* Constant after open, like every field without a comment. */
 struct segments {
 	uint32_t magic; /* SEGMENTS_MAGIC until seg_close */
-	struct dev *device;
+	struct dev
+		*device; /* that new segments and the superblock go to: the cleaner's, which may change it (move.c) */
+	const struct dev_ops *ops; /* of that device, and of each that the flash is moved to */
+	/* By the number in a home. While a home names one, it stays; the cleaner fills in the other. */
+	struct dev *devices[SEG_DEVICES];
+	/* The figures of seg->device that other threads ask for. Written by open and the cleaner. */
+	_Atomic uint64_t device_bytes, allocated_bytes;
+	_Atomic bool direct, block_device;
+	_Atomic uint32_t usable; /* segments from this number on are not written. Written by the cleaner */
+	struct seg_move *move; /* move.c; NULL: none is under way. Cleaner only */
 	const struct clk *clock;
 	uint64_t segment_bytes;
 	uint32_t segments;
@@ -138,6 +152,7 @@ struct segments {
 	unsigned allocate_tenth;
 	_Atomic int allocate_error; /* errno of the last try, 0: it went well. Written by the cleaner */
 	bool durable; /* seg_set_durable */
+	enum seg_direct direct_wanted; /* seg_config.direct */
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
@@ -173,8 +188,30 @@ static inline crossing_pair *seg_crossings(const struct segments *seg, uint32_t 
 	return (crossing_pair *)&seg->table->entry[seg->segments] + (uint64_t)number * seg->crossings_bytes;
 }
 
-/* Returns where a segment begins on the device, in bytes. Any thread. */
+/* Where a segment lies. Its number, which slots name, stays when that changes. */
+struct seg_home {
+	struct dev *device;
+	uint64_t offset; /* bytes */
+};
+
+/* Returns the segment's home. It is right until the pin is dropped: a segment that moves keeps its bytes in the old home
+   until nobody can have a pin from before. Any thread that has pinned the segment, and the cleaner. */
+static inline struct seg_home seg_home(const struct segments *seg, uint32_t segment)
+{
+	/* Sequentially consistent, as the pin before it: a device is closed once the segment was seen without one. */
+	uint64_t home = atomic_load(&seg_live_at(seg, segment)->home);
+
+	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE };
+}
+
+/* Returns where a segment begins on its device, in bytes; for the cleaner that is seg->device. */
 static inline uint64_t seg_offset(const struct segments *seg, uint32_t segment)
+{
+	return seg_home(seg, segment).offset;
+}
+
+/* Returns where the segment of that number begins on any device, in bytes. */
+static inline uint64_t seg_offset_by_number(const struct segments *seg, uint32_t segment)
 {
 	return LAYOUT_SUPER_BYTES + segment * seg->segment_bytes;
 }
@@ -186,8 +223,17 @@ void allocate_begin(const struct segments *seg);
 
 /* ---- segments.c ---- */
 
+/* Takes the figures of seg->device over, for other threads. */
+void seg_note_device(struct segments *seg);
+
 /* Writes the superblock as it is in seg->super, while seg_busy_ms counts. Codes of super_store. */
 FS_MUST_CHECK int seg_store_super(struct segments *seg);
+
+/* ---- move.c ---- */
+
+/* Ends the move that is under way, as seg_close does: a device that nothing was moved to is given up, and one that is no
+   longer used is closed, however many readers there were. */
+void move_close(struct segments *seg);
 
 /* ---- restart.c ---- */
 

@@ -264,14 +264,16 @@ void seg_get_status(const struct segments *seg, struct seg_status *out)
 	struct segments *mutable = (struct segments *)(uintptr_t)seg;
 	double fill = 0;
 
-	*out = (struct seg_status){ .total = seg->segments };
+	uint32_t usable = atomic_load_explicit(&seg->usable, memory_order_relaxed);
+
+	*out = (struct seg_status){ .total = usable };
 	lock_acquire(&mutable->lock);
 	for (uint32_t i = 0; i < seg->segments; i++) {
 		const struct seg_entry *entry = &seg->table->entry[i];
 		enum seg_state state = seg->live[i].state;
 		uint64_t areas;
 
-		out->free += state == SEG_FREE;
+		out->free += state == SEG_FREE && i < usable;
 		out->retired += state == SEG_RETIRED;
 		if (state != SEG_LIVE && state != SEG_RECLAIMING)
 			continue;

@@ -47,11 +47,12 @@ static int walk_grow(struct walk *walk, uint64_t bytes)
 static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 {
 	struct segments *seg = walk->seg;
+	struct seg_home home = seg_home(seg, walk->segment);
 	int error;
 
 	if (walk->cleaner)
 		device_asked(seg);
-	error = dev_read(seg->device, walk->buffer, to - from, seg_offset(seg, walk->segment) + from);
+	error = dev_read(home.device, walk->buffer, to - from, home.offset + from);
 
 	if (walk->cleaner)
 		device_answered(seg);

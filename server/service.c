@@ -28,6 +28,7 @@
 #include "server/admin/reload.h"
 #include "server/conn/server.h"
 #include "server/net/net.h"
+#include "server/store/move.h"
 #include "server/store/store.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
@@ -259,7 +260,9 @@ static bool renew_status(struct service *service, const struct server *server)
 	uint64_t hits = ctr_total(CTR_get_hits), gets = hits + ctr_total(CTR_get_misses);
 	struct net_status net;
 	struct store_status store;
+	struct store_move_status move;
 	const struct service_figures figures = { .store = &store,
+						 .move = &move,
 						 .flash_wanted = server->conf->flash_path != NULL,
 						 .hits = hits - service->hits,
 						 .gets = gets - service->gets };
@@ -267,6 +270,7 @@ static bool renew_status(struct service *service, const struct server *server)
 	char status[sizeof(service->status)];
 
 	store_get_status(server->store, &store);
+	store_move_get_status(server->store, &move);
 	net_get_status(server->net, &net);
 	now.accepting = net.accepting;
 	now.port = server->conf->port < 0 ? net.tcp_port : 0;

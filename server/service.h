@@ -80,6 +80,7 @@ void service_second(struct service *service, const struct server *server, bool a
 /* The figures that the line is made from. */
 struct service_figures {
 	const struct store_status *store;
+	const struct store_move_status *move;
 	bool flash_wanted; /* --flash-path */
 	bool accepting; /* fewer connections than -c are open */
 	uint64_t hits, gets; /* since the last line */

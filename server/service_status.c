@@ -8,6 +8,7 @@
 #include "server/service.h"
 
 #include "base/assert.h"
+#include "server/store/move.h"
 #include "server/store/store.h"
 
 #define STALLED_MS 5000u /* the line tells of a write that takes longer */
@@ -106,6 +107,9 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 	if (store->rebuilt_segments < store->rebuild_segments)
 		add_to_status_line(&line, "; %" PRIu32 " of %" PRIu32 " segments of the index are rebuilt",
 				   store->rebuilt_segments, store->rebuild_segments);
+	if (store_move_is_under_way(figures->move))
+		add_to_status_line(&line, "; the flash moves to %.200s, %" PRIu32 " of %" PRIu32 " segments are there",
+				   figures->move->path, figures->move->segments_copied, figures->move->segments);
 	add_ports(&line, figures);
 	if (store->flash && store->segments.allocated_bytes < store->info.flash_bytes)
 		add_to_status_line(&line, "; %.1f of %.1f GiB of the flash file are made",

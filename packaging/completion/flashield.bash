@@ -72,6 +72,11 @@ _flashield_tool() {
 	flashield-sim:--referee) words='own-A own-B' ;;
 	flashield-sim:--changed-sizes) words='hit update' ;;
 	flashield-sim:*) ((COMP_CWORD == 1)) && words='run size train paper policies' ;;
+	flashield-admin:move)
+		words='status cancel'
+		_flashield_value @file "$current"
+		;;
+	flashield-admin:*) [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *' move '* ]] || words='move' ;;
 	flashield-inspect:--clock-mode) words='lru mfu' ;;
 	flashield-inspect:--journal) words='off sync' ;;
 	flashield-inspect:*)
@@ -90,4 +95,4 @@ _flashield_tool() {
 }
 
 complete -F _flashield flashield
-complete -F _flashield_tool flashield-bench flashield-inspect flashield-record flashield-replay flashield-sim flashield-top flashield-tracegen
+complete -F _flashield_tool flashield-admin flashield-bench flashield-inspect flashield-record flashield-replay flashield-sim flashield-top flashield-tracegen

@@ -8,6 +8,7 @@
 
 #include "base/metrics/counters.h"
 #include "conf/version.h"
+#include "server/store/move.h"
 #include "server/store/store.h"
 
 static void number_row(struct stats_out *out, const char *name, uint64_t value)
@@ -109,6 +110,20 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	stats_add(out, "flash_offline_reason", "%s", segments->offline_reason[0] ? segments->offline_reason : "none");
 }
 
+static void move_rows(struct store *store, struct stats_out *out)
+{
+	struct store_move_status move;
+
+	store_move_get_status(store, &move);
+	stats_add(out, "flash_move", "%s", store_move_word(move.state));
+	stats_add(out, "flash_move_path", "%s", move.path[0] ? move.path : "none");
+	number_row(out, "flash_move_segments", move.segments);
+	number_row(out, "flash_move_segments_copied", move.segments_copied);
+	number_row(out, "flash_move_bytes", move.bytes);
+	number_row(out, "flash_move_unreadable_pages", move.unreadable_pages);
+	stats_add(out, "flash_move_reason", "%s", move.reason[0] ? move.reason : "none");
+}
+
 /* These rows cover windows of time, or the time since the start while that is shorter. "stats reset" doesn't change
    them. */
 static void window_rows(const struct store_status *status, struct stats_out *out)
@@ -151,6 +166,7 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	journal_rows(&status, out);
 	index_rows(&status, out);
 	segment_rows(&status, out);
+	move_rows(server->store, out);
 	real_row(out, "clwa", share_row(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));
 	real_row(out, "flash_write_rate", status.write_rate);
 	window_rows(&status, out);

@@ -21,6 +21,7 @@
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
+#include "server/store/move.h"
 #include "server/store/store.h"
 
 #define LABELS_MAX 8u
@@ -37,6 +38,7 @@ struct source {
 	const struct conf *conf;
 	const struct metrics_sink *sink;
 	struct store_status store;
+	struct store_move_status move;
 	struct net_status net;
 	struct rusage usage;
 };
@@ -255,6 +257,9 @@ VALUE(rebuilt_segments, from->store.rebuilt_segments)
 VALUE(flash_offline, from->store.segments.offline)
 VALUE(flash_waited_seconds, (double)from->store.segments.busy_ms / 1000)
 VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)
+VALUE(flash_moving, store_move_is_under_way(&from->move))
+VALUE(flash_move_segments, from->move.segments)
+VALUE(flash_move_copied_segments, from->move.segments_copied)
 VALUE(flash_allocated_bytes, (double)from->store.segments.allocated_bytes)
 VALUE(flash_direct_io, from->store.info.direct)
 VALUE(ghosts, (double)from->store.index.ghosts)
@@ -492,6 +497,7 @@ void metrics_collect(const struct server *server, const struct metrics_sink *sin
 	struct source from = { .server = server, .conf = server->conf, .sink = sink };
 
 	store_get_status(server->store, &from.store);
+	store_move_get_status(server->store, &from.move);
 	net_get_status(server->net, &from.net);
 	getrusage(RUSAGE_SELF, &from.usage);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {

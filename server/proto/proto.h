@@ -79,7 +79,8 @@ extern const struct protocol proto_text, proto_binary;
 	COMMAND("lru", LRU, WORDS, 0, TEXT_MANY) \
 	COMMAND("slabs", SLABS, WORDS, 0, TEXT_MANY) \
 	COMMAND("extstore", EXTSTORE, WORDS, 0, TEXT_MANY) \
-	COMMAND("refresh_certs", REFRESH_CERTS, WORDS, 0, TEXT_MANY)
+	COMMAND("refresh_certs", REFRESH_CERTS, WORDS, 0, TEXT_MANY) \
+	COMMAND("flash_move", FLASH_MOVE, WORDS, 0, TEXT_MANY)
 
 enum text_id {
 #define TEXT_COMMAND_ENUM(name, id, shape, least, most) TEXT_##id,

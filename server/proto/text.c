@@ -47,6 +47,7 @@ static const struct handler {
 	[TEXT_SLABS] = { text_slabs, true },
 	[TEXT_EXTSTORE] = { text_extstore, true },
 	[TEXT_REFRESH_CERTS] = { text_refresh_certs, true },
+	[TEXT_FLASH_MOVE] = { text_flash_move, true },
 	[TEXT_QUIT] = { text_quit, true },
 };
 

@@ -9,6 +9,7 @@
 #include "server/admin/admin.h"
 #include "server/admin/watch.h"
 #include "server/proto/text_internal.h"
+#include "server/store/move.h"
 
 #define NO_FLUSH "CLIENT_ERROR flush_all not allowed\r\n"
 #define MEGABYTE (1u << 20)
@@ -180,6 +181,48 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 		return text_say(conn, "OK\r\n");
 	log_warn("certificates and keys stay as they were: %s", reason);
 	conn_put_text(conn, "Error ");
+	conn_put(conn, reason, (uint32_t)strlen(reason));
+	return text_say(conn, "\r\n");
+}
+
+/* "flash_move PATH [BYTES [BYTES_PER_SECOND]]". BYTES 0: as in struct store_move. NULL: reason says why it was refused. */
+static const char *begin_move(struct conn *conn, const char *word, size_t length, const struct text_command *command,
+			      char reason[256])
+{
+	char path[STORE_MOVE_PATH_BYTES];
+	struct store_move move = { .path = path, .rate = conn->server->conf->move_rate };
+	const char *at = word + length;
+
+	if (length >= sizeof(path))
+		return "CLIENT_ERROR the path is too long\r\n";
+	memcpy(path, word, length);
+	path[length] = '\0';
+	if (text_word(&at, command->rest_end, &word, &length) && !text_unsigned(word, length, &move.flash_bytes))
+		return "CLIENT_ERROR bad size\r\n";
+	if (text_word(&at, command->rest_end, &word, &length) && !text_unsigned(word, length, &move.rate))
+		return "CLIENT_ERROR bad rate\r\n";
+	if (store_move_begin(conn->server->store, &move, reason) != FS_OK)
+		return NULL;
+	log_notice("a client has asked the daemon to move its flash to %s", path);
+	return "OK\r\n";
+}
+
+/* Without --enable-move there is no such command, as in memcached. */
+enum text_step text_flash_move(struct conn *conn, const struct text_command *command)
+{
+	const char *at = command->rest, *word, *answer;
+	char reason[256];
+	size_t length;
+
+	if (!conn->server->conf->enable_move || !text_word(&at, command->rest_end, &word, &length))
+		return text_say(conn, "ERROR\r\n");
+	if (is_word(word, length, "cancel"))
+		answer = store_move_cancel(conn->server->store) == FS_OK ? "OK\r\n" : "NOT_FOUND\r\n";
+	else
+		answer = begin_move(conn, word, length, command, reason);
+	if (answer)
+		return text_say(conn, answer);
+	conn_put_text(conn, "SERVER_ERROR ");
 	conn_put(conn, reason, (uint32_t)strlen(reason));
 	return text_say(conn, "\r\n");
 }

@@ -84,6 +84,7 @@ enum text_step text_meta_noop(struct conn *conn, const struct text_command *comm
 enum text_step text_shutdown(struct conn *conn, const struct text_command *command);
 enum text_step text_cache_memlimit(struct conn *conn, const struct text_command *command);
 enum text_step text_refresh_certs(struct conn *conn, const struct text_command *command);
+enum text_step text_flash_move(struct conn *conn, const struct text_command *command);
 enum text_step text_watch(struct conn *conn, const struct text_command *command);
 enum text_step text_quit(struct conn *conn, const struct text_command *command);
 

@@ -508,6 +508,7 @@ void store_close(struct store *store)
 		region_destroy(store->region);
 	cleaner_destroy(store);
 	memory_fini(store);
+	mem_free(store->claimed);
 	mem_free(store);
 }
 

@@ -111,9 +111,14 @@ def refresh_certs():
         yield b"refresh_certs" + words + b"\r\n", b""
 
 
+def flash_move():
+    for words in (b"", b" x", b" /nonexistent/flash 1 2", b" cancel"):  # off by default, and then no command
+        yield b"flash_move" + words + b"\r\n", b""
+
+
 BY_ID = {"FLUSH_ALL": flush_all, "VERBOSITY": verbosity, "VERSION": version, "STATS": stats, "QUIT": quit_, "SHUTDOWN": shutdown,
          "CACHE_MEMLIMIT": cache_memlimit, "WATCH": watch, "LRU_CRAWLER": lru_crawler, "LRU": lru, "SLABS": slabs, "EXTSTORE": extstore,
-         "REFRESH_CERTS": refresh_certs}
+         "REFRESH_CERTS": refresh_certs, "FLASH_MOVE": flash_move}
 
 
 def no_commands():

@@ -207,6 +207,7 @@ static void set_options(struct conf *conf, const struct service_options *options
 	conf->disable_cas = options->no_ids;
 	conf->disable_evictions = options->no_evict;
 	conf->enable_shutdown = true;
+	conf->enable_move = true;
 	conf->disable_watch = conf->disable_dumping = true; /* they lend the connection to threads */
 	if (options->binary)
 		conf->binding_protocol = CONF_PROTOCOL_BINARY;

@@ -165,6 +165,7 @@ class Run:
         self.shares = {}  # of flash objects, by kind of restart: [served, of, least share, restarts]
         self.ends = {"TERM": 0, "KILL": 0}
         self.left, self.kept = 0, 0  # objects on flash shortly before ends, and at the starts after them
+        self.moves = [0, 0]  # of the flash: begun, ended
         self.interrupted = 0  # starts that were killed
         self.uncounted = 0  # ends that came before the start had counted all slots
         self.daemon = self.worker = self.region = None
@@ -179,6 +180,7 @@ class Run:
             shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
             self.region = tempfile.TemporaryDirectory(prefix="flashield-stale-", dir=shared)
         self.log = open(os.path.join(self.folder.name, "log"), "wb+")
+        self.flash = os.path.join(self.folder.name, "flash")
         return self
 
     def __exit__(self, *_):
@@ -194,7 +196,7 @@ class Run:
     def command(self):
         c, folder = self.config, self.folder.name
         command = [self.binary, "-l", "127.0.0.1", "-p", str(self.port), "-t", "2", "-m", str(c["m"]), "-I", str(ITEM_LIMIT),
-                   "--metrics-listen=off", "--flash-path", os.path.join(folder, "flash"), "--flash-size", c["flash"],
+                   "--metrics-listen=off", "--flash-path", self.flash, "--flash-size", c["flash"],
                    "--segment-size", c["segment"], "--admission", "all", "--state-dir", folder]
         if os.geteuid() == 0:
             command += ["-u", "root"]
@@ -327,6 +329,8 @@ class Run:
         self.uncounted += int(rows.get("index_slots_uncounted", 0)) > 0
         self.daemon.end(end)
         self.ends[end] += 1
+        if self.config["moves"]:
+            strict &= self.follow_moves(rows)
         if number % MEASURED == 1 and end == "KILL" and strict and "--lasting" in self.config["worker"]:
             self.worker.ask("pause")
             under_load = True
@@ -340,7 +344,27 @@ class Run:
             self.compare(end)
         if under_load:
             self.serve_all_slots(rows)
+        if self.config["moves"]:
+            self.begin_move()
         self.worker.ask("go")
+
+    def begin_move(self):
+        """The flash goes to another file, so slowly that some ends come in the midst."""
+        number = self.moves[0] = self.moves[0] + 1
+        path = os.path.join(self.folder.name, f"flash-{number}")
+        answer = self.daemon.talk(b"flash_move %s 0 %d\r\n" % (path.encode(), self.randomness.choice((0, 8 << 20, 32 << 20))), b"\n")
+        if answer != "OK\r\n":
+            raise Failure(f"flash_move is answered by {answer!r}")
+
+    def follow_moves(self, rows):
+        """Finds out where the flash is, as its operator would. Must the next start be warm? With a move under way at the end, the
+        answer may be older than the end."""
+        moved = [found[1] for found in map(re.compile(r"flash: it is in (\S+) now").search, self.log_lines()) if found]
+        if moved and moved[-1] != self.flash:
+            os.unlink(self.flash)
+            self.flash = moved[-1]
+        self.moves[1] = len(moved)
+        return rows["flash_move"] in ("none", "done", "cancelled", "failed")
 
     # ---- the run
 
@@ -395,6 +419,8 @@ class Run:
         bad = [line for line in self.log_lines() if re.search(r"Sanitizer|runtime error:|assertion", line)]
         if bad:
             raise Failure(f"the log has \"{bad[0]}\"")
+        if self.config["moves"] and not self.moves[1]:
+            raise Failure(f"none of {self.moves[0]} moves of the flash ended")
         if missed:
             raise Failure(f"{' '.join(missed)} stayed at 0: the run did not reach what it is for")
 
@@ -405,6 +431,8 @@ class Run:
                   for kind, (served, of, least, restarts) in sorted(self.shares.items())]
         parts.append(f"objects at ends {self.left}, found at starts {self.kept}, interrupted starts {self.interrupted}, "
                      f"ended in a recount {self.uncounted}")
+        if self.config["moves"]:
+            parts.append(f"moves of the flash {self.moves[0]}, ended {self.moves[1]}")
         parts += [f"{name} {number}" for name, number in self.figures.items()]
         parts += [f"{name} {self.sums[name]}" for name in SHOWN if self.sums[name]]
         return ", ".join(parts)

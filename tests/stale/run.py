@@ -31,15 +31,15 @@ DEVICE = ("device_read_again=every:50,device_read_slow=every:200,device_read_eio
 
 
 def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOVING, region=False, needs=None, m=2,
-           flash="4m", segment="128k", steady=True, measured=True, stops_keep=True, stale=False):
+           flash="4m", segment="128k", steady=True, measured=True, stops_keep=True, moves=False, stale=False):
     """faults: of "5-300" each daemon gets a number. ends: the signals that end the daemon, in turn. region: with --region-dir,
     where the daemon has it; KILL then expects a warm start. needs: an option without which the configuration is skipped.
     steady: no fault of the device is armed, so that starts are warm as they should be. measured: and nothing else takes flash
     objects away, so that they are the same before and after. stops_keep: a clean stop reclaims little of the flash for what
-    memory holds. stale: a violation must be found."""
+    memory holds. moves: in each life the flash moves to another file. stale: a violation must be found."""
     return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split(), faults=faults, worker=worker.split(),
                 require=require.split(","), region=region, needs=needs, m=m, flash=flash, segment=segment,
-                steady=steady, measured=measured and steady, stops_keep=stops_keep, stale=stale)
+                steady=steady, measured=measured and steady, stops_keep=stops_keep, moves=moves, stale=stale)
 
 
 CONFIGS = [
@@ -68,6 +68,8 @@ CONFIGS = [
     config("journal", "kill -9 with a journal", "KILL", "--journal=sync", needs="--journal", measured=False),
     config("journal-region", "kill -9 and clean stops in turn, with a journal and a region", "KILL TERM", "--journal=sync",
            faults=PAUSES, region=True, needs="--journal"),
+    config("moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM", "--enable-move", PAUSES,
+           region=True, moves=True),
     config("seeded", "a daemon that forgets to clear slots: the checker must find it", faults="store_slots_kept=every:20",
            stale=True, require="flash_hits"),
 ]

@@ -48,11 +48,13 @@ void cleaner_init(struct store *store)
 	atomic_store(&cleaner->beat_ms, now_ms);
 	pace_init(store, now_ms);
 	load_filters_init(store);
+	mover_init(store);
 }
 
 void cleaner_fini(struct store *store)
 {
 	context_settle(&store->cleaner->context);
+	mover_fini(store);
 	background_fini(&store->cleaner->background);
 }
 
@@ -248,6 +250,7 @@ bool cleaner_step(struct store *store)
 	if (!busy)
 		load_filters_step(store);
 	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
+	busy |= mover_step(store);
 	context_settle(&store->cleaner->context);
 	return busy;
 }

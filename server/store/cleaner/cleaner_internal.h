@@ -77,6 +77,7 @@ struct cleaner {
 	uint32_t gather_stripe; /* the next one to gather from */
 	struct index_sizing sizing;
 	struct load_filters filters;
+	struct mover *mover; /* move.c */
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	_Atomic int64_t ratio_tokens; /* the same by --flash-write-ratio */
 	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
@@ -238,6 +239,12 @@ bool rebuild_step(struct store *store);
 FS_MUST_CHECK bool tables_choose(struct store *store, uint64_t objects, unsigned *table);
 /* Notes that the last segment took so many slots. */
 void tables_note(struct store *store, uint64_t objects);
+
+/* move.c. Make and free the data of a move of the flash. */
+void mover_init(struct store *store);
+void mover_fini(struct store *store);
+/* move.c. Does a step of the move that is under way, if there is one. True: there is more to do at once. */
+bool mover_step(struct store *store);
 
 /* reclaim.c. Reads the oldest segment, moves its objects back into DRAM or drops them, and waits for reads in flight;
    those must be another thread's. True: it is free. False: the cleaner is to stop. */

@@ -244,6 +244,59 @@ int attach_take_over(struct store *store)
 	return FS_OK;
 }
 
+/* ---- the flash moves ------------------------------------------------------------------------- */
+
+bool attach_note_flash(const struct store *store, const char *path)
+{
+	const struct store_config *config = &store->config;
+	const char *folder = config->state_dir ? config->state_dir : config->region_dir;
+
+	return !folder || !store->claimed || instance_note_move(folder, config->region_dir, store->claimed, path);
+}
+
+uint64_t attach_seal(struct store *store, uint64_t epoch)
+{
+	struct kept *kept = store->kept;
+	uint64_t id = 0;
+
+	if (!store->config.region_dir || atomic_load(&kept->id) == 0)
+		return 0;
+	while (id == 0)
+		rng_secret(&id, sizeof(id));
+	atomic_store(&kept->next_epoch, epoch);
+	atomic_store(&kept->next_id, id);
+	return id;
+}
+
+void attach_unseal(struct store *store)
+{
+	atomic_store(&store->kept->next_id, 0);
+}
+
+void attach_rename(struct store *store, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char name[4200], reason[256];
+
+	if (!store->config.region_dir)
+		return;
+	snprintf(name, sizeof(name), "%s" INSTANCE_REGION_SUFFIX, slash ? slash + 1 : path);
+	if (region_rename(store->region, name, reason) != FS_OK)
+		log_warn("flash: the region can't be renamed, so that a start after a kill will be cold: %s", reason);
+}
+
+void attach_confirm(struct store *store, uint64_t epoch, uint64_t id)
+{
+	struct kept *kept = store->kept;
+
+	if (id == 0)
+		return;
+	atomic_store(&kept->id, 0);
+	atomic_store(&kept->epoch, epoch);
+	atomic_store(&kept->id, id);
+	atomic_store(&kept->next_id, 0);
+}
+
 /* ---- while the store runs -------------------------------------------------------------------- */
 
 void kept_alive(struct store *store)

@@ -58,6 +58,21 @@ FS_MUST_CHECK int attach_empty(struct store *store);
    seg_take_over. */
 FS_MUST_CHECK int attach_take_over(struct store *store);
 
+/*
+ * While the flash moves to another device (cleaner/move.c), in this order. The cleaner.
+ */
+/* Notes in the state directory that this daemon's flash is the one at path. False, with errno: it can't be written. */
+FS_MUST_CHECK bool attach_note_flash(const struct store *store, const char *path);
+/* Lets the region be valid for a superblock with this epoch and the id that is returned, too; 0: there is no region that
+   a start may use. */
+uint64_t attach_seal(struct store *store, uint64_t epoch);
+/* Takes that back. */
+void attach_unseal(struct store *store);
+/* Gives the region the name of the flash at path. A failure is logged: a start after a kill will not find it. */
+void attach_rename(struct store *store, const char *path);
+/* The region is valid for that superblock alone. */
+void attach_confirm(struct store *store, uint64_t epoch, uint64_t id);
+
 /* The run was alive now. */
 void kept_alive(struct store *store);
 /* The region is of no use to a later start, and its file is emptied when the store is closed. */

@@ -153,13 +153,27 @@ static void forget(const char *state_dir, const char *region_dir, const char *fl
 	instance_remove_journal(state_dir, flash_path);
 }
 
+static void make_note(const char *region_dir, const char *flash_path, char note[INSTANCE_NOTE_BYTES])
+{
+	snprintf(note, INSTANCE_NOTE_BYTES, "%s\n%s", flash_path, region_dir && flash_path[0] ? region_dir : "");
+}
+
+bool instance_note_move(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
+{
+	char path[INSTANCE_PATH_BYTES], note[INSTANCE_NOTE_BYTES];
+
+	instance_path(state_dir, name, "", path);
+	make_note(region_dir, flash_path, note);
+	return instance_write(path, note);
+}
+
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
 {
 	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES], note[INSTANCE_NOTE_BYTES];
 	char *last_dir;
 
 	instance_path(state_dir, name, "", path);
-	snprintf(note, sizeof(note), "%s\n%s", flash_path, region_dir && flash_path[0] ? region_dir : "");
+	make_note(region_dir, flash_path, note);
 	if (!instance_read(path, last))
 		last[0] = '\0';
 	if (strcmp(last, note) == 0)

@@ -43,6 +43,10 @@ FS_MUST_CHECK bool instance_write(const char *path, const char *note);
    removed state, region and journal of another flash that it served with before. region_dir: where the region lies; NULL: it is
    in no file. Logs what it removes and what fails. */
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path);
+/* The daemon of this name is about to serve with that flash in place of its present one, which stays as it is: notes it, and
+   removes nothing. False, with errno: the note is as it was. Any one thread. */
+FS_MUST_CHECK bool instance_note_move(const char *state_dir, const char *region_dir, const char *name,
+				      const char *flash_path);
 /* Removes the region of the flash at flash_path, unless a daemon has it open: the region of another flash whose file has
    the same name, which took its place. Logs when that fails. */
 void instance_remove_region(const char *region_dir, const char *flash_path);

@@ -243,6 +243,9 @@ void store_claim(struct store *store, const char *name)
 	const char *folder = config->state_dir ? config->state_dir : config->region_dir;
 	char path[INSTANCE_PATH_BYTES];
 
+	mem_free(store->claimed);
+	store->claimed = mem_must_zalloc(strlen(name) + 1);
+	memcpy(store->claimed, name, strlen(name));
 	if (folder)
 		instance_note(folder, config->region_dir, name, config->flash_path ? config->flash_path : "");
 	if (config->state_dir)

@@ -150,14 +150,17 @@ struct store {
 	struct rebuild *rebuild; /* cleaner/rebuild.c; NULL: none is under way. The cleaner's */
 	uint32_t rebuild_segments; /* of the rebuild, if there was one; constant after open, like nothing of the next */
 	_Atomic uint32_t rebuilt_segments; /* walked by it; written by the cleaner */
-	char flash_path[4096];
+	char flash_path
+		[4096]; /* the cleaner changes it when it has moved the flash, and others read it before or after */
+	char *claimed; /* the name of store_claim; NULL: none yet */
 	char without_flash[4096 + 160]; /* why the path isn't used; "" where it is used, or none was given */
 	enum store_start start; /* restart.c fills in both */
 	char start_text[192];
 	uint64_t load_us; /* how long restart_load took for a warm start; restart.c's own */
 	unsigned tag_bits;
 	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
-	uint64_t segment_bytes, flash_capacity;
+	uint64_t segment_bytes;
+	_Atomic uint64_t flash_capacity; /* segments that may be written; the cleaner, which may move the flash */
 	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
 	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */
 	_Atomic uint64_t memory_limit; /* -m now; config.memory_bytes has the start's. Any thread */

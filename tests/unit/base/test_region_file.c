@@ -186,6 +186,35 @@ static void other_files_are_told_apart(void **state)
 	close(fd);
 }
 
+static void a_file_gets_another_name(void **state)
+{
+	struct region *region = open_new(), *other;
+	enum region_found found;
+	char other_path[200];
+
+	(void)state;
+	snprintf(other_path, sizeof(other_path), "%s/other", folder);
+	assert_int_equal(region_commit(region, REGION_TABLE_0, 4096), FS_OK);
+	((unsigned char *)region_area(region, REGION_TABLE_0))[1] = 7;
+	assert_int_equal(region_rename(region, "file", reason), FS_OK);
+	/* Another process has a file of that name. */
+	assert_int_equal(region_open(&other, most, folder, "other", NULL, &found, reason), FS_OK);
+	assert_int_equal(region_rename(region, "other", reason), FS_EBUSY);
+	assert_int_equal(access(path, F_OK), 0);
+	region_destroy(other);
+	assert_int_equal(region_rename(region, "no/folder", reason), FS_ESYS);
+	assert_int_equal(region_rename(region, "other", reason), FS_OK);
+	region_destroy(region);
+	assert_int_not_equal(access(path, F_OK), 0);
+	/* It is the same file: not a copy. */
+	assert_int_equal(region_open(&other, most, folder, "other", NULL, &found, reason), FS_OK);
+	assert_int_equal(found, REGION_FOUND_SAME);
+	assert_int_equal(region_commit(other, REGION_TABLE_0, 4096), FS_OK);
+	assert_int_equal(((unsigned char *)region_area(other, REGION_TABLE_0))[1], 7);
+	region_destroy(other);
+	assert_int_equal(unlink(other_path), 0);
+}
+
 static void too_little_room_is_told(void **state)
 {
 	struct region *region = open_new();
@@ -270,6 +299,7 @@ int main(void)
 		TEST(memory_that_is_there_is_not_allocated_again),
 		TEST(an_area_given_back_reads_as_zeros),
 		TEST(other_files_are_told_apart),
+		TEST(a_file_gets_another_name),
 		TEST(too_little_room_is_told),
 		TEST(a_look_changes_nothing),
 		TEST(a_look_at_what_will_not_do_is_refused),

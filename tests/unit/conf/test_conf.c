@@ -180,6 +180,8 @@ static void our_defaults(void **state)
 	assert_int_equal(conf.training_window_us, 86400000000);
 	assert_int_equal(conf.flash_write_limit, 0);
 	assert_int_equal(conf.flash_read_timeout_us, 1000000);
+	assert_false(conf.enable_move);
+	assert_int_equal(conf.move_rate, 100 << 20);
 	assert_int_equal(conf.restart_max_downtime_us, 60000000);
 	assert_int_equal(conf.journal, CONF_JOURNAL_OFF);
 	assert_null(conf.state_dir);

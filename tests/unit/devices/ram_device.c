@@ -11,7 +11,7 @@
 #include "base/assert.h"
 
 struct dev_queue {
-	struct ram_device *ram;
+	struct ram_device *ram; /* of the last request */
 	int eventfd;
 	pthread_mutex_t mutex; /* submit may come from the submitter thread */
 	struct dev_io *done;
@@ -167,6 +167,12 @@ static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 {
 	struct ram_device *ram = queue->ram;
 
+	/* The device that made the queue may be closed. */
+	if (n && ios[0]->device && ios[0]->device != &ram->dev) {
+		pthread_mutex_lock(&queue->mutex);
+		queue->ram = ram = (struct ram_device *)ios[0]->device;
+		pthread_mutex_unlock(&queue->mutex);
+	}
 	if (ram->refuse)
 		return -EAGAIN;
 	if (n && ios[0]->nowait && ram->no_nowait)

@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include "server/service.h"
+#include "server/store/move.h"
 #include "server/store/store.h"
 
 static struct store_status store;
+static struct store_move_status move;
 static struct service_figures figures;
 static char text[512];
 
@@ -23,7 +25,8 @@ static int begin(void **state)
 	store = (struct store_status){
 		.curr_items = 1234, .dram_items = 1000, .flash = true, .segments = { .total = 200, .live = 25 }
 	};
-	figures = (struct service_figures){ .store = &store, .flash_wanted = true, .accepting = true };
+	move = (struct store_move_status){ .state = STORE_MOVE_DONE, .path = "/new" };
+	figures = (struct service_figures){ .store = &store, .move = &move, .flash_wanted = true, .accepting = true };
 	return 0;
 }
 
@@ -38,6 +41,16 @@ static void without_flash_there_is_no_word_of_it(void **state)
 	(void)state;
 	store.flash = figures.flash_wanted = false;
 	assert_string_equal(shown(), "1234 objects");
+}
+
+static void a_move_shows_how_far_it_is(void **state)
+{
+	(void)state;
+	assert_null(strstr(shown(), "/new"));
+	move.state = STORE_MOVE_COPYING;
+	move.segments = 25;
+	move.segments_copied = 7;
+	assert_non_null(strstr(shown(), "; the flash moves to /new, 7 of 25 segments are there"));
 }
 
 static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
@@ -151,6 +164,7 @@ int main(void)
 		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
 		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
+		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
 		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),
 		cmocka_unit_test_setup(a_broken_journal_is_said, begin),

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flash moves while commands run: no value is wrong or old, before, at and behind the switch. A move that ends early, in
+ * any way, leaves the old flash as it would be without it; over a kill exactly one of the two is warm.
+ */
+#include "server/store/move.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/store/state/instance.h"
+#include "server/store/state/restart.h"
+#include "tests/unit/server/store/harness.h"
+
+#define OBJECTS 40
+#define KEY_BYTES 24
+#define STEPS_MOST 100000u
+#define NAME "11211"
+
+static char folder[100], new_path[120];
+
+static int setup_folders(void **state)
+{
+	struct harness *h;
+
+	assert_int_equal(setup(state), 0);
+	h = *state;
+	snprintf(folder, sizeof(folder), "/dev/shm/flashield-move-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(new_path, sizeof(new_path), "%.80s.new", h->path);
+	h->config.region_dir = folder;
+	h->config.restart_max_downtime_us = 60000000;
+	h->config.boot_id = "one boot";
+	return 0;
+}
+
+static int teardown_folders(void **state)
+{
+	char command[300];
+	int result;
+
+	fault_disarm_all();
+	result = teardown(state);
+	snprintf(command, sizeof(command), "rm -rf '%s' '%s'", folder, new_path);
+	return system(command) == 0 ? result : -1; /* NOLINT: the names are ours */
+}
+
+static void name(char key[KEY_BYTES], int n)
+{
+	snprintf(key, KEY_BYTES, "object-%d", n);
+}
+
+static void fill(struct harness *h)
+{
+	char key[KEY_BYTES];
+
+	for (int n = 0; n < OBJECTS; n++) {
+		name(key, n);
+		set(h, key, key);
+	}
+	for (int n = 0; n < OBJECTS; n++) {
+		name(key, n);
+		if (where(h, key) != FLASH)
+			move(h, key);
+	}
+}
+
+/* Each object has its value or, where a smaller flash may have dropped it, is missing. */
+static unsigned count_right(struct harness *h)
+{
+	unsigned found = 0;
+	char key[KEY_BYTES];
+
+	for (int n = 0; n < OBJECTS; n++) {
+		struct reply reply;
+
+		name(key, n);
+		reply = get(h, key);
+		if (reply.result == STORE_MISS)
+			continue;
+		assert_int_equal(reply.result, STORE_HIT);
+		assert_string_equal(reply.value, key);
+		found++;
+	}
+	return found;
+}
+
+static struct store_move_status status_of(struct harness *h)
+{
+	struct store_move_status status;
+
+	store_move_get_status(h->store, &status);
+	return status;
+}
+
+static void begin(struct harness *h, uint64_t flash_bytes)
+{
+	char reason[256];
+
+	assert_int_equal(store_move_begin(h->store,
+					  &(struct store_move){ .path = new_path, .flash_bytes = flash_bytes }, reason),
+			 FS_OK);
+}
+
+static void step_to(struct harness *h, enum store_move_state state)
+{
+	for (unsigned steps = 0; steps < STEPS_MOST && status_of(h).state != state; steps++)
+		store_clean_step(h->store);
+	assert_string_equal(store_move_word(status_of(h).state), store_move_word(state));
+}
+
+static void objects_are_right_all_the_way(void **state)
+{
+	struct harness *h = *state;
+	struct seg_info info;
+
+	harness_open(h);
+	fill(h);
+	begin(h, 2 * h->config.flash_bytes);
+	for (unsigned steps = 0; steps < STEPS_MOST && status_of(h).state != STORE_MOVE_DONE; steps++) {
+		char key[KEY_BYTES];
+
+		store_clean_step(h->store);
+		name(key, (int)(steps % OBJECTS));
+		assert_value(h, key, key);
+	}
+	assert_int_equal(status_of(h).state, STORE_MOVE_DONE);
+	assert_int_equal(count_right(h), OBJECTS);
+	assert_string_equal(h->store->flash_path, new_path);
+	seg_get_info(h->store->segments, &info);
+	assert_int_equal(info.flash_bytes, 2 * h->config.flash_bytes);
+	/* What is written from now on goes there, and is reclaimed there. */
+	set_on_flash(h, "later", "value");
+	assert_value(h, "later", "value");
+	assert_int_equal(truncate(h->path, 0), 0);
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+}
+
+/* A read that the drive has at the switch, and a change of its key behind it. */
+static void a_read_over_the_switch_is_right(void **state)
+{
+	struct harness *h = *state;
+	struct flight flight;
+
+	harness_open(h);
+	keep_no_reads(h);
+	set_on_flash(h, "key", "old");
+	assert_false(start(h, 0, &flight, STORE_GET, "key"));
+	begin(h, 0);
+	/* Not beyond: the read has its segment pinned until it is finished. */
+	step_to(h, STORE_MOVE_LEAVING);
+	for (unsigned steps = 0; steps < 10; steps++)
+		store_clean_step(h->store);
+	assert_int_equal(status_of(h).state, STORE_MOVE_LEAVING);
+	set(h, "key", "new");
+	assert_string_equal(finish(h, &flight).value, "old"); /* it began before the change */
+	assert_value(h, "key", "new");
+	step_to(h, STORE_MOVE_DONE);
+	assert_value(h, "key", "new");
+}
+
+static void a_smaller_flash_keeps_what_has_room(void **state)
+{
+	struct harness *h = *state;
+	struct store_status status;
+
+	harness_open(h);
+	fill(h);
+	while (seg_sequence(h->store->segments, 15) == 0)
+		assert_true(write_one(h));
+	begin(h, KIB(64) * 9); /* the superblock's 64 KiB, and eight segments */
+	step_to(h, STORE_MOVE_DONE);
+	count_right(h);
+	store_get_status(h->store, &status);
+	assert_int_equal(status.segments.total, 8);
+	assert_int_equal(h->store->flash_capacity, KIB(64) * 8);
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void a_cancel_leaves_the_old_flash(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	assert_int_equal(store_move_cancel(h->store), FS_ENOTFOUND);
+	fill(h);
+	begin(h, 0);
+	step_to(h, STORE_MOVE_COPYING);
+	assert_int_equal(store_move_cancel(h->store), FS_OK);
+	step_to(h, STORE_MOVE_CANCELLED);
+	assert_int_equal(store_move_cancel(h->store), FS_ENOTFOUND);
+	assert_int_not_equal(access(new_path, F_OK), 0);
+	assert_string_equal(h->store->flash_path, h->path);
+	assert_int_equal(count_right(h), OBJECTS);
+	begin(h, 0);
+	step_to(h, STORE_MOVE_DONE);
+	assert_int_equal(count_right(h), OBJECTS);
+}
+
+static void what_cant_be_moved_is_told(void **state)
+{
+	struct harness *h = *state;
+	char reason[256];
+
+	harness_open(h);
+	assert_int_equal(store_move_begin(h->store, &(struct store_move){ .path = "relative" }, reason), FS_EINVAL);
+	assert_non_null(strstr(reason, "absolute"));
+	begin(h, 0);
+	assert_int_equal(store_move_begin(h->store, &(struct store_move){ .path = new_path }, reason), FS_EBUSY);
+	assert_int_equal(store_move_cancel(h->store), FS_OK);
+	step_to(h, STORE_MOVE_CANCELLED);
+	assert_int_equal(store_move_begin(h->store, &(struct store_move){ .path = "/nonexistent/flash" }, reason),
+			 FS_OK);
+	step_to(h, STORE_MOVE_FAILED);
+	assert_non_null(strstr(status_of(h).reason, strerror(ENOENT)));
+	harness_close(h);
+	h->config.flash_path = NULL;
+	harness_open(h);
+	assert_int_equal(store_move_begin(h->store, &(struct store_move){ .path = new_path }, reason), FS_EINVAL);
+}
+
+static void a_new_device_that_fails_ends_the_move(void **state)
+{
+	struct harness *h = *state;
+	struct ram_device *ram;
+	char reason[256];
+
+	h->config.region_dir = NULL;
+	harness_use_ram(h);
+	harness_open(h);
+	fill(h);
+	ram = ram_device_create(h->config.flash_bytes, NULL);
+	ram_fault_arm(ram, RAM_FAULT_write_enospc, FAULT_AFTER, 4);
+	assert_int_equal(
+		store_move_begin(h->store, &(struct store_move){ .path = "/ram", .device = &ram->dev }, reason), FS_OK);
+	step_to(h, STORE_MOVE_FAILED);
+	assert_string_equal(status_of(h).reason, strerror(ENOSPC));
+	assert_int_equal(count_right(h), OBJECTS);
+}
+
+static void the_rate_bounds_the_copies(void **state)
+{
+	struct harness *h = *state;
+	char reason[256];
+	uint64_t bytes;
+
+	harness_open(h);
+	fill(h);
+	while (seg_sequence(h->store->segments, 15) == 0)
+		assert_true(write_one(h));
+	assert_int_equal(store_move_begin(h->store, &(struct store_move){ .path = new_path, .rate = KIB(64) }, reason),
+			 FS_OK);
+	for (unsigned steps = 0; steps < 100; steps++)
+		store_clean_step(h->store);
+	bytes = status_of(h).bytes;
+	assert_in_range(bytes, 0, KIB(64));
+	seconds_pass(h, 4);
+	for (unsigned steps = 0; steps < 100; steps++)
+		store_clean_step(h->store);
+	assert_in_range(status_of(h).bytes, bytes + KIB(64) * 3, bytes + KIB(64) * 6);
+}
+
+/* ---- restarts ---------------------------------------------------------------------------------- */
+
+static void assert_start(struct harness *h, const char *path, uint64_t bytes, const char *word)
+{
+	struct store_status status;
+
+	h->config.flash_path = path;
+	h->config.flash_bytes = bytes;
+	harness_open(h);
+	store_claim(h->store, NAME);
+	store_get_status(h->store, &status);
+	assert_string_equal(status.start_word, word);
+}
+
+static void a_clean_stop_is_warm_in_the_new_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t bytes = h->config.flash_bytes;
+
+	h->config.state_dir = folder;
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	begin(h, bytes + KIB(64) * 8);
+	step_to(h, STORE_MOVE_DONE);
+	assert_true(store_save(h->store));
+	harness_close(h);
+	/* All of it is used now: more segments than before. */
+	assert_start(h, new_path, bytes + KIB(64) * 8, "warm");
+	assert_int_equal(count_right(h), OBJECTS);
+	assert_true(store_save(h->store));
+	harness_close(h);
+	/* The old one is empty, and its start removes what was saved of the new one. */
+	assert_start(h, h->path, bytes, "new");
+	harness_close(h);
+	assert_start(h, new_path, bytes + KIB(64) * 8, "no_file");
+}
+
+static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.state_dir = folder;
+	harness_open(h);
+	fill(h);
+	begin(h, 0);
+	step_to(h, STORE_MOVE_COPYING);
+	assert_true(store_save(h->store));
+	harness_close(h);
+	assert_int_not_equal(access(new_path, F_OK), 0);
+	assert_start(h, h->path, h->config.flash_bytes, "warm");
+	assert_int_equal(count_right(h), OBJECTS);
+}
+
+/* In a child, which a fault point may end before. */
+static void move_and_be_killed(struct harness *h, unsigned after)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		harness_open(h);
+		store_claim(h->store, NAME);
+		fill(h);
+		fault_arm(FAULT_killed_in_move, FAULT_AFTER, after);
+		begin(h, 0);
+		step_to(h, STORE_MOVE_DONE);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* The points are: noted, sealed, switched, renamed, confirmed; the last kill is behind the move. */
+static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t bytes = h->config.flash_bytes;
+
+	if (!HAVE_FAULTS)
+		skip();
+	for (unsigned after = 0; after <= 5; after++) {
+		bool old = after < 3;
+
+		move_and_be_killed(h, after);
+		assert_start(h, old ? h->path : new_path, bytes, "attached");
+		assert_int_equal(count_right(h), OBJECTS);
+		harness_close(h);
+		/* The other one is cold, and so is the warm one after that: it has missed a run. */
+		h->config.flash_path = old ? new_path : h->path;
+		harness_open(h);
+		store_claim(h->store, NAME);
+		assert_false(restart_is_warm(h->store));
+		harness_close(h);
+		h->config.flash_path = old ? h->path : new_path;
+		harness_open(h);
+		assert_false(restart_is_warm(h->store));
+		harness_close(h);
+		unlink(new_path);
+		unlink(h->path);
+		h->config.flash_path = h->path;
+	}
+}
+
+#define MOVE_TEST(test) cmocka_unit_test_setup_teardown(test, setup_folders, teardown_folders)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		MOVE_TEST(objects_are_right_all_the_way),
+		MOVE_TEST(a_read_over_the_switch_is_right),
+		MOVE_TEST(a_smaller_flash_keeps_what_has_room),
+		MOVE_TEST(a_cancel_leaves_the_old_flash),
+		MOVE_TEST(what_cant_be_moved_is_told),
+		MOVE_TEST(a_new_device_that_fails_ends_the_move),
+		MOVE_TEST(the_rate_bounds_the_copies),
+		MOVE_TEST(a_clean_stop_is_warm_in_the_new_flash),
+		MOVE_TEST(a_stop_in_the_midst_is_warm_in_the_old_flash),
+		MOVE_TEST(a_kill_at_each_step_leaves_one_warm_flash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
