@@ -140,6 +140,8 @@ static void on_ready(void *context)
 	process_detach_done(parts->process);
 	if (stop_was_early())
 		net_stop(parts->server->net);
+	else
+		store_serves(parts->server->store);
 	log_event(LOG_LEVEL_INFO, "started", LOG_FIELDS(LOG_NUMBER("THREADS", parts->server->conf->threads)),
 		  "clients are served");
 	metrics_set_serving(parts->server->metrics, METRICS_SERVES);

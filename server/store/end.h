@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of the store, part of store.h: its threads end, what DRAM holds is saved, then the state of the flash, and all
- * is freed. One thread.
+ * What a run leaves to the next one, part of store.h: since when no client has been served; at the end the threads end,
+ * what DRAM holds is saved, then the state of the flash, and all is freed. One thread.
  */
 #ifndef FS_STORE_END_H
 #define FS_STORE_END_H
@@ -11,6 +11,10 @@
 #include <stdint.h>
 
 struct store;
+
+/* Clients are served from now on. A later start counts its pause from the end of the last run that called this: a run that
+   fails before, or is killed, doesn't end the pause that restart_max_downtime_us allows. After store_start. */
+void store_serves(struct store *store);
 
 /* Ends the threads that run; waits for the write or read that the cleaner is in. One thread. */
 void store_stop(struct store *store);

@@ -2,13 +2,16 @@
 /* The heads of what the last run has left, and the start that only looks. */
 #include "server/store/outlook.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/state/attach.h"
+#include "server/store/state/ids_note.h"
 #include "server/store/state/instance.h"
+#include "server/store/state/journal.h"
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
@@ -129,6 +132,50 @@ void outlook_find(const struct store_config *config, struct outlook_files *out)
 	if (config->region_dir)
 		find_region(store, &out->region);
 	mem_free(store);
+}
+
+void outlook_find_journal(const struct store_config *config, const uint8_t uuid[16], uint32_t segments,
+			  struct outlook_file *out)
+{
+	struct journal_medium *medium;
+	struct journal_found found;
+
+	memset(out, 0, sizeof(*out));
+	instance_journal_path(config->state_dir, config->flash_path, out->path);
+	medium = config->journal_medium ? config->journal_medium : journal_directory(out->path);
+	must(medium);
+	out->code = journal_read(medium, uuid, segments, NULL, NULL, &found);
+	out->error = errno;
+	medium->close(medium);
+	if (out->code != FS_OK)
+		return;
+	memcpy(out->uuid, uuid, sizeof(out->uuid));
+	out->epoch = found.epoch;
+	out->time_us = (found.state.served_s ? found.state.served_s : found.wall_s) * 1000000;
+	journal_found_fini(&found);
+}
+
+void outlook_find_ids(const struct store_config *config, struct outlook_ids *out)
+{
+	DIR *folder = opendir(config->state_dir);
+	char path[INSTANCE_PATH_BYTES];
+	struct dirent *entry;
+
+	memset(out, 0, sizeof(*out));
+	while (folder && (entry = readdir(folder))) {
+		uint64_t end;
+
+		if (!instance_is_ids(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", config->state_dir, entry->d_name);
+		out->notes++;
+		if (ids_note_read(path, &end) != FS_OK)
+			out->damaged++;
+		else if (end > out->end)
+			out->end = end;
+	}
+	if (folder)
+		closedir(folder);
 }
 
 /* ---- the start that only looks --------------------------------------------------------------- */

@@ -26,7 +26,7 @@ struct outlook_file {
 	bool sealed; /* region: a run has it */
 	uint64_t epoch; /* the attach epoch of the run */
 	bool this_boot;
-	uint64_t time_us; /* boot-time clock: the stop, or the last second at which the run was alive */
+	uint64_t time_us; /* when clients were last served: boot-time clock; in a journal the wall clock, to a second */
 	bool counted; /* saved objects of DRAM ... */
 	uint64_t objects; /* ... and no more of them are in the file */
 };
@@ -37,6 +37,19 @@ struct outlook_files {
 
 /* Fills out. config->flash_path isn't NULL. */
 void outlook_find(const struct store_config *config, struct outlook_files *out);
+/* Fills out with the journal in config->state_dir of the flash that has this identity and so many segments; path is that of
+   its files without their numbers, and this_boot doesn't count. FS_ENOTFOUND: no journal of this flash. Reads all of it. */
+void outlook_find_journal(const struct store_config *config, const uint8_t uuid[16], uint32_t segments,
+			  struct outlook_file *out);
+
+/* Notes of CAS ids in config->state_dir, one for each daemon. */
+struct outlook_ids {
+	unsigned notes, damaged; /* damaged: that can't be read as a number; they count among notes */
+	uint64_t end; /* the highest of them: ids below may have been given; 0: there is none */
+};
+
+/* Fills out. */
+void outlook_find_ids(const struct store_config *config, struct outlook_ids *out);
 
 struct outlook {
 	bool refused; /* there would be no daemon, for this reason */

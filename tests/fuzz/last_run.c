@@ -262,10 +262,12 @@ static int open_store(struct last_run *run)
 	device->keep = true;
 	run->config.flash_device = &device->dev;
 	result = store_open(&run->store, &run->config, reason);
-	if (result == FS_OK)
+	if (result == FS_OK) {
 		require(store_worker_create(&run->worker, run->store) == FS_OK);
-	else
+		store_serves(run->store);
+	} else {
 		run->store = NULL;
+	}
 	return result;
 }
 

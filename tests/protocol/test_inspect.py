@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 
 import pytest
 
-from helpers import PATIENCE, SEGMENT, Daemon, fill, fill_turn, flashield_command, on_flash, until
+from helpers import PATIENCE, SEGMENT, Daemon, fill, fill_turn, flashield_command, free_port, on_flash, until
 
 INSPECT = pathlib.Path(flashield_command()).with_name("flashield-inspect")
 AREA = 64 << 10
@@ -368,6 +369,28 @@ def test_state_tells_what_the_start_then_does(open_folder):
     assert cold["word"] == "damaged"
     with Daemon(options) as daemon:
         assert daemon.stats(b"flash")["flash_start"] == cold["text"]
+
+
+def test_state_tells_since_when_nobody_was_served(open_folder):
+    """A start that fails before it serves doesn't end the pause that --restart-max-downtime allows; one that serves does."""
+    options = ["--state-dir", str(open_folder), "--flash-path", str(open_folder / "flash"), *OPTIONS]
+    port = free_port()  # the same daemon each time
+    with Daemon(options, port=port) as daemon, daemon.client() as client:
+        put_on_flash(client, b"value")
+    stopped = time.clock_gettime(time.CLOCK_BOOTTIME)
+    failing = Daemon([*options, "-Y", "/nonexistent"], port=port)
+    assert subprocess.run(failing.command(), check=False, stderr=subprocess.DEVNULL).returncode == 1
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    told = state(open_folder)
+    assert told["state_file"]["epoch"] == 2, "the start that failed has saved it"
+    assert min(told["state_file"]["age_s"], told["saved_objects"]["age_s"]) >= now - stopped
+    with Daemon(options, port=port) as daemon, daemon.client() as client:
+        served = time.clock_gettime(time.CLOCK_BOOTTIME)
+        assert daemon.stats(b"flash")["flash_start"] == "warm"
+        assert client.set(b"key", b"value") == b"STORED\r\n"
+    told = state(open_folder)
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert max(told["state_file"]["age_s"], told["saved_objects"]["age_s"]) <= now - served
 
 
 def test_state_of_a_daemon_that_was_killed(open_folder):

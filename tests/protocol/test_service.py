@@ -386,6 +386,19 @@ def tls_options(authority):
     return ["-Z", "-o", f"ssl_chain_cert={authority.path('localhost.pem')},ssl_key={authority.path('localhost.key')}"]
 
 
+def test_a_restart_behind_sockets_refuses_nobody(open_folder):
+    """Who connects while no daemon runs waits, and is served by the next one, with what the last one had."""
+    options = ["--state-dir", str(open_folder)]
+    with listening() as tcp:
+        with handed_over([tcp], *options) as process:
+            with Client(tcp.getsockname()[1]) as client:
+                assert client.set(b"key", b"value") == b"STORED\r\n"
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        with Client(tcp.getsockname()[1]) as waiting, handed_over([tcp], *options):
+            until(lambda: waiting.get(b"key") == [(b"key", 0, b"value", None)], "what memory held")
+
+
 def test_names_choose_tls(authority):
     """With -Z a socket speaks TLS, but for one that is named notls."""
     context = ssl.create_default_context(cafile=authority.path("ca.pem"))

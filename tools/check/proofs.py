@@ -9,10 +9,17 @@ import glob
 import re
 import sys
 
-GUIDES = ["packaging/doc/faults.md", "packaging/doc/pressure.md"]
+GUIDES = ["packaging/doc/" + name for name in ("faults.md", "pressure.md", "restart.md", "stop.md")]
 COLUMN = "proved by"
 C_TEST = re.compile(r"^static void (\w+)\(void \*\*state\)$", re.MULTILINE)
+MACRO = re.compile(r"^#define (\w+)\(name\b.*\n\s*static void (\w+)##name\(void \*\*state\)", re.MULTILINE)
 PYTEST = re.compile(r"^\s*def (test_\w+)\(", re.MULTILINE)
+
+
+def made_by_macros(text):
+    """Names of tests that a macro of the file defines."""
+    return [prefix + name for macro, prefix in MACRO.findall(text)
+            for name in re.findall(rf"^{macro}\((\w+)", text, re.MULTILINE)]
 
 
 def tests():
@@ -20,7 +27,8 @@ def tests():
     names = set()
     for path in glob.glob("tests/unit/**/test_*.c", recursive=True):
         text = open(path, encoding="utf-8").read()
-        names |= {name for name in C_TEST.findall(text) if re.search(rf"\({name}\b(?!\(void)[,)]", text)}
+        names |= {name for name in C_TEST.findall(text) + made_by_macros(text)
+                  if re.search(rf"\({name}\b(?!\(void)[,)]", text)}
     for path in glob.glob("tests/**/test_*.py", recursive=True):
         names |= set(PYTEST.findall(open(path, encoding="utf-8").read()))
     return names

@@ -132,6 +132,11 @@ static const struct flash_copy *newer_unknown(const struct flash *flash, const s
 	return NULL;
 }
 
+static bool is_damaged(enum format_verdict verdict)
+{
+	return verdict == FORMAT_BROKEN || verdict == FORMAT_IMPOSSIBLE;
+}
+
 static int open_super(struct flash *flash, char *problem)
 {
 	bool any = flash_read_super(flash, flash->copies, &flash->super);
@@ -142,7 +147,7 @@ static int open_super(struct flash *flash, char *problem)
 			 "is a flash in a version or with a feature that this program doesn't know");
 		return EXIT_TROUBLE;
 	}
-	if (!any && (flash->copies[0].verdict == FORMAT_BROKEN || flash->copies[1].verdict == FORMAT_BROKEN)) {
+	if (!any && (is_damaged(flash->copies[0].verdict) || is_damaged(flash->copies[1].verdict))) {
 		snprintf(problem, FLASH_PROBLEM_BYTES, "neither copy of the superblock is whole: copy 0 %s, copy 1 %s",
 			 format_verdict_text(flash->copies[0].verdict), format_verdict_text(flash->copies[1].verdict));
 		return EXIT_WRONG;

@@ -9,6 +9,7 @@
 #define VERSION 1u
 #define SUM_SEED 0x464c534849454c44ull
 #define VALUE_BITS 27u
+#define NUMBERS_END (1ull << 62) /* of generations, epochs and sequences */
 
 _Static_assert(HASH_SECRET_BYTES == FORMAT_SECRET_BYTES, "keyed() takes the superblock's secret");
 
@@ -54,6 +55,8 @@ const char *format_verdict_text(enum format_verdict verdict)
 		return "something else";
 	case FORMAT_BROKEN:
 		return "fails its checksum";
+	case FORMAT_IMPOSSIBLE:
+		return "has a generation, an epoch or a reserve that can't be right";
 	case FORMAT_UNKNOWN:
 		return "of a version or with a feature that this program doesn't know";
 	}
@@ -80,6 +83,13 @@ static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char
 	return FORMAT_GOOD;
 }
 
+/* No daemon gets to other numbers, so a copy that has them isn't valid. */
+static bool numbers_are_sound(const struct format_super *super)
+{
+	return super->generation < NUMBERS_END && super->attach_epoch < NUMBERS_END && super->cas_end >= 1 &&
+	       super->sequence_end >= 1 && super->sequence_end < NUMBERS_END;
+}
+
 enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out)
 {
 	*out = (struct format_super){
@@ -97,9 +107,11 @@ enum format_verdict format_super_parse(const uint8_t *page, struct format_super 
 		.first_epoch = u64(page, 328) ? u64(page, 328) : u64(page, 280),
 		.checksum = u64(page, 4088),
 	};
+	enum format_verdict verdict = judge(page, FORMAT_PAGE, "FLSHSUPR", &out->features);
+
 	memcpy(out->uuid, page + 48, sizeof(out->uuid));
 	memcpy(out->secret, page + 64, sizeof(out->secret));
-	return judge(page, FORMAT_PAGE, "FLSHSUPR", &out->features);
+	return verdict == FORMAT_GOOD && !numbers_are_sound(out) ? FORMAT_IMPOSSIBLE : verdict;
 }
 
 enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out)

@@ -39,6 +39,7 @@ enum format_verdict {
 	FORMAT_BLANK, /* all zeros */
 	FORMAT_NO_MAGIC, /* not ours, or another structure of ours */
 	FORMAT_BROKEN, /* has the magic and fails its checksum */
+	FORMAT_IMPOSSIBLE, /* a whole superblock whose counters no daemon reaches */
 	FORMAT_UNKNOWN, /* whole, but of another version or with an incompatible feature */
 };
 

@@ -55,6 +55,13 @@ static void check_folder(const char *folder)
 		arg_die("%s: is not a directory", folder);
 }
 
+/* All that lies beside the flash. */
+struct beside {
+	struct outlook_files files;
+	struct outlook_file journal; /* path "": the superblock can't be read, so nobody knows whose it is */
+	struct outlook_ids ids;
+};
+
 /* ---- the files --------------------------------------------------------------------------------- */
 
 /* Returns why a head wasn't read, or NULL. */
@@ -108,8 +115,43 @@ static void print_file(const char *name, const struct outlook_file *file, const 
 		puts("; before the machine was booted");
 }
 
-static void print_files(const struct flash *flash, const struct outlook_files *files)
+static double journal_age_s(const struct outlook_file *journal)
 {
+	return (double)clk_wall_seconds() - (double)journal->time_us / 1e6;
+}
+
+static void print_journal(const struct outlook_file *journal)
+{
+	if (!journal->path[0])
+		return;
+	printf("%-15s %s.*: ", "journal", journal->path);
+	if (journal->code == FS_ENOTFOUND)
+		puts("there is none of this flash");
+	else if (journal->code != FS_OK)
+		puts(trouble(journal));
+	else
+		printf("of start %" PRIu64 " of this flash; alive %.0f s ago\n", journal->epoch,
+		       journal_age_s(journal));
+}
+
+static void print_ids(const struct outlook_ids *ids)
+{
+	printf("%-15s ", "notes of ids");
+	if (ids->notes == 0) {
+		puts("there is none");
+		return;
+	}
+	printf("%u", ids->notes);
+	if (ids->damaged > 0)
+		printf(", of which %u are damaged", ids->damaged);
+	if (ids->end > 0)
+		printf("; CAS ids below %" PRIu64 " may have been given", ids->end);
+	putchar('\n');
+}
+
+static void print_beside(const struct flash *flash, const struct beside *beside)
+{
+	const struct outlook_files *files = &beside->files;
 	const struct outlook_file *region = &files->region;
 
 	print_file("state file", &files->state, "stopped", PARTS_VERSION, flash);
@@ -118,6 +160,8 @@ static void print_files(const struct flash *flash, const struct outlook_files *f
 	else
 		print_file("region", region, "alive", REGION_VERSION, flash);
 	print_file("saved objects", &files->items, "stopped", PARTS_VERSION, flash);
+	print_journal(&beside->journal);
+	print_ids(&beside->ids);
 }
 
 static void print_outlook(const struct outlook *outlook)
@@ -156,6 +200,21 @@ static json_t *file_json(const struct outlook_file *file)
 	return object;
 }
 
+static json_t *journal_json(const struct outlook_file *journal)
+{
+	const char *none = trouble(journal);
+	json_t *object;
+
+	if (!journal->path[0])
+		return json_null();
+	object = json_pack("{s:b, s:s*}", "readable", none == NULL, "problem", none);
+	words_json_bytes(object, "path", (const uint8_t *)journal->path, strlen(journal->path));
+	if (!none)
+		json_object_update_new(object, json_pack("{s:I, s:f}", "epoch", (json_int_t)journal->epoch, "age_s",
+							 journal_age_s(journal)));
+	return object;
+}
+
 static json_t *outlook_json(const struct outlook *outlook)
 {
 	if (outlook->refused)
@@ -166,14 +225,19 @@ static json_t *outlook_json(const struct outlook *outlook)
 			 "text", outlook->dram_text);
 }
 
-static void print_json(const struct flash *flash, const char *problem, bool in_use, const struct outlook_files *files,
+static void print_json(const struct flash *flash, const char *problem, bool in_use, const struct beside *beside,
 		       const struct outlook *outlook)
 {
-	words_print_json(json_pack("{s:o, s:s*, s:b, s:o, s:o, s:o, s:o}", "flash",
+	const struct outlook_files *files = &beside->files;
+	json_t *ids = json_pack("{s:i, s:i, s:I}", "notes", (int)beside->ids.notes, "damaged", (int)beside->ids.damaged,
+				"end", (json_int_t)beside->ids.end);
+
+	words_print_json(json_pack("{s:o, s:s*, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "flash",
 				   problem[0] ? json_null() : superblock_json(flash, in_use), "problem",
 				   problem[0] ? problem : NULL, "in_use", in_use, "state_file",
 				   file_json(&files->state), "region", file_json(&files->region), "saved_objects",
-				   file_json(&files->items), "start", outlook_json(outlook)));
+				   file_json(&files->items), "journal", journal_json(&beside->journal), "ids", ids,
+				   "start", outlook_json(outlook)));
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */
@@ -182,28 +246,32 @@ int command_state(const struct inspect_options *options, const struct flash *fla
 {
 	const struct store_config config = config_of(options);
 	bool in_use = flash_in_use(flash);
-	struct outlook_files files;
+	struct beside beside = { 0 };
 	struct outlook outlook = { .refused = true, .reason = IN_USE };
 
 	log_set_level(LOG_LEVEL_ERROR);
 	check_folder(config.state_dir);
-	outlook_find(&config, &files);
-	check_rights(&files.state);
-	check_rights(&files.region);
-	check_rights(&files.items);
+	outlook_find(&config, &beside.files);
+	check_rights(&beside.files.state);
+	check_rights(&beside.files.region);
+	check_rights(&beside.files.items);
+	if (!problem[0])
+		outlook_find_journal(&config, flash->super.uuid, flash->super.segments, &beside.journal);
+	outlook_find_ids(&config, &beside.ids);
 	if (!in_use)
 		outlook_judge(&config, &outlook);
 	if (options->json) {
-		print_json(flash, problem, in_use, &files, &outlook);
+		print_json(flash, problem, in_use, &beside, &outlook);
 	} else {
 		if (problem[0])
 			printf("flash           %s: %s\n", options->path, problem);
 		else
 			superblock_print(options, flash, in_use);
-		print_files(flash, &files);
+		print_beside(flash, &beside);
 		print_outlook(&outlook);
 	}
 	/* Without saved objects of DRAM, as after a kill, the rest may be well. */
-	return outlook.refused || !outlook.warm || (files.items.code != FS_ENOTFOUND && !outlook.dram_warm) ? EXIT_WRONG
-													    : 0;
+	return outlook.refused || !outlook.warm || (beside.files.items.code != FS_ENOTFOUND && !outlook.dram_warm)
+		       ? EXIT_WRONG
+		       : 0;
 }

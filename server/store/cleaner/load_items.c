@@ -67,6 +67,7 @@ static void take_head(struct store *store, const struct saved_head *head)
 	if (store->index && restart_is_warm(store))
 		return;
 	store->origin_us = head->origin_us;
+	restart_resume(store, head->stopped_us);
 	atomic_store(&store->flush_cas, head->flush_cas);
 	atomic_store(&store->flush_at, (uint32_t)head->flush_at);
 	if (!store->segments)
@@ -77,6 +78,8 @@ static void take_head(struct store *store, const struct saved_head *head)
 
 		losses_flush_at(store, head->flush_at > now ? (uint32_t)head->flush_at - now : 0);
 	}
+	if (store->losses)
+		losses_served(store);
 }
 
 /* Judges the file, and reads its head. */

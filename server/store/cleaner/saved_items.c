@@ -124,7 +124,7 @@ bool saved_head_make(struct store *store, struct saved_head *out)
 		out->attach_epoch = info.attach_epoch;
 	}
 	out->daemon = saved_daemon(store);
-	out->stopped_us = store->ended_us;
+	out->stopped_us = restart_served_us(store);
 	out->origin_us = store->origin_us;
 	out->flush_cas = atomic_load(&store->flush_cas);
 	out->cas_next = atomic_load(&store->cas_next);
@@ -154,15 +154,14 @@ static enum saved_start judge_owner(struct store *store, const struct saved_head
 
 static enum saved_start judge_time(struct store *store, const struct saved_head *head)
 {
-	uint64_t now_us = clk_now_us(store->clock);
+	uint64_t pause_us = restart_pause_us(store, head->stopped_us, head->origin_us);
 	char boot[BOOT_ID_BYTES];
 
 	if (!restart_boot_id(store, boot) || memcmp(head->boot_id, boot, sizeof(boot)) != 0)
 		return SAVED_START_BOOT;
-	if (now_us < head->stopped_us || !store_time_is_sound(head->stopped_us, head->origin_us))
+	if (pause_us == UINT64_MAX)
 		return SAVED_START_CLOCK;
-	return now_us - head->stopped_us > store->config.restart_max_downtime_us ? SAVED_START_DOWNTIME
-										 : SAVED_START_WARM;
+	return pause_us > store->config.restart_max_downtime_us ? SAVED_START_DOWNTIME : SAVED_START_WARM;
 }
 
 enum saved_start saved_head_judge(struct store *store, const struct saved_head *head)

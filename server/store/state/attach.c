@@ -168,6 +168,7 @@ enum restart attach_load(struct store *store, const struct fidx_config *index)
 	}
 	store->kept = kept;
 	store->origin_us = kept->origin_us;
+	restart_resume(store, atomic_load(&kept->alive_us));
 	atomic_store(&store->flush_cas, atomic_load(&kept->flush_cas));
 	atomic_store(&store->flush_at, (uint32_t)atomic_load(&kept->flush_at));
 	store->load_us = clk_now_us(store->clock) - store->load_us;
@@ -239,7 +240,6 @@ int attach_take_over(struct store *store)
 	atomic_store(&kept->next_id, 0);
 	if (store->start == STORE_START_ATTACHED)
 		attach_repair(store, &info);
-	kept_alive(store); /* until here the run that ended was the last one alive */
 	fault_kill(FAULT_killed_in_take_over);
 	return FS_OK;
 }
@@ -302,7 +302,7 @@ void attach_confirm(struct store *store, uint64_t epoch, uint64_t id)
 void kept_alive(struct store *store)
 {
 	if (store->kept)
-		atomic_store(&store->kept->alive_us, clk_now_us(store->clock));
+		atomic_store(&store->kept->alive_us, restart_served_us(store));
 }
 
 void kept_end(struct store *store)
@@ -318,6 +318,7 @@ void kept_take(struct store *store)
 	if (!store->kept)
 		return;
 	store->kept->origin_us = store->origin_us;
+	kept_alive(store);
 	atomic_store(&store->kept->flush_cas, atomic_load(&store->flush_cas));
 	atomic_store(&store->kept->flush_at, atomic_load(&store->flush_at));
 }

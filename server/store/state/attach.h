@@ -40,7 +40,7 @@ struct kept {
 	uint64_t segment_bytes, origin_us;
 	_Atomic uint64_t epoch, id; /* of the run whose state this is; id 0: of none */
 	_Atomic uint64_t next_epoch, next_id; /* of a start that takes over; next_id 0: there is none */
-	_Atomic uint64_t alive_us; /* the last time at which the run was alive, to a second */
+	_Atomic uint64_t alive_us; /* restart_served_us, to a second */
 	_Atomic uint64_t flush_cas; /* as in struct store; only rises */
 	_Atomic uint64_t flush_at;
 };
@@ -73,7 +73,7 @@ void attach_rename(struct store *store, const char *path);
 /* The region is valid for that superblock alone. */
 void attach_confirm(struct store *store, uint64_t epoch, uint64_t id);
 
-/* The run was alive now. */
+/* Notes restart_served_us. The keeper, once a second; and before other threads run. */
 void kept_alive(struct store *store);
 /* The region is of no use to a later start, and its file is emptied when the store is closed. */
 void kept_end(struct store *store);

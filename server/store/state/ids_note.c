@@ -39,17 +39,24 @@ static void note(struct store *store, uint64_t end)
 	ids->failed = true;
 }
 
+int ids_note_read(const char *path, uint64_t *end)
+{
+	char text[INSTANCE_NOTE_BYTES], *behind;
+
+	if (!instance_read(path, text))
+		return FS_ENOTFOUND;
+	*end = strtoull(text, &behind, 10);
+	return text[0] >= '1' && text[0] <= '9' && strcmp(behind, "\n") == 0 && *end < IDS_END ? FS_OK : FS_ECORRUPT;
+}
+
 /* Returns the first id that was never given, as far as the file tells. */
 static uint64_t read_noted(const struct ids_note *ids)
 {
-	char text[INSTANCE_NOTE_BYTES], *end;
 	uint64_t noted;
+	int result = ids_note_read(ids->path, &noted);
 
-	if (!instance_read(ids->path, text))
-		return 1;
-	noted = strtoull(text, &end, 10);
-	if (text[0] >= '1' && text[0] <= '9' && strcmp(end, "\n") == 0 && noted < IDS_END)
-		return noted;
+	if (result != FS_ECORRUPT)
+		return result == FS_OK ? noted : 1;
 	log_warn("%s is damaged: CAS ids go on from the wall clock's", ids->path);
 	return seg_clock_cas();
 }

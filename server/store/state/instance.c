@@ -18,6 +18,8 @@
 
 #define STATE_SUFFIX ".state"
 #define JOURNAL_SUFFIX ".journal"
+#define NOTE_PREFIX "instance-"
+#define IDS_SUFFIX ".ids"
 #define NOTE_SEED UINT64_C(0x666c617368206f66)
 
 void instance_state_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
@@ -29,13 +31,19 @@ void instance_state_path(const char *state_dir, const char *flash_path, char out
 
 static void instance_path(const char *state_dir, const char *name, const char *suffix, char out[INSTANCE_PATH_BYTES])
 {
-	snprintf(out, INSTANCE_PATH_BYTES, "%s/instance-%016" PRIx64 "%s", state_dir,
+	snprintf(out, INSTANCE_PATH_BYTES, "%s/" NOTE_PREFIX "%016" PRIx64 "%s", state_dir,
 		 hash64(name, strlen(name), NOTE_SEED), suffix);
 }
 
 void instance_ids_path(const char *state_dir, const char *name, char out[INSTANCE_PATH_BYTES])
 {
-	instance_path(state_dir, name, ".ids", out);
+	instance_path(state_dir, name, IDS_SUFFIX, out);
+}
+
+bool instance_is_ids(const char *file_name)
+{
+	return strncmp(file_name, NOTE_PREFIX, sizeof(NOTE_PREFIX) - 1) == 0 &&
+	       strcmp(file_name + strcspn(file_name, "."), IDS_SUFFIX) == 0;
 }
 
 void instance_journal_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])

@@ -34,6 +34,8 @@ void instance_journal_path(const char *state_dir, const char *flash_path, char o
 void instance_remove_journal(const char *state_dir, const char *flash_path);
 /* Fills out with the path of the note of that daemon's ids (ids_note.h). */
 void instance_ids_path(const char *state_dir, const char *name, char out[INSTANCE_PATH_BYTES]);
+/* Is this the name of such a note, in its folder? */
+FS_MUST_CHECK bool instance_is_ids(const char *file_name);
 /* Reads a note. False: there is none, or it can't be read. */
 FS_MUST_CHECK bool instance_read(const char *path, char note[INSTANCE_NOTE_BYTES]);
 /* Writes a note durably, in place of the one before. A kill or a crash of the host in between leaves either. False, with

@@ -115,6 +115,8 @@ static uint32_t make_head(struct journal *journal, unsigned older)
 	put(block, &n, (struct journal_entry){ .kind = JOURNAL_FLOOR, .value = state->floor });
 	put(block, &n, (struct journal_entry){ .kind = JOURNAL_FLUSH, .value = state->flush_cas });
 	put(block, &n, (struct journal_entry){ .kind = JOURNAL_FLUSH_AT, .value = state->flush_at });
+	if (state->served_s)
+		put(block, &n, (struct journal_entry){ .kind = JOURNAL_SERVED, .value = state->served_s });
 	for (unsigned i = 0; i < JOURNAL_TABLES_MOST; i++)
 		if (state->table[i].buckets)
 			put(block, &n,

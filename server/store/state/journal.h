@@ -104,6 +104,7 @@ enum journal_kind {
 	JOURNAL_FILE, /* number in small, blocks in value: an older file that is needed; heads alone */
 	JOURNAL_OPTION, /*      number      an option of the index, which must not change; heads alone */
 	JOURNAL_NEXT, /*                    number of the file that follows, whose head is durable: a file's last entry */
+	JOURNAL_SERVED, /*                  wall second at which clients were last served; 0: the run that writes serves them */
 	JOURNAL_KINDS
 };
 
@@ -129,6 +130,7 @@ struct journal_state {
 	} table[JOURNAL_TABLES_MOST];
 	uint64_t floor, flush_cas;
 	uint64_t flush_at; /* wall seconds of a pending flush_all; 0: none */
+	uint64_t served_s; /* wall second at which clients were last served; 0: that of the last block */
 	uint64_t option[JOURNAL_OPTIONS];
 };
 

@@ -91,6 +91,9 @@ bool journal_state_take(struct journal_state *state, const struct journal_entry 
 	case JOURNAL_FLUSH_AT:
 		state->flush_at = entry->value;
 		return true;
+	case JOURNAL_SERVED:
+		state->served_s = entry->value;
+		return true;
 	case JOURNAL_OPTION:
 		if (entry->small >= JOURNAL_OPTIONS)
 			return false;

@@ -78,6 +78,12 @@ void losses_flushed(struct store *store, uint64_t mark)
 	append_for_all(store->losses, &(struct journal_entry){ .kind = JOURNAL_FLUSH, .value = mark });
 }
 
+void losses_served(struct store *store)
+{
+	(void)journal_append(store->losses->journal,
+			     &(struct journal_entry){ .kind = JOURNAL_SERVED, .value = losses_served_s(store) });
+}
+
 void losses_flush_at(struct store *store, uint32_t seconds)
 {
 	uint64_t at_s = (uint64_t)losses_wall(store) + seconds;

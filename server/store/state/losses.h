@@ -71,7 +71,7 @@ FS_MUST_CHECK int losses_read(struct store *store);
 /* May the index be rebuilt from the journal's segments? STORE_START_REBUILT; or why not, where more[0] may get a figure.
    The store's start was cold for a reason that doesn't speak against a rebuild. */
 enum store_start losses_judge(struct store *store, char more[80]);
-/* Takes clock, flush mark and pending flush from the journal, for a rebuild. */
+/* Takes clock, flush mark, pending flush and the time of the last service from the journal, for a rebuild. */
 void losses_take_times(struct store *store);
 /* Gives the bits of touched keys room, and marks that commands write changed keys down. FS_OK, FS_ENOMEM. */
 FS_MUST_CHECK int losses_begin_rebuild(struct store *store, uint64_t newest);
@@ -107,6 +107,8 @@ void losses_uncommitted(struct store *store, uint32_t segment, uint64_t sequence
 void losses_reclaim(struct store *store, uint64_t sequence, void (*beat)(struct store *store));
 /* All objects with ids up to the mark are flushed. To be called before the mark can be seen. */
 void losses_flushed(struct store *store, uint64_t mark);
+/* Notes restart_served_us, if this run serves no clients yet; else that it serves them. No answer waits for it. */
+void losses_served(struct store *store);
 /* A flush is pending, and due in so many seconds. */
 void losses_flush_at(struct store *store, uint32_t seconds);
 /* During a rebuild: a command changes the key, or says that it is absent. The key's stripe is held. */
@@ -114,6 +116,8 @@ void losses_touch(struct store *store, const struct fidx_key *key);
 /* During a rebuild: has a command touched the key since the start? The key's stripe is held. */
 bool losses_touched(const struct losses *losses, uint64_t hash);
 
+/* Returns the wall clock's second of restart_served_us, or one before; 0: this run serves clients. */
+uint64_t losses_served_s(const struct store *store);
 /* Returns the wall clock's seconds. */
 static inline int64_t losses_wall(const struct store *store)
 {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "server/store/state/instance.h"
 #include "server/store/state/losses.h"
+#include "server/store/state/restart.h"
 
 #define JOURNAL_SHARE 64u /* of the flash: all files of the journal */
 #define JOURNAL_LEAST (16u << 20)
@@ -117,11 +118,26 @@ static bool is_last(const struct store *store)
 	return losses->found_last && memcmp(losses->found.state.option, option, sizeof(option)) == 0;
 }
 
+/* Returns the wall clock's second at which clients were served last, by the last run's journal. */
+static uint64_t found_served_s(const struct journal_found *found)
+{
+	return found->state.served_s ? found->state.served_s : found->wall_s;
+}
+
+uint64_t losses_served_s(const struct store *store)
+{
+	uint64_t served_us = atomic_load(&store->served_us), wall_s = (uint64_t)losses_wall(store);
+	uint64_t pause_s = (clk_now_us(store->clock) - served_us + 999999) / 1000000;
+
+	return served_us ? wall_s - (pause_s < wall_s ? pause_s : wall_s - 1) : 0;
+}
+
 enum store_start losses_judge(struct store *store, char more[80])
 {
 	const struct losses *losses = store->losses;
 	const struct journal_found *found = &losses->found;
 	uint64_t now_s = (uint64_t)losses_wall(store), most_s = store->config.restart_max_downtime_us / 1000000;
+	uint64_t served_s;
 
 	more[0] = '\0';
 	if (losses->found_code == FS_ENOTFOUND)
@@ -132,10 +148,11 @@ enum store_start losses_judge(struct store *store, char more[80])
 		return STORE_START_NO_JOURNAL;
 	if (!is_last(store))
 		return STORE_START_OPTIONS;
-	if (now_s < found->wall_s)
+	served_s = found_served_s(found);
+	if (now_s < found->wall_s || found->wall_s < served_s)
 		return STORE_START_CLOCK;
-	if (now_s - found->wall_s > most_s) {
-		snprintf(more, 80, "%" PRIu64 " s of %" PRIu64 " s", now_s - found->wall_s, most_s);
+	if (now_s - served_s > most_s) {
+		snprintf(more, 80, "%" PRIu64 " s of %" PRIu64 " s", now_s - served_s, most_s);
 		return STORE_START_DOWNTIME;
 	}
 	return STORE_START_REBUILT;
@@ -149,9 +166,11 @@ void losses_take_times(struct store *store)
 {
 	const struct journal_found *found = &store->losses->found;
 	uint64_t now_s = (uint64_t)losses_wall(store), seconds = found->store_s + (now_s - found->wall_s) + 1;
+	uint64_t now_us = clk_now_us(store->clock);
 	struct seg_info info;
 
-	store->origin_us = clk_now_us(store->clock) - (seconds - SECOND_ZERO) * 1000000;
+	store->origin_us = now_us - (seconds - SECOND_ZERO) * 1000000;
+	restart_resume(store, now_us - (now_s - found_served_s(found)) * 1000000);
 	atomic_store(&store->flush_at, 0);
 	if (found->state.flush_at && found->state.flush_at <= now_s + 1) {
 		seg_get_info(store->segments, &info);
@@ -224,6 +243,7 @@ static int prepare_state(struct store *store, uint32_t segments)
 	struct losses *losses = store->losses;
 	struct journal_found *found = &losses->found;
 	bool rebuilds = atomic_load(&losses->rebuilding);
+	uint64_t served_s = rebuilds ? found_served_s(found) : losses_served_s(store);
 	uint32_t at = atomic_load(&store->flush_at);
 	uint32_t now = store_now_seconds(store, clk_now_us(store->clock));
 
@@ -244,6 +264,7 @@ static int prepare_state(struct store *store, uint32_t segments)
 		forget_others(store, &found->state);
 	}
 	fill_options(store, found->state.option);
+	found->state.served_s = served_s;
 	found->state.flush_cas = atomic_load(&store->flush_cas);
 	found->state.flush_at = at ? (uint64_t)losses_wall(store) + (at > now ? at - now : 0) : 0;
 	return FS_OK;

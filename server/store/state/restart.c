@@ -119,16 +119,45 @@ static bool may_load(struct store *store, const struct seg_info *info)
 	return start == STORE_START_WARM;
 }
 
+uint64_t restart_pause_us(const struct store *store, uint64_t served_us, uint64_t origin_us)
+{
+	uint64_t pause_us = clk_now_us(store->clock) - served_us;
+
+	/* Half of the clock's range is in the past, as a rebuild's times may lie before the boot. */
+	return pause_us > INT64_MAX || !store_time_is_sound(served_us, origin_us) ? UINT64_MAX : pause_us;
+}
+
+void restart_resume(struct store *store, uint64_t served_us)
+{
+	atomic_store(&store->served_us, served_us ? served_us : 1);
+}
+
+uint64_t restart_served_us(const struct store *store)
+{
+	uint64_t served_us = atomic_load(&store->served_us);
+
+	return served_us ? served_us : store->ended_us ? store->ended_us : clk_now_us(store->clock);
+}
+
+void store_serves(struct store *store)
+{
+	if (atomic_exchange(&store->served_us, 0) == 0)
+		return;
+	kept_alive(store);
+	if (store->losses)
+		losses_served(store);
+}
+
 void restart_judge_downtime(struct store *store, uint64_t stopped_us, uint64_t origin_us)
 {
-	uint64_t now_us = clk_now_us(store->clock), most_us = store->config.restart_max_downtime_us;
+	uint64_t pause_us = restart_pause_us(store, stopped_us, origin_us);
+	uint64_t most_us = store->config.restart_max_downtime_us;
 	char more[80];
 
-	if (now_us < stopped_us || !store_time_is_sound(stopped_us, origin_us))
+	if (pause_us == UINT64_MAX)
 		restart_tell(store, STORE_START_CLOCK, "");
-	else if (now_us - stopped_us > most_us) {
-		snprintf(more, sizeof(more), "%.1f s of %.1f s", (double)(now_us - stopped_us) / 1e6,
-			 (double)most_us / 1e6);
+	else if (pause_us > most_us) {
+		snprintf(more, sizeof(more), "%.1f s of %.1f s", (double)pause_us / 1e6, (double)most_us / 1e6);
 		restart_tell(store, STORE_START_DOWNTIME, more);
 	}
 }
@@ -233,6 +262,7 @@ enum restart restart_load(struct store *store)
 	if (store->start != STORE_START_WARM)
 		return restart;
 	take_head(store, &saved);
+	restart_resume(store, saved.stopped_us);
 	store->load_us = clk_now_us(store->clock) - store->load_us;
 	return RESTART_WARM;
 }
@@ -267,6 +297,7 @@ void restart_refuse(struct store *store, enum store_start why)
 {
 	store->origin_us = store->opened_us;
 	atomic_store(&store->flush_at, 0);
+	atomic_store(&store->served_us, 0);
 	restart_tell(store, why, "");
 }
 
@@ -331,7 +362,7 @@ static int save_parts(struct store *store, const char *path)
 	seg_get_info(store->segments, &info);
 	memcpy(saved.uuid, info.uuid, sizeof(saved.uuid));
 	saved.attach_epoch = info.attach_epoch;
-	saved.stopped_us = store->ended_us ? store->ended_us : clk_now_us(store->clock);
+	saved.stopped_us = restart_served_us(store);
 	saved.origin_us = store->origin_us;
 	saved.flush_cas = atomic_load(&store->flush_cas);
 	saved.flush_at = atomic_load(&store->flush_at);

@@ -17,7 +17,11 @@
  * flush_all and the times of segments are readings of the boot-time clock, which goes on in the same boot whatever the
  * wall clock does; the flush mark is saved with them.
  *
- * One thread: the one that opens, stops and closes the store.
+ * The pause that --restart-max-downtime allows is the time without service. A start that fails, or is killed, before it
+ * serves clients doesn't end the pause: until store_serves, this run's state file, region and journal keep the time at
+ * which an earlier run served last (restart_served_us), so the next start judges the sum.
+ *
+ * One thread: the one that opens, stops and closes the store. restart_served_us: any.
  */
 #ifndef FS_STORE_RESTART_H
 #define FS_STORE_RESTART_H
@@ -26,12 +30,13 @@
 
 #define BOOT_ID_BYTES 40 /* 36 characters and zeros */
 
-/* The store's part of the file (PARTS_STORE). Times are the boot-time clock's. */
+/* The store's part of the file (PARTS_STORE). Times are the boot-time clock's; both may lie before the boot, by which they
+   wrap around (losses_take_times). */
 struct saved_store {
 	uint8_t uuid[16]; /* of the flash */
 	uint64_t attach_epoch; /* of the run that ended */
 	char boot_id[BOOT_ID_BYTES];
-	uint64_t stopped_us, origin_us;
+	uint64_t stopped_us, origin_us; /* stopped_us: as of restart_served_us */
 	uint64_t flush_cas;
 	uint64_t flush_at; /* the store's second of a pending flush_all, 0: none */
 };
@@ -61,7 +66,15 @@ void restart_tell(struct store *store, enum store_start start, const char *more)
 bool restart_is_warm(const struct store *store);
 /* Fills in the identity of this boot of the machine, of BOOT_ID_BYTES. False: it can't be read. */
 FS_MUST_CHECK bool restart_boot_id(const struct store *store, char *out);
+/* Returns how long ago that reading of the clock was, in microseconds; UINT64_MAX: no store with this origin can have had
+   it. */
+uint64_t restart_pause_us(const struct store *store, uint64_t served_us, uint64_t origin_us);
 /* Tells why not, if the last run ended too long ago, or at a time to come. */
 void restart_judge_downtime(struct store *store, uint64_t stopped_us, uint64_t origin_us);
+/* This start goes on with what a run has left that served clients at that reading of the clock for the last time. Before
+   any other thread runs. */
+void restart_resume(struct store *store, uint64_t served_us);
+/* Returns the reading of the clock at which clients were last served; now, if this run serves them. Any thread. */
+uint64_t restart_served_us(const struct store *store);
 
 #endif

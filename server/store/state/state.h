@@ -136,6 +136,9 @@ struct store {
 	uint64_t origin_us; /* the clock's reading at the store's first second, which a warm start takes over */
 	uint64_t opened_us; /* the same when this process opened the store */
 	uint64_t ended_us; /* the same when store_save_items was called; 0: not yet. The main thread's */
+	_Atomic uint64_t
+		served_us; /* restart_resume: when an earlier run served clients last, while this one has served
+				       none; else 0. Written by the main thread */
 	uint64_t hash_seed;
 	uint32_t stripe_count;
 	struct stripe *stripes;

@@ -191,9 +191,14 @@ def valid(page, magic, size):
     )
 
 
+def numbers_are_sound(page):
+    generation, epoch, cas, sequence = (u64(page, at) for at in (40, 280, 296, 304))
+    return max(generation, epoch, sequence) < 1 << 62 and min(cas, sequence) >= 1
+
+
 def superblock(image):
     copies = [image[at : at + PAGE] for at in (0, 32768)]
-    copies = [copy for copy in copies if valid(copy, b"FLSHSUPR", PAGE)]
+    copies = [copy for copy in copies if valid(copy, b"FLSHSUPR", PAGE) and numbers_are_sound(copy)]
     return max(copies, key=lambda copy: u64(copy, 40), default=None)
 
 

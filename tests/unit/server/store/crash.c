@@ -20,6 +20,8 @@ enum store_start crash_open(struct crash *c)
 	c->h.config.flash_device = &c->h.ram->dev;
 	assert_int_equal(harness_try_open(&c->h), FS_OK);
 	harness_workers(&c->h, WORKERS);
+	if (!c->h.serves_nobody)
+		store_serves(c->h.store);
 	return c->h.store->start;
 }
 

@@ -133,6 +133,8 @@ void harness_open(struct harness *h)
 	while (h->store->segments && seg_allocate(h->store->segments, never, NULL))
 		;
 	harness_workers(h, WORKERS);
+	if (!h->serves_nobody)
+		store_serves(h->store);
 }
 
 void harness_close(struct harness *h)

@@ -56,6 +56,7 @@ struct harness {
 	void *hook_argument;
 	bool in_hook, seen_gathered;
 	bool in_memory; /* harness_open calls harness_use_ram */
+	bool serves_nobody; /* harness_open doesn't call store_serves, as in a start that fails later */
 	uint32_t writing; /* the segment to be written ... */
 	uint64_t old_sequence; /* ... and what it held when the plan was gathered */
 };

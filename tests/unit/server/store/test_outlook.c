@@ -6,6 +6,7 @@
  */
 #include "server/store/outlook.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,6 +16,8 @@
 #include "segments/layout.h"
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/state/attach.h"
+#include "server/store/state/instance.h"
+#include "server/store/state/losses.h"
 #include "server/store/state/recount.h"
 #include "tests/unit/server/store/harness.h"
 
@@ -23,9 +26,39 @@
 #define KEY_BYTES 24
 #define VERSION_OFFSET 8 /* in each file */
 
-enum left { STOPPED, KILLED };
+enum left { STOPPED, KILLED, JOURNALED };
 
 static char state_dir[100], region_dir[100], state_path[200], items_path[200], region_path[200];
+
+static const struct clk *scripted;
+
+/* The wall clock goes with the scripted one. */
+static int64_t wall(void)
+{
+	return 1700000000 + (int64_t)(clk_now_us(scripted) / 1000000);
+}
+
+/* Calls visit for each file of the journal. */
+static void each_of_journal(void (*visit)(const char *path, void *context), void *context)
+{
+	DIR *files = opendir(state_dir);
+	struct dirent *entry;
+	char path[400];
+
+	assert_non_null(files);
+	while ((entry = readdir(files))) {
+		snprintf(path, sizeof(path), "%s/%s", state_dir, entry->d_name);
+		if (strstr(entry->d_name, ".journal."))
+			visit(path, context);
+	}
+	closedir(files);
+}
+
+static void remove_it(const char *path, void *context)
+{
+	(void)context;
+	unlink(path);
+}
 
 static int setup_folders(void **state)
 {
@@ -50,6 +83,7 @@ static int teardown_folders(void **state)
 	unlink(state_path);
 	unlink(items_path);
 	unlink(region_path);
+	each_of_journal(remove_it, NULL);
 	return teardown(state) == 0 && rmdir(state_dir) == 0 && rmdir(region_dir) == 0 ? 0 : -1;
 }
 
@@ -80,6 +114,12 @@ static void run_and_kill(struct harness *h)
 	if (child == 0) {
 		harness_open(h);
 		fill(h);
+		while (h->store->losses && losses_step(h->store->losses))
+			;
+		if (h->store->losses) { /* a further block */
+			(void)run(h, STORE_DELETE, "object-0");
+			(void)losses_step(h->store->losses);
+		}
 		raise(SIGKILL);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -92,11 +132,15 @@ static void leave(struct harness *h, enum left left)
 	unlink(state_path);
 	unlink(items_path);
 	unlink(region_path);
+	each_of_journal(remove_it, NULL);
+	scripted = &h->clk;
+	h->config.wall_seconds = wall;
 	h->config.state_dir = state_dir;
 	h->config.region_dir = left == KILLED ? region_dir : NULL;
+	h->config.journal = left == JOURNALED;
 	h->config.restart_max_downtime_us = MINUTE_US;
 	h->config.boot_id = "one boot";
-	if (left == KILLED) {
+	if (left != STOPPED) {
 		run_and_kill(h);
 		return;
 	}
@@ -129,13 +173,27 @@ static uint64_t sum_of(const char *path)
 	return sum;
 }
 
+static void add_sum(const char *path, void *context)
+{
+	*(uint64_t *)context += sum_of(path);
+}
+
+static uint64_t sum_of_journal(void)
+{
+	uint64_t sum = 0;
+
+	each_of_journal(add_sum, &sum);
+	return sum;
+}
+
 struct sums {
-	uint64_t flash, state, items, region;
+	uint64_t flash, state, items, region, journal;
 };
 
 static struct sums sums_now(const struct harness *h)
 {
-	return (struct sums){ sum_of(h->path), sum_of(state_path), sum_of(items_path), sum_of(region_path) };
+	return (struct sums){ sum_of(h->path), sum_of(state_path), sum_of(items_path), sum_of(region_path),
+			      sum_of_journal() };
 }
 
 /* ---- trials ---------------------------------------------------------------------------------- */
@@ -285,6 +343,34 @@ static void region_gone(struct harness *h)
 	unlink(region_path);
 }
 
+static void journal_gone(struct harness *h)
+{
+	(void)h;
+	each_of_journal(remove_it, NULL);
+}
+
+static void damage_it(const char *path, void *context)
+{
+	(void)context;
+	word_put(path, 600, 0x5a5a5a5a); /* a block behind which others follow */
+}
+
+static void journal_damaged(struct harness *h)
+{
+	(void)h;
+	each_of_journal(damage_it, NULL);
+}
+
+static void journal_not_asked_for(struct harness *h)
+{
+	h->config.journal = false;
+}
+
+static void clock_set_back(struct harness *h)
+{
+	atomic_fetch_sub(&h->clk.scripted_us, 2000000);
+}
+
 static void region_not_asked_for(struct harness *h)
 {
 	h->config.region_dir = NULL;
@@ -360,6 +446,11 @@ static void little_memory(struct harness *h)
 	h->config.memory_bytes = KIB(260);
 }
 
+static void more_memory(struct harness *h)
+{
+	h->config.memory_bytes *= 2;
+}
+
 static void end_cut_off(struct harness *h)
 {
 	assert_int_equal(truncate(h->path, 70001), 0);
@@ -407,6 +498,7 @@ static const struct trial {
 	{ STOPPED, larger_segments, "layout", "warm" },
 	{ STOPPED, tiny_segments, NULL, NULL },
 	{ STOPPED, little_memory, NULL, NULL },
+	{ STOPPED, more_memory, "warm", "warm" },
 	{ STOPPED, end_cut_off, "truncated", "warm" },
 	{ STOPPED, second_copy_lost, "truncated", "warm" },
 	{ STOPPED, both_copies_lost, "new", "other_flash" },
@@ -429,7 +521,22 @@ static const struct trial {
 	{ KILLED, larger_flash, "layout", "no_file" },
 	{ KILLED, smaller_flash, "layout", "no_file" },
 	{ KILLED, little_memory, NULL, NULL },
+	{ KILLED, more_memory, "attached", "no_file" },
 	{ KILLED, end_cut_off, "truncated", "no_file" },
+	{ JOURNALED, nothing, "rebuilt", "no_file" },
+	{ JOURNALED, boot, "rebuilt", "no_file" },
+	{ JOURNALED, journal_gone, "no_journal", "no_file" },
+	{ JOURNALED, journal_damaged, "journal", "no_file" },
+	{ JOURNALED, journal_not_asked_for, "unclean", "no_file" },
+	{ JOURNALED, time_passes, "downtime", "no_file" },
+	{ JOURNALED, clock_set_back, "clock", "no_file" },
+	{ JOURNALED, no_downtime, "off", "off" },
+	{ JOURNALED, other_tags, "options", "no_file" },
+	{ JOURNALED, other_threads, "rebuilt", "no_file" },
+	{ JOURNALED, other_object_size, "rebuilt", "no_file" },
+	{ JOURNALED, other_clock_mode, "rebuilt", "no_file" },
+	{ JOURNALED, larger_flash, "layout", "no_file" },
+	{ JOURNALED, smaller_flash, "layout", "no_file" },
 };
 
 static void assert_start_agrees(struct harness *h, const struct outlook *outlook)
@@ -446,6 +553,8 @@ static void assert_start_agrees(struct harness *h, const struct outlook *outlook
 	recount_finish(h->store);
 	store_get_status(h->store, &status);
 	assert_int_equal(outlook->objects, status.index.used + status.index.extents_used - status.index.ghosts);
+	for (int step = 0; step < 1000 && h->store->rebuild; step++)
+		(void)cleaner_step(h->store);
 	served = where(h, "object-1") == FLASH;
 	assert_int_equal(served, outlook->warm);
 	harness_close(h);
@@ -550,6 +659,59 @@ static void the_head_of_a_region_is_found(void **state)
 	assert_non_null(strstr(files.region.why, "--region-dir"));
 }
 
+static void put_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void journal_and_notes_of_ids_are_found(void **state)
+{
+	static const char *const texts[] = { "5000\n", "77\n", "nothing" };
+	struct harness *h = *state;
+	struct outlook_file journal;
+	struct outlook_ids ids;
+	struct seg_info info;
+	char path[INSTANCE_PATH_BYTES], name[8];
+
+	leave(h, JOURNALED);
+	h->config.look_only = true;
+	assert_int_equal(harness_try_open(h), FS_OK);
+	seg_get_info(h->store->segments, &info);
+	store_close(h->store);
+	h->store = NULL;
+	h->config.look_only = false;
+	time_passes(h);
+	outlook_find_journal(&h->config, info.uuid, info.segments, &journal);
+	assert_int_equal(journal.code, FS_OK);
+	assert_int_equal(journal.epoch, 1);
+	assert_in_range(wall() - (int64_t)(journal.time_us / 1000000), 61, 62);
+	info.uuid[0] ^= 1; /* another flash's */
+	outlook_find_journal(&h->config, info.uuid, info.segments, &journal);
+	assert_int_equal(journal.code, FS_ENOTFOUND);
+	info.uuid[0] ^= 1;
+	journal_damaged(h);
+	outlook_find_journal(&h->config, info.uuid, info.segments, &journal);
+	assert_int_equal(journal.code, FS_ECORRUPT);
+
+	outlook_find_ids(&h->config, &ids);
+	assert_true(ids.notes == 0 && ids.end == 0);
+	for (int n = 0; n < 3; n++) {
+		snprintf(name, sizeof(name), "%d", n);
+		instance_ids_path(state_dir, name, path);
+		put_text(path, texts[n]);
+	}
+	outlook_find_ids(&h->config, &ids);
+	assert_true(ids.notes == 3 && ids.damaged == 1 && ids.end == 5000);
+	for (int n = 0; n < 3; n++) {
+		snprintf(name, sizeof(name), "%d", n);
+		instance_ids_path(state_dir, name, path);
+		unlink(path);
+	}
+}
+
 static void a_daemon_that_runs_is_not_disturbed(void **state)
 {
 	struct harness *h = *state;
@@ -575,6 +737,7 @@ int main(void)
 		TEST(outlook_and_start_agree),
 		TEST(heads_of_a_stopped_daemon_are_found),
 		TEST(the_head_of_a_region_is_found),
+		TEST(journal_and_notes_of_ids_are_found),
 		TEST(a_daemon_that_runs_is_not_disturbed),
 	};
 

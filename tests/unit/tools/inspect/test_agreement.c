@@ -92,6 +92,14 @@ static FILE *other_reader(const struct image *image, char path[32])
 	return pipe;
 }
 
+static void needs_python(void)
+{
+	if (system("python3 -c '' 2>/dev/null") == 0)
+		return;
+	print_message("skipped: no python3 here\n");
+	skip();
+}
+
 static void expect_agreement(const struct image *image, uint64_t records)
 {
 	char path[32], problem[FLASH_PROBLEM_BYTES], uuid[WORDS_UUID_BYTES], expected[128];
@@ -100,10 +108,7 @@ static void expect_agreement(const struct image *image, uint64_t records)
 	struct lines lines = { .flash = &flash };
 	uint64_t newest;
 
-	if (system("python3 -c '' 2>/dev/null") != 0) {
-		print_message("skipped: no python3 here\n");
-		skip();
-	}
+	needs_python();
 	lines.pipe = other_reader(image, path);
 	assert_int_equal(flash_open(&flash, image->path, problem), 0);
 	segments = command_segments(&flash, &newest);
@@ -151,11 +156,43 @@ static void on_an_image_of_our_own(void **state)
 	image_close(&image);
 }
 
+/* Neither takes a superblock whose numbers no daemon reaches, though it is whole. */
+static void on_numbers_that_cannot_be(void **state)
+{
+	static const struct {
+		unsigned at;
+		uint64_t value;
+	} cases[] = { { 40, 1ull << 62 }, { 280, 1ull << 62 }, { 296, 0 }, { 304, 0 }, { 304, 1ull << 62 } };
+
+	(void)state;
+	needs_python();
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char path[32], problem[FLASH_PROBLEM_BYTES], line[128];
+		struct flash flash;
+		struct image image;
+		FILE *pipe;
+
+		image_create(&image, 1);
+		image_put(&image, cases[i].at, cases[i].value, 8);
+		image_seal_super(&image);
+		image_sync(&image);
+		assert_int_not_equal(flash_open(&flash, image.path, problem), 0);
+		flash_close(&flash);
+		pipe = other_reader(&image, path);
+		assert_non_null(fgets(line, sizeof(line), pipe));
+		assert_string_equal(line, "bad superblock\n");
+		assert_int_not_equal(pclose(pipe), 0);
+		unlink(path);
+		image_close(&image);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(on_the_image_that_the_engine_made),
 		cmocka_unit_test(on_an_image_of_our_own),
+		cmocka_unit_test(on_numbers_that_cannot_be),
 	};
 
 	return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);

@@ -112,6 +112,29 @@ static void a_superblock_that_cannot_be_is_told(void **state)
 	}
 }
 
+/* The daemon starts anew with them too (segments/superblock.c). */
+static void numbers_that_no_daemon_reaches_make_a_copy_invalid(void **state)
+{
+	static const struct {
+		unsigned at;
+		uint64_t value;
+		int code;
+	} cases[] = { { 304, UINT64_MAX, EXIT_WRONG }, { 304, 1ull << 62, EXIT_WRONG }, { 304, 0, EXIT_WRONG },
+		      { 280, UINT64_MAX, EXIT_WRONG }, { 40, UINT64_MAX, EXIT_WRONG },  { 296, 0, EXIT_WRONG },
+		      { 304, (1ull << 62) - 1, 0 },    { 40, (1ull << 62) - 1, 0 },     { 296, 1, 0 } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct image image;
+
+		image_create(&image, 1);
+		image_put(&image, cases[i].at, cases[i].value, 8);
+		image_seal_super(&image);
+		expect(&image, cases[i].code, cases[i].code ? "reserve that can't be right" : "");
+		image_close(&image);
+	}
+}
+
 static void one_good_copy_is_enough(void **state)
 {
 	struct image image;
@@ -195,6 +218,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_flash_is_refused),
 		cmocka_unit_test(another_version_is_refused),
 		cmocka_unit_test(a_superblock_that_cannot_be_is_told),
+		cmocka_unit_test(numbers_that_no_daemon_reaches_make_a_copy_invalid),
 		cmocka_unit_test(one_good_copy_is_enough),
 		cmocka_unit_test(the_younger_copy_counts),
 		cmocka_unit_test(a_bad_sector_is_counted_and_hides_nothing_else),

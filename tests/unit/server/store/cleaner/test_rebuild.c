@@ -262,8 +262,11 @@ static uint64_t losses_bytes(const struct crash *c)
 static void its_memory_counts_until_it_is_done(void **state)
 {
 	struct crash *c = *state;
-	uint64_t before = losses_bytes(c), budget;
+	uint64_t before, budget;
 
+	/* The journal has room for entries once one has waited, as in each start that goes on with an earlier run. */
+	losses_served(c->h.store);
+	before = losses_bytes(c);
 	fill(c);
 	for (unsigned n = 0; n < 10; n++) {
 		char key[16];

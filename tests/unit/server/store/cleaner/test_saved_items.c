@@ -2,6 +2,9 @@
 /* Whether a start may believe the file of saved objects: each reason why not, and that nothing of it is served then. */
 #include "tests/unit/server/store/cleaner/saving.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 static void one_run(struct harness *h)
 {
 	harness_open(h);
@@ -60,6 +63,29 @@ static void a_long_stop_starts_cold(void **state)
 	assert_value(h, "key", "value");
 	stop_cleanly(h);
 	seconds_pass(h, 61);
+	assert_cold(h, DOWNTIME);
+}
+
+/* A start that fails saves again what it has loaded, and the pause goes on. */
+static void a_start_that_fails_does_not_end_the_pause(void **state)
+{
+	struct harness *h = *state;
+
+	for (uint64_t last_s = 30; last_s <= 31; last_s++) {
+		one_run(h);
+		h->serves_nobody = true;
+		seconds_pass(h, 30);
+		assert_int_equal(start_again(h), SAVED_START_WARM);
+		stop_cleanly(h);
+		h->serves_nobody = false;
+		seconds_pass(h, last_s);
+		if (last_s == 31)
+			break;
+		assert_int_equal(start_again(h), SAVED_START_WARM);
+		load_all(h);
+		assert_value(h, "key", "value");
+		harness_close(h);
+	}
 	assert_cold(h, DOWNTIME);
 }
 
@@ -201,6 +227,60 @@ static void a_file_that_can_not_be_read_is_refused(void **state)
 	assert_int_equal(rmdir(items_path), 0);
 }
 
+/* What another start could find again is not used: the daemon's user may not write in the folder. */
+static void a_file_that_can_not_be_removed_is_not_used(void **state)
+{
+	struct harness *h = *state;
+	uid_t user = geteuid();
+
+	one_run(h);
+	assert_int_equal(chmod(items_path, 0644), 0);
+	assert_int_equal(chmod(folder, 0555), 0);
+	assert_int_equal(seteuid(user ? user : 65534), 0);
+	harness_open(h);
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+	assert_int_equal(figures(h).start, SAVED_START_KEPT);
+	assert_missing(h, "key");
+	harness_close(h);
+	unlink(items_path);
+}
+
+/* Returns how a start in a child ends whose allocation number n + 1 fails: its saved_start, or -1 where it doesn't serve. */
+static int start_without(struct harness *h, uint64_t n)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		const struct rlimit none = { 0 };
+
+		(void)!setrlimit(RLIMIT_CORE, &none);
+		(void)!freopen("/dev/null", "w", stderr); /* an assertion says what it ends for */
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		_exit(harness_try_open(h) == FS_OK ? (int)figures(h).start : 99);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
+}
+
+static void without_memory_for_loading_it_starts_cold(void **state)
+{
+	struct harness *h = *state;
+	bool seen = false;
+
+	if (!HAVE_FAULTS)
+		skip();
+	for (uint64_t n = 0; n < 100 && !seen; n++) {
+		one_run(h);
+		seen = start_without(h, n) == SAVED_START_NO_MEMORY;
+		assert_true(!seen || access(items_path, F_OK) != 0); /* it is used up all the same */
+		unlink(items_path);
+	}
+	assert_true(seen);
+}
+
 static void each_start_has_word_and_text(void **state)
 {
 	(void)state;
@@ -225,6 +305,8 @@ int main(void)
 		IN_DRAM(options_may_forbid_it),
 		WITH_FLASH(a_long_stop_starts_cold),
 		IN_DRAM(a_long_stop_starts_cold),
+		WITH_FLASH(a_start_that_fails_does_not_end_the_pause),
+		IN_DRAM(a_start_that_fails_does_not_end_the_pause),
 		WITH_FLASH(another_boot_or_an_earlier_clock_starts_cold),
 		IN_DRAM(another_boot_or_an_earlier_clock_starts_cold),
 		WITH_FLASH(a_file_of_an_earlier_run_is_refused),
@@ -234,6 +316,8 @@ int main(void)
 		IN_DRAM(a_run_with_another_flash_removes_the_file),
 		IN_DRAM(another_daemon_s_files_stay),
 		IN_DRAM(a_file_that_can_not_be_read_is_refused),
+		IN_DRAM(a_file_that_can_not_be_removed_is_not_used),
+		IN_DRAM(without_memory_for_loading_it_starts_cold),
 		cmocka_unit_test(each_start_has_word_and_text),
 	};
 

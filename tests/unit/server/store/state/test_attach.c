@@ -575,6 +575,77 @@ static void killed_in_the_take_over(void **state)
 	assert_filled(h);
 }
 
+static void only_tick(struct harness *h)
+{
+	harness_open(h);
+	store_tick(h->store); /* the keeper would */
+}
+
+static void open_and_save(struct harness *h)
+{
+	harness_open(h);
+	(void)store_save(h->store);
+}
+
+/* Starts that are killed before they serve, in the takeover and behind it, or that fail. The pause is that between the two
+   runs that served. */
+static void starts_without_service(struct harness *h)
+{
+	h->serves_nobody = true;
+	for (uint64_t step = 0; HAVE_FAULTS && step < 5; step++) {
+		seconds_pass(h, 5);
+		fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, step);
+		run_and_kill(h, only_open);
+		fault_disarm_all();
+	}
+	if (!HAVE_FAULTS)
+		seconds_pass(h, 25);
+	seconds_pass(h, 15);
+	run_and_kill(h, only_tick);
+	seconds_pass(h, 10);
+	run_and_kill(h, open_and_save);
+	h->serves_nobody = false;
+}
+
+static void starts_that_are_killed_do_not_end_the_pause(void **state)
+{
+	struct harness *h = *state;
+
+	run_and_kill(h, open_and_fill);
+	starts_without_service(h);
+	seconds_pass(h, 10);
+	assert_start(h, ATTACHED);
+	assert_filled(h);
+	harness_close(h);
+	starts_without_service(h); /* the pause begins with the run that served */
+	seconds_pass(h, 11);
+	assert_cold(h, DOWNTIME);
+}
+
+/* The same, where the run that served ended cleanly: the region takes the time from the state file, and the state file from
+   the region. */
+static void the_pause_goes_from_file_to_region_and_back(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.state_dir = state_folder;
+	for (int turn = 0; turn < 2; turn++) {
+		unlink(h->path);
+		open_and_fill(h);
+		assert_true(store_save(h->store));
+		harness_close(h);
+		starts_without_service(h);
+		seconds_pass(h, turn ? 11 : 10);
+		if (turn) {
+			assert_cold(h, DOWNTIME);
+			continue;
+		}
+		assert_start(h, WARM); /* the start before has saved again */
+		assert_filled(h);
+		harness_close(h);
+	}
+}
+
 /* ---- with a clean stop ----------------------------------------------------------------------- */
 
 static void save(struct harness *h)
@@ -765,6 +836,23 @@ static void the_region_of_another_flash_starts_cold(void **state)
 	mem_free(flash.at);
 }
 
+/* Two flashes with files of one name in different folders share the name of the region. */
+static void the_region_of_a_flash_of_another_size_starts_cold(void **state)
+{
+	struct harness *h = *state;
+	struct bytes flash;
+
+	run_and_kill(h, open_and_fill);
+	flash = file_get(h->path);
+	unlink(h->path);
+	h->config.flash_bytes *= 2;
+	run_and_kill(h, open_and_fill);
+	h->config.flash_bytes /= 2;
+	file_put(h->path, &flash, flash.length);
+	assert_cold(h, REGION_LAYOUT);
+	mem_free(flash.at);
+}
+
 static void a_truncated_region_starts_cold(void **state)
 {
 	struct harness *h = *state;
@@ -875,6 +963,8 @@ int main(void)
 		TEST(a_kill_in_extent_move),
 		TEST(a_delete_before_the_move_is_finished_holds),
 		TEST(killed_in_the_take_over),
+		TEST(starts_that_are_killed_do_not_end_the_pause),
+		TEST(the_pause_goes_from_file_to_region_and_back),
 		TEST(a_clean_stop_saves_and_empties_the_region),
 		TEST(the_region_does_for_a_clean_stop_without_a_state_directory),
 		TEST(killed_in_the_stop_and_in_a_start_from_the_state_file),
@@ -883,6 +973,7 @@ int main(void)
 		TEST(a_run_without_the_region_makes_it_worthless),
 		TEST(an_older_region_or_a_copy_starts_cold),
 		TEST(the_region_of_another_flash_starts_cold),
+		TEST(the_region_of_a_flash_of_another_size_starts_cold),
 		TEST(a_truncated_region_starts_cold),
 		TEST(a_flipped_bit_never_gives_a_wrong_value),
 		TEST(folders_and_files_that_will_not_do_are_refused),

@@ -48,6 +48,15 @@ static void a_flush_ends_the_pending_one(void **state)
 	assert_int_equal(s.flush_at, 0);
 }
 
+static void the_time_of_the_last_service_is_the_last_one_told(void **state)
+{
+	(void)state;
+	assert_true(take(JOURNAL_SERVED, 0, 0, 500));
+	assert_int_equal(s.served_s, 500);
+	assert_true(take(JOURNAL_SERVED, 0, 0, 0));
+	assert_int_equal(s.served_s, 0);
+}
+
 static void a_table_makes_room_for_another_when_no_segment_needs_it(void **state)
 {
 	(void)state;
@@ -107,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(marks_only_rise),
 		CASE(a_flush_ends_the_pending_one),
+		CASE(the_time_of_the_last_service_is_the_last_one_told),
 		CASE(a_table_makes_room_for_another_when_no_segment_needs_it),
 		CASE(the_id_of_a_table_that_no_segment_needs_may_come_back),
 		CASE(a_segment_is_uncommitted_by_its_sequence),

@@ -52,6 +52,43 @@ static void just_in_time(void **state)
 	assert_int_equal(crash_open(c), STORE_START_REBUILT);
 }
 
+/* Starts that go down with the machine before they have served a client. */
+static void starts_without_service(struct crash *c)
+{
+	c->h.serves_nobody = true;
+	for (int start = 0; start < 2; start++) {
+		crash_wall_advance(10);
+		atomic_store(&c->h.clk.scripted_us,
+			     1000000); /* a young boot: the clock begins behind the last service */
+		assert_int_equal(crash_open(c), STORE_START_REBUILT);
+		if (start == 1)
+			crash_rebuild(c);
+		crash_wall_advance(10);
+		seconds_pass(&c->h, 10);
+		store_tick(c->h.store);
+		(void)losses_step(c->h.store->losses); /* a beat, with a time of its own */
+		crash_down(c);
+	}
+	c->h.serves_nobody = false;
+}
+
+static void starts_that_go_down_do_not_end_the_pause(void **state)
+{
+	struct crash *c = *state;
+
+	begin(c);
+	starts_without_service(c);
+	crash_wall_advance(20);
+	assert_int_equal(crash_open(c), STORE_START_REBUILT);
+	crash_rebuild(c);
+	assert_value(&c->h, "key", "old");
+	(void)losses_step(c->h.store->losses);
+	crash_down(c);
+	starts_without_service(c); /* the pause begins with the run that served */
+	crash_wall_advance(21);
+	cold_for(c, STORE_START_DOWNTIME);
+}
+
 static void the_wall_clock_was_set_back(void **state)
 {
 	struct crash *c = *state;
@@ -291,6 +328,7 @@ int main(void)
 		CASE(again_and_again),
 		CASE(too_long_ago),
 		CASE(just_in_time),
+		CASE(starts_that_go_down_do_not_end_the_pause),
 		CASE(the_wall_clock_was_set_back),
 		CASE(downtime_zero),
 		CASE(another_index),

@@ -54,6 +54,35 @@ static void a_long_stop_starts_cold(void **state)
 	assert_non_null(strstr(h->store->start_text, "61.0 s of 60.0 s"));
 }
 
+/* Two starts end before they have served a client: the pause is that between the two runs that served. */
+static void starts_that_fail_do_not_end_the_pause(void **state)
+{
+	struct harness *h = *state;
+
+	for (uint64_t last_s = 20; last_s <= 21; last_s++) {
+		one_run(h);
+		h->serves_nobody = true;
+		for (int start = 0; start < 2; start++) {
+			seconds_pass(h, 20);
+			assert_int_equal(start_again(h), STORE_START_WARM);
+			store_tick(h->store);
+			stop_cleanly(h);
+		}
+		h->serves_nobody = false;
+		seconds_pass(h, last_s);
+		if (last_s == 21)
+			break;
+		assert_int_equal(start_again(h), STORE_START_WARM);
+		assert_value(h, "key", "value");
+		stop_cleanly(h);
+		seconds_pass(h, 60); /* the last one has served */
+		assert_int_equal(start_again(h), STORE_START_WARM);
+		harness_close(h);
+	}
+	assert_cold(h, DOWNTIME);
+	assert_non_null(strstr(h->store->start_text, "61.0 s of 60.0 s"));
+}
+
 static void a_clock_that_was_set_back_starts_cold(void **state)
 {
 	struct harness *h = *state;
@@ -229,6 +258,7 @@ int main(void)
 		RESTART_TEST(a_run_that_was_killed_leaves_nothing),
 		RESTART_TEST(options_may_forbid_it),
 		RESTART_TEST(a_long_stop_starts_cold),
+		RESTART_TEST(starts_that_fail_do_not_end_the_pause),
 		RESTART_TEST(a_clock_that_was_set_back_starts_cold),
 		RESTART_TEST(another_boot_starts_cold),
 		RESTART_TEST(changed_options_start_cold),
