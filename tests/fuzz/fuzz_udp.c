@@ -73,8 +73,8 @@ static void expect_all(struct datagrams *datagrams)
 			lost |= client.certain != SIZE_MAX;
 		} else if (frame->length > HEADER_BYTES && get16(frame->bytes + 4) > 1 &&
 			   get16(frame->bytes + 2) == 0) {
-			frame->expected =
-				(struct stream_answer){ fuzz_copy(in_parts, strlen(in_parts)), strlen(in_parts), SIZE_MAX };
+			frame->expected = (struct stream_answer){ fuzz_copy(in_parts, strlen(in_parts)),
+								  strlen(in_parts), SIZE_MAX };
 		}
 	}
 	fuzz_service_close(&service);
