@@ -15,6 +15,7 @@ from helpers import PATIENCE, flashield_command
 IS_ROOT = os.geteuid() == 0
 NEW = ["unshare", "-m"] if IS_ROOT else ["unshare", "-r", "-m"]
 ENTER = ["-m"] if IS_ROOT else ["-U", "--preserve-credentials", "-m"]
+AS_USER = [] if IS_ROOT else ["unshare", "-U", "--map-user=1000"]  # a daemon that takes itself for root asks for -u
 
 
 class SmallTmpfs:
@@ -29,7 +30,7 @@ class SmallTmpfs:
         self.refused = "" if self.holder.stdout.readline() == "mounted\n" else self.holder.stderr.read().strip()
         # A daemon is a program with options.
         self.program = str(self.folder.parent / "flashield-in-namespace")
-        pathlib.Path(self.program).write_text(f"#!/bin/sh\nexec {shlex.join(self.inside(flashield_command()))} \"$@\"\n")
+        pathlib.Path(self.program).write_text(f"#!/bin/sh\nexec {shlex.join(self.inside(*AS_USER, flashield_command()))} \"$@\"\n")
         os.chmod(self.program, 0o755)
 
     def inside(self, *command):

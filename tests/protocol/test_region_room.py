@@ -34,9 +34,7 @@ def tmpfs(open_folder):
 
 @pytest.fixture
 def options(open_folder):
-    # In a user namespace the daemon takes itself for root.
-    return ["--region-dir", str(open_folder / "shm"), "--flash-path", str(open_folder / "flash"), *FLASH,
-            *([] if IS_ROOT else ["-u", "root"])]
+    return ["--region-dir", str(open_folder / "shm"), "--flash-path", str(open_folder / "flash"), *FLASH]
 
 
 def refused(small, *options):
