@@ -369,13 +369,15 @@ fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(
 	$(if $(filter state items region journal flash,$(1)),$(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/devices/*.c))) $(below_server))
 fuzz_main := $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 fuzz_flags := $(if $(fuzz_main),,-fsanitize=fuzzer) -Wl,--wrap=clk_wall_seconds,--wrap=rng_secret,--wrap=io_setup,--wrap=io_destroy,--wrap=unlink
+# Of targets with a service: whose slots are cleared.
+fuzz_flags_clear := -Wl,--wrap=fidx_clear
 
 $(O)/lib/fuzz.a: $(patsubst %.c,$(O)/%.o,$(fuzz_helpers))
 	$(call show,AR,$@)$(archive)
 
 $(addprefix $(T)/fuzz/,$(fuzz_targets)): $(T)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(fuzz_main) $(O)/lib/fuzz.a \
 		$$(call fuzz_libs,$$*)
-	$(call show,LD,$@)$(call link,$(fuzz_flags) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
+	$(call show,LD,$@)$(call link,$(fuzz_flags) $(if $(filter text binary udp,$*),$(fuzz_flags_clear)) -lcmocka $(tool_libs) $(server_libs) $(engine_libs))
 
 -include $(patsubst %.c,$(O)/%.d,$(all_srcs) $(wildcard tools/check/*.c)) $(patsubst %.cc,$(O)/%.d,$(all_srcs_cxx)) \
 	$(patsubst %.c,$(O)/%.syntax.d,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc.d,$(all_srcs_cxx))

@@ -49,6 +49,7 @@
 	FAULT(memory_map, "address space is refused") \
 	FAULT(net_accept, "accept4() fails with EMFILE") \
 	FAULT(net_worker_hangs, "a worker does nothing more until it is told to stop, from the next second on") \
+	FAULT(rebuild_stands, "the rebuild after a crash walks one segment, and no further one") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
 	FAULT(recount_slow, "a step of the recount after a kill counts few slots and takes 1 ms") \
 	FAULT(region_commit, "an area of the region gets no further memory") \

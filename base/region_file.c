@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,6 +157,16 @@ static FS_MUST_CHECK int check_folder(const char *folder, uint64_t *unit, char r
 	return *unit ? FS_OK : FS_EINVAL;
 }
 
+/* In a folder like /dev/shm the kernel lets not even root open another user's file with O_CREAT (fs.protected_regular). */
+static int open_or_make(const char *path)
+{
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, RIGHTS);
+	return fd;
+}
+
 static void region_has_file(struct region *region, int fd, const char *path)
 {
 	region->fd = fd;
@@ -176,7 +187,7 @@ int region_open(struct region **out, const uint64_t most[REGION_AREAS], const ch
 	if (result != FS_OK)
 		return result;
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, RIGHTS);
+	fd = open_or_make(path);
 	if (fd < 0) {
 		snprintf(reason, 256, "--region-dir: %.150s: %s", path, strerror(errno));
 		return FS_ESYS;
@@ -344,16 +355,17 @@ int region_reset(struct region *region)
 
 bool region_is_short(const struct region *region, char reason[256])
 {
+	const double mib = 1 << 20;
 	struct statfs fs;
 
 	if (region->wanted_bytes == 0 || fstatfs(region->fd, &fs) != 0)
 		return false;
 	snprintf(
 		reason, 256,
-		"--region-dir: %.120s: %.2f MiB more are needed, and %.2f MiB are free there: enlarge that file system, "
-		"or lower -m or the flash",
-		region->path, (double)region->wanted_bytes / (1 << 20),
-		(double)fs.f_bavail * (double)fs.f_bsize / (1 << 20));
+		"--region-dir: %.120s: %.2f MiB more are needed, and %.2f of %.2f MiB are free there: enlarge that file "
+		"system, or lower -m or the flash",
+		region->path, ceil(100 * (double)region->wanted_bytes / mib) / 100,
+		(double)fs.f_bavail * (double)fs.f_bsize / mib, (double)fs.f_blocks * (double)fs.f_bsize / mib);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/innocent.h"
 
 #define TURNS_MOST 1000000u /* of a worker, for one client's bytes: it doesn't hang */
 
@@ -114,7 +115,7 @@ void client_open(struct client *client, struct service *service, struct rng *cut
 {
 	struct opening opening = { .fd = idle_socket(), .transport = &transport_client, .transport_data = client };
 
-	*client = (struct client){ .service = service, .cuts = cuts };
+	*client = (struct client){ .service = service, .cuts = cuts, .certain = SIZE_MAX };
 	conn_open(&service->worker, &opening);
 	client->sock = LIST_FIRST(&service->worker.conns);
 	require(client->sock && client->sock->transport_data == client);
@@ -134,10 +135,19 @@ static bool is_idle(const struct client *client)
 	       conn_output_empty(&sock->conn);
 }
 
+static void innocent_lost(void *context)
+{
+	struct client *client = context;
+
+	if (client->certain == SIZE_MAX)
+		client->certain = client->answer_length;
+}
+
 static void run(struct client *client)
 {
 	struct worker *worker = &client->service->worker;
 
+	innocent_begin(client->service, innocent_lost, client);
 	for (unsigned turns = 0; client->sock && !is_idle(client); turns++) {
 		require(turns < TURNS_MOST);
 		if (client->sock->reading && has_something(client))
@@ -151,6 +161,7 @@ static void run(struct client *client)
 		service_wait(client->service);
 		service_turn(client->service);
 	}
+	innocent_end();
 }
 
 void client_send(struct client *client, const uint8_t *bytes, size_t length)

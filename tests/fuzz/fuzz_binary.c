@@ -25,7 +25,7 @@ static size_t next_packet(const char *at, const char *end)
 static void leave_out_stats(struct stream_answer *answer)
 {
 	char *at = answer->bytes, *end = at + answer->length, *to = at;
-	size_t length;
+	size_t length, certain = stream_certain(answer, at, at, 0);
 
 	while ((length = next_packet(at, end)) > 0) {
 		if ((uint8_t)at[1] != OPCODE_STAT) {
@@ -33,8 +33,10 @@ static void leave_out_stats(struct stream_answer *answer)
 			to += length;
 		}
 		at += length;
+		certain = stream_certain(answer, at, to, certain);
 	}
 	answer->length = (size_t)(to - answer->bytes);
+	answer->certain = certain;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -64,6 +64,7 @@ struct client {
 	struct rng *cuts; /* NULL: all at once; else where the stream is cut, both ways */
 	char *answer; /* all that came back; freed by client_close */
 	size_t answer_length, answer_capacity;
+	size_t certain; /* bytes of the answer before the first innocent loss (innocent.h); SIZE_MAX: there was none */
 };
 
 void client_open(struct client *client, struct service *service, struct rng *cuts);

@@ -47,6 +47,8 @@ static void keep(struct stream_answer *answer, const struct client *client)
 		abort();
 	if (client->answer_length > 0)
 		memcpy(answer->bytes + answer->length, client->answer, client->answer_length);
+	if (answer->certain == SIZE_MAX && client->certain != SIZE_MAX)
+		answer->certain = answer->length + client->certain;
 	answer->length += client->answer_length;
 }
 
@@ -81,7 +83,7 @@ static void happen(struct service *service, struct client *client, struct stream
 struct stream_answer stream_run(const struct stream *stream, bool cuts)
 {
 	const uint8_t *at = stream->bytes, *end = at + stream->length, *event;
-	struct stream_answer answer = { NULL, 0 };
+	struct stream_answer answer = { NULL, 0, SIZE_MAX };
 	struct service service;
 	struct client client;
 	struct rng rng;
@@ -102,9 +104,17 @@ struct stream_answer stream_run(const struct stream *stream, bool cuts)
 	return answer;
 }
 
+size_t stream_certain(const struct stream_answer *answer, const char *end, const char *to, size_t certain)
+{
+	if (answer->certain == SIZE_MAX)
+		return SIZE_MAX;
+	return (size_t)(end - answer->bytes) <= answer->certain ? (size_t)(to - answer->bytes) : certain;
+}
+
 void stream_leave_out_stats(struct stream_answer *answer)
 {
 	char *at = answer->bytes, *end = at + answer->length, *to = at;
+	size_t certain = stream_certain(answer, at, at, 0);
 
 	while (at < end) {
 		char *newline = memchr(at, '\n', (size_t)(end - at)), *next = newline ? newline + 1 : end;
@@ -113,9 +123,11 @@ void stream_leave_out_stats(struct stream_answer *answer)
 			memmove(to, at, (size_t)(next - at));
 			to += next - at;
 		}
+		certain = stream_certain(answer, next, to, certain);
 		at = next;
 	}
 	answer->length = (size_t)(to - answer->bytes);
+	answer->certain = certain;
 }
 
 static void show(const char *which, const struct stream_answer *answer, size_t from)
@@ -126,11 +138,18 @@ static void show(const char *which, const struct stream_answer *answer, size_t f
 		(int)(left < 2 * SHOWN_BYTES ? left : 2 * SHOWN_BYTES), answer->bytes + from);
 }
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 void stream_require_same(const struct stream_answer *whole, const struct stream_answer *pieces)
 {
-	size_t length = whole->length < pieces->length ? whole->length : pieces->length, at = 0, from;
+	size_t certain = least(whole->certain, pieces->certain);
+	size_t of_whole = least(whole->length, certain), of_pieces = least(pieces->length, certain);
+	size_t length = least(of_whole, of_pieces), at = 0, from;
 
-	if (whole->length == pieces->length && memcmp(whole->bytes, pieces->bytes, length) == 0)
+	if (of_whole == of_pieces && memcmp(whole->bytes, pieces->bytes, length) == 0)
 		return;
 	while (at < length && whole->bytes[at] == pieces->bytes[at])
 		at++;

@@ -43,11 +43,15 @@ bool stream_parse(struct stream *stream, const uint8_t *data, size_t size);
 struct stream_answer {
 	char *bytes;
 	size_t length;
+	size_t certain; /* so many bytes are the same in each run; SIZE_MAX: all. An innocent loss ends them */
 };
 struct stream_answer stream_run(const struct stream *stream, bool cuts);
 
 /* Answers of the text protocol without those that tell of the daemon's own state: "STAT" lines. In place. */
 void stream_leave_out_stats(struct stream_answer *answer);
+/* A chunk of the answer that ends at `end` was kept, or left out, so that the bytes up to `to` are kept so far. Returns how many
+   of the kept bytes are certain; `certain` is what the last call has returned, 0 at first. */
+size_t stream_certain(const struct stream_answer *answer, const char *end, const char *to, size_t certain);
 void stream_require_same(const struct stream_answer *whole, const struct stream_answer *pieces);
 
 #endif

@@ -5,8 +5,8 @@
     FLASHIELD_FLAGS options that every one of them gets (test_seccomp.py's)
     MEMCACHED_BIN   what it is compared with (memcached; its tests are skipped where it is missing)
 
-The helpers are in helpers.py. Tests that say where an object lies take `placed`: they run once
-with the object in DRAM and once with it on flash.
+The helpers are in helpers.py. Tests that say where an object lies take `placed`: they run once with the object in DRAM and
+once with it on flash. Tests that are marked `long` are run with --long alone.
 """
 import pathlib
 import shutil
@@ -17,6 +17,20 @@ import pytest
 from helpers import SEGMENT, Daemon, Placer, memcached_command
 
 FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests that take long (marked `long`), and no others")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: it takes long, so that only `make test-all` runs it, with --long")
+
+
+def pytest_collection_modifyitems(config, items):
+    wanted = [item for item in items if bool(item.get_closest_marker("long")) == config.getoption("--long")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = wanted
 
 
 @pytest.fixture(scope="session")

@@ -16,15 +16,19 @@ from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
 
-VALUE = b"v" * 900
+VALUE = 900  # bytes
 MIB = 1 << 20
 MEMORY = 64  # MiB
 OPTIONS = ["-m", str(MEMORY), "--flash-size", "64m", "--segment-size", "256k", "--admission", "read-once",
            "--flash-read-timeout", "300ms"]
 
 
+def value_of(key):
+    return key.ljust(VALUE, b"v")
+
+
 def set_all(client, keys):
-    client.all(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, len(VALUE), VALUE) for key in keys))
+    client.all(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key, VALUE, value_of(key)) for key in keys))
 
 
 def set_and_read(client, keys):
@@ -204,6 +208,53 @@ def test_a_drive_that_hangs_takes_only_flash_along(start, open_folder, reads, wr
         until(lambda: client.count("flash_offline") == 0, "the flash to be online")
         crowd.each_is_answered("all to be answered after the hang")
         assert crowd.lost == 0
+
+
+STALL_SECONDS = 30
+later = itertools.count()
+HOT = 20  # keys in DRAM that are read all the while
+
+
+def use_dram_through_stall(client, keys, seconds):
+    """Sets new objects and reads hot ones until the time is over, and asks for one on flash now and then. The keys that were set."""
+    hot, new, until_then = [b"hot-%d" % n for n in range(HOT)], [], time.monotonic() + seconds
+    set_all(client, hot)
+    while time.monotonic() < until_then:
+        new.append(b"new-%d" % len(new))
+        assert client.set(new[-1], value_of(new[-1])) == b"STORED\r\n"
+        for key in [new[-1], *hot]:
+            assert [data for _, _, data, _ in client.get(key)] == [value_of(key)]
+        if len(new) % 100 == 0:
+            key = random.choice(keys)
+            assert [data for _, _, data, _ in client.get(key)] in ([], [value_of(key)])
+    return new
+
+
+@pytest.mark.long
+def test_a_drive_that_stalls_for_half_a_minute(start, open_folder):
+    """Sets and hits in DRAM are answered all the while. Afterwards flash is back: what was there before is served with its
+    values, and further segments are written."""
+    daemon, drive = on_the_drive(start, open_folder, 2)
+    keys = keys_on_flash(daemon, drive, 3000)
+    with daemon.client() as client:
+        with hanging(drive, 1, 1):
+            new = use_dram_through_stall(client, keys, STALL_SECONDS)
+            assert client.count("flash_offline") == 1
+        assert len(new) > 100
+        until(lambda: client.count("flash_offline") == 0, "the flash to be online")
+        before, found = client.count("flash_hits"), {}
+
+        def most_are_read():  # a drive that is busy again may refuse some
+            for key in set(keys) - set(found):
+                found.update((key, data) for key, _, data, _ in client.get(key))
+            return len(found) > 0.9 * len(keys)
+
+        until(most_are_read, "what was on flash")
+        assert client.count("flash_hits") > before
+        assert all(data == value_of(key) for key, data in found.items())
+        written = client.count("segments_written")
+        until(lambda: set_and_read(client, [b"later-%d" % next(later) for _ in range(500)]) or
+              client.count("segments_written") > written, "further segments")
 
 
 # ---- a drive that is asked for too much ----------------------------------------------------------------

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults of the file system on which the journal lies, and stops in the middle of a rebuild: clients get answers, and after
 a crash no value of before. tests/unit/server/store/state/test_losses.c has what the store makes of failed calls."""
+import os
 import select
 import subprocess
 
 import pytest
 
 from conftest import FLASH
-from helpers import fill_turn, on_flash, until
+from helpers import until
 from slowdrive import LIBRARY, SlowDrive
-from test_faults import small_file_system  # noqa: F401
-from test_journal import COUNT, VALUE, crash, key, read_all, rebuilt, rows, set_all, value
+from test_faults import small_file_system, with_faults  # noqa: F401
+from test_journal import VALUE, crash, key, read_all, rebuilt, rows, set_all, set_on_flash, value
 
 LOOKED_AT = 1500  # of the keys
 needs_library = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
@@ -22,16 +23,6 @@ def options_in(folder, flash="flash"):
 
 def journal_file(folder, number=1):
     return folder / f"flash.journal.{number}"
-
-
-def set_on_flash(client):
-    """Returns the numbers of keys whose values are on flash."""
-    set_all(client, range(COUNT))
-    fill_turn(client)
-    until(lambda: client.count("segments_used") > 3, "segments")
-    numbers = [n for n in range(LOOKED_AT) if on_flash(client, key(n))]
-    assert len(numbers) > 50
-    return numbers
 
 
 def begin_set(client, n, version):
@@ -62,7 +53,7 @@ def test_a_sync_that_hangs_holds_up_what_depends_on_it_alone(start, open_folder)
     options = [*options_in(open_folder), "-t", "1"]
     daemon = start(*options, environment=drive.environment)
     with daemon.client() as client, daemon.client() as other, daemon.client() as flusher:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
         other.set(b"in-dram", b"here")
         drive.writes.hang = 1
         begin_set(client, lay[0], 1)
@@ -91,7 +82,7 @@ def test_a_sync_that_fails_once_ends_the_journal(start, open_folder):
     options = options_in(open_folder)
     daemon = start(*options, environment=drive.environment)
     with daemon.client() as client:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
         drive.writes.fail_per_mille = 1000
         set_all(client, lay[:10], 1, quiet=False)
         drive.writes.fail_per_mille = 0
@@ -105,7 +96,7 @@ def test_a_journal_that_was_deleted_is_given_up(start, open_folder):
     options = options_in(open_folder)
     daemon = start(*options)
     with daemon.client() as client:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
         journal_file(open_folder).unlink()
         set_all(client, lay[:10], 1, quiet=False)
         broken(daemon)
@@ -119,7 +110,7 @@ def test_a_full_file_system_ends_the_journal_and_answers_go_on(start, small_file
     with log.open("w") as stderr:
         daemon = start(*options, stderr=stderr)
     with daemon.client() as client:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
         with (folder / "others").open("wb", buffering=0) as others, pytest.raises(OSError):
             while True:
                 others.write(bytes(1 << 12))
@@ -135,7 +126,7 @@ def test_a_read_only_file_system_at_the_start(start, small_file_system, open_fol
     options = options_in(folder, open_folder / "flash")
     daemon = start(*options)
     with daemon.client() as client:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
     crash(daemon)
     subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     log = open_folder / "log"
@@ -153,20 +144,22 @@ def test_a_read_only_file_system_at_the_start(start, small_file_system, open_fol
         assert not read_all(client, lay)
 
 
-@needs_library
+@with_faults
 def test_a_stop_in_a_rebuild_is_begun_again(start, open_folder):
-    """Reads of the flash are slow, so that the rebuild isn't over when SIGTERM comes."""
+    """The rebuild stands behind its first segment when SIGTERM comes."""
     options = options_in(open_folder)
     daemon = start(*options)
     with daemon.client() as client:
-        lay = set_on_flash(client)
+        lay = set_on_flash(client, range(LOOKED_AT), 50)
         set_all(client, lay[:10], 1, quiet=False)
     crash(daemon)
-    drive = SlowDrive(open_folder, open_folder / "flash")
-    drive.reads.per_second = 10
-    again = start(*options, environment=drive.environment)
-    assert int(rows(again)["rebuilt_segments"]) < int(rows(again)["rebuild_segments"])
+    log = open_folder / "log"
+    with log.open("w") as stderr:
+        again = start(*options, environment=dict(os.environ, FLASHIELD_FAULTS="rebuild_stands=always"), stderr=stderr)
+    until(lambda: rows(again)["rebuilt_segments"] == "1", "the first segment")
+    assert int(rows(again)["rebuild_segments"]) > 1
     assert again.stop() == 0
+    assert "the rebuild of the index is not over" in log.read_text()
     third = start(*options)
     assert rows(third)["flash_start"].startswith("warm: the index is rebuilt")
     rebuilt(third)

@@ -60,6 +60,15 @@ def test_a_broken_model_stops_the_start(model, open_folder):
     assert f"--model: {model}: line 2, column 6:" in refused(with_flash(open_folder, "--model", str(model))).stderr
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_model_of_another_version_stops_the_start(model, open_folder, version):
+    """Whatever fields that version has."""
+    write(model, version=version, trees=[])
+    done = refused(with_flash(open_folder, "--model", str(model)))
+    assert done.returncode == EX_USAGE
+    assert done.stderr.splitlines()[-1] == f'--model: {model}: "version" is not 1, the only one that this program knows'
+
+
 def test_a_missing_model_stops_the_start(open_folder):
     done = refused(with_flash(open_folder, "--model", f"{open_folder}/none.json"))
     assert done.returncode == EX_OSERR
@@ -207,7 +216,10 @@ def test_an_accepted_model_is_saved_and_read_at_the_next_start(start, open_folde
 
 
 @pytest.mark.parametrize("changes,said", [
+    ({"version": 0}, '"version" is not 1'),
     ({"version": 2}, '"version" is not 1'),
+    ({"bias": float("nan")}, "line 1, column"),
+    ({"features": [{"name": name} for name in FEATURES]}, '"features[0].weight" is missing'),
     ({"label_mode": "paper"}, '"label_mode" is "paper"'),
     ({"features": MODEL["features"][:8]}, '"features" is not a list of 9 features'),
 ])

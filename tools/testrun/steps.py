@@ -73,6 +73,7 @@ REST = [
         Step("stale-all", suites.stale, [("debug", "stale")]),
         Step("compare", suites.compare, [("release", "all")]),
         Step("clients", lambda: suites.clients("release"), [("release", "all")]),
+        Step("protocol-long", lambda: suites.protocol("release", "--long"), [("release", "all")]),
         Step("protocol-asan", protocol_asan, [("asan", "all")]),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")]),
     ],

@@ -438,6 +438,10 @@ bool rebuild_step(struct store *store)
 
 	if (!rebuild)
 		return false;
+	if (rebuild->at > 0 && fault_fires(FAULT_rebuild_stands)) {
+		cleaner_sleep(store, 1);
+		return true;
+	}
 	if (rebuild->at < rebuild->segments) {
 		if (!rebuild->stopped)
 			rebuild_segment(store, rebuild, &rebuild->segment[rebuild->at]);

@@ -88,6 +88,11 @@ static void text_that_is_no_json_is_refused_with_its_line(void **state)
 	expect_refused("\"format\" is not");
 	write_text("{\"bias\": 1e999}");
 	expect_refused("overflow");
+	/* JSON has no word for what is not a number. */
+	write_text("{\"bias\": NaN}");
+	expect_refused("line 1, column");
+	write_text("{\"bias\": -Infinity}");
+	expect_refused("line 1, column");
 }
 
 struct breakage {
@@ -101,6 +106,7 @@ static const struct breakage breakages[] = {
 	{ "format", "\"flashield\"", "\"format\" is not" },
 	{ "format", "1", "\"format\" is not" },
 	{ "version", NULL, "\"version\" is not 1" },
+	{ "version", "0", "\"version\" is not 1" },
 	{ "version", "2", "\"version\" is not 1" },
 	{ "version", "1.0", "\"version\" is not 1" },
 	{ "label_mode", NULL, "\"label_mode\" is missing" },
@@ -131,6 +137,7 @@ static const struct breakage breakages[] = {
 	{ "features", "{}", "\"features\" is not a list of 9 features" },
 	{ "features", "[]", "\"features\" is not a list of 9 features" },
 	{ "features/8", NULL, "\"features\" is not a list of 9 features" },
+	{ "features", "[1,2,3,4,5,6,7,8,9,10]", "\"features\" is not a list of 9 features" },
 	{ "features/3", "7", "\"features[3]\" is not an object" },
 	{ "features/3/name", NULL, "\"features[3].name\" is missing" },
 	{ "features/3/name", "\"colour\"", "\"features[3].name\" is no feature's: \"colour\"" },
@@ -138,6 +145,8 @@ static const struct breakage breakages[] = {
 	{ "features/3/name", "\"reads\"", "\"features[3].name\" is there a second time: \"reads\"" },
 	{ "features/3/weight", NULL, "\"features[3].weight\" is missing" },
 	{ "features/3/weight", "-1000001", "\"features[3].weight\" is not a number from -1000000 to 1000000" },
+	{ "features/3/weight", "null", "\"features[3].weight\" is not a number" },
+	{ "features/3/weight", "\"NaN\"", "\"features[3].weight\" is not a number" },
 	{ "features/3/mean", NULL, "\"features[3].mean\" is missing" },
 	{ "features/3/mean", "true", "\"features[3].mean\" is not a number" },
 	{ "features/8/scale", NULL, "\"features[8].scale\" is missing" },
@@ -199,6 +208,36 @@ static void each_broken_field_is_named_with_what_is_wanted(void **state)
 		assert_int_equal(model_write(path, &model, &terms), FS_OK);
 		break_file(&breakages[i]);
 		expect_refused(breakages[i].said);
+	}
+}
+
+/* A version that isn't known may have any fields: it is named before any of them. */
+static void another_version_is_told_whatever_else_is_there(void **state)
+{
+	(void)state;
+	write_text("{\"format\": \"flashield model\", \"version\": 2, \"trees\": []}");
+	expect_refused("\"version\" is not 1, the only one that this program knows");
+	write_text("{\"format\": \"flashield model\", \"version\": 0}");
+	expect_refused("\"version\" is not 1, the only one that this program knows");
+}
+
+/* As a copy that a full disk ended. */
+static void no_part_of_a_file_is_a_model(void **state)
+{
+	static char text[MODEL_FILE_BYTES_MAX];
+	FILE *file;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(model_write(path, &model, &terms), FS_OK);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	length = fread(text, 1, sizeof(text), file);
+	fclose(file);
+	assert_in_range(length, 1000, sizeof(text) - 1);
+	for (size_t end = 0; end < length - 2; end += 7) { /* its last bytes are "}" and a newline */
+		write_bytes(text, end);
+		expect_refused("line");
 	}
 }
 
@@ -337,6 +376,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(text_that_is_no_json_is_refused_with_its_line),
 		TEST(each_broken_field_is_named_with_what_is_wanted),
+		TEST(another_version_is_told_whatever_else_is_there),
+		TEST(no_part_of_a_file_is_a_model),
 		TEST(files_that_cant_be_read_are_refused),
 		TEST(what_is_written_is_read),
 		TEST(fields_and_features_may_stand_in_any_order),

@@ -161,6 +161,33 @@ static void other_options_start_empty(void **state)
 	}
 }
 
+/* As of a version with more or fewer fields, should it have the same number. */
+static void another_length_starts_empty(void **state)
+{
+	const struct clf_config config = config_of(1);
+	struct parts_writer *writer;
+	struct parts_reader *reader;
+	static uint8_t bytes[64 << 10];
+	bool same = true;
+
+	(void)state;
+	for (uint64_t length = 0; length <= sizeof(bytes); length = length ? length * 8 : 8) {
+		struct clf *clf = make(&config);
+		float threshold = clf_threshold(clf);
+
+		memset(bytes, 1, sizeof(bytes));
+		assert_int_equal(parts_create(&writer, path), FS_OK);
+		parts_put(writer, PARTS_CLASSIFIER, 0, bytes, length);
+		assert_int_equal(parts_finish(writer), FS_OK);
+		assert_int_equal(parts_open(&reader, path), FS_OK);
+		assert_int_not_equal(clf_load(clf, reader, &same), FS_OK);
+		parts_close(reader);
+		assert_false(same);
+		assert_true(clf_threshold(clf) >= threshold && clf_threshold(clf) <= threshold);
+		clf_destroy(clf);
+	}
+}
+
 /* A checksum tells that nothing has changed since, and no more: a threshold without end would hold everything back. */
 static void amounts_that_no_budget_makes_start_empty(void **state)
 {
@@ -213,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(counts_and_threshold_go_on, setup_path, teardown_path),
+		cmocka_unit_test_setup_teardown(another_length_starts_empty, setup_path, teardown_path),
 		cmocka_unit_test_setup_teardown(amounts_that_no_budget_makes_start_empty, setup_path, teardown_path),
 		cmocka_unit_test_setup_teardown(other_options_start_empty, setup_path, teardown_path),
 		cmocka_unit_test(a_full_bucket_keeps_its_own),
