@@ -16,16 +16,18 @@
 static void read_password(const char *path, char password[PASSWORD_BYTES])
 {
 	FILE *file = fopen(path, "re");
-	char *line;
+	bool whole = false;
 
-	if (!file)
+	if (file) {
+		setvbuf(file, NULL, _IONBF, 0); /* no copy of it stays in a buffer */
+		whole = fgets(password, PASSWORD_BYTES, file) && (strchr(password, '\n') || feof(file));
+		fclose(file);
+	} else {
 		arg_die("--password-file: %s: %s", path, strerror(errno));
-	setvbuf(file, NULL, _IONBF, 0); /* no copy of it stays in a buffer */
-	line = fgets(password, PASSWORD_BYTES, file);
-	if (!line || (!strchr(line, '\n') && !feof(file)))
+	}
+	if (!whole)
 		arg_die("--password-file: %s: the first line is no password of less than %d bytes", path,
 			PASSWORD_BYTES);
-	fclose(file);
 	password[strcspn(password, "\r\n")] = 0;
 }
 

@@ -158,7 +158,8 @@ static int read_bytes(struct warm_reader *reader, void *bytes, size_t length)
 	if (got == length)
 		return FS_OK;
 	if (ferror(reader->file)) {
-		snprintf(reader->error, sizeof(reader->error), "offset %" PRIu64 ": %s", reader->offset, strerror(errno));
+		snprintf(reader->error, sizeof(reader->error), "offset %" PRIu64 ": %s", reader->offset,
+			 strerror(errno));
 		return FS_ESYS;
 	}
 	snprintf(reader->error, sizeof(reader->error), "the file is cut off at offset %" PRIu64, reader->offset);
@@ -212,7 +213,8 @@ static int read_part(struct warm_reader *reader)
 	if (take32(head + 4) != reader->parts || bytes > PART_MOST || (last && bytes > 0))
 		return damaged(reader, start, "it does not belong here");
 	if (last)
-		return fgetc(reader->file) == EOF ? FS_ENOTFOUND : damaged(reader, reader->offset, "bytes follow the end");
+		return fgetc(reader->file) == EOF ? FS_ENOTFOUND
+						  : damaged(reader, reader->offset, "bytes follow the end");
 	reader->part.used = 0;
 	if (!reserve(&reader->part, bytes))
 		return FS_ENOMEM;

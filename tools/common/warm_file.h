@@ -69,7 +69,8 @@ struct warm_reader {
 	uint32_t parts, left; /* read parts; objects of the current one that are still to come */
 	size_t at; /* of the next object in the part */
 	struct warm_buffer part;
-	char error[WARM_ERROR_BYTES]; /* after FS_ECORRUPT, FS_EVERSION, FS_EFOREIGN and FS_ESYS: what is wrong, and at which offset */
+	char error
+		[WARM_ERROR_BYTES]; /* after FS_ECORRUPT, FS_EVERSION, FS_EFOREIGN and FS_ESYS: what is wrong, and at which offset */
 };
 
 /* Reads the head. FS_OK; FS_EFOREIGN: it is no such file; FS_EVERSION: it has another version; FS_ECORRUPT; FS_ESYS. */

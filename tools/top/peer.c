@@ -126,7 +126,7 @@ static void proceed(struct peer *peer, int64_t now_us)
 
 static void connected(struct peer *peer, int64_t now_us)
 {
-	char host[256];
+	char host[256] = "";
 	const char *port;
 	bool has_host = peer->addresses != NULL;
 	int one = 1;
