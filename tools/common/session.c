@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 
 #define READ_BYTES (256u << 10)
+#define LINE_MOST (64u << 10) /* far more than any server's */
 
 static void reserve(struct warm_buffer *buffer, size_t bytes)
 {
@@ -126,6 +127,8 @@ char *session_line(struct session *session, size_t *length)
 			line[*length] = 0;
 			return line;
 		}
+		if (there > LINE_MOST)
+			arg_die("the server at %s sends a line of more than %u bytes", session->server, LINE_MOST);
 		looked = there;
 		wait_for_more(session);
 	}

@@ -27,7 +27,8 @@ void session_close(struct session *session);
 /* Puts bytes behind what is to be sent. Ends the program when memory is out. */
 void session_put(struct session *session, const void *bytes, size_t length);
 /* Returns the next line, without its end and with a zero behind it, or so many bytes as they are; both are valid until the
-   next call. Ends the program, with the reason, if the server goes away or says nothing in time. */
+   next call. Ends the program, with the reason, if the server goes away, says nothing in time, or
+   sends a line without end. */
 char *session_line(struct session *session, size_t *length);
 const char *session_bytes(struct session *session, size_t length);
 

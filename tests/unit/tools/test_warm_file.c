@@ -5,7 +5,7 @@
 #include "tools/common/warm_file.h"
 
 #define OBJECTS 12u
-#define VALUE_BYTES 200000u /* six objects are more than a part */
+#define VALUE_BYTES 400000u /* three objects are more than a part */
 
 static char *bytes;
 static size_t length;
