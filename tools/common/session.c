@@ -168,7 +168,7 @@ size_t wire_key(const char *key, size_t length, char out[WIRE_KEY_BYTES], const 
 	return (size_t)(at - out);
 }
 
-/* ---- pace --------------------------------------------------------------------------------------- */
+/* ---- tempo --------------------------------------------------------------------------------------- */
 
 static double now_seconds(void)
 {
@@ -178,29 +178,24 @@ static double now_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-void pace_init(struct pace *pace, double objects_per_second, double bytes_per_second)
+void tempo_init(struct tempo *tempo, double objects_per_second, double bytes_per_second)
 {
-	*pace = (struct pace){ objects_per_second, bytes_per_second, now_seconds(), now_seconds() };
+	*tempo = (struct tempo){ objects_per_second, bytes_per_second, now_seconds() };
 }
 
-void pace_wait(struct pace *pace, double objects, double bytes)
+void tempo_wait(struct tempo *tempo, double objects, double bytes)
 {
-	double now = now_seconds(), wait = pace->due_s - now, takes = 0;
+	double now = now_seconds(), wait = tempo->due_s - now, takes = 0;
 
-	if (pace->objects_per_second > 0)
-		takes = objects / pace->objects_per_second;
-	if (pace->bytes_per_second > 0)
-		takes = fmax(takes, bytes / pace->bytes_per_second);
+	if (tempo->objects_per_second > 0)
+		takes = objects / tempo->objects_per_second;
+	if (tempo->bytes_per_second > 0)
+		takes = fmax(takes, bytes / tempo->bytes_per_second);
 	if (wait > 0) {
 		struct timespec time = { .tv_sec = (time_t)wait, .tv_nsec = (long)((wait - floor(wait)) * 1e9) };
 
 		nanosleep(&time, NULL);
 	}
 	/* A server that was slower than the pace is not hurried afterwards. */
-	pace->due_s = fmax(pace->due_s, now) + takes;
-}
-
-double pace_seconds(const struct pace *pace)
-{
-	return now_seconds() - pace->start_s;
+	tempo->due_s = fmax(tempo->due_s, now) + takes;
 }

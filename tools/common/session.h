@@ -2,7 +2,7 @@
 /*
  * Questions and answers over a client's connection, for tools that have nothing else to do meanwhile: it blocks. What is
  * put is sent while an answer is waited for, and answers are taken while it is sent, so that no side waits for ever.
- * Beside it: keys as the meta commands write them, and a pace.
+ * Beside it: keys as the meta commands write them, and a tempo.
  *
  * Threads: one owner.
  */
@@ -37,17 +37,15 @@ const char *session_bytes(struct session *session, size_t length);
    becomes "" or " b". Returns the word's length. */
 size_t wire_key(const char *key, size_t length, char out[WIRE_KEY_BYTES], const char **flag);
 
-/* A pace of so many objects and bytes a second; 0: any. */
-struct pace {
+/* A tempo: so many objects and bytes a second; 0: any. */
+struct tempo {
 	double objects_per_second, bytes_per_second;
-	double start_s, due_s;
+	double due_s; /* when the next may begin, on the clock that never goes back */
 };
 
 /* Begins now. */
-void pace_init(struct pace *pace, double objects_per_second, double bytes_per_second);
+void tempo_init(struct tempo *tempo, double objects_per_second, double bytes_per_second);
 /* Sleeps until so much more may be done; a signal ends the sleep. */
-void pace_wait(struct pace *pace, double objects, double bytes);
-/* Returns seconds since the pace began. */
-double pace_seconds(const struct pace *pace);
+void tempo_wait(struct tempo *tempo, double objects, double bytes);
 
 #endif

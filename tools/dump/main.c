@@ -31,7 +31,7 @@ struct run {
 	struct session session;
 	struct listing listing;
 	struct warm_writer writer;
-	struct pace pace;
+	struct tempo tempo;
 	struct progress progress;
 	uint64_t objects, bytes, gone; /* written; their keys and values; those that were not there any more */
 };
@@ -119,7 +119,7 @@ static size_t fetch(struct run *run, size_t place)
 		session_put(&run->session, " v f t\r\n", 8);
 		bytes += listed.bytes;
 	}
-	pace_wait(&run->pace, (double)(place - first), (double)bytes);
+	tempo_wait(&run->tempo, (double)(place - first), (double)bytes);
 	for (size_t i = first; i < place; i++) {
 		struct listed listed = listing_get(&run->listing, i);
 
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 	file = open_output(options.output);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	pace_init(&run.pace, options.rate, options.bandwidth);
+	tempo_init(&run.tempo, options.rate, options.bandwidth);
 	if (warm_writer_init(&run.writer, file, (int64_t)time(NULL)) != FS_OK)
 		arg_die("%s: %s", options.output, strerror(errno));
 	fetch_all(&run);

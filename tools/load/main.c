@@ -27,7 +27,7 @@ struct run {
 	const struct load_options *options;
 	struct session session;
 	struct warm_reader reader;
-	struct pace pace;
+	struct tempo tempo;
 	struct progress progress;
 	unsigned batch; /* objects that are put, and not answered */
 	uint64_t batch_bytes;
@@ -38,7 +38,7 @@ struct run {
 
 static void take_answers(struct run *run)
 {
-	pace_wait(&run->pace, run->batch, (double)run->batch_bytes);
+	tempo_wait(&run->tempo, run->batch, (double)run->batch_bytes);
 	for (; run->batch > 0; run->batch--) {
 		size_t length;
 		const char *line = session_line(&run->session, &length);
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 	progress_init(&run.progress, options.quiet);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	pace_init(&run.pace, options.rate, options.bandwidth);
+	tempo_init(&run.tempo, options.rate, options.bandwidth);
 	code = load(&run);
 	if (!options.quiet)
 		report(&run);
