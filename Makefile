@@ -63,7 +63,7 @@ all_ldflags := -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(ldflags_$(VAR
 metrics_libs := -lmicrohttpd -lprometheus-cpp-core -lstdc++
 engine_libs := -llinear -laio -linih -ljansson $(malloc_lib) -lm
 server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2 -lsystemd -lseccomp $(metrics_libs)
-tool_libs := -lz
+tool_libs := -lz -lssl -lcrypto
 # What a single tool needs.
 tool_libs_top := -lncursesw -ltinfo
 tool_libs_record := -lcrypto

@@ -95,4 +95,4 @@ _flashield_tool() {
 }
 
 complete -F _flashield flashield
-complete -F _flashield_tool flashield-admin flashield-bench flashield-inspect flashield-record flashield-replay flashield-sim flashield-top flashield-tracegen
+complete -F _flashield_tool flashield-admin flashield-bench flashield-dump flashield-inspect flashield-load flashield-record flashield-replay flashield-sim flashield-top flashield-tracegen

@@ -22,9 +22,11 @@ FLASH_FREE = 10 << 30  # on the disk, for the default flash file to be made
 MAKING_SECONDS = 600  # a bound for what hangs
 
 # Each must be there, whatever else there is.
-SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-record", "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
+SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-record", "/usr/bin/flashield-dump", "/usr/bin/flashield-load",
+           "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
            "/usr/bin/flashield-bench", "/usr/bin/flashield-sim", "/usr/bin/flashield-admin", "/usr/bin/flashield-top", "/usr/share/man/man8/flashield.8.gz",
-           "/usr/share/man/man5/flashield.conf.5.gz", "/usr/share/man/man1/flashield-top.1.gz", "/usr/share/man/man1/flashield-admin.1.gz", CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
+           "/usr/share/man/man5/flashield.conf.5.gz", "/usr/share/man/man1/flashield-top.1.gz", "/usr/share/man/man1/flashield-admin.1.gz",
+           CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
            "/usr/share/bash-completion/completions/flashield", "/usr/share/doc/flashield/examples/flashield.conf",
            "/usr/share/doc/flashield/copyright"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers import ROOT, flashield_command
 
-TOOLS = ["admin", "bench", "inspect", "record", "replay", "sim", "top", "tracegen"]
+TOOLS = ["admin", "bench", "dump", "inspect", "load", "record", "replay", "sim", "top", "tracegen"]
 
 
 def options_of_help(text):

@@ -83,7 +83,7 @@ LIBRARIES = [
     (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
     (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
-    (re.compile(r"^openssl/"), ["server/net/", "server/auth/", "tools/record/names.c"], "OpenSSL"),
+    (re.compile(r"^openssl/"), ["server/net/", "server/auth/", "tools/record/names.c", "tools/common/access.c", "tools/common/client.c"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
     (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c", "tools/top/term_type.c"], "ncurses"),
     (re.compile(r"^seccomp\.h"), ["server/seccomp.c"], "libseccomp"),

@@ -73,6 +73,17 @@ static int connect_tcp(const char *host, const char *port, uint64_t timeout_us, 
 	return result;
 }
 
+const char *connect_host(const char *server, char host[256])
+{
+	const char *colon = strrchr(server, ':');
+	bool bracketed = server[0] == '[' && colon && colon > server + 1 && colon[-1] == ']';
+
+	if (strchr(server, '/') || !colon || colon == server || colon - server >= 256)
+		return NULL;
+	snprintf(host, 256, "%.*s", (int)(colon - server - (bracketed ? 2 : 0)), server + bracketed);
+	return host;
+}
+
 int connect_server(const char *server, uint64_t timeout_us, int *fd, char error[256])
 {
 	const char *colon = strrchr(server, ':');

@@ -11,4 +11,7 @@
    negative error with a message in error. Blocks for at most timeout_us per address. */
 int connect_server(const char *server, uint64_t timeout_us, int *fd, char error[256]) FS_MUST_CHECK;
 
+/* Copies HOST, without brackets, into the buffer and returns it; NULL for a unix socket or an empty host. */
+const char *connect_host(const char *server, char host[256]);
+
 #endif

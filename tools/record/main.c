@@ -96,7 +96,7 @@ static void record(struct session *session)
 		}
 		if (code == FS_ESYS)
 			snprintf(session->error, sizeof(session->error), "the server at %s: %s",
-				 session->options->server, errno ? strerror(errno) : "it closed the connection");
+				 session->options->server, client_why(&session->source.client));
 		show(session, at_us);
 	}
 	recorder_settle(&session->recorder);
@@ -116,8 +116,9 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	dropped = source_dropped(options.server, (uint64_t)options.timeout_us);
-	if (source_open(&session.source, options.server, (uint64_t)options.timeout_us, session.error) != FS_OK)
+	dropped = source_dropped(&options.access, options.server, (uint64_t)options.timeout_us);
+	if (source_open(&session.source, &options.access, options.server, (uint64_t)options.timeout_us,
+			session.error) != FS_OK)
 		arg_die("%s", session.error);
 	output = output_open(options.output);
 	recorder_init(&session.recorder, &options, output);
@@ -128,7 +129,7 @@ int main(int argc, char **argv)
 	/* First of all: the server may be slow to answer. */
 	if (output_close(output, error) != FS_OK)
 		snprintf(session.error, sizeof(session.error), "%s", error);
-	after = source_dropped(options.server, (uint64_t)options.timeout_us);
+	after = source_dropped(&options.access, options.server, (uint64_t)options.timeout_us);
 
 	if (!options.quiet)
 		report_summary(&session.recorder, session.source.tells_deletes,

@@ -24,7 +24,7 @@ static const char help[] =
 	"  --fill-window T    a set that comes so soon after a get missed its key is taken for the answer\n"
 	"                     to the miss and becomes part of the get; 0: write every set  (1s)\n"
 	"  --timeout T        for a connection and for the server's answer  (5s)\n"
-	"  --quiet            no progress and no summary; lost lines are told nevertheless\n"
+	"  --quiet            no progress and no summary; lost lines are told nevertheless\n" ACCESS_HELP
 	"  --help  --version\n"
 	"\n"
 	"Counts take k, m, g (thousands), times us, ms, s, m, h, d.\n"
@@ -54,6 +54,7 @@ void record_options_parse(int argc, char **argv, struct record_options *options)
 		ARG("fill-window", ARG_TIME_US, &options->fill_window_us, .high = 60e6),
 		ARG("timeout", ARG_TIME_US, &options->timeout_us, .low = 1e3, .high = 3600e6),
 		ARG("quiet", ARG_ON, &options->quiet),
+		ACCESS_ARGS(&options->access),
 		ARGS_END,
 	};
 
@@ -69,6 +70,7 @@ void record_options_parse(int argc, char **argv, struct record_options *options)
 	if (first != argc)
 		arg_die("\"%s\" is one argument too many; see --help", argv[first]);
 	options->apps = (enum record_apps)choice;
+	access_open(&options->access);
 	if (!options->output)
 		arg_die("--output: no file given (- is standard output); see --help");
 }

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/common/access.h"
+
 enum record_apps { APPS_HASH, APPS_NAME, APPS_NONE };
 
 struct record_options {
+	struct access access; /* open */
 	const char *server;
 	const char *output;
 	const char *salt; /* NULL: a random secret */

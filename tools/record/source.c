@@ -6,12 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "tools/common/connect.h"
 
 static int64_t now_us(void)
 {
@@ -21,16 +18,16 @@ static int64_t now_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static int attach(struct source *source, const char *server, uint64_t timeout_us, char error[256])
+static int attach(struct source *source, const struct access *access, const char *server, uint64_t timeout_us,
+		  char error[CLIENT_ERROR_BYTES])
 {
-	*source = (struct source){ .fd = -1 };
-	return connect_server(server, timeout_us, &source->fd, error);
+	*source = (struct source){ .client = CLIENT_CLOSED };
+	return client_open(&source->client, access, server, timeout_us, error);
 }
 
 void source_close(struct source *source)
 {
-	if (source->fd >= 0)
-		close(source->fd);
+	client_close(&source->client);
 	mem_free(source->buffer);
 }
 
@@ -50,7 +47,7 @@ const char *source_line(struct source *source, size_t *length)
 
 int source_read(struct source *source, int wait_ms)
 {
-	struct pollfd pollfd = { .fd = source->fd, .events = POLLIN };
+	struct pollfd pollfd = { .fd = source->client.fd, .events = POLLIN };
 	ssize_t got;
 
 	if (source->start > 0) {
@@ -60,13 +57,11 @@ int source_read(struct source *source, int wait_ms)
 	}
 	if (source->end == SOURCE_BYTES)
 		source->end = 0; /* no line is as long as that */
-	if (poll(&pollfd, 1, wait_ms) <= 0)
+	if (!client_has_more(&source->client) && poll(&pollfd, 1, wait_ms) <= 0)
 		return FS_EAGAIN;
-	got = recv(source->fd, source->buffer + source->end, SOURCE_BYTES - source->end, 0);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	got = client_receive(&source->client, source->buffer + source->end, SOURCE_BYTES - source->end);
+	if (got < 0 && errno == EAGAIN)
 		return FS_EAGAIN;
-	if (got == 0)
-		errno = 0;
 	if (got <= 0)
 		return FS_ESYS;
 	source->end += (size_t)got;
@@ -81,7 +76,7 @@ static const char *ask(struct source *source, const char *command, uint64_t time
 
 	if (!source->buffer)
 		source->buffer = mem_must_zalloc(SOURCE_BYTES);
-	if (send(source->fd, command, strlen(command), MSG_NOSIGNAL) != (ssize_t)strlen(command))
+	if (client_send(&source->client, command, strlen(command)) != (ssize_t)strlen(command))
 		return NULL;
 	while (!(line = source_line(source, length))) {
 		if (now_us() >= deadline_us || source_read(source, 100) == FS_ESYS)
@@ -95,23 +90,20 @@ static bool is(const char *line, size_t length, const char *text)
 	return strlen(text) == length && memcmp(line, text, length) == 0;
 }
 
-/* What the server says goes to a terminal, so only what can be printed does. */
 static void note_refusal(const char *server, const char *line, size_t length, char error[SOURCE_ERROR_BYTES])
 {
 	char said[201];
-	size_t kept = length < sizeof(said) - 1 ? length : sizeof(said) - 1;
 
-	for (size_t i = 0; i < kept; i++)
-		said[i] = (char)(line[i] >= ' ' && line[i] < 127 ? line[i] : '?');
-	said[kept] = 0;
+	client_quote(line, length, said, sizeof(said));
 	snprintf(error, SOURCE_ERROR_BYTES, "the server at %s refuses \"watch\": %s", server, said);
 }
 
-int source_open(struct source *source, const char *server, uint64_t timeout_us, char error[SOURCE_ERROR_BYTES])
+int source_open(struct source *source, const struct access *access, const char *server, uint64_t timeout_us,
+		char error[SOURCE_ERROR_BYTES])
 {
 	const char *line;
 	size_t length;
-	int code = attach(source, server, timeout_us, error);
+	int code = attach(source, access, server, timeout_us, error);
 
 	if (code != FS_OK)
 		return code;
@@ -123,6 +115,9 @@ int source_open(struct source *source, const char *server, uint64_t timeout_us, 
 		return FS_OK;
 	if (line)
 		note_refusal(server, line, length, error);
+	else if (client_why(&source->client)[0])
+		snprintf(error, SOURCE_ERROR_BYTES, "the server at %s does not answer \"watch\": %s", server,
+			 client_why(&source->client));
 	else
 		snprintf(error, SOURCE_ERROR_BYTES,
 			 "the server at %s does not answer \"watch\": is it a memcached server?", server);
@@ -130,7 +125,7 @@ int source_open(struct source *source, const char *server, uint64_t timeout_us, 
 	return FS_EINVAL;
 }
 
-int64_t source_dropped(const char *server, uint64_t timeout_us)
+int64_t source_dropped(const struct access *access, const char *server, uint64_t timeout_us)
 {
 	static const char name[] = "STAT log_worker_dropped ";
 	int64_t deadline_us = now_us() + (int64_t)timeout_us, dropped = -1;
@@ -139,7 +134,7 @@ int64_t source_dropped(const char *server, uint64_t timeout_us)
 	char error[256];
 	size_t length;
 
-	if (attach(&control, server, timeout_us, error) != FS_OK)
+	if (attach(&control, access, server, timeout_us, error) != FS_OK)
 		return -1;
 	line = ask(&control, "stats\r\n", timeout_us, &length);
 	while (line && length > 5 && memcmp(line, "STAT ", 5) == 0) {

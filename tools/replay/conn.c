@@ -2,10 +2,7 @@
 #include "tools/replay/conn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -13,23 +10,22 @@
 #define READ_BYTES (128u << 10)
 #define OUT_BYTES (32u << 10)
 
-void conn_init(struct conn *conn, int fd, uint32_t depth)
+void conn_init(struct conn *conn, const struct client *client, uint32_t depth)
 {
 	uint32_t ring_room = 2;
 
 	/* A miss's fill may go out before its get has left the ring. */
 	while (ring_room < depth + 2)
 		ring_room *= 2;
-	*conn = (struct conn){ .fd = fd, .ring_mask = ring_room - 1 };
+	*conn = (struct conn){ .client = *client, .ring_mask = ring_room - 1 };
 	conn->ring = mem_must_zalloc(ring_room * sizeof(*conn->ring));
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	buffer_reserve(&conn->in, READ_BYTES);
 	buffer_reserve(&conn->out, OUT_BYTES);
 }
 
 void conn_fini(struct conn *conn)
 {
-	close(conn->fd);
+	client_close(&conn->client);
 	mem_free(conn->ring);
 	mem_free(conn->in.bytes);
 	mem_free(conn->out.bytes);
@@ -59,12 +55,10 @@ int conn_flush(struct conn *conn)
 	struct buffer *out = &conn->out;
 
 	while (out->start < out->end) {
-		ssize_t sent = send(conn->fd, out->bytes + out->start, out->end - out->start, MSG_NOSIGNAL);
+		ssize_t sent = client_send(&conn->client, out->bytes + out->start, out->end - out->start);
 
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return errno == EAGAIN ? FS_OK : FS_ESYS;
+		if (sent <= 0)
+			return sent < 0 && errno == EAGAIN ? FS_OK : FS_ESYS;
 		out->start += (size_t)sent;
 	}
 	out->start = out->end = 0;
@@ -81,16 +75,12 @@ int conn_read(struct conn *conn)
 	/* Compacting for a few bytes of room would copy more bytes than a read brings. */
 	if (in->capacity - in->end < READ_BYTES / 4)
 		buffer_reserve(in, READ_BYTES / 2);
-	do
-		got = recv(conn->fd, in->bytes + in->end, in->capacity - in->end, 0);
-	while (got < 0 && errno == EINTR);
+	got = client_receive(&conn->client, in->bytes + in->end, in->capacity - in->end);
 	if (got > 0) {
 		in->end += (size_t)got;
 		return FS_OK;
 	}
 	if (got < 0 && errno == EAGAIN)
 		return FS_EAGAIN;
-	if (got == 0)
-		errno = 0;
 	return FS_ESYS;
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tools/common/client.h"
 
 #define CONN_BACKLOG 128
 
@@ -43,7 +44,7 @@ struct buffer {
 };
 
 struct conn {
-	int fd;
+	struct client client; /* ready */
 	bool waits_for_output; /* EPOLLOUT is asked for */
 	struct op *ring;
 	uint32_t ring_mask;
@@ -54,9 +55,8 @@ struct conn {
 	uint64_t last_answer_ns;
 };
 
-/* Takes the socket over and makes it non-blocking; fini closes it. depth: the requests
-   under way at most. */
-void conn_init(struct conn *conn, int fd, uint32_t depth);
+/* Takes over a client that is ready; fini closes it. depth: the requests under way at most. */
+void conn_init(struct conn *conn, const struct client *client, uint32_t depth);
 void conn_fini(struct conn *conn);
 
 static inline uint32_t conn_under_way(const struct conn *conn)
@@ -72,11 +72,11 @@ static inline uint32_t conn_backlog(const struct conn *conn)
 /* Makes room for `bytes` more bytes behind buffer->end, and returns it. Aborts when memory is out. */
 char *buffer_reserve(struct buffer *buffer, size_t bytes);
 
-/* Sends as much of the output buffer as the socket takes. FS_ESYS: the connection is broken. */
+/* Sends as much of the output buffer as the socket takes. FS_ESYS: the connection is broken; client_why. */
 int conn_flush(struct conn *conn) FS_MUST_CHECK;
 
-/* Reads once. FS_OK; FS_EAGAIN: no bytes are there; FS_ESYS: see errno, where 0 means that the server closed the
-   connection. */
+/* Reads once. FS_OK: more may be there if client_has_more; FS_EAGAIN: no bytes are there; FS_ESYS: the connection has
+   ended, client_why. */
 int conn_read(struct conn *conn) FS_MUST_CHECK;
 
 #endif

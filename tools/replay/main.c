@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "tools/common/args.h"
-#include "tools/common/connect.h"
 #include "tools/common/value.h"
 #include "tools/replay/report.h"
 #include "tools/replay/worker.h"
@@ -46,21 +45,22 @@ static uint64_t play_until(const struct replay_options *options)
 
 static void connect_control(const struct replay_options *options, struct server_stats *stats)
 {
-	char error[256];
+	char error[CLIENT_ERROR_BYTES];
 
-	if (connect_server(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
+	if (client_open(stats->client, &options->access, options->server, options->timeout_us, error) != FS_OK)
 		arg_die("%s", error);
-	if (options->flush_first && !server_flush(stats->fd))
-		arg_die("the server at %s did not accept flush_all", options->server);
+	if (options->flush_first && !server_flush(stats->client, error))
+		arg_die("the server at %s did not accept flush_all: %s", options->server, error);
 	server_stats_read(stats);
 	if (stats->count > 0)
 		return;
 	/* twemproxy closes a connection on which stats are asked for. */
-	close(stats->fd);
-	if (connect_server(options->server, options->timeout_us, &stats->fd, error) != FS_OK)
+	client_close(stats->client);
+	if (client_open(stats->client, &options->access, options->server, options->timeout_us, error) != FS_OK)
 		arg_die("%s", error);
-	if (!server_tells_version(stats->fd))
-		arg_die("the server at %s does not answer \"stats\": is it a memcached server?", options->server);
+	if (!server_tells_version(stats->client, error))
+		arg_die("the server at %s does not answer \"stats\": is it a memcached server? It says: %s",
+			options->server, error);
 }
 
 /* Fills in what is played. */
@@ -176,7 +176,8 @@ int main(int argc, char **argv)
 	struct replay_options options;
 	struct progress progress;
 	struct spool spool;
-	struct server_stats before = { 0 }, after = { 0 };
+	struct client control = CLIENT_CLOSED;
+	struct server_stats before = { .client = &control }, after = { .client = &control };
 	struct measure measure;
 	struct worker *workers;
 	struct report report = { 0 };
@@ -217,7 +218,6 @@ int main(int argc, char **argv)
 	if (run.failed)
 		arg_die("%s", run.error);
 	conclude(&report, &run, workers, &measure, own_cpu_seconds() - cpu_seconds);
-	after.fd = before.fd;
 	server_stats_read(&after);
 	report_read_server(&report, &before, &after);
 	status = print(&report);
@@ -228,6 +228,6 @@ int main(int argc, char **argv)
 	spool_unload(&spool);
 	server_stats_fini(&before);
 	server_stats_fini(&after);
-	close(before.fd);
+	client_close(&control);
 	return status;
 }

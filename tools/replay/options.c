@@ -37,8 +37,7 @@ static const char help[] =
 	"  --threads N         (1)\n"
 	"  --depth N           requests under way per connection (pipelining)  (16)\n"
 	"  --timeout T         for an answer, before the server counts as gone  (30s)\n"
-	"  --flush             flush_all before the start\n"
-	"\n"
+	"  --flush             flush_all before the start\n" ACCESS_HELP "\n"
 	"Output\n"
 	"  --json FILE         the report as JSON, - for standard output in place of the text\n"
 	"  --quiet             no progress\n"
@@ -89,6 +88,7 @@ void replay_options_parse(int argc, char **argv, struct replay_options *options)
 		ARG("flush", ARG_ON, &options->flush_first),
 		ARG("json", ARG_TEXT, &options->json_path),
 		ARG("quiet", ARG_ON, &options->quiet),
+		ACCESS_ARGS(&options->access),
 		ARGS_END,
 	};
 
@@ -110,6 +110,7 @@ void replay_options_parse(int argc, char **argv, struct replay_options *options)
 	options->trace_path = argv[first];
 	if (options->threads > options->connections)
 		arg_die("--threads: %u is more than the %u connections", options->threads, options->connections);
+	access_open(&options->access);
 	if (options->ttl == TTL_AUTO)
 		options->ttl = options->speed > 0 ? TTL_SCALED : TTL_NONE;
 	if (options->ttl == TTL_SCALED && !(options->speed > 0))

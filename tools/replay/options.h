@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/common/access.h"
 #include "tools/common/trace.h"
 
 enum replay_mode {
@@ -17,6 +18,7 @@ enum replay_mode {
 enum replay_ttl { TTL_AUTO, TTL_NONE, TTL_SCALED, TTL_REAL };
 
 struct replay_options {
+	struct access access; /* open */
 	const char *trace_path;
 	const char *server; /* HOST:PORT, or a path of a unix socket */
 	const char *json_path;

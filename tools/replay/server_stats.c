@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/replay/server_stats.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -28,20 +28,22 @@ static bool is_whole(const char *text, size_t length)
 }
 
 /* One command and its answer as text; empty if the server doesn't answer. */
-static void ask(int fd, const char *command, char *answer)
+static void ask(struct client *client, const char *command, char *answer)
 {
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct pollfd pollfd = { .fd = client->fd, .events = POLLIN };
 	size_t used = 0;
 
 	answer[0] = 0;
-	if (send(fd, command, strlen(command), MSG_NOSIGNAL) < 0)
+	if (client_send(client, command, strlen(command)) < 0)
 		return;
 	while (used < ANSWER_BYTES - 1 && !is_whole(answer, used)) {
 		ssize_t got;
 
-		if (poll(&pollfd, 1, ANSWER_MS) <= 0)
+		if (!client_has_more(client) && poll(&pollfd, 1, ANSWER_MS) <= 0)
 			return;
-		got = recv(fd, answer + used, ANSWER_BYTES - 1 - used, 0);
+		got = client_receive(client, answer + used, ANSWER_BYTES - 1 - used);
+		if (got < 0 && errno == EAGAIN)
+			continue;
 		if (got <= 0)
 			return;
 		used += (size_t)got;
@@ -71,7 +73,7 @@ void server_stats_read(struct server_stats *stats)
 
 	stats->count = 0;
 	for (int group = 0; group < STATS_GROUPS; group++) {
-		ask(stats->fd, commands[group], answer);
+		ask(stats->client, commands[group], answer);
 		for (char *line = answer; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 			add_entry(stats, (enum stats_group)group, line);
 	}
@@ -83,26 +85,29 @@ void server_stats_fini(struct server_stats *stats)
 	mem_free(stats->entries);
 }
 
-bool server_tells_version(int fd)
+/* Asks, and tells whether the answer begins so; else said has the server's words, or why there are none. */
+static bool is_answered(struct client *client, const char *command, const char *wanted, char said[CLIENT_ERROR_BYTES])
 {
 	char *answer = mem_must_zalloc(ANSWER_BYTES);
-	bool told;
+	bool answered;
 
-	ask(fd, "version\r\n", answer);
-	told = strncmp(answer, "VERSION ", strlen("VERSION ")) == 0;
+	ask(client, command, answer);
+	answered = strncmp(answer, wanted, strlen(wanted)) == 0;
+	client_quote(answer, strcspn(answer, "\r\n"), said, CLIENT_ERROR_BYTES);
+	if (!answer[0])
+		snprintf(said, CLIENT_ERROR_BYTES, "%s", client_why(client)[0] ? client_why(client) : "no answer");
 	mem_free(answer);
-	return told;
+	return answered;
 }
 
-bool server_flush(int fd)
+bool server_tells_version(struct client *client, char said[CLIENT_ERROR_BYTES])
 {
-	char *answer = mem_must_zalloc(ANSWER_BYTES);
-	bool flushed;
+	return is_answered(client, "version\r\n", "VERSION ", said);
+}
 
-	ask(fd, "flush_all\r\n", answer);
-	flushed = strcmp(answer, "OK\r\n") == 0;
-	mem_free(answer);
-	return flushed;
+bool server_flush(struct client *client, char said[CLIENT_ERROR_BYTES])
+{
+	return is_answered(client, "flush_all\r\n", "OK\r\n", said);
 }
 
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name)

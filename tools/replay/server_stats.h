@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "tools/common/client.h"
 
 enum stats_group { STATS_GENERAL, STATS_FLASH, STATS_CLASSIFIER, STATS_SETTINGS, STATS_GROUPS };
 
@@ -22,7 +23,7 @@ struct stats_entry {
 };
 
 struct server_stats {
-	int fd; /* of a blocking connection of its own */
+	struct client *client; /* of its own, ready; borrowed */
 	struct stats_entry *entries;
 	size_t count;
 	size_t room;
@@ -32,10 +33,11 @@ struct server_stats {
 void server_stats_read(struct server_stats *stats);
 void server_stats_fini(struct server_stats *stats);
 
-/* Asks for "version". True if the server tells it; a proxy does, although it has no stats. */
-bool server_tells_version(int fd);
-/* Sends "flush_all". True if the server did it. */
-FS_MUST_CHECK bool server_flush(int fd);
+/* Asks for "version". True if the server tells it; a proxy does, although it has no stats. Otherwise said has the
+   server's words, or why there are none. */
+FS_MUST_CHECK bool server_tells_version(struct client *client, char said[CLIENT_ERROR_BYTES]);
+/* Sends "flush_all". True if the server did it; else said is as above. */
+FS_MUST_CHECK bool server_flush(struct client *client, char said[CLIENT_ERROR_BYTES]);
 
 /* Returns the value's text, which belongs to stats, or NULL. */
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);

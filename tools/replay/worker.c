@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
-#include "tools/common/connect.h"
 
 #define EVENTS 64
 #define WAIT_NS 50000000ll
@@ -143,7 +142,7 @@ static void watch_output(struct worker *worker, struct conn *conn, bool wanted)
 	if (conn->waits_for_output == wanted)
 		return;
 	conn->waits_for_output = wanted;
-	epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event);
+	epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, conn->client.fd, &event);
 }
 
 static void flush(struct worker *worker, struct conn *conn)
@@ -151,7 +150,7 @@ static void flush(struct worker *worker, struct conn *conn)
 	if (conn->out.start == conn->out.end)
 		return;
 	if (conn_flush(conn) != FS_OK)
-		lost(worker, strerror(errno));
+		lost(worker, client_why(&conn->client));
 	else
 		watch_output(worker, conn, conn->out.start < conn->out.end);
 }
@@ -177,7 +176,7 @@ static void receive(struct worker *worker, struct conn *conn)
 	if (code == FS_EAGAIN)
 		return;
 	if (code != FS_OK) {
-		lost(worker, errno ? strerror(errno) : "closed the connection");
+		lost(worker, client_why(&conn->client));
 		return;
 	}
 	if (play_answers(&worker->player, conn) != FS_OK) {
@@ -224,7 +223,9 @@ static void wait_for_answers(struct worker *worker, int64_t wait_ns)
 		if (i)
 			worker->player.now_ns = worker_now_ns();
 		if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-			receive(worker, conn);
+			do
+				receive(worker, conn);
+			while (client_has_more(&conn->client) && !atomic_load(&worker->run->failed));
 	}
 	atomic_store_explicit(&worker->answered, worker->player.answered, memory_order_relaxed);
 	check_timeouts(worker);
@@ -279,13 +280,14 @@ int workers_create(struct run *run, struct worker **out, char error[256])
 		struct worker *worker = &workers[i % options->threads];
 		struct conn *conn = &worker->conns[i / options->threads];
 		struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
-		int fd, code = connect_server(options->server, options->timeout_us, &fd, error);
+		struct client client;
+		int code = client_open(&client, &options->access, options->server, options->timeout_us, error);
 
 		if (code != FS_OK)
 			return code;
-		conn_init(conn, fd, options->depth);
+		conn_init(conn, &client, options->depth);
 		worker->conn_count++;
-		if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+		if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, client.fd, &event) != 0)
 			return FS_ESYS;
 	}
 	return FS_OK;

@@ -50,7 +50,8 @@ static bool wait_for(struct model *model, int keys_fd, int64_t due_us, short *ke
 	for (unsigned i = 0; i < model->count; i++) {
 		const struct peer *peer = &model->servers[i].peer;
 
-		waited[i] = (struct pollfd){ .fd = peer_events(peer) ? peer->fd : -1, .events = peer_events(peer) };
+		waited[i] =
+			(struct pollfd){ .fd = peer_events(peer) ? peer->client.fd : -1, .events = peer_events(peer) };
 		due_us = peer_due_us(peer) < due_us ? peer_due_us(peer) : due_us;
 	}
 	waited[model->count] = (struct pollfd){ .fd = keys_fd, .events = POLLIN };
@@ -199,7 +200,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	top_options_parse(argc, argv, &options);
 	catch_signals();
-	model = model_create(options.servers, options.server_count, options.timeout_us);
+	model = model_create(&options.access, options.servers, options.server_count, options.timeout_us);
 	if (options.once || !isatty(STDOUT_FILENO))
 		status = run_once(model, options.interval_us);
 	else

@@ -6,14 +6,15 @@
 
 #include "base/alloc.h"
 
-struct model *model_create(const char *const *addresses, unsigned count, int64_t timeout_us)
+struct model *model_create(const struct access *access, const char *const *addresses, unsigned count,
+			   int64_t timeout_us)
 {
 	struct model *model = mem_must_zalloc(sizeof(*model));
 
 	model->servers = mem_must_zalloc(count * sizeof(*model->servers));
 	model->count = count;
 	for (unsigned i = 0; i < count; i++) {
-		peer_init(&model->servers[i].peer, addresses[i], timeout_us);
+		peer_init(&model->servers[i].peer, access, addresses[i], timeout_us);
 		basis_clear(&model->servers[i].summary.basis);
 		figures_of(&model->servers[i].summary.basis, model->servers[i].summary.figures);
 	}

@@ -46,8 +46,9 @@ struct model {
 	bool based; /* totals count from the moment of a key */
 };
 
-/* Makes a model of at most SERVERS_MAX servers. addresses are borrowed. Ends the program when memory is out. */
-struct model *model_create(const char *const *addresses, unsigned count, int64_t timeout_us);
+/* Makes a model of at most SERVERS_MAX servers. access and addresses are borrowed. Ends the program when memory is out. */
+struct model *model_create(const struct access *access, const char *const *addresses, unsigned count,
+			   int64_t timeout_us);
 void model_destroy(struct model *model);
 
 /* Begins a round. A round that still runs ends with its answers so far. */

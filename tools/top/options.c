@@ -13,7 +13,7 @@ static const char help[] =
 	"the model, applications. Works with flashield, and with memcached as far as its reports go.\n"
 	"\n"
 	"SERVER is HOST:PORT, HOST, or the path of a unix socket  (127.0.0.1:11211). Of several ones, at\n"
-	"most 16, sums are shown, and each of them. The connection is plain: no TLS, no password.\n"
+	"most 16, sums are shown, and each of them.\n"
 	"\n"
 	"  --interval T        from poll to poll, 100ms to 1m  (1s)\n"
 	"  --timeout T         for an answer, before the server counts as gone, 100ms to 1m  (5s)\n"
@@ -21,7 +21,7 @@ static const char help[] =
 	"  --sort C            applications by name, get, set, hits, dram, flash, read, written  (get)\n"
 	"  --ascii             no block characters; by default they are used where the locale is UTF-8\n"
 	"  --once              no live view: two polls an interval apart, then a line for each figure on\n"
-	"                      standard output; so it is too where that is no terminal\n"
+	"                      standard output; so it is too where that is no terminal\n" ACCESS_HELP
 	"  --help  --version\n"
 	"\n"
 	"Times take us, ms, s, m, h, d; without a unit they are seconds.\n"
@@ -58,6 +58,7 @@ void top_options_parse(int argc, char **argv, struct top_options *options)
 		ARG("sort", ARG_WORD, &options->sort, .words = sort_names),
 		ARG("ascii", ARG_ON, &options->ascii),
 		ARG("once", ARG_ON, &options->once),
+		ACCESS_ARGS(&options->access),
 		ARGS_END,
 	};
 
@@ -69,6 +70,7 @@ void top_options_parse(int argc, char **argv, struct top_options *options)
 			arg_die("a server's name is empty");
 		options->servers[options->server_count++] = argv[i];
 	}
+	access_open(&options->access);
 	if (options->server_count == 0)
 		options->servers[options->server_count++] = "127.0.0.1:11211";
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/common/access.h"
 #include "tools/top/screen.h"
 
 /* The range of intervals, also of those chosen by keys. */
@@ -15,6 +16,7 @@
 struct top_options {
 	const char *servers[SERVERS_MAX]; /* borrowed from argv */
 	unsigned server_count;
+	struct access access; /* open */
 	int64_t interval_us;
 	int64_t timeout_us;
 	enum view view;

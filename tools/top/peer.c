@@ -29,16 +29,17 @@ int64_t monotonic_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-void peer_init(struct peer *peer, const char *address, int64_t timeout_us)
+void peer_init(struct peer *peer, const struct access *access, const char *address, int64_t timeout_us)
 {
-	*peer = (struct peer){ .address = address, .timeout_us = timeout_us, .fd = -1 };
+	*peer = (struct peer){
+		.address = address, .timeout_us = timeout_us, .access = access, .client = CLIENT_CLOSED
+	};
 }
 
 static void close_socket(struct peer *peer)
 {
-	if (peer->fd >= 0)
-		close(peer->fd);
-	peer->fd = -1;
+	client_close(&peer->client);
+	peer->reached = false;
 }
 
 static void free_addresses(struct peer *peer)
@@ -84,56 +85,6 @@ static void begin_poll(struct peer *peer, int64_t now_us)
 	peer->rows = 0;
 }
 
-static void connected(struct peer *peer, int64_t now_us)
-{
-	int one = 1;
-
-	if (peer->addresses)
-		setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	free_addresses(peer);
-	peer->state = PEER_IDLE;
-	if (peer->wanted)
-		begin_poll(peer, now_us);
-}
-
-static void try_address(struct peer *peer, const struct sockaddr *address, socklen_t length, int64_t now_us)
-{
-	peer->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (peer->fd < 0) {
-		fail(peer, now_us, "%s", strerror(errno));
-		return;
-	}
-	peer->state = PEER_CONNECTING;
-	peer->deadline_us = now_us + peer->timeout_us;
-	if (connect(peer->fd, address, length) == 0)
-		connected(peer, now_us);
-	else if (errno != EINPROGRESS)
-		fail(peer, now_us, "%s", strerror(errno));
-}
-
-/* Tries the next of the host's addresses, if there is one. */
-static bool try_next(struct peer *peer, int64_t now_us)
-{
-	while (peer->next_address) {
-		struct addrinfo *tried = peer->next_address;
-
-		close_socket(peer);
-		peer->next_address = tried->ai_next;
-		peer->fd = socket(tried->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		if (peer->fd < 0)
-			continue;
-		peer->state = PEER_CONNECTING;
-		peer->deadline_us = now_us + peer->timeout_us;
-		if (connect(peer->fd, tried->ai_addr, tried->ai_addrlen) == 0) {
-			connected(peer, now_us);
-			return true;
-		}
-		if (errno == EINPROGRESS)
-			return true;
-	}
-	return false;
-}
-
 /* "[::1]:11211" and "::1" are hosts of IPv6; in "host:port" the last colon counts. */
 static void split_address(const char *address, char host[256], const char **port)
 {
@@ -154,6 +105,80 @@ static void split_address(const char *address, char host[256], const char **port
 	snprintf(host, 256, "%.*s", (int)length, length > 0 ? address : "127.0.0.1");
 	if (length == 0)
 		snprintf(host, 256, "127.0.0.1");
+}
+
+/* Goes on with handshake and login. */
+static void proceed(struct peer *peer, int64_t now_us)
+{
+	int code = client_proceed(&peer->client);
+
+	if (code == FS_EAGAIN)
+		return;
+	if (code != FS_OK) {
+		fail(peer, now_us, "%s%.180s", peer->client.state == CLIENT_LOGS_IN ? "login: " : "",
+		     client_why(&peer->client));
+		return;
+	}
+	peer->state = PEER_IDLE;
+	if (peer->wanted)
+		begin_poll(peer, now_us);
+}
+
+static void connected(struct peer *peer, int64_t now_us)
+{
+	char host[256] = "";
+	const char *port;
+	bool has_host = peer->addresses != NULL;
+	int one = 1;
+
+	if (has_host) {
+		setsockopt(peer->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		split_address(peer->address, host, &port);
+	}
+	free_addresses(peer);
+	peer->reached = true;
+	if (client_start(&peer->client, peer->access, peer->client.fd, has_host ? host : NULL) != FS_OK)
+		fail(peer, now_us, "%s", client_why(&peer->client));
+	else
+		proceed(peer, now_us);
+}
+
+static void try_address(struct peer *peer, const struct sockaddr *address, socklen_t length, int64_t now_us)
+{
+	peer->client.fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (peer->client.fd < 0) {
+		fail(peer, now_us, "%s", strerror(errno));
+		return;
+	}
+	peer->state = PEER_CONNECTING;
+	peer->deadline_us = now_us + peer->timeout_us;
+	if (connect(peer->client.fd, address, length) == 0)
+		connected(peer, now_us);
+	else if (errno != EINPROGRESS)
+		fail(peer, now_us, "%s", strerror(errno));
+}
+
+/* Tries the next of the host's addresses, if there is one. */
+static bool try_next(struct peer *peer, int64_t now_us)
+{
+	while (peer->next_address) {
+		struct addrinfo *tried = peer->next_address;
+
+		close_socket(peer);
+		peer->next_address = tried->ai_next;
+		peer->client.fd = socket(tried->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (peer->client.fd < 0)
+			continue;
+		peer->state = PEER_CONNECTING;
+		peer->deadline_us = now_us + peer->timeout_us;
+		if (connect(peer->client.fd, tried->ai_addr, tried->ai_addrlen) == 0) {
+			connected(peer, now_us);
+			return true;
+		}
+		if (errno == EINPROGRESS)
+			return true;
+	}
+	return false;
 }
 
 static void connect_host(struct peer *peer, int64_t now_us)
@@ -205,7 +230,7 @@ static void finish_connecting(struct peer *peer, int64_t now_us)
 	socklen_t size = sizeof(int);
 	int code = 0;
 
-	getsockopt(peer->fd, SOL_SOCKET, SO_ERROR, &code, &size);
+	getsockopt(peer->client.fd, SOL_SOCKET, SO_ERROR, &code, &size);
 	if (code == 0)
 		connected(peer, now_us);
 	else if (!try_next(peer, now_us))
@@ -230,14 +255,12 @@ static void lost(struct peer *peer, const char *why, int64_t now_us)
 static bool send_questions(struct peer *peer, int64_t now_us)
 {
 	while (peer->sent < sizeof(questions) - 1) {
-		ssize_t sent = send(peer->fd, questions + peer->sent, sizeof(questions) - 1 - peer->sent, MSG_NOSIGNAL);
+		ssize_t sent = client_send(&peer->client, questions + peer->sent, sizeof(questions) - 1 - peer->sent);
 
-		if (sent < 0 && errno == EINTR)
-			continue;
 		if (sent < 0 && errno == EAGAIN)
 			return true;
-		if (sent < 0) {
-			lost(peer, strerror(errno), now_us);
+		if (sent <= 0) {
+			lost(peer, client_why(&peer->client), now_us);
 			return false;
 		}
 		peer->sent += (size_t)sent;
@@ -306,19 +329,16 @@ static bool take_input(struct peer *peer, int64_t now_us)
 	return complete;
 }
 
-static bool ask_on(struct peer *peer, short revents, int64_t now_us)
+/* Reads once, and takes what has come. True when a poll is complete. */
+static bool read_on(struct peer *peer, int64_t now_us)
 {
-	ssize_t got;
+	ssize_t got =
+		client_receive(&peer->client, peer->input + peer->input_length, PEER_INPUT_BYTES - peer->input_length);
 
-	if (!send_questions(peer, now_us) || !(revents & (POLLIN | POLLHUP | POLLERR)))
-		return false;
-	do
-		got = recv(peer->fd, peer->input + peer->input_length, PEER_INPUT_BYTES - peer->input_length, 0);
-	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return false;
 	if (got <= 0) {
-		lost(peer, got == 0 ? "the server closed the connection" : strerror(errno), now_us);
+		lost(peer, got == 0 ? "the server closed the connection" : client_why(&peer->client), now_us);
 		return false;
 	}
 	peer->input_length += (size_t)got;
@@ -330,6 +350,18 @@ static bool ask_on(struct peer *peer, short revents, int64_t now_us)
 	peer->was_idle = true;
 	peer->error[0] = 0;
 	return true;
+}
+
+static bool ask_on(struct peer *peer, short revents, int64_t now_us)
+{
+	bool complete = false;
+
+	if (!send_questions(peer, now_us) || !(revents & (POLLIN | POLLHUP | POLLERR)))
+		return false;
+	do
+		complete = read_on(peer, now_us);
+	while (!complete && peer->state == PEER_ASKING && client_has_more(&peer->client));
+	return complete;
 }
 
 /* ---- states ------------------------------------------------------------------------------------ */
@@ -348,7 +380,7 @@ void peer_ask(struct peer *peer, int64_t now_us)
 short peer_events(const struct peer *peer)
 {
 	if (peer->state == PEER_CONNECTING)
-		return POLLOUT;
+		return peer->reached ? peer->client.wants : POLLOUT;
 	if (peer->state == PEER_ASKING)
 		return peer->sent < sizeof(questions) - 1 ? POLLIN | POLLOUT : POLLIN;
 	return 0;
@@ -370,7 +402,9 @@ bool peer_step(struct peer *peer, short revents, int64_t now_us)
 			open_connection(peer, now_us);
 		return false;
 	case PEER_CONNECTING:
-		if (revents)
+		if (revents && peer->reached)
+			proceed(peer, now_us);
+		else if (revents)
 			finish_connecting(peer, now_us);
 		else if (now_us >= peer->deadline_us && !try_next(peer, now_us))
 			fail(peer, now_us, "no connection within %g s", (double)peer->timeout_us / 1e6);

@@ -17,6 +17,7 @@
 #include <netdb.h>
 #include <stddef.h>
 
+#include "tools/common/client.h"
 #include "tools/top/answer.h"
 #include "tools/top/sample.h"
 
@@ -28,7 +29,9 @@ struct peer {
 	const char *address; /* HOST:PORT, HOST, or the path of a unix socket; borrowed */
 	int64_t timeout_us; /* for a connection, and for a whole poll */
 	enum peer_state state;
-	int fd;
+	struct client client; /* CONNECTING: its socket alone, until that is connected */
+	bool reached; /* CONNECTING: the socket is connected; handshake and login go on */
+	const struct access *access; /* borrowed */
 	struct addrinfo *addresses, *next_address;
 	int64_t deadline_us; /* CONNECTING, ASKING: fails then; DOWN: connects then */
 	unsigned failures; /* in a row */
@@ -46,19 +49,20 @@ struct peer {
 /* Returns microseconds of a clock that never goes back. */
 int64_t monotonic_us(void);
 
-/* init does not connect yet; timeout_us limits a connection and a poll. fini closes the connection. */
-void peer_init(struct peer *peer, const char *address, int64_t timeout_us);
+/* init does not connect yet; timeout_us limits a connection and a poll; the access outlives the peer. fini closes the
+   connection. */
+void peer_init(struct peer *peer, const struct access *access, const char *address, int64_t timeout_us);
 void peer_fini(struct peer *peer);
 
 /* Asks for all reports now, or as soon as there is a connection. */
 void peer_ask(struct peer *peer, int64_t now_us);
 
-/* Returns the events that poll() is to wait for on fd (0: none). */
+/* Returns the events that poll() is to wait for on client.fd (0: none). */
 short peer_events(const struct peer *peer);
 /* Returns the time at which peer_step is due even without an event; INT64_MAX: never. */
 int64_t peer_due_us(const struct peer *peer);
 
-/* Continues with the events that poll() returned for fd. True when a poll is complete: peer->sample has its values
+/* Continues with the events that poll() returned for it. True when a poll is complete: peer->sample has its values
    until the next step. */
 bool peer_step(struct peer *peer, short revents, int64_t now_us);
 

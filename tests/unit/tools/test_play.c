@@ -17,16 +17,18 @@ static int peer;
 
 static int set_up(void **state)
 {
+	struct client client;
 	int ends[2];
 
 	(void)state;
 	value_init();
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	options = (struct replay_options){ .copies = 1, .depth = 8, .check_values = true };
 	memset(keys, 0, sizeof(keys));
 	player = (struct player){ .options = &options, .spool = &spool, .keys = keys };
 	measure_init(&player.measure, 1);
-	conn_init(&conn, ends[0], options.depth);
+	client = (struct client){ .fd = ends[0], .state = CLIENT_READY };
+	conn_init(&conn, &client, options.depth);
 	peer = ends[1];
 	return 0;
 }

@@ -16,6 +16,7 @@ static char path[64];
 static int listener, connection;
 static int64_t now_us;
 static struct peer peer;
+static const struct access plain;
 
 static int begin(void **state)
 {
@@ -31,7 +32,7 @@ static int begin(void **state)
 	assert_int_equal(listen(listener, 8), 0);
 	now_us = SECOND_US;
 	connection = -1;
-	peer_init(&peer, path, TIMEOUT_US);
+	peer_init(&peer, &plain, path, TIMEOUT_US);
 	return 0;
 }
 
@@ -54,7 +55,7 @@ static bool go_on(void)
 	bool sample = false;
 
 	for (int i = 0; i < 20 && !sample; i++) {
-		struct pollfd pollfd = { .fd = peer_events(&peer) ? peer.fd : -1, .events = peer_events(&peer) };
+		struct pollfd pollfd = { .fd = peer_events(&peer) ? peer.client.fd : -1, .events = peer_events(&peer) };
 
 		poll(&pollfd, 1, 0);
 		sample = peer_step(&peer, pollfd.revents, now_us);
@@ -94,7 +95,7 @@ static void assert_failed(const char *word)
 {
 	assert_int_equal(peer.state, PEER_DOWN);
 	assert_non_null(strstr(peer.error, word));
-	assert_int_equal(peer.fd, -1);
+	assert_int_equal(peer.client.fd, -1);
 }
 
 static void garbage_ends_the_connection(void **state)

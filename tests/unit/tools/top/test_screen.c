@@ -127,7 +127,8 @@ static void bars_of_damaged_fractions(void **state)
 /* A model of two servers of which one has said something, and figures that are as large as they get. */
 static struct model *a_model(double value)
 {
-	struct model *model = model_create(addresses, 2, SECOND_US);
+	static const struct access plain;
+	struct model *model = model_create(&plain, addresses, 2, SECOND_US);
 
 	for (int round = 1; round <= 3; round++) {
 		struct server *server = &model->servers[0];
