@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/error.h"
@@ -22,6 +23,7 @@ struct fault_state {
 };
 
 static struct fault_state states[FAULT_POINTS];
+static bool tells_kills; /* constant while a point is armed by the environment */
 
 static const char *const names[FAULT_POINTS] = {
 #define FAULT_NAME(name, text) #name,
@@ -50,6 +52,7 @@ void fault_call(enum fault_point point, void (*call)(void *context), void *conte
 
 void fault_disarm_all(void)
 {
+	tells_kills = false;
 	for (int point = 0; point < FAULT_POINTS; point++) {
 		fault_arm((enum fault_point)point, FAULT_OFF, 0);
 		fault_call((enum fault_point)point, NULL, NULL);
@@ -99,10 +102,23 @@ bool fault_fires(enum fault_point point)
 }
 #endif
 
+/* In one write, without a lock of the log's: the caller may hold any. */
+static void tell_kill(enum fault_point point)
+{
+	char line[80];
+	int length = snprintf(line, sizeof(line), FAULT_KILL_LINE "\n", names[point]);
+
+	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
+		return; /* nobody listens */
+}
+
 void fault_kill(enum fault_point point)
 {
-	if (fault_fires(point))
-		(void)raise(SIGKILL);
+	if (!fault_fires(point))
+		return;
+	if (tells_kills)
+		tell_kill(point);
+	(void)raise(SIGKILL);
 }
 
 /* Arms one "name=mode[:n]", which it cuts up. 0 or FS_EINVAL. */
@@ -162,6 +178,7 @@ int fault_init_from_environment(void)
 
 	if (!text || !*text)
 		return FS_OK;
+	tells_kills = true;
 #ifndef FS_FAULTS
 	log_warn("FLASHIELD_FAULTS is set, but this build has no fault points");
 #endif

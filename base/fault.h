@@ -36,7 +36,9 @@
 	FAULT(killed_in_commit, "SIGKILL when an object has its slot and is still in DRAM") \
 	FAULT(killed_in_extent_move, "SIGKILL when an extent is in both tables") \
 	FAULT(killed_in_flush, "SIGKILL before a flush_all is published, and right behind it") \
+	FAULT(killed_in_journal, "SIGKILL before a block of the journal is written, and before its answers go on") \
 	FAULT(killed_in_move, "SIGKILL at each step of the switch to the device that the flash is moved to") \
+	FAULT(killed_in_rebuild, "SIGKILL when a record of a rebuild has its slot again") \
 	FAULT(killed_in_reclaim, "SIGKILL when an object of a victim segment is back in DRAM and still has its slot") \
 	FAULT(killed_in_recount, "SIGKILL when a part of the slots that a killed process has left is counted again") \
 	FAULT(killed_in_relocation, "SIGKILL when a slot is in both of its buckets") \
@@ -83,7 +85,10 @@ void fault_call(enum fault_point point, void (*call)(void *context), void *conte
 /* Arms the points that FLASHIELD_FAULTS names. FS_EINVAL, with the wrong word logged, or FS_ENOMEM. */
 FS_MUST_CHECK int fault_init_from_environment(void);
 
-/* Ends the process by SIGKILL if the point fires, as kill -9 would at this instruction. */
+/* The line on standard error by which a daemon tells that a point of its environment kills it. */
+#define FAULT_KILL_LINE "fault point: %s kills the process"
+/* Ends the process by SIGKILL if the point fires, as kill -9 would at this instruction. Any lock may be held. After
+   fault_init_from_environment it writes a line to standard error first, FAULT_KILL_LINE. */
 void fault_kill(enum fault_point point);
 
 /* Does the rare event happen at this call? */

@@ -28,8 +28,9 @@ struct store_end {
 	void *context;
 };
 /*
- * A clean end, before store_save: writes segments of candidates for flash while they fill them, and the other objects
- * of DRAM, the last used first, into a file of the state directory, which the next start loads. All objects leave DRAM.
+ * A clean end, before store_save: writes segments of candidates for flash while they fill them and segments are free,
+ * and the other objects of DRAM, the last used first, into a file of the state directory, which the next start loads.
+ * All objects leave DRAM.
  * To be called when every worker is destroyed and nothing is on its way. True: done, as far as the deadline
  * allowed, and the log has a line. False: there is no state directory or no time, or it failed, which is logged. One
  * thread; waits for file system and device.

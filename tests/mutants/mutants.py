@@ -538,13 +538,13 @@ mutant("dropped-candidate", "An object that a frozen stripe has kept from flash 
 mutant("commit-drops-under-M", "Under -M a full index drops an object for another one.",
        "asan server/store/test_keep_all",
        ("server/store/cleaner/commit.c",
-        "\t\t\t\t\t    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);",
+        "\t\t\t\t\t    cleaner_gives_up(store) ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);",
         "\t\t\t\t\t    FIDX_DROP_COLDEST);"))
 
 mutant("reclaim-under-M", "Under -M a segment with objects is written anew.",
        "asan server/store/test_keep_all",
        ("server/store/cleaner/room.c",
-        "\treturn store->config.evict || fidx_segment_slots(store->index, segment) == 0;",
+        "\treturn cleaner_gives_up(store) || fidx_segment_slots(store->index, segment) == 0;",
         "\treturn segment < UINT32_MAX;"))
 
 mutant("room-looked-for-at-each-step", "Where a full flash may not be reclaimed, the cleaner gathers for it at each step.",

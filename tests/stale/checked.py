@@ -14,12 +14,13 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 
 PATIENCE = 240  # seconds
 EXTRA = 240  # seconds more for what a busy machine doesn't reach in time
 ITEM_LIMIT = 128 << 10
-LEAST_SHARE = {"TERM": 0.9, "KILL": 0.99}  # of the flash objects, after a warm start; a clean stop may reclaim segments,
-ALLOWED = {"TERM": 5, "KILL": 1}  # and puts slots of other objects into few buckets: so many more may be missing
+LEAST_SHARE = 0.99  # of the flash objects, after a warm start
+ALLOWED = 1  # and so many more may be missing
 LEAST_REBUILT = 0.9  # with an index that is made anew from a journal
 LEAST_OF_MANY = 0.999  # over all kills of a run, once so many objects were counted:
 MANY = 5000
@@ -27,11 +28,25 @@ MEASURED = 3  # of so many restarts one is measured with nothing under way, and,
 AT_REST = 20  # censuses, until the cleaner has moved nothing during one, and so many seconds behind it:
 SETTLED = 0.3
 INTERRUPTED = 6  # and about each sixth start is killed at once, and followed by another
+LIFE_BETWEEN = 0.4  # seconds at most, between two deaths at chosen instants
+KILL_LINE = "fault point: {} kills the process"  # FAULT_KILL_LINE of base/fault.h
 SUMMED = ("flash_hits", "segments_written", "segments_reclaimed", "index_slots_cleared", "false_matches", "index_moves",
           "flash_promotions", "flash_copy_hits", "flash_copies_dropped", "flash_dead_on_commit", "flash_read_errors", "flash_checksum_errors", "flash_write_errors",
           "flash_reads_shed", "segments_swept", "filter_rejects")
 SHOWN = ("flash_hits", "segments_written", "segments_reclaimed", "index_slots_cleared", "false_matches", "index_moves",
          "flash_promotions")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A fault point at which a daemon kills itself, after up to so many calls of it."""
+    point: str
+    calls: int
+    after: str = ""  # the end of the daemon before, where it must be this one
+    over: str = ""  # a row of "stats flash": once it is 0, the point isn't reached any more in this daemon's life
+    fresh: bool = False  # on a new flash
+    at_stop: bool = False  # the daemon is told to stop
+    warm: bool = True  # with a region the next start is warm
 
 
 class Failure(Exception):
@@ -109,6 +124,9 @@ class Daemon:
         if self.process.poll() is not None:
             raise Failure(f"the daemon ended by itself with {self.process.returncode}")
 
+    def ended(self):
+        return self.process.poll() is not None
+
     def talk(self, command, last):
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
             connection.sendall(command)
@@ -167,6 +185,7 @@ class Run:
         self.left, self.kept = 0, 0  # objects on flash shortly before ends, and at the starts after them
         self.moves = [0, 0]  # of the flash: begun, ended
         self.interrupted = 0  # starts that were killed
+        self.instants = {instant.point: 0 for instant in config["instants"]}  # deaths at each of these fault points
         self.uncounted = 0  # ends that came before the start had counted all slots
         self.daemon = self.worker = self.region = None
 
@@ -212,10 +231,10 @@ class Run:
 
     # ---- lives of the daemon
 
-    def start_process(self):
+    def start_process(self, more=""):
         faults = re.sub(r"(\d+)-(\d+)", lambda range_: str(self.randomness.randint(int(range_[1]), int(range_[2]))),
                         self.config["faults"])
-        self.daemon = Daemon(self.command(), self.port, faults, self.log)
+        self.daemon = Daemon(self.command(), self.port, f"{faults},{more}", self.log)
 
     def start(self):
         self.start_process()
@@ -230,9 +249,12 @@ class Run:
 
     def add_figures(self):
         rows = self.daemon.stats()
+        self.add_rows(rows)
+        return rows
+
+    def add_rows(self, rows):
         for name in SUMMED:
             self.sums[name] += int(rows.get(name, 0))
-        return rows
 
     def all_sums(self):
         """With those of the daemon that runs."""
@@ -299,22 +321,26 @@ class Run:
             raise Failure(f"{kind}: {served} of {of} objects on flash were served")
 
     def compare(self, end):
-        """The keys that flash served before are found. An index that is made anew from a journal is asked while it grows."""
+        """The keys that flash served before are found. An index that is made anew from a journal is asked while it grows. After
+        a clean stop memory is full again at once, and the new daemon may reclaim segments for it: that is no loss of the stop."""
         rebuilt = self.config["needs"] is not None
-        least = LEAST_REBUILT if rebuilt else LEAST_SHARE[end] if end == "KILL" or self.config["stops_keep"] else 0
+        least = LEAST_REBUILT if rebuilt else LEAST_SHARE
         until = time.monotonic() + (60 if rebuilt else 0)
         self.await_loaded()
         while True:
             served, of, _, _ = self.ask_census("compare")
-            if served >= of * least or time.monotonic() > until:
-                return self.count_share(f"SIG{end} at rest", served, of, least, ALLOWED[end])
+            if served + ALLOWED >= of * least or time.monotonic() > until:
+                break
             time.sleep(0.1)
+        if end == "TERM" and int(self.daemon.stats()["segments_reclaimed"]):
+            return self.count_share("SIGTERM at rest, and a reclaim since", served, of, 0)
+        return self.count_share(f"SIG{end} at rest", served, of, least, ALLOWED)
 
-    def serve_all_slots(self, rows):
+    def serve_all_slots(self, rows, kind="SIGKILL under load"):
         """Behind a kill under load: each object that the start has found in the index is served."""
         found = int(rows["flash_items"]) + int(rows["flash_ghosts"])
         served = self.ask_census("compare")[3]
-        self.count_share("SIGKILL under load", served, found, LEAST_SHARE["KILL"])
+        self.count_share(kind, served, found, LEAST_SHARE, ALLOWED)
 
     def restart(self, number):
         end = self.config["ends"][number % len(self.config["ends"])]
@@ -366,11 +392,66 @@ class Run:
         self.moves[1] = len(moved)
         return rows["flash_move"] in ("none", "done", "cancelled", "failed")
 
+    # ---- deaths at chosen instants
+
+    def await_death(self, instant, said_before):
+        """Until the daemon has killed itself at the armed point, and by nothing else. Adds what it counted last. False: the
+        point is behind it, and it is killed from outside."""
+        rows, end = {}, time.monotonic() + PATIENCE
+        while not self.daemon.ended():
+            self.worker.alive()
+            with contextlib.suppress(OSError):
+                rows = self.daemon.stats()
+                if instant.over and int(rows[instant.over]) == 0 and not self.daemon.ended():
+                    self.daemon.end("KILL")
+                    return False
+            if time.monotonic() > end:
+                raise Failure(f"{instant.point} did not fire within {PATIENCE} s")
+            time.sleep(0.02)
+        code = self.daemon.process.wait()
+        kills = [line for line in self.log_lines()[said_before:] if line.startswith("fault point: ")]
+        if code != -signal.SIGKILL or kills != [KILL_LINE.format(instant.point)]:
+            raise Failure(f"the daemon ended with {code} and said {kills}, where {instant.point} was to kill it")
+        self.add_rows(rows)
+        self.instants[instant.point] += 1
+        return True
+
+    def forget_all(self):
+        """The next start is that of a new flash."""
+        for folder in [self.folder] + ([self.region] if self.region else []):
+            for name in os.listdir(folder.name):
+                if name != "log":
+                    os.unlink(os.path.join(folder.name, name))
+
+    def die_at(self, number):
+        """Ends the daemon, starts one that kills itself at the next of the instants, and one behind it that is judged."""
+        instant = self.config["instants"][number % len(self.config["instants"])]
+        end = instant.after or self.config["ends"][number // len(self.config["instants"]) % len(self.config["ends"])]
+        self.add_figures()
+        self.daemon.end(end)
+        self.ends[end] += 1
+        if instant.fresh:
+            self.forget_all()
+        said_before, calls = len(self.log_lines()), int(instant.calls * self.randomness.random() ** 2)
+        self.start_process(f"{instant.point}=after:{calls}")
+        if instant.at_stop:
+            self.daemon.wait_until_up()
+            self.pass_time(self.randomness.random() * LIFE_BETWEEN)
+            self.daemon.process.send_signal(signal.SIGTERM)
+        self.await_death(instant, said_before)
+        self.worker.ask("pause")
+        self.start()
+        rows = self.judge_start("KILL", self.config["steady"] and instant.warm and self.expects_warm("KILL"))
+        if self.config["measured"] and not instant.at_stop:  # behind a stop, objects of memory come to flash meanwhile
+            self.serve_all_slots(rows, "SIGKILL at an instant")
+        self.worker.ask("go")
+
     # ---- the run
 
     def reached(self):
         sums = self.all_sums()
-        return [name for name in self.config["require"] if sums[name] == 0]
+        return [name for name in self.config["require"] if sums[name] == 0] + \
+            [point for point, deaths in self.instants.items() if deaths == 0]
 
     def pass_time(self, seconds):
         end = time.monotonic() + seconds
@@ -393,6 +474,8 @@ class Run:
         self.worker = Worker([worker, "--port", str(self.port), "--seed",
                               str(self.seed), *self.config["worker"]], self.said)
         longest = self.arguments.life or min(5.0, max(0.5, self.arguments.seconds / 8))
+        if self.instants:
+            longest = min(longest, LIFE_BETWEEN)
         progress, restarts = (0, began), 0
         while True:
             self.pass_time(0.02 + self.randomness.random() ** 2 * longest)
@@ -402,8 +485,11 @@ class Run:
             if (missed == [] and restarts > 1) or passed > self.arguments.seconds + EXTRA:
                 break
             if missed:  # a slow daemon needs longer lives for it
-                longest = min(20.0, longest * 1.3)
-            self.restart(restarts)
+                longest = min(LIFE_BETWEEN if self.instants else 20.0, longest * 1.3)
+            if self.instants:
+                self.die_at(restarts)
+            else:
+                self.restart(restarts)
             restarts += 1
         self.figures = self.worker.figures("end")
         if self.worker.process.wait(PATIENCE) != 0:
@@ -427,6 +513,8 @@ class Run:
     def summary(self):
         parts = [f"kills {self.ends['KILL']}, stops {self.ends['TERM']}, "
                  f"starts warm {self.starts['warm']}, cold {self.starts['cold']}"]
+        if self.instants:
+            parts.append("deaths at " + ", ".join(f"{point} {deaths}" for point, deaths in self.instants.items()))
         parts += [f"{kind}: {served} of {of} flash objects served, least {100 * least:.2f} % of {restarts}"
                   for kind, (served, of, least, restarts) in sorted(self.shares.items())]
         parts.append(f"objects at ends {self.left}, found at starts {self.kept}, interrupted starts {self.interrupted}, "

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
-from checked import Failure, Run  # noqa: E402 (it needs the path above)
+from checked import Failure, Instant, Run  # noqa: E402 (it needs the path above)
 
 REPORTING = threading.Lock()
 BUILD = os.path.join(HERE, "..", "..", "build")
@@ -29,17 +29,32 @@ DEVICE = ("device_read_again=every:50,device_read_slow=every:200,device_read_eio
           "device_read_corrupt=every:100-3000,device_write_eio=after:5-300,reclaim_walk_fails=every:1000-4000,"
           "store_revalidation_fails=every:7,")
 
+# So few that the flash never goes offline: an instant that isn't reached any more would fail the run.
+DEVICE_ONCE = ("device_read_again=every:50,device_read_slow=every:200,device_read_eio=after:5-500,"
+               "device_read_corrupt=after:5-500,device_write_eio=after:5-300,store_revalidation_fails=every:7,")
+
+SLOT_CLEAR, COMMIT = Instant("killed_at_slot_clear", 4000), Instant("killed_in_commit", 2000)
+RECLAIM, CLOSE = Instant("killed_in_reclaim", 500), Instant("killed_in_close", 20)
+WORK = (SLOT_CLEAR, COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), Instant("killed_in_relocation", 400))
+FLUSH = Instant("killed_in_flush", 6)
+TAKE_OVER = Instant("killed_in_take_over", 5, warm=False)  # before a journal has begun, nothing is left of the last one
+SAVE = Instant("killed_in_save", 1, at_stop=True)
+ATTACH = (Instant("killed_in_take_over", 5), SAVE, Instant("killed_in_recount", 8, after="KILL", over="index_slots_uncounted"))
+RESIZE = (Instant("killed_in_table", 2, fresh=True, warm=False), Instant("killed_in_extent_move", 6, fresh=True))
+JOURNAL = Instant("killed_in_journal", 200)
+REBUILD = Instant("killed_in_rebuild", 20, after="KILL", over="rebuild_segments")
+
 
 def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOVING, region=False, needs=None, m=2,
-           flash="4m", segment="128k", steady=True, measured=True, stops_keep=True, moves=False, stale=False):
+           flash="4m", segment="128k", steady=True, measured=True, moves=False, instants=(), stale=False):
     """faults: of "5-300" each daemon gets a number. ends: the signals that end the daemon, in turn. region: with --region-dir,
     where the daemon has it; KILL then expects a warm start. needs: an option without which the configuration is skipped.
     steady: no fault of the device is armed, so that starts are warm as they should be. measured: and nothing else takes flash
-    objects away, so that they are the same before and after. stops_keep: a clean stop reclaims little of the flash for what
-    memory holds. moves: in each life the flash moves to another file. stale: a violation must be found."""
+    objects away, so that they are the same before and after. moves: in each life the flash moves to another file. instants: where daemons kill themselves; the signals end those that
+    come between. stale: a violation must be found."""
     return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split(), faults=faults, worker=worker.split(),
                 require=require.split(","), region=region, needs=needs, m=m, flash=flash, segment=segment,
-                steady=steady, measured=measured and steady, stops_keep=stops_keep, moves=moves, stale=stale)
+                steady=steady, measured=measured and steady, moves=moves, instants=instants, stale=stale)
 
 
 CONFIGS = [
@@ -59,7 +74,7 @@ CONFIGS = [
            worker="--flush-ms 300", require="flash_hits,segments_written", flash="8m", measured=False),
     config("tags", "narrow tags: most reads meet records of others first", "TERM KILL", FEW_TAGS,
            "index_force_relocation=every:3,store_promote=every:3", m=4, flash="1280k", segment="256k", region=True,
-           stops_keep=False, require=MOVING + ",false_matches,index_moves,flash_promotions"),
+           require=MOVING + ",false_matches,index_moves,flash_promotions"),
     config("faults", "a device that fails now and then", "TERM KILL", faults=DEVICE + PAUSES, region=True, steady=False,
            require="flash_hits,segments_written,flash_read_errors,flash_checksum_errors,flash_write_errors"),
     config("cuckoo", "kill -9 and clean stops in turn, with cuckoo filters", "KILL TERM", "--filter=cuckoo --filter-bits 8 --tag-bits 4",
@@ -70,6 +85,16 @@ CONFIGS = [
            faults=PAUSES, region=True, needs="--journal"),
     config("moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM", "--enable-move", PAUSES,
            region=True, moves=True),
+    config("instants", "daemons that kill themselves in the middle of a change", "KILL TERM", "--flash-object-size 8000",
+           faults=PAUSES, region=True, worker="--lasting", instants=(*WORK, *ATTACH, *RESIZE)),
+    config("instants-faults", "the same while the device fails now and then, and with flush_all", "KILL TERM",
+           faults=DEVICE_ONCE + PAUSES, region=True, steady=False, worker="--flush-ms 300",
+           instants=(SLOT_CLEAR, COMMIT, RECLAIM, CLOSE, FLUSH), require="flash_hits,segments_written"),
+    config("instants-journal", "the same with a journal in place of the region", "KILL TERM", "--journal=sync", needs="--journal",
+           faults=PAUSES, measured=False, instants=(*WORK, TAKE_OVER, JOURNAL, REBUILD)),
+    config("instants-both", "the same with a journal and a region, and with flush_all", "KILL TERM", "--journal=sync",
+           needs="--journal", faults=PAUSES, region=True, measured=False, worker="--flush-ms 300",
+           instants=(SLOT_CLEAR, RECLAIM, FLUSH, ATTACH[0], SAVE, JOURNAL), require="flash_hits,segments_written"),
     config("seeded", "a daemon that forgets to clear slots: the checker must find it", faults="store_slots_kept=every:20",
            stale=True, require="flash_hits"),
 ]

@@ -195,12 +195,18 @@ static bool cleaner_write_if_due(struct store *store)
 	return written;
 }
 
+bool cleaner_gives_up(const struct store *store)
+{
+	return store->config.evict && !store->cleaner->saves;
+}
+
 bool cleaner_write_last(struct store *store)
 {
 	unsigned groups = 0;
 	bool written;
 
 	must(!store->cleaner->background.threaded);
+	store->cleaner->saves = true;
 	cleaner_refill_tokens(store, clk_now_ms(store->clock));
 	if (ids_reserve(store) && cleaner_takes_writes(store) && cleaner_has_tokens(store))
 		groups = gather_choose_groups(store, store->segment_bytes);

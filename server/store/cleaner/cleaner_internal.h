@@ -83,6 +83,7 @@ struct cleaner {
 	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
 	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
 	_Atomic bool writing; /* a segment is on its way */
+	bool saves; /* at the stop: see cleaner_gives_up */
 	_Atomic uint64_t offline_until_ms; /* no write is tried before */
 	_Atomic uint64_t beat_ms; /* when it last went on */
 };
@@ -155,8 +156,11 @@ bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
-   that fill it and the write budget allows it. True: one was written. Waits for the device. */
+   that fill it, a segment is free, and the write budget allows it. True: one was written. Waits for the device. */
 bool cleaner_write_last(struct store *store);
+/* May an object on flash be given up for one in memory? Not under -M. Not at the stop either, because the file of saved
+   objects takes what memory holds: the flash would lose objects and save none. Cleaner. */
+bool cleaner_gives_up(const struct store *store);
 /* Returns the bytes of candidates that are ranked for a segment, where the rule asks at eviction. Any thread. */
 uint64_t cleaner_ranks(const struct store *store);
 /* Returns the bytes of candidates that eviction spares: as many as are ranked while the write budget is used up, and up

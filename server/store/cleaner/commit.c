@@ -56,7 +56,7 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 						   item_clock(item));
 		else
 			moved = fidx_insert(store->index, &object->key, segment, placed->function, item_clock(item),
-					    store->config.evict ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);
+					    cleaner_gives_up(store) ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);
 	}
 	if (moved) {
 		fault_kill(FAULT_killed_in_commit);

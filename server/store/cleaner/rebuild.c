@@ -392,6 +392,7 @@ static bool rebuild_visit(void *context, uint64_t offset, bool is_extent, const 
 		walk->rebuild->skipped++;
 	} else if (insert_record(walk, &key, offset, is_extent, record)) {
 		walk->rebuild->objects++;
+		fault_kill(FAULT_killed_in_rebuild);
 	} else {
 		losses_dead(store, walk->segment->sequence, offset, key.tag);
 		walk->rebuild->skipped++;

@@ -9,10 +9,10 @@
 
 /* ---- on flash -------------------------------------------------------------------------------- */
 
-/* Under -M no object is given up: only a segment without live objects is written anew. */
+/* Where no object is given up, only a segment without live objects is written anew. */
 static bool may_reclaim(const struct store *store, uint32_t segment)
 {
-	return store->config.evict || fidx_segment_slots(store->index, segment) == 0;
+	return cleaner_gives_up(store) || fidx_segment_slots(store->index, segment) == 0;
 }
 
 bool room_on_flash(struct store *store, uint32_t *segment)
@@ -67,7 +67,8 @@ bool room_in_index(struct store *store, struct gathered *gathered)
 	uint32_t oldest;
 
 	while (!tables_choose(store, gathered_slots(store, gathered), &sizing->table))
-		if (!store->config.evict || !seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
+		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest) ||
+		    !reclaim_segment(store, oldest))
 			return false;
 	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
 		gathered_place_anew(store, gathered, sizing->table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stop: candidates that fill segments go to flash by the cleaner's own means, and all other objects into the file,
- * the last used first, until the deadline. No other thread runs any more, and the store serves nothing afterwards, so
+ * The stop: candidates that fill free segments go to flash by the cleaner's own means, and all other objects into the
+ * file, the last used first, until the deadline. No other thread runs any more, and the store serves nothing afterwards, so
  * objects leave their chains for lists by age: that takes no memory.
  *
  * The file leaves room for what is written behind it: the counts, and the state of the flash, which is worth more. When
@@ -61,8 +61,8 @@ static void load_rest(struct store *store, const struct store_end *end)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Half of the time is for the file. A segment that was written here is never reclaimed here for another one: its objects would
-   be lost, while those in DRAM are in the file in any case. */
+/* Half of the time is for the file. No segment with objects is reclaimed for another one (cleaner_gives_up): its objects
+   would be lost, while those in DRAM are in the file in any case. */
 static void save_segments(struct store *store, const struct store_end *end)
 {
 	uint64_t now_us = clk_now_us(store->clock), written = 0;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "server/store/state/journal_internal.h"
@@ -449,12 +450,15 @@ bool journal_step(struct journal *journal)
 		entries = fill_block(journal, &ticket);
 		if (entries == 0 && !late)
 			return false;
+		fault_kill(FAULT_killed_in_journal);
 		error = write_block(journal, last_file(journal), entries);
 	}
-	if (error != 0)
+	if (error != 0) {
 		fail(journal, error);
-	else
+	} else {
+		fault_kill(FAULT_killed_in_journal);
 		publish(journal, ticket);
+	}
 	return true;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fault points: modes, counts, and arming from the environment. */
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fault.h"
@@ -116,7 +119,70 @@ static void the_environment_arms(void **state)
 	assert_true(fault_fires(FAULT_store_promote));
 }
 
+/* Runs the child, and returns what it says on standard error. *status: how it ended. */
+static void watch_child(void (*child)(void), char said[200], int *status)
+{
+	ssize_t length;
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)dup2(ends[1], STDERR_FILENO);
+		close(ends[1]);
+		child();
+		_exit(0);
+	}
+	close(ends[1]);
+	length = read(ends[0], said, 199); /* the line comes in one write */
+	assert_true(length >= 0);
+	said[length] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(pid, status, 0), pid);
+}
+
+static void reach_twice(void)
+{
+	fault_kill(FAULT_killed_in_row);
+	fault_kill(FAULT_killed_in_row);
+}
+
+static void arm_and_reach(void)
+{
+	if (fault_init_from_environment() == FS_OK)
+		reach_twice();
+}
+
+static void a_kill_of_the_environment_says_which_point(void **state)
+{
+	char said[200];
+	int status;
+
+	(void)state;
+	setenv("FLASHIELD_FAULTS", "killed_in_row=after:1", 1);
+	watch_child(arm_and_reach, said, &status);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_string_equal(said, "fault point: killed_in_row kills the process\n");
+	setenv("FLASHIELD_FAULTS", "killed_in_row=after:2", 1);
+	watch_child(arm_and_reach, said, &status);
+	assert_true(WIFEXITED(status));
+	assert_string_equal(said, "");
+	fault_arm(FAULT_killed_in_row, FAULT_ALWAYS, 0);
+	watch_child(reach_twice, said, &status);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_string_equal(said, "");
+}
+
 #else
+
+static void a_kill_of_the_environment_says_which_point(void **state)
+{
+	(void)state;
+	fault_arm(FAULT_killed_in_row, FAULT_ALWAYS, 0);
+	fault_kill(FAULT_killed_in_row); /* compiled out */
+}
 
 static void modes_fire_as_they_say(void **state)
 {
@@ -148,6 +214,7 @@ int main(void)
 		cmocka_unit_test_setup(modes_fire_as_they_say, disarm),
 		cmocka_unit_test_setup(a_call_is_made_whenever_the_point_fires, disarm),
 		cmocka_unit_test_setup(the_environment_arms, disarm),
+		cmocka_unit_test_setup(a_kill_of_the_environment_says_which_point, disarm),
 	};
 
 	return cmocka_run_group_tests_name("fault", tests, NULL, NULL);

@@ -157,6 +157,10 @@ void harness_close(struct harness *h)
 
 void harness_fini(struct harness *h)
 {
+	/* A check has failed in the hook, and left the middle of a write. The close would abort, as gathered items are never
+	   released, before cmocka has printed which check it was. */
+	if (h->in_hook)
+		h->store = NULL;
 	harness_close(h);
 	unlink(h->path);
 	fault_disarm_all();

@@ -244,6 +244,39 @@ static void candidates_that_fill_segments_go_to_flash(void **state)
 	assert_true(status.curr_items > 950); /* a slot can go to another key's object */
 }
 
+/* A full flash: memory goes into the file, so nothing on flash has to go for it. */
+static void a_stop_gives_up_no_object_on_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reclaimed;
+	unsigned on_flash = 0, served = 0;
+	bool was_there[7000];
+	char key[24];
+
+	h->config.flash_bytes = 5 * KIB(64); /* four segments */
+	harness_open(h);
+	for (int n = 0; n < 7000; n++) {
+		key_number(key, n);
+		set_bytes(h, key, 400);
+	}
+	for (int n = 0; n < 6; n++)
+		assert_true(write_one(h));
+	for (int n = 0; n < 7000; n++) {
+		key_number(key, n);
+		was_there[n] = where(h, key) == FLASH; /* not read: a reclaim would drop it */
+		on_flash += was_there[n];
+	}
+	assert_true(on_flash > 300);
+	reclaimed = ctr_sum(CTR_segments_reclaimed);
+	restart(h);
+	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed);
+	for (int n = 0; n < 7000; n++) {
+		key_number(key, n);
+		served += was_there[n] && get(h, key).result == STORE_HIT;
+	}
+	assert_int_equal(served, on_flash);
+}
+
 /* Memory that holds more than the flash: what a stop has written isn't reclaimed for what it would write next. */
 static void a_stop_writes_no_segment_twice(void **state)
 {
@@ -483,6 +516,7 @@ int main(void)
 		IN_DRAM(a_folder_that_is_gone_is_told),
 		WITH_FLASH(both_tiers_come_back),
 		WITH_FLASH(candidates_that_fill_segments_go_to_flash),
+		WITH_FLASH(a_stop_gives_up_no_object_on_flash),
 		WITH_FLASH(a_stop_writes_no_segment_twice),
 		WITH_FLASH(counts_of_keys_come_back),
 		IN_DRAM(what_was_not_loaded_yet_is_saved_again),
