@@ -50,8 +50,8 @@ def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOV
     """faults: of "5-300" each daemon gets a number. ends: the signals that end the daemon, in turn. region: with --region-dir,
     where the daemon has it; KILL then expects a warm start. needs: an option without which the configuration is skipped.
     steady: no fault of the device is armed, so that starts are warm as they should be. measured: and nothing else takes flash
-    objects away, so that they are the same before and after. moves: in each life the flash moves to another file. instants: where daemons kill themselves; the signals end those that
-    come between. stale: a violation must be found."""
+    objects away, so that they are the same before and after. moves: in each life the flash moves to another file. instants: where
+    daemons kill themselves; the signals end those that come between. stale: a violation must be found."""
     return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split(), faults=faults, worker=worker.split(),
                 require=require.split(","), region=region, needs=needs, m=m, flash=flash, segment=segment,
                 steady=steady, measured=measured and steady, moves=moves, instants=instants, stale=stale)
