@@ -7,16 +7,14 @@
 #include "server/store/outlook.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "segments/layout.h"
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/state/attach.h"
 #include "server/store/state/recount.h"
-#include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define MINUTE_US 60000000ull
 #define OBJECTS 20
@@ -71,19 +69,10 @@ static void fill(struct harness *h)
 	set(h, "in memory", "x");
 }
 
-static void run_and_kill(struct harness *h)
+static void open_and_fill(struct harness *h)
 {
-	int status = 0;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		harness_open(h);
-		fill(h);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	harness_open(h);
+	fill(h);
 }
 
 static void leave(struct harness *h, enum left left)
@@ -97,11 +86,10 @@ static void leave(struct harness *h, enum left left)
 	h->config.restart_max_downtime_us = MINUTE_US;
 	h->config.boot_id = "one boot";
 	if (left == KILLED) {
-		run_and_kill(h);
+		run_in_killed_child(h, open_and_fill);
 		return;
 	}
-	harness_open(h);
-	fill(h);
+	open_and_fill(h);
 	(void)store_save_items(h->store, &(struct store_end){ .deadline_us = UINT64_MAX });
 	assert_true(store_save(h->store));
 	harness_close(h);
