@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The recount after a kill, while the index is used: each slot is counted once whatever changes meanwhile, what is not
+ * The recount after a kill or a clean stop, while the index is used: each slot is counted once whatever changes meanwhile, what is not
  * counted yet can be changed like anything else, and nothing that is out of range is ever found.
  */
 #include <pthread.h>
