@@ -439,13 +439,9 @@ mutant("relocation-stays-twice", "After a kill within a relocation the slot is t
        "asan flashindex/test_attach",
        ("flashindex/attach.c", "\t\t\tatomic_store(from, SLOT_EMPTY);\n", "\t\t\t(void)from;\n"))
 
-mutant("attach-of-any-sequence", "A region's segment is opened whatever is in its place on flash.",
+mutant("attach-of-any-sequence", "A region's segment is opened whatever sequence flash has it with.",
        "asan flashindex/test_attach",
        ("flashindex/attach.c", "if (sequence != sequences[s] || table", "if (table"))
-
-mutant("region-of-any-run", "A region is taken whichever run has left it.",
-       "asan server/store/state/test_attach",
-       ("server/store/state/attach.c", "\telse if (!is_of_this_run(kept, info))", "\telse if (info->region_id == 0 && !is_of_this_run(kept, info))"))
 
 mutant("filter-bits-are-lost", "A loaded segment has no filter.",
        "asan flashindex/test_restart",
