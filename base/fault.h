@@ -53,7 +53,7 @@
 	FAULT(net_worker_hangs, "a worker does nothing more until it is told to stop, from the next second on") \
 	FAULT(rebuild_stands, "the rebuild after a crash walks one segment, and no further one") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
-	FAULT(recount_slow, "a step of the recount after a kill counts few slots and takes 1 ms") \
+	FAULT(recount_slow, "a step of the recount after a warm start counts few slots and takes 1 ms") \
 	FAULT(region_commit, "an area of the region gets no further memory") \
 	FAULT(region_full, "the file system of a region has no room for an area") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \

@@ -26,7 +26,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "flashindex/extents_internal.h"
-#include "flashindex/restart_internal.h"
 
 /* ---- judging ----------------------------------------------------------------------------------- */
 
@@ -60,7 +59,6 @@ static int attach_tables(struct fidx *index)
 		result = region_commit(index->region, table_area(t), buckets * sizeof(struct bucket));
 		if (result == FS_OK)
 			table_set(&index->table[t], buckets, (uint32_t)id);
-		atomic_store(&index->table[t].counted, 0);
 	}
 	if (result == FS_OK)
 		tables_publish(index, live);
@@ -83,7 +81,6 @@ static int attach_extent_tables(struct fidx *index)
 		result = region_commit(index->region, area, groups * sizeof(struct extent_group));
 		if (result == FS_OK)
 			extent_store(&index->extents.table[t].groups, groups);
-		extent_store(&index->extents.table[t].counted, 0);
 	}
 	atomic_store(&index->extents.current, atomic_load(&kept->extents_current));
 	return result;

@@ -45,7 +45,7 @@ static inline bool word_is_open(const struct fidx *index, uint64_t word)
 	return word_segment(word) < index->segments && segment_sequence(index, word_segment(word)) != SEGMENT_CLOSED;
 }
 
-/* Does the extent lie within its segment? Of a killed process's extents any bit may be wrong, until they are counted. */
+/* Does the extent lie within its segment? Of an extent that isn't counted yet, any bit may be wrong. */
 static inline bool extent_is_sound(const struct fidx *index, uint64_t word, uint64_t offset)
 {
 	return offset <= index->segment_bytes && word_length(word) <= index->segment_bytes - offset;

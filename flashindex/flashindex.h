@@ -362,19 +362,22 @@ struct fidx_shape {
 FS_MUST_CHECK int fidx_shape_tables(struct fidx *index, const struct fidx_shape *shape, unsigned shapes,
 				    unsigned number[FIDX_TABLES]);
 
-/* Writes filters, tables and extents into a state file. Nothing else uses the index meanwhile. Counts are left out, as
-   fidx_load counts again, and so are known collisions, which are learnt again. */
+/* Writes filters, tables and extents into a state file. Nothing else uses the index meanwhile, and no recount is under way.
+   Counts are left out, as they are counted again, and so are known collisions, which are learnt again. */
 void fidx_save(const struct fidx *index, struct parts_writer *writer);
 /*
- * Fills an index that fidx_create has just made with what fidx_save has written, and counts all slots and extents.
- * sequences[s] is the sequence of segment s, 0: it isn't LIVE. A slot or extent of such a segment is dropped; any other
- * must be in range, and its segment must have had the same sequence. Nothing else uses the index meanwhile. The index may
- * have more segments than the saved one, as long as their numbers take as many bits of a slot.
+ * Fills an index that fidx_create has just made with what fidx_save has written: all bytes are read, and agree with their
+ * checksums. sequences[s] is the sequence of segment s, 0: it isn't LIVE; a segment must have been saved with the same
+ * one. Nothing else uses the index meanwhile. The index may have more segments than the saved one, as long as their numbers
+ * take as many bits of a slot.
+ *
+ * Then the index can be used, and slots and extents are judged and counted by fidx_recount, with all that is said there.
+ * Those of a segment that isn't LIVE are never found, and are dropped, and so is whatever is out of range.
  *
  * FS_OK. FS_EFULL: the saved index has more segments, or their numbers took fewer bits. FS_EINVAL: it has other tag
- * bits, functions or CLOCK mode. FS_ERANGE: one of
- * its tables is larger than this index may have. FS_ECORRUPT: a value is out of its range. FS_ENOMEM, codes of
- * parts_get. After any of these the caller destroys the index and gives its areas of the region back.
+ * bits, functions or CLOCK mode. FS_ERANGE: one of its tables is larger than this index may have. FS_ECORRUPT: a size or
+ * a segment's row is out of its range. FS_ENOMEM, codes of parts_get. After any of these the caller destroys the index and
+ * gives its areas of the region back.
  */
 FS_MUST_CHECK int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_bytes,
 			    struct parts_reader *reader);
@@ -385,16 +388,7 @@ FS_MUST_CHECK int fidx_load(struct fidx *index, const uint64_t *sequences, uint6
  * open if the region has it as open with the same sequence. Nothing in the region is changed. Then, once the region may
  * be written to and before anything else is done with the index, fidx_repair finishes what the process had begun
  * (attach.c has a table of it); killed in the middle, it is begun again by the next attach. Both take some milliseconds,
- * whatever the number of slots.
- *
- * Then the index can be used, and slots and extents are judged and counted by fidx_recount. Until that has returned
- * false:
- *   - lookups, clears, removals, CLOCK and the hand work as ever, and find nothing that is out of range;
- *   - fidx_segment_slots, fidx_segment_live_bytes, fidx_tables and fidx_get_status have what is counted so far: at most
- *     the truth. A zero doesn't mean that there are none;
- *   - nothing that needs the truth, or would bring a left-over slot back, may be called: fidx_insert,
- *     fidx_extent_insert, fidx_segment_open, fidx_segment_close, fidx_sweep, fidx_table_drop, fidx_save.
- *     fidx_extents_reserve does nothing.
+ * whatever the number of slots. Then the index can be used, and slots and extents are judged and counted by fidx_recount.
  *
  * FS_OK. FS_EINVAL: the region's index has other tag bits, functions, CLOCK mode, seed or number of segments.
  * FS_ECORRUPT: head or rows have a value out of its range. FS_ENOMEM. After any of these *out is NULL.
@@ -403,11 +397,20 @@ FS_MUST_CHECK int fidx_attach(struct fidx **out, const struct fidx_config *confi
 			      const uint64_t *sequences, uint64_t segment_bytes);
 void fidx_repair(struct fidx *index);
 
-/* What a recount has dropped: slots and extents of closed segments, which a killed process had left behind; and those
-   with a value out of its range. */
+/* What a recount has dropped: slots and extents of closed segments, which a killed process had left behind, or whose
+   segments were not saved; and those with a value out of its range. */
 struct fidx_recounted {
 	uint64_t emptied, damaged;
 };
+/*
+ * The recount, after fidx_load or fidx_attach. Until fidx_recount has returned false:
+ *   - lookups, clears, removals, CLOCK and the hand work as ever, and find nothing that is out of range;
+ *   - fidx_segment_slots, fidx_segment_live_bytes, fidx_tables and fidx_get_status have what is counted so far: at most
+ *     the truth. A zero doesn't mean that there are none;
+ *   - nothing that needs the truth, or would bring a left-over slot back, may be called: fidx_insert,
+ *     fidx_extent_insert, fidx_segment_open, fidx_segment_close, fidx_sweep, fidx_table_drop, fidx_save.
+ *     fidx_extents_reserve does nothing.
+ */
 /* Goes on with the recount over about so many slots and extents, 1 or more: some 3 ns for each, with a stripe held for
    some 50 us at a time. A resize of the table of extents that a kill has cut off is finished first, in one go. Returns true
    if there is more to do; false: all are counted, and out has the sums, or no recount was under way. The cleaner. */

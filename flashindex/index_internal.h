@@ -278,8 +278,8 @@ void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
 			  int64_t filter_pass);
 
-/* recount.c. Begins a recount of all tables and extents, whose tables are marked as uncounted: fidx_attach, when all
-   segments are open. FS_OK; FS_ENOMEM. */
+/* recount.c. Marks all tables of slots and extents as uncounted, and begins a recount of them: when all segments are open,
+   and before any other thread uses the index. FS_OK; FS_ENOMEM, and nothing has changed. */
 FS_MUST_CHECK int recount_begin(struct fidx *index);
 /* recount.c. Frees what a recount needs, if one is under way. */
 void recount_free(struct fidx *index);

@@ -159,8 +159,8 @@ static enum verdict judge_slot(struct fidx *index, const struct fidx_key *key, c
 	match->way = (uint8_t)found->way;
 	match->place = place_in(key, pair);
 	fill_state(match, slot_state(slot));
-	/* A segment that is bound to another table by now was closed and opened again since the slot was read. Of a killed
-	   process's slots any bit may be wrong, until they are counted. */
+	/* A segment that is bound to another table by now was closed and opened again since the slot was read. Of a slot
+	   that isn't counted yet, any bit may be wrong. */
 	if (match->sequence == SEGMENT_CLOSED || segment_table(index, match->segment) != pair->number ||
 	    match->function >= index->functions)
 		return VERDICT_CLOSED;

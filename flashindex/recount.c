@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The recount after a kill: tables and extents are judged and counted anew while the index is used, a run of buckets at
- * a time, in the order of their numbers.
+ * The recount after a warm start: tables and extents, whether of a killed process's region or of a state file, are
+ * judged and counted anew while the index is used, a run of buckets at a time, in the order of their numbers. No count
+ * is taken on trust.
  *
  *   table   | counted: in the counts of segments and sums | uncounted: in none | -> the boundary (table.counted) moves up
  *
@@ -19,8 +20,8 @@
  *   extent beyond its segment       a lookup passes over it (pair_find); the recount empties it
  *   extent in both tables           a lookup looks in both, a clear empties both; the move is finished first
  *
- * One thread, the cleaner, recounts. It neither inserts nor opens, closes or drops meanwhile. The region has nothing about
- * a recount: the next attach begins another one.
+ * One thread, the cleaner, recounts. It neither inserts nor opens, closes or drops meanwhile. Region and state file have
+ * nothing about a recount: the next attach begins another one, and fidx_save comes after it.
  */
 #include "flashindex/flashindex.h"
 
@@ -29,9 +30,16 @@
 #include "base/error.h"
 #include "base/fault.h"
 #include "flashindex/extents_internal.h"
-#include "flashindex/restart_internal.h"
 
 #define RUN_BUCKETS 1024 /* counted under one hold of a stripe: some 50 us */
+#define TABLE_CLOSED FIDX_TABLES /* slots of a closed segment: they are dropped */
+#define TABLE_UNKNOWN (FIDX_TABLES + 1u) /* there is no such segment */
+
+/* By a slot's segment field: what is known of the segment, and what was counted. */
+struct slot_count {
+	uint32_t slots, ghosts;
+	uint32_t table; /* that its slots lie in; or one of these two */
+};
 
 struct recount {
 	struct slot_count
@@ -173,6 +181,25 @@ static bool group_next(struct fidx *index, uint64_t *slots)
 
 /* ---- begin, go on, end ----------------------------------------------------------------------- */
 
+/* Makes counts of zero, for the segments that are open now. NULL: memory is out. */
+static struct slot_count *counts_create(const struct fidx *index)
+{
+	struct slot_count *count = mem_zalloc(sizeof(*count) << index->layout.segment_bits);
+
+	if (!count)
+		return NULL;
+	for (uint32_t field = 0; field < 1u << index->layout.segment_bits; field++) {
+		uint32_t s = field - 1; /* UINT32_MAX: an empty slot's, which counts as closed */
+
+		if (field > index->segments)
+			count[field].table = TABLE_UNKNOWN;
+		else
+			count[field].table =
+				segment_sequence(index, s) == SEGMENT_CLOSED ? TABLE_CLOSED : segment_table(index, s);
+	}
+	return count;
+}
+
 int recount_begin(struct fidx *index)
 {
 	uint64_t bytes = sizeof(struct recount) + (sizeof(uint32_t) << index->layout.segment_bits);
@@ -186,6 +213,10 @@ int recount_begin(struct fidx *index)
 		return FS_ENOMEM;
 	}
 	index->recount = recount;
+	for (uint32_t left = tables_live(index); left; left &= left - 1)
+		atomic_store(&index->table[__builtin_ctz(left)].counted, 0);
+	for (unsigned t = 0; t < EXTENT_TABLES; t++)
+		extent_store(&index->extents.table[t].counted, 0);
 	atomic_store(&index->extents.present, 1);
 	atomic_store(&index->counting, true);
 	return FS_OK;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The index over a clean end. Tables and extents are written as they lie in memory. When they are read back, each slot
- * and extent is judged and counted again, so that no count is taken on trust, and those of segments that are gone are
- * dropped.
+ * The index over a clean end. Tables and extents are written as they lie in memory, each with a checksum over all of
+ * it. They are read back and compared with their checksums before anything is served. Slots and extents are judged when
+ * they are looked up, and counted by the recount (recount.c) while the index is used; it drops those of segments that
+ * are gone.
  *
  *   PARTS_INDEX -> PARTS_INDEX_SEGMENTS -> PARTS_FILTER for each segment with one -> PARTS_TABLE for each live table
  *   -> PARTS_EXTENTS if there are any
@@ -15,7 +16,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "flashindex/extents_internal.h"
-#include "flashindex/restart_internal.h"
 
 #define FILTER_BYTES_MOST (1ull << 30)
 
@@ -240,103 +240,22 @@ static int load_segments(struct fidx *index, uint32_t segments, const uint64_t *
 	return result;
 }
 
-/* ---- slots ----------------------------------------------------------------------------------- */
-
-struct slot_count *counts_create(const struct fidx *index)
-{
-	struct slot_count *count = mem_zalloc(sizeof(*count) << index->layout.segment_bits);
-
-	if (!count)
-		return NULL;
-	for (uint32_t field = 0; field < 1u << index->layout.segment_bits; field++) {
-		uint32_t s = field - 1; /* UINT32_MAX: an empty slot's, which counts as closed */
-
-		if (field > index->segments)
-			count[field].table = TABLE_UNKNOWN;
-		else
-			count[field].table =
-				segment_sequence(index, s) == SEGMENT_CLOSED ? TABLE_CLOSED : segment_table(index, s);
-	}
-	return count;
-}
-
-/* Judges and counts the slots of a table, and empties those of closed segments. FS_ECORRUPT: one is out of range. */
-static FS_MUST_CHECK int count_slots(struct fidx *index, unsigned t, struct slot_count *counts)
-{
-	const struct slot_layout layout = index->layout;
-	const uint32_t unused = slot_unused_bits(&layout);
-	_Atomic uint32_t *slot = index->table[t].bucket->slot;
-	_Atomic uint32_t *end = slot + table_buckets(&index->table[t]) * FIDX_BUCKET_SLOTS;
-
-	for (; slot < end; slot++) {
-		uint32_t value = slot_load(slot);
-		struct slot_count *count = &counts[value >> layout.segment_shift];
-
-		if (value == SLOT_EMPTY)
-			continue;
-		if (__builtin_expect(count->table != t, 0)) {
-			if (count->table != TABLE_CLOSED)
-				return FS_ECORRUPT;
-			atomic_store_explicit(slot, SLOT_EMPTY, memory_order_relaxed);
-			continue;
-		}
-		if (slot_function(value) >= index->functions || value & unused)
-			return FS_ECORRUPT;
-		count->slots++;
-		count->ghosts += state_is_ghost(slot_state(value));
-	}
-	return FS_OK;
-}
-
-/* Adds the counts to the segments' own and to the sums. */
-static void counts_account(struct fidx *index, const struct slot_count *counts)
-{
-	for (uint32_t s = 0; s < index->segments; s++)
-		if (counts[s + 1].slots)
-			segment_account(index, s, (int)counts[s + 1].slots, (int)counts[s + 1].ghosts);
-}
+/* ---- slots and extents ----------------------------------------------------------------------- */
 
 static int load_tables(struct fidx *index, struct parts_reader *reader)
 {
-	struct slot_count *counts = counts_create(index);
-	int result = counts ? FS_OK : FS_ENOMEM;
+	int result = FS_OK;
 
 	for (uint32_t left = tables_live(index); left && result == FS_OK; left &= left - 1) {
 		unsigned t = (unsigned)__builtin_ctz(left);
 
 		result = parts_take(reader, PARTS_TABLE, t, index->table[t].bucket,
 				    table_buckets(&index->table[t]) * sizeof(struct bucket));
-		if (result == FS_OK)
-			result = count_slots(index, t, counts);
 	}
-	if (result == FS_OK)
-		counts_account(index, counts);
-	mem_free(counts);
 	return result;
 }
 
-/* ---- extents --------------------------------------------------------------------------------- */
-
-/* Judges and counts an entry, or empties one of a closed segment. FS_OK; FS_ECORRUPT. */
-static FS_MUST_CHECK int judge_extent(struct fidx *index, struct extent_group *group, unsigned way,
-				      uint64_t segment_bytes)
-{
-	uint64_t word = extent_load(&group->word[way]), offset = extent_load(&group->offset[way]);
-
-	if (!word_is_empty(word) && word_segment(word) >= index->segments)
-		return FS_ECORRUPT;
-	if (word_is_open(index, word)) {
-		if (offset > segment_bytes || word_length(word) > segment_bytes - offset)
-			return FS_ECORRUPT;
-		extent_account(index, word, 1);
-		return FS_OK;
-	}
-	extent_store(&group->word[way], 0);
-	extent_store(&group->hash[way], 0);
-	return FS_OK;
-}
-
-static int load_extents(struct fidx *index, uint64_t groups, uint64_t segment_bytes, struct parts_reader *reader)
+static int load_extents(struct fidx *index, uint64_t groups, struct parts_reader *reader)
 {
 	struct extent_table *table = &index->extents.table[0];
 	uint64_t bytes = groups * sizeof(struct extent_group);
@@ -350,9 +269,6 @@ static int load_extents(struct fidx *index, uint64_t groups, uint64_t segment_by
 	result = region_commit(index->region, REGION_EXTENTS_0, bytes);
 	if (result == FS_OK)
 		result = parts_take(reader, PARTS_EXTENTS, 0, table->group, bytes);
-	for (uint64_t g = 0; g < groups && result == FS_OK; g++)
-		for (unsigned way = 0; way < EXTENT_WAYS && result == FS_OK; way++)
-			result = judge_extent(index, &table->group[g], way, segment_bytes);
 	if (result == FS_OK) {
 		extent_store(&table->groups, groups);
 		atomic_store(&index->kept->extent_groups[0], groups);
@@ -372,6 +288,9 @@ int fidx_load(struct fidx *index, const uint64_t *sequences, uint64_t segment_by
 	if (result == FS_OK)
 		result = load_tables(index, reader);
 	if (result == FS_OK)
-		result = load_extents(index, saved.extent_groups, segment_bytes, reader);
+		result = load_extents(index, saved.extent_groups, reader);
+	index->segment_bytes = segment_bytes;
+	if (result == FS_OK)
+		result = recount_begin(index);
 	return result;
 }

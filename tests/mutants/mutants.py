@@ -408,7 +408,40 @@ mutant("flush-mark-is-forgotten", "After a warm start objects that were flushed 
 
 mutant("slots-of-gone-segments-stay", "The slots of a segment that was not saved are taken back.",
        "asan flashindex/test_restart",
-       ("flashindex/restart.c", "\t\t\tatomic_store_explicit(slot, SLOT_EMPTY, memory_order_relaxed);\n", ""))
+       ("flashindex/recount.c", "\tatomic_store_explicit(slot, SLOT_EMPTY, memory_order_relaxed);\n", "\t(void)slot;\n"))
+
+mutant("loaded-state-is-uncounted", "What a state file has is never counted.",
+       "asan flashindex/test_restart",
+       ("flashindex/restart.c", "\t\tresult = recount_begin(index);\n", "\t\tresult = FS_OK;\n"))
+
+mutant("uncounted-slots-are-taken-off", "A slot that goes before it is counted is taken off the counts.",
+       "asan flashindex/test_restart",
+       ("flashindex/segment.c", "\tif (__builtin_expect(slot_is_counted(table, at), 1))", "\tif (slot_is_counted(table, at) || slots)"))
+
+mutant("uncounted-function-is-found", "A slot with a function that is not in use is found before it is counted.",
+       "asan flashindex/test_restart",
+       ("flashindex/lookup.c", "\t    match->function >= index->functions)\n", "\t    match->function > SLOT_FUNCTION_MASK)\n"))
+
+mutant("uncounted-table-is-found", "A slot in a table that is not its segment's is found before it is counted.",
+       "asan flashindex/test_recount",
+       ("flashindex/lookup.c", "segment_table(index, match->segment) != pair->number ||", "pair->number >= FIDX_TABLES ||"))
+
+mutant("uncounted-extent-is-found", "An extent that reaches beyond its segment is taken for right.",
+       "asan flashindex/test_restart",
+       ("flashindex/extents_internal.h", "word_length(word) <= index->segment_bytes - offset;", "word_length(word) <= UINT32_MAX;"))
+
+mutant("state-checksum-is-ignored", "The bytes of a state file are taken whatever their checksum.",
+       "asan base/test_parts",
+       ("base/parts.c", "return zeros == 0 && hash64(reader->head.length ? bytes : \"\", reader->head.length, SEED) == reader->head.bytes_checksum",
+        "return zeros == 0"))
+
+mutant("relocation-stays-twice", "After a kill within a relocation the slot is there twice.",
+       "asan flashindex/test_attach",
+       ("flashindex/attach.c", "\t\t\tatomic_store(from, SLOT_EMPTY);\n", "\t\t\t(void)from;\n"))
+
+mutant("attach-of-any-sequence", "A region's segment is opened whatever sequence flash has it with.",
+       "asan flashindex/test_attach",
+       ("flashindex/attach.c", "if (sequence != sequences[s] || table", "if (table"))
 
 mutant("filter-bits-are-lost", "A loaded segment has no filter.",
        "asan flashindex/test_restart",

@@ -31,6 +31,11 @@ def until(condition, what, patience=PATIENCE):
         time.sleep(0.01)
 
 
+def await_counts(client):
+    """Until all slots are counted that a warm start has left to be counted while clients are served."""
+    until(lambda: client.count("index_slots_uncounted") == 0, "the count of slots")
+
+
 # Below the ports that the kernel gives to clients, so that none of them gets in between; a range for each of
 # the processes that pytest-xdist runs side by side.
 PORTS = range(20000, 32000)

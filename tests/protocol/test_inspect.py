@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from helpers import PATIENCE, SEGMENT, Daemon, fill, fill_turn, flashield_command, free_port, on_flash, until
+from helpers import PATIENCE, SEGMENT, Daemon, await_counts, fill, fill_turn, flashield_command, free_port, on_flash, until
 
 INSPECT = pathlib.Path(flashield_command()).with_name("flashield-inspect")
 AREA = 64 << 10
@@ -309,6 +309,7 @@ def test_after_a_warm_start(open_folder):
             report = inspect(path, "--json")
             assert report["superblock"]["first_epoch"] == 1
             live = sum(s["liveness"]["live_at_most"] for s in report["segments"] if s["state"] == "complete")
+            await_counts(client)
             assert live >= client.count("flash_items") > 0
             assert "warm, with objects since start 1" in inspect(path)
             found = inspect(path, "find", key.decode(), "--json")
@@ -362,6 +363,7 @@ def test_state_tells_what_the_start_then_does(open_folder):
     assert contents(open_folder) == before
     with Daemon(options) as daemon, daemon.client() as client:
         assert daemon.stats(b"flash")["flash_start"] == "warm"
+        await_counts(client)
         assert client.count("flash_items") == objects > 0
     file = open_folder / "flash.state"
     file.write_bytes(file.read_bytes()[:-100])
@@ -411,6 +413,7 @@ def test_state_of_a_daemon_that_was_killed(open_folder):
         assert contents(open_folder, regions) == before
         with Daemon(options) as daemon, daemon.client() as client:
             assert daemon.stats(b"flash")["flash_start"] == killed["start"]["flash"]["text"]
+            await_counts(client)
             assert client.count("flash_items") == killed["start"]["flash"]["objects"] > 0
 
 

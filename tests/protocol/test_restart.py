@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from conftest import FLASH
-from helpers import Daemon, fill_turn, flashield_command, free_port, on_flash, put_on_flash, until
+from helpers import Daemon, await_counts, fill_turn, flashield_command, free_port, on_flash, put_on_flash, until
 from metrics import scrape, value as value_of
 
 KEYS = 6000
@@ -53,6 +53,8 @@ def hits(daemon):
 
 
 def slots(daemon):
+    with daemon.client() as client:
+        await_counts(client)
     rows = daemon.stats(b"flash")
     return int(rows["index_slots_used"]) + int(rows["extent_entries_used"])
 
@@ -240,7 +242,7 @@ def test_options_that_make_it_cold(options, start):
 
 def test_the_reason_is_logged_once(options, open_folder):
     log = open_folder / "log"
-    for text in (b"cold: the flash is new", b"warm start, with "):
+    for text in (b"cold: the flash is new", b"warm start from the state file"):
         with open(log, "wb") as stderr, Daemon(options, stderr=stderr) as daemon:
             fill(daemon)
         assert log.read_bytes().count(b"flash: " + text) == 1

@@ -23,8 +23,8 @@ static void recount_tell(struct store *store, const struct fidx_recounted *found
 		return;
 	ctr_add(CTR_flash_objects_dropped, found->damaged);
 	log_error("flash: %" PRIu64
-		  " slots of the region had a value out of its range and were emptied; was it overwritten?",
-		  found->damaged);
+		  " slots of the %s had a value out of its range and were emptied; was it overwritten?",
+		  found->damaged, store->start == STORE_START_ATTACHED ? "region" : "state file");
 }
 
 bool recount_step(struct store *store)

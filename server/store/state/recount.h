@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After a kill the store serves from an index whose slots are not counted yet (flashindex/recount.c). The cleaner counts
- * them, before it writes or reclaims anything: a table's room, whether a segment is empty, and whether a segment's number
+ * After a warm start, by the region or by the state file, the store serves from an index whose slots are not counted yet
+ * (flashindex/recount.c). The cleaner counts them, before it writes or reclaims anything: a table's room, whether a segment is empty, and whether a segment's number
  * may be used again follow from whole counts. Objects that would move to flash stay in DRAM meanwhile, or are evicted, and
  * no object on flash is made a ghost as long as the hot bytes that are counted so far are below the threshold.
  *

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -316,16 +315,14 @@ static FS_MUST_CHECK int reserve_ids(struct store *store)
 
 static void tell_start(const struct store *store)
 {
-	struct fidx_status index;
-
-	fidx_get_status(store->index, &index);
 	if (store->start == STORE_START_ATTACHED)
 		log_notice(
 			"flash: warm start from the region of the last run, attached in %.3f s; its objects are being counted",
 			(double)store->load_us / 1e6);
-	else if (restart_is_warm(store) && store->start != STORE_START_REBUILT)
-		log_notice("flash: warm start, with %" PRIu64 " objects, loaded in %.3f s",
-			   index.used + index.extents_used - index.ghosts, (double)store->load_us / 1e6);
+	else if (store->start == STORE_START_WARM)
+		log_notice(
+			"flash: warm start from the state file, which was loaded in %.3f s; its objects are being counted",
+			(double)store->load_us / 1e6);
 	else if (store->start != STORE_START_NO_STATE_DIR && store->start != STORE_START_OFF)
 		log_notice("flash: %s", store->start_text);
 }

@@ -7,7 +7,10 @@
  *
  *   stop    state file durable -> clean mark durable -> region invalid
  *   start   region judged (attach.h) -> else file judged and read -> else journal judged (losses.h) -> epoch raised and
- *           mark erased, durable -> file removed -> this run's journal begun -> first command
+ *           mark erased, durable -> file removed -> this run's journal begun -> first command -> recount (recount.h)
+ *
+ * All of the file is read, and agrees with its checksums, before the first command: nothing is loaded afterwards that could
+ * undo a change. Each slot is judged when it is looked up, and counted while clients are served.
  *
  * A start changes nothing on flash or in a valid region before it has judged everything. A further source of state is
  * one more call beside attach_load and restart_load in open_index (store.c).

@@ -124,6 +124,19 @@ static inline void open_segment(struct fixture *f, uint32_t segment, uint32_t me
 	fidx_segment_open(f->index, segment, 0, SEQ + segment, mean_bytes, NULL, 0);
 }
 
+/* Counts all that a start has left uncounted, in steps of so many slots; the counts are right behind each of them. */
+static inline struct fidx_recounted count_all(struct fidx *index, uint64_t step)
+{
+	struct fidx_recounted found;
+
+	while (fidx_recount(index, step, &found))
+		assert_true(fidx_verify(index));
+	assert_false(fidx_is_counting(index));
+	assert_int_equal(fidx_uncounted(index), 0);
+	assert_true(fidx_verify(index));
+	return found;
+}
+
 static inline void assert_counts(const struct fidx *index, uint64_t used, uint64_t ghosts, int64_t live, int64_t hot)
 {
 	struct fidx_status s = status_of(index);

@@ -1,59 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index over a kill: a second index attaches to the region of a first one, which is simply not used any more. */
-#include "flashindex/extents_internal.h"
-#include "tests/unit/flashindex/support.h"
-
-#define BUCKETS 60
-#define SEGMENTS 4
-#define KEYS 400
-#define SEGMENT_BYTES (1u << 20)
-
-struct run {
-	struct fixture f;
-	struct fidx_key key[KEYS];
-	uint64_t sequence[SEGMENTS];
-};
-
-static void run_begin(struct run *run)
-{
-	*run = (struct run){ .f = { .config = { .extents_most = 200, .tag_bits = 12, .buckets_most = 200 } } };
-	fixture_open(&run->f, BUCKETS, SEGMENTS);
-	for (uint32_t s = 0; s < SEGMENTS - 1; s++) {
-		open_segment(&run->f, s, 100);
-		run->sequence[s] = SEQ + s;
-	}
-	for (uint32_t k = 0; k < KEYS; k++) {
-		run->key[k] = key_next(&run->f);
-		if (k % 10 == 0)
-			assert_true(fidx_extent_insert(run->f.index, &run->key[k], k % 3, k, 1000, 1));
-		else
-			assert_true(fidx_insert(run->f.index, &run->key[k], k % 3, k % 16, k % 4, FIDX_DROP_COLDEST));
-	}
-}
-
-/* The process's memory is gone; the region stays. */
-static int attach(struct run *run)
-{
-	fidx_destroy(run->f.index);
-	run->f.index = NULL;
-	return fidx_attach(&run->f.index, &run->f.config, run->f.region, run->sequence, SEGMENT_BYTES);
-}
-
-static struct fidx_recounted count_all(struct run *run)
-{
-	struct fidx_recounted found;
-
-	while (fidx_recount(run->f.index, 1, &found))
-		assert_true(fidx_verify(run->f.index)); /* also half-way */
-	assert_true(fidx_verify(run->f.index));
-	return found;
-}
+#include "tests/unit/flashindex/killed.h"
 
 static void attach_and_repair(struct run *run)
 {
-	assert_int_equal(attach(run), FS_OK);
+	assert_int_equal(run_attach(run), FS_OK);
 	fidx_repair(run->f.index);
-	count_all(run);
+	count_all(run->f.index, 1);
 }
 
 static unsigned slots_of_key(struct run *run, const struct fidx_key *key)
@@ -77,7 +30,7 @@ static void test_all_of_it_is_taken(void **state)
 		attach_and_repair(&run);
 		after = status_of(run.f.index);
 		assert_counts(run.f.index, before.used, before.ghosts, before.live_bytes, before.hot_bytes);
-		assert_int_equal(after.extents_used, KEYS / 10);
+		assert_int_equal(after.extents_used, KEYS / EXTENT_EACH);
 	}
 	for (uint32_t k = 0; k < KEYS; k++)
 		found += slots_of_key(&run, &run.key[k]) > 0;
@@ -95,10 +48,10 @@ static void test_an_attach_changes_nothing(void **state)
 	run.sequence[1] = 0;
 	atomic_store(&run.f.index->kept->segment[1].sequence, 0); /* killed behind the close */
 	memcpy(before[0], run.f.index->table[0].bucket, sizeof(before[0]));
-	assert_int_equal(attach(&run), FS_OK);
+	assert_int_equal(run_attach(&run), FS_OK);
 	fidx_repair(run.f.index); /* slots are left to the recount */
 	assert_memory_equal(before[0], run.f.index->table[0].bucket, sizeof(before[0]));
-	assert_true(count_all(&run).emptied > KEYS / 4);
+	assert_true(count_all(run.f.index, 1).emptied > KEYS / 4);
 	assert_memory_not_equal(before[0], run.f.index->table[0].bucket, sizeof(before[0]));
 	for (uint32_t k = 1; k < KEYS; k += 3) { /* those of segment 1 */
 		struct fidx_match match[FIDX_MAX_MATCHES];
@@ -179,22 +132,22 @@ static void test_a_move_of_extents_is_finished(void **state)
 			struct extent_group *from = &index->extents.table[old].group[g];
 			struct extent_group *to = &index->extents.table[1 - old].group[g];
 
-			if (word_is_empty(extent_load(&from->word[way])) || half == KEYS / 20)
+			if (word_is_empty(extent_load(&from->word[way])) || half == KEYS / EXTENT_EACH / 2)
 				continue;
 			extent_store(&to->offset[way], extent_load(&from->offset[way]));
 			extent_store(&to->word[way], extent_load(&from->word[way]));
 			extent_store(&to->hash[way], extent_load(&from->hash[way]));
-			if (++half < KEYS / 20)
+			if (++half < KEYS / EXTENT_EACH / 2)
 				extent_store(&from->word[way], 0);
 		}
 	atomic_store(&index->kept->extent_groups[1 - old], groups);
 	atomic_store(&index->kept->extents_current, 1 - old);
 	attach_and_repair(&run);
 	index = run.f.index;
-	assert_int_equal(status_of(index).extents_used, KEYS / 10);
+	assert_int_equal(status_of(index).extents_used, KEYS / EXTENT_EACH);
 	assert_int_equal(extent_groups(&index->extents.table[old]), 0);
 	assert_int_equal(atomic_load(&index->kept->extent_groups[old]), 0);
-	for (uint32_t k = 0; k < KEYS; k += 10) {
+	for (uint32_t k = 0; k < KEYS; k += EXTENT_EACH) {
 		struct fidx_extent extent;
 
 		assert_true(fidx_extent_find(index, &run.key[k], &extent) && extent.offset == k);
@@ -217,7 +170,7 @@ static void test_extents_that_would_move_to_no_table_are_dropped(void **state)
 	attach_and_repair(&run);
 	assert_int_equal(status_of(run.f.index).extents_used, 0);
 	assert_int_equal(extent_groups(&run.f.index->extents.table[old]), 0);
-	for (uint32_t k = 0; k < KEYS; k += 10) {
+	for (uint32_t k = 0; k < KEYS; k += EXTENT_EACH) {
 		struct fidx_extent extent;
 
 		assert_false(fidx_extent_find(run.f.index, &run.key[k], &extent));
@@ -274,7 +227,7 @@ static void test_wrong_heads_and_options_are_refused(void **state)
 			atomic_store(&kept->extent_groups[0], 1ull << 40);
 		else
 			run.sequence[2]++;
-		assert_int_equal(attach(&run), field < 3 ? FS_EINVAL : FS_ECORRUPT);
+		assert_int_equal(run_attach(&run), field < 3 ? FS_EINVAL : FS_ECORRUPT);
 		assert_null(run.f.index);
 		run.f.config = config;
 	}

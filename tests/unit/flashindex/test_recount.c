@@ -1,77 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The recount after a kill, while the index is used: each slot is counted once whatever changes meanwhile, what is not
+ * The recount after a kill or a clean stop, while the index is used: each slot is counted once whatever changes meanwhile, what is not
  * counted yet can be changed like anything else, and nothing that is out of range is ever found.
  */
-#include "tests/unit/flashindex/support.h"
-
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "base/lock.h"
-#include "flashindex/extents_internal.h"
+#include "tests/unit/flashindex/killed.h"
 
-#define BUCKETS 90
-#define SEGMENTS 4
-#define KEYS 900
-#define SEGMENT_BYTES (1u << 20)
-#define EXTENT_EACH 10 /* each tenth key has an extent */
-
-struct run {
-	struct fixture f;
-	struct fidx_key key[KEYS];
-	uint64_t sequence[SEGMENTS];
-};
-
-static void run_begin_with(struct run *run, unsigned functions)
-{
-	*run = (struct run){
-		.f = { .config = { .extents_most = 200, .tag_bits = 12, .buckets_most = 200, .functions = functions } }
-	};
-	fixture_open(&run->f, BUCKETS, SEGMENTS);
-	for (uint32_t s = 0; s < SEGMENTS - 1; s++) {
-		open_segment(&run->f, s, 100);
-		run->sequence[s] = SEQ + s;
-	}
-	for (uint32_t k = 0; k < KEYS; k++) {
-		run->key[k] = key_next(&run->f);
-		if (k % EXTENT_EACH == 0)
-			assert_true(fidx_extent_insert(run->f.index, &run->key[k], k % 3, k, 1000, 1));
-		else
-			assert_true(fidx_insert(run->f.index, &run->key[k], k % 3, k % functions, k % 4,
-						FIDX_DROP_COLDEST));
-	}
-}
-
-static void run_begin(struct run *run)
-{
-	run_begin_with(run, 16);
-}
-
-/* The process's memory is gone; the region stays. */
 static void attach(struct run *run)
 {
-	fidx_destroy(run->f.index);
-	run->f.index = NULL;
-	assert_int_equal(fidx_attach(&run->f.index, &run->f.config, run->f.region, run->sequence, SEGMENT_BYTES),
-			 FS_OK);
+	assert_int_equal(run_attach(run), FS_OK);
 	fidx_repair(run->f.index);
 	assert_true(fidx_is_counting(run->f.index));
 	for (uint32_t k = 0; k < KEYS; k++) /* keys are of one process */
 		fidx_key_of(run->f.index, run->key[k].hash, &run->key[k]);
-}
-
-static struct fidx_recounted count_all(struct run *run)
-{
-	struct fidx_recounted found;
-
-	while (fidx_recount(run->f.index, 100, &found))
-		;
-	assert_false(fidx_is_counting(run->f.index));
-	assert_int_equal(fidx_uncounted(run->f.index), 0);
-	assert_true(fidx_verify(run->f.index));
-	return found;
 }
 
 static bool is_there(struct run *run, uint32_t k)
@@ -134,7 +79,7 @@ static void test_the_table_of_extents_does_not_shrink_meanwhile(void **state)
 	attach(&run);
 	assert_int_equal(fidx_extents_reserve(run.f.index, 0), FS_OK);
 	assert_int_equal(extents_ways(run.f.index), ways);
-	count_all(&run);
+	count_all(run.f.index, 100);
 	fixture_close(&run.f);
 }
 
@@ -199,7 +144,7 @@ static void test_changes_half_way_count_once(void **state)
 				assert_true(fidx_verify(run.f.index));
 			}
 		}
-		found = count_all(&run);
+		found = count_all(run.f.index, 100);
 		assert_int_equal(found.emptied + found.damaged, 0);
 		for (uint32_t k = 0; k < KEYS; k++)
 			if (gone[k])
@@ -225,13 +170,13 @@ static void test_what_is_cleared_before_it_is_counted_stays_away(void **state)
 		assert_true(fidx_clear(run.f.index, &run.key[k]) > 0 || !is_there(&run, k));
 		assert_false(is_there(&run, k));
 	}
-	count_all(&run);
+	count_all(run.f.index, 100);
 	for (uint32_t k = 0; k < KEYS; k += 2)
 		assert_false(is_there(&run, k));
 	attach(&run);
 	for (uint32_t k = 0; k < KEYS; k += 2)
 		assert_false(is_there(&run, k));
-	count_all(&run);
+	count_all(run.f.index, 100);
 	fixture_close(&run.f);
 }
 
@@ -263,7 +208,7 @@ static void test_extents_in_both_tables(void **state)
 		assert_true(fidx_clear(index, &run.key[k]) >= 2);
 		assert_false(fidx_extent_find(index, &run.key[k], &extent));
 	}
-	count_all(&run);
+	count_all(run.f.index, 100);
 	assert_int_equal(status_of(index).extents_used, KEYS / EXTENT_EACH / 2);
 	for (uint32_t k = 0; k < KEYS; k += EXTENT_EACH)
 		assert_int_equal(fidx_extent_find(index, &run.key[k], &extent), k % (2 * EXTENT_EACH) != 0);
@@ -333,7 +278,7 @@ static void a_wrong_slot(enum wrong wrong)
 	if (wrong != UNUSED_BITS) /* it matches, and its record tells */
 		assert_false(is_there(&run, k));
 	fidx_hand(run.f.index, 3000, 1000, &visited);
-	found = count_all(&run);
+	found = count_all(run.f.index, 100);
 	if (wrong == CLOSED_SEGMENT || wrong == NO_NAME)
 		assert_true(found.emptied == 1 && found.damaged == 0);
 	else
@@ -370,7 +315,7 @@ static void a_wrong_extent(uint64_t word, uint64_t offset, bool damaged)
 	attach(&run);
 	assert_false(is_there(&run, k));
 	fidx_clear(run.f.index, &run.key[k]);
-	found = count_all(&run);
+	found = count_all(run.f.index, 100);
 	assert_int_equal(found.damaged, damaged);
 	assert_int_equal(found.emptied, !damaged);
 	assert_int_equal(status_of(run.f.index).extents_used, KEYS / EXTENT_EACH - 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The index over a clean end: each slot and extent is found again and counted, none that is out of range is taken. */
+/*
+ * The index over a clean end: each slot and extent is found at once and counted later, none that is out of range is ever
+ * found, and a file that isn't whole is refused.
+ */
 #include "tests/unit/flashindex/support.h"
 
 #include <unistd.h>
@@ -127,6 +130,13 @@ static int load_into_other(const uint64_t *sequences)
 	return result;
 }
 
+/* Loads, and counts what is there. */
+static void load_counted(struct fixture *f, const uint64_t *sequences)
+{
+	assert_int_equal(load(f, sequences), FS_OK);
+	assert_int_equal(count_all(f->index, 100).damaged, 0);
+}
+
 /* ---- what comes back ------------------------------------------------------------------------- */
 
 static unsigned found_in(const struct run *run, struct fidx *index, unsigned k)
@@ -142,7 +152,19 @@ static unsigned found_in(const struct run *run, struct fidx *index, unsigned k)
 	return own;
 }
 
-static void all_is_found_and_counted_again(void **state)
+static void assert_all_found(struct run *run, struct fidx *index)
+{
+	struct fidx_extent extent;
+
+	for (unsigned k = 0; k < KEYS; k++)
+		assert_int_equal(found_in(run, index, k), 1);
+	for (unsigned k = 0; k < EXTENTS; k++) {
+		assert_true(fidx_extent_find(index, &run->large[k], &extent));
+		assert_int_equal(extent.offset, 1000 * k);
+	}
+}
+
+static void all_is_found_at_once_and_counted_later(void **state)
 {
 	struct run *run = *state;
 	struct fidx_status before = status_of(run->f.index), after;
@@ -152,7 +174,11 @@ static void all_is_found_and_counted_again(void **state)
 	save(run);
 	open_other(&other, 0, 16);
 	assert_int_equal(load(&other, run->sequence), FS_OK);
-	assert_true(fidx_verify(other.index));
+	after = status_of(other.index);
+	assert_int_equal(after.used + after.ghosts + after.extents_used, 0);
+	assert_int_equal(after.uncounted, after.slots + after.extents);
+	assert_all_found(run, other.index);
+	assert_int_equal(count_all(other.index, 100).emptied, 0);
 	after = status_of(other.index);
 	assert_int_equal(after.tables, before.tables);
 	assert_int_equal(after.slots, before.slots);
@@ -162,31 +188,59 @@ static void all_is_found_and_counted_again(void **state)
 	assert_int_equal(after.hot_bytes, before.hot_bytes);
 	assert_int_equal(after.extents_used, before.extents_used);
 	assert_int_equal(after.filter_bytes, before.filter_bytes);
-	for (unsigned k = 0; k < KEYS; k++)
-		assert_int_equal(found_in(run, other.index, k), 1);
-	for (unsigned k = 0; k < EXTENTS; k++) {
-		struct fidx_extent extent;
-
-		assert_true(fidx_extent_find(other.index, &run->large[k], &extent));
-		assert_int_equal(extent.offset, 1000 * k);
-	}
+	assert_true(after.filter_false_positive == before.filter_false_positive);
+	assert_all_found(run, other.index);
 	assert_int_equal(fidx_table_add(other.index, 4, &table), FS_OK);
 	assert_int_equal(fidx_table_id(other.index, table), 2); /* no id comes twice */
+	fixture_close(&other);
+}
+
+/* A change comes before its slot is counted, or behind: it is never undone, and counts once. */
+static void what_is_cleared_meanwhile_stays_away(void **state)
+{
+	struct run *run = *state;
+	struct fidx_extent extent;
+	struct fixture other;
+	struct fidx_recounted found;
+	unsigned k = 0;
+
+	save(run);
+	open_other(&other, 0, 16);
+	assert_int_equal(load(&other, run->sequence), FS_OK);
+	do {
+		struct fidx_key key;
+
+		fidx_key_of(other.index, run->key[k % KEYS].hash, &key);
+		fidx_clear(other.index, &key);
+		assert_int_equal(found_in(run, other.index, k % KEYS), 0);
+		fidx_clear(other.index, &run->large[k % EXTENTS]);
+		k++;
+	} while (fidx_recount(other.index, 1, &found));
+	assert_true(k > EXTENTS && found.emptied + found.damaged == 0);
+	assert_true(fidx_verify(other.index));
+	for (unsigned n = 0; n < k && n < KEYS; n++)
+		assert_int_equal(found_in(run, other.index, n), 0);
+	for (unsigned n = 0; n < EXTENTS; n++)
+		assert_false(fidx_extent_find(other.index, &run->large[n], &extent));
+	assert_int_equal(status_of(other.index).extents_used, 0);
 	fixture_close(&other);
 }
 
 static void slots_of_a_segment_that_is_gone_are_dropped(void **state)
 {
 	struct run *run = *state;
+	struct fidx_extent extent;
 	struct fixture other;
 
 	save(run);
 	run->sequence[1] = run->sequence[3] = run->sequence[4] = 0;
 	open_other(&other, 0, 16);
 	assert_int_equal(load(&other, run->sequence), FS_OK);
-	assert_true(fidx_verify(other.index));
 	for (unsigned k = 0; k < KEYS; k++)
 		assert_int_equal(found_in(run, other.index, k), k % 4 == 0 || k % 4 == 2);
+	for (unsigned k = 0; k < EXTENTS; k++)
+		assert_false(fidx_extent_find(other.index, &run->large[k], &extent));
+	assert_int_equal(count_all(other.index, 100).emptied, KEYS / 2 + EXTENTS);
 	assert_int_equal(status_of(other.index).used, KEYS / 2);
 	assert_int_equal(status_of(other.index).extents_used, 0);
 	assert_int_equal(status_of(other.index).filter_bytes, 0);
@@ -208,8 +262,7 @@ static void the_first_table_need_not_be_live(void **state)
 	fidx_table_drop(run->f.index, 0);
 	save(run);
 	open_other(&other, 0, 16);
-	assert_int_equal(load(&other, run->sequence), FS_OK);
-	assert_true(fidx_verify(other.index));
+	load_counted(&other, run->sequence);
 	assert_int_equal(status_of(other.index).tables, 1);
 	assert_int_equal(status_of(other.index).used, KEYS / 2);
 	fixture_close(&other);
@@ -256,8 +309,7 @@ static void an_index_of_more_segments_takes_it(void **state)
 	other.config.segments = SEGMENTS + 1;
 	other.config.seed = test_seed();
 	assert_int_equal(fixture_try(&other), FS_OK);
-	assert_int_equal(load(&other, run->sequence), FS_OK);
-	assert_true(fidx_verify(other.index));
+	load_counted(&other, run->sequence);
 	assert_int_equal(status_of(other.index).used, used);
 	fixture_close(&other);
 }
@@ -288,8 +340,31 @@ static void other_sequences_are_refused(void **state)
 	assert_int_equal(load_into_other(run->sequence), FS_OK);
 }
 
+/* ---- what is out of range, behind a right checksum --------------------------------------------- */
+
+/* Loads what was saved, and counts: what the recount has dropped. */
+static struct fidx_recounted dropped_by_other(const uint64_t *sequences)
+{
+	struct fidx_recounted found;
+	struct fixture other;
+
+	open_other(&other, 0, 16);
+	assert_int_equal(load(&other, sequences), FS_OK);
+	found = count_all(other.index, 100);
+	fixture_close(&other);
+	return found;
+}
+
+#define assert_dropped(found, were_emptied, were_damaged) \
+	do { \
+		struct fidx_recounted dropped = found; \
+\
+		assert_int_equal(dropped.emptied, were_emptied); \
+		assert_int_equal(dropped.damaged, were_damaged); \
+	} while (0)
+
 /* Writes another slot over one of table 0, saves, and puts it back. */
-static int load_with_slot(struct run *run, uint32_t wrong)
+static struct fidx_recounted load_with_slot(struct run *run, uint32_t wrong)
 {
 	struct fidx *index = run->f.index;
 	_Atomic uint32_t *slot = NULL;
@@ -301,28 +376,29 @@ static int load_with_slot(struct run *run, uint32_t wrong)
 	atomic_store(slot, wrong);
 	save(run);
 	atomic_store(slot, right);
-	return load_into_other(run->sequence);
+	return dropped_by_other(run->sequence);
 }
 
-static void a_slot_out_of_range_is_refused(void **state)
+static void a_slot_out_of_range_goes(void **state)
 {
 	struct run *run = *state;
 	const struct slot_layout *layout = &run->f.index->layout;
 
-	assert_int_equal(load_with_slot(run, slot_name(layout, 0, 3, 2)), FS_OK);
-	assert_int_equal(load_with_slot(run, slot_name(layout, SEGMENTS, 3, 2)), FS_ECORRUPT);
-	assert_int_equal(load_with_slot(run, slot_name(layout, 2, 3, 2)), FS_ECORRUPT); /* of the other table */
-	assert_int_equal(load_with_slot(run, slot_name(layout, 5, 3, 2)), FS_OK); /* closed: dropped */
-	assert_int_equal(load_with_slot(run, 5), FS_OK); /* empty, whatever its other bits */
+	assert_dropped(load_with_slot(run, slot_name(layout, 0, 3, 2)), 0, 0);
+	assert_dropped(load_with_slot(run, slot_name(layout, SEGMENTS, 3, 2)), 0, 1);
+	assert_dropped(load_with_slot(run, slot_name(layout, 2, 3, 2)), 0, 1); /* of the other table */
+	assert_dropped(load_with_slot(run, slot_name(layout, 5, 3, 2)), 1, 0); /* closed */
+	assert_dropped(load_with_slot(run, 5), 1, 0); /* empty, whatever its other bits */
 }
 
-static void a_function_that_is_not_in_use_is_refused(void **state)
+static void a_function_that_is_not_in_use_is_never_found_and_goes(void **state)
 {
-	struct run *run = *state;
 	struct fixture few = new_index(0, 8), other;
+	struct run *run = *state;
 	uint64_t sequence[SEGMENTS] = { SEQ };
-	struct fidx_key key;
+	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct parts_writer *writer;
+	struct fidx_key key;
 
 	fixture_open(&few, BUCKETS, SEGMENTS);
 	open_segment(&few, 0, MEAN);
@@ -338,19 +414,25 @@ static void a_function_that_is_not_in_use_is_refused(void **state)
 	fidx_save(few.index, writer);
 	assert_int_equal(parts_finish(writer), FS_OK);
 	open_other(&other, 0, 8);
-	assert_int_equal(load(&other, sequence), FS_ECORRUPT);
-	close_other(&other);
+	assert_int_equal(load(&other, sequence), FS_OK);
+	fidx_key_of(other.index, key.hash, &key);
+	assert_int_equal(fidx_lookup(other.index, &key, match), 0);
+	assert_dropped(count_all(other.index, 100), 0, 1);
+	fixture_close(&other);
 	close_other(&few);
 	(void)run;
 }
 
-static int load_with_extent(struct run *run, uint64_t offset, uint64_t word)
+static struct fidx_recounted load_with_extent(struct run *run, uint64_t offset, uint64_t word)
 {
 	struct extents *extents = &run->f.index->extents;
 	struct extent_table *table = &extents->table[atomic_load(&extents->current)];
 	struct extent_group *group = table->group;
 	uint64_t right_word, right_offset;
-	unsigned way = 0;
+	struct fidx_recounted found;
+	struct fidx_extent extent;
+	struct fixture other;
+	unsigned way = 0, there = 0;
 
 	while (word_is_empty(extent_load(&group->word[way])))
 		if (++way == EXTENT_WAYS) {
@@ -364,18 +446,25 @@ static int load_with_extent(struct run *run, uint64_t offset, uint64_t word)
 	save(run);
 	extent_store(&group->word[way], right_word);
 	extent_store(&group->offset[way], right_offset);
-	return load_into_other(run->sequence);
+	open_other(&other, 0, 16);
+	assert_int_equal(load(&other, run->sequence), FS_OK);
+	for (unsigned k = 0; k < EXTENTS; k++)
+		there += fidx_extent_find(other.index, &run->large[k], &extent);
+	found = count_all(other.index, 100);
+	assert_int_equal(there, EXTENTS - found.emptied - found.damaged);
+	fixture_close(&other);
+	return found;
 }
 
-static void an_extent_out_of_range_is_refused(void **state)
+static void an_extent_out_of_range_is_never_found_and_goes(void **state)
 {
 	struct run *run = *state;
 
-	assert_int_equal(load_with_extent(run, SEGMENT_BYTES - 10, word_of(4, 10, 0)), FS_OK);
-	assert_int_equal(load_with_extent(run, SEGMENT_BYTES - 10, word_of(4, 11, 0)), FS_ECORRUPT);
-	assert_int_equal(load_with_extent(run, UINT64_MAX, word_of(4, 11, 0)), FS_ECORRUPT);
-	assert_int_equal(load_with_extent(run, 0, word_of(SEGMENTS, 11, 0)), FS_ECORRUPT);
-	assert_int_equal(load_with_extent(run, 0, word_of(5, 11, 0)), FS_OK); /* closed: dropped */
+	assert_dropped(load_with_extent(run, SEGMENT_BYTES - 10, word_of(4, 10, 0)), 0, 0);
+	assert_dropped(load_with_extent(run, SEGMENT_BYTES - 10, word_of(4, 11, 0)), 0, 1);
+	assert_dropped(load_with_extent(run, UINT64_MAX, word_of(4, 11, 0)), 0, 1);
+	assert_dropped(load_with_extent(run, 0, word_of(SEGMENTS, 11, 0)), 0, 1);
+	assert_dropped(load_with_extent(run, 0, word_of(5, 11, 0)), 1, 0); /* closed */
 }
 
 static void a_broken_filter_is_none(void **state)
@@ -389,7 +478,7 @@ static void a_broken_filter_is_none(void **state)
 	save(run);
 	trailer[0] ^= 1;
 	open_other(&other, 0, 16);
-	assert_int_equal(load(&other, run->sequence), FS_OK);
+	load_counted(&other, run->sequence);
 	assert_int_equal(status_of(other.index).filter_bytes, 0);
 	assert_int_equal(found_in(run, other.index, 3), 1);
 	fixture_close(&other);
@@ -399,12 +488,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(all_is_found_and_counted_again),    TEST(slots_of_a_segment_that_is_gone_are_dropped),
-		TEST(the_first_table_need_not_be_live),  TEST(another_layout_of_slots_is_refused),
-		TEST(the_first_table_need_not_be_live),  TEST(an_index_of_more_segments_takes_it),
-		TEST(too_large_a_table_is_refused),      TEST(other_sequences_are_refused),
-		TEST(a_slot_out_of_range_is_refused),    TEST(a_function_that_is_not_in_use_is_refused),
-		TEST(an_extent_out_of_range_is_refused), TEST(a_broken_filter_is_none),
+		TEST(all_is_found_at_once_and_counted_later),
+		TEST(what_is_cleared_meanwhile_stays_away),
+		TEST(slots_of_a_segment_that_is_gone_are_dropped),
+		TEST(the_first_table_need_not_be_live),
+		TEST(an_index_of_more_segments_takes_it),
+		TEST(another_layout_of_slots_is_refused),
+		TEST(too_large_a_table_is_refused),
+		TEST(other_sequences_are_refused),
+		TEST(a_slot_out_of_range_goes),
+		TEST(a_function_that_is_not_in_use_is_never_found_and_goes),
+		TEST(an_extent_out_of_range_is_never_found_and_goes),
+		TEST(a_broken_filter_is_none),
 	};
 
 	return cmocka_run_group_tests_name("restart of the index", tests, NULL, NULL);

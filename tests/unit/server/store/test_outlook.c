@@ -8,9 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "segments/layout.h"
@@ -19,7 +17,7 @@
 #include "server/store/state/instance.h"
 #include "server/store/state/losses.h"
 #include "server/store/state/recount.h"
-#include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define MINUTE_US 60000000ull
 #define OBJECTS 20
@@ -105,25 +103,16 @@ static void fill(struct harness *h)
 	set(h, "in memory", "x");
 }
 
-static void run_and_kill(struct harness *h)
+static void open_and_fill(struct harness *h)
 {
-	int status = 0;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		harness_open(h);
-		fill(h);
-		while (h->store->losses && losses_step(h->store->losses))
-			;
-		if (h->store->losses) { /* a further block */
-			(void)run(h, STORE_DELETE, "object-0");
-			(void)losses_step(h->store->losses);
-		}
-		raise(SIGKILL);
+	harness_open(h);
+	fill(h);
+	while (h->store->losses && losses_step(h->store->losses))
+		;
+	if (h->store->losses) { /* a further block */
+		(void)run(h, STORE_DELETE, "object-0");
+		(void)losses_step(h->store->losses);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static void leave(struct harness *h, enum left left)
@@ -141,11 +130,10 @@ static void leave(struct harness *h, enum left left)
 	h->config.restart_max_downtime_us = MINUTE_US;
 	h->config.boot_id = "one boot";
 	if (left != STOPPED) {
-		run_and_kill(h);
+		run_in_killed_child(h, open_and_fill);
 		return;
 	}
-	harness_open(h);
-	fill(h);
+	open_and_fill(h);
 	(void)store_save_items(h->store, &(struct store_end){ .deadline_us = UINT64_MAX });
 	assert_true(store_save(h->store));
 	harness_close(h);

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "server/store/state/recount.h"
 #include "tests/unit/server/store/asking.h"
 
 #define OBJECTS 60
@@ -237,6 +238,7 @@ static void candidates_that_fill_segments_go_to_flash(void **state)
 	store_get_status(h->store, &status);
 	live = status.segments.live;
 	restart(h);
+	recount_finish(h->store);
 	store_get_status(h->store, &status);
 	assert_true(status.segments.live > live);
 	assert_true(status.dram_items > 0); /* what fills no segment */

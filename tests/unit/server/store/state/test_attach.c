@@ -6,14 +6,12 @@
 #include "server/store/state/attach.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server/store/state/recount.h"
-#include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define MINUTE_US 60000000ull
 #define OBJECTS 40
@@ -60,21 +58,6 @@ static int teardown_folder(void **state)
 }
 
 /* ---- kill and start -------------------------------------------------------------------------- */
-
-/* Runs the work in a child, which is killed when the work returns, if not before. */
-static void run_and_kill(struct harness *h, void (*work)(struct harness *h))
-{
-	int status = 0;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		work(h);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
 
 static enum store_start start_again(struct harness *h)
 {
@@ -152,12 +135,12 @@ static void what_lay_on_flash_is_served_after_a_kill(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	for (int turn = 0; turn < 3; turn++) {
 		assert_start(h, ATTACHED);
 		assert_filled(h);
 		harness_close(h); /* no orderly end either: nothing is saved */
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 	}
 }
 
@@ -172,9 +155,9 @@ static void the_flash_turns_on(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	for (int turn = 0; turn < 3; turn++) {
-		run_and_kill(h, write_over);
+		run_in_killed_child(h, write_over);
 		assert_start(h, ATTACHED);
 		assert_value(h, "key", "value");
 		set_on_flash(h, "key", "later");
@@ -201,7 +184,7 @@ static void tables_and_extents_come_back(void **state)
 	struct harness *h = *state;
 	struct fidx_table tables[FIDX_TABLES];
 
-	run_and_kill(h, with_large_ones);
+	run_in_killed_child(h, with_large_ones);
 	assert_start(h, ATTACHED);
 	fidx_tables(h->store->index, tables);
 	assert_true(tables[0].live && tables[1].live && tables[0].id != tables[1].id);
@@ -232,7 +215,7 @@ static void what_was_changed_before_the_kill_does_not_come_back(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, change_all);
+	run_in_killed_child(h, change_all);
 	assert_start(h, ATTACHED);
 	assert_missing(h, "set");
 	assert_missing(h, "deleted");
@@ -255,7 +238,7 @@ static void flushes_hold(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, flush_and_set);
+	run_in_killed_child(h, flush_and_set);
 	seconds_pass(h, 20);
 	assert_start(h, ATTACHED);
 	assert_missing(h, "old");
@@ -273,7 +256,7 @@ static void ids_never_repeat(void **state)
 	struct harness *h = *state;
 	uint64_t before;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	assert_start(h, ATTACHED);
 	before = get(h, "object-0").cas;
 	for (int n = 1; n < OBJECTS; n++) {
@@ -382,7 +365,7 @@ static void kill_at(struct harness *h, enum fault_point point, uint64_t after, c
 		if (point == FAULT_killed_in_relocation)
 			fault_arm(FAULT_index_force_relocation, FAULT_ALWAYS, 0);
 		fault_arm(point, FAULT_AFTER, after);
-		run_and_kill(h, storm);
+		run_in_killed_child(h, storm);
 		assert_true(told->version < 4000u * (unsigned)(turn + 1)); /* the point was reached */
 		fault_disarm_all();
 		assert_start(h, ATTACHED);
@@ -445,7 +428,7 @@ static void a_kill_in_table(void **state)
 	if (!HAVE_FAULTS)
 		skip();
 	for (unsigned n = 0; n < 2; n++) {
-		run_and_kill(h, work[n]);
+		run_in_killed_child(h, work[n]);
 		assert_start(h, ATTACHED);
 		fidx_tables(h->store->index, tables);
 		assert_true(tables[0].live && !tables[1].live && !tables[2].live);
@@ -507,7 +490,7 @@ static void a_kill_in_extent_move(void **state)
 	for (extents_moved = 0; extents_moved < EXTENTS; extents_moved++) {
 		unlink(region_path);
 		unlink(h->path);
-		run_and_kill(h, die_in_extent_move);
+		run_in_killed_child(h, die_in_extent_move);
 		assert_start(h, ATTACHED);
 		recount_finish(h->store);
 		store_get_status(h->store, &status);
@@ -537,7 +520,7 @@ static void a_delete_before_the_move_is_finished_holds(void **state)
 		skip();
 	h->config.evict = false;
 	extents_moved = EXTENTS / 2;
-	run_and_kill(h, die_in_extent_move);
+	run_in_killed_child(h, die_in_extent_move);
 	harness_open(h);
 	assert_int_equal(h->store->start, STORE_START_ATTACHED);
 	for (int n = 0; n < EXTENTS; n++) {
@@ -559,12 +542,12 @@ static void killed_in_the_take_over(void **state)
 
 	if (!HAVE_FAULTS)
 		skip();
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	for (uint64_t pair = 0; pair < 5 * 5; pair++) { /* two in a row */
 		fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, pair / 5);
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 		fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, pair % 5);
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 		fault_disarm_all();
 		assert_start(h, ATTACHED);
 		assert_filled(h);
@@ -691,7 +674,7 @@ static void killed_in_the_stop_and_in_a_start_from_the_state_file(void **state)
 		skip();
 	h->config.state_dir = state_folder;
 	fault_arm(FAULT_killed_in_save, FAULT_ALWAYS, 0);
-	run_and_kill(h, save);
+	run_in_killed_child(h, save);
 	fault_disarm_all();
 	assert_start(h, ATTACHED);
 	assert_filled(h);
@@ -699,7 +682,7 @@ static void killed_in_the_stop_and_in_a_start_from_the_state_file(void **state)
 		assert_true(store_save(h->store));
 		harness_close(h);
 		fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, step);
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 		fault_disarm_all();
 		assert_string_equal(store_start_word(start_again(h)), step < 2 ? "warm" : "attached");
 		assert_filled(h);
@@ -714,31 +697,31 @@ static void pairings_that_do_not_fit_start_cold(void **state)
 	struct store_config config = h->config;
 
 	assert_cold(h, NEW);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.boot_id = "another boot";
 	assert_cold(h, BOOT);
 	h->config = config;
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	seconds_pass(h, 61);
 	assert_cold(h, DOWNTIME);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.tag_bits = 10;
 	assert_cold(h, OPTIONS);
 	h->config = config;
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.functions = 8;
 	assert_cold(h, LAYOUT);
 	h->config = config;
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	unlink(region_path);
 	assert_cold(h, REGION_NONE);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	atomic_fetch_sub(&h->clk.scripted_us, 1000000);
 	assert_cold(h, CLOCK);
 	atomic_fetch_add(&h->clk.scripted_us, 1000000);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	unlink(h->path);
-	run_and_kill(h, only_open); /* another flash */
+	run_in_killed_child(h, only_open); /* another flash */
 	assert_start(h, ATTACHED);
 	harness_close(h);
 }
@@ -747,10 +730,10 @@ static void with_no_downtime_allowed_nothing_is_kept(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.restart_max_downtime_us = 0;
 	assert_cold(h, OFF);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.restart_max_downtime_us = MINUTE_US;
 	assert_cold(h, REGION_NONE);
 }
@@ -761,14 +744,14 @@ static void a_run_without_the_region_makes_it_worthless(void **state)
 
 	for (uint64_t step = 0; step < 5; step++) {
 		h->config.region_dir = folder;
-		run_and_kill(h, open_and_fill);
+		run_in_killed_child(h, open_and_fill);
 		if (HAVE_FAULTS) {
 			fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, step);
-			run_and_kill(h, only_open);
+			run_in_killed_child(h, only_open);
 			fault_disarm_all();
 		}
 		h->config.region_dir = NULL;
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 		h->config.region_dir = folder;
 		assert_cold(h, REGION_OTHER_RUN);
 	}
@@ -807,12 +790,12 @@ static void an_older_region_or_a_copy_starts_cold(void **state)
 	struct harness *h = *state;
 	struct bytes older, copy;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	older = file_get(region_path);
-	run_and_kill(h, only_open);
+	run_in_killed_child(h, only_open);
 	file_put(region_path, &older, older.length);
 	assert_cold(h, REGION_OTHER_RUN);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	copy = file_get(region_path);
 	assert_int_equal(rename(region_path, "/dev/shm/flashield-attach-original"), 0);
 	file_put(region_path, &copy, copy.length);
@@ -827,10 +810,10 @@ static void the_region_of_another_flash_starts_cold(void **state)
 	struct harness *h = *state;
 	struct bytes flash;
 
-	run_and_kill(h, only_open);
+	run_in_killed_child(h, only_open);
 	flash = file_get(h->path);
 	unlink(h->path);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	file_put(h->path, &flash, flash.length);
 	assert_cold(h, REGION_OTHER_FLASH);
 	mem_free(flash.at);
@@ -858,7 +841,7 @@ static void a_truncated_region_starts_cold(void **state)
 	struct harness *h = *state;
 	struct bytes flash, region;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	flash = file_get(h->path);
 	region = file_get(region_path);
 	for (unsigned part = 0; part < 10; part++) {
@@ -885,7 +868,7 @@ static void a_flipped_bit_never_gives_a_wrong_value(void **state)
 	struct rng rng;
 
 	rng_init(&rng, 1);
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	flash = file_get(h->path);
 	region = file_get(region_path);
 	for (size_t at = 0; at < 4096 * 6; at += at < 300 ? 3 : 1 + rng_below(&rng, 150)) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store before its index is counted, after a kill: it serves, changes hold, and nothing is decided by half a count. */
+/* The store before its index is counted, after a kill or a clean stop: it serves, changes hold, and nothing is decided by half a count. */
 #include "server/store/state/recount.h"
 
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "flashindex/layout_internal.h"
 #include "server/store/state/restart.h"
-#include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define MINUTE_US 60000000ull
 #define OBJECTS 30
@@ -42,20 +40,6 @@ static int teardown_folders(void **state)
 	snprintf(path, sizeof(path), "%s/%.80s.state", state_folder, strrchr(h->path, '/') + 1);
 	unlink(path);
 	return teardown(state) == 0 && rmdir(folder) == 0 && rmdir(state_folder) == 0 ? 0 : -1;
-}
-
-static void in_a_child_that_is_killed(struct harness *h, void (*work)(struct harness *h))
-{
-	int status = 0;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		work(h);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static const char *key_number(int n)
@@ -108,7 +92,7 @@ static void objects_are_served_before_they_are_counted(void **state)
 {
 	struct harness *h = *state;
 
-	in_a_child_that_is_killed(h, fill);
+	run_in_killed_child(h, fill);
 	open_uncounted(h);
 	assert_served(h, 0);
 	set(h, key_number(0), "new");
@@ -134,7 +118,7 @@ static void an_uncounted_segment_is_not_taken_for_an_empty_one(void **state)
 {
 	struct harness *h = *state;
 
-	in_a_child_that_is_killed(h, fill);
+	run_in_killed_child(h, fill);
 	h->config.evict = false;
 	open_uncounted(h);
 	assert_true(write_one(h));
@@ -159,10 +143,10 @@ static void a_kill_in_the_recount_leaves_the_next_start_warm(void **state)
 
 	if (!HAVE_FAULTS)
 		skip();
-	in_a_child_that_is_killed(h, fill);
+	run_in_killed_child(h, fill);
 	for (deleted = 0; deleted < 6; deleted++) {
 		fault_arm(FAULT_killed_in_recount, FAULT_AFTER, (uint64_t)deleted * deleted);
-		in_a_child_that_is_killed(h, delete_and_count);
+		run_in_killed_child(h, delete_and_count);
 		fault_disarm_all();
 		open_uncounted(h);
 		for (int n = 0; n <= deleted; n++)
@@ -179,14 +163,47 @@ static void a_clean_stop_in_the_recount_saves_all(void **state)
 	struct harness *h = *state;
 
 	h->config.state_dir = state_folder;
-	in_a_child_that_is_killed(h, fill);
+	run_in_killed_child(h, fill);
 	open_uncounted(h);
 	assert_true(store_save(h->store));
 	harness_close(h);
 	harness_open(h);
 	assert_string_equal(store_start_word(h->store->start), "warm");
-	assert_int_equal(index_status(h).uncounted, 0);
 	assert_served(h, 0);
+	recount_finish(h->store);
+	assert_true(index_status(h).used >= OBJECTS);
+	assert_true(fidx_verify(h->store->index));
+}
+
+/* Served, changed, stopped and killed before a slot of the state file is counted: nothing is lost, and nothing comes back. */
+static void a_loaded_state_is_served_before_it_is_counted(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.state_dir = state_folder;
+	fill(h);
+	for (int life = 0; life < 3; life++) {
+		assert_true(store_save(h->store));
+		harness_close(h);
+		harness_open(h);
+		assert_string_equal(store_start_word(h->store->start), "warm");
+		assert_true(fidx_is_counting(h->store->index));
+		assert_int_equal(index_status(h).used, 0);
+		assert_served(h, 2 * life);
+		set(h, key_number(2 * life), "new");
+		assert_int_equal(run(h, STORE_DELETE, key_number(2 * life + 1)).result, STORE_DELETED);
+		assert_true(index_status(h).uncounted > 0);
+		for (int n = 0; n < 2 * life; n++)
+			assert_missing(h, key_number(n));
+	}
+	harness_close(h); /* as a kill would: the region has all of it */
+	harness_open(h);
+	assert_string_equal(store_start_word(h->store->start), "attached");
+	recount_finish(h->store);
+	assert_true(fidx_verify(h->store->index));
+	for (int n = 0; n < 6; n++)
+		assert_missing(h, key_number(n));
+	assert_served(h, 6);
 }
 
 static void fill_and_damage(struct harness *h)
@@ -215,7 +232,7 @@ static void what_is_out_of_range_goes_and_counts(void **state)
 	struct harness *h = *state;
 	uint64_t before;
 
-	in_a_child_that_is_killed(h, fill_and_damage);
+	run_in_killed_child(h, fill_and_damage);
 	open_uncounted(h);
 	before = ctr_sum(CTR_flash_objects_dropped);
 	recount_finish(h->store);
@@ -231,6 +248,7 @@ int main(void)
 		TEST(an_uncounted_segment_is_not_taken_for_an_empty_one),
 		TEST(a_kill_in_the_recount_leaves_the_next_start_warm),
 		TEST(a_clean_stop_in_the_recount_saves_all),
+		TEST(a_loaded_state_is_served_before_it_is_counted),
 		TEST(what_is_out_of_range_goes_and_counts),
 	};
 
