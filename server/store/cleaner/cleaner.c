@@ -48,12 +48,14 @@ void cleaner_init(struct store *store)
 	atomic_store(&cleaner->beat_ms, now_ms);
 	pace_init(store, now_ms);
 	load_filters_init(store);
+	units_init(store);
 }
 
 void cleaner_fini(struct store *store)
 {
 	context_settle(&store->cleaner->context);
 	background_fini(&store->cleaner->background);
+	units_fini(store);
 }
 
 /* ---- whether to write ------------------------------------------------------------------------ */
@@ -245,8 +247,10 @@ bool cleaner_step(struct store *store)
 		losses_disown(store);
 	if (ids_reserve(store) && !busy)
 		busy = rebuild_step(store) || cleaner_write_if_due(store);
-	if (!busy)
+	if (!busy) {
 		load_filters_step(store);
+		units_step(store);
+	}
 	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
 	context_settle(&store->cleaner->context);
 	return busy;

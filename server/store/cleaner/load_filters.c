@@ -81,6 +81,7 @@ static void load_filter(struct store *store, uint32_t segment)
 		filters->gives_up = true; /* there is none for the others either */
 	} else if (fidx_give_filter(store->index, segment, filter, length)) {
 		filters->loaded++;
+		units_opened(store, segment);
 		return;
 	}
 	atomic_fetch_sub_explicit(&store->index_bytes, length, memory_order_relaxed);
