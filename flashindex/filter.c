@@ -24,8 +24,6 @@
 #include "flashindex/filter_internal.h"
 #include "flashindex/index_internal.h"
 
-
-
 unsigned filter_probes(unsigned bits)
 {
 	unsigned probes = (unsigned)(bits * 0.6931 + 0.5);

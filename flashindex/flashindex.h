@@ -82,7 +82,8 @@ struct fidx_config {
 	unsigned functions; /* 1 .. 16 */
 	enum fidx_filter filter; /* kind of the filters that are built; both kinds can be read back */
 	unsigned filter_bits; /* bits per key of a segment's resident filter; 0: none. See fidx_set_filter_bits */
-	unsigned filter_units; /* 0: a segment has one filter; 2 .. 8: so many units (units.h), which are Bloom filters */
+	unsigned
+		filter_units; /* 0: a segment has one filter; 2 .. 8: so many units (units.h), which are Bloom filters */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed; /* of the tag hash and filters; the same for the life of the flash file */
 	uint32_t extents_most; /* the most large objects at a time; 0: none */

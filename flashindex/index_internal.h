@@ -84,7 +84,8 @@ struct segment {
 	uint32_t extent_ghosts;
 	uint64_t extent_bytes, extent_ghost_bytes;
 	bool extents_open; /* like COUNTS_CLOSED, for the extents */
-	_Atomic uint32_t asked; /* keys of others that its filter was asked for since fidx_units_asked; with filter units */
+	_Atomic uint32_t
+		asked; /* keys of others that its filter was asked for since fidx_units_asked; with filter units */
 };
 
 /* ---- sums ------------------------------------------------------------------------------------ */

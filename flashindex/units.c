@@ -221,9 +221,9 @@ uint32_t fidx_units_asked(struct fidx *index, uint32_t segment)
 {
 	_Atomic uint32_t *asked = &segment_at(index, segment)->asked;
 
-	return atomic_load_explicit(asked, memory_order_relaxed) ?
-		       atomic_exchange_explicit(asked, 0, memory_order_relaxed) :
-		       0;
+	return atomic_load_explicit(asked, memory_order_relaxed)
+		       ? atomic_exchange_explicit(asked, 0, memory_order_relaxed)
+		       : 0;
 }
 
 bool fidx_filter_passes(struct fidx *index, uint32_t segment, uint64_t hash)

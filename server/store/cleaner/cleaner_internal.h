@@ -237,6 +237,8 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 
 /* load_filters.c. Plans to read the filters that segments lack after a warm start; --filter-bits=0 wants none. */
 void load_filters_init(struct store *store);
+/* load_filters.c. Returns the bytes that all filters take in memory. */
+uint64_t filter_bytes_now(const struct store *store);
 /* load_filters.c. Reads the next filter, if it is time for one, and waits for the device. Cleaner, when it has nothing
    else to do. */
 void load_filters_step(struct store *store);

@@ -42,8 +42,8 @@ static void build_units(const struct building *all)
 
 	for (unsigned u = units; u-- > 0;) {
 		unit[u] = (struct unit_building){ .all = all, .unit = u };
-		unit[u].threaded = u > 0 && all->n >= THREADS_FROM &&
-				   thread_start(&unit[u].thread, build_unit, &unit[u]) == 0;
+		unit[u].threaded =
+			u > 0 && all->n >= THREADS_FROM && thread_start(&unit[u].thread, build_unit, &unit[u]) == 0;
 		if (!unit[u].threaded)
 			build_unit(&unit[u]);
 	}

@@ -24,18 +24,7 @@ static uint64_t gets_so_far(void)
    segments come or go. */
 static void account(struct store *store, uint64_t before)
 {
-	struct fidx_status status;
-
-	fidx_get_status(store->index, &status);
-	atomic_fetch_add_explicit(&store->index_bytes, status.filter_bytes - before, memory_order_relaxed);
-}
-
-static uint64_t filter_bytes_now(const struct store *store)
-{
-	struct fidx_status status;
-
-	fidx_get_status(store->index, &status);
-	return status.filter_bytes;
+	atomic_fetch_add_explicit(&store->index_bytes, filter_bytes_now(store) - before, memory_order_relaxed);
 }
 
 static void publish_resident(struct store *store)
@@ -71,7 +60,8 @@ void units_opened(struct store *store, uint32_t segment)
 
 	if (!units->queues)
 		return;
-	if (unit_queues_has(units->queues, segment)) /* its last unit had gone, and load_filters.c read the filter anew */
+	if (unit_queues_has(units->queues,
+			    segment)) /* its last unit had gone, and load_filters.c read the filter anew */
 		unit_queues_remove(units->queues, segment);
 	if (!fidx_units_of(store->index, segment, &filter))
 		return;

@@ -32,7 +32,8 @@ static struct unit_queues_figures figures_of(const struct unit_queues *queues)
 }
 
 /* Asks, and loads what is to be loaded. True: a unit was loaded. */
-static bool ask(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t gets, struct unit_victims *victims)
+static bool ask(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t gets,
+		struct unit_victims *victims)
 {
 	bool loads = unit_queues_asked(queues, segment, times, gets, victims);
 
@@ -175,16 +176,19 @@ static void a_model_agrees(void **state)
 		units[s] = 2, asked_at[s] = 0;
 	for (uint64_t gets = 1; gets < 200000; gets++) {
 		/* Low numbers are asked far more often; whose these are moves along. */
-		uint32_t s = (uint32_t)((rng_next(&rng) % SEGMENTS * (rng_next(&rng) % SEGMENTS) / SEGMENTS +
-					 gets / 40000) % SEGMENTS);
+		uint32_t s =
+			(uint32_t)((rng_next(&rng) % SEGMENTS * (rng_next(&rng) % SEGMENTS) / SEGMENTS + gets / 40000) %
+				   SEGMENTS);
 		struct unit_victims victims;
 		uint64_t sum = 0;
 
 		if (rng_next(&rng) % 500 == 0) { /* it is written anew */
 			unit_queues_remove(queues, s);
-			unit_queues_add(queues, s,
-					&(struct unit_entry){ .stored = 6, .resident = 2, .bytes = UNIT,
-							      .share = 2 * UNIT, .pass = 0.4 }, gets);
+			unit_queues_add(
+				queues, s,
+				&(struct unit_entry){
+					.stored = 6, .resident = 2, .bytes = UNIT, .share = 2 * UNIT, .pass = 0.4 },
+				gets);
 			units[s] = 2;
 			asked_at[s] = gets;
 			for (uint32_t shed; unit_queues_shed(queues, &shed, gets); sheds++)
