@@ -9,12 +9,12 @@
 
 #define NOBODY UINT32_MAX
 #define QUEUES (FIDX_UNITS_MOST + 1)
-#define HALF_LIFE 16u /* lives after which f has half its weight */
+#define HALF_LIFE 256u /* lives after which f has half its weight */
 
 struct entry {
 	struct unit_entry unit;
-	uint64_t expired, decayed; /* times; decayed: up to which f is halved */
-	double f;
+	uint64_t expired, period; /* a time; half lives since the beginning up to which f is halved */
+	double f; /* without UNIT_ASKED_LEAST */
 	uint32_t before, after; /* in its queue; NOBODY */
 	bool queued;
 };
@@ -118,6 +118,12 @@ static void set_resident(struct unit_queues *queues, uint32_t segment, unsigned 
 	put_last(queues, segment);
 }
 
+/* All segments' f is halved at the same times, so that they compare. */
+static uint64_t period_of(const struct unit_queues *queues, uint64_t gets)
+{
+	return gets / (HALF_LIFE * queues->life);
+}
+
 /* ---- coming and going ------------------------------------------------------------------------ */
 
 bool unit_queues_has(const struct unit_queues *queues, uint32_t segment)
@@ -136,7 +142,9 @@ void unit_queues_add(struct unit_queues *queues, uint32_t segment, const struct 
 
 	must(segment < queues->segments && !entry->queued);
 	must(unit->resident <= unit->stored && unit->stored < QUEUES && unit->bytes > 0);
-	*entry = (struct entry){ .unit = *unit, .expired = gets + queues->life, .decayed = gets, .queued = true };
+	*entry = (struct entry){
+		.unit = *unit, .expired = gets + queues->life, .period = period_of(queues, gets), .queued = true
+	};
 	queues->bytes += unit->resident * unit->bytes;
 	queues->units += unit->resident;
 	queues->budget += unit->share;
@@ -193,18 +201,9 @@ bool unit_queues_shed(struct unit_queues *queues, uint32_t *segment, uint64_t ge
 
 static double frequency(const struct unit_queues *queues, const struct entry *entry, uint64_t gets)
 {
-	uint64_t halvings = (gets - entry->decayed) / (HALF_LIFE * queues->life);
+	uint64_t halvings = period_of(queues, gets) - entry->period;
 
-	return halvings < 64 ? ldexp(entry->f, -(int)halvings) : 0;
-}
-
-/* Brings f up to date. */
-static void decay(const struct unit_queues *queues, struct entry *entry, uint64_t gets)
-{
-	uint64_t each = HALF_LIFE * queues->life;
-
-	entry->f = frequency(queues, entry, gets);
-	entry->decayed += (gets - entry->decayed) / each * each;
+	return UNIT_ASKED_LEAST + (halvings < 64 ? ldexp(entry->f, -(int)halvings) : 0);
 }
 
 /* The reads in vain that one more unit spares, over those that the present ones leave. */
@@ -213,10 +212,10 @@ static double spared(const struct entry *entry, unsigned resident, double f)
 	return f * pow(entry->unit.pass, resident) * (1 - entry->unit.pass);
 }
 
-/* Finds expired segments whose units make room for so many bytes. False: there are too few. loss: the reads in vain that
+/* Finds expired segments, but one, whose units make room for so many bytes. False: there are too few. loss: the reads in vain that
    come with their going. */
-static bool find_victims(const struct unit_queues *queues, uint64_t bytes, uint64_t gets, struct unit_victims *victims,
-			 double *loss)
+static bool find_victims(const struct unit_queues *queues, uint32_t but, uint64_t bytes, uint64_t gets,
+			 struct unit_victims *victims, double *loss)
 {
 	for (unsigned q = QUEUES - 1; q > 0; q--)
 		for (uint32_t s = queues->queue[q].first; s != NOBODY; s = queues->entry[s].after) {
@@ -224,6 +223,8 @@ static bool find_victims(const struct unit_queues *queues, uint64_t bytes, uint6
 
 			if (entry->expired >= gets)
 				break;
+			if (s == but)
+				continue;
 			if (victims->count == UNIT_VICTIMS_MOST)
 				return false;
 			victims->segment[victims->count++] = s;
@@ -235,23 +236,30 @@ static bool find_victims(const struct unit_queues *queues, uint64_t bytes, uint6
 	return false;
 }
 
-bool unit_queues_asked(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t gets,
-		       struct unit_victims *victims)
+void unit_queues_note(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t ago, uint64_t gets)
+{
+	struct entry *entry = entry_of(queues, segment);
+
+	must(ago <= gets);
+	entry->f = frequency(queues, entry, gets) - UNIT_ASKED_LEAST + times;
+	entry->period = period_of(queues, gets);
+	entry->expired = gets - ago + queues->life;
+	take_out(queues, segment);
+	put_last(queues, segment);
+}
+
+bool unit_queues_want(struct unit_queues *queues, uint32_t segment, uint64_t gets, struct unit_victims *victims)
 {
 	struct entry *entry = entry_of(queues, segment);
 	uint64_t room = queues->budget > queues->bytes ? queues->budget - queues->bytes : 0;
 	double loss = 0;
 
 	victims->count = 0;
-	decay(queues, entry, gets);
-	entry->f += times;
-	entry->expired = gets + queues->life;
-	take_out(queues, segment);
-	put_last(queues, segment);
 	if (entry->unit.resident >= entry->unit.stored)
 		return false;
-	if (entry->unit.bytes > room && (!find_victims(queues, entry->unit.bytes - room, gets, victims, &loss) ||
-					 spared(entry, entry->unit.resident, entry->f) <= loss)) {
+	if (entry->unit.bytes > room &&
+	    (!find_victims(queues, segment, entry->unit.bytes - room, gets, victims, &loss) ||
+	     spared(entry, entry->unit.resident, frequency(queues, entry, gets)) <= loss)) {
 		victims->count = 0;
 		return false;
 	}
@@ -281,6 +289,7 @@ void unit_queues_get_figures(const struct unit_queues *queues, struct unit_queue
 		const struct entry *entry = &queues->entry[s];
 
 		if (entry->queued)
-			out->reads_in_vain += entry->f * pow(entry->unit.pass, entry->unit.resident);
+			out->reads_in_vain +=
+				(UNIT_ASKED_LEAST + entry->f) * pow(entry->unit.pass, entry->unit.resident);
 	}
 }

@@ -10,8 +10,9 @@
  * A segment that is asked goes to the end of its queue, and its expired time becomes the gets so far + life. If one more
  * unit of it would lower the expected reads in vain, the sum of f * fp over all segments, room is made: from Qm to Q1, from
  * the beginning of each queue, expired segments give up a unit each, until the unit fits. Where too little is found, or
- * these would raise the sum by more, nothing changes. f is how often a segment was asked, halved every HALF_LIFE lives;
- * fp is pass to the power of its units.
+ * these would raise the sum by more, nothing changes. fp is pass to the power of its units. f is how often a segment was
+ * asked, halved every HALF_LIFE lives, and UNIT_ASKED_LEAST beside: that many say nothing yet, and without them chance alone
+ * would move units to and fro among segments that are asked alike.
  *
  * The bytes of all units in memory stay within a budget, the sum of the segments' shares; unit_queues_shed keeps it when a
  * segment comes or goes.
@@ -27,6 +28,7 @@
 
 #include "base/error.h"
 
+#define UNIT_ASKED_LEAST 8
 #define UNIT_VICTIMS_MOST 64u /* segments that give up a unit for one of another */
 
 struct unit_queues;
@@ -57,10 +59,13 @@ struct unit_victims {
 	uint32_t segment[UNIT_VICTIMS_MOST]; /* each gives up a unit */
 	unsigned count;
 };
-/* The segment, which is in a queue, was asked so many times. True: the victims give up a unit each, and the caller loads
-   one for the segment and calls unit_queues_loaded; its bytes count from here on. */
-FS_MUST_CHECK bool unit_queues_asked(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t gets,
-				     struct unit_victims *victims);
+/* The segment, which is in a queue, was asked so many times, once or more, the last time about `ago` gets before now. Where
+   many segments were asked since the last look, all are noted before any asks for a unit. */
+void unit_queues_note(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t ago, uint64_t gets);
+/* Is the segment, which was asked, to have one more unit? True: the victims give up a unit each, and the caller loads one
+   for the segment and calls unit_queues_loaded; its bytes count from here on. */
+FS_MUST_CHECK bool unit_queues_want(struct unit_queues *queues, uint32_t segment, uint64_t gets,
+				    struct unit_victims *victims);
 /* The unit is in memory, or it can't be had, so that the segment gets no further ones. */
 void unit_queues_loaded(struct unit_queues *queues, uint32_t segment, bool in_memory);
 

@@ -32,6 +32,7 @@ struct run {
 	uint64_t keys;
 	uint32_t level[LEVELS_MOST + 1]; /* the first table of each level, the smallest first; then the end */
 	unsigned levels;
+	bool *asked; /* of each segment: before the last look */
 	uint64_t *hashes; /* of one segment, while it is built */
 	struct rng rng;
 	struct zipf zipf;
@@ -188,7 +189,8 @@ static int run_init(struct run *run, const struct elastic_shape *shape)
 		zipf_init(&run->zipf, run->keys, shape->exponent);
 	run->hashes = mem_alloc(4 * shape->keys_each * sizeof(*run->hashes));
 	run->filter = mem_zalloc(shape->segments * sizeof(*run->filter));
-	if (!run->hashes || !run->filter)
+	run->asked = mem_zalloc(shape->segments * sizeof(*run->asked));
+	if (!run->hashes || !run->filter || !run->asked)
 		return FS_ENOMEM;
 	fidx_region_most(&config, most);
 	rc = region_create(&run->region, most);
@@ -205,6 +207,7 @@ static void run_fini(struct run *run)
 		mem_free(run->filter[s]);
 	mem_free(run->filter);
 	mem_free(run->hashes);
+	mem_free(run->asked);
 	unit_queues_destroy(run->queues);
 	fidx_destroy(run->index);
 	region_destroy(run->region);
@@ -212,7 +215,7 @@ static void run_fini(struct run *run)
 
 /* ---- gets ------------------------------------------------------------------------------------ */
 
-static void note_asked(struct run *run, uint32_t segment, uint32_t times)
+static void give_unit(struct run *run, uint32_t segment)
 {
 	uint64_t length;
 	struct fidx_units units;
@@ -220,8 +223,7 @@ static void note_asked(struct run *run, uint32_t segment, uint32_t times)
 	unsigned next;
 	void *bytes;
 
-	if (!run->queues || !unit_queues_has(run->queues, segment) ||
-	    !unit_queues_asked(run->queues, segment, times, run->cost.gets, &victims))
+	if (!unit_queues_want(run->queues, segment, run->cost.gets, &victims))
 		return;
 	for (unsigned i = 0; i < victims.count; i++)
 		fidx_unit_drop(run->index, victims.segment[i]);
@@ -251,7 +253,10 @@ static bool get_in_levels(struct run *run, uint64_t number)
 		uint32_t table = table_of(run, level, number & ~NEVER_WRITTEN);
 		bool passes = fidx_filter_passes(run->index, table, hash_of(number));
 
-		note_asked(run, table, 1);
+		if (run->queues && unit_queues_has(run->queues, table)) {
+			unit_queues_note(run->queues, table, 1, 0, run->cost.gets);
+			give_unit(run, table);
+		}
 		run->cost.reads += passes;
 		if (level == own)
 			return passes;
@@ -298,14 +303,19 @@ static bool get_in_slots(struct run *run, uint64_t number)
 	return absent;
 }
 
+/* As the daemon does: all are noted, then each may have a unit. */
 static void look_at_slots(struct run *run)
 {
 	for (uint32_t s = 0; s < run->shape.segments; s++) {
 		uint32_t times = fidx_units_asked(run->index, s);
 
+		run->asked[s] = times > 0;
 		if (times > 0)
-			note_asked(run, s, times);
+			unit_queues_note(run->queues, s, times, LOOK_GETS / times, run->cost.gets);
 	}
+	for (uint32_t s = 0; s < run->shape.segments; s++)
+		if (run->asked[s])
+			give_unit(run, s);
 }
 
 int elastic_run(const struct elastic_shape *shape, uint64_t gets, struct elastic_cost *out)
@@ -324,7 +334,7 @@ int elastic_run(const struct elastic_shape *shape, uint64_t gets, struct elastic
 
 		if (!(shape->levels ? get_in_levels(&run, number) : get_in_slots(&run, number)))
 			rc = FS_ECORRUPT;
-		if (++run.cost.gets % LOOK_GETS == 0 && !shape->levels)
+		if (++run.cost.gets % LOOK_GETS == 0 && !shape->levels && run.queues)
 			look_at_slots(&run);
 	}
 	if (rc == FS_OK) {

@@ -4,9 +4,9 @@ from study import study
 
 MILLION = 1000000
 TABLES = 16000  # 1, 15, 144, 1440, 14400: five levels, as the paper's 50,000
-TABLE_KEYS = 2048
+TABLE_KEYS = 1024
 ORDERS = {"uniform": 0, "zipf 0.99": 0.99, "zipf 1.1": 1.1, "zipf 1.2": 1.2}
-BITS = (1, 2, 3, 4, 6, 8)
+BITS = (1, 2, 4, 8)
 LEVEL_UNITS = 6
 PAPER_BITS = 4
 PAPER = {"uniform": (1525595, 628225), "zipf 0.99": (1585605, 578553), "zipf 1.1": (1634752, 550658),

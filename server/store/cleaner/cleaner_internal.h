@@ -74,7 +74,9 @@ struct load_filters {
 struct units {
 	_Atomic uint64_t resident; /* units in memory; any thread reads it */
 	struct unit_queues *queues; /* NULL: filters have no units */
-	uint32_t segments, at; /* at: the next segment to look at */
+	bool *asked; /* of each segment: before the last look */
+	uint32_t segments, at; /* at: the next segment that may want a unit; 0: a look is due */
+	uint64_t looked_at; /* in gets so far */
 	uint64_t due_us; /* no look before */
 };
 

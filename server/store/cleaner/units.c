@@ -93,12 +93,14 @@ void units_init(struct store *store)
 	if (!store->index || store->config.filter_units < FIDX_UNITS_LEAST)
 		return;
 	seg_get_info(store->segments, &info);
-	if (unit_queues_create(&units->queues, info.segments, info.segments) != FS_OK) {
+	units->asked = mem_zalloc(info.segments * sizeof(*units->asked));
+	if (!units->asked || unit_queues_create(&units->queues, info.segments, info.segments) != FS_OK) {
 		log_warn("flash: no memory for the queues of filter units: filters stay as they are");
 		return;
 	}
 	store->fixed_bytes += unit_queues_own_bytes(units->queues);
 	units->segments = info.segments;
+	units->looked_at = gets_so_far();
 	for (uint32_t s = 0; s < info.segments; s++)
 		if (fidx_segment_is_open(store->index, s))
 			units_opened(store, s);
@@ -107,6 +109,7 @@ void units_init(struct store *store)
 void units_fini(struct store *store)
 {
 	unit_queues_destroy(store->cleaner->units.queues);
+	mem_free(store->cleaner->units.asked);
 	store->cleaner->units.queues = NULL;
 }
 
@@ -132,15 +135,15 @@ static bool load(struct store *store, uint32_t segment)
 	return fidx_unit_add(store->index, segment, bytes, length) == FS_OK;
 }
 
-/* The segment was asked so many times. True: a unit was read for it, or could not be. */
-static bool asked(struct store *store, uint32_t segment, uint32_t times)
+/* The segment was asked. True: a unit was read for it, or could not be. */
+static bool want(struct store *store, uint32_t segment)
 {
 	struct units *units = &store->cleaner->units;
 	uint64_t before = filter_bytes_now(store);
 	struct unit_victims victims;
 	bool loaded;
 
-	if (!unit_queues_asked(units->queues, segment, times, gets_so_far(), &victims))
+	if (!unit_queues_want(units->queues, segment, gets_so_far(), &victims))
 		return false;
 	for (unsigned i = 0; i < victims.count; i++)
 		drop(store, victims.segment[i]);
@@ -152,6 +155,22 @@ static bool asked(struct store *store, uint32_t segment, uint32_t times)
 	return true;
 }
 
+/* Notes which segments were asked since the last look. Their gets are thought to lie evenly in between. */
+static void look(struct store *store)
+{
+	struct units *units = &store->cleaner->units;
+	uint64_t gets = gets_so_far(), since = gets - units->looked_at;
+
+	for (uint32_t s = 0; s < units->segments; s++) {
+		uint32_t times = unit_queues_has(units->queues, s) ? fidx_units_asked(store->index, s) : 0;
+
+		units->asked[s] = times > 0;
+		if (times > 0)
+			unit_queues_note(units->queues, s, times, since / times, gets);
+	}
+	units->looked_at = gets;
+}
+
 void units_step(struct store *store)
 {
 	struct units *units = &store->cleaner->units;
@@ -159,14 +178,12 @@ void units_step(struct store *store)
 
 	if (!units->queues || now_us < units->due_us || seg_offline(store->segments) || load_filters_left(store) > 0)
 		return;
-	for (; units->at < units->segments; units->at++) {
-		uint32_t segment = units->at, times;
+	if (units->at == 0)
+		look(store);
+	while (units->at < units->segments) {
+		uint32_t segment = units->at++;
 
-		if (!unit_queues_has(units->queues, segment))
-			continue;
-		times = fidx_units_asked(store->index, segment);
-		if (times > 0 && asked(store, segment, times)) {
-			units->at++;
+		if (units->asked[segment] && unit_queues_has(units->queues, segment) && want(store, segment)) {
 			units->due_us = clk_now_us(store->clock) + READ_LEAST_MS * 1000 +
 					unit_queues_unit_bytes(units->queues, segment) * 1000000 / READ_BYTES_PER_S;
 			return;

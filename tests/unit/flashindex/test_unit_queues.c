@@ -35,8 +35,10 @@ static struct unit_queues_figures figures_of(const struct unit_queues *queues)
 static bool ask(struct unit_queues *queues, uint32_t segment, uint32_t times, uint64_t gets,
 		struct unit_victims *victims)
 {
-	bool loads = unit_queues_asked(queues, segment, times, gets, victims);
+	bool loads;
 
+	unit_queues_note(queues, segment, times, 0, gets);
+	loads = unit_queues_want(queues, segment, gets, victims);
 	assert_true(loads || victims->count == 0);
 	if (loads)
 		unit_queues_loaded(queues, segment, true);
@@ -52,7 +54,7 @@ static void nobody_gives_up_a_unit_before_it_expires(void **state)
 	(void)state;
 	assert_false(ask(queues, 0, 50, LIFE - 1, &victims)); /* too early for the others */
 	assert_false(ask(queues, 0, 50, LIFE, &victims));
-	assert_true(ask(queues, 0, 1, LIFE + 1, &victims));
+	assert_true(ask(queues, 0, 50, LIFE + 1, &victims));
 	assert_int_equal(victims.count, 1);
 	assert_int_equal(victims.segment[0], 1); /* the least recently asked one */
 	assert_int_equal(figures_of(queues).units, 6);
@@ -67,9 +69,9 @@ static void the_longest_filters_give_up_first(void **state)
 
 	(void)state;
 	unit_queues_add(queues, 9, &more, 0);
-	assert_true(ask(queues, 0, 5, LIFE + 1, &victims));
+	assert_true(ask(queues, 0, 50, LIFE + 1, &victims));
 	assert_int_equal(victims.segment[0], 9);
-	assert_true(ask(queues, 0, 50, LIFE + 1, &victims)); /* now 9 has two, as the others, and came last */
+	assert_true(ask(queues, 0, 500, LIFE + 1, &victims)); /* now 9 has two, as the others, and came last */
 	assert_int_equal(victims.segment[0], 1);
 	assert_false(ask(queues, 0, 500, LIFE + 1, &victims)); /* it has all that are stored */
 	unit_queues_destroy(queues);
@@ -84,9 +86,9 @@ static void a_unit_moves_only_where_it_spares_more(void **state)
 	(void)state;
 	assert_false(ask(queues, 1, 100, 10, &victims)); /* segment 1 was asked often, then no more */
 	before = figures_of(queues).reads_in_vain;
-	assert_false(ask(queues, 0, 30, 10 + LIFE + 1, &victims)); /* 30 * 0.4^2 * 0.6 < 100 * 0.4 * 0.6 */
+	assert_false(ask(queues, 0, 30, 10 + LIFE + 1, &victims)); /* 38 * 0.4^2 * 0.6 < 108 * 0.4 * 0.6 */
 	assert_true(fabs(figures_of(queues).reads_in_vain - before - 30 * 0.16) < 1e-9);
-	assert_true(ask(queues, 0, 230, 10 + LIFE + 2, &victims)); /* 260 * 0.4^2 > 100 * 0.4 */
+	assert_true(ask(queues, 0, 240, 10 + LIFE + 2, &victims)); /* 278 * 0.4^2 > 108 * 0.4 */
 	assert_int_equal(victims.segment[0], 1);
 	unit_queues_destroy(queues);
 }
@@ -98,7 +100,7 @@ static void what_was_asked_long_ago_counts_less(void **state)
 
 	(void)state;
 	assert_false(ask(queues, 1, 100, 10, &victims));
-	assert_true(ask(queues, 0, 30, 10 + 64 * LIFE, &victims)); /* by now 100 is worth less than 12 */
+	assert_true(ask(queues, 0, 30, 10 + 256 * 6 * LIFE, &victims)); /* by now 100 is worth 1.6 */
 	assert_int_equal(victims.segment[0], 1);
 	unit_queues_destroy(queues);
 }
@@ -133,11 +135,12 @@ static void a_unit_that_cannot_be_had_is_given_up(void **state)
 	struct unit_victims victims;
 
 	(void)state;
-	assert_true(unit_queues_asked(queues, 0, 1, 1, &victims));
+	unit_queues_note(queues, 0, 1, 0, 1);
+	assert_true(unit_queues_want(queues, 0, 1, &victims));
 	assert_int_equal(figures_of(queues).bytes, 3 * UNIT); /* its bytes are spoken for */
 	unit_queues_loaded(queues, 0, false);
 	assert_int_equal(figures_of(queues).bytes, 2 * UNIT);
-	assert_false(unit_queues_asked(queues, 0, 100, 2, &victims));
+	assert_false(ask(queues, 0, 100, 2, &victims));
 	assert_true(ask(queues, 1, 1, 2, &victims));
 	unit_queues_destroy(queues);
 }
@@ -194,7 +197,7 @@ static void a_model_agrees(void **state)
 			for (uint32_t shed; unit_queues_shed(queues, &shed, gets); sheds++)
 				units[shed]--;
 		}
-		if (ask(queues, s, 1 + (uint32_t)(gets % 3), gets, &victims)) {
+		if (ask(queues, s, 10 + (uint32_t)(gets % 3), gets, &victims)) {
 			loads++;
 			units[s]++;
 			for (unsigned i = 0; i < victims.count; i++) {
@@ -214,12 +217,48 @@ static void a_model_agrees(void **state)
 	unit_queues_destroy(queues);
 }
 
+/* Segments that are asked alike keep their units, although no two of them are asked equally often. */
+static void chance_moves_nothing(void **state)
+{
+	struct unit_queues *queues = queues_of(SEGMENTS, 4, 2);
+	struct unit_victims victims;
+	unsigned loads = 0;
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, test_seed());
+	for (uint64_t gets = 1; gets < 4000; gets++)
+		loads += rng_next(&rng) % 10 == 0 &&
+			 ask(queues, (uint32_t)(rng_next(&rng) % SEGMENTS), 1, gets, &victims);
+	assert_int_equal(loads, 0);
+	unit_queues_destroy(queues);
+}
+
+/* A look that comes late knows when a segment was asked: it may have expired meanwhile. */
+static void what_was_asked_long_before_the_look_has_expired(void **state)
+{
+	struct unit_queues *queues = queues_of(2, 4, 2);
+	struct unit_victims victims;
+
+	(void)state;
+	unit_queues_note(queues, 1, 1, 3 * LIFE, 4 * LIFE);
+	unit_queues_note(queues, 0, 100, LIFE, 4 * LIFE); /* just not yet */
+	assert_true(unit_queues_want(queues, 0, 4 * LIFE, &victims));
+	assert_int_equal(victims.count, 1);
+	assert_int_equal(victims.segment[0], 1);
+	unit_queues_loaded(queues, 0, true);
+	assert_false(unit_queues_want(queues, 1, 4 * LIFE, &victims));
+	unit_queues_destroy(queues);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_gives_up_a_unit_before_it_expires),
 		cmocka_unit_test(the_longest_filters_give_up_first),
 		cmocka_unit_test(a_unit_moves_only_where_it_spares_more),
+		cmocka_unit_test(chance_moves_nothing),
+		cmocka_unit_test(what_was_asked_long_before_the_look_has_expired),
 		cmocka_unit_test(what_was_asked_long_ago_counts_less),
 		cmocka_unit_test(too_little_room_changes_nothing),
 		cmocka_unit_test(a_unit_that_cannot_be_had_is_given_up),
