@@ -278,8 +278,9 @@ void slot_account(struct fidx *index, const struct table *table, const _Atomic u
 		  int slots, int ghosts);
 /* segment.c. Accounts for another share of keys that the segment's filter passes. The cleaner. */
 void segment_account_filter(struct fidx *index, uint32_t segment, const struct filter *filter);
-/* segment.c. Waits until no thread can use a filter that is not published any more. Frees such a filter. The cleaner. */
+/* segment.c. Waits until no thread can use a filter that is not published any more. The cleaner. */
 void segment_wait_for_readers(struct fidx *index);
+/* segment.c. Frees a filter that no thread can use, and takes its bytes off the account. The cleaner. */
 void segment_free_filter(struct fidx *index, struct filter *filter);
 /* segment.c. Adds slots to a segment's counts alone. */
 void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots, uint32_t ghosts);

@@ -12,7 +12,7 @@
  * the beginning of each queue, expired segments give up a unit each, until the unit fits. Where too little is found, or
  * these would raise the sum by more, nothing changes. fp is pass to the power of its units. f is how often a segment was
  * asked, halved every HALF_LIFE lives, and UNIT_ASKED_LEAST beside: that many say nothing yet, and without them chance alone
- * would move units to and fro among segments that are asked alike.
+ * would move units among segments that are asked alike.
  *
  * The bytes of all units in memory stay within a budget, the sum of the segments' shares; unit_queues_shed keeps it when a
  * segment comes or goes.

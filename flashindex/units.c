@@ -63,9 +63,12 @@ void fidx_unit_build(const struct fidx *index, uint64_t sequence, unsigned unit,
 /* Do these bytes end as a unit does? */
 static bool read_shape(const uint8_t *bytes, size_t length, struct shape *out)
 {
-	const uint8_t *mark = bytes + length - TRAILER_BYTES;
+	const uint8_t *mark;
 
-	if (!bytes || length < BLOCK_BYTES + UNIT_TRAILER_BYTES || mark[0] != 'F' || mark[1] != 'U')
+	if (!bytes || length < BLOCK_BYTES + UNIT_TRAILER_BYTES)
+		return false;
+	mark = bytes + length - TRAILER_BYTES;
+	if (mark[0] != 'F' || mark[1] != 'U')
 		return false;
 	*out = (struct shape){ .probes = mark[3], .unit = mark[4], .stored = mark[5] };
 	return mark[2] == TRAILER_VERSION && out->probes >= 1 && out->probes <= PROBES_MAX &&

@@ -6,7 +6,12 @@
 
 #define ITEMS_AHEAD 10u
 #define STEP_OBJECTS 32u /* between looks at the time */
-#define THREADS_FROM 65536u /* keys: with fewer, a unit is built sooner than a thread has begun */
+/* Keys: with fewer, a unit is built sooner than a thread has begun. Debug builds have threads in tests' small segments. */
+#ifdef FS_DEBUG
+#define THREADS_FROM 64u
+#else
+#define THREADS_FROM 65536u
+#endif
 
 /* The units of a filter that is being built. */
 struct building {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "flashindex/index_internal.h"
 #include "flashindex/units.h"
@@ -194,6 +195,42 @@ static void what_was_asked_in_vain_is_counted(void **state)
 	group_close(&g);
 }
 
+/* Over a clean end: the units that were in memory are there again. */
+static void resident_units_outlive_a_clean_end(void **state)
+{
+	const uint64_t sequences[4] = { SEQUENCE };
+	struct parts_writer *writer;
+	struct parts_reader *reader;
+	struct fixture other;
+	struct fidx_units units;
+	struct group g;
+	char path[200];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%.100s/fidx-units-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+		 (int)getpid());
+	group_open(&g, 4);
+	assert_int_equal(add(&g, 2), FS_OK);
+	assert_int_equal(parts_create(&writer, path), FS_OK);
+	fidx_save(g.f.index, writer);
+	assert_int_equal(parts_finish(writer), FS_OK);
+	other = (struct fixture){ .config = g.f.config };
+	fixture_open(&other, 200, 4);
+	assert_int_equal(parts_open(&reader, path), FS_OK);
+	assert_int_equal(fidx_load(other.index, sequences, 100000, reader), FS_OK);
+	parts_close(reader);
+	unlink(path);
+	assert_true(fidx_units_of(other.index, 0, &units));
+	assert_int_equal(units.resident, 3);
+	assert_int_equal(units.stored, UNITS);
+	assert_int_equal(status_of(other.index).filter_bytes, status_of(g.f.index).filter_bytes);
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_true(fidx_filter_passes(other.index, 0, g.hashes[i]));
+	assert_int_equal(fidx_unit_add(other.index, 0, copy_of(g.bytes + 3 * g.each, g.each), g.each), FS_OK);
+	fixture_close(&other);
+	group_close(&g);
+}
+
 /* Threads look all keys up while units come and go, and the segment is closed and opened again. */
 struct racing {
 	struct group *g;
@@ -269,6 +306,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_group_is_used_as_far_as_it_is_whole),
 		cmocka_unit_test(both_kinds_are_read_whatever_the_option),
 		cmocka_unit_test(what_was_asked_in_vain_is_counted),
+		cmocka_unit_test(resident_units_outlive_a_clean_end),
 		cmocka_unit_test(no_key_is_denied_while_units_come_and_go),
 	};
 
