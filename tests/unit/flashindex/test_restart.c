@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include "flashindex/filter_internal.h"
 #include "flashindex/extents_internal.h"
+#include "flashindex/filter_internal.h"
 
 #define BUCKETS 64u
 #define SEGMENTS 6u
@@ -383,7 +383,7 @@ static void a_broken_filter_is_none(void **state)
 {
 	struct run *run = *state;
 	struct filter *filter = atomic_load(&segment_at(run->f.index, 3)->filter);
-	uint8_t *trailer = (uint8_t *)(uintptr_t)filter->bytes + filter_unit_length(filter) - 8;
+	uint8_t *trailer = filter->bytes + filter_unit_length(filter) - 8;
 	struct fixture other;
 
 	trailer[0] ^= 1;
