@@ -79,6 +79,8 @@ void fidx_learn(struct fidx *index, const struct fidx_match *match, uint64_t own
 	bool known = false;
 
 	must(match->segment < index->segments && match->sequence != SEGMENT_CLOSED);
+	if (index->filter_units)
+		atomic_fetch_add_explicit(&segment_at(index, match->segment)->asked, 1, memory_order_relaxed);
 	lock_acquire(&exact->lock);
 	for (unsigned i = 0; i < EXACT_WAYS && !known; i++) {
 		known = entry_get(&set[i], id, &owner);

@@ -21,29 +21,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "flashindex/filter_internal.h"
 #include "flashindex/index_internal.h"
 
-#define BLOCK_BYTES 64
-#define BLOCK_BITS (BLOCK_BYTES * 8)
-#define TRAILER_BYTES 8
-#define TRAILER_VERSION 1
-#define PROBES_MAX 24
-
-struct filter {
-	uint8_t *bytes; /* mem_alloc'ed, owned */
-	uint64_t blocks;
-	unsigned probes; /* 0: a cuckoo filter */
-	unsigned width; /* of its fingerprints */
-};
-
-static unsigned probes_for(unsigned bits)
+unsigned filter_probes(unsigned bits)
 {
 	unsigned probes = (unsigned)(bits * 0.6931 + 0.5);
 
 	return probes ? probes : 1;
 }
 
-static uint64_t blocks_for(unsigned bits, uint64_t n)
+uint64_t filter_blocks(unsigned bits, uint64_t n)
 {
 	uint64_t blocks = (n * bits + BLOCK_BITS - 1) / BLOCK_BITS;
 
@@ -60,9 +48,9 @@ struct probe {
 	unsigned left;
 };
 
-static struct probe probe_start(const struct fidx *index, uint64_t blocks, uint64_t hash)
+static struct probe probe_start(uint64_t seed, uint64_t blocks, uint64_t hash)
 {
-	uint64_t mixed = mix64(hash ^ index->filter_seed);
+	uint64_t mixed = mix64(hash ^ seed);
 
 	/* The block comes from the high bits of mixed; the walk must not repeat them. */
 	return (struct probe){ reduce64(mixed, blocks), mixed, 0, 0 };
@@ -92,16 +80,33 @@ uint64_t fidx_filter_length(const struct fidx *index, uint64_t n)
 
 	if (!bits)
 		return 0;
-	return blocks_for(bits, n) * BLOCK_BYTES + TRAILER_BYTES;
+	if (index->filter_units)
+		return index->filter_units * unit_length(filter_unit_bits(bits), n);
+	return filter_blocks(bits, n) * BLOCK_BYTES + TRAILER_BYTES;
+}
+
+void bloom_set(uint64_t seed, const uint64_t *hashes, uint64_t n, uint8_t *bytes, uint64_t blocks, unsigned probes)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		struct probe probe = probe_start(seed, blocks, hashes[i]);
+		uint8_t *block = bytes + probe.block * BLOCK_BYTES;
+
+		for (unsigned p = 0; p < probes; p++) {
+			unsigned bit = probe_bit(&probe);
+
+			must(probe.block < blocks && bit < BLOCK_BITS);
+			block[bit / 8] |= (uint8_t)(1u << bit % 8);
+		}
+	}
 }
 
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length)
 {
-	unsigned bits = filter_bits_of(index), probes = probes_for(bits);
-	uint64_t blocks = blocks_for(bits, n);
+	unsigned bits = filter_bits_of(index), probes = filter_probes(bits);
+	uint64_t blocks = filter_blocks(bits, n);
 	uint8_t *bytes;
 
-	*length = fidx_filter_length(index, n);
+	*length = bits ? blocks * BLOCK_BYTES + TRAILER_BYTES : 0;
 	if (!*length)
 		return NULL;
 	bytes = mem_zalloc(*length);
@@ -118,29 +123,19 @@ void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64
 			return bytes;
 		}
 	}
-	for (uint64_t i = 0; i < n; i++) {
-		struct probe probe = probe_start(index, blocks, hashes[i]);
-		uint8_t *block = bytes + probe.block * BLOCK_BYTES;
-
-		for (unsigned p = 0; p < probes; p++) {
-			unsigned bit = probe_bit(&probe);
-
-			must(probe.block < blocks && bit < BLOCK_BITS);
-			block[bit / 8] |= (uint8_t)(1u << bit % 8);
-		}
-	}
+	bloom_set(index->filter_seed, hashes, n, bytes, blocks, probes);
 	memcpy(bytes + blocks * BLOCK_BYTES, (uint8_t[TRAILER_BYTES]){ 'F', 'B', TRAILER_VERSION, (uint8_t)probes },
 	       TRAILER_BYTES);
 	return bytes;
 }
 
-bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash)
+static bool unit_passes(const struct fidx *index, const struct filter *filter, uint64_t hash)
 {
 	if (filter->width)
 		return cuckoo_passes(filter->bytes, filter->blocks * BLOCK_BYTES, filter->width, index->filter_seed,
 				     hash);
 
-	struct probe probe = probe_start(index, filter->blocks, hash);
+	struct probe probe = probe_start(index->filter_seed ^ filter->salt, filter->blocks, hash);
 	const uint8_t *block = filter->bytes + probe.block * BLOCK_BYTES;
 
 	for (unsigned p = 0; p < filter->probes; p++) {
@@ -149,6 +144,16 @@ bool filter_passes(const struct fidx *index, const struct filter *filter, uint64
 		if (!(block[bit / 8] >> bit % 8 & 1))
 			return false;
 	}
+	return true;
+}
+
+bool filter_passes(const struct fidx *index, const struct filter *filter, uint64_t hash)
+{
+	do {
+		if (!unit_passes(index, filter, hash))
+			return false;
+		filter = filter->next;
+	} while (filter);
 	return true;
 }
 
@@ -176,9 +181,7 @@ struct filter *filter_wrap(void *bytes, size_t length)
 		mem_free(bytes);
 		return NULL;
 	}
-	filter->bytes = bytes;
-	filter->blocks = length / BLOCK_BYTES;
-	filter->probes = filter->width = 0;
+	*filter = (struct filter){ .bytes = bytes, .blocks = length / BLOCK_BYTES };
 	if (filter->bytes[length - TRAILER_BYTES + 1] == 'C')
 		filter->width = filter->bytes[length - TRAILER_BYTES + 3];
 	else
@@ -188,28 +191,31 @@ struct filter *filter_wrap(void *bytes, size_t length)
 
 void filter_free(struct filter *filter)
 {
-	if (filter)
+	while (filter) {
+		struct filter *next = filter->next;
+
 		mem_free(filter->bytes);
-	mem_free(filter);
+		mem_free(filter);
+		filter = next;
+	}
 }
 
 size_t filter_bytes(const struct filter *filter)
 {
-	return sizeof(*filter) + filter->blocks * BLOCK_BYTES + TRAILER_BYTES;
-}
+	size_t bytes = 0;
 
-const void *filter_unit(const struct filter *filter)
-{
-	return filter ? filter->bytes : NULL;
+	for (; filter; filter = filter->next)
+		bytes += sizeof(*filter) + filter_unit_length(filter);
+	return bytes;
 }
 
 size_t filter_unit_length(const struct filter *filter)
 {
-	return filter ? filter->blocks * BLOCK_BYTES + TRAILER_BYTES : 0;
+	return filter->blocks * BLOCK_BYTES + (filter->stored ? UNIT_TRAILER_BYTES : TRAILER_BYTES);
 }
 
 /* Computed from the bits that are set in this unit: another key falls into each block with equal probability. */
-double filter_pass_rate(const struct filter *filter)
+static double unit_pass_rate(const struct filter *filter)
 {
 	double sum = 0;
 
@@ -226,4 +232,13 @@ double filter_pass_rate(const struct filter *filter)
 		sum += pass;
 	}
 	return sum / (double)filter->blocks;
+}
+
+double filter_pass_rate(const struct filter *filter)
+{
+	double pass = 1;
+
+	for (; filter; filter = filter->next)
+		pass *= unit_pass_rate(filter);
+	return pass;
 }

@@ -82,6 +82,8 @@ struct fidx_config {
 	unsigned functions; /* 1 .. 16 */
 	enum fidx_filter filter; /* kind of the filters that are built; both kinds can be read back */
 	unsigned filter_bits; /* bits per key of a segment's resident filter; 0: none. See fidx_set_filter_bits */
+	unsigned
+		filter_units; /* 0: a segment has one filter; 2 .. 8: so many units (units.h), which are Bloom filters */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed; /* of the tag hash and filters; the same for the life of the flash file */
 	uint32_t extents_most; /* the most large objects at a time; 0: none */
@@ -233,7 +235,7 @@ void fidx_set_filter_bits(struct fidx *index, unsigned bits);
  * and otherwise a Bloom filter too. Of the warm keys it passes fewer than of others. Any thread.
  */
 void *fidx_filter_build(const struct fidx *index, const uint64_t *hashes, uint64_t n, size_t *length);
-/* Returns the bytes of a unit for n keys; 0 when filter_bits is 0. */
+/* Returns the bytes of a filter for n keys in a footer, of all its units if it has some; 0 when filter_bits is 0. */
 uint64_t fidx_filter_length(const struct fidx *index, uint64_t n);
 
 /*

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "flashindex/index_internal.h"
+#include "flashindex/units.h"
 
 #define FILTER_BITS_MAX 32
 
@@ -29,7 +30,9 @@ static bool config_is_valid(const struct fidx_config *config)
 {
 	return config->buckets >= 2 && config->buckets <= config->buckets_most && config->buckets_most <= UINT32_MAX &&
 	       config->segments >= 1 && config->segments < 1u << SLOT_SEGMENT_BITS_MAX && config->functions >= 1 &&
-	       config->functions <= FIDX_MAX_FUNCTIONS && config->filter_bits <= FILTER_BITS_MAX;
+	       config->functions <= FIDX_MAX_FUNCTIONS && config->filter_bits <= FILTER_BITS_MAX &&
+	       (config->filter_units == 0 ||
+		(config->filter_units >= FIDX_UNITS_LEAST && config->filter_units <= FIDX_UNITS_MOST));
 }
 
 static void *aligned_zeroed(size_t n, size_t size)
@@ -77,6 +80,7 @@ int index_create(struct fidx **out, const struct fidx_config *config, struct reg
 	index->segments = config->segments;
 	index->buckets_most = config->buckets_most;
 	index->functions = config->functions;
+	index->filter_units = config->filter_units;
 	index->clock_mode = config->clock_mode;
 	index->segment_bytes = UINT64_MAX;
 	index->seed = mix64(config->seed ^ UINT64_C(0x9e3779b97f4a7c15));

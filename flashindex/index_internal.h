@@ -84,6 +84,8 @@ struct segment {
 	uint32_t extent_ghosts;
 	uint64_t extent_bytes, extent_ghost_bytes;
 	bool extents_open; /* like COUNTS_CLOSED, for the extents */
+	_Atomic uint32_t
+		asked; /* keys of others that its filter was asked for since fidx_units_asked; with filter units */
 };
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -208,6 +210,7 @@ struct fidx {
 	uint32_t segments;
 	unsigned functions;
 	_Atomic unsigned filter_bits; /* of new filters; written by the cleaner */
+	unsigned filter_units; /* of new filters; 0: they are whole */
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed, tag_seed, filter_seed;
 	struct table table[FIDX_TABLES];
@@ -273,6 +276,12 @@ void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts
 /* segment.c. Does so for a change of the slot at that address, unless it is not counted yet. */
 void slot_account(struct fidx *index, const struct table *table, const _Atomic uint32_t *at, uint32_t segment,
 		  int slots, int ghosts);
+/* segment.c. Accounts for another share of keys that the segment's filter passes. The cleaner. */
+void segment_account_filter(struct fidx *index, uint32_t segment, const struct filter *filter);
+/* segment.c. Waits until no thread can use a filter that is not published any more. The cleaner. */
+void segment_wait_for_readers(struct fidx *index);
+/* segment.c. Frees a filter that no thread can use, and takes its bytes off the account. The cleaner. */
+void segment_free_filter(struct fidx *index, struct filter *filter);
 /* segment.c. Adds slots to a segment's counts alone. */
 void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots, uint32_t ghosts);
 void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
@@ -295,10 +304,14 @@ struct filter *filter_wrap(void *bytes, size_t length);
 void filter_free(struct filter *filter);
 /* Returns the bytes of memory that the filter takes. */
 size_t filter_bytes(const struct filter *filter);
-/* filter_unit returns the unit's bytes, as fidx_filter_build has made them, and filter_unit_length their number; NULL
-   and 0 for no filter. */
-const void *filter_unit(const struct filter *filter);
-size_t filter_unit_length(const struct filter *filter);
+/* units.c. Does so for a filter or the units of one, which must be of a segment of this sequence. Of all units of a segment
+   as many become resident as the average of filter_bits allows. */
+struct filter *filter_take(const struct fidx *index, uint64_t sequence, void *bytes, size_t length);
+/* units.c. Returns the bytes that make this filter again by filter_take, all its resident units; mem_free frees
+   them. filter isn't NULL. The program ends when memory is out. */
+void *filter_pack(const struct filter *filter, size_t *length);
+/* Returns the length of what filter_pack returns; 0 for no filter. */
+size_t filter_pack_length(const struct filter *filter);
 /* Returns the probability that it passes another key, 0 .. 1. Reads the whole filter. */
 double filter_pass_rate(const struct filter *filter);
 /* Returns false if no key with this hash is in the filter. The caller is between readers_enter and readers_leave, or

@@ -120,7 +120,11 @@ static bool filter_rejects(struct fidx *index, uint32_t segment, uint64_t hash, 
 		readers_enter(use->shard);
 	}
 	filter = atomic_load(&segment_at(index, segment)->filter);
-	return filter && !filter_passes(index, filter, hash);
+	if (!filter || filter_passes(index, filter, hash))
+		return false;
+	if (index->filter_units)
+		atomic_fetch_add_explicit(&segment_at(index, segment)->asked, 1, memory_order_relaxed);
+	return true;
 }
 
 static void filter_use_end(struct filter_use *use)

@@ -62,6 +62,16 @@ static void save_sizes(const struct fidx *index, struct parts_writer *writer)
 	parts_put(writer, PARTS_INDEX, 0, &saved, sizeof(saved));
 }
 
+static void save_filter(const struct filter *filter, uint32_t segment, struct parts_writer *writer)
+{
+	size_t length;
+	void *bytes = filter_pack(filter, &length);
+
+	must(bytes);
+	parts_put(writer, PARTS_FILTER, segment, bytes, length);
+	mem_free(bytes);
+}
+
 static void save_segments(const struct fidx *index, struct parts_writer *writer)
 {
 	struct saved_segment *row = mem_must_zalloc(index->segments * sizeof(*row));
@@ -72,15 +82,14 @@ static void save_segments(const struct fidx *index, struct parts_writer *writer)
 		if (segment_sequence(index, s) == SEGMENT_CLOSED)
 			continue;
 		row[s] = (struct saved_segment){ .sequence = segment_sequence(index, s),
-						 .filter_length = filter_unit_length(atomic_load(&segment->filter)),
+						 .filter_length = filter_pack_length(atomic_load(&segment->filter)),
 						 .table = segment_table(index, s),
 						 .mean_bytes = atomic_load(&segment->mean_bytes) };
 	}
 	parts_put(writer, PARTS_INDEX_SEGMENTS, 0, row, index->segments * sizeof(*row));
 	for (uint32_t s = 0; s < index->segments; s++)
 		if (row[s].filter_length)
-			parts_put(writer, PARTS_FILTER, s, filter_unit(atomic_load(&segment_at(index, s)->filter)),
-				  row[s].filter_length);
+			save_filter(atomic_load(&segment_at(index, s)->filter), s, writer);
 	mem_free(row);
 }
 

@@ -85,13 +85,14 @@ void segment_begin(struct fidx *index, uint32_t number, unsigned table, uint64_t
 	atomic_store_explicit(&segment->mean_bytes, mean_bytes, memory_order_relaxed);
 	atomic_store_explicit(&segment->filter_pass, pass_of(filter), memory_order_relaxed);
 	atomic_store_explicit(&segment->filter, filter, memory_order_release);
+	atomic_store_explicit(&segment->asked, 0, memory_order_relaxed);
 	atomic_store_explicit(&segment->counts, 0, memory_order_release);
 	extents_segment_open(index, segment);
 	atomic_store_explicit(&segment->sequence, sequence, memory_order_release);
 }
 
 void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint64_t sequence, uint32_t mean_bytes,
-		       void *filter_unit, size_t filter_length)
+		       void *filter, size_t filter_length)
 {
 	struct region_segment *kept = &index->kept->segment[number];
 
@@ -99,18 +100,22 @@ void fidx_segment_open(struct fidx *index, uint32_t number, unsigned table, uint
 	atomic_store(&kept->table, table);
 	atomic_store(&kept->mean_bytes, mean_bytes);
 	atomic_store(&kept->sequence, sequence);
-	segment_begin(index, number, table, sequence, mean_bytes, filter_wrap(filter_unit, filter_length));
+	segment_begin(index, number, table, sequence, mean_bytes, filter_take(index, sequence, filter, filter_length));
 }
 
 /*
- * Waits until every thread that could have the filter has left: later ones find NULL. A thread is
+ * Waits until every thread that could have the filter has left: later ones find another one, or none. A thread is
  * inside for some tens of nanoseconds, so that each shard is soon empty once.
  */
-static void retire_filter(struct fidx *index, struct filter *filter)
+void segment_wait_for_readers(struct fidx *index)
 {
 	for (unsigned i = 0; i < SHARDS; i++)
 		while (atomic_load(&index->shard[i].readers) != 0)
 			sched_yield();
+}
+
+void segment_free_filter(struct fidx *index, struct filter *filter)
+{
 	atomic_fetch_sub_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
 	filter_free(filter);
 }
@@ -133,8 +138,10 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 		     atomic_load_explicit(&segment->filter_pass, memory_order_relaxed));
 	extents_segment_close(index, segment);
 	filter = atomic_exchange(&segment->filter, NULL);
-	if (filter)
-		retire_filter(index, filter);
+	if (filter) {
+		segment_wait_for_readers(index);
+		segment_free_filter(index, filter);
+	}
 }
 
 bool fidx_lacks_filter(const struct fidx *index, uint32_t number)
@@ -142,20 +149,25 @@ bool fidx_lacks_filter(const struct fidx *index, uint32_t number)
 	return fidx_segment_is_open(index, number) && !atomic_load(&segment_at(index, number)->filter);
 }
 
-bool fidx_give_filter(struct fidx *index, uint32_t number, void *unit, size_t length)
+void segment_account_filter(struct fidx *index, uint32_t number, const struct filter *filter)
 {
 	struct segment *segment = segment_at(index, number);
-	struct filter *filter = filter_wrap(unit, length);
-	uint32_t before, pass = pass_of(filter);
-	int64_t slots;
+	uint32_t pass = pass_of(filter), before = atomic_exchange(&segment->filter_pass, pass);
+	int64_t slots = COUNTS_SLOTS(atomic_load(&segment->counts));
+
+	segment_account_sums(index, 0, 0, 0, 0, slots * ((int64_t)pass - (int64_t)before));
+}
+
+bool fidx_give_filter(struct fidx *index, uint32_t number, void *bytes, size_t length)
+{
+	struct segment *segment = segment_at(index, number);
+	struct filter *filter = filter_take(index, segment_sequence(index, number), bytes, length);
 
 	must(number < index->segments && fidx_lacks_filter(index, number));
 	if (!filter)
 		return false;
 	atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
-	before = atomic_exchange(&segment->filter_pass, pass);
-	slots = COUNTS_SLOTS(atomic_load(&segment->counts));
-	segment_account_sums(index, 0, 0, 0, 0, slots * ((int64_t)pass - (int64_t)before));
+	segment_account_filter(index, number, filter);
 	atomic_store(&segment->filter, filter);
 	atomic_store(&index->filters, true);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the filter of a segment back from its footer. */
+/* Reads the filter of a segment, or a part of it, back from its footer. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -51,23 +51,57 @@ int filter_read(struct segments *seg, uint32_t segment, uint64_t footer_offset, 
 	return rc;
 }
 
-int seg_read_filter(struct segments *seg, uint32_t segment, void **filter, size_t *length)
+/* Reads and judges the tail of a LIVE segment's footer. */
+static int read_footer(struct segments *seg, uint32_t segment, struct layout_footer *footer)
 {
 	uint8_t *page = mem_aligned(SEG_PAGE, SEG_PAGE);
-	struct layout_footer footer;
 	int rc = FS_ENOMEM;
 
-	*filter = NULL;
-	*length = 0;
 	must(segment < seg->segments && seg_live_at(seg, segment)->state == SEG_LIVE);
 	if (page)
 		rc = segment_read(seg, page, SEG_PAGE, seg_offset(seg, segment) + seg->segment_bytes - SEG_PAGE);
 	if (rc == FS_OK) {
-		memcpy(&footer, page + SEG_PAGE - sizeof(footer), sizeof(footer));
-		rc = footer_valid(seg, &footer, seg_sequence(seg, segment)) ? FS_OK : FS_ECORRUPT;
+		memcpy(footer, page + SEG_PAGE - sizeof(*footer), sizeof(*footer));
+		rc = footer_valid(seg, footer, seg_sequence(seg, segment)) ? FS_OK : FS_ECORRUPT;
 	}
 	mem_free(page);
+	return rc;
+}
+
+int seg_read_filter(struct segments *seg, uint32_t segment, void **filter, size_t *length)
+{
+	struct layout_footer footer;
+	int rc = read_footer(seg, segment, &footer);
+
+	*filter = NULL;
+	*length = 0;
 	if (rc != FS_OK)
 		return rc;
 	return filter_read(seg, segment, seg->table->entry[segment].footer_offset, &footer, filter, length);
+}
+
+int seg_read_filter_part(struct segments *seg, uint32_t segment, uint64_t offset, void *part, size_t length)
+{
+	uint64_t from = seg->table->entry[segment].footer_offset, most = seg->segment_bytes - from, first, end;
+	struct layout_footer footer;
+	uint8_t *pages;
+	int rc = read_footer(seg, segment, &footer);
+
+	if (rc != FS_OK)
+		return rc;
+	if (footer.offsets_bytes > most || footer.filter_bytes > most ||
+	    layout_align8(footer.offsets_bytes) + footer.filter_bytes > most || length > footer.filter_bytes ||
+	    offset > footer.filter_bytes - length)
+		return FS_ECORRUPT;
+	from += layout_align8(footer.offsets_bytes) + offset;
+	first = from & ~(uint64_t)(SEG_PAGE - 1);
+	end = layout_page_up(from + length);
+	pages = mem_aligned(SEG_PAGE, end - first);
+	if (!pages)
+		return FS_ENOMEM;
+	rc = segment_read(seg, pages, end - first, seg_offset(seg, segment) + first);
+	if (rc == FS_OK)
+		memcpy(part, pages + (from - first), length);
+	mem_free(pages);
+	return rc;
 }

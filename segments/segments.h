@@ -238,6 +238,11 @@ FS_MUST_CHECK int seg_adopt(struct segments *seg, uint32_t segment, uint64_t seq
  * FS_EIO, FS_ENOMEM. *filter is NULL after these. The cleaner; waits for the device.
  */
 FS_MUST_CHECK int seg_read_filter(struct segments *seg, uint32_t segment, void **filter, size_t *length);
+/* Reads length bytes, at least one, at that offset of the filter into part. They are not checked: the footer has one sum
+   for all of the filter. FS_OK; FS_ECORRUPT: the footer is damaged, or the filter ends before; FS_EIO, FS_ENOMEM. The
+   cleaner; waits for the device. */
+FS_MUST_CHECK int seg_read_filter_part(struct segments *seg, uint32_t segment, uint64_t offset, void *part,
+				       size_t length);
 /* Notes the length of a record that a walk of an adopted segment has met, in order of offset, for seg_read_length. The
    cleaner; other threads may read from the segment meanwhile. */
 void seg_note_record(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t length);

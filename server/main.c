@@ -61,6 +61,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->flash_object_bytes = (uint32_t)conf->flash_object_size_bytes;
 	out->filter_bits = conf->filter_bits;
 	out->filter = conf->filter == CONF_FILTER_CUCKOO ? FIDX_FILTER_CUCKOO : FIDX_FILTER_BLOOM;
+	out->filter_units = conf->filter_units > 1 ? (unsigned)conf->filter_units : 0;
 	out->tag_bits = conf->tag_bits == CONF_AUTO ? 0 : (unsigned)conf->tag_bits;
 	out->functions = (unsigned)conf->hash_functions;
 	out->placement = conf->placement == CONF_PLACEMENT_PAPER ? SEG_PLACE_PAPER : SEG_PLACE_SWEEP;

@@ -64,6 +64,7 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	real_row(out, "filter_false_positive", index->filter_false_positive);
 	number_row(out, "filter_bits", status->filter_bits);
 	number_row(out, "filters_left", status->filters_left);
+	number_row(out, "filter_units", status->filter_units);
 	number_row(out, "tag_bits", status->tag_bits);
 	real_row(out, "dram_bytes_per_flash_item", status->dram_bytes_per_flash_item);
 	real_row(out, "innocent_drops", status->innocent_drops);

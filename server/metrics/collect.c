@@ -273,6 +273,7 @@ VALUE(index_load_ratio, ratio_of((double)from->store.index.used, (double)from->s
 VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
 VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
+VALUE(filter_units, from->store.filter_units)
 
 static void show_segments(const struct source *from)
 {

@@ -99,7 +99,8 @@ static struct fidx_config open_index_config(const struct store *store, const str
 		.functions = config->functions,
 		.clock_mode = config->clock_mode,
 		.seed = store->hash_seed,
-		.filter = config->filter,
+		.filter = config->filter_units ? FIDX_FILTER_BLOOM : config->filter,
+		.filter_units = config->filter_units,
 		.filter_bits = config->filter_bits > 0 ? (unsigned)config->filter_bits : 0,
 		.extents_most = sizing->extents_most,
 	};

@@ -81,7 +81,8 @@ struct store_config {
 	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
 	uint32_t flash_object_bytes; /* expected mean size, for the index's first table */
 	int filter_bits; /* per key; -1: automatic */
-	enum fidx_filter filter;
+	enum fidx_filter filter; /* of whole filters */
+	unsigned filter_units; /* 0: filters are whole; 2 .. 8 (flashindex/units.h) */
 	unsigned tag_bits; /* 0: all bits that a slot has left */
 	unsigned functions; /* hash functions for positions in a segment */
 	enum seg_placement placement;
@@ -570,7 +571,7 @@ struct store_status {
 	bool dram_loading; /* objects of the last run are still being loaded */
 	uint64_t dram_loaded, dram_load_skipped, dram_load_left; /* objects; left: at most so many had no room */
 	struct fidx_status index;
-	unsigned tag_bits, filter_bits, filters_left; /* left: segments whose filter is still to be read back */
+	unsigned tag_bits, filter_bits, filter_units, filters_left; /* units: in memory; left: segments to read back */
 	struct seg_status segments;
 	struct seg_info info;
 	struct clf_status classifier;

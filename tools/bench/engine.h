@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tools/bench/ablation_run.h"
+#include "tools/bench/elastic_run.h"
 #include "tools/bench/index_run.h"
 
 /* Measures gets and sets of objects in DRAM by 1, 2, 4 and 8 threads on a store, in rounds, without network and
@@ -28,5 +29,8 @@ FS_MUST_CHECK int engine_index(const char *row, const struct index_shape *shape,
    (at least once). */
 FS_MUST_CHECK int engine_ablation(const char *row, const struct ablation_shape *shape, unsigned turns, unsigned rounds,
 				  uint64_t lookups);
+
+/* Measures the reads of so many gets through filters of a shape, as one row; reads are given for a million gets. */
+FS_MUST_CHECK int engine_elastic(const char *row, const struct elastic_shape *shape, uint64_t gets);
 
 #endif

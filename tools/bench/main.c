@@ -214,11 +214,28 @@ static int run_ablation(json_t *spec)
 			       (unsigned)count_of(spec, "rounds"), count_of(spec, "lookups"));
 }
 
+static int run_elastic(json_t *spec)
+{
+	const struct elastic_shape shape = {
+		.levels = flag_of(spec, "levels"),
+		.segments = (uint32_t)count_of(spec, "segments"),
+		.keys_each = count_of(spec, "keys_each"),
+		.tag_bits = (unsigned)count_of(spec, "tag_bits"),
+		.bits = (unsigned)count_of(spec, "bits"),
+		.units = (unsigned)count_of(spec, "units"),
+		.exponent = real_of(spec, "exponent"),
+		.learns = flag_of(spec, "learns"),
+	};
+
+	return engine_elastic(text_of(spec, "row"), &shape, count_of(spec, "gets"));
+}
+
 static const struct {
 	const char *name;
 	int (*run)(json_t *spec);
 } commands[] = { { "load", run_load },           { "raw", run_raw },     { "store", run_store },
-		 { "placement", run_placement }, { "index", run_index }, { "ablation", run_ablation } };
+		 { "placement", run_placement }, { "index", run_index }, { "ablation", run_ablation },
+		 { "elastic", run_elastic } };
 
 static int run_command(const char *name)
 {

@@ -11,6 +11,9 @@
 #define WIDTH_LEAST 2u /* of fingerprints */
 #define WIDTH_MOST 14u
 #define CELLS 4u
+#define UNIT_TAIL_BYTES 16u /* sum and trailer */
+#define UNITS_LEAST 2u
+#define UNITS_MOST 8u
 
 void filter_init(struct filter *filter, const struct format_super *super, const uint8_t *bytes, uint64_t length)
 {
@@ -22,9 +25,21 @@ void filter_init(struct filter *filter, const struct format_super *super, const 
 		.seed = mix64(super->hash_seed ^ 0x8cb92ba72f3d8dd7ull),
 		.hash_seed = super->hash_seed,
 	};
-	if (filter->block_count == 0 || length % BLOCK_BYTES != TRAILER_BYTES)
+	if (filter->block_count == 0)
 		return;
 	trailer = bytes + length - TRAILER_BYTES;
+	if (length >= UNITS_LEAST * (BLOCK_BYTES + UNIT_TAIL_BYTES) && trailer[0] == 'F' && trailer[1] == 'U' &&
+	    trailer[2] == 1 && trailer[3] <= PROBES_MOST && trailer[4] + 1u == trailer[5] &&
+	    trailer[5] >= UNITS_LEAST && trailer[5] <= UNITS_MOST && length % trailer[5] == 0 &&
+	    length / trailer[5] % BLOCK_BYTES == UNIT_TAIL_BYTES) {
+		filter->units = trailer[5];
+		filter->unit_bytes = length / filter->units;
+		filter->block_count = filter->unit_bytes / BLOCK_BYTES;
+		filter->probes = trailer[3];
+		return;
+	}
+	if (length % BLOCK_BYTES != TRAILER_BYTES)
+		return;
 	if (trailer[0] == 'F' && trailer[1] == 'B' && trailer[2] == 1 && trailer[3] <= PROBES_MOST)
 		filter->probes = trailer[3];
 	if (trailer[0] == 'F' && trailer[1] == 'C' && trailer[2] == 1 && trailer[3] >= WIDTH_LEAST &&
@@ -59,26 +74,38 @@ static bool cuckoo_has_key(const struct filter *filter, uint64_t x)
 	return false;
 }
 
-bool filter_has_key(const struct filter *filter, const uint8_t *key, uint32_t length)
+/* x: the key's hash with the seed of these blocks. */
+static bool blocks_have_key(const struct filter *filter, const uint8_t *blocks, uint64_t x)
 {
-	uint64_t hash, numbers = 0;
-	const uint8_t *block;
+	const uint8_t *block = blocks + reduce64(x, filter->block_count) * BLOCK_BYTES;
+	uint64_t numbers = 0;
 
-	if (filter->probes == 0 && filter->width == 0)
-		return true;
-	hash = mix64(hash64(key, length, filter->hash_seed) ^ filter->seed);
-	if (filter->width)
-		return cuckoo_has_key(filter, hash);
-	block = filter->blocks + reduce64(hash, filter->block_count) * BLOCK_BYTES;
 	for (unsigned probe = 0; probe < filter->probes; probe++) {
 		unsigned bit;
 
 		if (probe % NUMBERS_PER_HASH == 0)
-			numbers = hash = mix64(hash + 1);
+			numbers = x = mix64(x + 1);
 		bit = numbers % (1u << NUMBER_BITS);
 		numbers >>= NUMBER_BITS;
 		if (!(block[bit / 8] >> bit % 8 & 1))
 			return false;
 	}
+	return true;
+}
+
+bool filter_has_key(const struct filter *filter, const uint8_t *key, uint32_t length)
+{
+	uint64_t seeded;
+
+	if (filter->probes == 0 && filter->width == 0)
+		return true;
+	seeded = hash64(key, length, filter->hash_seed) ^ filter->seed;
+	if (filter->width)
+		return cuckoo_has_key(filter, mix64(seeded));
+	if (filter->units == 0)
+		return blocks_have_key(filter, filter->blocks, mix64(seeded));
+	for (unsigned u = 0; u < filter->units; u++)
+		if (!blocks_have_key(filter, filter->blocks + u * filter->unit_bytes, mix64(seeded ^ mix64(u + 1))))
+			return false;
 	return true;
 }

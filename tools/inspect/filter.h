@@ -15,6 +15,8 @@ struct filter {
 	/* Of a Bloom filter the probes, of a cuckoo filter the width. Both 0: there is no filter, or its kind is unknown and a
 	   daemon ignores it. */
 	unsigned probes, width;
+	unsigned units; /* 0: it is whole; else blocks and probes are of each unit */
+	uint64_t unit_bytes; /* from one unit to the next */
 	uint64_t seed;
 	uint64_t hash_seed;
 };

@@ -49,6 +49,7 @@ void cleaner_init(struct store *store)
 	pace_init(store, now_ms);
 	load_filters_init(store);
 	mover_init(store);
+	units_init(store);
 }
 
 void cleaner_fini(struct store *store)
@@ -56,6 +57,7 @@ void cleaner_fini(struct store *store)
 	context_settle(&store->cleaner->context);
 	mover_fini(store);
 	background_fini(&store->cleaner->background);
+	units_fini(store);
 }
 
 /* ---- whether to write ------------------------------------------------------------------------ */
@@ -253,8 +255,10 @@ bool cleaner_step(struct store *store)
 		losses_disown(store);
 	if (ids_reserve(store) && !busy)
 		busy = rebuild_step(store) || cleaner_write_if_due(store);
-	if (!busy)
+	if (!busy) {
 		load_filters_step(store);
+		units_step(store);
+	}
 	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
 	busy |= mover_step(store);
 	context_settle(&store->cleaner->context);

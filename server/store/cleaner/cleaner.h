@@ -76,6 +76,8 @@ void tables_account_of(struct store *store, const struct fidx *index);
 
 /* load_filters.c. Returns the segments whose filters are still to be looked for on flash. Any thread. */
 uint32_t load_filters_left(const struct store *store);
+/* units.c. Returns the filter units in memory; 0 without --filter-units. Any thread. */
+uint64_t units_resident(const struct store *store);
 
 /* rebuild.c. Plans the rebuild of the index that losses_judge allows, of a fresh index and free segments. FS_OK, also
    without any segment to walk; codes of journal_read, fidx_shape_tables and seg_adopt_begin: then the index may have to be

@@ -3,6 +3,7 @@
 #ifndef FS_STORE_CLEANER_INTERNAL_H
 #define FS_STORE_CLEANER_INTERNAL_H
 
+#include "flashindex/unit_queues.h"
 #include "server/store/cleaner/cleaner.h"
 #include "server/store/state/background.h"
 
@@ -69,6 +70,16 @@ struct load_filters {
 	bool gives_up; /* the others go on without one */
 };
 
+/* Filter units: units.c. The cleaner's own, except for the first field. */
+struct units {
+	_Atomic uint64_t resident; /* units in memory; any thread reads it */
+	struct unit_queues *queues; /* NULL: filters have no units */
+	bool *asked; /* of each segment: before the last look */
+	uint32_t segments, at; /* at: the next segment that may want a unit; 0: a look is due */
+	uint64_t looked_at; /* in gets so far */
+	uint64_t due_us; /* no look before */
+};
+
 /* The cleaner, which waits for the device: cleaner.c. Fields that are not atomic are its own. */
 struct cleaner {
 	struct background background;
@@ -78,6 +89,7 @@ struct cleaner {
 	struct index_sizing sizing;
 	struct load_filters filters;
 	struct mover *mover; /* move.c */
+	struct units units;
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	_Atomic int64_t ratio_tokens; /* the same by --flash-write-ratio */
 	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
@@ -221,8 +233,8 @@ FS_MUST_CHECK bool room_on_flash(struct store *store, uint32_t *segment);
 /* Finds a table of the index for the slots: cleaner->sizing.table; the candidates' places follow from it. May reclaim.
    False: there is none. */
 FS_MUST_CHECK bool room_in_index(struct store *store, struct gathered *gathered);
-/* filter.c. Returns the filter of a planned segment in memory of mem_alloc, for commit_segment, or else for the caller
-   to free. NULL when no filter is wanted, or memory is out. */
+/* filter.c. Returns the filter of a planned segment in memory of mem_alloc, all units of it if it has some, for
+   commit_segment, or else for the caller to free. NULL when no filter is wanted, or memory is out. */
 void *filter_make(struct store *store, const struct seg_plan *plan, const struct gathered *gathered, size_t *length);
 /* commit.c. Moves each placed object that is still current from the DRAM table into the index, with one stripe held at
    a time, and drops the plan's reference of all placed ones. The segment is safely written before. Takes over
@@ -232,9 +244,20 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 
 /* load_filters.c. Plans to read the filters that segments lack after a warm start; --filter-bits=0 wants none. */
 void load_filters_init(struct store *store);
+/* load_filters.c. Returns the bytes that all filters take in memory. */
+uint64_t filter_bytes_now(const struct store *store);
 /* load_filters.c. Reads the next filter, if it is time for one, and waits for the device. Cleaner, when it has nothing
    else to do. */
 void load_filters_step(struct store *store);
+/* units.c. Makes the queues of filter units, for --filter-units, with the segments that are open. units_fini frees them. */
+void units_init(struct store *store);
+void units_fini(struct store *store);
+/* units.c. A segment was opened, or has got the filter that it lacked; or was closed. */
+void units_opened(struct store *store, uint32_t segment);
+void units_closed(struct store *store, uint32_t segment);
+/* units.c. Looks at which filters were asked, and reads a unit if one is due; waits for the device. Cleaner, when it has
+   nothing else to do. */
+void units_step(struct store *store);
 /* rebuild.c. Walks the next segment of a rebuild. False: none is under way. */
 bool rebuild_step(struct store *store);
 /* tables.c. Finds the table for the next segment, with room for so many slots: one that is there, or a new one, for

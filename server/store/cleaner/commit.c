@@ -120,6 +120,7 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	fault_kill(FAULT_killed_in_row);
 	fidx_segment_open(store->index, segment, table, plan->sequence, slots ? (uint32_t)(bytes / slots) : 0, filter,
 			  filter_length);
+	units_opened(store, segment);
 	if (fault_fires(FAULT_cleaner_pause_before_commit))
 		usleep(20000); /* a fault point: clients run meanwhile */
 	commit_all(store, segment, plan, gathered, &committed);

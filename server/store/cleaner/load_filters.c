@@ -56,11 +56,20 @@ uint32_t load_filters_left(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->filters.left, memory_order_relaxed);
 }
 
+uint64_t filter_bytes_now(const struct store *store)
+{
+	struct fidx_status status;
+
+	fidx_get_status(store->index, &status);
+	return status.filter_bytes;
+}
+
 /* Gives the segment the filter of its footer. A segment whose filter is damaged, or for which there is no memory, goes on
    without. */
 static void load_filter(struct store *store, uint32_t segment)
 {
 	struct load_filters *filters = &store->cleaner->filters;
+	uint64_t before = filter_bytes_now(store);
 	size_t length;
 	void *filter;
 	int result = seg_read_filter(store->segments, segment, &filter, &length);
@@ -81,6 +90,10 @@ static void load_filter(struct store *store, uint32_t segment)
 		filters->gives_up = true; /* there is none for the others either */
 	} else if (fidx_give_filter(store->index, segment, filter, length)) {
 		filters->loaded++;
+		/* Of a filter in units some alone are in memory. */
+		atomic_fetch_add_explicit(&store->index_bytes, filter_bytes_now(store) - before - length,
+					  memory_order_relaxed);
+		units_opened(store, segment);
 		return;
 	}
 	atomic_fetch_sub_explicit(&store->index_bytes, length, memory_order_relaxed);

@@ -419,6 +419,7 @@ static void rebuild_segment(struct store *store, struct rebuild *rebuild, struct
 		fidx_segment_open(store->index, segment->segment, segment->table, segment->sequence,
 				  adopted.objects ? (uint32_t)(adopted.record_bytes / adopted.objects) : 0,
 				  adopted.filter, adopted.filter_length);
+		units_opened(store, segment->segment);
 		result = seg_walk(store->segments, segment->segment, rebuild_visit, &walk, &visited);
 	}
 	if (background_is_stopping(&store->cleaner->background))

@@ -137,6 +137,7 @@ static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 	uint64_t left = fidx_segment_slots(store->index, walk->segment), swept;
 
 	fidx_segment_close(store->index, walk->segment);
+	units_closed(store, walk->segment);
 	fault_kill(FAULT_killed_in_close);
 	if (result != FS_OK)
 		log_limited(

@@ -24,6 +24,7 @@ static void status_of_flash(struct store *store, struct store_status *out)
 	out->tag_bits = store->tag_bits;
 	out->filter_bits = atomic_load(&store->filter_bits);
 	out->filters_left = load_filters_left(store);
+	out->filter_units = (unsigned)units_resident(store);
 	out->staging_bytes = out->info.staging_bytes;
 	out->classifier_bytes = clf_memory_bytes(store->classifier);
 	/* An object with a clean copy is one object. */

@@ -193,6 +193,7 @@ static void our_defaults(void **state)
 	assert_true(conf.promote_threshold > 0.18 && conf.promote_threshold < 0.2);
 	assert_int_equal(conf.filter_bits, CONF_AUTO);
 	assert_int_equal(conf.filter, CONF_FILTER_BLOOM);
+	assert_int_equal(conf.filter_units, 1);
 	assert_int_equal(conf.tag_bits, CONF_AUTO);
 	assert_int_equal(conf.hash_functions, 16);
 	assert_int_equal(conf.placement, CONF_PLACEMENT_SWEEP);

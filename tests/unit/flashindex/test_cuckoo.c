@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "flashindex/filter_internal.h"
 #include "flashindex/index_internal.h"
 
 #define KEYS 20000u
@@ -40,7 +41,7 @@ static struct filter *build(struct world *w, uint64_t n)
 
 static char kind_of(const struct filter *filter)
 {
-	const char *unit = filter_unit(filter);
+	const uint8_t *unit = filter->bytes;
 
 	return unit[filter_unit_length(filter) - 7];
 }
@@ -61,7 +62,7 @@ static void rates_are_those_of_the_theory(void **state)
 		world_open(&w, FIDX_FILTER_CUCKOO, bits[i]);
 		filter = build(&w, KEYS);
 		assert_int_equal(kind_of(filter), 'C');
-		width = ((const uint8_t *)filter_unit(filter))[filter_unit_length(filter) - 5];
+		width = filter->bytes[filter_unit_length(filter) - 5];
 		for (unsigned n = 0; n < ASKED; n++)
 			passed += filter_passes(w.f.index, filter, rng_next(&w.f.rng));
 		rate = (double)passed / ASKED;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "flashindex/extents_internal.h"
+#include "flashindex/filter_internal.h"
 
 #define BUCKETS 64u
 #define SEGMENTS 6u
@@ -471,7 +472,7 @@ static void a_broken_filter_is_none(void **state)
 {
 	struct run *run = *state;
 	struct filter *filter = atomic_load(&segment_at(run->f.index, 3)->filter);
-	uint8_t *trailer = (uint8_t *)(uintptr_t)filter_unit(filter) + filter_unit_length(filter) - 8;
+	uint8_t *trailer = filter->bytes + filter_unit_length(filter) - 8;
 	struct fixture other;
 
 	trailer[0] ^= 1;

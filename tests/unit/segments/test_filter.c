@@ -104,11 +104,37 @@ static void no_length_leads_out_of_the_segment(void **state)
 	assert_null(filter);
 }
 
+static void a_part_is_read_by_itself(void **state)
+{
+	struct run *run = *state;
+	uint64_t all = filter_bytes(NULL, run->objects);
+	uint8_t *segment = run->memory + LAYOUT_SUPER_BYTES + (uint64_t)run->segment * SEGMENT;
+	struct layout_footer footer;
+	uint8_t part[40];
+	uint64_t at;
+
+	memcpy(&footer, segment + SEGMENT - sizeof(footer), sizeof(footer));
+	at = run->flash.seg->table->entry[run->segment].footer_offset + layout_align8(footer.offsets_bytes);
+	for (unsigned i = 0; i < all; i++)
+		segment[at + i] = (uint8_t)i;
+	for (uint64_t from = 0; from <= all - sizeof(part); from += all - sizeof(part)) {
+		assert_int_equal(seg_read_filter_part(run->flash.seg, run->segment, from, part, sizeof(part)), FS_OK);
+		for (unsigned i = 0; i < sizeof(part); i++)
+			assert_int_equal(part[i], (uint8_t)(from + i));
+	}
+	assert_int_equal(seg_read_filter_part(run->flash.seg, run->segment, all - sizeof(part) + 1, part, sizeof(part)),
+			 FS_ECORRUPT);
+	assert_int_equal(seg_read_filter_part(run->flash.seg, run->segment, UINT64_MAX, part, 1), FS_ECORRUPT);
+	segment[SEGMENT - sizeof(footer)] ^= 1;
+	assert_int_equal(seg_read_filter_part(run->flash.seg, run->segment, 0, part, 1), FS_ECORRUPT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_is_as_it_was_written, begin, end),
 		cmocka_unit_test_setup_teardown(a_damaged_one_does_not_come_back, begin, end),
+		cmocka_unit_test_setup_teardown(a_part_is_read_by_itself, begin, end),
 		cmocka_unit_test_setup_teardown(no_length_leads_out_of_the_segment, begin, end),
 	};
 
