@@ -132,7 +132,7 @@ mutant("offers-whole-bins", "The threshold lies at the upper end of a bin, so th
 
 mutant("worth-without-past", "What is known of a key before its present stay is not counted.",
        "asan classifier/test_worth",
-       ("classifier/worth.c", "\tdouble count = past_count(features->past) * exp2(-stay_ms / half_life_ms);", "\tdouble count = 0 * stay_ms;"))
+       ("classifier/worth.c", "\tdouble count = past_count(features->past) * exp2(-(life_ms + idle_ms) / half_life_ms);", "\tdouble count = 0;"))
 
 mutant("flash-hit-not-counted", "A hit on flash doesn't count for the object's next stay.",
        "asan server/store/cleaner/test_reclaim",
