@@ -63,7 +63,14 @@ FS_MUST_CHECK bool lock_try(struct lock *lock);
 /* Releases the lock, which the calling thread holds. */
 void lock_release(struct lock *lock);
 /* Asserts in debug builds that the calling thread holds the lock; does nothing in others. */
+#ifdef FS_DEBUG
 void lock_assert_held(const struct lock *lock);
+#else
+static inline void lock_assert_held(const struct lock *lock)
+{
+	(void)lock;
+}
+#endif
 
 /* Returns the number of locks of this rank that the calling thread has acquired so far, in debug builds; else 0. */
 unsigned long lock_acquisitions(enum lock_rank rank);

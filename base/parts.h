@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 
-#define PARTS_VERSION 2u
+#define PARTS_VERSION 3u
 
 /* The kinds of parts, in the order in which they are written. The module that writes a part defines its bytes. */
 enum parts_kind {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The five features of an object (Flashield paper, 3.1) in 18 bytes of state and 7 on flash.
+ * The five features of an object (Flashield paper, 3.1) in 12 bytes of state and 7 on flash.
  *
- * The mean gap is not stored: the gaps of an object, the one from its write to its first read
- * included, add up to the time from the write to the last read. So
+ * Of the times of an object only the last access is stored. The gaps of an object, the one from its write to its first
+ * read included, add up to the time from the write to the last read, so that
  *
- *	mean gap = (last_read_ms - written_ms) / reads
- *
- * and saturation and rebasing, which change the state, keep that quotient.
+ *	time of the write = last access - reads * mean gap
  */
 #include <math.h>
 #include <string.h>
@@ -15,16 +13,21 @@
 #include "base/assert.h"
 #include "classifier/classifier.h"
 
-/* Gaps in 16 bits: exact below 2^12, rounded to 11 bits after the leading one above. */
-#define GAP_MANTISSA_BITS 11
-#define GAP_MANTISSA (1u << GAP_MANTISSA_BITS)
-#define GAP_EXPONENT_MAX 31
+/*
+ * Gaps in 8 bits are the upper bits of a float of so many ticks, three of its mantissa among them; code 0 stands for 0.
+ * A tick is 1/1024 s, so that a second and its halves are exact.
+ */
+#define GAP_SHIFT 20 /* bits of the float that are left out */
+#define GAP_NONE 0.9375f /* ticks: what the code below that of one tick would be */
+#define GAP_MOST 3.75e9f /* ticks, 42 days */
+#define TICKS_PER_MS 1.024f
+
+/* The mean gap in 16 bits is the same of one more millisecond, with eleven bits of the mantissa. */
+#define MEAN_SHIFT 12
+#define MEAN_MOST 4.29e9f /* ms */
 
 /* A read that seems to come this little before the last one is no wrap: two threads have read the clock in turn. */
 #define BACKWARDS_TOLERANCE_MS 60000u
-
-/* From this age on a read moves the write time forward, so that 32-bit times stay unambiguous. */
-#define REBASE_AGE_MS (1ull << 31)
 
 /*
  * Logarithmic steps of a byte: 0 stands for 0, c >= 1 for ratio^(c - 1), and 255 for 2^32 - 1 ms (49.7 days). The ratio
@@ -33,28 +36,47 @@
 #define LOG_STEPS 254
 #define LOG_OF_RATIO (22.180709777685 / LOG_STEPS) /* ln(2^32 - 1) / 254 */
 
-static uint16_t gap_encode(uint64_t ms)
+/* The upper bits of a float >= 0, rounded; they rise with it. */
+static inline uint32_t float_encode(float value, unsigned shift)
 {
-	if (ms < GAP_MANTISSA)
-		return (uint16_t)ms;
+	uint32_t bits;
 
-	unsigned shift = 63 - (unsigned)__builtin_clzll(ms) - GAP_MANTISSA_BITS;
-	uint64_t mantissa = (ms + ((1ull << shift) >> 1)) >> shift;
-	if (mantissa == 2 * GAP_MANTISSA) { /* rounded up into the next power of two */
-		mantissa = GAP_MANTISSA;
-		shift++;
-	}
-	if (shift + 1 > GAP_EXPONENT_MAX)
-		return UINT16_MAX;
-	return (uint16_t)((shift + 1) << GAP_MANTISSA_BITS | (mantissa - GAP_MANTISSA));
+	memcpy(&bits, &value, sizeof(bits));
+	return (bits + (1u << (shift - 1))) >> shift;
 }
 
-static uint64_t gap_decode(uint16_t gap)
+static inline float float_decode(uint32_t code, unsigned shift)
 {
-	unsigned exponent = gap >> GAP_MANTISSA_BITS;
-	uint64_t mantissa = gap & (GAP_MANTISSA - 1);
+	uint32_t bits = code << shift;
+	float value;
 
-	return exponent == 0 ? mantissa : (mantissa + GAP_MANTISSA) << (exponent - 1);
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static inline uint8_t gap_encode(float ms)
+{
+	float ticks = ms * TICKS_PER_MS;
+
+	ticks = ticks > GAP_NONE ? ticks : GAP_NONE;
+	ticks = ticks < GAP_MOST ? ticks : GAP_MOST;
+	return (uint8_t)(float_encode(ticks, GAP_SHIFT) - float_encode(GAP_NONE, GAP_SHIFT));
+}
+
+static double gap_seconds(uint8_t code)
+{
+	return code == 0 ? 0 : (double)float_decode(code + float_encode(GAP_NONE, GAP_SHIFT), GAP_SHIFT) / 1024;
+}
+
+static inline uint16_t mean_encode(float ms)
+{
+	ms = ms < MEAN_MOST ? ms : MEAN_MOST;
+	return (uint16_t)(float_encode(ms + 1, MEAN_SHIFT) - float_encode(1, MEAN_SHIFT));
+}
+
+static inline float mean_decode(uint16_t code)
+{
+	return float_decode(code + float_encode(1, MEAN_SHIFT), MEAN_SHIFT) - 1;
 }
 
 const char *clf_feature_name(enum clf_feature feature)
@@ -72,7 +94,7 @@ const char *clf_feature_name(enum clf_feature feature)
 void clf_features_written(struct clf_features *features, uint64_t now_ms)
 {
 	memset(features, 0, sizeof(*features));
-	features->written_ms = (uint32_t)now_ms;
+	features->accessed_ms = (uint32_t)now_ms;
 }
 
 static uint32_t gap_since(uint32_t then_ms, uint64_t now_ms)
@@ -84,47 +106,34 @@ static uint32_t gap_since(uint32_t then_ms, uint64_t now_ms)
 
 void clf_features_read(struct clf_features *features, uint64_t now_ms)
 {
-	bool first = features->reads == 0;
-	uint32_t gap = gap_since(first ? features->written_ms : features->last_read_ms, now_ms);
-	uint64_t age = gap;
-	uint16_t code = gap_encode(gap);
+	float gap_ms = (float)(int64_t)gap_since(features->accessed_ms, now_ms),
+	      mean_ms = mean_decode(features->mean_gap);
+	unsigned reads = features->reads + 1u;
+	uint8_t code = gap_encode(gap_ms);
 
-	if (!first)
-		age += features->last_read_ms - features->written_ms;
-	if (features->reads < UINT16_MAX)
-		features->reads++;
-	else
-		age -= (age + (1 << 15)) >> 16; /* there is one read more, but the count stays */
-	while (features->reads > 1 && age > REBASE_AGE_MS) {
-		uint16_t reads = features->reads / 2;
-		age = age * reads / features->reads;
-		features->reads = reads;
-	}
-	must(features->reads > 0);
-	features->written_ms = (uint32_t)(now_ms - age);
-	features->last_read_ms = (uint32_t)now_ms;
-	features->last_gap = code;
-	if (first)
+	if (reads == 1)
 		features->first_gap = code;
+	features->mean_gap = mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)reads);
+	features->reads = (reads < CLF_READS_MAX ? reads : CLF_READS_MAX) & CLF_READS_MAX;
+	features->accessed_ms = (uint32_t)now_ms;
+	features->last_gap = code;
 	if (code > features->max_gap)
 		features->max_gap = code;
 }
 
-static double mean_gap_ms(const struct clf_features *features)
+double clf_features_mean_gap_ms(const struct clf_features *features)
 {
-	if (features->reads == 0)
-		return 0;
-	return (double)(uint32_t)(features->last_read_ms - features->written_ms) / features->reads;
+	return (double)mean_decode(features->mean_gap);
 }
 
 void clf_features_vector(const struct clf_features *features, double out[CLF_FEATURES])
 {
 	memset(out, 0, CLF_FEATURES * sizeof(*out));
 	out[CLF_READS] = features->reads;
-	out[CLF_MEAN_GAP] = mean_gap_ms(features) / 1000;
-	out[CLF_LAST_GAP] = (double)gap_decode(features->last_gap) / 1000;
-	out[CLF_MAX_GAP] = (double)gap_decode(features->max_gap) / 1000;
-	out[CLF_FIRST_GAP] = (double)gap_decode(features->first_gap) / 1000;
+	out[CLF_MEAN_GAP] = clf_features_mean_gap_ms(features) / 1000;
+	out[CLF_LAST_GAP] = gap_seconds(features->last_gap);
+	out[CLF_MAX_GAP] = gap_seconds(features->max_gap);
+	out[CLF_FIRST_GAP] = gap_seconds(features->first_gap);
 }
 
 static uint8_t log_pack(double value)
@@ -144,31 +153,26 @@ static double log_unpack(uint8_t code)
 
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out)
 {
-	uint32_t accessed_ms = features->reads ? features->last_read_ms : features->written_ms;
-
 	out->reads = log_pack(features->reads);
-	out->first_gap = log_pack((double)gap_decode(features->first_gap));
-	out->last_gap = log_pack((double)gap_decode(features->last_gap));
-	out->max_gap = log_pack((double)gap_decode(features->max_gap));
-	out->mean_gap = log_pack(mean_gap_ms(features));
-	out->age = log_pack(gap_since(accessed_ms, now_ms));
+	out->first_gap = log_pack(1000 * gap_seconds(features->first_gap));
+	out->last_gap = log_pack(1000 * gap_seconds(features->last_gap));
+	out->max_gap = log_pack(1000 * gap_seconds(features->max_gap));
+	out->mean_gap = log_pack(clf_features_mean_gap_ms(features));
+	out->age = log_pack(gap_since(features->accessed_ms, now_ms));
 	out->past = features->past;
 }
 
 /* Bytes from flash may hold anything: every combination becomes a valid state. */
 void clf_features_unpack(const struct clf_features_packed *packed, uint64_t packed_ms, struct clf_features *out)
 {
-	double reads = fmin(round(log_unpack(packed->reads)), UINT16_MAX);
-	double life = fmin(round(log_unpack(packed->mean_gap) * reads), UINT32_MAX);
 	double age = fmin(round(log_unpack(packed->age)), UINT32_MAX);
-	uint32_t accessed_ms = (uint32_t)packed_ms - (uint32_t)age;
 
 	memset(out, 0, sizeof(*out));
-	out->reads = (uint16_t)reads;
-	out->last_read_ms = out->reads ? accessed_ms : 0;
-	out->written_ms = accessed_ms - (uint32_t)life;
-	out->first_gap = gap_encode((uint64_t)round(log_unpack(packed->first_gap)));
-	out->last_gap = gap_encode((uint64_t)round(log_unpack(packed->last_gap)));
-	out->max_gap = gap_encode((uint64_t)round(log_unpack(packed->max_gap)));
+	out->reads = (uint16_t)fmin(round(log_unpack(packed->reads)), CLF_READS_MAX) & CLF_READS_MAX;
+	out->accessed_ms = (uint32_t)packed_ms - (uint32_t)age;
+	out->mean_gap = mean_encode((float)log_unpack(packed->mean_gap));
+	out->first_gap = gap_encode((float)log_unpack(packed->first_gap));
+	out->last_gap = gap_encode((float)log_unpack(packed->last_gap));
+	out->max_gap = gap_encode((float)log_unpack(packed->max_gap));
 	out->past = packed->past;
 }

@@ -59,12 +59,12 @@ static double ms_between(uint32_t then_ms, uint32_t now_ms)
  */
 double features_count(const struct clf_features *features, uint64_t now_ms, double half_life_ms)
 {
-	double stay_ms = ms_between(features->written_ms, (uint32_t)now_ms);
-	double count = past_count(features->past) * exp2(-stay_ms / half_life_ms);
+	double idle_ms = ms_between(features->accessed_ms, (uint32_t)now_ms);
+	double life_ms = features->reads * clf_features_mean_gap_ms(features); /* from the write to the last read */
+	double count = past_count(features->past) * exp2(-(life_ms + idle_ms) / half_life_ms);
 
 	if (features->reads > 0) {
-		double idle_ms = ms_between(features->last_read_ms, (uint32_t)now_ms);
-		double life = ms_between(features->written_ms, features->last_read_ms) / half_life_ms * M_LN2;
+		double life = life_ms / half_life_ms * M_LN2;
 		double spread = life > 0.01 ? (1 - exp(-life)) / life : 1;
 
 		count += features->reads * spread * exp2(-idle_ms / half_life_ms);
@@ -81,10 +81,9 @@ struct clf_state clf_state_of(const struct clf *clf, const struct clf_object *ob
 {
 	const struct clf_features *features = object->features;
 	struct clf_state state = { .features = *features };
-	uint32_t accessed_ms = features->reads ? features->last_read_ms : features->written_ms;
 
 	state.count = (float)features_count(features, now_ms, clf_half_life_ms(clf));
-	state.idle_ms = (uint32_t)ms_between(accessed_ms, (uint32_t)now_ms);
+	state.idle_ms = (uint32_t)ms_between(features->accessed_ms, (uint32_t)now_ms);
 	state.record_bytes = object->record_bytes;
 	state.ttl_seconds = object->ttl_seconds;
 	return state;

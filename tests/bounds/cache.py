@@ -4,7 +4,7 @@ DRAM before a log on flash, and one threshold of worth per byte that a budget of
 import collections
 import math
 
-DRAM_CHARGE, FLASH_CHARGE = 56, 32  # beside key and value
+DRAM_CHARGE, FLASH_CHARGE = 46, 32  # beside key and value
 SEGMENTS = 64  # of the log
 KEEPS = 4  # segments of which all may be kept in a row
 WINDOWS = 16  # of the budget, per flash's bytes that applications write

@@ -59,8 +59,8 @@ mutant("feature-max-gap", "The longest gap of an object is its shortest.",
 
 mutant("feature-mean-gap", "The gap to the first read is left out of the mean.",
        "asan classifier/test_features",
-       ("classifier/features.c", "\tfeatures->written_ms = (uint32_t)(now_ms - age);",
-        "\tfeatures->written_ms = (uint32_t)(now_ms - age + (first ? gap : 0));"))
+       ("classifier/features.c", "mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)reads)",
+        "mean_encode(mean_ms + (reads == 1 ? 0 : gap_ms - mean_ms) / (float)(int)reads)"))
 
 mutant("label-threshold", "An object with just as many reads as the threshold counts as not flashy.",
        "asan classifier/test_model",
@@ -132,7 +132,7 @@ mutant("offers-whole-bins", "The threshold lies at the upper end of a bin, so th
 
 mutant("worth-without-past", "What is known of a key before its present stay is not counted.",
        "asan classifier/test_worth",
-       ("classifier/worth.c", "\tdouble count = past_count(features->past) * exp2(-stay_ms / half_life_ms);", "\tdouble count = 0 * stay_ms;"))
+       ("classifier/worth.c", "\tdouble count = past_count(features->past) * exp2(-(life_ms + idle_ms) / half_life_ms);", "\tdouble count = 0;"))
 
 mutant("flash-hit-not-counted", "A hit on flash doesn't count for the object's next stay.",
        "asan server/store/cleaner/test_reclaim",
@@ -1006,7 +1006,7 @@ mutant("hidden-account", "A thread's own share of the account may be any size.",
 
 mutant("item-not-replaced", "An item that takes another's place loses the rest of its chain.",
        "asan server/store/dram/test_table",
-       ("server/store/dram/table.c", "\tnew->next = old->next;\n\t*link = new;", "\tnew->next = NULL;\n\t*link = new;"))
+       ("server/store/dram/table.c", "\tnew->next = old->next;\n", ""))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
        "asan server/store/cleaner/test_gather",

@@ -105,25 +105,28 @@ def show_item(item):
         print(f"  extra   shown cas {number(extra['shown_cas'])}, marks {number(extra['marks'])}")
 
 
-def chain(item):
-    """The items from this pointer on."""
-    while number(item):
-        yield item.dereference()
-        item = item.dereference()["next"]
+def linked(link):
+    """The address in a struct item_link."""
+    return number(link["high"]) << 32 | number(link["middle"]) << 16 | number(link["low"])
+
+
+def chain(link):
+    """The items from this link on."""
+    while linked(link):
+        item = gdb.Value(linked(link)).cast(gdb.lookup_type("struct item").pointer()).dereference()
+        yield item
+        link = item["next"]
 
 
 def find_item(store, stripe, key, hash_value):
     """The item of a key in a stripe; without a hash in all buckets."""
     mask = number(stripe["mask"])
-    buckets = pointer(stripe["buckets"], "unsigned long")
+    buckets = pointer(stripe["buckets"], "struct item_link")
     if not int(buckets):
         return None
     wanted = range(mask + 1) if hash_value is None else [hash_value * 0x9e3779b97f4a7c15 >> 32 & mask]
     for bucket in wanted:
-        head = number(buckets[bucket])
-        if not head:
-            continue
-        for item in chain(gdb.Value(head).cast(gdb.lookup_type("struct item").pointer())):
+        for item in chain(buckets[bucket]):
             if item_key(item)[1] == key:
                 return item
     return None

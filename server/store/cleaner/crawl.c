@@ -42,7 +42,7 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 		clf_note_moved(round->store->classifier, hash, &item->features, round->now_ms);
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
-	item->next = round->garbage;
+	link_set(&item->next, round->garbage);
 	round->garbage = item;
 }
 
@@ -86,8 +86,8 @@ static void crawl_free_garbage(struct crawl_round *round)
 	while (round->garbage) {
 		struct item *item = round->garbage;
 
-		round->garbage = item->next;
-		item->next = NULL;
+		round->garbage = item_next(item);
+		link_set(&item->next, NULL);
 		item_release(&round->store->keeper->context, item);
 	}
 }
@@ -103,8 +103,8 @@ static uint32_t crawl_buckets(struct crawl_round *round, struct stripe *stripe, 
 	if (end > b + BUCKETS_PER_LOCK)
 		end = b + BUCKETS_PER_LOCK;
 	for (; b < end; b++) {
-		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
-			next = item->next;
+		for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
+			next = item_next(item);
 			crawl_visit(round, stripe, item);
 		}
 	}

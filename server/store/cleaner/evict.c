@@ -68,7 +68,7 @@ static void evict_take_out(struct eviction *round, struct stripe *stripe, uint64
 {
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->context->store, stripe, hash, item);
-	item->next = round->garbage;
+	link_set(&item->next, round->garbage);
 	round->garbage = item;
 	round->freed += item_cost(item);
 }
@@ -118,17 +118,17 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
 }
 
 /*
- * Is the object among the last that were written, and so young that its client may not have read it yet? An object of
- * the mark's own millisecond counts too, unless that is the present one: else a rush of sets of any size would be
+ * Is the object among the last that were written, unread, and so young that its client may not have come to read it? An
+ * object of the mark's own millisecond counts too, unless that is the present one: else a rush of sets of any size would be
  * spared.
  */
 static bool evict_spares_young(const struct eviction *round, const struct item *item)
 {
-	uint32_t written_ms = item->features.written_ms, now_ms = (uint32_t)round->now_ms;
+	uint32_t written_ms = item->features.accessed_ms, now_ms = (uint32_t)round->now_ms;
 	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
 
 	/* It may have been written since the round began. */
-	return (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
+	return item->features.reads == 0 && (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
@@ -196,8 +196,8 @@ static void evict_free_garbage(struct eviction *round)
 	while (round->garbage) {
 		struct item *item = round->garbage;
 
-		round->garbage = item->next;
-		item->next = NULL;
+		round->garbage = item_next(item);
+		link_set(&item->next, NULL);
 		item_release(round->context, item);
 	}
 }
@@ -222,8 +222,8 @@ static void evict_advance_hand(struct eviction *round)
 	must(context->hand_stripe < store->stripe_count);
 	lock_acquire(&stripe->lock);
 	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
-		for (struct item *item = stripe->buckets[b], *next; item; item = next) {
-			next = item->next;
+		for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
+			next = item_next(item);
 			evict_visit(round, stripe, item);
 		}
 	}

@@ -143,9 +143,11 @@ static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe
 	if (end > b + BUCKETS_PER_LOCK)
 		end = b + BUCKETS_PER_LOCK;
 	for (; b < end && stripe->candidates > 0; b++) {
-		if (b + BUCKETS_AHEAD < end && stripe->buckets[b + BUCKETS_AHEAD])
-			item_prefetch(stripe->buckets[b + BUCKETS_AHEAD]);
-		for (struct item *item = stripe->buckets[b]; item; item = item->next)
+		struct item *ahead = b + BUCKETS_AHEAD < end ? stripe_first(stripe, b + BUCKETS_AHEAD) : NULL;
+
+		if (ahead)
+			item_prefetch(ahead);
+		for (struct item *item = stripe_first(stripe, b); item; item = item_next(item))
 			if (out->count < out->room ||
 			    gather_set_room(round->store, out, out->room + out->room / 4 + 1024))
 				gather_consider(round, stripe, item);

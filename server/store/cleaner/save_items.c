@@ -84,8 +84,7 @@ static void save_segments(struct store *store, const struct store_end *end)
 /* Returns a number that rises with the time since the object was written or read. */
 static unsigned age_of(const struct item *item, uint64_t now_ms)
 {
-	uint32_t since =
-		(uint32_t)now_ms - (item->features.reads ? item->features.last_read_ms : item->features.written_ms);
+	uint32_t since = (uint32_t)now_ms - item->features.accessed_ms;
 	unsigned octave;
 
 	if (since > UINT32_MAX - ITEM_CLOCKS_APART_MS)
@@ -111,7 +110,7 @@ static void sort_items(struct item_saver *saver)
 		for (uint32_t b = 0; b <= stripe->mask; b++) {
 			struct item *item;
 
-			while ((item = stripe->buckets[b])) {
+			while ((item = stripe_first(stripe, b))) {
 				uint8_t state = item->state;
 
 				must(!(state & ITEM_PLANNED));
@@ -121,7 +120,7 @@ static void sort_items(struct item_saver *saver)
 					continue;
 				}
 				item->state |= state & ITEM_CANDIDATE; /* for the file alone */
-				item->next = saver->ages[age_of(item, now_us / 1000)];
+				link_set(&item->next, saver->ages[age_of(item, now_us / 1000)]);
 				saver->ages[age_of(item, now_us / 1000)] = item;
 				saver->of_bytes += saved_bytes(item->key_length, item->value_length);
 			}
@@ -240,8 +239,8 @@ static void put_items(struct item_saver *saver)
 		struct item *item;
 
 		while ((item = saver->ages[age])) {
-			saver->ages[age] = item->next;
-			item->next = NULL;
+			saver->ages[age] = item_next(item);
+			link_set(&item->next, NULL);
 			if (number != saver->number) { /* once for each part */
 				over = over || saver->full || end_is_near(saver->store, saver->end) ||
 				       !parts_healthy(saver->writer);

@@ -50,10 +50,10 @@ struct saved_item {
 	uint32_t value_length, client_flags, expiry;
 	struct clf_features features;
 	uint8_t key_length, state, marks; /* state: CLOCK, ITEM_FETCHED, ITEM_CANDIDATE; marks: enum item_mark */
-	uint8_t unused[7];
+	uint8_t unused[5];
 };
 
-_Static_assert(sizeof(struct saved_item) == 56 && sizeof(struct saved_chunk) == 8, "the file's layout");
+_Static_assert(sizeof(struct saved_item) == 48 && sizeof(struct saved_chunk) == 8, "the file's layout");
 
 /* The head of a part PARTS_COUNTS. Behind it are counts of the classifier from this byte on; in the last part, none. */
 struct saved_counts {

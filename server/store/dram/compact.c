@@ -37,9 +37,13 @@ static uint32_t compact_buckets(struct store *store, const struct compaction *co
 	lock_acquire(&stripe->lock);
 	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
 	for (; b < end; b++) {
-		for (struct item **link = &stripe->buckets[b]; *link; link = &(*link)->next) {
-			if (compaction_can_move(compaction, *link))
-				*link = mem_move(*link, item_allocated_bytes(*link));
+		struct item_link *link = &stripe->buckets[b];
+
+		for (struct item *item; (item = link_get(link)); link = &item->next) {
+			if (compaction_can_move(compaction, item)) {
+				item = mem_move(item, item_allocated_bytes(item));
+				link_set(link, item);
+			}
 			++*met;
 		}
 		++*met; /* empty chains take time too */

@@ -102,10 +102,10 @@ static bool copies_take_oldest(struct copies *copies, uint64_t *hash)
 /* The clean copy with this hash, whatever its key; NULL: there is none. Stripe held. */
 static struct item *copy_find(struct store *store, const struct stripe *stripe, uint64_t hash)
 {
-	struct item *item = stripe->buckets[stripe_bucket(hash, stripe->mask)];
+	struct item *item = stripe_first(stripe, stripe_bucket(hash, stripe->mask));
 
 	while (item && !(item->state & ITEM_CLEAN && store_hash(store, item_key(item), item->key_length) == hash))
-		item = item->next;
+		item = item_next(item);
 	return item;
 }
 

@@ -28,13 +28,13 @@ static inline struct item *item_make(struct store_context *context, const char *
 	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
 	if (!item)
 		return NULL;
-	memset(item, 0, sizeof(*item) + extra_bytes);
-	atomic_init(&item->refs, 1);
-	item->value_length = value_length & ITEM_VALUE_MAX;
-	item->has_flags = client_flags != 0;
-	item->has_extra = extra_bytes != 0;
-	item->expiry = expiry;
-	item->key_length = (uint8_t)key_length;
+	*item = (struct item){ .key_length = (uint8_t)key_length,
+			       .refs = 1,
+			       .value_length = value_length & ITEM_VALUE_MAX,
+			       .has_flags = client_flags != 0,
+			       .has_extra = extra_bytes != 0,
+			       .expiry = expiry };
+	memset(item->data, 0, extra_bytes);
 	if (client_flags)
 		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
 	memcpy(item->data + item_prefix_bytes(item), key, key_length);
@@ -96,6 +96,11 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
 {
 	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
+}
+/* Returns the first item of a bucket of the stripe; NULL: it is empty. The stripe is held. */
+static inline struct item *stripe_first(const struct stripe *stripe, uint32_t bucket)
+{
+	return link_get(&stripe->buckets[bucket]);
 }
 /* Halves the number of buckets of a stripe again and again while it has few objects for them. Objects of the upper half
    move to the lower half, so no crawl may be in the stripe. Keeper. */

@@ -39,7 +39,7 @@ int stripes_init(struct store *store)
 		stripe->mask = STRIPE_MIN_BUCKETS - 1;
 	}
 	store->fixed_bytes += count * sizeof(*store->stripes);
-	atomic_store(&store->table_bytes, count * STRIPE_MIN_BUCKETS * sizeof(struct item *));
+	atomic_store(&store->table_bytes, count * STRIPE_MIN_BUCKETS * sizeof(struct item_link));
 	return FS_OK;
 }
 
@@ -52,8 +52,8 @@ void stripes_fini(struct store *store)
 
 		must(stripe->frozen == 0);
 		for (uint32_t b = 0; b <= stripe->mask; b++) {
-			for (struct item *item = stripe->buckets[b], *next; item; item = next) {
-				next = item->next;
+			for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
+				next = item_next(item);
 				item_bytes -= (int64_t)item_cost(item);
 				if (item->state & ITEM_CLEAN)
 					copies_account(store, -(int64_t)item_cost(item));
@@ -73,10 +73,10 @@ void stripes_fini(struct store *store)
 
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
 {
-	struct item *item = stripe->buckets[stripe_bucket_now(stripe, hash)];
+	struct item *item = stripe_first(stripe, stripe_bucket_now(stripe, hash));
 
 	while (item && !item_is(item, key, key_length))
-		item = item->next;
+		item = item_next(item);
 	return item;
 }
 
@@ -86,7 +86,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		__builtin_prefetch(store_stripe(store, hashes[i]), 1);
 	for (unsigned i = 0; i < count; i++) {
 		const struct stripe *stripe = store_stripe(store, hashes[i]);
-		struct item **buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
+		struct item_link *buckets = atomic_load_explicit(&stripe->buckets, memory_order_relaxed);
 
 		/* The mask may belong to another table by now, but a prefetch reads nothing. */
 		__builtin_prefetch(&buckets[stripe_bucket_now(stripe, hashes[i])]);
@@ -98,7 +98,7 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 		if (!lock_try(&stripe->lock))
 			continue;
 		/* Only its address is used, so it may be freed as soon as the stripe is released. */
-		item = (uintptr_t)stripe->buckets[stripe_bucket_now(stripe, hashes[i])];
+		item = (uintptr_t)stripe_first(stripe, stripe_bucket_now(stripe, hashes[i]));
 		lock_release(&stripe->lock);
 		__builtin_prefetch((const void *)item, 1);
 		__builtin_prefetch((const void *)(item + 64));
@@ -109,8 +109,8 @@ void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count
 static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t buckets)
 {
 	uint32_t old_buckets = stripe->mask + 1;
-	struct item **old = stripe->buckets;
-	struct item **new = mem_zalloc((uint64_t)buckets * sizeof(*new));
+	struct item_link *old = stripe->buckets;
+	struct item_link *new = mem_zalloc((uint64_t)buckets * sizeof(*new));
 
 	must((buckets & (buckets - 1)) == 0);
 	if (!new)
@@ -118,12 +118,12 @@ static void stripe_resize(struct store *store, struct stripe *stripe, uint32_t b
 	stripe->buckets = new;
 	stripe->mask = buckets - 1;
 	for (uint32_t b = 0; b < old_buckets; b++) {
-		for (struct item *item = old[b], *next; item; item = next) {
+		for (struct item *item = link_get(&old[b]), *next; item; item = next) {
 			uint32_t to = stripe_bucket_now(stripe, store_hash(store, item_key(item), item->key_length));
 
-			next = item->next;
+			next = item_next(item);
 			item->next = new[to];
-			new[to] = item;
+			link_set(&new[to], item);
 		}
 	}
 	mem_free(old);
@@ -147,33 +147,31 @@ void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed) + 1;
 
 	lock_assert_held(&stripe->lock);
-	must(!(item->state & ITEM_LINKED) && !item->next);
+	must(!(item->state & ITEM_LINKED) && !item_next(item));
 	if (count > stripe->mask + 1 + (stripe->mask + 1) / 2)
 		stripe_resize(store, stripe, 2 * (stripe->mask + 1));
 	uint32_t b = stripe_bucket_now(stripe, hash);
 	item->next = stripe->buckets[b];
-	stripe->buckets[b] = item;
+	link_set(&stripe->buckets[b], item);
 	item->state |= ITEM_LINKED;
 	if (item->state & ITEM_CLEAN)
 		copies_account(store, (int64_t)item_cost(item));
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 }
 
-static struct item **stripe_find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
+static struct item_link *stripe_find_link(const struct stripe *stripe, uint64_t hash, const struct item *item)
 {
-	struct item **link = &stripe->buckets[stripe_bucket_now(stripe, hash)];
+	struct item_link *link = &stripe->buckets[stripe_bucket_now(stripe, hash)];
 
-	while (*link != item) {
-		must(*link);
-		link = &(*link)->next;
-	}
+	for (struct item *at; (at = link_get(link)) != item; link = &at->next)
+		must(at);
 	return link;
 }
 
 static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
 {
 	must(item->state & ITEM_LINKED);
-	item->next = NULL;
+	link_set(&item->next, NULL);
 	if (item->state & ITEM_CANDIDATE)
 		candidate_clear(store, stripe, item);
 	if (item->state & ITEM_CLEAN)
@@ -183,7 +181,7 @@ static void stripe_note_unlinked(struct store *store, struct stripe *stripe, str
 
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
-	struct item **link = stripe_find_link(stripe, hash, item);
+	struct item_link *link = stripe_find_link(stripe, hash, item);
 	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed);
 
 	lock_assert_held(&stripe->lock);
@@ -195,12 +193,12 @@ void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, st
 
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
 {
-	struct item **link = stripe_find_link(stripe, hash, old);
+	struct item_link *link = stripe_find_link(stripe, hash, old);
 
 	lock_assert_held(&stripe->lock);
 	must(!(new->state &ITEM_LINKED));
 	new->next = old->next;
-	*link = new;
+	link_set(link, new);
 	new->state |= ITEM_LINKED;
 	if (new->state & ITEM_CLEAN)
 		copies_account(store, (int64_t)item_cost(new));

@@ -82,7 +82,7 @@ static bool scan_has(const struct scan *scan, const struct item *item)
 static bool walk_bucket(const struct scan *scan, meet_function *meet, void *context)
 {
 	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
-		for (struct item *item = scan->stripe->buckets[b]; item; item = item->next)
+		for (struct item *item = stripe_first(scan->stripe, b); item; item = item_next(item))
 			if (scan_has(scan, item) && !meet(context, item))
 				return false;
 	return meet(context, NULL);

@@ -49,9 +49,11 @@ static void item_note_read(struct action *action, struct item *item)
 	item_note_hit(action, item);
 	if (item->state & ITEM_CLEAN)
 		ctr_add(CTR_flash_copy_hits, 1);
-	clf_features_read(&item->features, action->now_ms);
-	if (!store->classifier)
+	if (!store->classifier) {
+		clf_features_touched(&item->features, action->now_ms);
 		return;
+	}
+	clf_features_read(&item->features, action->now_ms);
 	clf_note_read(store->classifier, action->request->hash, &item->features, action->now_ms);
 	if (is_power_of_two(item->features.reads))
 		candidate_score(store, action->stripe, action->request->hash, item);

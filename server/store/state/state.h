@@ -45,7 +45,7 @@ enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
 struct stripe {
 	struct lock lock; /* covers everything below and the items linked here */
 	/* Written under the lock. stripes_foresee alone reads them without it, and a stale pair does it no harm. */
-	struct item **_Atomic buckets;
+	struct item_link *_Atomic buckets;
 	_Atomic uint32_t mask; /* buckets - 1 */
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
 	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
@@ -53,6 +53,7 @@ struct stripe {
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
 
+struct item_link; /* dram/item.h */
 struct kept; /* attach.h */
 struct ids_note; /* ids_note.h */
 

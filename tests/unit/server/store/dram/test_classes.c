@@ -70,7 +70,8 @@ static void classes_are_the_allocators(void **state)
 #ifdef FS_LIBC_MALLOC
 	skip(); /* libc's are others */
 #endif
-	for (uint64_t bytes = sizeof(struct item) + 1; bytes <= 1ull << 30; bytes += bytes < 20000 ? 1 : bytes / 100)
+	assert_true(mem_cost(sizeof(struct item) + 1) <= CLASS_LEAST_BYTES);
+	for (uint64_t bytes = CLASS_LEAST_BYTES; bytes <= 1ull << 30; bytes += bytes < 20000 ? 1 : bytes / 100)
 		assert_int_equal(mem_cost(bytes), store_class_bytes(size_class(bytes)));
 }
 

@@ -45,7 +45,7 @@ static void a_new_item_has_one_reference_and_nothing_else(void **state)
 	struct item *item = item_new(context_of(h), "key", 3, 0, 77, 5);
 	assert_int_equal(item->refs, 1);
 	assert_int_equal(item->state, 0);
-	assert_null(item->next);
+	assert_null(item_next(item));
 	assert_int_equal(item->cas, 0);
 	assert_int_equal(item->expiry, 77);
 	assert_false(item->has_extra || item->has_flags || item_marked(item));
@@ -108,14 +108,14 @@ static void a_client_s_own_id_is_shown_and_marks_are_seen(void **state)
 /* Times have 32 bits of milliseconds, and come from the clocks of several threads. */
 static void idle_time_survives_the_wrap_of_the_clock_and_another_thread_s_clock(void **state)
 {
-	struct clf_features features = { .written_ms = UINT32_MAX - 499 };
+	struct clf_features features = { .accessed_ms = UINT32_MAX - 499 };
 
 	(void)state;
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) + 2 * SECOND_MS - 500), 2);
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 501), 0); /* a millisecond before the write */
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 500 - ITEM_CLOCKS_APART_MS + 1), 0);
 	features.reads = 1;
-	features.last_read_ms = 4 * SECOND_MS;
+	features.accessed_ms = 4 * SECOND_MS;
 	assert_int_equal(item_idle_seconds(&features, 10 * SECOND_MS + 999), 6);
 }
 
@@ -231,7 +231,7 @@ static void what_the_cleaner_releases_is_counted_as_its_own(void **state)
 
 static void a_record_s_item_has_all_that_the_record_has(void **state)
 {
-	struct clf_features features = { .written_ms = 1000, .last_read_ms = 9000, .reads = 3, .first_gap = 1 };
+	struct clf_features features = { .accessed_ms = 9000, .reads = 3, .first_gap = 1 };
 	struct seg_record record = { .key = "key",
 				     .key_length = 3,
 				     .value = "the value",
@@ -257,7 +257,7 @@ static void a_record_s_item_has_all_that_the_record_has(void **state)
 		assert_int_equal(item->cas, 99);
 		assert_int_equal(item->state, fetched ? ITEM_FETCHED : 0);
 		assert_int_equal(item->features.reads, 3);
-		assert_in_range(item->features.last_read_ms, 8900, 9100); /* steps of 4.6 % of its age */
+		assert_in_range(item->features.accessed_ms, 8900, 9100); /* steps of 4.6 % of its age */
 		item_release(context_of(h), item);
 	}
 }

@@ -53,7 +53,7 @@ static void take_out(const struct held *held, const char *key)
 
 	assert_non_null(item);
 	stripe_unlink(held->store, held->stripe, hash_of(held, key), item);
-	assert_null(item->next);
+	assert_null(item_next(item));
 	assert_false(item->state & ITEM_LINKED);
 	item_release(held->context, item);
 }
@@ -201,7 +201,7 @@ static void chains_double_as_objects_come_and_each_is_still_found(void **state)
 	assert_in_range(held.stripe->mask + 1, MANY / 2, 2 * MANY);
 	assert_int_equal(held.stripe->mask & (held.stripe->mask + 1), 0);
 	assert_int_equal(held.store->table_bytes,
-			 bytes + (held.stripe->mask + 1 - BUCKETS_LEAST) * sizeof(struct item *));
+			 bytes + (held.stripe->mask + 1 - BUCKETS_LEAST) * sizeof(struct item_link));
 	for (unsigned n = 0; n < MANY; n++) {
 		name(n, key);
 		assert_non_null(find(&held, key));
@@ -251,7 +251,7 @@ static uint32_t stripes_with(struct harness *h, uint64_t memory_bytes)
 	h->config.memory_bytes = memory_bytes;
 	harness_open(h);
 	uint32_t count = h->store->stripe_count;
-	assert_int_equal(h->store->table_bytes, count * BUCKETS_LEAST * sizeof(struct item *));
+	assert_int_equal(h->store->table_bytes, count * BUCKETS_LEAST * sizeof(struct item_link));
 	harness_close(h);
 	return count;
 }

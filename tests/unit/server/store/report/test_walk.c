@@ -230,7 +230,7 @@ static void an_object_is_shown_as_it_is(void **state)
 	assert_in_range(object->expires, now + 899, later + 901);
 	assert_in_range(object->accessed, now - 101, later - 99);
 	assert_int_equal(object->bytes, sizeof(struct item) + 4 + 3 + 10);
-	assert_int_equal(store_class_bytes(object->class), 80);
+	assert_int_equal(store_class_bytes(object->class), 64);
 	assert_true(seen_once("for ever")->expires == -1);
 	get(h, "key");
 	walk(h);
@@ -261,7 +261,7 @@ static void an_object_on_flash_is_shown_as_it_was(void **state)
 	assert_false(object->fetched);
 	assert_in_range(object->expires, now + 899, later + 901);
 	assert_in_range(object->accessed, now - 106, later - 94);
-	assert_int_equal(store_class_bytes(object->class), 80);
+	assert_int_equal(store_class_bytes(object->class), 64);
 	assert_true(get(h, "key").from_flash);
 	walk(h);
 	assert_true(seen_once("key")->fetched);
