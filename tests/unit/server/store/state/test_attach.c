@@ -578,15 +578,15 @@ static void starts_without_service(struct harness *h)
 	for (uint64_t step = 0; HAVE_FAULTS && step < 5; step++) {
 		seconds_pass(h, 5);
 		fault_arm(FAULT_killed_in_take_over, FAULT_AFTER, step);
-		run_and_kill(h, only_open);
+		run_in_killed_child(h, only_open);
 		fault_disarm_all();
 	}
 	if (!HAVE_FAULTS)
 		seconds_pass(h, 25);
 	seconds_pass(h, 15);
-	run_and_kill(h, only_tick);
+	run_in_killed_child(h, only_tick);
 	seconds_pass(h, 10);
-	run_and_kill(h, open_and_save);
+	run_in_killed_child(h, open_and_save);
 	h->serves_nobody = false;
 }
 
@@ -594,7 +594,7 @@ static void starts_that_are_killed_do_not_end_the_pause(void **state)
 {
 	struct harness *h = *state;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	starts_without_service(h);
 	seconds_pass(h, 10);
 	assert_start(h, ATTACHED);
@@ -825,11 +825,11 @@ static void the_region_of_a_flash_of_another_size_starts_cold(void **state)
 	struct harness *h = *state;
 	struct bytes flash;
 
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	flash = file_get(h->path);
 	unlink(h->path);
 	h->config.flash_bytes *= 2;
-	run_and_kill(h, open_and_fill);
+	run_in_killed_child(h, open_and_fill);
 	h->config.flash_bytes /= 2;
 	file_put(h->path, &flash, flash.length);
 	assert_cold(h, REGION_LAYOUT);
