@@ -122,7 +122,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	return say(connection, MHD_HTTP_NOT_FOUND, "there are /metrics, /healthz and /ready\n");
 }
 
-static void on_message(void *context, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments)
 {
 	char text[256];
 

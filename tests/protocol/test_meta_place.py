@@ -294,7 +294,7 @@ def test_debug(placed):
     fields = dict(word.split(b"=") for word in answer[2:])
     assert list(fields) == [b"exp", b"la", b"cas", b"fetch", b"cls", b"size"]
     assert fields[b"exp"] == b"-1" and int(fields[b"cas"]) == found and fields[b"fetch"] == b"yes"
-    assert int(fields[b"size"]) == len(key) + 9 + 48 + 4 and int(fields[b"cls"]) > 0
+    assert int(fields[b"size"]) == len(key) + 9 + 40 + 4 and int(fields[b"cls"]) > 0
     assert ask(placed, b"me none-%b", key) == [b"EN"]
 
 

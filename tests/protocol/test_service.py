@@ -13,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -373,13 +374,13 @@ def test_sockets_handed_over(open_folder):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(each.stat().st_mode | 0o055)
-    made = Authority(folder, "authority")
-    made.sign("localhost")
-    return made
+def authority():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        path.chmod(0o755)
+        made = Authority(path, "authority")
+        made.sign("localhost")
+        yield made
 
 
 def tls_options(authority):

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import pytest
 
@@ -33,17 +34,17 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
+def authority():
     """Certificates that a daemon may read as the user it has become."""
-    path = tmp_path_factory.mktemp("authority")
-    for part in (path, path.parent, path.parent.parent):
-        os.chmod(part, 0o755)
-    made = Authority(path, "authority")
-    made.sign("server")
-    made.sign("client")
-    (path / "users").write_text("user:secret\n")
-    (path / "users").chmod(0o644)
-    return made
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        path.chmod(0o755)
+        made = Authority(path, "authority")
+        made.sign("server")
+        made.sign("client")
+        (path / "users").write_text("user:secret\n")
+        (path / "users").chmod(0o644)
+        yield made
 
 
 def run(tool, folder, server, *options, password=None):

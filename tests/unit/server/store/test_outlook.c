@@ -662,7 +662,7 @@ static void journal_and_notes_of_ids_are_found(void **state)
 	struct outlook_file journal;
 	struct outlook_ids ids;
 	struct seg_info info;
-	char path[INSTANCE_PATH_BYTES], name[8];
+	char path[INSTANCE_PATH_BYTES], name[16];
 
 	leave(h, JOURNALED);
 	h->config.look_only = true;
