@@ -55,9 +55,9 @@ def without_aslr():
         return []
 
 
-def run_program(program, prefix, cpu, *arguments):
+def run_program(program, prefix, cpu, *arguments, env=None):
     before = time.monotonic()
-    result = run(prefix + [program, *arguments], PROGRAM_SECONDS, OPTIONS, cpu)
+    result = run(prefix + [program, *arguments], PROGRAM_SECONDS, dict(OPTIONS, **(env or {})), cpu)
     took = time.monotonic() - before
     if took > SLOW_SECONDS:
         say(f"   {program} took {took:.0f} s")
@@ -109,6 +109,16 @@ def unit(variant, arithmetic="too"):
     with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
         for program, (code, output) in zip(present, pool.map(lambda p: run_program(p, prefix, cpu), present)):
             count(f"{program.partition('/tests/')[2]} ({variant})", code, output)
+
+
+def power():
+    """Cuts the power at each event, where the run of all unit tests does it at every few."""
+    program = next((name for name in programs_of("release", "too") if name.endswith("/test_power")), None)
+    say("-- the power is cut at each event")
+    if not program or not os.access(program, os.X_OK):
+        failed("server/store/test_power at each event: not built")
+        return
+    count("server/store/test_power at each event (release)", *run_program(program, [], counted(), env={"POWER_STEP": "1"}))
 
 
 def replay(name, seeds, cpu):

@@ -354,7 +354,8 @@ static void enumerate(struct harness *h, bool with_journal, uint64_t step)
 	}
 	print_message("%llu cuts of %llu events, %llu warm starts, %llu hits\n", (unsigned long long)runs,
 		      (unsigned long long)events, (unsigned long long)warm, (unsigned long long)hits);
-	assert_true(!with_journal || hits > runs);
+	/* What is durable at a cut depends on where it is; a quarter of the keys and more are found on average. */
+	assert_true(!with_journal || hits > runs * KEYS / 4);
 }
 
 /* POWER_STEP=1 tries each event; without it every few. */
