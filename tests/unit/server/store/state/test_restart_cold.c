@@ -176,6 +176,22 @@ static void a_state_that_can_not_be_saved_is_told(void **state)
 	assert_cold(h, UNCLEAN);
 }
 
+/* The flash takes no write then, not even that of the mark that makes a state file valid. */
+static void a_stop_while_the_flash_is_offline_keeps_nothing_of_it(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	set_on_flash(h, "key", "value");
+	for (unsigned n = 0; n < 100 && !seg_offline(h->store->segments); n++)
+		seg_report_corrupt(h->store->segments, 0, 0);
+	assert_true(seg_offline(h->store->segments));
+	assert_false(store_save(h->store));
+	assert_int_not_equal(access(state_path, F_OK), 0);
+	harness_close(h);
+	assert_cold(h, UNCLEAN);
+}
+
 /* ---- runs in between --------------------------------------------------------------------------- */
 
 /* A run that serves without the flash changes values that it doesn't see. */
@@ -265,6 +281,7 @@ int main(void)
 		RESTART_TEST(less_memory_than_the_index_needs_starts_cold),
 		RESTART_TEST(without_the_file_it_starts_cold),
 		RESTART_TEST(a_state_that_can_not_be_saved_is_told),
+		RESTART_TEST(a_stop_while_the_flash_is_offline_keeps_nothing_of_it),
 		RESTART_TEST(a_run_without_the_flash_makes_it_cold),
 		RESTART_TEST(a_run_that_fell_back_to_memory_makes_it_cold),
 		RESTART_TEST(another_state_directory_in_between_makes_it_cold),
