@@ -155,7 +155,8 @@ void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 			  "flash: a record fails its check; number since the last such line: %llu, the "
 			  "latest in segment %u at offset %llu",
 			  (unsigned long long)count, segment, (unsigned long long)offset);
-	count_error(seg, "a read", fs_strerror(FS_ECORRUPT), HEALTH_READS);
+	if (!atomic_load_explicit(&seg_live_at(seg, segment)->partial, memory_order_relaxed))
+		count_error(seg, "a read", fs_strerror(FS_ECORRUPT), HEALTH_READS);
 }
 
 /* Does nothing when the device is offline already. */

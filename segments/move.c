@@ -131,6 +131,19 @@ int seg_move_begin(struct segments *seg, const struct seg_move_config *config, c
 	return rc;
 }
 
+/* Closes the new device, and removes the file that was made for it. */
+static void drop_new_device(struct segments *seg)
+{
+	struct seg_move *move = seg->move;
+
+	seg->ops->close(move->to);
+	if (move->path && unlink(move->path) != 0)
+		log_warn("flash: %s can't be removed: %s", move->path, strerror(errno));
+	atomic_store_explicit(&seg->usable, seg->super.segments, memory_order_relaxed);
+	seg->move = NULL;
+	move_free(move);
+}
+
 void seg_move_cancel(struct segments *seg)
 {
 	struct seg_move *move = seg->move;
@@ -140,12 +153,7 @@ void seg_move_cancel(struct segments *seg)
 	/* The write of its superblock may have failed in part. */
 	(void)!erase_super(move->to, move->piece);
 	device_answered(seg);
-	seg->ops->close(move->to);
-	if (move->path && unlink(move->path) != 0)
-		log_warn("flash: %s can't be removed: %s", move->path, strerror(errno));
-	atomic_store_explicit(&seg->usable, seg->super.segments, memory_order_relaxed);
-	seg->move = NULL;
-	move_free(move);
+	drop_new_device(seg);
 }
 
 void move_close(struct segments *seg)
@@ -154,8 +162,8 @@ void move_close(struct segments *seg)
 
 	if (!move)
 		return;
-	if (move->to) {
-		seg_move_cancel(seg);
+	if (move->to) { /* it has no superblock, and a device that hangs must not hold up the end */
+		drop_new_device(seg);
 		return;
 	}
 	seg->ops->close(move->from);
@@ -231,6 +239,7 @@ static void read_piece(struct segments *seg, uint64_t bytes)
 			continue;
 		memset(move->piece + at, 0, SEG_PAGE);
 		move->unreadable++;
+		atomic_store_explicit(&seg_live_at(seg, move->segment)->partial, true, memory_order_relaxed);
 	}
 }
 
@@ -382,6 +391,9 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 		atomic_store(&seg_live_at(seg, n)->home, seg_offset_by_number(seg, n) + move->number);
 	}
 	move->to = NULL;
+	seg->allocate_at_ms = 0;
+	seg->allocate_tenth = 0;
+	atomic_store_explicit(&seg->allocate_error, 0, memory_order_relaxed);
 	seg_note_device(seg);
 	(void)seg_revive(seg); /* what couldn't be written is left behind */
 	return FS_OK;

@@ -70,6 +70,9 @@ struct seg_live {
 	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
 	   that has pinned the segment reads it. */
 	_Atomic uint64_t home;
+	/* A move could not read all of it. Its records that fail their check say nothing about the device. Written by the
+	   cleaner; any thread reads it. */
+	_Atomic bool partial;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 

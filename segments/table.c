@@ -249,6 +249,7 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 		return FS_EBUSY;
 	lock_acquire(&seg->lock);
 	seg->residence_ms = seg->table->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
+	atomic_store_explicit(&live->partial, false, memory_order_relaxed);
 	change_state(seg, live, SEG_FREE);
 	atomic_store(&entry->sequence, 0);
 	lock_release(&seg->lock);

@@ -72,6 +72,8 @@ static bool reserve(struct warm_buffer *buffer, size_t bytes)
 
 static int write_bytes(FILE *file, const void *bytes, size_t length)
 {
+	if (length == 0) /* bytes may be NULL then */
+		return FS_OK;
 	return fwrite(bytes, 1, length, file) == length ? FS_OK : FS_ESYS;
 }
 

@@ -137,6 +137,7 @@ int main(int argc, char **argv)
 	report_lost(&session.recorder, dropped < 0 || after < dropped ? -1 : after - dropped);
 	recorder_fini(&session.recorder);
 	source_close(&session.source);
+	access_close(&options.access);
 	if (session.error[0])
 		arg_die("%s", session.error);
 	return 0;

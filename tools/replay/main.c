@@ -229,5 +229,6 @@ int main(int argc, char **argv)
 	server_stats_fini(&before);
 	server_stats_fini(&after);
 	client_close(&control);
+	access_close(&options.access);
 	return status;
 }

@@ -206,5 +206,6 @@ int main(int argc, char **argv)
 	else
 		status = live(model, &options);
 	model_destroy(model);
+	access_close(&options.access);
 	return status;
 }

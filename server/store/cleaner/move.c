@@ -3,11 +3,11 @@
  * The flash moves to another device (move.h, segments/move.h), a piece in each step of the cleaner. The switch has an
  * order by which a kill at any point leaves one flash that the region is valid for:
  *
- *   note      the state directory names the new flash: a later run with the old one removes what it finds of the new one
+ *   note      the state directory names both flashes: a later run removes what it finds of the one that it isn't with
  *   seal      the region is valid by the pair (epoch, id) to come, as well as by the present one
  *   switch    the new flash gets its superblock with that pair, durably, in one write
  *   rename    the region gets the name of the new flash
- *   confirm   the region is valid by the new pair alone
+ *   confirm   the region is valid by the new pair alone, and the state directory names the new flash alone
  *
  * Before the rename a start with the old flash is warm, behind it one with the new flash. Between the two nothing is
  * written to either.
@@ -168,7 +168,22 @@ static void tell_end(struct mover *mover, enum store_move_state state, const cha
 	atomic_store(&mover->busy, false); /* from here on the path may be another one's */
 }
 
+static void give_up(struct store *store, enum store_move_state state, const char *reason)
+{
+	seg_move_cancel(store->segments);
+	tell_end(store->cleaner->mover, state, reason);
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Has the new device room for fewer segments than there are? */
+static bool is_smaller(const struct store *store)
+{
+	struct seg_status segments;
+
+	seg_get_status(store->segments, &segments);
+	return seg_count_for(seg_move_bytes(store->segments), store->segment_bytes) < segments.total;
+}
 
 static void begin(struct store *store)
 {
@@ -186,6 +201,10 @@ static void begin(struct store *store)
 	mover->tokens_at_ms = clk_now_ms(store->clock);
 	if (seg_move_begin(store->segments, &config, reason) != FS_OK) {
 		tell_end(mover, STORE_MOVE_FAILED, reason);
+		return;
+	}
+	if (!store->config.evict && is_smaller(store)) {
+		give_up(store, STORE_MOVE_FAILED, "with -M the new flash can't have fewer segments");
 		return;
 	}
 	tell_state(mover, STORE_MOVE_COPYING);
@@ -213,10 +232,17 @@ static bool is_paced(struct store *store)
 	return mover->tokens <= 0;
 }
 
-static void give_up(struct store *store, enum store_move_state state, const char *reason)
+/* From here on nobody can cancel. False: somebody has. */
+static bool begin_switch(struct mover *mover)
 {
-	seg_move_cancel(store->segments);
-	tell_end(store->cleaner->mover, state, reason);
+	bool begun;
+
+	lock_acquire(&mover->lock);
+	begun = !atomic_load(&mover->cancel);
+	if (begun)
+		mover->told.state = STORE_MOVE_LEAVING;
+	lock_release(&mover->lock);
+	return begun;
 }
 
 static void switch_over(struct store *store)
@@ -226,7 +252,11 @@ static void switch_over(struct store *store)
 	uint64_t epoch = seg_move_epoch(store->segments), id;
 	struct seg_status segments;
 
-	if (!attach_note_flash(store, path)) {
+	if (!begin_switch(mover)) {
+		give_up(store, STORE_MOVE_CANCELLED, "");
+		return;
+	}
+	if (!attach_note_flash(store, path, store->flash_path)) {
 		give_up(store, STORE_MOVE_FAILED, "the state directory can't be written");
 		return;
 	}
@@ -237,7 +267,7 @@ static void switch_over(struct store *store)
 		int error = errno;
 
 		attach_unseal(store);
-		(void)!attach_note_flash(store, store->flash_path);
+		(void)!attach_note_flash(store, store->flash_path, NULL); /* else it names both, which does no harm */
 		give_up(store, STORE_MOVE_FAILED, strerror(error));
 		return;
 	}
@@ -246,10 +276,10 @@ static void switch_over(struct store *store)
 	fault_kill(FAULT_killed_in_move);
 	attach_confirm(store, epoch, id);
 	fault_kill(FAULT_killed_in_move);
+	(void)!attach_note_flash(store, path, NULL); /* the same */
 	snprintf(store->flash_path, sizeof(store->flash_path), "%s", path);
 	seg_get_status(store->segments, &segments);
 	atomic_store(&store->flash_capacity, segments.total * store->segment_bytes);
-	tell_state(mover, STORE_MOVE_LEAVING);
 	log_event(LOG_LEVEL_NOTICE, "flash_moved", LOG_FIELDS(LOG_TEXT("PATH", path)),
 		  "flash: it is in %s now, %.2f GiB in %u segments: the next start needs --flash-path=%s and "
 		  "--flash-size=%lluk",
@@ -279,8 +309,10 @@ static bool step_on(struct store *store)
 		recount_finish(store); /* before a reclaim, as for a write */
 		return reclaim_segment(store, moved.segment);
 	case SEG_MOVE_NONE:
-		tell_state(mover, STORE_MOVE_DONE);
+		lock_acquire(&mover->lock);
+		mover->told.state = STORE_MOVE_DONE;
 		atomic_store(&mover->busy, false);
+		lock_release(&mover->lock);
 		return false;
 	default:
 		return moved.bytes > 0;

@@ -246,12 +246,13 @@ int attach_take_over(struct store *store)
 
 /* ---- the flash moves ------------------------------------------------------------------------- */
 
-bool attach_note_flash(const struct store *store, const char *path)
+bool attach_note_flash(const struct store *store, const char *path, const char *other)
 {
 	const struct store_config *config = &store->config;
 	const char *folder = config->state_dir ? config->state_dir : config->region_dir;
 
-	return !folder || !store->claimed || instance_note_move(folder, config->region_dir, store->claimed, path);
+	return !folder || !store->claimed ||
+	       instance_note_move(folder, config->region_dir, store->claimed, path, other);
 }
 
 uint64_t attach_seal(struct store *store, uint64_t epoch)

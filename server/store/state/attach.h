@@ -61,8 +61,9 @@ FS_MUST_CHECK int attach_take_over(struct store *store);
 /*
  * While the flash moves to another device (cleaner/move.c), in this order. The cleaner.
  */
-/* Notes in the state directory that this daemon's flash is the one at path. False, with errno: it can't be written. */
-FS_MUST_CHECK bool attach_note_flash(const struct store *store, const char *path);
+/* Notes in the state directory that this daemon's flash is the one at path, or the other one; other is NULL where there is no
+   doubt. False, with errno: it can't be written. */
+FS_MUST_CHECK bool attach_note_flash(const struct store *store, const char *path, const char *other);
 /* Lets the region be valid for a superblock with this epoch and the id that is returned, too; 0: there is no region that
    a start may use. */
 uint64_t attach_seal(struct store *store, uint64_t epoch);

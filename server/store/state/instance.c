@@ -161,27 +161,29 @@ static void forget(const char *state_dir, const char *region_dir, const char *fl
 	instance_remove_journal(state_dir, flash_path);
 }
 
-static void make_note(const char *region_dir, const char *flash_path, char note[INSTANCE_NOTE_BYTES])
+static void make_note(const char *region_dir, const char *flash_path, const char *other, char note[INSTANCE_NOTE_BYTES])
 {
-	snprintf(note, INSTANCE_NOTE_BYTES, "%s\n%s", flash_path, region_dir && flash_path[0] ? region_dir : "");
+	snprintf(note, INSTANCE_NOTE_BYTES, "%s\n%s%s%s", flash_path, region_dir && flash_path[0] ? region_dir : "",
+		 other ? "\n" : "", other ? other : "");
 }
 
-bool instance_note_move(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
+bool instance_note_move(const char *state_dir, const char *region_dir, const char *name, const char *flash_path,
+			const char *other)
 {
 	char path[INSTANCE_PATH_BYTES], note[INSTANCE_NOTE_BYTES];
 
 	instance_path(state_dir, name, "", path);
-	make_note(region_dir, flash_path, note);
+	make_note(region_dir, flash_path, other, note);
 	return instance_write(path, note);
 }
 
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
 {
 	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES], note[INSTANCE_NOTE_BYTES];
-	char *last_dir;
+	char *last_dir, *other;
 
 	instance_path(state_dir, name, "", path);
-	make_note(region_dir, flash_path, note);
+	make_note(region_dir, flash_path, NULL, note);
 	if (!instance_read(path, last))
 		last[0] = '\0';
 	if (strcmp(last, note) == 0)
@@ -189,8 +191,13 @@ void instance_note(const char *state_dir, const char *region_dir, const char *na
 	last_dir = last + strcspn(last, "\n");
 	if (*last_dir)
 		*last_dir++ = '\0';
+	other = last_dir + strcspn(last_dir, "\n");
+	if (*other)
+		*other++ = '\0';
 	if (last[0] && strcmp(last, flash_path) != 0)
 		forget(state_dir, last_dir, last);
+	if (other[0] && strcmp(other, flash_path) != 0)
+		forget(state_dir, last_dir, other);
 	if (!instance_write(path, note))
 		log_warn("flash: %s can't be written: %s", path, strerror(errno));
 }

@@ -22,8 +22,9 @@
 #include "base/error.h"
 
 #define INSTANCE_PATH_BYTES 8300 /* of a folder and a file's name */
-#define INSTANCE_NOTE_BYTES \
-	8300 /* a note: the path of the flash, a line end, and the folder of its region, which may be empty */
+/* Of a note: the path of the flash, a line end, and the folder of its region, which may be empty. While the flash moves, a
+   third line has the path that it may still be at. */
+#define INSTANCE_NOTE_BYTES 16500
 #define INSTANCE_REGION_SUFFIX ".region" /* behind the name of the flash */
 
 /* Fills out with the path of the state file of the flash at flash_path: its name follows from the last part of that. */
@@ -42,13 +43,14 @@ FS_MUST_CHECK bool instance_read(const char *path, char note[INSTANCE_NOTE_BYTES
    errno: the old one stays. */
 FS_MUST_CHECK bool instance_write(const char *path, const char *note);
 /* Notes that the daemon of this name serves with the flash at flash_path ("": without one) from now on, after it has
-   removed state, region and journal of another flash that it served with before. region_dir: where the region lies; NULL: it is
+   removed state, region and journal of other flashes that the last note names. region_dir: where the region lies; NULL: it is
    in no file. Logs what it removes and what fails. */
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path);
-/* The daemon of this name is about to serve with that flash in place of its present one, which stays as it is: notes it, and
-   removes nothing. False, with errno: the note is as it was. Any one thread. */
+/* Notes that the daemon of this name serves with that flash, or with the other one (NULL: there is none): of two that a move
+   leads from and to, the next run removes what it finds of the one that it doesn't serve with. Removes nothing itself. False,
+   with errno: the note is as it was. Any one thread. */
 FS_MUST_CHECK bool instance_note_move(const char *state_dir, const char *region_dir, const char *name,
-				      const char *flash_path);
+				      const char *flash_path, const char *other);
 /* Removes the region of the flash at flash_path, unless a daemon has it open: the region of another flash whose file has
    the same name, which took its place. Logs when that fails. */
 void instance_remove_region(const char *region_dir, const char *flash_path);

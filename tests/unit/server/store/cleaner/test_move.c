@@ -372,6 +372,89 @@ static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
 	}
 }
 
+/* The new flash first, with changes of all keys, and then the old one by mistake. */
+static void a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t bytes = h->config.flash_bytes;
+	char command[300];
+
+	if (!HAVE_FAULTS)
+		skip();
+	for (unsigned after = 0; after <= 5; after++) {
+		char key[KEY_BYTES];
+
+		h->config.flash_path = h->path;
+		h->config.flash_bytes = bytes;
+		move_and_be_killed(h, after);
+		h->config.flash_path = new_path;
+		harness_open(h);
+		store_claim(h->store, NAME);
+		for (int n = 0; n < OBJECTS; n++) {
+			name(key, n);
+			set(h, key, "newer");
+		}
+		harness_close(h);
+		h->config.flash_path = h->path;
+		harness_open(h);
+		store_claim(h->store, NAME);
+		for (int n = 0; n < OBJECTS; n++) {
+			name(key, n);
+			assert_int_equal(get(h, key).result, STORE_MISS);
+		}
+		harness_close(h);
+		unlink(new_path);
+		unlink(h->path);
+		snprintf(command, sizeof(command), "rm -rf '%s'/*", folder);
+		assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	}
+}
+
+static void with_all_kept_a_smaller_flash_is_refused(void **state)
+{
+	struct harness *h = *state;
+	char key[KEY_BYTES];
+
+	h->config.evict = false;
+	harness_open(h);
+	for (int n = 0; n < 12; n++) {
+		name(key, n);
+		set_on_flash(h, key, key);
+	}
+	begin(h, KIB(64) * 9);
+	step_to(h, STORE_MOVE_FAILED);
+	assert_non_null(strstr(status_of(h).reason, "-M"));
+	for (int n = 0; n < 12; n++) {
+		name(key, n);
+		assert_value(h, key, key);
+	}
+}
+
+/* What the old device could not read says nothing about the new one. */
+static void bad_pages_left_behind_do_not_take_the_new_device_offline(void **state)
+{
+	struct harness *h = *state;
+	struct ram_device *ram;
+	char reason[256], key[KEY_BYTES];
+
+	h->config.region_dir = NULL;
+	harness_use_ram(h);
+	harness_open(h);
+	fill(h);
+	ram = ram_device_create(h->config.flash_bytes, NULL);
+	ram_fault_arm(h->ram, RAM_FAULT_read_eio, FAULT_ALWAYS, 0);
+	assert_int_equal(
+		store_move_begin(h->store, &(struct store_move){ .path = "/ram", .device = &ram->dev }, reason), FS_OK);
+	step_to(h, STORE_MOVE_DONE);
+	assert_true(status_of(h).unreadable_pages >= 16);
+	for (int round = 0; round < 2; round++)
+		for (int n = 0; n < OBJECTS; n++) {
+			name(key, n);
+			(void)get(h, key);
+		}
+	assert_false(seg_offline(h->store->segments));
+}
+
 #define MOVE_TEST(test) cmocka_unit_test_setup_teardown(test, setup_folders, teardown_folders)
 
 int main(void)
@@ -387,6 +470,9 @@ int main(void)
 		MOVE_TEST(a_clean_stop_is_warm_in_the_new_flash),
 		MOVE_TEST(a_stop_in_the_midst_is_warm_in_the_old_flash),
 		MOVE_TEST(a_kill_at_each_step_leaves_one_warm_flash),
+		MOVE_TEST(a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash),
+		MOVE_TEST(with_all_kept_a_smaller_flash_is_refused),
+		MOVE_TEST(bad_pages_left_behind_do_not_take_the_new_device_offline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
