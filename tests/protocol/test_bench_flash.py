@@ -57,7 +57,7 @@ def test_hits_come_from_where_the_row_says(run, size, case):
     assert min(flash["flash_percent"]) >= 75  # 99 where the cleaner has kept up with the fill
     assert max(dram["flash_percent"]) == 0
     assert min(flash["hit_percent"]) > 0  # a busy machine's drive sheds some, or nearly all of them
-    assert min(flash["disk_reads"]) >= 1  # O_DIRECT: no page comes from memory
+    assert min(flash["disk_reads"]) > 0.5  # O_DIRECT: no page comes from memory; gets of one object share a read
 
 
 @pytest.mark.parametrize("size,pages", [("257 B", 1), ("4 KB", 2)])
