@@ -53,7 +53,8 @@ ldflags_fuzz := $(ldflags_asan)
 malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
-all_cflags := -std=gnu11 -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
+# Without contraction a score or a model is the same number on every machine, whether it has a fused multiply-add or not.
+all_cflags := -std=gnu11 -ffp-contract=off -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
 # vptr would need a part of the sanitizer that only a C++ linker adds.
 all_cxxflags := -std=gnu++17 -fPIE -pthread $(filter-out %-prototypes -Wold-style-definition,$(warnings)) \
 	$(cflags_$(VARIANT)) $(if $(filter asan fuzz,$(VARIANT)),-fno-sanitize=vptr) $(CXXFLAGS)
