@@ -23,7 +23,9 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #include "base/assert.h"
 #include "base/fault.h"
 
-#define SMALL_MAX (14u << 10) /* jemalloc's largest class of small memory */
+/* jemalloc's largest class of small memory: 14 KiB, and more where its pages are larger. Debian builds it for arm64 with
+   pages of 64 KiB, as a kernel there may have such ones. */
+#define SMALL_MAX (224u << 10)
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
@@ -184,7 +186,8 @@ void mem_figures(struct mem_figures *out)
 }
 
 /* Of small memory; constant once main() runs. */
-static uint8_t class_of[SMALL_MAX / 8 + 1]; /* one entry for eight bytes */
+static uint8_t class_of[SMALL_MAX / 8 + 1]; /* one entry for eight bytes, up to small_most */
+static size_t small_most;
 static size_t class_slab[MEM_CLASSES], class_size[MEM_CLASSES];
 static unsigned classes;
 
@@ -203,16 +206,15 @@ static void __attribute__((constructor)) learn_classes(void)
 		class_slab[i] = jemalloc_figure(name);
 		for (; at <= SMALL_MAX / 8 && 8 * at <= class_size[i]; at++)
 			class_of[at] = (uint8_t)i;
+		small_most = 8 * (at - 1);
 		classes = i + 1;
 	}
-	must(classes <= MEM_CLASSES);
-	for (; at <= SMALL_MAX / 8; at++)
-		class_of[at] = MEM_CLASSES;
+	must(found <= MEM_CLASSES && small_most < SMALL_MAX + 8);
 }
 
 unsigned mem_class(size_t bytes)
 {
-	return bytes <= SMALL_MAX ? class_of[(bytes + 7) / 8] : MEM_CLASSES;
+	return bytes <= small_most ? class_of[(bytes + 7) / 8] : MEM_CLASSES;
 }
 
 uint64_t mem_holes(bool sparse[MEM_CLASSES])
