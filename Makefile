@@ -3,6 +3,7 @@
 #
 #   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
+#   EMULATOR=qemu-aarch64-static      runs what CC=aarch64-linux-gnu-gcc has built, on a machine of another kind
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
 #   BUILD=dir                         build elsewhere than in build/
@@ -117,7 +118,7 @@ ketama := $(B)/ketama_client
 all: $(lib_engine) $(programs) $(preload) ## builds the programs into build/ (default)
 
 help: ## lists the targets
-	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,8p'
+	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,9p'
 	@echo
 	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1|\2/p' Makefile packaging/install.mk | while IFS='|' read -r name text; do \
 		printf '  %-24s %s\n' "$$name" "$$text"; done
@@ -153,7 +154,7 @@ unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 
 unit: $(unit_chosen) ## runs the unit tests of VARIANT; TEST=store/crawl: those whose path contains it
 	$(if $(unit_chosen),,$(error no unit test has "$(TEST)" in its path))
-	@failed=0; for t in $(unit_chosen); do "$$t" || failed=1; done; exit $$failed
+	@failed=0; for t in $(unit_chosen); do $(EMULATOR) "$$t" || failed=1; done; exit $$failed
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
@@ -226,7 +227,7 @@ format: ## applies .clang-format to every source
 sample := packaging/samples/flashield.conf
 
 sample-config: $(O)/print-sample ## writes packaging/samples/flashield.conf anew from conf/options.def
-	@$< > $(sample).new && mv $(sample).new $(sample)
+	@$(EMULATOR) $< > $(sample).new && mv $(sample).new $(sample)
 
 reference: $(O)/print-reference ## writes the generated parts of packaging/man and packaging/doc anew from the tables
 	@/usr/bin/python3 tools/check/reference.py $< write
