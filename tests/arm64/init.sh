@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=dash
 # The first process of the emulated machine (machine.py): mounts, runs /work.sh, and switches the machine off.
 /bin/busybox --install -s /bin
 export PATH=/bin LD_LIBRARY_PATH=/lib HOME=/

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An arm64 machine in software (qemu-system-aarch64): Debian's kernel, a file system in memory, two drives of virtio.
 
-Called inside the cross system (cross.py): machine.py FOLDER BUILT KERNEL LIST
-  FOLDER  for images; BUILT has the programs for arm64; KERNEL is Debian's package of it, unpacked; LIST names unit tests
+Run in the cross system (cross.py): machine.py FOLDER PACKAGE BUILT KERNEL TEST...
+FOLDER is made for the images and removed; PACKAGE and KERNEL are packages for arm64, unpacked; BUILT has the unit tests and
+model_client. It prints what the machine prints, a line for each check (work.sh).
 """
+import lzma
 import os
 import pathlib
 import re
@@ -14,7 +16,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 MODULES = ("virtio_mmio", "virtio_pci", "virtio_blk", "crc32c_generic", "libcrc32c", "ext4", "loop")
-# Of its first stage of emulation: an Armv8.2 with atomic instructions, as servers of clouds have.
+# An Armv8.2 with atomic instructions, as many servers have it.
 CPU = "neoverse-n1"
 MACHINE = ["-machine", "virt", "-cpu", CPU, "-smp", "2", "-m", "2048", "-accel", "tcg,thread=multi", "-nographic", "-no-reboot",
            "-nodefaults", "-serial", "stdio"]
@@ -43,22 +45,26 @@ def copy_libraries(programs, to):
 
 def copy_modules(kernel, to):
     """The modules and what they depend on, in an order in which they can be loaded."""
-    base = next(pathlib.Path(kernel, "lib/modules").iterdir())
-    subprocess.run(["depmod", "-b", kernel, base.name], check=True)
+    root = next(root for root in (pathlib.Path(kernel), pathlib.Path(kernel, "usr")) if (root / "lib/modules").exists())
+    base = next((root / "lib/modules").iterdir())
+    subprocess.run(["depmod", "-b", root, base.name], check=True)
     lines = [line.split() for line in (base / "modules.dep").read_text(encoding="utf-8").splitlines()]
     below = {line[0].rstrip(":"): line[1:] for line in lines}
     order = []
     for module in MODULES:
-        path = next((p for p in below if os.path.basename(p) == f"{module}.ko"), None)
+        path = next((p for p in below if os.path.basename(p).removesuffix(".xz") == f"{module}.ko"), None)
         for one in [*reversed(below[path]), path] if path else []:  # without a path: it is part of the kernel
             if one not in order:
                 order.append(one)
+    names = []
     for one in order:
-        shutil.copy(base / one, to)
-    pathlib.Path(to, "order").write_text("".join(f"{os.path.basename(one)}\n" for one in order), encoding="utf-8")
+        names.append(os.path.basename(one).removesuffix(".xz"))
+        packed = (base / one).read_bytes()
+        pathlib.Path(to, names[-1]).write_bytes(lzma.decompress(packed) if one.endswith(".xz") else packed)
+    pathlib.Path(to, "order").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
-def make_root(folder, built, kernel, tests):
+def make_root(folder, package, built, kernel, tests):
     root = os.path.join(folder, "root")
     for name in ("bin", "lib", "modules", "tests", "proc", "sys", "dev", "run", "srv", "etc", "tmp"):
         os.makedirs(os.path.join(root, name))
@@ -69,7 +75,8 @@ def make_root(folder, built, kernel, tests):
     os.chmod(os.path.join(root, "init"), 0o755)
     shutil.copy(os.path.join(HERE, "work.sh"), os.path.join(root, "work.sh"))
     copy_modules(kernel, os.path.join(root, "modules"))
-    programs = [(os.path.join(built, name), os.path.join(root, "bin", name)) for name in ("flashield", "model_client")]
+    programs = [(os.path.join(package, "usr/bin/flashield"), os.path.join(root, "bin/flashield")),
+                (os.path.join(built, "model_client"), os.path.join(root, "bin/model_client"))]
     programs += [(os.path.join(built, "tests", name), os.path.join(root, "tests", name)) for name in tests]
     for program, copy in programs:
         os.makedirs(os.path.dirname(copy), exist_ok=True)
@@ -80,10 +87,10 @@ def make_root(folder, built, kernel, tests):
 
 
 def main():
-    folder, built, kernel, *tests = sys.argv[1:]
+    folder, package, built, kernel, *tests = sys.argv[1:]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    root = make_root(folder, built, kernel, tests)
+    root = make_root(folder, package, built, kernel, tests)
     image = os.path.join(folder, "initramfs")
     with open(image, "wb") as opened:
         subprocess.run("find . | cpio -o -H newc --quiet | gzip -1", shell=True, cwd=root, stdout=opened, check=True)

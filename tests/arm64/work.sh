@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=dash
 # What is done in the emulated machine: unit tests, then the daemon with flash in a file and on a raw drive. A line for each
 # check, "PASS arm64 machine: what" or "FAIL ...", and below a failure what was seen, as tests/package/report.py prints them.
-# All of it is in sh of busybox. LANE_SECONDS bounds what hangs.
+# All of it is in sh of busybox. BOUND, in seconds, ends what hangs.
 PORT=11211
 BOUND=1200
 
@@ -15,10 +16,10 @@ tell() { # tell CODE WHAT LOG
 }
 
 units() {
-	for program in $(cat /tests/list); do
-		CMOCKA_MESSAGE_OUTPUT=TAP timeout $BOUND "/tests/$program" >/run/log 2>&1
+	while read -r program; do
+		CMOCKA_MESSAGE_OUTPUT=TAP timeout $BOUND "/tests/$program" </dev/null >/run/log 2>&1
 		tell $? "$program" /run/log
-	done
+	done </tests/list
 }
 
 ask() { # the rest of the answers to these lines
