@@ -12,19 +12,21 @@
  * Memory order is that of C11: no code relies on x86-64's. Where threads meet without a lock, the comment there says which
  * loads acquire and which stores release. Counters and figures for operators are relaxed: a report may show one of two
  * counters newer than the other.
+ *
+ * gcc and clang define all that is asked for below; other tools that read the sources need not.
  */
 #ifndef FS_BASE_MACHINE_H
 #define FS_BASE_MACHINE_H
 
-#if __SIZEOF_POINTER__ != 8
+#if defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ != 8
 #error "Flashield needs a 64-bit machine"
 #endif
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Flashield needs a little-endian machine: its formats on flash and in files are"
 #endif
 
-#if __GCC_ATOMIC_LLONG_LOCK_FREE != 2
+#if defined(__GCC_ATOMIC_LLONG_LOCK_FREE) && __GCC_ATOMIC_LLONG_LOCK_FREE != 2
 #error "Flashield needs a machine with atomic operations on 64 bits"
 #endif
 

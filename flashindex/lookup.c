@@ -6,7 +6,9 @@
  * slot in neither bucket while the slot moves from the bucket that it reads second to the one that it read first; the
  * stripe's move counter tells it to look again. This rests on an order, without a fence: the mover makes the counter
  * odd, writes the copy, clears the original (both with release), and makes the counter even. A reader that saw the
- * original cleared has acquired that, so its second load of the counter sees the odd value or a later one.
+ * original cleared has acquired that (simd_internal.h), so its second load of the counter sees the odd value or a later
+ * one. That is all a machine that reorders loads needs too: whichever bucket it reads first, what it missed shows in the
+ * counter.
  */
 #include "flashindex/flashindex.h"
 
