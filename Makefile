@@ -38,7 +38,8 @@ warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 	-Wmissing-declarations -Wunused-result -Wold-style-definition -Wredundant-decls
 warnings += $(if $(filter 1,$(WERROR)),-Werror)
 
-cflags_release := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
+# A distribution's own level of fortification stays.
+cflags_release := -O2 -g -fstack-protector-strong $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 cflags_debug := -O1 -g -fstack-protector-strong -DFS_DEBUG -DFS_FAULTS
 cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC

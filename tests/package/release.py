@@ -57,6 +57,6 @@ RELEASES = {release.name: release for release in (
     Release("bookworm"),
     Release("trixie"),
     Release("noble", UBUNTU, "main,universe", "/usr/share/debootstrap/scripts/gutsy", "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
-            "pool/main/u/ubuntu-keyring/ubuntu-archive-keyring_2023.11.28.1-0.2_all.deb",
-            "965c87f6cd482c07e6589cfcadc9233578bcec860c5a34d64c9802b6221e8af7"),
+            "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1-0.2_all.deb",
+            "b2e7ed48431bf9e7978ae810bbdaf253093570d6e3f864e575b7c13554b81174"),
 )}
