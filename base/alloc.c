@@ -26,6 +26,7 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 /* jemalloc's largest class of small memory: 14 KiB, and more where its pages are larger. Debian builds it for arm64 with
    pages of 64 KiB, as a kernel there may have such ones. */
 #define SMALL_MAX (224u << 10)
+#define SLABS_BYTES (552960u) /* one slab of each class, with pages of 4 KiB */
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
@@ -121,6 +122,11 @@ unsigned mem_class(size_t bytes)
 uint64_t mem_holes(bool sparse[MEM_CLASSES])
 {
 	memset(sparse, 0, MEM_CLASSES * sizeof(sparse[0]));
+	return 0;
+}
+
+uint64_t mem_coarse_bytes(void)
+{
 	return 0;
 }
 
@@ -234,6 +240,15 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES])
 		sparse[i] = holes > bytes / 8;
 	}
 	return sum;
+}
+
+uint64_t mem_coarse_bytes(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < classes; i++)
+		sum += class_slab[i];
+	return sum > SLABS_BYTES ? sum - SLABS_BYTES : 0;
 }
 
 void mem_purge(void)

@@ -45,6 +45,10 @@ class Cross:
     def run(self, *command, env=None, seconds=BUILD_SECONDS):
         return self.system.run(*command, env=env, seconds=seconds)
 
+    def command(self, *words):
+        """A command in the system, for who reads what it prints while it runs. It has a bound of its own."""
+        return ["chroot", self.system.root, "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", *words]
+
     def install(self):
         """Everything that is needed: (exit code, output)."""
         self.run("dpkg", "--add-architecture", "arm64")

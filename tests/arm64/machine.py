@@ -14,13 +14,15 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
 LIBRARIES = ("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 MODULES = ("virtio_mmio", "virtio_pci", "virtio_blk", "crc32c_generic", "libcrc32c", "ext4", "loop")
 # An Armv8.2 with atomic instructions, as many servers have it.
 CPU = "neoverse-n1"
 MACHINE = ["-machine", "virt", "-cpu", CPU, "-smp", "2", "-m", "2048", "-accel", "tcg,thread=multi", "-nographic", "-no-reboot",
            "-nodefaults", "-serial", "stdio"]
-SECONDS = 2400  # a bound for what hangs
+SECONDS = 4800  # a bound for what hangs
+FILES = ["tests/unit/segments/golden.hex"]
 DISK_BYTES, DRIVE_BYTES = 2 << 30, 64 << 20
 
 
@@ -81,6 +83,9 @@ def make_root(folder, package, built, kernel, tests):
     for program, copy in programs:
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         subprocess.run(["aarch64-linux-gnu-strip", "-o", copy, program], check=True)
+    for name in FILES:  # where the tests look for them, from the top folder
+        os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+        shutil.copy(os.path.join(TOP, name), os.path.join(root, name))
     pathlib.Path(root, "tests/list").write_text("".join(f"{name}\n" for name in tests), encoding="utf-8")
     copy_libraries([program for program, _ in programs], os.path.join(root, "lib"))
     return root

