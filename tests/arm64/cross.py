@@ -71,7 +71,7 @@ class Cross:
     def make_tests(self):
         """The unit tests and the model's client beside the package's programs, with its flags."""
         return self.run("sh", "-ec", "cd $0 && exec dpkg-architecture -a arm64 -c env "
-                        "DEB_BUILD_MAINT_OPTIONS=hardening=+all BUILD=debian/build VARIANT=release WERROR=1 "
+                        "'DEB_BUILD_MAINT_OPTIONS=hardening=+all optimize=-lto' BUILD=debian/build VARIANT=release WERROR=1 "
                         "dh_auto_build -- unit-build model", self.tree())
 
     def built(self):

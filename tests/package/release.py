@@ -22,9 +22,6 @@ class Release:
     # The package of Debian's that has the keyring, and the sum of it, where Debian 12 has no such package.
     keyring_package: str = ""
     keyring_sum: str = ""
-    # Is a warning an error? Ubuntu optimises packages when they are linked, and its gcc 13 then takes a read into a buffer
-    # (server/auth/auth_file.c) for one beyond its end.
-    strict: bool = True
 
     def index(self):
         return f"{self.mirror}/dists/{self.name}/InRelease"
@@ -61,5 +58,5 @@ RELEASES = {release.name: release for release in (
     Release("trixie"),
     Release("noble", UBUNTU, "main,universe", "/usr/share/debootstrap/scripts/gutsy", "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
             "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1-0.2_all.deb",
-            "b2e7ed48431bf9e7978ae810bbdaf253093570d6e3f864e575b7c13554b81174", strict=False),
+            "b2e7ed48431bf9e7978ae810bbdaf253093570d6e3f864e575b7c13554b81174"),
 )}
