@@ -3,6 +3,7 @@
 #
 #   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
+#   EMULATOR=qemu-aarch64-static      runs what CC=aarch64-linux-gnu-gcc has built, on a machine of another kind
 #   WERROR=1                          warnings are errors
 #   V=1                               show the commands
 #   BUILD=dir                         build elsewhere than in build/
@@ -37,7 +38,8 @@ warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 	-Wmissing-declarations -Wunused-result -Wold-style-definition -Wredundant-decls
 warnings += $(if $(filter 1,$(WERROR)),-Werror)
 
-cflags_release := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
+# A distribution's own level of fortification stays.
+cflags_release := -O2 -g -fstack-protector-strong $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 cflags_debug := -O1 -g -fstack-protector-strong -DFS_DEBUG -DFS_FAULTS
 cflags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
@@ -53,7 +55,8 @@ ldflags_fuzz := $(ldflags_asan)
 malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
-all_cflags := -std=gnu11 -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
+# Without contraction a score or a model is the same number on every machine, whether it has a fused multiply-add or not.
+all_cflags := -std=gnu11 -ffp-contract=off -fPIE -pthread $(warnings) $(cflags_$(VARIANT)) $(CFLAGS)
 # vptr would need a part of the sanitizer that only a C++ linker adds.
 all_cxxflags := -std=gnu++17 -fPIE -pthread $(filter-out %-prototypes -Wold-style-definition,$(warnings)) \
 	$(cflags_$(VARIANT)) $(if $(filter asan fuzz,$(VARIANT)),-fno-sanitize=vptr) $(CXXFLAGS)
@@ -116,7 +119,7 @@ ketama := $(B)/ketama_client
 all: $(lib_engine) $(programs) $(preload) ## builds the programs into build/ (default)
 
 help: ## lists the targets
-	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,8p'
+	@sed -n 's/^#\( .*\)/\1/p' Makefile | sed -n '3,9p'
 	@echo
 	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1|\2/p' Makefile packaging/install.mk | while IFS='|' read -r name text; do \
 		printf '  %-24s %s\n' "$$name" "$$text"; done
@@ -152,7 +155,7 @@ unit-build: $(unit_tests) ## builds the unit tests of VARIANT
 
 unit: $(unit_chosen) ## runs the unit tests of VARIANT; TEST=store/crawl: those whose path contains it
 	$(if $(unit_chosen),,$(error no unit test has "$(TEST)" in its path))
-	@failed=0; for t in $(unit_chosen); do "$$t" || failed=1; done; exit $$failed
+	@failed=0; for t in $(unit_chosen); do $(EMULATOR) "$$t" || failed=1; done; exit $$failed
 
 list-unit-tests:
 	@printf '%s\n' $(unit_tests)
@@ -225,7 +228,7 @@ format: ## applies .clang-format to every source
 sample := packaging/samples/flashield.conf
 
 sample-config: $(O)/print-sample ## writes packaging/samples/flashield.conf anew from conf/options.def
-	@$< > $(sample).new && mv $(sample).new $(sample)
+	@$(EMULATOR) $< > $(sample).new && mv $(sample).new $(sample)
 
 reference: $(O)/print-reference ## writes the generated parts of packaging/man and packaging/doc anew from the tables
 	@/usr/bin/python3 tools/check/reference.py $< write

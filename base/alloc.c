@@ -23,7 +23,10 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #include "base/assert.h"
 #include "base/fault.h"
 
-#define SMALL_MAX (14u << 10) /* jemalloc's largest class of small memory */
+/* jemalloc's largest class of small memory: 14 KiB, and more where its pages are larger. Debian builds it for arm64 with
+   pages of 64 KiB, as a kernel there may have such ones. */
+#define SMALL_MAX (224u << 10)
+#define SLABS_BYTES (552960u) /* one slab of each class, with pages of 4 KiB */
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
@@ -122,6 +125,11 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES])
 	return 0;
 }
 
+uint64_t mem_coarse_bytes(void)
+{
+	return 0;
+}
+
 void mem_purge(void)
 {
 	malloc_trim(0);
@@ -184,7 +192,8 @@ void mem_figures(struct mem_figures *out)
 }
 
 /* Of small memory; constant once main() runs. */
-static uint8_t class_of[SMALL_MAX / 8 + 1]; /* one entry for eight bytes */
+static uint8_t class_of[SMALL_MAX / 8 + 1]; /* one entry for eight bytes, up to small_most */
+static size_t small_most;
 static size_t class_slab[MEM_CLASSES], class_size[MEM_CLASSES];
 static unsigned classes;
 
@@ -203,16 +212,15 @@ static void __attribute__((constructor)) learn_classes(void)
 		class_slab[i] = jemalloc_figure(name);
 		for (; at <= SMALL_MAX / 8 && 8 * at <= class_size[i]; at++)
 			class_of[at] = (uint8_t)i;
+		small_most = 8 * (at - 1);
 		classes = i + 1;
 	}
-	must(classes <= MEM_CLASSES);
-	for (; at <= SMALL_MAX / 8; at++)
-		class_of[at] = MEM_CLASSES;
+	must(found <= MEM_CLASSES && small_most < SMALL_MAX + 8);
 }
 
 unsigned mem_class(size_t bytes)
 {
-	return bytes <= SMALL_MAX ? class_of[(bytes + 7) / 8] : MEM_CLASSES;
+	return bytes <= small_most ? class_of[(bytes + 7) / 8] : MEM_CLASSES;
 }
 
 uint64_t mem_holes(bool sparse[MEM_CLASSES])
@@ -232,6 +240,15 @@ uint64_t mem_holes(bool sparse[MEM_CLASSES])
 		sparse[i] = holes > bytes / 8;
 	}
 	return sum;
+}
+
+uint64_t mem_coarse_bytes(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < classes; i++)
+		sum += class_slab[i];
+	return sum > SLABS_BYTES ? sum - SLABS_BYTES : 0;
 }
 
 void mem_purge(void)

@@ -76,6 +76,11 @@ void mem_figures(struct mem_figures *out);
 unsigned mem_class(size_t bytes);
 uint64_t mem_holes(bool sparse[MEM_CLASSES]);
 
+/* Returns what the allocator may hold in partly used pages whatever the objects are, beyond what it holds with pages of 4
+   KiB: one slab of each class of small memory. 0 with such pages (0.5 MiB, left out) and under libc; 12.4 MiB with pages
+   of 64 KiB, as Debian builds jemalloc for arm64. Constant. */
+uint64_t mem_coarse_bytes(void);
+
 /* Hands unused dirty pages back to the kernel. May take milliseconds. */
 void mem_purge(void);
 

@@ -6,6 +6,8 @@
 #ifndef FS_BASE_ASSERT_H
 #define FS_BASE_ASSERT_H
 
+#include "base/machine.h" /* almost every file includes this one */
+
 /* Logs file, line and expression, and aborts. For must() alone. */
 _Noreturn void __attribute__((cold)) assert_failed(const char *expression, const char *file, int line);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/region.h"
 
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -9,6 +11,11 @@
 #include "base/resident.h"
 
 #define HUGE_BYTES (2u << 20) /* large areas begin at a multiple of a huge page */
+
+uint64_t region_page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 static uint64_t region_round_up(uint64_t bytes, uint64_t unit)
 {
@@ -33,7 +40,7 @@ int region_reserve(struct region **out, const uint64_t most[REGION_AREAS], uint6
 	region->fd = -1;
 	region->unit = unit;
 	region->end = end;
-	region->reserved = end + unit - REGION_PAGE_BYTES; /* so that a unit begins in it wherever it lies */
+	region->reserved = end + unit - region_page_bytes(); /* so that a unit begins in it wherever it lies */
 	region->reserved_at = mem_reserve(region->reserved);
 	if (!region->reserved_at)
 		goto out_of_memory;
@@ -48,7 +55,7 @@ out_of_memory:
 
 int region_create(struct region **out, const uint64_t most[REGION_AREAS])
 {
-	return region_reserve(out, most, REGION_PAGE_BYTES);
+	return region_reserve(out, most, region_page_bytes());
 }
 
 void region_destroy(struct region *region)

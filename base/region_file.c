@@ -134,7 +134,7 @@ static uint64_t unit_of(int fd, const char *path, char reason[256])
 		return 0;
 	}
 	if (fs.f_type == TMPFS_MAGIC)
-		return REGION_PAGE_BYTES;
+		return region_page_bytes();
 	if (fs.f_type == HUGETLBFS_MAGIC)
 		return (uint64_t)fs.f_bsize;
 	snprintf(reason, 256,
@@ -265,7 +265,7 @@ static bool has_memory(const struct region *region, uint64_t bytes)
 	uint64_t wanted = region->unit + bytes;
 	struct stat st;
 
-	if (!region->attached || region->unit != REGION_PAGE_BYTES || fstat(region->fd, &st) != 0)
+	if (!region->attached || region->unit != region_page_bytes() || fstat(region->fd, &st) != 0)
 		return false;
 	for (int a = 0; a < REGION_AREAS; a++)
 		wanted += region->area[a].mapped;

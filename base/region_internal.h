@@ -8,8 +8,10 @@
 
 #include "base/region.h"
 
-#define REGION_PAGE_BYTES 4096u
-#define REGION_HEADER_BYTES REGION_PAGE_BYTES /* at least; a whole unit */
+#define REGION_HEADER_BYTES 4096u /* at least; a whole unit */
+
+/* region.c. Returns the bytes of a page of the kernel: 4 KiB, and on arm64 16 or 64 KiB where the kernel was built so. */
+uint64_t region_page_bytes(void);
 
 struct area {
 	uint64_t offset, most;

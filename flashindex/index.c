@@ -182,7 +182,7 @@ void fidx_key_of(const struct fidx *index, uint64_t hash, struct fidx_key *out)
 	out->own = own_hash(index, hash);
 	out->tag = tag_of(index, out->own);
 	out->epoch = tables_epoch(index);
-	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+	for (uint32_t left = key_tables(out); left; left &= left - 1) {
 		unsigned t = (unsigned)__builtin_ctz(left);
 		uint64_t buckets = table_buckets(&index->table[t]);
 
@@ -197,8 +197,7 @@ uint64_t fidx_place_in(const struct fidx *index, const struct fidx_key *given, u
 	const struct fidx_key *key = key_settle(index, given, &copy);
 
 	must(table < FIDX_TABLES);
-	return place_of(atomic_load_explicit(&index->table[table].id, memory_order_relaxed), key->bucket[table],
-			key->tag);
+	return place_of(table_id(&index->table[table]), key->bucket[table], key->tag);
 }
 
 uint64_t fidx_place(const struct fidx *index, const struct fidx_key *key, uint32_t segment)
@@ -211,7 +210,7 @@ void fidx_prefetch(const struct fidx *index, const struct fidx_key *given)
 	struct fidx_key copy;
 	const struct fidx_key *key = key_settle(index, given, &copy);
 
-	for (uint32_t left = tables_live(index); left; left &= left - 1) {
+	for (uint32_t left = key_tables(key); left; left &= left - 1) {
 		unsigned t = (unsigned)__builtin_ctz(left);
 
 		__builtin_prefetch(&index->table[t].bucket[key->bucket[t][0]]);
@@ -245,7 +244,7 @@ void tell_lost_slot(const struct fidx *index, const struct table *table, const u
 				  .function = (uint8_t)slot_function(slot) };
 
 	lost.sequence = segment_sequence(index, lost.segment);
-	lost.place = place_of(atomic_load_explicit(&table->id, memory_order_relaxed), bucket, lost.tag);
+	lost.place = place_of(table_id(table), bucket, lost.tag);
 	if (lost.sequence != SEGMENT_CLOSED)
 		index->lost(index->lost_context, &lost);
 }

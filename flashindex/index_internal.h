@@ -18,7 +18,7 @@
 #include "base/region.h"
 #include "flashindex/layout_internal.h"
 
-#define STRIPES_MAX 1024u
+#define STRIPES_MAX 1024u /* a power of two */
 #define SHARDS 32 /* a power of two */
 #define EXACT_SETS 1024
 #define EXACT_WAYS 4
@@ -42,7 +42,9 @@ struct stripe {
 
 /*
  * Written by the cleaner while the table is not live. A reader of the fields reads the epoch after them, or holds the
- * stripes. When the epoch has changed, it begins again (key_settle).
+ * stripes. When the epoch has changed, it begins again (key_settle). The fields are stored with release and loaded with
+ * acquire, for machines that reorder loads: the second look at the epoch then comes after the fields, and whoever reads a
+ * field of the table's next life sees the epoch in which its last one had ended.
  */
 struct table {
 	struct bucket *bucket; /* region memory; constant, and readable for as long as the index lives */
@@ -214,8 +216,9 @@ struct fidx {
 	enum fidx_clock_mode clock_mode;
 	uint64_t seed, tag_seed, filter_seed;
 	struct table table[FIDX_TABLES];
-	_Atomic uint32_t live; /* live tables, a bit each; written by the cleaner */
-	_Atomic uint32_t epoch; /* counts the changes of live */
+	/* The live tables, a bit each; above these FIDX_TABLES bits the number of changes. Both are one word, so that the
+	   epoch of a key tells for which tables it has buckets. Written by the cleaner. */
+	_Atomic uint32_t epoch;
 	uint32_t next_table_id; /* cleaner */
 	uint64_t buckets_most; /* of a table */
 	struct stripe *stripe; /* STRIPES_MAX */
@@ -411,14 +414,7 @@ static inline bool slot_is_counted(const struct table *table, const _Atomic uint
 /* Returns the number of buckets of a live table. */
 static inline uint64_t table_buckets(const struct table *table)
 {
-	return atomic_load_explicit(&table->buckets, memory_order_relaxed);
-}
-
-/* Returns the live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ...
-   ctz(left) */
-static inline uint32_t tables_live(const struct fidx *index)
-{
-	return atomic_load_explicit(&index->live, memory_order_relaxed);
+	return atomic_load_explicit(&table->buckets, memory_order_acquire);
 }
 
 /* Returns the present epoch. A key with another epoch has stale buckets. */
@@ -427,10 +423,36 @@ static inline uint32_t tables_epoch(const struct fidx *index)
 	return atomic_load_explicit(&index->epoch, memory_order_acquire);
 }
 
-/* Returns the stripe of a bucket of a table. */
+/* Returns the tables that were live in an epoch, a bit each. */
+static inline uint32_t epoch_tables(uint32_t epoch)
+{
+	return epoch & ((1u << FIDX_TABLES) - 1);
+}
+
+/* Returns the live tables, a bit each. Walk them by: for (left = tables_live(index); left; left &= left - 1) ...
+   ctz(left). With a key, walk key_tables instead: it has no buckets for a table that has come meanwhile. */
+static inline uint32_t tables_live(const struct fidx *index)
+{
+	return epoch_tables(tables_epoch(index));
+}
+
+static inline uint32_t key_tables(const struct fidx_key *key)
+{
+	return epoch_tables(key->epoch);
+}
+
+/* Returns the id of a live table. */
+static inline uint32_t table_id(const struct table *table)
+{
+	return atomic_load_explicit(&table->id, memory_order_acquire);
+}
+
+/* Returns the stripe of a bucket of a table. Any number will do as bucket: if the table has another size by now, the
+   caller is about to see another epoch. */
 static inline struct stripe *bucket_stripe(const struct fidx *index, const struct table *table, uint32_t bucket)
 {
-	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_relaxed)];
+	return &index->stripe[bucket >> atomic_load_explicit(&table->stripe_shift, memory_order_acquire) &
+			      (STRIPES_MAX - 1)];
 }
 
 /* lock_two acquires two locks of one rank, which may be the same, in the order of their addresses; unlock_two releases

@@ -18,19 +18,7 @@
 
 #include "base/assert.h"
 #include "flashindex/flashindex.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define FIDX_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FIDX_TSAN 1
-#endif
-#endif
-
-#if defined(__SSE2__) && !defined(FIDX_TSAN)
-#define FIDX_SSE2 1
-#include <emmintrin.h>
-#endif
+#include "flashindex/simd_internal.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -197,31 +185,6 @@ static inline bool slot_swap(_Atomic uint32_t *at, uint32_t *expected, uint32_t 
 						       memory_order_acquire);
 }
 
-#ifdef FIDX_SSE2
-/*
- * The loads go through assembly because C has no atomic load of sixteen bytes. The search needs less: each aligned
- * lane of four bytes is whole on every x86-64, loads are not reordered with
- * later loads (so they are acquire loads), and the compiler may neither repeat nor move them.
- */
-static inline __m128i bucket_load4(const struct bucket *bucket, unsigned quarter)
-{
-	const _Atomic uint32_t *from = &bucket->slot[4 * quarter];
-	__m128i lanes;
-
-	__asm__ volatile("movdqa (%1), %0" : "=x"(lanes) : "r"(from) : "memory");
-	return lanes;
-}
-
-/* Returns one bit for each of the 16 lanes that are all ones. */
-static inline unsigned bucket_bits(const __m128i equal[4])
-{
-	__m128i low = _mm_packs_epi32(equal[0], equal[1]);
-	__m128i high = _mm_packs_epi32(equal[2], equal[3]);
-
-	return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high));
-}
-#endif
-
 /*
  * Returns one bit for each of the 16 slots that equals want under mask. *occupied: one bit for each slot that has a
  * bit of the segment mask set. A match is not necessarily occupied.
@@ -229,32 +192,7 @@ static inline unsigned bucket_bits(const __m128i equal[4])
 static inline unsigned bucket_search(const struct bucket *bucket, uint32_t mask, uint32_t want, uint32_t segment_mask,
 				     unsigned *occupied)
 {
-#ifdef FIDX_SSE2
-	const __m128i masks = _mm_set1_epi32((int)mask), wants = _mm_set1_epi32((int)want);
-	const __m128i segments = _mm_set1_epi32((int)segment_mask), none = _mm_setzero_si128();
-	__m128i equal[4], empty[4];
-
-#pragma GCC unroll 4 /* otherwise the results go through memory */
-	for (unsigned i = 0; i < 4; i++) {
-		__m128i lanes = bucket_load4(bucket, i);
-
-		equal[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, masks), wants);
-		empty[i] = _mm_cmpeq_epi32(_mm_and_si128(lanes, segments), none);
-	}
-	*occupied = ~bucket_bits(empty) & 0xffff;
-	return bucket_bits(equal);
-#else
-	unsigned found = 0, full = 0;
-
-	for (unsigned i = 0; i < FIDX_BUCKET_SLOTS; i++) {
-		uint32_t slot = slot_load(&bucket->slot[i]);
-
-		found |= (unsigned)((slot & mask) == want) << i;
-		full |= (unsigned)((slot & segment_mask) != 0) << i;
-	}
-	*occupied = full;
-	return found;
-#endif
+	return search_16(bucket->slot, mask, want, segment_mask, occupied);
 }
 
 #endif

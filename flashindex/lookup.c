@@ -6,7 +6,9 @@
  * slot in neither bucket while the slot moves from the bucket that it reads second to the one that it read first; the
  * stripe's move counter tells it to look again. This rests on an order, without a fence: the mover makes the counter
  * odd, writes the copy, clears the original (both with release), and makes the counter even. A reader that saw the
- * original cleared has acquired that, so its second load of the counter sees the odd value or a later one.
+ * original cleared has acquired that (simd_internal.h), so its second load of the counter sees the odd value or a later
+ * one. That is all a machine that reorders loads needs too: whichever bucket it reads first, what it missed shows in the
+ * counter.
  */
 #include "flashindex/flashindex.h"
 
@@ -144,7 +146,7 @@ static void fill_state(struct fidx_match *match, unsigned state)
 
 static uint64_t place_in(const struct fidx_key *key, const struct pair *pair)
 {
-	return place_of(atomic_load_explicit(&pair->table->id, memory_order_relaxed), pair->bucket, key->tag);
+	return place_of(table_id(pair->table), pair->bucket, key->tag);
 }
 
 /*
@@ -227,7 +229,7 @@ unsigned fidx_lookup(struct fidx *index, const struct fidx_key *given, struct fi
 	do {
 		key = key_settle(index, given, &copy);
 		seen = (struct seen){ .match = out };
-		for (uint32_t left = tables_live(index); left; left &= left - 1)
+		for (uint32_t left = key_tables(key); left; left &= left - 1)
 			lookup_in_table(index, key, (unsigned)__builtin_ctz(left), &use, &seen);
 	} while (__builtin_expect(key->epoch != tables_epoch(index), 0));
 	filter_use_end(&use);
@@ -266,7 +268,7 @@ static bool held_acquire(struct fidx *index, const struct fidx_key *given, unsig
 		struct fidx_key copy;
 
 		held->key = *key_settle(index, &held->key, &copy);
-		if (!(tables_live(index) >> table & 1))
+		if (!(key_tables(&held->key) >> table & 1))
 			return false;
 		held->pair = pair_of(index, &held->key, table);
 		for (unsigned i = 0; i < 2; i++)
@@ -338,7 +340,7 @@ unsigned fidx_clear(struct fidx *index, const struct fidx_key *given)
 	   without a lock doesn't find does not come meanwhile, in any table. */
 	do {
 		key = key_settle(index, given, &copy);
-		for (uint32_t left = tables_live(index); left; left &= left - 1) {
+		for (uint32_t left = key_tables(key); left; left &= left - 1) {
 			unsigned table = (unsigned)__builtin_ctz(left);
 
 			if (any_match(index, key, table))
@@ -388,7 +390,7 @@ static _Atomic uint32_t *slot_seen(const struct fidx *index, const struct fidx_k
 	const struct fidx_key *key = key_settle(index, given, &copy);
 	unsigned table = segment_table(index, match->segment), way = match->way % FIDX_PAIR_SLOTS;
 	/* If the table has gone meanwhile, any bucket will do. */
-	uint32_t bucket = tables_live(index) >> table & 1 ? key->bucket[table][way / FIDX_BUCKET_SLOTS] : 0;
+	uint32_t bucket = key_tables(key) >> table & 1 ? key->bucket[table][way / FIDX_BUCKET_SLOTS] : 0;
 
 	return &index->table[table].bucket[bucket].slot[way % FIDX_BUCKET_SLOTS];
 }
@@ -417,7 +419,7 @@ static bool find_named(struct fidx *index, const struct fidx_key *given, const s
 
 		key = key_settle(index, given, &copy);
 		scan.n = 0;
-		if (tables_live(index) >> table & 1) {
+		if (key_tables(key) >> table & 1) {
 			const struct pair pair = pair_of(index, key, table);
 
 			scan_settled(index, &pair, ~STATE_MASK, name, &scan);

@@ -38,8 +38,9 @@ static void keep_hand_away(struct fidx *index)
 
 void tables_publish(struct fidx *index, uint32_t live)
 {
-	atomic_store_explicit(&index->live, live, memory_order_relaxed);
-	atomic_fetch_add_explicit(&index->epoch, 1, memory_order_release);
+	uint32_t changes = (tables_epoch(index) >> FIDX_TABLES) + 1;
+
+	atomic_store_explicit(&index->epoch, changes << FIDX_TABLES | live, memory_order_release);
 }
 
 void table_set(struct table *table, uint64_t buckets, uint32_t id)
@@ -49,10 +50,10 @@ void table_set(struct table *table, uint64_t buckets, uint32_t id)
 	while (((buckets - 1) >> shift) + 1 > STRIPES_MAX)
 		shift++;
 	must((buckets - 1) >> shift < STRIPES_MAX);
-	atomic_store_explicit(&table->buckets, buckets, memory_order_relaxed);
-	atomic_store_explicit(&table->stripe_shift, shift, memory_order_relaxed);
-	atomic_store_explicit(&table->id, id, memory_order_relaxed);
-	atomic_store_explicit(&table->counted, ALL_COUNTED, memory_order_relaxed);
+	atomic_store_explicit(&table->buckets, buckets, memory_order_release);
+	atomic_store_explicit(&table->stripe_shift, shift, memory_order_release);
+	atomic_store_explicit(&table->id, id, memory_order_release);
+	atomic_store_explicit(&table->counted, ALL_COUNTED, memory_order_release);
 }
 
 void table_keep(struct fidx *index, unsigned number)
@@ -120,7 +121,7 @@ void fidx_tables(const struct fidx *index, struct fidx_table out[FIDX_TABLES])
 	memset(out, 0, FIDX_TABLES * sizeof(*out));
 	for (unsigned t = 0; t < FIDX_TABLES; t++) {
 		out[t].live = live >> t & 1;
-		out[t].id = atomic_load_explicit(&index->table[t].id, memory_order_relaxed);
+		out[t].id = table_id(&index->table[t]);
 		out[t].slots = out[t].live ? table_buckets(&index->table[t]) * FIDX_BUCKET_SLOTS : 0;
 	}
 	for (uint32_t s = 0; s < index->segments; s++) {
@@ -136,6 +137,5 @@ void fidx_tables(const struct fidx *index, struct fidx_table out[FIDX_TABLES])
 
 uint32_t fidx_table_id(const struct fidx *index, unsigned table)
 {
-	return tables_live(index) >> table & 1 ? atomic_load_explicit(&index->table[table].id, memory_order_relaxed)
-					       : UINT32_MAX;
+	return tables_live(index) >> table & 1 ? table_id(&index->table[table]) : UINT32_MAX;
 }

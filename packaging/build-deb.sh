@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # build-deb.sh FOLDER - builds the Debian packages from a copy of the tree as it is now, committed or
-# not. FOLDER is made anew; packages, sources and the copy lie in it, and nothing is written elsewhere.
+# not. FOLDER is made anew; packages, sources and the copy lie in it, and nothing is written elsewhere. DEB_HOST_ARCH=arm64 builds
+# for another machine than this one (packaging/README.md).
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,12 +27,13 @@ tools/build-info.sh --commit >"$copy/packaging/commit"
 
 # The caller's make, compiler flags and variant aren't the package's.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES VARIANT BUILD CC CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR
-DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-nocheck} parallel=$(nproc)"
+options=${DEB_BUILD_OPTIONS-nocheck}
+DEB_BUILD_OPTIONS="${options:+$options }parallel=$(nproc)"
 export DEB_BUILD_OPTIONS
 case $DEB_BUILD_OPTIONS in *nocheck*) export DEB_BUILD_PROFILES=nocheck ;; esac
 
 cd "$copy"
-dpkg-buildpackage -us -uc >"$folder/build.log" 2>&1 || {
+dpkg-buildpackage -us -uc ${DEB_HOST_ARCH:+--host-arch "$DEB_HOST_ARCH"} >"$folder/build.log" 2>&1 || {
 	tail -40 "$folder/build.log" >&2
 	echo "build-deb: failed; all of it is in $folder/build.log" >&2
 	exit 1

@@ -11,11 +11,33 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 	exit 0
 fi
 
+installed() {
+	dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+# Of packages with | between them: is one installed?
+one_installed() {
+	for one in $(echo "$1" | tr '|' ' '); do
+		! installed "$one" || return 0
+	done
+	return 1
+}
+# Which of them is the first that apt can install?
+first_known() {
+	for one in $(echo "$1" | tr '|' ' '); do
+		if apt-cache show "$one" >/dev/null 2>&1; then
+			echo "$one"
+			return
+		fi
+	done
+	echo "$1" | cut -d '|' -f 1 # apt-get tells that it doesn't know it
+}
+
 missing=
 for section in "$@"; do
-	for package in $(sed -n "s/^$section //p" "$list"); do
-		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' ||
-			missing="$missing $package"
+	entries=$(sed -n "s/^$section //p" "$list")
+	for entry in $entries; do
+		one_installed "$entry" || missing="$missing $entry"
 	done
 done
 [ -n "$missing" ] || exit 0
@@ -45,8 +67,9 @@ export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086 # the list is words on purpose
 {
 	$as_root apt-get -q -o DPkg::Lock::Timeout=120 update &&
+		chosen=$(for entry in $missing; do first_known "$entry"; done) &&
 		$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 \
-			install -y --no-install-recommends $missing </dev/null
+			install -y --no-install-recommends $chosen </dev/null
 } >&2 || {
 	echo "install-deps: apt-get could not install:$missing" >&2
 	exit 1

@@ -5,7 +5,8 @@
 # configuration and the AppArmor profile to SYSCONFDIR; units to UNITDIR.
 
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
-UNITDIR ?= $(patsubst /usr/lib/%,/lib/%,$(PREFIX)/lib/systemd/system)
+# For /usr, systemd itself says where: in /lib on Debian 12, in /usr/lib on later ones.
+UNITDIR ?= $(or $(if $(filter /usr,$(PREFIX)),$(shell $(or $(PKG_CONFIG),pkg-config) --variable=systemdsystemunitdir systemd 2>/dev/null)),$(PREFIX)/lib/systemd/system)
 libdir := $(DESTDIR)$(PREFIX)/lib
 sharedir := $(DESTDIR)$(PREFIX)/share/flashield
 # Tools in Python, each with a worker in C beside it.
@@ -51,7 +52,7 @@ deb: ## builds the Debian packages of the tree as it is, into BUILD/deb
 
 # Tables from the options, then the functions that read them.
 $(O)/completion/flashield: $(O)/print-completion packaging/completion/flashield.bash
-	$(call show,GEN,$@)mkdir -p $(@D) && { $< && cat packaging/completion/flashield.bash; } > $@.$$$$ && mv -f $@.$$$$ $@
+	$(call show,GEN,$@)mkdir -p $(@D) && { $(EMULATOR) $< && cat packaging/completion/flashield.bash; } > $@.$$$$ && mv -f $@.$$$$ $@
 
 $(O)/print-completion: $(O)/packaging/completion/print.o $(O)/lib/conf.a $(O)/lib/base.a
 	$(call show,LD,$@)$(call link,$(engine_libs))

@@ -42,7 +42,8 @@ void __tsan_release(void *address);
 /*
  * The ring lies at the context's address. The kernel writes an event, then moves tail, then adds to the
  * eventfd. The reaper moves head, and reads no event that head has passed. Both are below slots.
- * io_submit reads head when it runs out of room.
+ * io_submit reads head when it runs out of room. The kernel has a barrier between the event and tail, and so has the
+ * reaper: it acquires from tail before it reads an event, and releases head after it. So the order holds on arm64 too.
  */
 struct ring {
 	uint32_t id;

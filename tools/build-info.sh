@@ -26,7 +26,7 @@ commit() {
 
 library() {
 	local version
-	! version=$(pkg-config --modversion "$2" 2>/dev/null) || printf ' %s %s,' "$1" "$version"
+	! version=$("${PKG_CONFIG:-pkg-config}" --modversion "$2" 2>/dev/null) || printf ' %s %s,' "$1" "$version"
 }
 
 libraries() {

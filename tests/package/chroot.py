@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fresh Debian systems in folders, and networks of their own, which are gone when this process is.
+"""Fresh systems of Debian or Ubuntu in folders, and networks of their own, which are gone when this process is.
 
 All of it lies in a mount namespace and on a tmpfs: whatever ends the process, no mount and no file is left.
 """
@@ -14,7 +14,6 @@ import struct
 import subprocess
 import urllib.request
 
-MIRROR = "http://deb.debian.org/debian"
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 COMMAND_SECONDS = 900
@@ -28,7 +27,7 @@ MAKE_BASE = """
 if [ -e "$2" ]; then
 	exec tar -C "$1" --numeric-owner --xattrs --xattrs-include='*' -xpf "$2"
 fi
-debootstrap --variant=minbase bookworm "$1" "$3"
+debootstrap --variant=minbase --components="$5" --keyring="$6" "$3" "$1" "$4" $7
 rm -f "${2%-*}"-*.tar*
 tar -C "$1" --numeric-owner --xattrs --xattrs-include='*' -cf "$2.$$" .
 mv "$2.$$" "$2"
@@ -43,14 +42,15 @@ def mount(source, target, kind, options="", flags=()):
                     source, target], check=True, capture_output=True, text=True)
 
 
-def debootstrap(folder, kept, log):
-    """Starts it; the caller waits for the process. The same release of Debian makes the same system: it is kept as an
+def debootstrap(release, folder, kept, log):
+    """Starts it; the caller waits for the process. The same index of a release makes the same system: it is kept as an
     archive in the folder "kept", and unpacked the next time."""
-    with urllib.request.urlopen(f"{MIRROR}/dists/bookworm/InRelease", timeout=60) as release:
-        archive = os.path.join(kept, f"base-{hashlib.sha256(release.read()).hexdigest()[:16]}.tar")
+    with urllib.request.urlopen(release.index(), timeout=60) as index:
+        archive = os.path.join(kept, f"base-{release.name}-{hashlib.sha256(index.read()).hexdigest()[:16]}.tar")
     os.makedirs(folder)
     os.makedirs(kept, exist_ok=True)
-    return subprocess.Popen(["sh", "-euc", MAKE_BASE, "sh", folder, archive, MIRROR],
+    return subprocess.Popen(["sh", "-euc", MAKE_BASE, "sh", folder, archive, release.name, release.mirror, release.components,
+                             release.find_keyring(os.path.join(os.path.dirname(folder), "keyring")), release.script],
                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
 

@@ -17,6 +17,12 @@ def field(deb, name):
     return subprocess.run(["dpkg-deb", "-f", deb, name], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def units(deb):
+    """The folder in the package in which its units are: it differs between releases."""
+    listed = subprocess.run(["dpkg-deb", "-c", deb], check=True, capture_output=True, text=True).stdout
+    return next(line.split()[5][1:] for line in listed.splitlines() if line.endswith("/flashield.service")).rpartition("/")[0]
+
+
 def later_version(deb, work):
     """The same with the version counted up and a line more in the default configuration: (file, version)."""
     version = field(deb, "Version") + "+1"

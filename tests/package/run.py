@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Installs the Debian package into fresh systems and uses it there: run.py [--deb FOLDER] [--build FOLDER] [SCENARIO]...
+"""Installs the Debian package into fresh systems and uses it there: run.py [--release NAME] [--deb FOLDER] [SCENARIO]...
 
 A line per check: "PASS scenario: what", "FAIL ..." followed by what was seen, or "skip what: why". FOLDER has the
-packages of "make deb", which is run if none is named. Needs root and Debian's mirror. Exit code 1 when anything failed.
+packages of "make deb", which is run if none is named: for another release than this machine's in a fresh system of that one.
+Needs root and the release's mirror. Exit code 1 when anything failed.
 """
 import argparse
 import os
@@ -11,22 +12,21 @@ import subprocess
 import sys
 import tempfile
 import traceback
-import urllib.error
-import urllib.request
 
+import build
 import chroot
 import scenarios
+from release import RELEASES
 from report import Report
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INSIDE = "FLASHIELD_PACKAGE_TEST_INSIDE"
-TMPFS = "size=3g,mode=755"  # taken only as far as it is used: some 600 MiB
+TMPFS = "size=5g,mode=755"  # taken only as far as it is used: some 600 MiB, and 2 GiB where the package is built in it
 # Bounds for what hangs.
 DEBOOTSTRAP_SECONDS = 900
-DEB_SECONDS = 900
 
 
-def why_not():
+def why_not(release):
     """Why this can't run here, or None."""
     if os.geteuid() != 0:
         return "needs root, for chroot and namespaces"
@@ -34,11 +34,7 @@ def why_not():
         subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return "namespaces can't be made here"
-    try:
-        urllib.request.urlopen(f"{chroot.MIRROR}/dists/bookworm/InRelease", timeout=15).close()
-    except (OSError, urllib.error.URLError) as why:
-        return f"{chroot.MIRROR} can't be reached: {why}"
-    return None
+    return release.why_not()
 
 
 def run_inside(arguments):
@@ -49,25 +45,19 @@ def run_inside(arguments):
         return subprocess.run(command, env=dict(os.environ, **{INSIDE: work}), check=False).returncode
 
 
-def make_deb(folder, log):
-    with open(log, "wb") as opened:
-        return subprocess.Popen(["make", "--no-print-directory", "-C", TOP, f"BUILD={folder}", "deb"],
-                                stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT)
-
-
-def prepare(report, work, deb_folder, build):
-    """Packages are built while the base system is made. The folder of the packages, or None."""
+def prepare(report, release, work, deb_folder, kept):
+    """The folder of the packages, or None. On this machine they are built while the base system is made."""
     bootstrap_log, deb_log = os.path.join(work, "debootstrap.log"), os.path.join(work, "deb.log")
     with open(bootstrap_log, "wb") as log:
-        bootstrap = chroot.debootstrap(os.path.join(work, "base"), os.path.join(build, "package"), log)
-    if not deb_folder:
-        deb_folder = os.path.join(build, "deb")
-        built = make_deb(build, deb_log)
-        if not report.check("make deb", built.wait(DEB_SECONDS) == 0, tail(deb_log)):
+        bootstrap = chroot.debootstrap(release, os.path.join(work, "base"), os.path.join(kept, "package"), log)
+    if not deb_folder and release.is_here():
+        deb_folder = os.path.join(kept, "deb")
+        built = build.here(TOP, kept, deb_log)
+        if not report.check("make deb", built.wait(build.DEB_SECONDS) == 0, tail(deb_log)):
             return None
     if not report.check("debootstrap", bootstrap.wait(DEBOOTSTRAP_SECONDS) == 0, tail(bootstrap_log)):
         return None
-    return deb_folder
+    return deb_folder or build.there(report, TOP, release, work, os.path.join(kept, f"deb-{release.name}"))
 
 
 def tail(path):
@@ -88,26 +78,28 @@ def scenario(report, name, work, deb_folder, **words):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--release", choices=RELEASES, default="bookworm")
     parser.add_argument("--deb")
     parser.add_argument("--build", default=os.environ.get("BUILD", os.path.join(TOP, "build")))
     parser.add_argument("--pictures", metavar="FOLDER", help="for what \"shown\" draws")
     parser.add_argument("scenarios", nargs="*", choices=[[], *scenarios.NAMES, *scenarios.ASKED])
     arguments = parser.parse_args()
+    release = RELEASES[arguments.release]
     if INSIDE not in os.environ:
-        why = why_not()
+        why = why_not(release)
         if why:
-            print(f"skip package: {why}", flush=True)
+            print(f"skip package ({release.name}): {why}", flush=True)
             return 0
         return run_inside(sys.argv[1:])
 
     work = os.environ[INSIDE]
     chroot.mount("tmpfs", work, "tmpfs", TMPFS)
     report = Report()
-    folder = prepare(report, work, arguments.deb and os.path.abspath(arguments.deb), os.path.abspath(arguments.build))
+    folder = prepare(report, release, work, arguments.deb and os.path.abspath(arguments.deb), os.path.abspath(arguments.build))
     if folder:
         report.scenario = "packages"
-        scenarios.packages(report, folder, TOP)
-        for name in arguments.scenarios or scenarios.NAMES:
+        scenarios.packages(report, folder, release)
+        for name in arguments.scenarios or scenarios.names(release):
             words = {"pictures": arguments.pictures and os.path.abspath(arguments.pictures)} if name in scenarios.ASKED else {}
             scenario(report, name, work, folder, **words)
     return report.result()

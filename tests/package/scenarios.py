@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is done with the package in a fresh system; each scenario has one of its own."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from service import UNIT, Service, Unit
 
 NAMES = ["life", "port_taken", "image", "booted"]
 ASKED = ["shown"]  # run when they are named
+IMAGE_RELEASE = "bookworm"  # of packaging/Dockerfile
 DEB = "/srv/flashield.deb"
 STATE = "/var/lib/flashield"
 OPERATORS = "# the operator was here\nlisten = 127.0.0.1\nport = 11300\nmemory-limit = 32m\n"
@@ -26,35 +28,51 @@ SHIPPED = ["/usr/bin/flashield", "/usr/bin/flashield-record", "/usr/bin/flashiel
            "/usr/bin/flashield-replay", "/usr/bin/flashield-tracegen", "/usr/bin/flashield-inspect",
            "/usr/bin/flashield-bench", "/usr/bin/flashield-sim", "/usr/bin/flashield-admin", "/usr/bin/flashield-top", "/usr/share/man/man8/flashield.8.gz",
            "/usr/share/man/man5/flashield.conf.5.gz", "/usr/share/man/man1/flashield-top.1.gz", "/usr/share/man/man1/flashield-admin.1.gz",
-           CONF, UNIT, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
+           CONF, "/usr/lib/sysusers.d/flashield.conf", "/etc/apparmor.d/flashield",
            "/usr/share/bash-completion/completions/flashield", "/usr/share/doc/flashield/examples/flashield.conf",
            "/usr/share/doc/flashield/copyright"]
 
 
-def packages(report, folder, top):
+def names(release):
+    """The scenarios that run when none is named."""
+    return [name for name in NAMES if name != "image" or release.name == IMAGE_RELEASE]
+
+
+def packages(report, folder, release):
     """The files that "make deb" has made."""
     deb, symbols = package.find(folder), package.find(folder, "flashield-dbgsym")
+    if release.is_here():
+        lint(report, folder, deb, symbols)
+    version = package.field(deb, "Version")
+    report.check("its version names the release", re.search(r"\+[a-z]+[0-9.]+$", version), version)
+    with tempfile.TemporaryDirectory() as work:
+        look_inside(report, work, deb, symbols)
+
+
+def lint(report, folder, deb, symbols):
     changes = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", "--no-cfg", deb, symbols,
                               *[os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dsc")]],
                              capture_output=True, text=True, check=False)
     said = "\n".join(line for line in (changes.stdout + changes.stderr).splitlines() if "root privileges" not in line)
     report.check("lintian is silent", changes.returncode == 0 and not said.strip(), said)
-    with tempfile.TemporaryDirectory() as work:
-        subprocess.run(["dpkg-deb", "-x", deb, f"{work}/deb"], check=True)
-        subprocess.run(["dpkg-deb", "-x", symbols, f"{work}/symbols"], check=True)
-        programs = [f"{work}/deb/usr/bin/{name}" for name in os.listdir(f"{work}/deb/usr/bin")
-                    if name not in ("flashield-bench", "flashield-sim")]  # Python, and a program beside each
-        programs += [f"{work}/deb/usr/lib/flashield/flashield-{tool}-worker" for tool in ("bench", "sim")]
-        missing = [program for program in programs
-                   if not os.path.exists(f"{work}/symbols/usr/lib/debug/.build-id/{package.build_id(program)}")]
-        report.check("flashield-dbgsym has the symbols of every program", programs and not missing, missing)
-        profile = subprocess.run(["apparmor_parser", "-Q", "-K", f"{work}/deb/etc/apparmor.d/flashield"],
-                                 capture_output=True, text=True, check=False)
-        report.check("the AppArmor profile parses", profile.returncode == 0, profile.stderr)
-        units = f"{work}/deb/lib/systemd/system"
-        asked = [name for name in os.listdir(units)
-                 if name.endswith(".service") and "AppArmorProfile=-flashield" not in read(f"{units}/{name}")]
-        report.check("the units ask for the profile by its name", not asked, asked)
+
+
+def look_inside(report, work, deb, symbols):
+    subprocess.run(["dpkg-deb", "-x", deb, f"{work}/deb"], check=True)
+    subprocess.run(["dpkg-deb", "-x", symbols, f"{work}/symbols"], check=True)
+    programs = [f"{work}/deb/usr/bin/{name}" for name in os.listdir(f"{work}/deb/usr/bin")
+                if name not in ("flashield-bench", "flashield-sim")]  # Python, and a program beside each
+    programs += [f"{work}/deb/usr/lib/flashield/flashield-{tool}-worker" for tool in ("bench", "sim")]
+    missing = [program for program in programs
+               if not os.path.exists(f"{work}/symbols/usr/lib/debug/.build-id/{package.build_id(program)}")]
+    report.check("flashield-dbgsym has the symbols of every program", programs and not missing, missing)
+    profile = subprocess.run(["apparmor_parser", "-Q", "-K", f"{work}/deb/etc/apparmor.d/flashield"],
+                             capture_output=True, text=True, check=False)
+    report.check("the AppArmor profile parses", profile.returncode == 0, profile.stderr)
+    units = f"{work}/deb{package.units(deb)}"
+    asked = [name for name in os.listdir(units)
+             if name.endswith(".service") and "AppArmorProfile=-flashield" not in read(f"{units}/{name}")]
+    report.check("the units ask for the profile by its name", not asked, asked)
 
 
 def read(path):
@@ -100,9 +118,10 @@ def life(report, system, folder):
 
 def check_files(report, system):
     listed = system.run("dpkg", "-L", "flashield")[1].splitlines()
-    missing = [path for path in SHIPPED if path not in listed]
+    folder = package.units(system.path(DEB))
+    missing = [path for path in [*SHIPPED, f"{folder}/flashield.service"] if path not in listed]
     report.check("what belongs into it is there", not missing, missing)
-    units = [path for path in listed if path.startswith("/lib/systemd/system/flashield")]
+    units = [path for path in listed if path.startswith(f"{folder}/flashield")]
     report.check("the units' program and configuration are there",
                  units and all(word in listed for word in Unit(system.read(UNIT)).command() if word.startswith("/")), units)
     code, output = system.run("dpkg", "-V", "flashield")

@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.request
 
-UNIT = "/lib/systemd/system/flashield.service"
+UNIT = "/lib/systemd/system/flashield.service"  # where it belongs into /usr/lib, /lib is a link
 PATIENCE = 300.0
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sample for Kubernetes: its options are accepted, and agree with its volumes, ports, probes and limits; a daemon of it answers the
-probes. (Whether a cluster takes it is not tried here.)"""
+"""The sample for Kubernetes: its objects are what Kubernetes' schemas ask for; its options are accepted, and agree with its volumes,
+ports, probes and limits; a daemon of it answers the probes. (Whether a cluster takes it is not tried here.)"""
 import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -15,6 +16,8 @@ from metrics import get
 
 SAMPLE = pathlib.Path(ROOT) / "packaging" / "samples" / "kubernetes.yml"
 IMAGE = pathlib.Path(ROOT) / "packaging" / "Dockerfile"
+VALIDATOR = "kubernetes-validate==1.37.0"  # PyPI's, with the schemas of that version of Kubernetes
+FETCH_SECONDS = 300
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30, "g": 1 << 30, "m": 1 << 20}
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
 
@@ -45,11 +48,36 @@ def options(container):
     return dict(word.removeprefix("--").split("=", 1) for word in container["args"])
 
 
+@pytest.mark.long
+def test_its_objects_are_valid():
+    """By the published schemas, without a field that these don't know."""
+    with tempfile.TemporaryDirectory() as folder:
+        fetched = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", folder, VALIDATOR],
+                                 capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+        if fetched.returncode != 0:
+            pytest.skip(f"{VALIDATOR} can't be had: {(fetched.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        found = subprocess.run([sys.executable, "-m", "kubernetes_validate", "--strict", str(SAMPLE)], capture_output=True, text=True,
+                               timeout=PATIENCE, env=dict(os.environ, PYTHONPATH=folder), check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    objects = len(list(yaml.safe_load_all(SAMPLE.read_text(encoding="utf-8"))))
+    assert (found.stdout + found.stderr).count(" passed ") == objects > 0, found.stdout + found.stderr
+
+
+def test_volumes_are_local(parts):
+    """The claim finds the drive of the pod's own node."""
+    claim, = parts["StatefulSet"]["spec"]["volumeClaimTemplates"]
+    volume, drive = parts["StorageClass"], parts["PersistentVolume"]["spec"]
+    assert claim["spec"]["storageClassName"] == volume["metadata"]["name"] == drive["storageClassName"]
+    assert volume["volumeBindingMode"] == "WaitForFirstConsumer" and "path" in drive["local"] and "nodeAffinity" in drive
+    assert in_bytes(claim["spec"]["resources"]["requests"]["storage"]) <= in_bytes(drive["capacity"]["storage"])
+
+
 def test_labels_and_names_agree(parts, container):
     """The service finds the pods, and the ports by the names that it gives them."""
     service, states = parts["Service"]["spec"], parts["StatefulSet"]["spec"]
     assert states["serviceName"] == parts["Service"]["metadata"]["name"]
     assert states["selector"]["matchLabels"] == service["selector"] == states["template"]["metadata"]["labels"]
+    assert parts["PodDisruptionBudget"]["spec"]["selector"] == states["selector"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert {port["name"]: port["port"] for port in service["ports"]} == ports
     assert states["template"]["metadata"]["annotations"]["prometheus.io/port"] == str(ports["metrics"])
@@ -95,6 +123,6 @@ def test_a_daemon_answers_its_probes(container, options):
                                  text=True, timeout=PATIENCE, check=False)
         assert checked.returncode == 0, checked.stderr
         with Daemon(words):
-            for probe in "livenessProbe", "readinessProbe":
+            for probe in "startupProbe", "livenessProbe", "readinessProbe":
                 path = container[probe]["httpGet"]["path"]
                 until(lambda path=path: get(port, path)[0] == 200, f"200 of {path}")

@@ -94,7 +94,7 @@ static void ask(struct peer *peer, const char *line)
 {
 	send_line(peer, line);
 	peer->length = 0;
-	do {
+	while (peer->length < ANSWER_BYTES) {
 		ssize_t n = read(peer->fd, peer->answer + peer->length, ANSWER_BYTES - peer->length);
 
 		if (n > 0)
@@ -104,7 +104,9 @@ static void ask(struct peer *peer, const char *line)
 		else if (n == 0 || errno != EINTR)
 			arg_die("%s has closed the connection", peer->options->server);
 		peer->answer[peer->length] = '\0';
-	} while (!is_complete(peer) && peer->length < ANSWER_BYTES);
+		if (is_complete(peer))
+			return;
+	}
 }
 
 /* Copies the value of a row of "stats flash", which was asked. False: there is no such row. */

@@ -68,6 +68,7 @@ REST = [
         Step("fuzz", units.fuzz, [("asan", "fuzz-build")]),
         Step("model-asan", lambda: suites.model("asan"), [("asan", "model")]),
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
+        Step("arm64", suites.arm64),
     ],
     [
         Step("stale-all", suites.stale, [("debug", "stale")]),
@@ -77,6 +78,8 @@ REST = [
         Step("protocol-long", lambda: suites.protocol("release", "--long"), [("release", "all")]),
         Step("protocol-asan", protocol_asan, [("asan", "all")]),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")]),
+        Step("package-trixie", lambda: suites.other_package("trixie")),
+        Step("package-noble", lambda: suites.other_package("noble")),
     ],
 ]
 SETS = {"short": [SHORT], "rest": [REST], "all": [SHORT, REST]}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests with programs of their own that run daemons: pytest's, the clients', the comparison, the model, the never-stale checker, the
-package."""
+package, other machines."""
 import os
 import re
 import tempfile
@@ -19,6 +19,8 @@ CLIENTS_SECONDS = 1800
 MODEL_SECONDS = 1500
 STALE_SECONDS = 1800
 PACKAGE_SECONDS = 1200
+OTHER_PACKAGE_SECONDS = 3600  # where it is built too
+ARM64_SECONDS = 7200
 
 # Seconds for each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 4, "asan": 8, "tsan": 12}
@@ -218,3 +220,17 @@ def package():
     say("-- the Debian package in fresh systems")
     code, output = run([PYTHON, "tests/package/run.py"], PACKAGE_SECONDS)
     count_lines("the Debian package", code, output)
+
+
+def other_package(release):
+    name = f"the package built and installed on {release}"
+    say(f"-- {name}")
+    code, output = run([PYTHON, "tests/package/run.py", "--release", release], OTHER_PACKAGE_SECONDS)
+    count_lines(name, code, output)
+
+
+def arm64():
+    name = "built for arm64"
+    say(f"-- {name}")
+    code, output = run([PYTHON, "tests/arm64/run.py"], ARM64_SECONDS)
+    count_lines(name, code, output)

@@ -7,7 +7,8 @@
 #include "base/resident.h"
 #include "server/store/dram/dram_internal.h"
 
-/* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. */
+/* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. To these and to
+   the other constants in bytes come those of mem_coarse_bytes. */
 #define BESIDE_SHARE 16 /* of -m, and */
 #define BESIDE_BYTES (20u << 20)
 #define CHARGE_SHARE 4 /* of -m: the most that objects pay for bytes beyond these */
@@ -164,16 +165,18 @@ static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_
 {
 	struct compaction *compaction = store->compaction;
 	bool sparse[MEM_CLASSES];
-	uint64_t holes = mem_holes(sparse), worth = memory / HOLES_SHARE + HOLES_BYTES, more, from;
-	uint64_t pressed = memory + memory / HOLES_SHARE + PRESSED_BYTES;
+	uint64_t holes = mem_holes(sparse), more, from;
+	uint64_t worth = memory / HOLES_SHARE + HOLES_BYTES + mem_coarse_bytes();
+	uint64_t pressed = memory + memory / HOLES_SHARE + PRESSED_BYTES + mem_coarse_bytes();
+	uint64_t most = memory / HOLES_MUST_SHARE + HOLES_BYTES + mem_coarse_bytes();
 	uint64_t allocated = atomic_load_explicit(&store->allocated_bytes, memory_order_relaxed);
 	bool active = allocated - compaction->watched > memory / ACTIVE_SHARE;
 
 	compaction->watched = allocated;
 	if (holes < compaction->holes_least)
 		compaction->holes_least = holes;
-	if (compaction->holes_least > memory / HOLES_MUST_SHARE + HOLES_BYTES)
-		compaction->holes_least = memory / HOLES_MUST_SHARE + HOLES_BYTES;
+	if (compaction->holes_least > most)
+		compaction->holes_least = most;
 	more = compaction->holes_least + memory / HOLES_SHARE;
 	from = HOLES_CHARGED(worth) > more ? HOLES_CHARGED(worth) : more;
 	if (holes > worth && holes > more)
@@ -194,7 +197,7 @@ static uint64_t memory_watch_holes(struct store *store, uint64_t memory, uint64_
 void store_watch_memory(struct store *store)
 {
 	uint64_t memory = store_memory_limit(store), most = memory / CHARGE_SHARE;
-	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES;
+	uint64_t allowed = memory + memory / BESIDE_SHARE + BESIDE_BYTES + mem_coarse_bytes();
 	uint64_t excess = atomic_load_explicit(&store->excess_bytes, memory_order_relaxed), over = 0;
 	uint64_t resident = resident_bytes();
 	struct mem_figures heap;

@@ -41,7 +41,9 @@ FS_MUST_CHECK int background_start(struct background *background, const char *na
 				   bool (*step)(void *context), void *context);
 /* Returns when the thread has ended its step; at once if it was not started. */
 void background_stop(struct background *background);
-/* Makes the thread end its sleep, or not begin the next one. Any thread, with any lock but a leaf held. */
+/* Makes the thread end its sleep, or not begin the next one. Any thread, with any lock but a leaf held. A call while the
+   thread is on its way to sleep may be lost, because the first look at awake is relaxed: the work then waits until that
+   sleep is over. */
 void background_wake(struct background *background);
 /* Sleeps up to ms, less when the thread is woken or stopped; not at all when no thread was started. */
 void background_sleep(struct background *background, unsigned ms);

@@ -44,6 +44,15 @@ static void a_cost_is_what_the_allocator_gives(void **state)
 	}
 }
 
+static void coarse_pages_are_told(void **state)
+{
+	(void)state;
+#ifdef __x86_64__
+	assert_int_equal(mem_coarse_bytes(), 0); /* pages of 4 KiB */
+#endif
+	assert_in_range(mem_coarse_bytes(), 0, 16 << 20);
+}
+
 static void memory_is_zeroed_and_aligned_where_it_says(void **state)
 {
 	unsigned char *zeroed = mem_zalloc(1000), *fixed = mem_must_zalloc(0), *map = mem_map(100000);
@@ -235,6 +244,7 @@ int main(void)
 		cmocka_unit_test(a_map_of_nothing_is_null),
 		cmocka_unit_test(an_allocation_costs_at_least_its_size),
 		cmocka_unit_test(a_cost_is_what_the_allocator_gives),
+		cmocka_unit_test(coarse_pages_are_told),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),
 		cmocka_unit_test(moved_memory_keeps_its_bytes_and_lies_denser),

@@ -218,6 +218,7 @@ static void *clear(void *arg)
 	while (!atomic_load(&w->stop)) {
 		struct fidx_key key;
 
+		memset(&key, 0xff, sizeof(key)); /* a bucket that no table has, for tables that the key doesn't know */
 		fidx_key_of(w->f.index, 1000000 + rng_below(&rng, 500), &key);
 		sched_yield(); /* tables may come and go between the key and its use */
 		struct lock *lock = &w->stripe[fidx_stripe_of(w->f.index, key.hash, KEY_STRIPES)];
