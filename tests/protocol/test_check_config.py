@@ -43,7 +43,7 @@ def test_all_faults_are_told_with_their_lines(written, open_folder):
     path = written(f"threads = 0\nauth-file = {users}\nflash-path = {foreign}\nflash-size = 64m\nlisten = 127.0.0.1:99999\n"
                    "model = /nonexistent/model\nhot-fraction = 7\n")
     code, lines = checked("--config", path)
-    assert lines[0] == f'{path}:1: threads: "0" is not a whole number from 1 to 256'
+    assert lines[0] == f'{path}:1: threads: "0" is not a whole number from 1 to 256 threads'
     assert lines[1] == f'{path}:7: hot-fraction: "7" is not a number from 0 to 1'
     assert lines[2].startswith(f"{path}:5: listen: ") and lines[2].endswith('Invalid port number: "99999"')
     assert lines[3].startswith(f"{path}:3: flash-path {foreign}: holds something that is not a cache")
