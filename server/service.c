@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
+#include "conf/units.h"
 #include "server/admin/reload.h"
 #include "server/conn/server.h"
 #include "server/net/net.h"
@@ -234,13 +235,13 @@ static bool tell_manager(struct service *service, const char *text)
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes)
 {
 	uint64_t now_us = clk_now_us(clk_boot());
-	char text[256];
+	char text[256], done[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	if (!service->notifies || (service->progress_us && now_us - service->progress_us < PROGRESS_US))
 		return;
 	service->progress_us = now_us;
-	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %.1f of %.1f GiB", EXTEND_US, what,
-		 (double)bytes / (1 << 30), (double)of_bytes / (1 << 30));
+	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %s of %s", EXTEND_US, what,
+		 units_show_size(bytes, done), units_show_size(of_bytes, all));
 	tell_manager(service, text);
 }
 

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from namespace import IS_ROOT, SmallTmpfs
 from helpers import PATIENCE, ROOT, flashield_command, free_port
 from test_service import Notified
 
@@ -57,9 +58,9 @@ def test_all_faults_are_told_with_their_lines(written, open_folder):
 @pytest.mark.parametrize("name", ["packaging/flashield.conf", "packaging/samples/flashield.conf",
                                   "packaging/samples/flashield-instance.conf", "packaging/samples/flashield-node.conf"])
 def test_files_to_start_from_are_good(name, open_folder):
-    """In a state directory, as the units give them one."""
+    """In a state directory, as the units give them one; a machine of tests has little room for a flash."""
     done = subprocess.run([flashield_command(), *USER, "--config", str(ROOT / name), "--check-config", "--state-dir",
-                           str(open_folder)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+                           str(open_folder), "--flash-size", "64m"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -75,6 +76,27 @@ def test_exit_code_is_that_of_a_start(options):
     code, lines = checked(*options)
     assert code != 0 and lines
     assert checked(*options, check=False)[0] == code
+
+
+def test_a_flash_file_without_room(open_folder):
+    """Both tell how much it would take and how much is free, and the folder stays as it is. With --flash-min-free it is no fault."""
+    folder = open_folder / "small"
+    folder.mkdir()
+    with SmallTmpfs(folder, "16m") as small:
+        if small.refused:
+            pytest.skip(small.refused)
+
+        def started(*options):
+            return subprocess.run([small.program, *(USER if IS_ROOT else []), "-l", "127.0.0.1", "-p", str(free_port()),
+                                   "--metrics-listen", "off", "--flash-path", f"{folder}/flash", "--flash-size", "64m", *options],
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+        text = f"flash-path {folder}/flash: it would take 64.00 MiB, and 16.00 MiB are free there: No space left on device"
+        for options in ["--check-config"], []:
+            done = started(*options)
+            assert done.returncode == 71 and done.stderr.splitlines()[-1].endswith(text), done.stderr
+            assert not small.run("ls", str(folder)).stdout
+        assert started("--check-config", "--flash-min-free", "64m").returncode == 0
 
 
 def test_a_reload_that_fails_is_seen(open_folder, written):

@@ -68,11 +68,11 @@ static void a_file_that_is_being_made_is_said(void **state)
 	store.info.flash_bytes = 3ull << 30;
 	store.segments.allocated_bytes = 1ull << 30;
 	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
-				     "1.0 of 3.0 GiB of the flash file are made");
+				     "1.00 GiB of 3.00 GiB of the flash file are made");
 	store.segments.allocate_error = ENOSPC;
 	assert_string_equal(shown(), "Degraded: the flash file can't be made longer: No space left on device; "
 				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
-				     "1.0 of 3.0 GiB of the flash file are made");
+				     "1.00 GiB of 3.00 GiB of the flash file are made");
 }
 
 static void a_rebuild_is_said_until_it_is_over(void **state)
