@@ -207,8 +207,23 @@ static int check_model(struct conf *conf, FILE *err)
 		       : 0;
 }
 
+static int check_metrics_tls(struct conf *conf, FILE *err)
+{
+	const char *alone = conf->metrics_tls_cert  ? NULL
+			    : conf->metrics_tls_key ? "metrics-tls-key"
+			    : conf->metrics_tls_ca  ? "metrics-tls-ca"
+						    : NULL;
+
+	return alone ? refuse(conf, err, alone, "it needs --metrics-tls-cert") : 0;
+}
+
 static void note_effects(struct conf *conf)
 {
+	bool off = strcmp(conf->metrics_listen, "off") == 0;
+
+	if (off && (conf->metrics_tls_cert || conf->metrics_auth_file))
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "--metrics-tls-cert and --metrics-auth-file have no effect with --metrics-listen=off");
 	if (conf->threads > MANY_THREADS)
 		conf_note(conf, LOG_LEVEL_WARN, "-t %d: more threads than the machine has cores make it slower",
 			  conf->threads);
@@ -258,6 +273,7 @@ int conf_check(struct conf *conf, FILE *err)
 		{ check_authentication, FIELD(binding_protocol), FIELD(udp_port) },
 		{ conf_check_metrics, FIELD(metrics_listen), FIELD(metrics_listen) },
 		{ conf_check_ports, FIELD(metrics_listen), FIELD(port) },
+		{ check_metrics_tls, FIELD(metrics_tls_cert), FIELD(metrics_tls_key) },
 		{ check_model, FIELD(model), FIELD(model_pinned) },
 		{ check_napi_ids, FIELD(napi_ids), FIELD(threads) },
 	};

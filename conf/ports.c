@@ -11,12 +11,14 @@
 #define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
 #define PORT_MAX 65535
 
-/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows
-   whether the address exists. */
+/* The end of the address in "ADDRESS:PORT", "[IPV6]:PORT", "*:PORT" or ":PORT"; NULL when the text has none of these forms. Only
+   binding shows whether the address exists. */
 static const char *end_of_address(const char *text)
 {
 	size_t length;
 
+	if (*text == ':' || *text == '*')
+		return text + (*text == '*');
 	if (*text != '[') {
 		length = strspn(text, NAME_CHARACTERS);
 		return length > 0 ? text + length : NULL;
@@ -57,7 +59,8 @@ int conf_check_metrics(struct conf *conf, FILE *err)
 	if (end && port_of(end) >= 0)
 		return 0;
 	conf_tell_option(conf, err, "metrics-listen");
-	fprintf(err, "\"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (any that is free) to %d\n",
+	fprintf(err,
+		"\"%s\" is not ADDRESS:PORT, [IPV6]:PORT, *:PORT or off, with a port from 0 (any that is free) to %d\n",
 		conf_shown(text, shown), PORT_MAX);
 	return CONF_EXIT_VALUE;
 }

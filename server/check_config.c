@@ -12,6 +12,7 @@
 #include "base/log_file.h"
 #include "conf/conf.h"
 #include "server/auth/auth.h"
+#include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/privileges.h"
 #include "server/store/check.h"
@@ -27,14 +28,17 @@ static void tell_config_fault(struct check *check, const char *option, int exit_
 {
 	char origin[CONF_ORIGIN_BYTES] = "";
 	const char *dashes = option ? "--" : "", *colon = option ? ": " : "";
+	const char *bare = reason + strspn(reason, "-");
 	char named[32] = "";
 
 	if (check->exit_code == 0)
 		check->exit_code = exit_code;
-	if (option || sscanf(reason, "%31[a-z-]", named) == 1)
+	if (option || sscanf(bare, "%31[a-z-]", named) == 1)
 		conf_origin(check->conf, option ? option : named, origin);
-	if (*origin)
+	if (*origin) {
 		dashes = "";
+		reason = option ? reason : bare;
+	}
 	if (log_to_journal())
 		log_error("%s%s%s%s%s", origin, dashes, option ? option : "", colon, reason);
 	else
@@ -92,6 +96,11 @@ static void check_model(struct check *check, const struct store_config *store)
 				  *reason ? reason : fs_strerror(code));
 }
 
+static void tell_metrics_fault(void *context, const char *reason)
+{
+	tell_config_fault(context, NULL, EX_USAGE, reason);
+}
+
 static void check_users(struct check *check)
 {
 	char reason[256] = "";
@@ -116,5 +125,6 @@ int check_config(const struct conf *conf, const struct store_config *store)
 	net_warn_renewal(conf);
 	check_model(&check, store);
 	check_users(&check);
+	metrics_check(conf, tell_metrics_fault, &check);
 	return check.exit_code;
 }

@@ -277,6 +277,7 @@ static bool renew_status(struct service *service, const struct server *server)
 	now.port = server->conf->port < 0 ? net.tcp_port : 0;
 	if (server->metrics_address && strcmp(server->metrics_address, server->conf->metrics_listen) != 0)
 		now.metrics_address = server->metrics_address;
+	now.metrics_trouble = server->metrics_trouble;
 	now.reload_trouble = server->reload ? reload_trouble(server->reload) : NULL;
 	service->hits = hits;
 	service->gets = gets;

@@ -75,6 +75,10 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%sthe last reload failed, %.300s", before, figures->reload_trouble);
 		before = ", ";
 	}
+	if (figures->metrics_trouble) {
+		add_to_status_line(line, "%sno /metrics, %.200s", before, figures->metrics_trouble);
+		before = ", ";
+	}
 	if (*before == ',')
 		add_to_status_line(line, "; ");
 }

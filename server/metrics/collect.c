@@ -40,6 +40,7 @@ struct source {
 	struct store_status store;
 	struct store_move_status move;
 	struct net_status net;
+	struct metrics_status own; /* of the endpoint itself */
 	struct rusage usage;
 };
 
@@ -182,6 +183,10 @@ VALUE(accepting_connections, from->net.accepting)
 VALUE(certificate_expiry_timestamp_seconds, (double)from->net.certificates_expire_at)
 VALUE(certificate_renewal_successful, !from->net.certificates_failed)
 VALUE(certificate_renewal_failures_total, (double)from->net.certificate_failures)
+VALUE(metrics_certificate_expiry_timestamp_seconds, (double)from->own.certificates_expire_at)
+VALUE(metrics_certificate_renewal_successful, !from->own.renewal_failed)
+VALUE(metrics_certificate_renewal_failures_total, (double)from->own.renewal_failures)
+VALUE(metrics_password_checks_total, (double)from->own.password_checks)
 
 /* ---- memory and objects ------------------------------------------------------------------------- */
 
@@ -500,6 +505,7 @@ void metrics_collect(const struct server *server, const struct metrics_sink *sin
 	store_get_status(server->store, &from.store);
 	store_move_get_status(server->store, &from.move);
 	net_get_status(server->net, &from.net);
+	metrics_get_status(server->metrics, &from.own);
 	getrusage(RUSAGE_SELF, &from.usage);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {
 		const struct metric_info *info = metric_info(metric);

@@ -62,6 +62,14 @@ static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
 	assert_string_equal(shown(), "Degraded: no flash, objects are in DRAM only; 1234 objects; hit ratio 25.0 %");
 }
 
+static void an_endpoint_that_is_not_served_is_said(void **state)
+{
+	(void)state;
+	figures.metrics_trouble = "127.0.0.1:9151: Address already in use";
+	store.flash = figures.flash_wanted = false;
+	assert_string_equal(shown(), "Degraded: no /metrics, 127.0.0.1:9151: Address already in use; 1234 objects");
+}
+
 static void a_file_that_is_being_made_is_said(void **state)
 {
 	(void)state;
@@ -164,6 +172,7 @@ int main(void)
 		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
 		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
+		cmocka_unit_test_setup(an_endpoint_that_is_not_served_is_said, begin),
 		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
 		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),
