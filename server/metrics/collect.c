@@ -245,6 +245,11 @@ VALUE(dram_loaded_items, (double)from->store.dram_loaded)
 VALUE(dram_load_skipped_items, (double)from->store.dram_load_skipped)
 VALUE(dram_load_left_items, (double)from->store.dram_load_left)
 
+static double dram_bytes_per_flash_item(const struct source *from)
+{
+	return from->store.index.used + from->store.index.extents_used ? from->store.dram_bytes_per_flash_item : NAN;
+}
+
 /* ---- flash -------------------------------------------------------------------------------------- */
 
 VALUE(flash_enabled, from->store.flash)
@@ -274,8 +279,9 @@ VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
 VALUE(index_slots, (double)from->store.index.slots)
 VALUE(index_slots_used, (double)from->store.index.used)
 VALUE(index_slots_uncounted, (double)from->store.index.uncounted)
-VALUE(index_load_ratio, ratio_of((double)from->store.index.used, (double)from->store.index.slots))
-VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
+VALUE(index_load_ratio,
+      from->store.index.slots ? (double)from->store.index.used / (double)from->store.index.slots : NAN)
+VALUE(dram_bytes_per_flash_item, dram_bytes_per_flash_item(from))
 VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
 VALUE(filter_units, from->store.filter_units)
@@ -292,7 +298,7 @@ static void show_segments(const struct source *from)
 }
 
 VALUE(segment_size_bytes, (double)from->store.info.segment_bytes)
-VALUE(segment_fill_ratio, from->store.segments.fill)
+VALUE(segment_fill_ratio, from->store.segments.live ? from->store.segments.fill : NAN)
 VALUE(segment_residence_seconds, (double)from->store.segments.residence_ms / 1e3)
 VALUE(candidates, (double)from->store.candidates)
 VALUE(candidate_bytes, (double)from->store.candidate_bytes)
@@ -326,7 +332,8 @@ static void show_flash_write_rate_bytes_per_second(const struct source *from)
 
 static void show_flash_write_budget_used_ratio(const struct source *from)
 {
-	show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
+	if (from->store.write_limit)
+		show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
 }
 
 static void show_clwa_ratio(const struct source *from)

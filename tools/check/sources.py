@@ -107,6 +107,7 @@ README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "s
                   "server/proto"]
 README_LINES = 60
 
+ROWS = "base/metrics/rows.def"
 # This file names what it looks for.
 SELF = "tools/check/sources.py"
 
@@ -227,6 +228,15 @@ def check_fault_table(text):
             find("base/fault.h", 0, f"the fault table isn't sorted: {after} after {before}")
 
 
+def check_row_table(known):
+    """Each row that is described is given by a report. (One that isn't described doesn't compile.)"""
+    reports = "".join(text for path, text in known.items() if path.startswith("server/admin/") and path.endswith(".c"))
+    given = set(re.findall(r"\bROW_[A-Z]+_\w+", reports))
+    for report, name in re.findall(r"(?m)^ROW\((\w+), (\w+),", known.get(ROWS, "")):
+        if f"ROW_{report}_{name}" not in given:
+            find(ROWS, 0, f"no report gives the row {name} of {report}")
+
+
 def check_readmes(known):
     for folder in README_FOLDERS:
         readme = f"{folder}/README.md"
@@ -266,6 +276,7 @@ def main():
     check_circles(edges)
     check_allowed()
     check_fault_table(known.get("base/fault.h", ""))
+    check_row_table(known)
     check_readmes(known)
     check_tests(known)
     for line in findings:
