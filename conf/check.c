@@ -234,10 +234,9 @@ static void note_effects(struct conf *conf)
 	if (conf->napi_ids > 0)
 		conf_note(conf, LOG_LEVEL_INFO, "-N is without effect: connections go to the workers in turn");
 	if (conf->memory_file)
-		conf_note(
-			conf, LOG_LEVEL_WARN,
-			"-e %s is without effect: memory is not kept in a file, and every start is with an empty cache",
-			conf->memory_file);
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "-e %s is without effect: what memory holds outlives a clean stop with --state-dir instead",
+			  conf->memory_file);
 	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
 		conf_note(conf, LOG_LEVEL_WARN, "--flash-size and --segment-size have no effect without --flash-path");
 	if (!conf->flash_path && conf->model)

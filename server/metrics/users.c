@@ -45,7 +45,7 @@ struct users {
 	struct peer peers[PEERS]; /* whose password was wrong; the oldest makes room */
 	int64_t credit_us; /* time that checks may take; no check without any. One that takes more leaves it negative */
 	uint64_t credited_us; /* when credit_us was reckoned */
-	struct crypt_data crypt; /* crypt_r's memory, of 32 KiB */
+	struct crypt_data crypt; /* libcrypt's memory, of 32 KiB */
 	_Atomic uint64_t runs;
 };
 
@@ -140,7 +140,8 @@ static const struct user *user_for(const struct users *users, const char *name, 
 
 static bool bcrypt_matches(struct users *users, const char *hash, const char *password)
 {
-	const char *made = crypt_r(password, hash, &users->crypt);
+	/* crypt_r would do, but ASan has one of its own, which makes the linker leave libcrypt out. */
+	const char *made = crypt_rn(password, hash, &users->crypt, (int)sizeof(users->crypt));
 	bool same = made && strlen(made) == USERS_HASH_LENGTH && CRYPTO_memcmp(made, hash, USERS_HASH_LENGTH) == 0;
 
 	atomic_fetch_add_explicit(&users->runs, 1, memory_order_relaxed);
