@@ -238,8 +238,9 @@ struct net {
 	bool hurried; /* a second signal came meanwhile */
 	atomic_bool
 		waiting; /* not accepting until a connection closes; the worker that closes it wakes the main thread */
-	struct worker *workers;
-	unsigned worker_count, next_worker;
+	struct worker *workers; /* from net_serve to net_close */
+	_Atomic unsigned worker_count; /* of these that are made; raised by the main thread when one is */
+	unsigned next_worker;
 	int tcp_port;
 	char *unix_path; /* to be removed */
 	bool accepting;
