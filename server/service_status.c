@@ -45,6 +45,10 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%sflash offline: %s", before, store->segments.offline_reason);
 		before = ", ";
 	}
+	if (store->flash && store->segments.away_reason[0]) {
+		add_to_status_line(line, "%s%s, and is lost when the daemon ends", before, store->segments.away_reason);
+		before = ", ";
+	}
 	if (store->flash && store->segments.busy_ms >= STALLED_MS) {
 		add_to_status_line(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before,
 				   store->segments.busy_ms / 1000);

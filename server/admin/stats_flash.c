@@ -120,6 +120,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	number_row(out, ROW_FLASH_flash_waited_ms, segments->busy_ms);
 	number_row(out, ROW_FLASH_flash_offline, segments->offline);
 	text_row(out, ROW_FLASH_flash_offline_reason, segments->offline_reason[0] ? segments->offline_reason : "none");
+	text_row(out, ROW_FLASH_flash_file_away_reason, segments->away_reason[0] ? segments->away_reason : "none");
 }
 
 static void move_rows(struct store *store, struct stats_out *out)

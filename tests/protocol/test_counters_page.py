@@ -33,7 +33,7 @@ def test_every_row_of_a_report_is_on_the_page(flash_daemon, report, parts):
 def test_segments(flash_daemon):
     """Some rows of "stats flash", and its own."""
     flash = page_rows("rows-flash")
-    first, last = flash.index("segments_total"), flash.index("flash_offline_reason")
+    first, last = flash.index("segments_total"), flash.index("flash_file_away_reason")
     assert flash[first:last + 1] + page_rows("rows-segments") == list(rows_of(flash_daemon, "segments"))
 
 

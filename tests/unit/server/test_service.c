@@ -62,6 +62,14 @@ static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
 	assert_string_equal(shown(), "Degraded: no flash, objects are in DRAM only; 1234 objects; hit ratio 25.0 %");
 }
 
+static void a_file_that_is_away_is_said(void **state)
+{
+	(void)state;
+	snprintf(store.segments.away_reason, sizeof(store.segments.away_reason), "the flash file was moved away");
+	assert_string_equal(shown(), "Degraded: the flash file was moved away, and is lost when the daemon ends; "
+				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
 static void an_endpoint_that_is_not_served_is_said(void **state)
 {
 	(void)state;
@@ -172,6 +180,7 @@ int main(void)
 		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
 		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
+		cmocka_unit_test_setup(a_file_that_is_away_is_said, begin),
 		cmocka_unit_test_setup(an_endpoint_that_is_not_served_is_said, begin),
 		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
