@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/check_config.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,17 @@ static void check_log_file(struct check *check)
 		tell_config_fault(check, "log-file", EX_OSERR, reason + strlen("--log-file: "));
 }
 
+/* A start goes on without it, so that it is no fault: nothing is kept over a stop. */
+static void check_state_dir(const struct check *check)
+{
+	const char *folder = check->conf->state_dir;
+	char origin[CONF_ORIGIN_BYTES];
+
+	if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+		log_warn("%s--state-dir: %s: %m: nothing can be kept there over a stop",
+			 conf_origin(check->conf, "state-dir", origin), folder);
+}
+
 static void check_model(struct check *check, const struct store_config *store)
 {
 	const struct store_models models = { .given = check->conf->model, .pinned = check->conf->model_pinned };
@@ -122,6 +134,7 @@ int check_config(const struct conf *conf, const struct store_config *store)
 	check_flash(&check, store);
 	check_user(&check);
 	check_log_file(&check);
+	check_state_dir(&check);
 	net_warn_renewal(conf);
 	check_model(&check, store);
 	check_users(&check);

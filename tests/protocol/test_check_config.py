@@ -80,6 +80,15 @@ def test_exit_code_is_that_of_a_start(options):
     assert checked(*options, check=False)[0] == code
 
 
+def test_a_state_directory_that_can_not_be_written(open_folder):
+    """A warning, as the start goes on without it."""
+    for folder, why in (open_folder / "none", "No such file or directory"), ("/proc", "Permission denied"):
+        if str(folder) == "/proc" and not USER:
+            continue
+        code, lines = checked("-l", "127.0.0.1", "-p", free_port(), "--state-dir", folder)
+        assert (code, lines) == (0, [f"warning: --state-dir: {folder}: {why}: nothing can be kept there over a stop"])
+
+
 def test_a_flash_file_without_room(open_folder):
     """Both tell how much it would take and how much is free, and the folder stays as it is. With --flash-min-free it is no fault."""
     folder = open_folder / "small"

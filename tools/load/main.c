@@ -147,9 +147,9 @@ static void tell_refusals(const struct run *run)
 	char count[TEXT_BYTES];
 
 	if (run->refused)
-		fprintf(stderr, "%s: the server at %s has refused %s objects, the first one by %s\n",
+		fprintf(stderr, "%s: the server at %s has refused %s object%s, the first one by %s\n",
 			program_invocation_short_name, run->options->server, text_grouped(run->refused, count),
-			run->refusal);
+			run->refused == 1 ? "" : "s", run->refusal);
 }
 
 static FILE *open_input(struct run *run)
