@@ -5,7 +5,8 @@
  * A number has no sign and no exponent. It may have decimals, and is rounded down ("1.5g").
  * Parsers return FS_OK, FS_EINVAL when the text has another form, or FS_ERANGE when the value doesn't fit 64 bits. They
  * write the value on FS_OK only.
- * units_format_... write the shortest exact form ("64m", "90s", "0"), units_show_size a rounded one, into the caller's buffer, and return the buffer.
+ * units_format_... write the shortest exact form ("64m", "90s", "0"), units_show_size a rounded one, into the caller's
+ * buffer, and return the buffer.
  */
 #ifndef FS_CONF_UNITS_H
 #define FS_CONF_UNITS_H

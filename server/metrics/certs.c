@@ -22,8 +22,8 @@ struct certs_set {
 };
 
 struct certs {
-	char *cert, *key,
-		*ca; /* paths from the root, as with -d the daemon leaves its folder; ca: NULL for none. Constant */
+	/* Paths from the root, as with -d the daemon leaves its folder; ca: NULL for none. Constant. */
+	char *cert, *key, *ca;
 	struct lock lock;
 	struct certs_set *set; /* covered by lock */
 	_Atomic int64_t expires_at; /* of set */

@@ -11,8 +11,8 @@
  * With authorities a client needs a certificate of theirs, for the purpose of a client: the handshake fails otherwise. The
  * oldest version is TLS 1.2.
  *
- * Threads: any, but certs_open, certs_check and certs_close, which are the main thread's. Errors: codes of base/error.h,
- * with a reason that begins with the option and names the file.
+ * Threads: any, but certs_open and certs_close, which are the main thread's. Errors: codes of base/error.h, with a reason
+ * that begins with the option and names the file.
  */
 #ifndef FS_SERVER_METRICS_CERTS_H
 #define FS_SERVER_METRICS_CERTS_H

@@ -31,7 +31,6 @@
 #define CONNECTION_BYTES 16384
 #define TEXT "text/plain; charset=utf-8"
 #define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
-
 #define REALM "flashield"
 
 struct metrics {
@@ -80,7 +79,7 @@ static void wipe(char *text)
 {
 	if (text)
 		OPENSSL_cleanse(text, strlen(text));
-	free(text);
+	MHD_free(text);
 }
 
 static enum users_check check_login(const struct metrics *metrics, struct MHD_Connection *connection)

@@ -97,7 +97,8 @@ void net_warn_renewal(const struct conf *conf);
 
 #define NET_HOLDER_BYTES 128
 /* Describes the process that listens at "ADDRESS:PORT" or "[IPV6]:PORT", like "process 12 (memcached), user
-   memcache". Returns false, with out unchanged, if nobody is found. Main thread, at the start; reads much of /proc, and may ask for the name's address. */
+   memcache". Returns false, with out unchanged, if nobody is found. Main thread, at the start; reads much of /proc, and may ask
+   for the name's address. */
 FS_MUST_CHECK bool net_find_holder(const char *address, char *out, size_t size);
 
 /* Closes the listening sockets and frees everything, after net_serve. NULL is nothing. Main thread. */

@@ -470,9 +470,9 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 #define HOLDER_BYTES NET_HOLDER_BYTES
 FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
+struct sockaddr_un;
 /* Does somebody listen on this UNIX socket? Then out has the process, as above; it is "another process" if that can't be
    seen. Main thread, at the start; connects, and closes at once. */
-struct sockaddr_un;
 FS_MUST_CHECK bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */

@@ -252,8 +252,8 @@ static void checks_take_a_part_of_the_time(void **state)
 		snprintf(guess, sizeof(guess), "%u", looked);
 		(void)!ask(users, "prom", guess);
 	}
-	assert_in_range(users_bcrypt_runs(users), 100,
-			150); /* of 10 ms each in 2 s: 1 s in hand, and a quarter of the time */
+	/* Of 10 ms each in 2 s: 1 s in hand, and a quarter of the time. */
+	assert_in_range(users_bcrypt_runs(users), 100, 150);
 	for (; atomic_load(&ticks.scripted_us) < 103000000; looked++) {
 		snprintf(guess, sizeof(guess), "%u", looked);
 		(void)!ask(users, "prom", guess);
