@@ -479,6 +479,8 @@ struct seg_read {
 	struct seg_reader *reader;
 	uint32_t company; /* reads with the drive when it was sent, itself included */
 	uint8_t list; /* the one of the reader's lists that holds it */
+	uint8_t device; /* the number of the one that it reads from, while at_home */
+	bool at_home;
 	uint64_t io[18];
 };
 

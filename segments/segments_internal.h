@@ -19,6 +19,7 @@
 #include "base/lock.h"
 #include "segments/crossings_internal.h"
 #include "segments/device_internal.h"
+#include "segments/homes_internal.h"
 #include "segments/layout.h"
 
 struct stream;
@@ -68,7 +69,7 @@ struct seg_live {
 	enum seg_state state; /* written by the cleaner under seg->lock; others read it under the lock */
 	uint32_t magic; /* SEG_LIVE_MAGIC, constant */
 	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
-	   that has pinned the segment reads it. */
+	   that has pinned the segment reads it (homes_internal.h). */
 	_Atomic uint64_t home;
 	/* A move could not read all of it. Its records that fail their check say nothing about the device. Written by the
 	   cleaner; any thread reads it. */
@@ -103,7 +104,6 @@ struct submitter;
 struct seg_move;
 
 #define SEGMENTS_MAGIC 0x53454753u
-#define SEG_DEVICES 2u /* that segments may lie on at a time: one, and while the flash is moved the next */
 
 /* Constant after open, like every field without a comment. */
 struct segments {
@@ -146,6 +146,8 @@ struct segments {
 
 	struct lock pins_lock; /* of the wait for pins alone */
 	pthread_cond_t pins_gone;
+	struct lock users_lock; /* a leaf */
+	struct home_user *users; /* under users_lock */
 
 	struct seg_health health;
 	_Atomic uint64_t busy_since_ms; /* the cleaner waits for the device since then, plus 1; 0: it doesn't wait */
@@ -191,20 +193,12 @@ static inline crossing_pair *seg_crossings(const struct segments *seg, uint32_t 
 	return (crossing_pair *)&seg->table->entry[seg->segments] + (uint64_t)number * seg->crossings_bytes;
 }
 
-/* Where a segment lies. Its number, which slots name, stays when that changes. */
-struct seg_home {
-	struct dev *device;
-	uint64_t offset; /* bytes */
-};
-
-/* Returns the segment's home. It is right until the pin is dropped: a segment that moves keeps its bytes in the old home
-   until nobody can have a pin from before. Any thread that has pinned the segment, and the cleaner. */
+/* Returns the segment's home. Any thread; to read there, one calls home_enter, but for the cleaner. */
 static inline struct seg_home seg_home(const struct segments *seg, uint32_t segment)
 {
-	/* Sequentially consistent, as the pin before it: a device is closed once the segment was seen without one. */
 	uint64_t home = atomic_load(&seg_live_at(seg, segment)->home);
 
-	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE };
+	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE, home % SEG_DEVICES };
 }
 
 /* Returns where a segment begins on its device, in bytes; for the cleaner that is seg->device. */

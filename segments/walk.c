@@ -28,6 +28,7 @@ struct walk {
 	uint64_t visited, visited_bytes;
 	bool corrupt, failed, stopped;
 	bool cleaner; /* the segment is being reclaimed, so the caller is the cleaner */
+	struct home_user homes;
 };
 
 static int walk_grow(struct walk *walk, uint64_t bytes)
@@ -47,13 +48,13 @@ static int walk_grow(struct walk *walk, uint64_t bytes)
 static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 {
 	struct segments *seg = walk->seg;
-	struct seg_home home = seg_home(seg, walk->segment);
+	struct seg_home home = home_enter(seg, &walk->homes, walk->segment);
 	int error;
 
 	if (walk->cleaner)
 		device_asked(seg);
 	error = dev_read(home.device, walk->buffer, to - from, home.offset + from);
-
+	home_leave(&walk->homes, home.number);
 	if (walk->cleaner)
 		device_answered(seg);
 	walk->from = from;
@@ -269,6 +270,7 @@ int seg_walk(struct segments *seg, uint32_t segment,
 	*visited = 0;
 	if (health_offline(seg))
 		return FS_EIO;
+	home_user_init(seg, &walk.homes);
 	if (read_list(&walk)) {
 		check_header(&walk);
 		walk_list(&walk);
@@ -278,6 +280,7 @@ int seg_walk(struct segments *seg, uint32_t segment,
 	if (!walk.stopped && (walk.visited != entry->objects || walk.visited_bytes != entry->record_bytes))
 		walk.corrupt = true;
 	*visited = walk.visited;
+	home_user_fini(seg, &walk.homes);
 	mem_free(walk.buffer);
 	mem_free(walk.offsets.bytes);
 	return walk.failed ? FS_EIO : walk.corrupt ? FS_ECORRUPT : FS_OK;

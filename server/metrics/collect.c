@@ -283,7 +283,7 @@ VALUE(index_slots_uncounted, (double)from->store.index.uncounted)
 VALUE(index_load_ratio,
       from->store.index.slots ? (double)from->store.index.used / (double)from->store.index.slots : NAN)
 VALUE(dram_bytes_per_flash_item, dram_bytes_per_flash_item(from))
-VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
+VALUE(filter_false_positive_ratio, from->store.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
 VALUE(filter_units, from->store.filter_units)
 

@@ -554,7 +554,7 @@ struct store_status {
 	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes; /* copy_bytes: of clean copies, in dram_bytes too */
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes; /* journal and rebuild */
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
-	double innocent_drops; /* expected count of innocent slots that sets have cleared so far */
+	double innocent_drops, filter_false_positive; /* so far, expected; of the filters in memory */
 	double dram_bytes_per_flash_item, write_rate; /* the latter: bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	double write_ratio; /* --flash-write-ratio; 0: none */

@@ -387,8 +387,8 @@ mutant("sequence-repeats", "Sequence numbers are used before they are reserved d
 
 mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
        "asan segments/test_segments",
-       ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = seg_store_super(seg);\n",
-        "\trc = seg_store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
+       ("segments/segments.c", "\tset_cas_end(seg, begin + count);\n\trc = seg_store_super(seg);\n",
+        "\trc = seg_store_super(seg);\n\tset_cas_end(seg, begin + count);\n"))
 
 mutant("state-of-any-run", "A state file is taken whichever run has written it.",
        "asan server/store/state/test_restart_files",

@@ -179,10 +179,11 @@ static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 		return -EOPNOTSUPP;
 	for (unsigned i = 0; i < n; i++) {
 		struct dev_io *io = ios[i];
+		struct ram_device *at = io->device ? (struct ram_device *)io->device : ram;
 		struct dev_io **link;
 
-		io->result = perform(ram, io);
-		io->native[0] = due_ns(ram, io);
+		io->result = perform(at, io);
+		io->native[0] = due_ns(at, io);
 		pthread_mutex_lock(&queue->mutex);
 		link = &queue->done;
 		while (*link && !ram->reverse)
