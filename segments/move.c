@@ -69,7 +69,9 @@ static int open_device(const struct segments *seg, const struct seg_move_config 
 {
 	bool made = access(config->path, F_OK) != 0;
 	int64_t bytes = seg_flash_bytes(config->path, config->flash_bytes);
-	struct seg_config open = { .path = config->path, .direct = seg->direct_wanted };
+	struct seg_config open = { .path = config->path,
+				   .direct = seg->direct_wanted,
+				   .read_unit = seg->read_unit_wanted };
 	int rc = bytes < 0 ? (int)bytes : FS_OK;
 
 	open.flash_bytes = (bytes > 0 ? (uint64_t)bytes : seg->device->bytes) & ~(uint64_t)(SEG_PAGE - 1);

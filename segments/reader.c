@@ -211,28 +211,30 @@ static void read_finish(struct seg_reader *reader, struct seg_read *read, int re
 	reads_append(reader->list, LIST_FINISHED, read);
 }
 
-/* Computes the range of pages. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
+/* Computes the range of blocks. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
    outside the segment. */
 static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 {
 	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
-	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
+	uint64_t unit, first, end;
 	struct seg_home home;
-	uint64_t end;
 
 	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
 		return FS_EINVAL;
+	home = home_enter(seg, &reader->homes, read->segment);
+	read->at_home = true;
+	read->device = (uint8_t)home.number;
+	unit = seg_read_unit(seg, home.device);
+	first = read->offset & ~(unit - 1);
 	end = read->length > seg->segment_bytes - read->offset ? seg->segment_bytes
-							       : layout_page_up(read->offset + read->length);
-	read->pages = (unsigned)((end - first) / SEG_PAGE);
+							       : (read->offset + read->length + unit - 1) & ~(unit - 1);
+	read->pages = (unsigned)((end - 1) / SEG_PAGE - first / SEG_PAGE + 1);
+	read->transferred = end - first;
 	read->available = end - read->offset;
 	/* All fields that device and submitter don't set themselves. */
 	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
-	home = home_enter(seg, &reader->homes, read->segment);
-	read->at_home = true;
-	read->device = (uint8_t)home.number;
 	io->offset = home.offset + first;
 	io->write = false;
 	io->queue = reader->queue;
@@ -251,7 +253,7 @@ static bool read_take_buffer(struct seg_reader *reader, struct seg_read *read)
 	if (!read->buffer)
 		return false;
 	reader->buffers++;
-	read->bytes = (const uint8_t *)read->buffer + read->offset % SEG_PAGE;
+	read->bytes = (const uint8_t *)read->buffer + (read->transferred - read->available);
 	io->buffer = read->buffer;
 	return true;
 }
@@ -267,6 +269,7 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 	read->bytes = NULL;
 	read->available = 0;
 	read->pages = 0;
+	read->transferred = 0;
 	read->list = LIST_NONE;
 	read->at_home = false;
 	reader->outstanding++;

@@ -173,9 +173,11 @@ void seg_note_device(struct segments *seg)
 {
 	const struct dev *device = seg->device;
 
+	must(device->read_block >= DEV_READ_LEAST && device->read_block <= SEG_PAGE);
 	atomic_store_explicit(&seg->device_bytes, device->bytes, memory_order_relaxed);
 	atomic_store_explicit(&seg->direct, device->direct, memory_order_relaxed);
 	atomic_store_explicit(&seg->block_device, device->block_device, memory_order_relaxed);
+	atomic_store_explicit(&seg->read_unit, seg_read_unit(seg, device), memory_order_relaxed);
 	atomic_store_explicit(&seg->allocated_bytes,
 			      seg->ops->allocate ? atomic_load_explicit(&device->allocated, memory_order_relaxed)
 						 : device->bytes,
@@ -201,6 +203,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
 	seg->functions = config->functions;
 	seg->direct_wanted = config->direct;
+	seg->read_unit_wanted = config->read_unit;
 	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
 	atomic_init(&seg->usable, seg->segments);
@@ -294,6 +297,7 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 		.block_device = atomic_load_explicit(&seg->block_device, memory_order_relaxed),
 		.offline = health_offline(seg),
 		.crossings = seg->crossings_bytes > 0,
+		.read_unit = atomic_load_explicit(&seg->read_unit, memory_order_relaxed),
 		.staging_bytes = writer_staging_bytes(seg->segment_bytes),
 	};
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));

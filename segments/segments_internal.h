@@ -116,6 +116,7 @@ struct segments {
 	/* The figures of seg->device that other threads ask for. Written by open and the cleaner. */
 	_Atomic uint64_t device_bytes, allocated_bytes;
 	_Atomic bool direct, block_device;
+	_Atomic uint32_t read_unit;
 	_Atomic uint32_t usable; /* segments from this number on are not written. Written by the cleaner */
 	struct seg_move *move; /* move.c; NULL: none is under way. Cleaner only */
 	const struct clk *clock;
@@ -158,6 +159,7 @@ struct segments {
 	_Atomic int allocate_error; /* errno of the last try, 0: it went well. Written by the cleaner */
 	bool durable; /* seg_set_durable */
 	enum seg_direct direct_wanted; /* seg_config.direct */
+	enum seg_read_unit read_unit_wanted; /* seg_config.read_unit */
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
@@ -199,6 +201,12 @@ static inline struct seg_home seg_home(const struct segments *seg, uint32_t segm
 	uint64_t home = atomic_load(&seg_live_at(seg, segment)->home);
 
 	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE, home % SEG_DEVICES };
+}
+
+/* Returns the bytes of which reads of records from this device are multiples. Any thread. */
+static inline uint32_t seg_read_unit(const struct segments *seg, const struct dev *device)
+{
+	return seg->read_unit_wanted == SEG_READ_PAGE ? SEG_PAGE : device->read_block;
 }
 
 /* Returns where a segment begins on its device, in bytes; for the cleaner that is seg->device. */

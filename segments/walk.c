@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -55,8 +56,10 @@ static int walk_load(struct walk *walk, uint64_t from, uint64_t to)
 		device_asked(seg);
 	error = dev_read(home.device, walk->buffer, to - from, home.offset + from);
 	home_leave(&walk->homes, home.number);
-	if (walk->cleaner)
+	if (walk->cleaner) {
 		device_answered(seg);
+		ctr_add(CTR_flash_reclaim_bytes_read, to - from);
+	}
 	walk->from = from;
 	walk->to = error == 0 ? to : from;
 	if (error != 0)

@@ -117,6 +117,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	number_row(out, ROW_FLASH_flash_allocated_bytes, segments->allocated_bytes);
 	text_row(out, ROW_FLASH_flash_allocation, allocation_text(status));
 	number_row(out, ROW_FLASH_flash_direct_io, status->info.direct);
+	number_row(out, ROW_FLASH_flash_read_unit, status->info.read_unit);
 	number_row(out, ROW_FLASH_flash_waited_ms, segments->busy_ms);
 	number_row(out, ROW_FLASH_flash_offline, segments->offline);
 	text_row(out, ROW_FLASH_flash_offline_reason, segments->offline_reason[0] ? segments->offline_reason : "none");

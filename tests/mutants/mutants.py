@@ -658,8 +658,8 @@ mutant("reads-not-shared", "Each get of one object makes a read of its own.",
 mutant("kept-for-ever", "What was read once is kept without a bound.",
        "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
-        "\treads->kept_bytes += read->read.buffer_bytes;\n\treads_keep_within(reads, reads->kept_most);",
-        "\treads->kept_bytes += read->read.buffer_bytes;"))
+        "\treads->kept_bytes += reads_cost(read);\n\treads_keep_within(reads, reads->kept_most);",
+        "\treads->kept_bytes += reads_cost(read);"))
 
 mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
        "asan server/store/request/test_reads",

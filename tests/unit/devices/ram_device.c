@@ -22,7 +22,7 @@ static int64_t read_some(struct dev *dev, void *buffer, uint64_t bytes, uint64_t
 {
 	struct ram_device *ram = (struct ram_device *)dev;
 
-	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
+	must(offset % dev->read_block == 0 && bytes % dev->read_block == 0 && (uintptr_t)buffer % dev->read_block == 0);
 	__atomic_fetch_add(&ram->reads, 1, __ATOMIC_RELAXED);
 	if (ram->slow_clock)
 		clk_scripted_advance(ram->slow_clock, ram->slow_us);
@@ -252,6 +252,7 @@ struct ram_device *ram_device_create(uint64_t bytes, uint8_t *memory)
 	ram->dev.ops = &ram_ops;
 	ram->dev.bytes = bytes;
 	ram->dev.direct = true;
+	ram->dev.read_block = DEV_READ_LEAST;
 	ram->bytes = memory ? memory : ram_memory(bytes);
 	ram->keep = memory != NULL;
 	ram->power = UINT64_MAX;
