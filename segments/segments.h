@@ -437,6 +437,19 @@ FS_MUST_CHECK int seg_walk(struct segments *seg, uint32_t segment,
 			   bool (*visit)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 			   void *context, uint64_t *visited);
 
+/*
+ * Does what seg_walk does, and leaves records out. want is called for every record first, with its header and key unchecked,
+ * which a flipped bit may have changed, and a value that need not be there. If it returns false, the record counts as
+ * visited, and its value is not checked, and not read either where it is long (64 KiB). visit is called for the others,
+ * checked, before want is called for the next record.
+ */
+FS_MUST_CHECK int seg_walk_wanted(struct segments *seg, uint32_t segment,
+				  bool (*want)(void *context, uint64_t offset, bool extent,
+					       const struct seg_record *head),
+				  bool (*visit)(void *context, uint64_t offset, bool extent,
+						const struct seg_record *record),
+				  void *context, uint64_t *visited);
+
 /* Makes a LIVE segment RECLAIMING. It may still be pinned. The cleaner. */
 void seg_reclaim_begin(struct segments *seg, uint32_t segment);
 /* Ends the reclaim of a RECLAIMING segment that no slot names any more. From this call on it can't be pinned.
