@@ -186,6 +186,8 @@ void lookup_on_read(struct store_lookup *lookup)
 		lookup_give_up(lookup);
 		return;
 	}
+	if (lookup->made)
+		lookup->pages += lookup->read->read.pages;
 	if (!lookup->extent_read)
 		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)
