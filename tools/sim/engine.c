@@ -44,7 +44,7 @@ static const char *const admissions[] = { "svm", "read-once", "read-or-second-hi
 static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
-static const char *const promotes[] = { "off", "sketch", "lru", NULL };
+static const char *const promotes[] = { "off", "sketch", "lru", "second", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
 static const char *const read_units[] = { "block", "page", NULL };
 static const char *const flags[] = { "no", "yes", NULL };
@@ -85,6 +85,14 @@ static bool set_write_limit(const char *text, struct store_config *config)
 	return true;
 }
 
+static bool set_share(const char *text, double *to)
+{
+	if (strcmp(text, "auto") != 0)
+		return set_real(text, to);
+	*to = 0;
+	return true;
+}
+
 static bool set_flag(const char *text, bool *to)
 {
 	int word = word_of(text, flags);
@@ -122,6 +130,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, read_units, &config->read_unit);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
+	if (strcmp(name, "promote-share") == 0)
+		return set_share(value, &config->promotion.share);
 	if (strcmp(name, "flash-write-limit") == 0)
 		return set_write_limit(value, config);
 	if (!set_real(value, &real))
@@ -130,8 +140,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->hot_fraction = real;
 	else if (strcmp(name, "flashiness-threshold") == 0)
 		config->flashiness_threshold = (uint32_t)real;
-	else if (strcmp(name, "promote-share") == 0)
-		config->promotion.share = real;
+	else if (strcmp(name, "promote-miss-cost") == 0)
+		config->promotion.miss_cost = real;
 	else if (strcmp(name, "promote-threshold") == 0)
 		config->promotion.threshold = real;
 	else if (strcmp(name, "promote-width") == 0)
@@ -363,6 +373,7 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.dram_objects = status.dram_items,
 		.flash_objects = status.index.used,
 		.fixed_bytes = status.memory_limit - status.dram_budget,
+		.copy_share = status.copy_share,
 		.has_model = status.classifier.model_in_use,
 		.precision = status.classifier.precision,
 		.recall = status.classifier.recall,
