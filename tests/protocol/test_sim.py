@@ -16,7 +16,8 @@ TRACES = pathlib.Path(ROOT).parent / "shared" / "traces"
 PATIENCE = 300
 HEAD = "time_ms,app,op,key,key_size,value_size,ttl_s"
 FIELDS = {"policy", "dram_bytes", "flash_bytes", "requests", "gets", "get_hits", "hit_ratio", "byte_hit_ratio",
-          "app_bytes_written", "flash_bytes_written", "clwa", "reads_per_flash_hit", "apps", "fixed_bytes", "series"}
+          "app_bytes_written", "flash_bytes_written", "flash_bytes_merged", "clwa", "reads_per_flash_hit", "reads_per_miss",
+          "apps", "fixed_bytes", "copy_share", "series"}
 
 pytestmark = pytest.mark.skipif(not os.path.exists(SIM), reason=f"{SIM} is not built")
 
@@ -98,8 +99,8 @@ def test_an_option_that_the_engine_does_not_know_fails_that_run_alone(trace):
 def test_help_and_policies_tell_every_policy():
     assert "--policy" in sim("run", "--help").stdout
     listed = sim("policies").stdout
-    for name in ("flashield", "lru", "fifo", "clock1", "clock2", "clock3", "victim", "ripq", "extstore", "s3fifo", "random-p",
-                 "second-hit", "read-or-second-hit", "read-once", "freq", "oracle"):
+    for name in ("flashield", "lru", "fifo", "clock1", "clock2", "clock3", "victim", "ripq", "extstore", "s3fifo",
+                 "slsm", "slsm-keys", "random-p", "second-hit", "read-or-second-hit", "read-once", "freq", "oracle"):
         assert any(line.startswith(name) for line in listed.splitlines()), name
     assert sim("--version").stdout.startswith("flashield-sim (Flashield) ")
 

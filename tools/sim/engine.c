@@ -363,6 +363,7 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 	*out = (struct sim_figures){
 		.flash_bytes_written = ctr_total(CTR_flash_bytes_written),
 		.flash_reads = ctr_total(CTR_flash_reads),
+		.flash_reads_missed = ctr_total(CTR_flash_reads_on_miss),
 		.flash_hits = ctr_total(CTR_flash_hits),
 		.flash_pages = ctr_total(CTR_flash_pages_read),
 		.flash_key_bytes = ctr_total(CTR_flash_key_bytes_read),

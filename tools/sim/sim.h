@@ -75,7 +75,9 @@ struct sim_config {
 /* Since the policy was made, warm-up included; the driver takes differences. */
 struct sim_figures {
 	uint64_t flash_bytes_written; /* as issued to the device, padding included */
+	uint64_t flash_bytes_merged; /* of these: what was on flash before, and was written again by merges of slsm */
 	uint64_t flash_reads, flash_hits;
+	uint64_t flash_reads_missed; /* of flash_reads: those of gets that missed; the engine's and slsm's */
 	/* The engine's alone; 0 under other policies. Of reads of keys; hits of records below 1 KiB with a read of their own, and
 	   the pages of these reads; bytes read by reclaim. */
 	uint64_t flash_pages, flash_key_bytes, small_hits, small_pages, reclaim_bytes;
