@@ -144,6 +144,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->hash_seed = info.hash_seed;
 	store->fixed_bytes += info.staging_bytes;
 	store->segment_bytes = sizing->segment_bytes;
+	store->slot_record_bytes = sizing->slot_record_bytes;
 	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
 	return FS_OK;
 }

@@ -50,6 +50,7 @@
 /* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
 #define STORE_SLOT_RECORD_MOST (64u << 10)
 #define STORE_SLOT_RECORD_PART 64u
+#define STORE_SLOT_RECORD_LEAST 1024u
 
 struct store;
 struct store_worker;
@@ -72,6 +73,9 @@ struct store_config {
 	   for. unwatched: resident memory is no concern, as it is that of the program around the store. */
 	uint64_t item_bytes;
 	bool unwatched;
+	/* The longest record that gets a slot, in bytes: STORE_SLOT_RECORD_LEAST or more. 0, which any flash that is kept needs:
+	   slot_record_max (state/sizing.h). */
+	uint64_t slot_record_bytes;
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
 	struct dev *flash_device; /* used in place of the file (seg_config.device); then flash_path is its name */

@@ -45,6 +45,7 @@ static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
 static const char *const promotes[] = { "off", "sketch", "lru", "second", NULL };
+static const char *const filters[] = { "bloom", "cuckoo", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
 static const char *const read_units[] = { "block", "page", NULL };
 static const char *const flags[] = { "no", "yes", NULL };
@@ -106,7 +107,7 @@ static bool set_path(const char *text, char to[PATH_MAX])
 	return *text && snprintf(to, PATH_MAX, "%s", text) < PATH_MAX;
 }
 
-/* Names and values are those of the daemon's options. */
+/* Names and values are those of the daemon's options; slot-record, in bytes, is the engine's alone. */
 static bool set_option(struct engine_config *engine, const char *name, const char *value)
 {
 	struct store_config *config = &engine->store;
@@ -128,6 +129,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, promotes, &config->promotion.rule);
 	if (strcmp(name, "flash-read-unit") == 0)
 		return set_word(value, read_units, &config->read_unit);
+	if (strcmp(name, "filter") == 0)
+		return set_word(value, filters, &config->filter);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
 	if (strcmp(name, "promote-share") == 0)
@@ -140,6 +143,14 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->hot_fraction = real;
 	else if (strcmp(name, "flashiness-threshold") == 0)
 		config->flashiness_threshold = (uint32_t)real;
+	else if (strcmp(name, "filter-bits") == 0 && real >= 0 && real <= 16)
+		config->filter_bits = (int)real;
+	else if (strcmp(name, "filter-units") == 0 && real >= 2 && real <= 8)
+		config->filter_units = (unsigned)real;
+	else if (strcmp(name, "tag-bits") == 0 && real >= 2 && real <= 24)
+		config->tag_bits = (unsigned)real;
+	else if (strcmp(name, "slot-record") == 0 && real >= STORE_SLOT_RECORD_LEAST)
+		config->slot_record_bytes = (uint64_t)real;
 	else if (strcmp(name, "promote-miss-cost") == 0)
 		config->promotion.miss_cost = real;
 	else if (strcmp(name, "promote-threshold") == 0)
@@ -375,6 +386,9 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.flash_objects = status.index.used,
 		.fixed_bytes = status.memory_limit - status.dram_budget,
 		.copy_share = status.copy_share,
+		.index_bytes = status.index.index_bytes + status.index.filter_bytes + status.index.other_bytes,
+		.extents = status.index.extents_used,
+		.false_matches = ctr_total(CTR_false_matches),
 		.has_model = status.classifier.model_in_use,
 		.precision = status.classifier.precision,
 		.recall = status.classifier.recall,

@@ -97,6 +97,9 @@ static void add_flash(json_t *to, const struct sim_result *result)
 	json_object_set_new(to, "flash_objects", count(end->flash_objects));
 	json_object_set_new(to, "fixed_bytes", count(end->fixed_bytes));
 	json_object_set_new(to, "copy_share", json_real(end->copy_share));
+	json_object_set_new(to, "index_bytes", count(end->index_bytes));
+	json_object_set_new(to, "extents", count(end->extents));
+	json_object_set_new(to, "false_matches", count(end->false_matches - begin->false_matches));
 	json_object_set_new(to, "precision", end->has_model ? json_real(end->precision) : json_null());
 	json_object_set_new(to, "recall", end->has_model ? json_real(end->recall) : json_null());
 	json_object_set_new(to, "model_origin", end->model_origin ? json_string(end->model_origin) : json_null());

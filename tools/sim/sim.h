@@ -84,6 +84,9 @@ struct sim_figures {
 	double segment_fill; /* of the segments now; 0 under other policies */
 	uint64_t dram_objects, flash_objects; /* now */
 	uint64_t fixed_bytes; /* of memory_bytes: what objects can't have */
+	/* The engine's, now: DRAM for objects on flash, and large objects there. */
+	uint64_t index_bytes, extents;
+	uint64_t false_matches; /* of flash_reads: those that met another key's record; the engine's alone */
 	double copy_share; /* of memory_bytes: what the engine's clean copies may take, now */
 	bool has_model; /* the engine has a trained model in use; the next two are its own, on held-out samples */
 	double precision, recall;
