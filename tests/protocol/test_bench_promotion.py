@@ -25,7 +25,7 @@ def rows(tmp_path_factory):
     path = folder / "figures.json"
     done = subprocess.run([BENCH, "promotion", "--daemon", flashield_command(), "--memcached", "/nowhere/memcached", "--dir", folder,
                            "--scale", "0.05", "--rounds", "1", "--quiet", "--json", path],
-                          capture_output=True, text=True, timeout=900, check=False)
+                          capture_output=True, text=True, timeout=2700, check=False)
     assert done.returncode == 0, done.stderr
     assert [entry.name for entry in folder.iterdir()] == ["figures.json"], "files are left behind"
     return json.loads(path.read_text())["studies"]["promotion"]["rows"]
