@@ -31,7 +31,7 @@ def rows(tmp_path_factory):
     return json.loads(path.read_text())["studies"]["promotion"]["rows"]
 
 
-@pytest.mark.parametrize("size", ["257 B", "2 KiB"])
+@pytest.mark.parametrize("size", ["257 B", "2 KiB", "257 B, 10k reads/s", "2 KiB, 10k reads/s"])
 def test_every_get_hits_and_a_rule_spares_reads(rows, size):
     off = rows[f"{size} zipf 1.2 off"]
     assert off["hit_percent"][0] > 95 and off["reads_get"][0] > 0.2 and off["copies_percent"] == [0]
