@@ -373,7 +373,6 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
  */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
-
 /* ---- walking over all objects ---------------------------------------------------------------- */
 
 /* An object as a walk meets it. */
