@@ -191,11 +191,11 @@ static ssize_t receive_bytes(struct conn *conn)
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* All connections' answers together take too much memory. It comes back as they are sent, or as a sweep closes
-   connections. Meanwhile only connections go on that are in the middle of a value, or have answers of their own to wait
-   for. */
+   connections. Meanwhile only connections go on that are in the middle of a value, which is received or thrown away, or
+   have answers of their own to wait for. */
 static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 {
-	if (conn->body_left > 0 || !conn_output_empty(conn))
+	if (conn->body_left > 0 || conn->session.state == SESSION_SWALLOW || !conn_output_empty(conn))
 		return false;
 	atomic_store_explicit(&conn->worker->starving, true, memory_order_relaxed);
 	conn->wait = CONN_WAIT_MEMORY;

@@ -219,7 +219,7 @@ static enum conn_verdict text_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		case SESSION_SWALLOW:
-			if (!text_skip_go_on(conn))
+			if (!value_skip_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:

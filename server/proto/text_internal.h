@@ -60,10 +60,6 @@ static inline void text_skip_value(struct conn *conn, uint32_t length)
 	value_skip(conn, (uint64_t)length + 2);
 }
 
-/* Goes on with throwing a value away, and answers behind it. Returns true when the command is done,
-   false when more input is needed. */
-FS_MUST_CHECK bool text_skip_go_on(struct conn *conn);
-
 /* Refuses a set whose item could not be made, for the reason `why`. Throws the value of value_length bytes that comes
    next away, and answers behind it. Deletes the key's object at once, which the client thinks of as replaced. */
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
