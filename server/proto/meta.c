@@ -26,7 +26,7 @@ static struct reply *meta_new_request(struct conn *conn, const struct meta_comma
 	request->hash = conn_hash(conn, meta->key, meta->key_length);
 	request->item = NULL;
 	request->has_options = true;
-	request->options = (struct store_options){ 0 };
+	request->options = (struct store_options){ .meta = true };
 	reply->kind = (uint8_t)kind;
 	reply->text_length = 0;
 	reply->pending = reply->ordered = false;

@@ -168,7 +168,7 @@ def test_deletions(start):
         client.ask(b"delete last\r\n")
 
     assert told(start(), b"deletions", act) == [b"type=deleted key=k cmd=delete clsid=N size=5 from=dram",
-                                                b"type=deleted key=k cmd=delete clsid=N size=2 from=dram"]
+                                                b"type=deleted key=k cmd=md clsid=N size=2 from=dram"]
 
 
 def test_words_of_memcacheds_proxy(start, memcached):
